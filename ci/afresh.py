@@ -97,15 +97,13 @@ def leading_to(modules: set[str]) -> list[Path]:
 
 
 def stages(mutant: Mutant, reach: dict[str, list[str]]) -> Iterator[list[Path]]:
-    """Tests that speak of the module, and those that write numbers out; those that run it; all others that lead to it.
+    """Tests that speak of the module; those that run it; all others that lead to it.
 
     Tests of properties, the slowest, come last in each.
     """
     running = {Path(p) for p in reach.get(str(mutant.path), [])}
     left = {*leading_to({mutant.module}), *running}
-    speaking = {
-        p for p in left if mutant.module in imports(p) or p.stem in {f"test_{mutant.path.stem}", "test_numbers"}
-    }
+    speaking = {p for p in left if mutant.module in imports(p) or p.stem == f"test_{mutant.path.stem}"}
     for files in (speaking, running - speaking, left - running - speaking):
         yield sorted(files, key=lambda p: (str(p.relative_to(ROOT)) in PROPERTIES, str(p)))
 

@@ -11,13 +11,9 @@ from typing import TypedDict
 from ci.mutants import ROOT, Mutant
 
 KEPT = ROOT / ".perfgate" / "mutation.jsonl"
-PLACES = (
-    "pytest_perfgate/core/limits",
-    "pytest_perfgate/core/judge",
-    "pytest_perfgate/core/changes",
-    "pytest_perfgate/core/stats",
-)
-TESTS = ("tests/unit/core", "tests/golden/test_block.py", "tests/unit/app")
+PLACES = tuple(f"pytest_perfgate/core/{name}" for name in ("limits", "judge", "changes", "stats"))
+TESTS = (*(f"tests/unit/core/{name}" for name in ("limits", "judge", "changes", "stats", "render")),
+         "tests/unit/core/analysis/test_roofline.py", "tests/golden/test_block.py", "tests/unit/app")  # fmt: skip
 PROPERTIES = ("tests/properties/test_grammar.py", "tests/properties/test_intervals.py",
               "tests/properties/test_judging.py", "tests/properties/test_exact_properties.py")  # fmt: skip
 OPTIONS = ("-q", "-s", "-x", "--no-header", "-o", "addopts=--import-mode=importlib", "-p", "no:cacheprovider")

@@ -11,7 +11,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts what it 
 
 LONG = (
     "tests/docs/test_pages.py::test_every_block_of_a_page_runs[README.md]",
-    "tests/contracts/arms/test_layouts.py::",
+    "tests/unit/adapters/arms/test_overlay.py::",
 )
 
 

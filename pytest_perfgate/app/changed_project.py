@@ -11,7 +11,8 @@ from pytest_perfgate.app.changed_tests import NOTHING, WORDS, edits
 from pytest_perfgate.app.compare_arms import Comparison, untimed_in
 from pytest_perfgate.app.judge import GateJudge
 from pytest_perfgate.app.lockstep import BASE
-from pytest_perfgate.core.changes.limits import changed, requirements
+from pytest_perfgate.core.changes.dependencies import requirements
+from pytest_perfgate.core.changes.limits import changed
 from pytest_perfgate.core.changes.source import may_be_read, same_program, same_test
 from pytest_perfgate.core.changes.tests import absent, forerunner
 from pytest_perfgate.core.judge.accepted_line import reasoned
@@ -93,8 +94,8 @@ def changed_settings(court: GateJudge) -> Iterable[SuiteNote]:
         return
     then, now = (dict(court.tools.settings(revision)) for revision in (base, ""))
     if moved := requirements(then.pop(DEPENDENCIES, "[]"), now.pop(DEPENDENCIES, "[]")):
-        text = f"declared dependencies changed since {base[:10]}; two arms share what is installed now"
-        yield SuiteNote(kind="settings", effect=Effect.WARN, text=text, names=moved)
+        text = f"declared dependencies changed since {base[:10]}; two builds share what is installed now"
+        yield SuiteNote(kind="dependencies", effect=Effect.WARN, text=text, names=moved)
     names = changed(then, now)
     if names and (then or any_lines(court, base)):
         text = f"{plural(len(names), 'setting')} changed since {base[:10]}; this run was judged by the new"

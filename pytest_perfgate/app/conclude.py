@@ -303,5 +303,9 @@ def alike_arms(court: GateJudge) -> Iterable[SuiteNote]:
         )
         yield SuiteNote(kind="uncompared", effect=chosen(court.context.policy, "unmeasured"), text=text)
         return
-    text = f"both arms held the same code, that of {named}: what differed was the machine"
+    text = f"both builds held the same code, that of {named}"
+    if edits := court.environment_edits:
+        text = f"{text}, and share what is installed now: {edits.text()}, and that was not compared"
+    else:
+        text = f"{text}: what differed was the machine"
     yield SuiteNote(kind="uncompared", effect=Effect.WARN, text=text)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from pytest_perfgate.core.analysis.roofline import ceiling_roof, roofs
-from pytest_perfgate.core.judge.samples import exhausted, left_of
+from pytest_perfgate.core.stats.summary import exhausted, left_of
 from pytest_perfgate.model.capabilities import SupportsAdopt, SupportsSettled, SupportsTouches
 from pytest_perfgate.model.device import Availability, Basis, Ceilings, Device
 from pytest_perfgate.model.errors import PerfgateError

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 
 from pytest_perfgate.app.accepted import Accepted, Past
 from pytest_perfgate.app.measure import measurements
+from pytest_perfgate.core.changes.dependencies import EnvironmentEdits, environment_files, requirements
 from pytest_perfgate.core.changes.limits import Merged
 from pytest_perfgate.core.judge.acceptance import blindness
 from pytest_perfgate.core.judge.against_baseline import standing
@@ -41,7 +42,7 @@ from pytest_perfgate.model.measurement import (
 )
 from pytest_perfgate.model.metric import MetricKind, MetricSet
 from pytest_perfgate.model.plan import Case, CaseKey, Limit, Mode, Outcome
-from pytest_perfgate.model.ports import GateTools
+from pytest_perfgate.model.ports import DEPENDENCIES, GateTools
 from pytest_perfgate.model.protocol import STATIC, TIMED, CaseResult
 from pytest_perfgate.model.verdict import CaseReport, Excuse, Paired
 
@@ -132,6 +133,7 @@ class GateJudge:
             unbaselined=self._unbaselined(measurement),
             paired_available=self.tools.convict is not None and unpaired is None,
             unpaired=unpaired,
+            environment_edits=self.environment_edits if measurement.key in self.paired else EnvironmentEdits(),
         )
         if measurement.key.nodeid in self.new:
             baseline, context = None, newcomer(context)
@@ -147,6 +149,15 @@ class GateJudge:
             raise
         except Exception as fault:  # noqa: BLE001 - one case that breaks the judge must not cost the others theirs
             return judging_failed(measurement, limits, fault_sentence(fault, "judged this", JUDGING_FAILED), context)
+
+    @cached_property
+    def environment_edits(self) -> EnvironmentEdits:
+        """What the change under test edits of what is installed."""
+        base, repository = self.revision or self.accepted.base.commit, self.tools.repository
+        if not base or repository is None:
+            return EnvironmentEdits()
+        then, now = (self.tools.settings(revision).get(DEPENDENCIES, "[]") for revision in (base, ""))
+        return EnvironmentEdits(requirements=requirements(then, now), files=environment_files(repository.changed(base)))
 
     def with_arms(self, case: Case, report: CaseReport, paired: Paired | None) -> CaseReport:
         """A suspect judged again, by what two arms measured beside each other."""

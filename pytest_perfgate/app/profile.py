@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from pytest_perfgate.core.render.html import render_markdown
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.metric import Analysis, Document
-from pytest_perfgate.model.nsys import Scrub, Scrubbed
 from pytest_perfgate.model.plan import CaseKey, ClockPolicy, Plan
 from pytest_perfgate.model.ports import Profiler
 from pytest_perfgate.model.protocol import LOG, STATIC, TOLD, VARIABLE, Assignment, Told, parse_told
 from pytest_perfgate.model.values import array_value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.nsys import Scrub, Scrubbed
 
 TIMED_OUT = 124
 """The exit code of a child that had to be ended, as timeout(1) gives it."""
@@ -223,6 +224,8 @@ def write_profile(done: Profiled, folders: Folders, taken_with: Mapping[str, Any
     found = {"devices": sorted(archs), "window": analysis.window}
     folders.write_json(folder, "params.json", {**taken_with, **found})
     compact = next((name for name in _COMPACT if name in analysis.views), next(iter(analysis.views)))
+    from pytest_perfgate.core.render.html import render_markdown
+
     folders.write_text(folder, "report.md", render_markdown(analysis.views[compact](), level=2))
     folders.write_json(folder, "metrics.json", metrics_data(analysis))
     views, empty = _views(analysis)
@@ -230,6 +233,8 @@ def write_profile(done: Profiled, folders: Folders, taken_with: Mapping[str, Any
     for name, build in {**analysis.files, **analysis.kept}.items():
         folders.write_text(folder, name, build())
     if len(analysis.views) > 1:
+        from pytest_perfgate.core.render.html import render_markdown
+
         text = "\n".join([*map(render_markdown, views.values()), *empty])
         folders.write_text(folder, "report-verbose.md", text)
 

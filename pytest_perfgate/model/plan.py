@@ -227,6 +227,8 @@ class Policy:
     """Collected, but never measured."""
     baseless: Choice = Choice.WARN
     """Committed lines judged in CI, and there is no merge base whose lines could."""
+    moved_by_change: Choice = Choice.WARN
+    """MOVED, and the change itself edits what is installed: a pin, a lock file, a toolchain."""
     own_gate: Choice = Choice.WARN
     """In CI, the change edits limits, marks, lines, settings or tests by which it is judged."""
 

@@ -193,6 +193,7 @@ POLICIES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("moved", ("warn", "fail"), "the machine moved, not the code"),
     ("unmeasured", ("warn", "fail"), "collected, but never measured"),
     ("baseless", ("warn", "fail"), "in CI, no merge base: the change's own baselines judged"),
+    ("moved_by_change", ("warn", "fail"), "MOVED, and the change edits a pin, a lock file or a toolchain"),
     ("own_gate", ("warn", "fail"), "in CI, the change edits limits, marks, lines, settings or tests that judge it"),
 )
 """(key, values, meaning) of the policy."""

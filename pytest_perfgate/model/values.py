@@ -5,8 +5,9 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 T = TypeVar("T")
@@ -22,13 +23,43 @@ else:
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def value(cls: type[T]) -> type[T]:
     """Declare a value that is compared by what it holds."""
-    return dataclass(frozen=True, slots=True, kw_only=True)(cls)
+    return _compared(array_value(cls))
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, eq_default=False)
 def array_value(cls: type[T]) -> type[T]:
     """Declare a value that holds arrays and is therefore compared by identity."""
-    return dataclass(frozen=True, slots=True, kw_only=True, eq=False)(cls)
+    if "__repr__" not in vars(cls):
+        cls.__repr__ = _shown  # type: ignore[method-assign]
+    return dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)(cls)
+
+
+def _compared(cls: type[T]) -> type[T]:
+    """Equality and hash by the fields.
+
+    A dataclass would write and compile both for each class, and what shows it: half of the time that a child takes
+    to import the package went into that.
+    """
+    names = [field.name for field in fields(cls) if field.compare]  # type: ignore[arg-type]
+    holds: Callable[[Any], Any] = attrgetter(*names) if names else lambda _: ()
+
+    def equal(self: Any, other: object) -> Any:
+        return holds(self) == holds(other) if other.__class__ is self.__class__ else NotImplemented
+
+    def hashed(self: Any) -> int:
+        return hash(holds(self))
+
+    if "__eq__" not in vars(cls):
+        cls.__eq__ = equal  # type: ignore[method-assign]
+    if vars(cls).get("__hash__") is None:
+        cls.__hash__ = hashed  # type: ignore[method-assign]
+    return cls
+
+
+def _shown(self: Any) -> str:
+    """A value with its fields, as a dataclass shows itself."""
+    parts = (f"{field.name}={getattr(self, field.name)!r}" for field in fields(self) if field.repr)
+    return f"{type(self).__qualname__}({', '.join(parts)})"
 
 
 def plain(value: Any) -> Any:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from glob import glob
 from pathlib import Path
 
-from pytest_perfgate.app.inspect import HEAD, choose
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact, Measurement, Samples
 from pytest_perfgate.model.metric import MetricSet
@@ -17,6 +16,9 @@ from pytest_perfgate.model.ports import Inspector, Profiler
 from pytest_perfgate.model.protocol import Capture
 from pytest_perfgate.plugin.calls import Asked, Brought, View
 from pytest_perfgate.plugin.measuring import Measuring
+
+_HEAD_BYTES = 4096
+"""By so much a kind of file is recognised."""
 
 
 class Bench:
@@ -213,6 +215,8 @@ def read_artifact(
 ) -> None:
     """Fill in the metrics of a file, or of the several that patterns and a list name."""
     paths = [path for source in sources for path in _found(source, str(brought.key))]
+    from pytest_perfgate.app.inspect import choose
+
     inspector = choose(paths, {}, inspectors=inspectors, peek=_head)
     analysis = inspector.inspect(paths, options_of(inspector, "\n".join((*limits, *brought.limits))))
     brought.metrics = analysis.metrics
@@ -239,6 +243,6 @@ def _head(path: Path) -> bytes:
         return b""
     try:
         with path.open("rb") as stream:
-            return stream.read(HEAD)
+            return stream.read(_HEAD_BYTES)
     except OSError as fault:
         raise PerfgateError("call-wrong", f"read() cannot read {path}: {fault}") from fault

@@ -35,7 +35,6 @@ from pytest_perfgate.plugin.benches import MeasuringBench
 from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.measuring import Measuring, measuring_tools
 from pytest_perfgate.wiring import parent_channel
-from pytest_perfgate.wiring.stores import beside_modules, loaded_modules
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -127,6 +126,8 @@ class ChildRole:
                 behind = session.items[at + 1] if at + 1 < len(session.items) else None
                 self._run(item, behind)
         names = self._job.modules
+        from pytest_perfgate.wiring.stores import beside_modules, loaded_modules
+
         beside = beside_modules(session.config.rootpath, names) if self._job.beside else ()
         self._parent.send(Bye(modules=loaded_modules(names), beside=beside))
         return True

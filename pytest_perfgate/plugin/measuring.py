@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_perfgate.app.instrument import (
     REFUSED,
@@ -22,7 +22,6 @@ from pytest_perfgate.app.instrument import (
     settled,
     watched,
 )
-from pytest_perfgate.app.output_check import OutputCheck, Subject, constant_inputs, scrutinised
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.capabilities import SupportsTellWaits, SupportsWait
 from pytest_perfgate.model.device import Device
@@ -34,6 +33,9 @@ from pytest_perfgate.model.ports import Call as PortsCall
 from pytest_perfgate.model.ports import Contents, Inspector, Instruments, Profiler, Runtime, Timer
 from pytest_perfgate.model.protocol import STATIC, Capture
 from pytest_perfgate.plugin.calls import Asked, Brought
+
+if TYPE_CHECKING:
+    from pytest_perfgate.app.output_check import OutputCheck
 
 
 class Stand(NamedTuple):
@@ -87,7 +89,8 @@ class Measuring:
 
         def take(plan: Plan) -> Samples:
             self._warm_up(asked)
-            return scrutinised(lambda: stand.timer.measure(call, plan, stand.runtime, setup), scrutiny)
+
+            return _checked(lambda: stand.timer.measure(call, plan, stand.runtime, setup), scrutiny)
 
         return per_call(self._taken(stand, plan, take), asked.calls * asked.schedule.iterations)
 
@@ -116,6 +119,8 @@ class Measuring:
         contents = self._instruments.contents
         if asked.check is None or contents is None or asked.key in self._scrutinised:
             return None
+        from pytest_perfgate.app.output_check import OutputCheck, Subject
+
         self._scrutinised.add(asked.key)
         subject = Subject(
             once=asked.called, last=lambda: call.last, check=asked.judge,
@@ -192,6 +197,15 @@ class Measuring:
         return next(one for one in self._instruments.inspectors if one.name == name)
 
 
+def _checked(measure: Callable[[], Samples], scrutiny: OutputCheck | None) -> Samples:
+    """Samples of a call; what checks its output is imported for the calls that ask for it."""
+    if scrutiny is None:
+        return measure()
+    from pytest_perfgate.app.output_check import scrutinised
+
+    return scrutinised(measure, scrutiny)
+
+
 def insist_on_devices(wanted: int) -> None:
     """An error where this process sees fewer devices of one kind than the case asks for."""
     from pytest_perfgate.wiring.devices import fleet
@@ -260,6 +274,8 @@ class Inputs:
 
     def _look(self, asked: Asked, made: Any = ()) -> None:
         if self._contents is not None:
+            from pytest_perfgate.app.output_check import constant_inputs
+
             self._seen[asked.key] = constant_inputs(self._contents, (asked.fn, asked.args, made))
 
 

@@ -18,7 +18,7 @@ from pytest_perfgate.core.render.block import WIDTH, printable, render_block
 from pytest_perfgate.core.render.own_gate import HEADING, other_notes, own_gate_lines
 from pytest_perfgate.core.render.report import NONE, sighted
 from pytest_perfgate.core.render.text import display_width, table_lines
-from pytest_perfgate.core.render.words import by_floor, first_of, plural, shown
+from pytest_perfgate.core.render.words import by_floor, edges, first_of, plural, shown, signed
 from pytest_perfgate.model.metric import Cell, Column, Table
 from pytest_perfgate.model.plan import Effect, Mode, Outcome
 from pytest_perfgate.model.values import Dimension
@@ -38,11 +38,17 @@ if TYPE_CHECKING:
 
 _SHOWN = 20
 
+_ROWS = 200
+"""Cases that the table shows."""
+
 _FILES = 5
 """Of more files than these only the folders are named."""
 
 _NAMED = 3
 """Cases that a line names."""
+
+_LEAST_COLUMNS = 4
+"""Outcome, test, time and interval stay, however narrow a terminal is."""
 
 _KEPT = (Outcome.PASSED, Outcome.NOT_APPLICABLE, Outcome.ACCEPTED)
 
@@ -76,14 +82,15 @@ def _write_verdicts(out: Any, session: SessionState, reports: list[CaseReport]) 
     recorded = session.recorded_reports()
     notes = other_notes(recorded, session.notes)
     edits = own_gate_lines(recorded, session.notes)
+    told = out.verbosity > 0 or bool(edits or session.notes or not all(map(is_clean, reports)))
     parts: list[Callable[[], list[str]]] = [
         lambda: _folded(own_gate_section(edits), width),
-        partial(_tables, reports, every=out.verbosity > 0, width=width),
+        partial(_tables, reports, width=width),
         partial(blocks, reports, here, min(WIDTH, width)),
         lambda: _folded((f"{note.effect.value}  {said_of(note, style)}" for note in notes), width),
         lambda: _folded([*([] if edits else hidden(session)), *refused(reports), *constant(reports)], width),
         lambda: _folded([counted(session.mode.value, reports, fresh, families)] if reports else [], width),
-        lambda: written_lines(session.written, here.path),
+        lambda: written_lines([path for path in session.written if told or not is_record(path)], here.path),
     ]
     for part in parts:
         for line in shown(part, lambda why: [why]):
@@ -98,18 +105,33 @@ def _write_verdicts(out: Any, session: SessionState, reports: list[CaseReport]) 
         out.write_line("RECORD is the one that this run wrote: kept as an artifact, it is accepted in any clone")
 
 
-def _tables(reports: Sequence[CaseReport], *, every: bool, width: int = ANY) -> list[str]:
-    """What is not kept; where lines would be torn, without the files, then what was visible: the report has both."""
-    told = reports if every else [r for r in reports if r.worst not in _KEPT and r.verdicts]
-    table = verdict_table(told)
-    whole = list(table_lines(table)) if told else []
-    if all(display_width(line) <= width for line in whole):
-        return whole
+def is_clean(report: CaseReport) -> bool:
+    """Whether nobody has to look at a case: the table says all of it."""
+    return report.effect is Effect.PASS and (not report.verdicts or report.worst in _KEPT)
+
+
+def is_record(path: Path) -> bool:
+    """Whether a file is the record of the run, which ``perfgate report`` finds by itself."""
+    return path.parent.name == "records"
+
+
+def _tables(reports: Sequence[CaseReport], *, width: int = ANY) -> list[str]:
+    """A line a case; where lines would be torn, without the files, then without the last columns."""
+    table = verdict_table(reports)
+    lines = list(table_lines(table)) if reports else []
+    if _fits(lines, width):
+        return lines
     rows = tuple((row[0], f"…::{str(row[1]).partition('::')[2]}", *row[2:]) for row in table.rows)
-    short = list(table_lines(replace(table, rows=rows)))
-    if all(display_width(line) <= width for line in short):
-        return short
-    return list(table_lines(replace(table, columns=table.columns[:-1], rows=tuple(row[:-1] for row in rows))))
+    for kept in range(len(table.columns), _LEAST_COLUMNS - 1, -1):
+        short = replace(table, columns=table.columns[:kept], rows=tuple(row[:kept] for row in rows))
+        lines = list(table_lines(short))
+        if _fits(lines, width):
+            break
+    return lines
+
+
+def _fits(lines: Iterable[str], width: int) -> bool:
+    return all(display_width(line) <= width for line in lines)
 
 
 def _folded(texts: Iterable[str], width: int) -> list[str]:
@@ -140,28 +162,36 @@ def said_of(note: SuiteNote, style: str) -> str:
 
 
 def verdict_table(reports: Sequence[CaseReport]) -> Table:
-    """One line a limit; a case without a limit has a line too."""
-    rows = [row for report in reports for row in shown(partial(verdict_rows, report), partial(_unshown, report))]
+    """One line a case, with its time, the worst of its verdicts and the limit that this is of."""
+    rows = [shown(partial(verdict_row, report), partial(_unshown, report)) for report in reports]
     columns = (
         Column(name="outcome"),
         Column(name="test"),
         Column(name="time", dimension=Dimension.TIME, absent=NONE),
-        Column(name="limit"),
+        Column(name="interval", absent=NONE),
+        Column(name="slowdown", absent=NONE),
+        Column(name="limit", absent=NONE),
         Column(name="can detect", dimension=Dimension.FRACTION, digits=2, absent=NONE),
     )
-    return Table(columns=columns, rows=tuple(rows), limit=_SHOWN, rest="perfgate report shows all")
+    return Table(columns=columns, rows=tuple(rows), limit=_ROWS, rest="perfgate report shows all")
 
 
-def _unshown(report: CaseReport, why: str) -> list[tuple[Cell, ...]]:
-    return [(report.worst.value, printable(str(report.key)), None, printable(why), None)]
+def _unshown(report: CaseReport, why: str) -> tuple[Cell, ...]:
+    return (report.worst.value, printable(str(report.key)), None, None, None, printable(why), None)
 
 
-def verdict_rows(report: CaseReport) -> list[tuple[Cell, ...]]:
-    found = report.measurement.metrics.find("time") if report.measurement else ()
-    name, took = str(report.key), found[0].value if found else None
+def verdict_row(report: CaseReport) -> tuple[Cell, ...]:
+    """What a case came to: of several limits the worst is shown, and how many more there are."""
+    times = report.measurement.metrics.find("time") if report.measurement else ()
+    time, interval = (times[0].value, edges(times[0], change=False) or None) if times else (None, None)
     if not report.verdicts:
-        return [("no limit", name, took, "", None)]
-    return [(v.outcome.value, name, took, by_floor(v.limit.text, v.raised), sighted(v)) for v in report.verdicts]
+        return ("no limit", str(report.key), time, interval, None, None, None)
+    worst = next(v for v in report.verdicts if v.outcome is report.worst)
+    others = f", {plural(len(report.verdicts) - 1, 'more limit')}" if len(report.verdicts) > 1 else ""
+    slowdown = worst.metric if worst.limit.metric == "slowdown" else None
+    change = signed(slowdown.value) if slowdown is not None else None
+    limit = by_floor(worst.limit.text, worst.raised) + others
+    return (worst.outcome.value, str(report.key), time, interval, change, limit, sighted(worst))
 
 
 def next_commands(

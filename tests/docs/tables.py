@@ -19,6 +19,7 @@ CAPTURE = ("stage", "rank", "gpu", "stream", "step", "kernel", "op", "category",
 ARGUMENTS = ("shapes", "types", "strides", "scalars")
 _NOTES = {
     "unused": "tests that are gone, and baselines that no limit asks for",
+    "moved_by_change": "MOVED where the change itself edits a dependency, a lock file, a toolchain or an image",
     "own_gate": "in CI, the change edits limits, marks, lines, settings or tests by which it is judged",
     "baseless": "committed lines that CI judges without a merge base; where CI names a target branch, `fail` by default",
 }

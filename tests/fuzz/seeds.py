@@ -17,10 +17,10 @@ from pytest_perfgate.model.measurement import Samples, Sitting, Stop
 from pytest_perfgate.model.plan import Case, CaseKey, Outcome, Plan
 from pytest_perfgate.model.protocol import Bye, Entered, Finished, Go, Hello, Job, Measure, Taken
 from tests import reports
+from tests.kineto_file import document, host, kernel, launch
+from tests.kineto_operators import zoo
 from tests.ncu_file import ncu_file
 from tests.nsys_file import ExportMaker, small_export
-from tests.traces.generated import document, host, kernel, launch
-from tests.traces.zoo import zoo
 
 ROOT = Path(__file__).resolve().parents[2]
 LARGEST = 400_000

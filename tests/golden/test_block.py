@@ -13,7 +13,7 @@ from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.plan import CaseKey, Mode, Outcome
 from pytest_perfgate.model.values import Interval, Work
 from pytest_perfgate.model.verdict import CaseReport, Decision, Paired
-from tests.unit.core.gate.bench import GPU, KEY, KINDS, accepted, limit, measured, samples
+from tests.unit.core.judge.bench import GPU, KEY, KINDS, accepted, limit, measured, samples
 
 PAGES = Path(__file__).parent / "blocks"
 CONTEXT = JudgeContext(kinds=KINDS, gates=40)

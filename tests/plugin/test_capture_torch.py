@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.kineto_file import kernel, launch, written
 from tests.late import late
-from tests.traces.generated import kernel, launch, written
 
 late("torch", reason="capturing needs torch")
 

@@ -46,6 +46,20 @@ def test_the_record_a_page_and_markdown_of_one_run(project: Project) -> None:
     assert "test_broken" in text
 
 
+def test_a_clean_run_prints_one_table_with_times_and_nothing_else(project: Project) -> None:
+    project.write("test_it.py", SUITE)
+    run = project.run("-k", "kept", ci=True)
+    assert run.code == 0, run.text
+    section = run.text.partition("= perfgate =")[2].splitlines()[1:]
+    table = section[
+        : next(at for at, line in enumerate(section) if (line.startswith(("-", "=")) and "=" in line) or "xml" in line)
+    ]
+    assert table[0].split() == ["outcome", "test", "time", "interval", "slowdown", "limit", "can", "detect"]
+    assert table[2].split()[:5] == ["passed", "test_it.py::test_kept[<b>&]", "1", "ms", "[1"]
+    assert table[3:] == ["full: 1 passed"], "no record, no next step"
+    assert (project.root / ".perfgate" / "records").is_dir()
+
+
 def test_a_file_that_cannot_be_written_fails_the_run_and_loses_nothing(project: Project) -> None:
     project.write("test_it.py", SUITE)
     project.write("file", "")

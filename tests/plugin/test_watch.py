@@ -19,7 +19,7 @@ from pytest_perfgate.model.values import Work
 from pytest_perfgate.plugin.calls import Asked
 from pytest_perfgate.plugin.profiled import Watch
 from pytest_perfgate.wiring import built_ins
-from tests.unit.core.gate.bench import GPU, HOST, KEY, samples
+from tests.unit.core.judge.bench import GPU, HOST, KEY, samples
 
 
 class Clocks:

@@ -8,8 +8,8 @@ from pytest_perfgate.core.limits.scope import scopes_of
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Limit, Operator
 from pytest_perfgate.model.values import Dimension
-from tests.unit.core.gate.bench import KINDS
-from tests.unit.core.gate.spelled import spelled
+from tests.unit.core.judge.bench import KINDS
+from tests.unit.core.limits.spelled import spelled
 
 AWKWARD = st.sampled_from("aZ90_ ,\"'\\()<>[]{}=*?.:%|é漢\n\t")
 TEXTS = st.text(AWKWARD, min_size=1, max_size=16).filter(lambda text: text.strip())

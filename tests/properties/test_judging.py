@@ -13,7 +13,7 @@ from pytest_perfgate.core.limits.merge import applies_on, merge_limits
 from pytest_perfgate.core.stats.summary import of_samples, summary
 from pytest_perfgate.model.plan import Effect, Operator, Outcome
 from pytest_perfgate.model.values import Work
-from tests.unit.core.gate.bench import GPU, HOST, KINDS, accepted, limit, measured, samples
+from tests.unit.core.judge.bench import GPU, HOST, KINDS, accepted, limit, measured, samples
 
 TIMES = st.floats(1e3, 1e9)
 FACTORS = st.lists(st.floats(0.5, 2.0), min_size=1, max_size=6)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import gzip
 import math
 import re
+import shutil
 import struct
+import sys
 import tempfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -88,10 +91,7 @@ def _report(path: Path, data: bytes, place: str) -> Iterator[KernelFacts]:
 
 
 def _actions(path: Path, place: str, announced: int) -> list[Any]:
-    try:
-        import ncu_report
-    except (ImportError, OSError) as error:
-        raise PerfgateError("kernel-tool", f"ncu_report does not import: {error}", place=place) from error
+    ncu_report = _module(place)
     try:
         context = ncu_report.load_report(str(path))
         ranges = [context.range_by_idx(number) for number in range(context.num_ranges())]
@@ -104,6 +104,30 @@ def _actions(path: Path, place: str, announced: int) -> list[Any]:
     if not actions:
         raise PerfgateError("ncu-nothing", "the report holds no kernel", place=place)
     return actions
+
+
+def _module(place: str) -> Any:
+    """The installed package, else the module that Nsight Compute brings in a folder beside the ncu on the PATH."""
+    try:
+        return import_module("ncu_report")
+    except (ImportError, OSError) as error:
+        missing = error
+    for folder in _beside_ncu():
+        sys.path.append(folder)
+        try:
+            return import_module("ncu_report")
+        except (ImportError, OSError) as error:
+            sys.path.remove(folder)
+            missing = error
+    raise PerfgateError("kernel-tool", f"ncu_report does not import: {missing}", place=place) from missing
+
+
+def _beside_ncu() -> list[str]:
+    """Folders of Nsight Compute with its Python module; ``ncu`` may be a link, or a script one folder further in."""
+    found = shutil.which("ncu")
+    homes = dict.fromkeys(Path(found).resolve().parents) if found else {}
+    near = [home / "extras" / "python" for home in list(homes)[:4]]
+    return [str(folder) for folder in near if (folder / "ncu_report.py").is_file()]
 
 
 def _facts(action: Any, index: int, source: str) -> KernelFacts:

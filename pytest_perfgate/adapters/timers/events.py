@@ -51,7 +51,7 @@ class EventsTimer:
         empty = empty_pair(bench.runtime)
         trial, _ = queued(bench, allocate(bench.runtime, TRIALS), calls)
         refuse_short(median(trial) * calls, empty, self.name, calls)
-        problems = escaped(bench)
+        outside = escaped(bench)
         queue = _Queue(bench, allocate(bench.runtime, chunk_of(median(trial) * calls)), calls)
         durations, stop = bench.sampled(queue.take)
         refuse_short(median(durations) * calls, empty, self.name, calls, SHRUNK)
@@ -65,8 +65,8 @@ class EventsTimer:
             warmups=warmth.calls,
             warmup_ns=warmth.spent_ns,
             launch_gap=None if queue.dry else launch_gap(bench, durations),
-            problems=problems,
-            notes=(*bench.runtime.notes(), *warmth.notes, *_dry_note(queue.dry)),
+            problems=outside.problems,
+            notes=(*bench.runtime.notes(), *warmth.notes, *outside.notes, *_dry_note(queue.dry)),
         )
 
 
@@ -139,7 +139,7 @@ class BlockingTimer:
         self._proved(bench, pair)
         trial = [self.blocked(bench, pair, calls) for _ in range(TRIALS)]
         refuse_short(median(trial) * calls, empty, self.name, calls)
-        problems = escaped(bench)
+        outside = escaped(bench)
         durations, stop = bench.sampled(lambda: [self.blocked(bench, pair, calls)])
         refuse_short(median(durations) * calls, empty, self.name, calls, SHRUNK)
         return Samples(
@@ -152,8 +152,8 @@ class BlockingTimer:
             warmups=warmth.calls,
             warmup_ns=warmth.spent_ns,
             launch_gap=launch_gap(bench, durations),
-            problems=problems,
-            notes=(*bench.runtime.notes(), *warmth.notes),
+            problems=outside.problems,
+            notes=(*bench.runtime.notes(), *warmth.notes, *outside.notes),
         )
 
     def _proved(self, bench: Bench, pair: Pairs) -> None:

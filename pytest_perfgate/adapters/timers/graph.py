@@ -74,7 +74,7 @@ class GraphTimer:
         replays.once()
         trial, _ = queued(replays, allocate(bench.runtime, TRIALS))
         refuse_short(median(trial), empty, self.name, recording.calls)
-        problems = escaped(replays)
+        outside = escaped(replays)
         pairs = allocate(bench.runtime, chunk_of(median(trial)))
         durations, stop = bench.sampled(lambda: [total / recording.calls for total in queued(replays, pairs)[0]])
         refuse_short(median(durations) * recording.calls, empty, self.name, recording.calls, SHRUNK)
@@ -88,10 +88,11 @@ class GraphTimer:
             warmups=warmth.calls,
             warmup_ns=warmth.spent_ns,
             launch_gap=max(0.0, idle - median(durations)),
-            problems=problems,
+            problems=outside.problems,
             notes=(
                 *bench.runtime.notes(),
                 *warmth.notes,
+                *outside.notes,
                 ("graph", f"{recording.calls} calls over {recording.buffers} buffers"),
             ),
         )

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import NamedTuple
 
-from pytest_perfgate.core.judge.policy import LOCAL, effect
+from pytest_perfgate.core.changes.dependencies import EnvironmentEdits
+from pytest_perfgate.core.judge.policy import LOCAL, chosen, effect
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.core.stats.summary import Summary, median
@@ -74,6 +75,8 @@ class JudgeContext:
     """How closely the versions around a device must agree with the baseline's: a level of ``core.gate.facts``."""
     then_hz: float | None = None
     """The clock of the sittings that were accepted, where the history knows it."""
+    environment_edits: EnvironmentEdits = EnvironmentEdits()
+    """What the change under test edits of what is installed."""
     unpaired: Unpaired | None = None
     """Why this case was not compared between two builds, where it should have been."""
     unbaselined: str = ""
@@ -134,11 +137,15 @@ class Ruling(NamedTuple):
     """What the absolute floor raised the limit to."""
     fails: bool = False
     """Fails whatever the policy says."""
+    policy: str = ""
+    """A policy that may fail it, beside that of its outcome."""
 
 
 def verdict(limit: Limit, ruling: Ruling, context: JudgeContext, trial: Trial | None = None) -> Verdict:
     """The ruling as a verdict, its effect taken from the policy."""
-    done = Effect.FAIL if ruling.fails else effect(ruling.outcome, context.policy, context.mode)
+    done = effect(ruling.outcome, context.policy, context.mode)
+    if ruling.fails or (ruling.policy and chosen(context.policy, ruling.policy) is Effect.FAIL):
+        done = Effect.FAIL
     return Verdict(
         limit=limit,
         outcome=ruling.outcome,

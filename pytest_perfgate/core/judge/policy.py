@@ -97,7 +97,7 @@ CHOICES: Mapping[str, tuple[Choice, ...]] = {key: tuple(map(Choice, values)) for
 
 LOCAL = Policy()
 
-CI = Policy(ci=True, missing=Choice.FAIL, unused=Choice.FAIL, unmeasured=Choice.FAIL)
+CI = Policy(ci=True, missing=Choice.FAIL, unused=Choice.FAIL, unmeasured=Choice.FAIL, moved_by_change=Choice.FAIL)
 
 REQUEST = replace(CI, baseless=Choice.FAIL)
 """In CI of a change that is about to be merged."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import accumulate, takewhile
 from statistics import fmean
 
@@ -16,7 +15,6 @@ from pytest_perfgate.core.stats.summary import median
 from pytest_perfgate.model.device import Basis
 from pytest_perfgate.model.measurement import Measurement, Samples, Settled, Sitting
 from pytest_perfgate.model.metric import MetricSet, Problem
-from pytest_perfgate.model.plan import Plan
 from pytest_perfgate.model.protocol import Capture
 from pytest_perfgate.model.verdict import PowerLimited
 
@@ -247,55 +245,6 @@ def _above_peak(measurement: Measurement, metrics: MetricSet) -> Iterator[Proble
                 evidence=(("sol", f"{metric.value:.4g}"),),
                 retry=False,
             )
-
-
-PATTERNS = (0xBE, 0x3F)
-"""Bytes that make a plain number near one of every float format, negative and positive: poison that slows no kernel.
-
-A call that adds to it, or keeps what is positive, leaves neither the poison nor what it left before.
-"""
-
-CHANCE = {1: 0.1, 2: 0.004}
-"""The share of elements of so many bytes that may hold a pattern by chance, where each call writes other values."""
-
-RARE = 1e-5
-
-
-def pattern(turn: int) -> int:
-    """The byte that an output is filled with; turns alternate."""
-    return PATTERNS[turn % len(PATTERNS)]
-
-
-def untouched(share: float, itemsize: int) -> float:
-    """The share of elements that still hold the poison, where that is more than chance.
-
-    Small elements hold it by chance, now and then, where a call writes other values each time.
-    """
-    return share if share > CHANCE.get(itemsize, RARE) else 0.0
-
-
-def left_of(plan: Plan, spent_ns: float, samples: int) -> Plan | None:
-    """The plan for what the first try left of its warm-up and budget; ``None`` where it is too little to sample.
-
-    Too little is less than the samples asked for took the first time. A turn of two processes is a slice of a budget
-    that whoever deals the turns keeps: it is taken whole once more, and paid for there.
-    """
-    if plan.witness:
-        return plan
-    whole = plan.warmup_ns + plan.budget_ns
-    part = 1 - spent_ns / whole if whole > 0 else 0.0
-    needed = max(plan.min_samples, plan.least_samples) * spent_ns / max(samples, 1)
-    if part <= 0 or plan.budget_ns * part < needed:
-        return None
-    return replace(plan, warmup_ns=plan.warmup_ns * part, budget_ns=plan.budget_ns * part)
-
-
-def exhausted(plan: Plan, spent_ns: float) -> tuple[str, str]:
-    """Why there was no other try, as evidence."""
-    whole = plan.warmup_ns + plan.budget_ns
-    left = max(0.0, whole - spent_ns)
-    least = max(plan.min_samples, plan.least_samples)
-    return ("not taken again", f"{left / 1e9:.3g} s of {whole / 1e9:.3g} s were left: too little for {least} samples")
 
 
 LEAST = 3

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from pytest_perfgate.core.changes.dependencies import brought
 from pytest_perfgate.core.judge.accepted_line import reasoned
 from pytest_perfgate.core.judge.context import (
     REASON,
@@ -156,9 +157,19 @@ def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:
         return _ruling(suspicion, Outcome.SUSPECT, sentence, _act(trial), facts)
     if paired.decision is Decision.NOT_SLOWER:
         sentence = f"{SLOWER}, but not {beside}; what differs: {named(trial.baseline, paired.moved)}"
+        if cause := brought(paired.moved, trial.context.environment_edits, _installed(trial)):
+            sentence = f"{sentence}; {cause}, which both builds share"
+            ruling = _ruling(suspicion, Outcome.MOVED, sentence, (trial.accepting(REASON),), facts)
+            return ruling._replace(policy="moved_by_change")
         known = paired.moved or trial.baseline is None or trial.baseline.surroundings is None
         return _ruling(suspicion, Outcome.MOVED, sentence, (trial.accepting(REASON) if known else DOCTOR,), facts)
     return resting_on_arms(_open(suspicion, paired, beside, facts), suspicion.metric, paired, _processes(trial))
+
+
+def _installed(trial: Trial) -> set[str]:
+    """Names of what files of a project decide, among the facts of both sittings."""
+    sides = [trial.measurement.environment, trial.baseline.surroundings if trial.baseline else None]
+    return {"python", *(name for side in sides if side is not None for name, _ in side.packages)}
 
 
 def _processes(trial: Trial) -> int:

@@ -88,7 +88,9 @@ def _scaled(number: float, dimension: Dimension, digits: int) -> str:
         steps = tuple((step, prefix + _SUFFIX[dimension]) for step, prefix in _DECIMAL)
     else:
         return significant(number, digits)
-    step, unit = next((pair for pair in steps if abs(number) >= pair[0]), steps[-1])
+    # The unit of the rounded figure: 999,999.9 ns reads 1 ms, not 1,000 µs.
+    rounded = float(f"{abs(number):.{digits - 1}e}")
+    step, unit = next((pair for pair in steps if rounded >= pair[0]), steps[-1])
     return f"{significant(number / step, digits)} {unit}"
 
 

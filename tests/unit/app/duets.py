@@ -1,5 +1,3 @@
-"""Children that follow a script: each call takes what its arm says it takes."""
-
 from __future__ import annotations
 
 from collections import deque
@@ -7,6 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pytest_perfgate.app.compare_arms import Comparison, Stage
+from pytest_perfgate.app.screening import Screening as Hearing
+from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Discard, Identity, Samples, Stop
@@ -171,3 +172,44 @@ def spec(of: Arm, cases: Sequence[Case], seed: int) -> ChildSpec:
 
 def cases(count: int) -> list[Case]:
     return [Case(nodeid=f"t.py::test_{at}", limits=(), plan=Plan(), path="t.py") for at in range(count)]
+
+
+PROOF = {"base": (("/base/kern.py", "1"),), "head": (("/head/kern.py", "2"),)}
+
+
+def staged(world: World, said: list[str], kept: list[int], budget_s: float = 0.0) -> Stage:
+    return Stage(
+        nursery=world,
+        spec=spec,
+        job=Job(cases=()),
+        timeout_s=1,
+        say=said.append,
+        keep=lambda rounds: kept.append(len(rounds)),
+        clock=lambda: world.now,
+        budget_s=budget_s,
+        show=lambda *told: world.shown.append(told),
+    )
+
+
+def heard(comparison: Comparison, *, among: int = 0):
+    hearing = Hearing(comparison, lambda key: 0.03, among)
+    hearing.decide()
+    return hearing.paired(revision=not among)
+
+
+def compared(world: World, count: int = 3, *, among: int = 0, budget_s: float = 0.0, content=("", "")):
+    said: list[str] = []
+    kept: list[int] = []
+    world.modules = world.modules or PROOF
+    stage = staged(world, said, kept, budget_s)
+    comparison = Comparison((arm("base", content[0]), arm("head", content[1])), cases(count), stage, Design())
+    found = heard(comparison, among=among)
+    return comparison, {key.nodeid[-1]: paired for key, paired in found.items()}, said
+
+
+def slower(which: str, by: float):
+    def time(side: str, nodeid: str, number: int) -> float:
+        noise = 1 + 0.002 * ((number * 7 + len(side)) % 5)
+        return 1e6 * noise * (1 + by if side == "head" and nodeid.endswith(which) else 1)
+
+    return time

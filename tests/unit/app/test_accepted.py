@@ -1,18 +1,24 @@
-"""The line of the merge base judges whole, whatever the change under test makes of it."""
+"""Tests of app/accepted."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pytest_perfgate.app.accepted import Accepted
-from pytest_perfgate.model.measurement import Baseline, Identity
+from pytest_perfgate.adapters.stores.history import SqliteHistory
+from pytest_perfgate.app.accepted import Accepted, Past
+from pytest_perfgate.app.conclude import Ending, suite_notes
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Baseline, Identity, Sitting
+from pytest_perfgate.model.plan import CaseKey, Mode, Outcome
 from pytest_perfgate.model.project import Base
 from pytest_perfgate.plugin.arms import standing_in
-from tests.unit.core.gate.bench import HOST, KEY, accepted, measured
+from tests.unit.app.stores import Lines, captured, case, court
+from tests.unit.core.judge.bench import HOST, KEY, accepted, measured
 
 THEN = accepted(1e6, place="c0ffee: baselines")
 
@@ -113,3 +119,30 @@ def test_the_timer_of_an_accepted_line_is_known_where_all_devices_agree() -> Non
 
     assert timers("events1", "events2") == {str(KEY): "events"}
     assert timers("events1", "graph2") == timers() == {}
+
+
+ENDING = Ending(mode=Mode.FULL, started="2026-11-21T07:00:00", seconds=1.0, complete=True, filtered=False, root="/r")
+
+
+def test_a_damaged_one_is_found_before_anything_is_measured(tmp_path: Path) -> None:
+    file = tmp_path / "history.db"
+    bench = court(Lines(None), SqliteHistory(file), baselines=None)  # type: ignore[arg-type]
+    bench.read_baselines([case()])
+    file.write_text("garbage")
+    with pytest.raises(PerfgateError, match="history-unreadable"):
+        bench.read_baselines([case()])
+    Past(None).probe()
+
+
+def broken(key: CaseKey, device: str, last: int = 0) -> list[Sitting]:
+    raise PerfgateError("history-unreadable", "database disk image is malformed", place="history.db")
+
+
+def test_one_that_breaks_later_is_left_out_and_the_run_says_so() -> None:
+    line = accepted(1e6)
+    bench = court(Lines(line, line), SimpleNamespace(read=broken))  # type: ignore[arg-type]
+    (report,) = bench.judge_result(captured(measured(1e6)))
+    assert report.verdicts[0].outcome is Outcome.PASSED
+    bench.tools.baselines.read_all = lambda device: {}  # type: ignore[union-attr]
+    (note,) = [n for n in suite_notes(bench, {KEY.nodeid: case()}, [report], ENDING) if n.kind == "history"]
+    assert "judged without the history: history.db: database disk image is malformed" in note.text

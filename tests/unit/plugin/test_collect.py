@@ -1,8 +1,10 @@
-"""The order of a test's marks: pytest has those of a parameter after those of its function."""
+"""Tests of plugin/collect."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,9 +13,11 @@ import pytest
 
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import Case, Plan
 from pytest_perfgate.model.project import Config
-from pytest_perfgate.plugin.collect import Collector
-from tests.unit.plugin.test_spelling import OPTIONS
+from pytest_perfgate.plugin.benches import Bench
+from pytest_perfgate.plugin.collect import Collector, insist_on_whole
+from pytest_perfgate.plugin.fixture import Gate
 
 gate = pytest.mark.perfgate
 MODULE, FUNCTION, PARAM = gate("time <= 1s"), gate("time <= 2s", rounds=5), gate("time <= 3s", rounds=7)
@@ -92,3 +96,65 @@ def test_a_parameter_is_written_where_that_costs_nothing(value: Any, text: str) 
         callspec=SimpleNamespace(marks=[], params={"value": value}),
     )
     assert Collector(Config(), OPTIONS, by_name()).case(item).params == (("value", text),)
+
+
+PATH = Path(__file__).relative_to(Path(__file__).parents[3]).as_posix()
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda gate: gate(3), "got 3"),
+        (lambda gate: gate(int, calls=0), "calls=0 is not a whole number"),
+        (lambda gate: gate(int, n=3), "does not take n="),
+        (lambda gate: gate(int, setup=3), "setup= must be a callable, got 3"),
+        (lambda gate: gate(int, check="x"), "check= must be a callable, got 'x'"),
+        (lambda gate: gate(int, work=3), "no work that a call can do"),
+        (lambda gate: gate(lambda: map(int, "1")), "an iterator that was never run"),
+        (lambda gate: gate.record([1.0], unit="x"), "unit 'x'"),
+    ],
+)
+def test_a_wrong_call_names_its_line(call: Callable[[Gate], Any], said: str) -> None:
+    case = Case(nodeid=f"{PATH}::test_a", limits=(), plan=Plan(), path=PATH)
+    with pytest.raises(PerfgateError, match=said) as caught:
+        call(Gate(case, Bench(case)))
+    assert caught.value.place == f"{PATH}:{call.__code__.co_firstlineno}"
+    assert str(caught.value).startswith(caught.value.place)
+
+
+@pytest.mark.parametrize(("option", "place"), [(True, "--perfgate-capture"), (False, "p: tool.perfgate.capture")])
+def test_a_capture_that_nobody_takes_is_told_once_where_it_was_asked_for(option: bool, place: str) -> None:
+    from pytest_perfgate.core.metric_kinds import by_name
+    from pytest_perfgate.model.project import Config
+
+    options: Any = type(OPTIONS)(**{**vars(OPTIONS), "perfgate_capture": ["ncuu"] if option else []})
+    with pytest.raises(PerfgateError, match="there is no capture 'ncuu'") as caught:
+        Collector(Config(capture=() if option else ("ncuu",), source="p"), options, by_name())
+    assert (caught.value.place, caught.value.mend) == (place, "did you mean 'ncu'?")
+
+
+OPTIONS = SimpleNamespace(
+    perfgate_limit=[], perfgate_clocks="", perfgate_rounds=None, perfgate_capture=[], perfgate_against=None,
+    perfgate_device="",
+)  # fmt: skip
+
+
+def collected(nodeid: str) -> Any:
+    item: Any = SimpleNamespace(nodeid=nodeid, location=("test_it.py", 6, ""), iter_markers=lambda _name: iter(()))
+    return Collector(Config(), OPTIONS, by_name()).case(item)
+
+
+def test_an_id_that_no_file_can_hold_is_the_fault_of_its_test() -> None:
+    assert collected("test_it.py::test_a[\U0001f600-ä/ ]").path == "test_it.py"
+    for half in ("\ud83d", "\udcff"):
+        with pytest.raises(PerfgateError) as refused:
+            collected(f"test_it.py::test_a[a{half}b]")
+        said = refused.value.text()
+        assert said.encode(), "what is said of it can be written"
+        assert f"holds half a character, {half!a}" in said
+        assert "test_it.py:7" in said
+        assert "pytest.param(..., id=" in said
+
+
+def test_a_whole_text_is_handed_back() -> None:
+    assert insist_on_whole("größe", "name=", "here", code="call-wrong", mend="") == "größe"

@@ -1,16 +1,24 @@
+"""Tests of adapters/children/channel."""
+
 from __future__ import annotations
 
+import os
+import signal
 import socket
+import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.children.channel import VARIABLE, Line, decode_line, encode_line
-from pytest_perfgate.adapters.children.spawn import LocalNursery
+from pytest_perfgate.adapters.children import spawn
+from pytest_perfgate.adapters.children.channel import PARENT, VARIABLE, Line, decode_line, encode_line, stray_children
+from pytest_perfgate.adapters.children.spawn import LocalChild, LocalNursery
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import CaseKey, Plan
-from pytest_perfgate.model.protocol import Bye, ChildSpec, Entered, Go, Hello, Measure, Ready
+from pytest_perfgate.model.protocol import Bye, ChildSpec, Entered, Go, Hello, Job, Measure, Ready
 
 MESSAGES = [
     Go(),
@@ -52,43 +60,210 @@ def test_pieces_make_whole_lines_and_half_a_line_is_an_end() -> None:
         line.receive(1)
 
 
-def spec(code: str) -> ChildSpec:
-    return ChildSpec(argv=("-c", code), python=(sys.executable, "-S"), cwd=Path(), env=(), label="the test's child")
+def test_hello_is_a_message_too() -> None:
+    assert decode_line(encode_line(Hello(token="t", pid=1))) == Hello(token="t", pid=1)
 
 
-CALLS = f"""
-import os, socket
-port, token = os.environ["{VARIABLE}"].split(":")
-def call(text):
-    line = socket.create_connection(("127.0.0.1", int(port)))
-    line.sendall(text.encode() + b"\\n")
-    return line
+FIRST_WORDS = """
+import sys, threading
+from pytest_perfgate.adapters.children.channel import decode_line
+from pytest_perfgate.model.errors import PerfgateError
+
+sys.setswitchinterval(1e-6)
+lines = [b'{"kind": "%s", "body": {}}' % kind for kind in (b"Taken", b"Job", b"Hello", b"Finished", b"Measure")]
+gate = threading.Barrier(8)
+
+def hear(first):
+    gate.wait()
+    for line in lines[first:] + lines:
+        try:
+            decode_line(line)
+        except PerfgateError:
+            pass
+
+threads = [threading.Thread(target=hear, args=(number % 5,)) for number in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
 """
 
 
-def test_a_stranger_without_the_token_is_hung_up_on() -> None:
-    hello = '{"kind": "Hello", "body": {"token": "%s", "pid": 1}}'
-    code = f"{CALLS}\nstranger = call('{hello}' % 'guess')\nown = call('{hello}' % token)\n"
-    code += 'own.sendall(b\'{"kind": "Bye", "body": {}}\\n\'); own.recv(1)'
-    child = LocalNursery().spawn(spec(code))
+def test_threads_that_decode_for_the_first_time_do_not_crash() -> None:
+    """More than half of such processes ended in a segmentation fault of msgspec."""
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", FIRST_WORDS], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+HELPER = """
+import pathlib, subprocess, sys, time
+helper = subprocess.Popen([sys.executable, "-S", "-c", "import signal, time; {first}; time.sleep(60)"])
+pathlib.Path({out!r}).write_text(str(helper.pid))
+time.sleep(0.3)
+"""
+CALLS = f"""
+import os, socket, time
+port, token = os.environ["{VARIABLE}"].split(":")
+line = socket.create_connection(("127.0.0.1", int(port)))
+line.sendall(('{{"kind": "Hello", "body": {{"token": "%s", "pid": 1}}}}' % token).encode() + b"\\n")
+"""
+
+
+def spawned(code: str) -> LocalChild:
+    python = (sys.executable, "-S")
+    return LocalNursery().spawn(ChildSpec(argv=("-c", code), python=python, cwd=Path(), env=(), label="the child"))
+
+
+def runs(pid: int) -> bool:
+    """Whether a process runs; one that ended and that nobody reaped does not."""
     try:
-        assert child.receive(10) == Bye()
-    finally:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spawn, "_GRACE_S", 0.5)
+    monkeypatch.setattr(spawn, "_END_S", 0.5)
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
+@pytest.mark.usefixtures("quick")
+class TestWhatAChildStarted:
+    FIRST = ("pass", "signal.signal(signal.SIGTERM, signal.SIG_IGN)")
+    ENDS = ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "sys.exit(3)", "time.sleep(60)")
+
+    @pytest.mark.parametrize("first", FIRST, ids=["listens", "ignores SIGTERM"])
+    @pytest.mark.parametrize("end", ENDS, ids=["died", "ended", "lives"])
+    def test_it_ends_with_the_child(self, tmp_path: Path, first: str, end: str) -> None:
+        child = spawned(HELPER.format(first=first, out=str(tmp_path / "pid")) + end)
+        until = time.monotonic() + 20
+        while not (text := _read(tmp_path / "pid")) and time.monotonic() < until:
+            time.sleep(0.01)
+        if "sleep" not in end:
+            with pytest.raises(PerfgateError, match="SIGSEGV" if "SEGV" in end else "exit code 3"):
+                child.receive(20)
+        child.close()
+        assert not runs(int(text))
+
+    def test_closing_twice_is_safe_and_at_once(self) -> None:
+        child = spawned("import time; time.sleep(60)")
+        threads = [threading.Thread(target=child.close) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(10)
+        assert not any(thread.is_alive() for thread in threads)
         child.close()
 
 
-def test_a_child_that_dies_before_it_calls_says_what_it_printed() -> None:
-    child = LocalNursery().spawn(spec("import sys; sys.exit('no such option: --frobnicate')"))
-    with pytest.raises(PerfgateError, match="exit code 1") as caught:
-        child.receive(10)
-    assert "--frobnicate" in str(caught.value)
+def _read(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_child_that_hung_up_and_lives_is_said_to() -> None:
+    child = spawned(CALLS + "line.close(); time.sleep(60)")
+    with pytest.raises(PerfgateError, match="closed its channel and still ran") as caught:
+        child.receive(20)
+    assert "None" not in str(caught.value)
+
+
+def test_sending_does_not_inherit_the_patience_of_receiving() -> None:
+    here, there = socket.socketpair()
+    line, other = Line(here), Line(there)
+    with pytest.raises(TimeoutError):
+        line.receive(0.01)
+    large = Job(cases=(), options=tuple((f"option{number}", "x" * 1000) for number in range(3000)))
+    got: list[object] = []
+
+    def late() -> None:
+        time.sleep(0.3)
+        got.append(other.receive(10))
+
+    reader = threading.Thread(target=late)
+    reader.start()
+    line.send(large)
+    reader.join(10)
+    assert got == [large]
+
+
+def test_a_child_that_reads_nothing_is_hung(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spawn, "_SEND_S", 0.3)
+    child = spawned(CALLS + "time.sleep(60)")
+    large = Job(cases=(), options=tuple((f"option{number}", "x" * 1000) for number in range(20_000)))
+    with pytest.raises(PerfgateError, match="read nothing") as caught:
+        child.send(large)
+    assert caught.value.code.name == "child-hung"
+
+
+def test_closing_wakes_the_thread_that_waits() -> None:
+    here, there = socket.socketpair()
+    line, seen = Line(here), []
+
+    def wait() -> None:
+        try:
+            line.receive(30)
+        except (EOFError, OSError) as ended:
+            seen.append(type(ended).__name__)
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    time.sleep(0.1)
+    line.close()
+    waiting.join(5)
+    assert seen == ["EOFError"] or seen == ["OSError"], seen
+    there.close()
+
+
+def test_a_bye_and_what_it_left_is_ended_as_well(tmp_path: Path) -> None:
+    code = HELPER.format(first="pass", out=str(tmp_path / "pid"))
+    code += CALLS + 'line.sendall(b\'{"kind": "Bye", "body": {}}\\n\'); line.recv(1)'
+    child = spawned(code)
+    assert child.receive(20) == Bye()
     child.close()
+    assert not runs(int(_read(tmp_path / "pid")))
 
 
-def test_a_launcher_that_is_not_there_is_named() -> None:
-    with pytest.raises(PerfgateError, match="no-such-launcher does not start"):
-        LocalNursery().spawn(ChildSpec(argv=(), python=("x",), cwd=Path(), env=(), prefix=("no-such-launcher",)))
+def process(folder: Path, pid: int, *environ: bytes) -> None:
+    (folder / str(pid)).mkdir()
+    (folder / str(pid) / "environ").write_bytes(b"\0".join((b"HOME=/root", *environ)))
 
 
-def test_hello_is_a_message_too() -> None:
-    assert decode_line(encode_line(Hello(token="t", pid=1))) == Hello(token="t", pid=1)
+def test_only_children_of_ours_without_a_parent_are_strays(tmp_path: Path) -> None:
+    ours = PARENT.encode()
+    process(tmp_path, 10)
+    process(tmp_path, 11, ours + b"=10")
+    process(tmp_path, 12, ours + b"=9")
+    process(tmp_path, 13, ours + b"=garbage")
+    process(tmp_path, 14, ours + b"X=9")
+    (tmp_path / "15").mkdir()
+    (tmp_path / "self").mkdir()
+    assert stray_children(tmp_path) == (12,)
+    assert stray_children(tmp_path / "none") == ()
+
+
+BUSY = """
+import signal, sys, time
+from pytest_perfgate.adapters.children.channel import end_with_parent
+def ended(*given):
+    print("put back", flush=True)
+    sys.exit()
+signal.signal(signal.SIGTERM, ended)
+end_with_parent()
+print("busy", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone tells a child that its parent is gone")
+def test_a_child_in_a_long_call_ends_with_its_parent() -> None:
+    parent = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {BUSY!r}], start_new_session=True)"
+    with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == "busy\n"
+        os.kill(run.pid, signal.SIGKILL)
+        assert run.stdout.read() == "put back\n"

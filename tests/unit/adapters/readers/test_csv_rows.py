@@ -8,7 +8,7 @@ import pytest
 
 from pytest_perfgate.adapters.readers.rocprof import read_rocprof
 from pytest_perfgate.model.errors import PerfgateError
-from tests.unit.adapters.readers.test_rocprof import COUNTED, TRACE
+from tests.unit.adapters.readers.rocprof_rows import COUNTED, TRACE
 
 
 @pytest.mark.parametrize(

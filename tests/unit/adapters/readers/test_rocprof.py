@@ -9,6 +9,7 @@ from pytest_perfgate.adapters.readers.rocprof import read_rocprof
 from pytest_perfgate.app.inspections.ncu import Rocprof
 from pytest_perfgate.model.errors import PerfgateError
 from tests.corpus import corpus
+from tests.unit.adapters.readers.rocprof_rows import COUNTED, TRACE
 
 ROCPROF = Rocprof(read_rocprof, DeviceCatalogue)
 
@@ -43,12 +44,6 @@ def test_the_first_generation_has_times_and_no_counters() -> None:
     assert told.metrics.find("dram") == ()
 
 
-TRACE = """"Kind","Dispatch_Id","Kernel_Name","Start_Timestamp","End_Timestamp","Workgroup_Size_X","Workgroup_Size_Y","Workgroup_Size_Z","Grid_Size_X","Grid_Size_Y","Grid_Size_Z"
-"KERNEL_DISPATCH",1,"k(int)",100,1100,64,2,1,1024,4,1
-"KERNEL_DISPATCH",2,"k(int)",nan,,64,1,1,1024,1,1
-"""
-
-
 def test_the_grid_of_amd_is_in_work_items_and_a_missing_stamp_is_no_time(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(TRACE)
     first, second = read_rocprof([tmp_path / "t.csv"])
@@ -68,12 +63,6 @@ def test_files_are_told_apart_by_content(tmp_path: Path) -> None:
     assert ROCPROF.recognises(tmp_path / "t.csv", TRACE.encode())
     assert not ROCPROF.recognises(tmp_path / "t.csv", b'"ID","Process ID","Kernel Name"\n')
     assert not ROCPROF.recognises(tmp_path / "t.txt", TRACE.encode())
-
-
-COUNTED = """"Dispatch_Id","Process_Id","Grid_Size","Kernel_Name","Workgroup_Size","VGPR_Count","Counter_Name","Counter_Value"
-1,5,1024,"k(int)",64,inf,"SQ_WAVES",16
-1,6,1024,"k(int)",64,8,"SQ_WAVES",16
-"""
 
 
 def test_dispatches_of_two_processes_are_two_and_an_infinite_cell_is_no_number(tmp_path: Path) -> None:

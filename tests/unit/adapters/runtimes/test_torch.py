@@ -24,7 +24,6 @@ from tests.late import late
 
 torch = late("torch", reason="torch is not installed")
 
-
 STREAM = SimpleNamespace(cuda_stream=7)
 
 

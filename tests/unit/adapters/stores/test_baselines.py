@@ -1,3 +1,5 @@
+"""Tests of adapters/stores/baselines."""
+
 from __future__ import annotations
 
 import multiprocessing
@@ -8,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
 from pytest_perfgate.adapters.stores import baseline_text
 from pytest_perfgate.adapters.stores.baselines import Baselines
@@ -277,3 +280,45 @@ def test_a_file_that_does_not_read_is_named_in_what_mends_it(store: Baselines, f
     with pytest.raises(PerfgateError) as caught:
         store.read("laptop", "tests/test_k.py")
     assert caught.value.mend.endswith("rm .perfgate/baselines/laptop/tests/test_k.py.yaml"), "git does not have it"
+
+
+def test_a_folder_outside_of_the_root_is_shown_whole(tmp_path: Path) -> None:
+    root, folder = tmp_path / "project", tmp_path / "kept"
+    root.mkdir()
+    store = Baselines(root, devices=("NVIDIA-*",), folder=str(folder))
+    (file,) = store.write([accepted("test_a")])
+    assert file == folder / DEVICE / "tests" / "test_k.py.yaml"
+    (line,) = store.read(DEVICE, "tests/test_k.py").values()
+    assert line.place == f"{file}: baselines.'test_a'"
+    file.write_text("half", encoding="utf-8")
+    with pytest.raises(PerfgateError) as caught:
+        store.read(DEVICE, "tests/test_k.py")
+    assert str(file) in caught.value.place
+
+
+@pytest.mark.parametrize("length", [900, 1020, 1024, 1100, 5000, 40000])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"why": "as it is"},
+        {"processes": 3},
+        {"identity": Identity(device=DEVICE, notes=(("k" * 3000, "v" * 3000),))},
+    ],
+)
+def test_an_id_of_any_length_is_written_and_read(store: Baselines, file: Path, length: int, fields) -> None:
+    long = [accepted(f"test_k[{letter * length}]", **fields) for letter in ("a", "it's ", "ü\\\x85")]
+    short = accepted("test_b", why="short")
+    later = accepted("test_z", processes=2)
+    store.write([short, *long, later])
+    found = store.read(DEVICE, "tests/test_k.py")
+    assert [(line.key, line.identity, line.time) for line in found.values()] == [
+        (line.key, line.identity, line.time) for line in sorted([short, *long, later], key=lambda line: line.key.test)
+    ]
+    faster = replace(long[0], time=1000.0)
+    store.write([faster])
+    assert store.read(DEVICE, "tests/test_k.py")[str(faster.key)].time == 1000.0
+    store.remove(DEVICE, [line.key for line in long])
+    assert set(store.read(DEVICE, "tests/test_k.py")) == {str(short.key), str(later.key)}
+    assert all(len(line) < 900 for line in file.read_text(encoding="utf-8").splitlines()), "nothing is left of them"
+    store.write(long)
+    assert len(yaml.safe_load(file.read_text(encoding="utf-8"))["baselines"]) == 5, "anybody's YAML reads it"

@@ -1,4 +1,4 @@
-"""Surroundings of accepted sittings: kept once, named by content, gone with the last line that names them."""
+"""Tests of adapters/stores/environments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ import pytest
 
 from pytest_perfgate.adapters.stores import baselines
 from pytest_perfgate.adapters.stores.baselines import Baselines
-from pytest_perfgate.adapters.stores.environments import Environments, digest_of, parse_environment, render_environment
+from pytest_perfgate.adapters.stores.environments import (
+    CeilingStore,
+    Environments,
+    digest_of,
+    parse_ceilings,
+    parse_environment,
+    render_environment,
+)
+from pytest_perfgate.model.device import Ceilings
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline, Environment
 from pytest_perfgate.model.plan import CaseKey
@@ -145,3 +153,26 @@ def test_a_write_that_fails_in_the_middle_leaves_what_lines_name(
     named = {found.environment for found in store.read_all(DEVICE).values()}
     assert named == {digest_of(THEN), digest_of(NOW)}
     assert set(kept(store)) == named | ({digest_of(other)} if also_the_sweep else set())
+
+
+FOUND = Ceilings(
+    device="host-x", compute=(("fp32", 4.77e10),), bandwidth=3.67e9, cache_bytes=1e6, method="fastest sample on host",
+    when="2026-01-02", facts=(("copy", "12 samples by host"),),
+)  # fmt: skip
+
+
+def test_what_was_written_is_read(tmp_path) -> None:
+    store = CeilingStore(lambda device: tmp_path / device)
+    assert store.read("host-x") is None
+    path = store.write(FOUND)
+    assert path.suffix != ".yaml"
+    assert store.read("host-x") == FOUND
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "{}", '{"device": "x", "tflops": {"fp32": 0}}', '{"device": "x", "bandwidth_gbps": "4"}']
+)
+def test_what_does_not_read_is_an_error_with_its_place(text: str) -> None:
+    with pytest.raises(PerfgateError, match="ceilings-unreadable") as caught:
+        parse_ceilings(text, place="ceilings.json")
+    assert str(caught.value).startswith("ceilings.json")

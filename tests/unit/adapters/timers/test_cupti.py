@@ -163,9 +163,6 @@ def test_a_runtime_that_is_not_cuda_is_refused(gpu, rules, plan) -> None:
         timer.measure(lambda: gpu.kernel(2_000), plan, gpu)
 
 
-# The binding itself, over a module that behaves as CUPTI's.
-
-
 class Record:
     def __init__(self, **fields) -> None:
         self.__dict__.update(fields)

@@ -1,3 +1,5 @@
+"""Tests of core/analysis/classify."""
+
 from __future__ import annotations
 
 import itertools
@@ -5,7 +7,32 @@ import math
 
 import pytest
 
-from pytest_perfgate.core.analysis.classify import Bottleneck, Signals, classify
+from pytest_perfgate.core.analysis.classify import WORDS, Bottleneck, Kind, Signals, classify
+from tests.kineto_file import kernel, seen
+from tests.launches import ELAPSED, launch
+
+NAMES = {
+    "ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*)": "communication",
+    "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)": "communication",
+    "void rcclGenericKernel<1>": "communication",
+    "void vllm::cross_device_reduce_1stage<float, 2>": "communication",
+    "void deep_ep::intranode::dispatch<8, 768>(int4*)": "communication",
+    "void deep_ep::internode_ll::combine<true>(void*)": "communication",
+    "deep_ep::intranode::notify_dispatch<8>(int const*)": "communication",
+    "void cub::DeviceReduceByKeyKernel<cub::DispatchReduceByKey<int>>(int)": "compute",
+    "void cub::DispatchScan<int*, int*>::kernel": "compute",
+    "void my::dispatch<float>(float*)": "compute",
+    "ampere_sgemm_128x64_nn": "compute",
+    "__amd_rocclr_copyBuffer.kd": "memcpy",
+    "__amd_rocclr_fillBufferAligned.kd": "memset",
+}
+
+
+@pytest.mark.parametrize(("name", "kind"), NAMES.items())
+def test_kernels_are_classed_by_name(tmp_path, name, kind):
+    found = seen(tmp_path / "t.json", [kernel(name, 0, 1)])
+    assert WORDS[Kind(int(found.kinds[0]))] == kind
+
 
 STEPS = [i / 50 for i in range(51)]
 
@@ -80,3 +107,30 @@ def test_a_bound_from_intensity_says_that_it_is_one() -> None:
 def test_locality_is_a_note_beside_memory() -> None:
     assert "L2 hit rate 50.0 %" in classify(Signals(compute=0.1, memory=0.9, l2_hit=0.5)).notes[0]
     assert classify(Signals(compute=0.9, memory=0.1, l2_hit=0.5)).notes == ()
+
+
+IDLE = {f"sm__pipe_fma_cycles_active{ELAPSED}": 5.0, f"dram__throughput{ELAPSED}": 3.0}
+BUSY = {**IDLE, f"sm__throughput{ELAPSED}": 95.0}
+
+
+@pytest.mark.parametrize(
+    ("counter", "pipe"),
+    [
+        ("sm__inst_executed_pipe_xu", "XU (transcendentals, conversions)"),
+        ("sm__inst_executed_pipe_fp16", "FP16"),
+        ("sm__pipe_tensor_op_dmma_cycles_active", "FP64 tensor cores"),
+    ],
+)
+def test_a_busy_pipe_of_any_kind_computes(counter: str, pipe: str) -> None:
+    found = launch(counters={**BUSY, f"{counter}{ELAPSED}": 95.0})
+    assert found.classification.bottleneck is Bottleneck.COMPUTE
+    assert found.pipe == (pipe, pytest.approx(0.95))
+
+
+def test_a_busy_multiprocessor_that_no_pipe_explains_is_said() -> None:
+    found = launch(counters=BUSY).classification
+    assert found.bottleneck is Bottleneck.LATENCY
+    assert found.notes[-1].startswith("the multiprocessors are 95.0 % busy, and no pipe that is known here explains it")
+    explained = launch(counters={**BUSY, f"sm__inst_executed_pipe_lsu{ELAPSED}": 94.0}).classification
+    assert not any("no pipe" in note for note in explained.notes)
+    assert not any("no pipe" in note for note in launch(counters=IDLE).classification.notes)

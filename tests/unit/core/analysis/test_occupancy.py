@@ -1,8 +1,11 @@
+"""Tests of core/analysis/occupancy."""
+
 from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.analysis.occupancy import cliff, edge, occupancy
+from pytest_perfgate.adapters.devices.catalogue import DeviceCatalogue
+from pytest_perfgate.core.analysis.occupancy import LIMITS, cliff, edge, occupancy
 from pytest_perfgate.model.device import SmLimits
 
 KIB = 1024
@@ -82,3 +85,37 @@ def test_double_buffering_may_fall() -> None:
 
 def test_the_cliff_is_moot_when_registers_allow_one_block_only() -> None:
     assert cliff(AMPERE, threads=256, registers=150, shared=8 * KIB).moot == "registers"
+
+
+BLOCKS = {
+    # threads, registers, shared memory of a block, blocks at once
+    "sm_50": ((1014, 115, 17408, 0), (260, 124, 0, 1), (96, 66, 49152, 1), (716, 21, 2048, 2), (32, 18, 0, 32)),
+    "sm_52": ((480, 247, 32652, 0), (229, 132, 33792, 1), (18, 87, 35030, 2), (39, 46, 22735, 4), (667, 18, 0, 3)),
+    "sm_61": ((998, 80, 43008, 0), (722, 57, 0, 1), (32, 117, 12804, 7), (800, 17, 0, 2), (160, 16, 0, 12)),
+    "sm_70": ((841, 110, 54272, 0), (160, 87, 0, 4), (352, 23, 61872, 1), (640, 24, 13034, 3), (32, 21, 0, 32)),
+    "sm_72": ((598, 122, 33895, 0), (704, 48, 0, 1), (768, 35, 85656, 1), (615, 18, 0, 3), (480, 18, 0, 4)),
+    "sm_75": ((544, 199, 43482, 0), (38, 188, 0, 4), (39, 43, 32768, 2), (863, 22, 0, 1), (32, 45, 0, 16)),
+    "sm_80": ((768, 232, 144262, 0), (440, 36, 15360, 3), (318, 33, 104489, 1), (896, 22, 0, 2), (416, 18, 9415, 4)),
+    "sm_86": ((794, 221, 6144, 0), (384, 57, 0, 2), (96, 114, 57501, 1), (104, 23, 0, 12), (32, 73, 1272, 16)),
+    "sm_87": ((320, 236, 75364, 0), (375, 133, 78148, 1), (128, 60, 40824, 4), (864, 32, 39429, 1), (288, 27, 0, 5)),
+    "sm_89": ((352, 133, 14255, 1), (477, 125, 29696, 1), (576, 51, 87040, 1), (809, 27, 0, 1), (352, 28, 14461, 4)),
+    "sm_90": ((343, 174, 133120, 0), (203, 152, 0, 1), (73, 232, 186648, 1), (800, 20, 22364, 2), (190, 18, 0, 10)),
+    "sm_100": ((445, 131, 149504, 0), (410, 77, 64825, 1), (64, 180, 65037, 3), (448, 20, 0, 4), (313, 19, 0, 6)),
+    "sm_101": ((866, 169, 77824, 0), (291, 143, 2421, 1), (384, 71, 225754, 1), (772, 17, 0, 1), (20, 33, 0, 24)),
+    "sm_103": ((524, 185, 176128, 0), (649, 75, 28672, 1), (53, 121, 64844, 3), (832, 20, 0, 2), (580, 19, 0, 3)),
+    "sm_110": ((960, 129, 88064, 0), (576, 88, 0, 1), (191, 39, 31636, 7), (960, 24, 41592, 1), (342, 25, 28733, 4)),
+    "sm_120": ((442, 172, 94719, 0), (224, 185, 0, 1), (329, 79, 70656, 1), (960, 19, 47713, 1), (32, 70, 0, 24)),
+    "sm_121": ((960, 70, 91156, 0), (264, 104, 18432, 1), (182, 114, 68608, 1), (544, 28, 10209, 2), (256, 16, 0, 6)),
+}
+
+
+@pytest.mark.parametrize("arch", BLOCKS)
+def test_as_many_blocks_fit_as_nvidia_says(arch: str) -> None:
+    for threads, registers, shared, blocks in BLOCKS[arch]:
+        held = occupancy(LIMITS[arch], threads=threads, registers=registers, shared=shared)
+        assert held.blocks == blocks, (threads, registers, shared, held.limits)
+
+
+def test_the_catalogue_says_of_a_multiprocessor_what_its_architecture_does() -> None:
+    known = {spec.arch: spec.sm for spec in DeviceCatalogue() if spec.sm is not None}
+    assert known == {arch: LIMITS[arch] for arch in known}

@@ -1,12 +1,16 @@
-"""Rooflines by hand."""
+"""Tests of core/analysis/roofline."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 
 from pytest_perfgate import work
-from pytest_perfgate.core.analysis.roofline import band, bound, ideal_ns, place, ridge
-from pytest_perfgate.model.device import Basis, Roof
+from pytest_perfgate.core.analysis.roofline import band, bound, ideal_ns, of_compute, of_memory, place, ridge, roofs
+from pytest_perfgate.model.device import Basis, Ceilings, Device, DeviceSpec, Peak, Roof
+from pytest_perfgate.model.values import Work
+from tests.unit.core.judge.bench import CEILING, HOST, measured
 
 ROOF = Roof(basis=Basis.DATASHEET, compute=(("bf16", 1e15),), bandwidth=4e12, cache_bytes=50e6)
 
@@ -46,3 +50,69 @@ def test_the_ridge_lies_where_both_bind():
 )
 def test_bands_have_words(part, word):
     assert band(part) == word
+
+
+SPEC = DeviceSpec(
+    name="card", pattern="card", arch="sm_90", multiprocessors=132, bandwidth=4.8e12, l2_bytes=60e6,
+    memory_bytes=80e9, source="sheet", confidence="high",
+    peaks=(Peak(dtype="bf16", datasheet=989.4e12, per_clock_per_sm=4096, implied_hz=1.83e9),),
+)  # fmt: skip
+
+
+def card(**named) -> Device:
+    return Device(**{"key": "card", "name": "card", "kind": "gpu", "spec": SPEC, "multiprocessors": 132, **named})
+
+
+def test_the_peak_is_of_the_clock_that_ran() -> None:
+    roof = card(roofs=roofs(card(), [1.4e9, 1.5e9, 1.6e9])).roof(Basis.CLOCK)
+    assert roof.clock_hz == 1.5e9
+    assert roof.rate("bf16") == 132 * 4096 * 1.5e9
+    assert roof.rate("fp8") is None
+
+
+def test_without_a_clock_there_is_no_peak_at_it() -> None:
+    assert [r.basis for r in roofs(card())] == [Basis.DATASHEET]
+
+
+def test_a_device_without_a_sheet_has_only_what_was_measured() -> None:
+    ceilings = Ceilings(device="card", compute=(("fp32", 1e11),), bandwidth=2e10, method="product", when="2026-01-02")
+    (roof,) = roofs(card(spec=None), [1e9], ceilings)
+    assert roof.basis is Basis.CEILING
+    assert roof.rate("fp32") == 1e11
+    assert "2026-01-02" in roof.note
+    assert roofs(card(spec=None), [1e9]) == ()
+
+
+def test_a_partition_has_its_part() -> None:
+    part = card(name="card MIG 1g.10gb", multiprocessors=16, memory_bytes=9.5e9)
+    sheet = card(roofs=roofs(part)).roof(Basis.DATASHEET)
+    assert sheet.rate("bf16") == pytest.approx(989.4e12 * 16 / 132)
+    assert sheet.bandwidth == 4.8e12 / 8
+    assert "16 of 132" in sheet.note
+
+
+def test_a_partition_of_unknown_memory_has_no_bandwidth_roof() -> None:
+    part = card(name="card MIG 1g.10gb", multiprocessors=16, memory_bytes=None)
+    assert roofs(part)[0].bandwidth is None
+
+
+def test_the_last_cache_is_the_larger_one() -> None:
+    assert roofs(card(cache_bytes=256e6))[0].cache_bytes == 256e6
+    assert roofs(card())[0].cache_bytes == 60e6
+
+
+def test_a_roof_takes_exactly_so_long_and_says_what_it_knows() -> None:
+    work = Work(flops=1e12, bytes=1e11, dtype="bf16", working_set=1e9)
+    assert of_compute(work, CEILING).least_ns == 1e9
+    assert of_memory(work, CEILING, HOST, measured(1.0).identity).least_ns == 1e9
+    strange = replace(work, dtype="fp4")
+    lacking = of_compute(strange, CEILING)
+    assert (lacking.why, lacking.mend) == (
+        "there is no measured ceiling for fp4: those of this device are for bf16",
+        "`perfgate ceilings` measures no other here: count the work in one of these dtypes, or limit tflops or time",
+    )
+    empty = of_compute(strange, Roof(basis=Basis.CLOCK))
+    assert empty.why == "there is no peak at the clock that ran for fp4"
+    assert empty.mend == "add the rate to the device in [tool.perfgate]"
+    unmeasured = of_compute(strange, Roof(basis=Basis.CEILING))
+    assert (unmeasured.why, unmeasured.mend) == ("there is no measured ceiling for fp4", "perfgate ceilings")

@@ -1,4 +1,4 @@
-"""Views and sections of kernels: what is there is shown, what is not says how to have it."""
+"""Tests of core/analysis/kernels/views."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_perfgate.core.analysis.decisions import NO_ROW
 from pytest_perfgate.core.analysis.kernels.bottleneck import bottleneck_report, code_evidence, findings_of
-from pytest_perfgate.core.analysis.kernels.reports import analysis_report
+from pytest_perfgate.core.analysis.kernels.reports import analysis_report, contract_document, top_opportunities
 from pytest_perfgate.core.analysis.kernels.sections import (
     _note,
     cliff_section,
@@ -16,13 +17,21 @@ from pytest_perfgate.core.analysis.kernels.sections import (
     ratio_section,
 )
 from pytest_perfgate.core.analysis.kernels.views import (
+    HEALTH,
     bottleneck_view,
     changes_view,
     code_overview,
     counter_overview,
+    counters_compared,
+    health_view,
     mix_view,
+    moved_table,
+    paired,
     rules_view,
+    slowdowns,
+    unhealthy,
 )
+from pytest_perfgate.core.render.html import render_markdown
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.metric import Document, Finding
 from pytest_perfgate.model.profiles import Launch, Resources
@@ -241,3 +250,92 @@ def test_launches_of_which_the_same_is_said_are_told_once() -> None:
     assert "(2 launches)" in same
     assert "Not collected for 1 of them" in same
     assert "Not collected for any of them" in render_text(counter_overview([launch(counters={})], "T"))
+
+
+def test_launches_of_one_name_are_paired_in_their_order() -> None:
+    before, after = [launch("a", 1.0), launch("b"), launch("a", 2.0)], [launch("a", 3.0), launch("a", 4.0)]
+    assert [(o.numbers["duration"], n.numbers["duration"]) for o, n in paired(before, after)] == [
+        (1.0, 3.0),
+        (2.0, 4.0),
+    ]
+
+
+def test_the_slowdown_of_each_pair() -> None:
+    (found,) = slowdowns([launch(time=4e5)], [launch(time=5e5)])
+    assert (found.value, found.labels) == (pytest.approx(0.25), (("kernel", "k"),))
+    assert list(slowdowns([launch(time=None)], [launch()])) == []
+
+
+def test_what_moved_what_left_and_what_came() -> None:
+    told = render_markdown(counters_compared([launch(), launch("gone")], [launch(time=3e5), launch("new")], "a -> b"))
+    assert "| duration | 400 µs | 300 µs | -25.0 % |" in told
+    assert "| class | memory | memory |  |" in told
+    assert "Only in the first\n\n- gone" in told
+    assert "Only in the second\n\n- new" in told
+
+
+def test_a_number_on_one_side_alone_has_no_change() -> None:
+    more = launch(counters={**BUSY, f"sm__pipe_tensor_cycles_active{ELAPSED}": 40.0})
+    rows = {row[0]: row[1:] for row in moved_table(launch(), more).rows}
+    assert rows["tc_util"] == ("not collected", "40 %", "--")
+    assert "l2_hit" not in rows
+
+
+def test_the_contract_holds_the_baseline_where_there_is_one() -> None:
+    told = render_markdown(contract_document([launch(time=3e5)], version="v2", baseline=[launch()]), level=2)
+    assert told.startswith("## Profile: k v2\n")
+    assert "### vs Baseline: k" in told
+    assert "-25.0 %" in told
+    assert "vs Baseline" not in render_markdown(contract_document([launch()]))
+
+
+def test_the_contract_tries_first_what_the_bottleneck_report_does() -> None:
+    own = Finding(title="Better locality in L2", trigger="class=memory")
+    spread = Finding(title="A local estimate", trigger="rule", gain=Interval(low=0.0, high=0.9), doubt="local")
+    large = Finding(title="A larger one", trigger="rule", gain=Interval(low=0.0, high=0.95))
+    found = replace(launch(), advice=(own,))
+    found = replace(found, facts=replace(found.facts, findings=(spread, large)))
+    assert [f.title for f in top_opportunities(found)] == [own.title, large.title, spread.title]
+    nothing = replace(found, advice=(replace(own, trigger=NO_ROW),))
+    assert top_opportunities(nothing)[0].title == large.title
+
+
+WELL = {"tc_util": 0.7, "dram": 0.3, "occupancy": 0.3, "l2_hit": 0.9, "spills": 0.0, "waves": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({}, []),
+        ({"tc_util": 0.6}, ["tc_util", "dram"]),
+        ({"tc_util": 0.1, "dram": 0.71}, []),
+        ({"occupancy": 0.25}, ["occupancy"]),
+        ({"l2_hit": 0.8}, ["l2_hit"]),
+        ({"spills": 8.0}, ["spills"]),
+        ({"waves": 1.0}, ["waves"]),
+    ],
+)
+def test_each_row_at_its_bound(changed: dict[str, float], named: list[str]) -> None:
+    assert [row.name for row, _ in unhealthy({**WELL, **changed})] == named
+
+
+def test_what_was_not_collected_is_not_judged() -> None:
+    assert list(unhealthy({})) == []
+    assert [row.name for row, _ in unhealthy({"dram": 0.2})] == ["dram"]
+    assert len(HEALTH) == 6
+
+
+def test_the_view_the_report_and_the_contract_say_it() -> None:
+    counters = {
+        f"dram__throughput{ELAPSED}": 75.0,
+        f"sm__throughput{ELAPSED}": 30.0,
+        f"sm__pipe_tensor_cycles_active{ELAPSED}": 10.0,
+        "sm__warps_active.avg.pct_of_peak_sustained_active": 12.5,
+    }
+    ill = launch(counters=counters)
+    page = render_text(health_view([ill], "T"))
+    assert "registers or shared memory hold it down" in page
+    assert "the other side binds" in page
+    assert "healthy" in page
+    assert "k: occupancy 12.5 % (healthy: over 25 %)" in render_text(analysis_report([ill], "T"))
+    assert "occupancy 12.5 %" in render_text(contract_document([ill]))

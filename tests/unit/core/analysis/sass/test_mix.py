@@ -1,9 +1,15 @@
-"""Counts are those of the disassembler, whatever an instruction is used for."""
+"""Tests of core/analysis/sass/mix."""
 
 from __future__ import annotations
 
-from pytest_perfgate.core.analysis.sass.mix import mix
+import re
+
+import pytest
+
+from pytest_perfgate.core.analysis.sass.facts import kernels
+from pytest_perfgate.core.analysis.sass.mix import NO_BARRIER, control, mix
 from pytest_perfgate.model.profiles import KernelCode
+from tests.kernels import ARCHES, FILES, disassembly
 
 CONSTANT, PRODUCT = "R5,-RZ,RZ,1.875,0", "R5,R6,R7,R8"
 
@@ -33,3 +39,91 @@ def test_a_bulk_copy_to_global_memory_is_no_load() -> None:
     assert (both.counts["UBLKCP"], both.bulk, both.loads) == (2, 2, 2)
     stored = mix(coded(("UBLKCP.G.S", "[UR4],[UR6],UR8"), ("LDG.E", "R1,[R2.64]"), ("FFMA", PRODUCT)))
     assert (stored.loads, stored.ratio) == (1, 1.0)
+
+
+REGISTER = re.compile(r"\bR(\d+)(?:\.(64))?")
+SLOW = ("LDG", "LDS", "S2R", "MUFU")
+FLOW = ("BRA", "EXIT", "CALL", "RET", "BSYNC", "BSSY", "JMP", "BRX", "WARPSYNC")
+
+
+def test_the_example_of_sm_86() -> None:
+    """ISETP before ``@P0 EXIT``: the predicate needs thirteen cycles."""
+    seen = control(0x000FDA0003F06270 >> 41 & 0x1FFFFF)
+    assert (seen.stall, seen.write_barrier, seen.read_barrier, seen.wait) == (13, NO_BARRIER, NO_BARRIER, 0)
+
+
+def root(code: KernelCode, row: int) -> str:
+    return code.opcodes[row].partition(".")[0]
+
+
+def written(code: KernelCode, row: int) -> set[int]:
+    first = code.operands[row].partition(",")[0]
+    found = REGISTER.fullmatch(first)
+    if not found:
+        return set()
+    width = next((int(part) // 32 for part in code.opcodes[row].split(".") if part in {"64", "128"}), 1)
+    return set(range(int(found[1]), int(found[1]) + width))
+
+
+def read(code: KernelCode, row: int) -> set[int]:
+    rest = code.operands[row].partition(",")[2]
+    return {int(n) + extra for n, wide in REGISTER.findall(rest) for extra in ((0, 1) if wide else (0,))}
+
+
+def signal(code: KernelCode, row: int) -> tuple[int, int]:
+    """(row, barrier) that tells of a result; loads of one kind come back in order, so the last of a group may tell."""
+    alike = (r for r in (row, *straight(code, row)) if root(code, r) == root(code, row))
+    told = ((r, control(code.controls[r]).write_barrier) for r in alike)
+    return next((pair for pair in told if pair[1] != NO_BARRIER), (row, NO_BARRIER))
+
+
+def straight(code: KernelCode, row: int):
+    """The rows after one until control flow may come or go."""
+    for after in range(row + 1, len(code)):
+        yield after
+        if root(code, after) in FLOW:
+            return
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_a_dependent_multiply_add_comes_four_cycles_later_at_the_least(arch: str) -> None:
+    nearest = []
+    for name in (file for file in FILES if f".{arch}." in file):
+        for facts in kernels(disassembly(name)):
+            code = facts.code
+            for row in (r for r in range(len(code)) if root(code, r) == "FFMA"):
+                cycles, target = code.controls[row] & 0xF, written(code, row)
+                for after in straight(code, row):
+                    if root(code, after) == "FFMA" and target & read(code, after):
+                        nearest.append(cycles)
+                    if target & (read(code, after) | written(code, after)):
+                        break
+                    cycles += max(1, code.controls[after] & 0xF)
+    assert len(nearest) > 20
+    assert min(nearest) == 4
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_slow_result_is_waited_for_before_its_first_use(name: str) -> None:
+    checked = 0
+    for facts in kernels(disassembly(name)):
+        code = facts.code
+        for row in (r for r in range(len(code)) if root(code, r) in SLOW):
+            (told, barrier), target = signal(code, row), written(code, row)
+            if not target:
+                continue
+            assert barrier != NO_BARRIER, f"{code.opcodes[row]} in row {row} signals nothing"
+            for after in straight(code, row):
+                if after > told and control(code.controls[after]).wait >> barrier & 1:
+                    checked += 1
+                    break
+                used = read(code, after) | written(code, after)
+                assert not target & used, f"row {after} uses row {row} without waiting"
+    assert checked
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_instruction_has_its_control_word(name: str) -> None:
+    for facts in kernels(disassembly(name)):
+        assert len(facts.code.controls) == len(facts.code)
+        assert facts.code.opcodes[-1] != "NOP"

@@ -1,0 +1,177 @@
+"""Tests of adapters/arms/build."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from pytest_perfgate.adapters.arms.build import is_buildable, missing_tools, scripts_first, taken_for_package
+from pytest_perfgate.adapters.arms.store import ArmStore
+from pytest_perfgate.model.verdict import ArmSettings
+from tests.layouts import commit, git
+from tests.unit.adapters.arms.failing import failure
+
+
+def test_a_failed_build_shows_the_tail_of_its_log_and_leaves_no_worktree(repo: Path) -> None:
+    settings = ArmSettings(mode="overlay", build=("{python} -c 'print(\"linking\"); raise SystemExit(3)'",))
+    error = failure(repo, settings)
+    assert error.code.name == "arm-build-failed"
+    assert "exit 3" in error.what
+    assert "linking" in error.what
+    assert error.place.endswith("build.log")
+    assert len(git(repo, "worktree", "list").splitlines()) == 1
+    left = ArmStore(repo, settings).leftovers()
+    assert [item.what for item in left] == ["an arm that was never finished"]
+
+
+def test_a_missing_builder_is_named(repo: Path) -> None:
+    error = failure(repo, ArmSettings(mode="overlay", build=("no-such-builder {source}",)))
+    assert "no-such-builder is not installed" in error.what
+
+
+def test_a_build_that_hangs_is_ended(repo: Path) -> None:
+    error = failure(repo, ArmSettings(mode="overlay", build=("sleep 60",), timeout_s=0.2))
+    assert "no end after" in error.what
+
+
+def test_a_build_that_installs_nothing(repo: Path) -> None:
+    assert failure(repo, ArmSettings(mode="overlay", build=("{python} -c pass",))).code.name == "arm-empty"
+
+
+def test_nothing_to_build(repo: Path) -> None:
+    error = failure(repo, ArmSettings(mode="overlay"))
+    assert (error.code.name, error.mend) == ("arm-no-project", error.code.mend)
+    (repo / "deep" / "one").mkdir(parents=True)
+    (repo / "deep" / "one" / "setup.py").write_text("")
+    (repo / "deep" / "one" / "one.py").write_text("SPEED = 1")
+    (repo / "k.py").unlink()
+    commit(repo, "the package lies deeper")
+    for mode in ("overlay", "auto"):
+        error = failure(repo, ArmSettings(mode=mode))
+        assert error.code.name == "arm-no-project"
+        assert error.mend.startswith('set projects = ["deep/one"]')
+    assert ArmStore(repo, ArmSettings(packages=("found_otherwise",))).prepare("base", "HEAD").mode == "worktree"
+
+
+def test_a_command_builds_what_pip_cannot(repo: Path) -> None:
+    arm = ArmStore(repo, ArmSettings(mode="overlay", build=("cp {source}/k.py {site}/k.py",))).prepare("base", "HEAD")
+    assert arm.modules == ("k",)
+    said = subprocess.run(
+        [arm.python, "-c", "import sys; del sys.path[0]; import k; print(k.__file__)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said.stdout.strip() == str(Path(arm.root) / "k.py")
+
+
+def test_a_project_can_have_a_command_of_its_own_and_its_folder_must_be_there(repo: Path) -> None:
+    for name in ("one", "two"):
+        (repo / name).mkdir()
+        (repo / name / f"{name}.py").write_text("SPEED = 1\n")
+    commit(repo, "two packages")
+    builds = tuple((name, f"cp {{source}}/{name}.py {{site}}/{name}.py") for name in ("one", "two"))
+    settings = ArmSettings(projects=("one", "two"), builds=builds)
+    arm = ArmStore(repo, settings).prepare("base", "HEAD")
+    assert (arm.mode, arm.modules) == ("overlay", ("one", "two"))
+    only = ArmStore(repo, ArmSettings(projects=("one", "two"), builds=builds, packages=("two",)))
+    assert only.prepare("base", "HEAD").modules == ("two",)
+    gone = failure(repo, settings, "HEAD~1")
+    assert gone.code.name == "arm-no-project"
+    assert gone.what.startswith("the base arm (HEAD~1, ")
+    assert gone.what.endswith("): the revision has no folder 'one'")
+
+
+def installed(name: str) -> str:
+    if name != "pytest":
+        raise metadata.PackageNotFoundError(name)
+    return "9"
+
+
+def project(folder: Path, requires: str, backend: str) -> Path:
+    text = f'[build-system]\nrequires = [{requires}]\nbuild-backend = "{backend}"\n'
+    (folder / "pyproject.toml").write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("requires", "missing"),
+    [
+        ('"pytest"', ()),
+        ('"pytest>=1", "no-such-builder>=2"', ("no-such-builder>=2",)),
+        ('"pytest>=999"', ("pytest>=999",)),
+        ("\"no-such-builder; python_version < '3'\"", ()),
+        ('"not a requirement"', ("not a requirement",)),
+    ],
+)
+def test_requirements_are_met_or_named(tmp_path: Path, requires: str, missing: tuple[str, ...]) -> None:
+    assert missing_tools(project(tmp_path, requires, "some.backend")) == missing
+
+
+def test_programs_that_a_backend_starts_are_required_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bare = tmp_path / "bin"
+    bare.mkdir()
+    monkeypatch.setattr(sys, "executable", str(bare / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("pytest_perfgate.adapters.arms.build.metadata.version", installed)
+    (tmp_path / "cmake").mkdir()  # a folder of that name in the repository is no cmake
+    monkeypatch.syspath_prepend(str(tmp_path))
+    folder = project(tmp_path, '"pytest"', "scikit_build_core.build")
+    assert missing_tools(folder) == ("cmake", "ninja")
+    for name in ("cmake", "make"):
+        (bare / name).write_text("")
+        (bare / name).chmod(0o755)
+    assert missing_tools(folder) == ()
+    assert scripts_first().split(":")[0] == str(bare)
+
+
+def test_without_a_build_table_setuptools_builds(tmp_path: Path) -> None:
+    assert set(missing_tools(tmp_path)) <= {"setuptools", "wheel"}
+
+
+def test_tables_of_tools_make_no_project(tmp_path: Path) -> None:
+    assert not is_buildable(tmp_path)
+    (tmp_path / "pyproject.toml").write_text("[tool.ruff]\n# [project]\n")
+    assert not is_buildable(tmp_path)
+    (tmp_path / "pyproject.toml").write_text('[project]\r\nname = "k"\r\n')
+    assert is_buildable(tmp_path)
+    (tmp_path / "pyproject.toml").write_text("not toml [")
+    assert not is_buildable(tmp_path)
+    (tmp_path / "setup.py").write_text("")
+    assert is_buildable(tmp_path)
+
+
+FOUND = '[tool.setuptools.packages.find] include = ["k*"] in pyproject.toml'
+
+
+@pytest.mark.parametrize(
+    ("files", "mend"),
+    [
+        ({"pyproject.toml": "[project]\nname = 'k'\n"}, FOUND),
+        ({"setup.py": "setup(name='k')"}, FOUND),
+        ({"setup.py": "setup(packages=['k'])"}, ""),
+        ({"setup.py": "", "setup.cfg": "[options]\npackages = k\n"}, ""),
+        ({"setup.py": "", "src/k/__init__.py": ""}, ""),
+        ({"pyproject.toml": "[project]\nname = 'k'\n[tool.setuptools]\npy-modules = ['k']\n"}, ""),
+        ({"pyproject.toml": "[build-system]\nbuild-backend = 'hatchling.build'\n[project]\nname = 'k'\n"}, ""),
+        ({"pyproject.toml": "[tool.perfgate]\nrounds = 1\n"}, ""),
+    ],
+)
+def test_setuptools_takes_a_folder_of_baselines_for_a_package_unless_they_are_named(
+    tmp_path: Path, files: dict[str, str], mend: str
+) -> None:
+    for name, text in {"k/__init__.py": "", "tests/__init__.py": "", **files}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / name).write_text(text)
+    assert taken_for_package(tmp_path, "baselines") == mend
+    assert taken_for_package(tmp_path, "tests/base-lines") == ""
+
+
+def test_of_modules_alone_it_would_install_only_that_folder(tmp_path: Path) -> None:
+    (tmp_path / "setup.py").write_text("setup()")
+    (tmp_path / "fast.py").write_text("")
+    assert taken_for_package(tmp_path, "baselines") == '[tool.setuptools] py-modules = ["fast"] in pyproject.toml'

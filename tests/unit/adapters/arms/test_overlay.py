@@ -1,0 +1,200 @@
+"""Tests of adapters/arms/overlay."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from pytest_perfgate.adapters.arms.overlay import (
+    beside_modules,
+    content_of,
+    foreign_libraries,
+    loaded_modules,
+    only_tests,
+)
+from pytest_perfgate.adapters.arms.store import ArmStore
+from pytest_perfgate.core.judge.against_revision import foreign_modules, same_code
+from pytest_perfgate.model.verdict import ArmSettings
+from tests.layouts import PLACES, contents, editable, git, make_repo, sources, write
+
+TEST = """
+import json, os
+from pathlib import Path
+from pytest_perfgate.adapters.arms.overlay import loaded_modules
+{imports}
+
+def test_speed():
+    said = {{"speed": [{speeds}], "modules": loaded_modules(os.environ["ARM_MODULES"].split(","))}}
+    Path(os.environ["ARM_SAYS"]).write_text(json.dumps(said))
+"""
+COMMANDS = (("two", "cp {source}/two.py {site}/two.py"),)
+
+
+def speeds(packages: Sequence[str]) -> str:
+    imports = "\n".join(f"import {name}" for name in packages)
+    return TEST.format(imports=imports, speeds=", ".join(f"{name}.SPEED" for name in packages))
+
+
+def repository(folder: Path, layout: str) -> Path:
+    """Speed 1 in the commit, 2 in the working copy, which is the head arm."""
+    make_repo(folder, PLACES[layout], speeds, "", 1)
+    write(folder, sources(PLACES[layout], 2))
+    return folder
+
+
+def run(arm, repo: Path, path: str) -> dict:
+    says = repo / ".perfgate" / f"{arm.name}.json"
+    variables = {**os.environ, **dict(arm.environment), "ARM_MODULES": ",".join(arm.modules), "ARM_SAYS": str(says)}
+    variables["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    line = [*arm.launch, "-q", "-p", "no:cacheprovider", "--import-mode=importlib", "-o", "addopts=", path]
+    done = subprocess.run(line, cwd=arm.cwd, env=variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(says.read_text())
+
+
+@pytest.mark.parametrize("layout", PLACES)
+def test_each_arm_loads_its_own_files(tmp_path: Path, layout: str) -> None:
+    repo = repository(tmp_path / "ein Größer Pfad", layout)
+    path = PLACES[layout].test
+    mono = layout == "monorepo"
+    settings = ArmSettings(projects=("one", "two"), builds=COMMANDS) if mono else ArmSettings()
+    before = sorted(p.relative_to(repo) for p in repo.rglob("*") if ".git" not in p.parts)
+    arms = ArmStore(repo, settings, [path])
+    base, head = arms.prepare("base", "HEAD"), arms.prepare("head", "")
+
+    says = {arm.name: run(arm, repo, path) for arm in (base, head)}
+
+    assert set(says["base"]["speed"]) == {1}
+    assert set(says["head"]["speed"]) == {2}
+    assert (base.dirty, head.dirty) == (False, True)
+    assert base.mode == head.mode == ("worktree" if layout in {"inside", "scripts"} else "overlay")
+    loaded = {name: [tuple(pair) for pair in said["modules"]] for name, said in says.items()}
+    assert foreign_modules(base, loaded["base"]) is None
+    assert foreign_modules(head, loaded["head"]) is None
+    assert foreign_modules(base, loaded["head"]).code == "arm-foreign-module"
+    assert not same_code(loaded["base"], loaded["head"])
+    after = sorted(p.relative_to(repo) for p in repo.rglob("*") if ".git" not in p.parts and ".perfgate" not in p.parts)
+    assert after == before
+    assert arms.prepare("base", "HEAD").reused
+    assert arms.leftovers() == ()
+    arms.remove()
+    assert "tree" not in git(repo, "worktree", "list")
+
+
+def test_an_editable_install_of_the_head_stays_out_of_the_base(tmp_path: Path) -> None:
+    repo = repository(tmp_path / "repo", "src")
+    user = tmp_path / "user"
+    python = editable(user, repo / "src")
+    before = contents(user)
+    script = (
+        "from pathlib import Path; import k, sys\n"
+        "assert k.SPEED == 2\n"
+        "from pytest_perfgate.adapters.arms.store import ArmStore\n"
+        "from pytest_perfgate.model.verdict import ArmSettings\n"
+        "arm = ArmStore(Path.cwd(), ArmSettings(), ['tests/test_k.py']).prepare('base', 'HEAD')\n"
+        "import subprocess\n"
+        "code = 'import sys; del sys.path[0]; import k; print(k.SPEED, k.__file__)'\n"
+        "print(subprocess.run([arm.python, '-c', code], capture_output=True, text=True).stdout)\n"
+    )
+    line = [str(python), "-B", "-c", script]
+    done = subprocess.run(line, cwd=repo, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("1 "), done.stdout + done.stderr
+    assert ".perfgate" in done.stdout
+    assert contents(user) == before
+
+
+def test_a_checkout_of_tests_alone_has_no_package(tmp_path: Path) -> None:
+    for name in ("test_sums.py", "conftest.py", "bench.py", "NOTES.md"):
+        (tmp_path / name).touch()
+    assert only_tests(tmp_path, ["bench.py"])
+    assert not only_tests(tmp_path, [])
+    (tmp_path / "native").mkdir()
+    (tmp_path / "native" / "sums.c").touch()
+    assert not only_tests(tmp_path, ["bench.py"])
+
+
+def test_an_arm_lies_in_the_folder_that_is_left_out_of_a_checkout(tmp_path: Path) -> None:
+    arm = tmp_path / ".perfgate" / "arms" / "base"
+    (arm / "deep").mkdir(parents=True)
+    (arm / "deep" / "kernel.py").touch()
+    assert not only_tests(arm, [])
+
+
+def test_a_library_that_the_arm_has_and_that_came_from_elsewhere(tmp_path: Path) -> None:
+    arm = tmp_path / "arms" / "digest"
+    site = arm / "env" / "lib" / "site-packages" / "fast"
+    site.mkdir(parents=True)
+    (site / "libfast.so.1").touch()
+    inside, outside = str(site / "libfast.so.1"), str(tmp_path / "build" / "libfast.so.1")
+    others = ["/usr/lib/libc.so.6", str(tmp_path / "build" / "libother.so")]
+    assert foreign_libraries([inside, outside, *others], arm) == []  # no arm: nothing says that it is one
+    (arm / "ready.json").touch()
+    assert foreign_libraries([inside, outside, *others], arm) == [outside]
+    assert foreign_libraries([inside], arm) == []
+
+
+def test_an_import_is_found_wherever_it_came_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "proof_k.py").write_text("SPEED = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    __import__("proof_k")
+    try:
+        ((file, digest),) = loaded_modules(["proof_k"])
+        assert beside_modules(tmp_path, ["pkg"]) == (("proof_k.py", digest),)
+        assert beside_modules(tmp_path, ["proof_k"]) == beside_modules(tmp_path / "other", ["pkg"]) == ()
+    finally:
+        del sys.modules["proof_k"]
+    assert (file, len(digest)) == (str(tmp_path / "proof_k.py"), 16)
+
+
+def test_modules_that_a_library_makes_up_are_no_files_of_the_project(tmp_path: Path, monkeypatch) -> None:
+    """``torch.ops`` and ``torch.classes`` stand in ``sys.modules`` with files such as ``_ops.py``."""
+    torch = pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
+    assert not Path(torch.ops.__file__).is_absolute()
+    monkeypatch.chdir(tmp_path)
+    assert beside_modules(tmp_path, ["pkg"]) == ()
+
+
+def test_a_lazy_module_is_not_asked_and_one_that_is_gone_is_no_file(tmp_path: Path, monkeypatch) -> None:
+    class Lazy(ModuleType):
+        def __getattr__(self, name: str) -> object:
+            raise RuntimeError(f"asked for {name}")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "lazy_k", Lazy("lazy_k"))
+    for name, file in (("made_up", "_ops.py"), ("gone", str(tmp_path / "gone.py"))):
+        made = ModuleType(name)
+        made.__file__ = file
+        monkeypatch.setitem(sys.modules, name, made)
+    assert beside_modules(tmp_path, ["pkg"]) == ()
+    assert loaded_modules(["lazy_k", "made_up", "gone"]) == ()
+
+
+def test_a_commit_of_accepted_times_or_pages_alone_leaves_the_same_code(tmp_path: Path) -> None:
+    def written(name: str, text: str) -> str:
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return content_of(tmp_path)
+
+    first = written("k.py", "x = 1\n")
+    line = "# Accepted\nperfgate: 1\nbaselines:\n  'test_k': {time: 1us}\n"
+    assert written("baselines/host/test_k.yaml", line) == first
+    assert written("baselines/host/environments/ab.json", "{}") == first
+    assert written("README.md", "one") == first
+    described = written("pyproject.toml", 'readme = "README.md"')
+    assert described != first, "what describes the package is content itself"
+    assert written("README.md", "two") == described
+    assert written("docs/a.rst", "two") == described
+    assert written("other/environments/ab.json", "{}") != described
+    data = written("data.yaml", "a: 1\n")
+    assert written("data.yaml", "a: 2\n") != data
+    code = written("k.py", "x = open('README.md')\n")
+    assert written("docs/a.rst", "three") == code
+    assert written("README.md", "three") != code, "code that speaks of pages may read one"

@@ -1,0 +1,294 @@
+"""Tests of adapters/arms/store."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_perfgate.adapters.arms.overlay import explained
+from pytest_perfgate.adapters.arms.store import READY, ArmStore, forget_unused
+from pytest_perfgate.adapters.system.git import Git
+from pytest_perfgate.adapters.system.locks import exclusive
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.verdict import ArmSettings
+from tests.layouts import commit, git
+from tests.unit.adapters.arms.failing import failure
+
+
+def test_a_lock_of_a_dead_process_is_taken_over(repo: Path) -> None:
+    settings = ArmSettings(mode="worktree")
+    arm = ArmStore(repo, settings).prepare("base", "HEAD")
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    lock = repo / ".perfgate" / "arms" / f"{arm.digest}.lock"
+    lock.write_text(str(dead.pid))
+    assert [item.what for item in ArmStore(repo, settings).leftovers()] == ["a lock whose owner is gone"]
+    assert ArmStore(repo, settings).prepare("base", "HEAD").reused
+    assert not lock.exists()
+
+
+def test_projects_are_named_from_the_root_that_pytest_has(repo: Path) -> None:
+    """A monorepo in which pytest runs in one package's folder."""
+    (repo / "deep").mkdir()
+    (repo / "deep" / "inner.py").write_text("SPEED = 1\n")
+    commit(repo, "a package further down")
+    built = ArmStore(repo / "deep", ArmSettings(mode="overlay", build=("cp {source}/inner.py {site}/inner.py",)))
+    assert built.prepare("base", "HEAD").modules == ("inner",)
+    checkout = ArmStore(repo / "deep", ArmSettings(mode="worktree")).prepare("base", "HEAD")
+    assert checkout.cwd.endswith("tree/deep")
+    assert checkout.modules == ("inner",)
+    both = ArmStore(repo, ArmSettings(mode="worktree", projects=(".", "deep"))).prepare("base", "HEAD")
+    assert both.modules == ("inner", "k")
+    assert any(part.endswith("tree/deep") for part in dict(both.environment)["PYTHONPATH"].split(":"))
+
+
+def test_arms_of_the_same_code_have_the_same_content_and_others_have_not(repo: Path) -> None:
+    (repo / "README").write_text("words\n")
+    commit(repo, "only words")
+    build = ArmSettings(mode="overlay", build=("cp {source}/k.py {site}/k.py",))
+    store = ArmStore(repo, build)
+    first, second = store.prepare("base", "HEAD~1"), store.prepare("head", "HEAD")
+    assert first.digest != second.digest
+    assert first.content == second.content != ""
+    (repo / "k.py").write_text("SPEED = 2\n")
+    assert store.prepare("head", "").content != first.content
+
+
+def test_what_a_killed_run_leaves_is_listed(repo: Path) -> None:
+    settings = ArmSettings(mode="worktree")
+    arm = ArmStore(repo, settings).prepare("base", "HEAD")
+    rounds = repo / ".perfgate" / "rounds"
+    rounds.mkdir()
+    (rounds / "a-b.bin").write_bytes(b"[]")
+    (waiting,) = ArmStore(repo, settings).leftovers()
+    assert (waiting.path, waiting.mend) == (str(rounds / "a-b.bin"), f"rm '{rounds / 'a-b.bin'}'")
+    (rounds / "a-b.bin").unlink()
+    shutil.rmtree(repo / ".perfgate")
+    (lost,) = ArmStore(repo, settings).leftovers()
+    assert lost.path == str(Path(arm.cwd))
+    subprocess.run(lost.mend, shell=True, cwd=repo, check=True)
+    assert ArmStore(repo, settings).leftovers() == ()
+
+
+COPY = ArmSettings(mode="overlay", build=("cp {source}/k.py {site}/k.py",))
+DEEP = ArmSettings(mode="overlay", build=("cp {source}/deep/deep.py {site}/deep.py",))
+
+
+def code_of(store: ArmStore, revision: str, name: str = "k.py") -> str:
+    """What an arm has in a module."""
+    return (Path(store.prepare("base", revision).root) / name).read_text()
+
+
+def test_no_repository(tmp_path: Path) -> None:
+    with pytest.raises(PerfgateError) as caught:
+        ArmStore(tmp_path, ArmSettings())
+    assert caught.value.code.name == "no-repository"
+
+
+def test_git_is_told_nothing_of_what_a_run_that_is_cut_short_leaves(repo: Path) -> None:
+    (repo / ".gitignore").unlink()
+    commit(repo, "nothing is ignored")
+    ArmStore(repo, COPY).prepare("base", "HEAD")
+    assert git(repo, "status", "--porcelain") == ""
+    (repo / ".perfgate" / ".gitignore").write_text("mine\n")
+    ArmStore(repo, COPY).prepare("head", "HEAD")
+    assert (repo / ".perfgate" / ".gitignore").read_text() == "mine\n", "whoever wrote it has a reason"
+
+
+def test_a_checkout_with_letters_that_the_locale_does_not_have(tmp_path: Path) -> None:
+    folder = tmp_path / "päth ✓"
+    folder.mkdir()
+    (folder / "k.py").write_text("SPEED = 1\n")
+    git(folder, "init", "-q", "-b", "main")
+    commit(folder, "one")
+    script = (
+        "from pathlib import Path; from pytest_perfgate.adapters.arms.store import ArmStore;"
+        "from pytest_perfgate.model.verdict import ArmSettings;"
+        "print(Path(ArmStore(Path.cwd(), ArmSettings(mode='worktree')).prepare('base', 'HEAD').root, 'k.py').read_text())"
+    )
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=folder, env={**os.environ, **plain}, capture_output=True, text=True, errors="replace", check=False,
+    )  # fmt: skip
+    assert done.stdout.strip() == "SPEED = 1", done.stderr
+
+
+def test_a_shallow_clone_is_named(repo: Path, tmp_path: Path) -> None:
+    (repo / "k.py").write_text("SPEED = 2\n")
+    git(repo, "commit", "-qam", "two")
+    first = git(repo, "rev-parse", "HEAD~1").strip()
+    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{repo}", "shallow")
+    error = failure(tmp_path / "shallow", ArmSettings(), first)
+    assert error.code.name == "revision-shallow"
+    assert "--unshallow" in error.mend
+
+
+def test_a_name_that_is_not_here_says_what_fetches_it(repo: Path, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "-q", str(repo), "clone")
+    clone = tmp_path / "clone"
+    git(repo, "branch", "release")
+    assert failure(clone, ArmSettings(), "origin/release").mend == "git fetch origin release"
+    assert failure(clone, ArmSettings(), "v2").mend.startswith("git fetch origin v2, then name FETCH_HEAD")
+    assert "fetch" not in failure(clone, ArmSettings(), "81a158630d7b").mend, "no server is asked for half a hash"
+    git(clone, "fetch", "-q", "origin", "release")
+    assert ArmStore(clone, COPY).prepare("base", "origin/release").modules == ("k",)
+    assert failure(clone, ArmSettings(), "release~0").mend == "name the branch of the remote: origin/release~0"
+    early = failure(clone, ArmSettings(), "HEAD~7")
+    assert early.what == "'HEAD~7' lies before the first commit: HEAD has a history of 1"
+    (clone / "test_k.py").touch()
+    path = failure(clone, ArmSettings(), "test_k.py")
+    assert (path.what, path.mend[:14]) == ("'test_k.py' is a file here, and no revision", "name the file ")
+
+
+def test_a_repository_without_a_commit(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    assert (failure(tmp_path, ArmSettings()).what, failure(tmp_path, ArmSettings()).mend) == (
+        "nothing was ever committed here",
+        "git commit",
+    )
+
+
+def test_what_git_refuses_is_said_in_its_words(repo: Path) -> None:
+    (repo / ".git" / "index").write_bytes(b"no index")
+    error = failure(repo, ArmSettings(), "")
+    assert error.code.name == "git-failed"
+    assert "index" in error.what
+
+
+def test_annotated_tags_and_hooks_of_the_repository(repo: Path) -> None:
+    git(repo, "tag", "-a", "v1", "-m", "first")
+    hook = repo / ".git" / "hooks" / "post-checkout"
+    hook.write_text('#!/bin/sh\ntouch "$(git rev-parse --git-common-dir)/ran"\n')
+    hook.chmod(0o755)
+    store = ArmStore(repo, COPY)
+    (repo / "k.py").write_text("SPEED = 2\n")
+    assert code_of(store, "v1") == "SPEED = 1\n"
+    assert code_of(store, "") == "SPEED = 2\n"
+    assert not list(repo.rglob("ran"))
+
+
+def test_what_every_run_changes_is_in_no_snapshot(repo: Path) -> None:
+    """Also where git was never told to ignore it."""
+    (repo / ".gitignore").unlink()
+    commit(repo, "nothing is ignored")
+    store = ArmStore(repo, COPY)
+    assert store.prepare("base", "HEAD").reused is False
+    (repo / "__pycache__").mkdir()
+    (repo / "__pycache__" / "k.pyc").write_bytes(b"compiled")
+    head = store.prepare("head", "")
+    assert (head.dirty, head.reused) == (False, True)
+
+
+def test_line_ends_that_git_would_change_are_no_reason_to_stop(repo: Path) -> None:
+    git(repo, "config", "core.autocrlf", "input")
+    git(repo, "config", "core.safecrlf", "true")
+    (repo / "k.py").write_bytes(b"SPEED = 2\r\n")
+    assert code_of(ArmStore(repo, COPY), "").split() == ["SPEED", "=", "2"]
+
+
+def with_submodule(repo: Path, tmp_path: Path) -> Path:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "deep.py").write_text("SPEED = 7\n")
+    git(other, "init", "-q")
+    commit(other, "deep")
+    git(repo, "submodule", "add", "-q", str(other), "deep")
+    commit(repo, "with a submodule")
+    return other
+
+
+def test_submodules_come_from_the_clone_that_is_here(repo: Path, tmp_path: Path) -> None:
+    other = with_submodule(repo, tmp_path)
+    git(repo, "config", "-f", ".gitmodules", "submodule.deep.url", str(tmp_path / "gone"))
+    git(repo, "commit", "-qam", "its server is gone")
+    assert ArmStore(repo, DEEP).prepare("base", "HEAD").modules == ("deep",)
+    for place in (repo / ".git" / "modules").glob("*"):
+        place.rename(tmp_path / "moved away")
+    other.rename(tmp_path / "gone for good")
+    shutil.rmtree(repo / ".perfgate")
+    assert failure(repo, DEEP).code.name == "submodule-missing"
+
+
+def test_changes_inside_a_submodule_belong_to_the_working_copy(repo: Path, tmp_path: Path) -> None:
+    with_submodule(repo, tmp_path)
+    (repo / "deep" / "deep.py").write_text("SPEED = 8\n")
+    store = ArmStore(repo, DEEP)
+    assert code_of(store, "HEAD", "deep.py") == "SPEED = 7\n"
+    assert code_of(store, "", "deep.py") == "SPEED = 8\n"
+    assert git(repo, "-C", "deep", "status", "--porcelain") == " M deep.py\n"
+
+
+def test_a_submodule_that_was_never_initialised_is_left_as_it_is(repo: Path, tmp_path: Path) -> None:
+    with_submodule(repo, tmp_path)
+    git(tmp_path, "clone", "-q", str(repo), "clone")
+    assert ArmStore(tmp_path / "clone", COPY).prepare("base", "HEAD").modules == ("k",)
+    error = failure(tmp_path / "clone", DEEP)
+    assert error.code.name == "arm-build-failed"
+    assert error.what.endswith("submodules that are not initialised here were left empty: deep")
+    assert error.mend.startswith("git submodule update --init --recursive")
+    assert "submodule.deep" not in git(tmp_path / "clone", "config", "--local", "--list")
+
+
+def test_pointers_of_git_lfs_are_no_contents(repo: Path) -> None:
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n"
+    (repo / ".gitattributes").write_text("*.bin filter=lfs -text\n")
+    (repo / "table.bin").write_text(pointer)
+    commit(repo, "a table")
+    assert ArmStore(repo, COPY).prepare("base", "HEAD").modules == ("k",)  # nobody has the contents here
+    (repo / "table.bin").write_bytes(b"contents.")
+    shutil.rmtree(repo / ".perfgate")
+    error = failure(repo, COPY)
+    assert (error.code.name, error.what.rpartition(": ")[2]) == ("lfs-missing", "table.bin")
+    assert len(git(repo, "worktree", "list").splitlines()) == 1
+
+
+def dead() -> str:
+    process = subprocess.Popen(["true"])
+    process.wait()
+    return str(process.pid)
+
+
+def test_arms_that_nobody_used_for_a_day_are_removed_beyond_ten(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    home = tmp_path / ".perfgate" / "arms"
+    for number in range(14):
+        (home / f"arm{number:02}").mkdir(parents=True)
+        (home / f"arm{number:02}" / READY).write_text("{}")
+        os.utime(home / f"arm{number:02}" / READY, (1e9 + number, 1e9 + number))
+    os.utime(home / "arm01" / READY)
+    for name, used in (("killed", 1e9), ("failed", None)):
+        (home / name).mkdir()
+        os.utime(home / name, None if used is None else (used, used))
+    (home / "killed.lock").write_text(dead())
+    with exclusive(home / "arm02.lock"):
+        forget_unused(home, Git(tmp_path))
+    left = {path.name for path in home.iterdir()}
+    assert {f"arm{number:02}" for number in range(14)} - left == {"arm00", "arm03", "arm04"}
+    assert left - {f"arm{number:02}" for number in range(14)} == {"failed"}
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [
+        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), "arm-no-room"),
+        (
+            PerfgateError("arm-build-failed", "pip: exit 1\n    OSError: [Errno 28] No space left on device"),
+            "arm-no-room",
+        ),
+        (PerfgateError("arm-build-failed", "pip: exit 1"), "arm-build-failed"),
+        (PermissionError(errno.EACCES, "no"), "arm-not-made"),
+    ],
+)
+def test_a_full_disk_is_said_to_be_one(tmp_path: Path, fault: Exception, code: str) -> None:
+    with pytest.raises(PerfgateError) as caught, explained("the base arm", tmp_path / "not yet" / "made"):
+        raise fault
+    assert caught.value.code.name == code
+    assert caught.value.what.startswith("the base arm: ")
+    assert ("left free" in caught.value.what) == (code == "arm-no-room")

@@ -1,0 +1,157 @@
+"""Tests of adapters/devices/host."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from pytest_perfgate.adapters.devices import host as permissions
+from pytest_perfgate.adapters.devices import host as processor
+from pytest_perfgate.adapters.devices.host import (
+    host_key,
+    parse_cpuinfo,
+    parse_nvidia,
+    probe_environment,
+    probe_facts,
+    probe_last_cache,
+    probe_name,
+    probe_packages,
+    probe_pools,
+    probe_threads,
+)
+
+
+def told(monkeypatch, tmp_path, *, driven, user=1000, text=None):
+    path = tmp_path / "params"
+    if text is not None:
+        path.write_text(text)
+    monkeypatch.setattr(permissions, "_NVIDIA_PARAMETERS", path)
+    monkeypatch.setattr(permissions, "_AMD_NODES", tmp_path / "amdgpu")
+    monkeypatch.setattr(permissions.os, "geteuid", lambda: user)
+    return [(found.usable, found.why) for found in permissions.probe_gpu_permissions(driven=driven)]
+
+
+def test_a_driver_that_works_without_its_files_is_believed(monkeypatch, tmp_path) -> None:
+    lock, counters = told(monkeypatch, tmp_path, driven=True, user=0)
+    assert (lock, counters) == ((True, ""), (False, "the driver does not tell here (a container, often)"))
+    lock, counters = told(monkeypatch, tmp_path, driven=False, user=0)
+    assert lock == (False, "no driver of a GPU is loaded")
+    assert counters == (False, "NVIDIA's kernel module is not loaded")
+
+
+def test_counters_and_locks_are_for_administrators_unless_the_driver_says_otherwise(monkeypatch, tmp_path) -> None:
+    closed, opened = "RmProfilingAdminOnly: 1\n", "RmProfilingAdminOnly: 0\n"
+    denied = (False, "for administrators only")
+    assert told(monkeypatch, tmp_path, driven=True, text=closed) == [denied, denied]
+    assert told(monkeypatch, tmp_path, driven=True, text=opened) == [denied, (True, "")]
+    assert told(monkeypatch, tmp_path, driven=True, text=closed, user=0) == [(True, ""), (True, "")]
+
+
+def test_what_restricts_devices_is_said(monkeypatch) -> None:
+    env = {"HIP_VISIBLE_DEVICES": "1", "CUDA_VISIBLE_DEVICES": "0,1", "HOME": "/"}
+    assert permissions.visible_devices(env) == "CUDA_VISIBLE_DEVICES=0,1, HIP_VISIBLE_DEVICES=1"
+    assert permissions.visible_devices({}) == ""
+
+
+class Tensor:
+    """Stands for torch's."""
+
+
+@pytest.fixture
+def torch(monkeypatch) -> ModuleType:
+    made = ModuleType("torch")
+    made.Tensor, made.nn = Tensor, ModuleType("torch.nn")
+    made.nn.Module = type("Module", (), {})
+    made.get_num_threads = lambda: 2
+    monkeypatch.setitem(sys.modules, "torch", made)
+    return made
+
+
+def test_a_call_that_uses_torch_says_its_threads_and_another_does_not(torch) -> None:
+    data, array = Tensor(), [1.0]
+    assert probe_pools(lambda: data) == "torch=2"
+    assert probe_pools(lambda: torch.add(array)) == "torch=2"
+    assert probe_pools(lambda: sum(array)) == probe_pools(None) == ""
+    assert "torch" not in probe_threads()
+
+
+def test_what_is_not_loaded_or_half_loaded_has_no_pool(torch, monkeypatch) -> None:
+    del torch.get_num_threads
+    assert probe_pools(lambda: torch) == ""
+    monkeypatch.delitem(sys.modules, "torch")
+    assert probe_pools(lambda: torch) == ""
+
+
+GRACE = "processor\t: 0\nCPU implementer\t: 0x41\nCPU variant\t: 0x0\nCPU part\t: 0xd4f\n\n" * 2
+BIG_LITTLE = "CPU implementer : 0x41\nCPU part : 0xd08\nCPU implementer : 0x41\nCPU part : 0xd03\nHardware : BCM2711\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "key"),
+    [
+        ("model name\t: AMD EPYC 7763 64-Core Processor\n", "AMD EPYC 7763 64-Core Processor", "host-amd-epyc-7763-8"),
+        (
+            "cpu MHz : 1\ncpu\t\t: POWER9, altivec supported\n",
+            "POWER9, altivec supported",
+            "host-power9-altivec-supported-8",
+        ),
+        (GRACE, "ARM Neoverse-V2", "host-arm-neoverse-v2-8"),
+        (BIG_LITTLE, "ARM Cortex-A72 + ARM Cortex-A53", "host-arm-cortex-a72-arm-cortex-a53-8"),
+        ("CPU implementer : 0x99\nCPU part : 0x1\n", "maker 0x99 part 0x001", "host-maker-0x99-part-0x001-8"),
+        ("CPU implementer : 0x41\nHardware : Board\n", "Board", "host-board-8"),
+    ],
+)
+def test_a_processor_has_the_name_of_its_model(text: str, name: str, key: str) -> None:
+    assert parse_cpuinfo(text) == name
+    assert host_key(name, 8) == key
+
+
+def test_macos_is_asked_by_its_own_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = tmp_path / "sysctl"
+    command.write_text(
+        '#!/bin/sh\ncase "$2" in machdep.cpu.brand_string) echo "Apple M1 Pro";; hw.perflevel0.l2cachesize) echo 12582912;;'
+        " *) exit 1;; esac\n"
+    )
+    command.chmod(0o755)
+    monkeypatch.setattr(processor.sys, "platform", "darwin")
+    monkeypatch.setattr(processor, "_SYSCTL", str(command))
+
+    assert (probe_name(), probe_last_cache()) == ("Apple M1 Pro", 12 * 2**20)
+
+
+def test_what_a_machine_does_not_tell_is_not_invented(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processor, "_CPUINFO", tmp_path / "none")
+    monkeypatch.setattr(processor, "_CACHES", tmp_path / "none")
+    monkeypatch.setattr(processor.platform, "processor", lambda: "")
+    monkeypatch.setattr(processor.platform, "machine", lambda: "")
+
+    assert (parse_cpuinfo(""), probe_name(), probe_last_cache()) == ("", "unknown", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        (
+            "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.10  Wed Jan 15 2025\nGCC version: 12.2.0",
+            "570.86.10",
+        ),
+        ("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65  Release Build", "580.65"),
+        ("", ""),
+        ("nonsense", ""),
+    ],
+)
+def test_the_driver_is_read_from_the_kernel_s_word(text: str, version: str) -> None:
+    assert parse_nvidia(text) == version
+
+
+def test_facts_are_texts_and_none_is_empty() -> None:
+    facts = dict(probe_facts())
+    assert "processor" in facts
+    assert all(isinstance(text, str) and text for text in facts.values())
+    packages = dict(probe_packages())
+    assert "numpy" in packages
+    assert list(packages) == sorted(packages)
+    assert "load" not in dict(probe_environment().lasting.facts)

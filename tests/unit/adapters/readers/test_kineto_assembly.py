@@ -1,0 +1,105 @@
+"""Durations that cannot be read: counted and said wherever a figure stands on them, never a silent zero."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_perfgate.adapters.readers.kineto import read_kineto
+from pytest_perfgate.adapters.readers.kineto_assembly import CLIPPED, LOST, following
+from pytest_perfgate.cli import main
+from pytest_perfgate.core.judge.against_limit import judge_artifact
+from pytest_perfgate.core.limits.grammar import parse_limit
+from pytest_perfgate.core.metric_kinds import by_name
+from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import Outcome
+from tests.kineto_file import host, kernel, launch, written
+
+NONE = {"dur": None}
+
+
+def pairs(count, length=5):
+    """Kernels that can be read, each with its launch."""
+    return [
+        e for n in range(count) for e in (launch(10 * n, n + 1), kernel("k", 10 * n + 1, length, correlation=n + 1))
+    ]
+
+
+def test_a_duration_that_overflowed_ends_at_the_next_start_or_is_left_out(tmp_path):
+    events = [kernel("a", 0, 1.8e19), kernel("b", 40, 5), kernel("c", 50, -3), host("op", 0, -1)]
+    (trace,) = read_kineto(written(tmp_path / "t.json", events))
+    assert trace.end.tolist() == [40_000, 45_000]
+    assert (trace.guessed, trace.untimed) == ((0,), 1)
+    assert trace.dropped[CLIPPED] == 1
+    assert trace.dropped[LOST] == 2
+
+
+def test_durations_of_which_none_can_be_read_are_refused(tmp_path):
+    with pytest.raises(PerfgateError, match="every duration is negative") as error:
+        read_kineto(written(tmp_path / "t.json", [kernel("a", 0, -1)]))
+    assert error.value.code.name == "trace-durations"
+
+
+def test_the_next_start_is_that_of_the_same_place():
+    import numpy as np
+
+    starts, places = np.array([5, 1, 5, 9, 2, 9]), np.array([0, 0, 0, 1, 1, 0])
+    assert following(starts, places).tolist() == [9, 5, 9, -1, 9, -1]
+
+
+def test_a_few_are_said_beside_every_figure(kineto, tmp_path, capsys):
+    events = [*pairs(40), launch(500, 90), kernel("late", 501, -7, correlation=90), {**kernel("n", 3, 1), **NONE}]
+    path = written(tmp_path / "t.json", [*events, launch(499, 91), kernel("over", 500, 1e15, correlation=91)])
+    analysis = kineto.inspect([path], {})
+    assert (
+        analysis.window == "whole trace; GPU durations that cannot be read: 1 guessed from the next start, 2 left out"
+    )
+    (first, *_) = analysis.findings
+    assert first.title == "3 GPU durations cannot be read"
+    assert not analysis.problems
+    assert "3 GPU durations cannot be read" in render_text(analysis.views["report"]())
+    assert main(["check", str(path), "busy >= 1%"]) == 0
+    assert "2 left out" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "more", [[kernel("a", 10 * n, -1, stream=100 + n) for n in range(30)], [{**kernel("b", 9, 1), **NONE}] * 30]
+)
+def test_many_are_no_ground_for_a_verdict(kineto, tmp_path, more):
+    analysis = kineto.inspect([written(tmp_path / "t.json", [*pairs(40), *more])], {"floor": "0.6"})
+    limit = parse_limit("idle <= 90%", kinds=by_name())
+    (verdict,) = judge_artifact(analysis, [limit])
+    assert verdict.outcome is Outcome.INVALID
+    assert verdict.sentence.startswith("idle <= 90%: 42.9% of the GPU events or their time has no readable duration")
+    assert "--set floor" in verdict.next[0]
+
+
+def test_time_that_is_mostly_a_guess_is_no_ground_for_a_verdict(kineto, tmp_path):
+    events = [launch(0, 1), kernel("over", 1, 1e19, correlation=1), launch(2, 2), kernel("k", 901, 99, correlation=2)]
+    (problem,) = kineto.inspect([written(tmp_path / "t.json", events)], {}).problems
+    assert (problem.code, problem.what[:5]) == ("trace-durations", "90.1%")
+
+
+def test_ranks_of_one_file_lose_only_what_is_theirs(tmp_path):
+    events = [kernel("k", 10 * rank, length, rank=rank, device=rank) for rank in (0, 1) for length in (5, -1)]
+    events += [host("op", 0, 3, rank=rank) for rank in (0, 1)]
+    traces = read_kineto(written(tmp_path / "t.json", events))
+    assert [(trace.rank, len(trace), trace.guessed) for trace in traces] == [(0, 2, ()), (1, 2, ())]
+
+
+def test_a_limit_on_a_trace_of_little_coverage_names_itself(kineto, tmp_path):
+    events = [launch(0, 1), kernel("a", 1, 10, correlation=1), kernel("b", 20, 10)]
+    analysis = kineto.inspect([written(tmp_path / "t.json", events)], {})
+    texts = ["idle <= 90%", "busy >= 1%"]
+    verdicts = judge_artifact(analysis, [parse_limit(text, kinds=by_name()) for text in texts])
+    assert [verdict.sentence.partition(": only 50.0% of the GPU time")[0] for verdict in verdicts] == texts
+
+
+def test_an_event_that_lasts_longer_than_the_trace_is_said(kineto, tmp_path):
+    events = [*pairs(9), launch(20, 90), kernel("stuck", 22, 2**32, correlation=90)]
+    first, *_ = kineto.inspect([written(tmp_path / "t.json", events)], {}).findings
+    assert first.title == "One GPU event lasts longer than the trace"
+    assert "stuck is said to take 4,295 s and to hold 6 others" in first.detail
+    alone = [*pairs(2), launch(30, 90), kernel("long", 32, 2**20, correlation=90)]
+    titles = [finding.title for finding in kineto.inspect([written(tmp_path / "t.json", alone)], {}).findings]
+    assert first.title not in titles

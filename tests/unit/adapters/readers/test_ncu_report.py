@@ -1,0 +1,498 @@
+"""Tests of adapters/readers/ncu_report."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from pytest_perfgate.adapters.devices.catalogue import DeviceCatalogue
+from pytest_perfgate.adapters.readers.ncu_csv import parse_csv
+from pytest_perfgate.adapters.readers.ncu_labels import scaled
+from pytest_perfgate.adapters.readers.ncu_report import (
+    code_lines,
+    executed_opcodes,
+    long_head,
+    plain_text,
+    read_ncu,
+    rule_finding,
+    source_texts,
+)
+from pytest_perfgate.app.inspections.cubin import limits_by_arch
+from pytest_perfgate.app.inspections.ncu import Ncu
+from pytest_perfgate.core.analysis.classify import Bottleneck
+from pytest_perfgate.core.analysis.kernels.diagnosis import diagnose
+from pytest_perfgate.core.analysis.kernels.metrics import metrics_of
+from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.model.errors import PerfgateError
+from tests.corpus import corpus
+from tests.ncu_file import Kernel, ncu_file, written
+
+REPORTS = ("divergence_gtx1660ti", "matmul_h100", "sgemm_ladder_a10g")
+LIMITS = limits_by_arch(DeviceCatalogue())
+
+
+def report(name: str) -> Path:
+    pytest.importorskip("ncu_report", reason="ncu-report is not installed (extra: ncu)")
+    return corpus(f"ncu/{name}.ncu-rep")
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_occupancy_equals_what_the_report_says(name: str) -> None:
+    for facts in read_ncu([report(name)]):
+        held = diagnose(facts, facts.name, LIMITS[facts.arch]).occupancy
+        said = {
+            n: facts.counters[f"launch__occupancy_limit_{n}"].value
+            for n in ("registers", "shared_mem", "warps", "blocks")
+        }
+        assert dict(held.limits) == {
+            "registers": said["registers"], "shared memory": said["shared_mem"], "warps": said["warps"], "blocks": said["blocks"],
+        }  # fmt: skip
+        assert held.warps == facts.counters["sm__maximum_warps_avg_per_active_cycle"].value
+        assert held.fraction * 100 == pytest.approx(facts.counters["sm__maximum_warps_per_active_cycle_pct"].value)
+
+
+def test_the_ladder_is_ranked_as_the_times_say_and_nothing_is_called_healthy() -> None:
+    told = [diagnose(k, k.name, LIMITS[k.arch]) for k in read_ncu([report("sgemm_ladder_a10g")])]
+    ranked = sorted(told, key=lambda d: -d.numbers["duration"])
+    assert [d.name.split("<")[0].removeprefix("void ") for d in ranked] == [
+        "one_blocktiling", "two_blocktiling", "vectorized_blocktiling", "warptiling",
+    ]  # fmt: skip
+    assert [d.classification.bottleneck for d in ranked] == [Bottleneck.LATENCY] * 4
+    compute = [d.pipe[1] for d in ranked]
+    assert compute == sorted(compute)
+    assert "18.8 %" in ranked[0].classification.sentence
+    assert "load-store 64.8 %" in ranked[0].classification.sentence
+    assert ranked[0].advice[0].title == "Fewer trips through L1 and shared memory"
+    assert all(d.classification.evidence for d in ranked)
+
+
+def test_the_rules_of_the_profiler_come_as_findings_with_their_gain() -> None:
+    (facts,) = read_ncu([report("matmul_h100")])
+    assert facts.notes["profiler"] == "ncu 2023.2.2"
+    gains = {f.title: f for f in facts.findings if f.gain}
+    assert gains["L2 Load Access Pattern"].gain.high == pytest.approx(0.09743893959530284)
+    assert "local estimate" in gains["L2 Load Access Pattern"].doubt
+    assert not any("@" in f.detail for f in facts.findings)
+    assert facts.duration == 51930592.0
+
+
+def test_a_report_cut_short_anywhere_is_an_error_and_stays_as_it_was(tmp_path: Path) -> None:
+    data = report("sgemm_ladder_a10g").read_bytes()
+    cut = tmp_path / "cut.ncu-rep"
+    for end in (*range(9), *(len(data) * part // 50 for part in range(1, 50)), len(data) - 1):
+        cut.write_bytes(data[:end])
+        with pytest.raises(PerfgateError) as caught:
+            read_ncu([cut])
+        assert caught.value.code.name == "ncu-report"
+        assert cut.read_bytes() == data[:end]
+
+
+def test_the_page_of_a_real_run_reads_with_its_separators() -> None:
+    (facts,) = read_ncu([corpus("ncu/copy_blocked.csv")])
+    assert facts.arch == "sm_75"
+    assert facts.launch.threads == 256
+    assert facts.launch.grid == (1024, 1, 1)
+    assert facts.resources.registers == 32
+    assert facts.duration == pytest.approx(21.06e6, rel=1e-3)
+    assert facts.counters["dram__throughput.avg.pct_of_peak_sustained_elapsed"].value == pytest.approx(61.8, abs=0.1)
+    held = diagnose(facts, "copy", LIMITS["sm_75"]).occupancy
+    assert [n for _, n in held.limits] == [8, 16, 4, 16]
+
+
+LONG = """==PROF== Connected to process 12
+hello from the program
+==PROF== Profiling "k" - 0: 0%....100% - 1 pass
+"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC","Section Name","Metric Name","Metric Unit","Metric Value"
+"0","1","p","h","k(float*)","1","7","(32, 8, 1)","(4, 5, 6)","0","9.0","Command line profiler metrics","gpu__time_duration.sum","us","1,234.50"
+"0","1","p","h","k(float*)","1","7","(32, 8, 1)","(4, 5, 6)","0","9.0","Command line profiler metrics","dram__bytes.sum","Mbyte","2.50"
+"0","1","p","h","k(float*)","1","7","(32, 8, 1)","(4, 5, 6)","0","9.0","Command line profiler metrics","lts__t_sector_hit_rate.pct","%","nan"
+"0","1","p","h","k(float*)","1","7","(32, 8, 1)","(4, 5, 6)","0","9.0","Command line profiler metrics","sm__throughput.avg.pct_of_peak_sustained_elapsed","%","n/a"
+"1","1","p","h","k(float*)","1","7","(32, 8, 1)","(4, 5, 6)","0","9.0","Command line profiler metrics","gpu__time_duration.sum","us","nan"
+==PROF== Disconnected from process 12
+"""
+WIDE = """==PROF== Connected
+"ID","Kernel Name","Block Size","Grid Size","CC","gpu__time_duration.sum","launch__registers_per_thread","sm__warps_active.avg.pct_of_peak_sustained_active"
+"","","","","","usecond","register/thread","%"
+"0","k(float*)","(256, 1, 1)","(8, 1, 1)","8.6","12.5","40","33.3"
+"""
+
+
+def test_the_long_page_with_scaled_units_and_lines_around_it() -> None:
+    first, second = parse_csv(LONG.encode(), "long.csv")
+    assert first.duration == 1_234_500.0
+    assert first.counters["dram__bytes.sum"].value == 2.5e6
+    assert first.launch.threads == 256
+    assert first.launch.blocks == 120
+    assert second.duration is None, "a duration that is not a number is absent, never zero"
+    told = diagnose(first, "k", LIMITS["sm_90"])
+    assert "l2_hit" not in told.numbers
+    assert "sm" not in told.numbers
+
+
+def test_the_wide_page_with_its_line_of_units() -> None:
+    (facts,) = parse_csv(WIDE.encode(), "wide.csv")
+    assert facts.duration == 12_500.0
+    assert facts.resources.registers == 40
+    told = diagnose(facts, "k", LIMITS["sm_86"])
+    assert told.numbers["occupancy"] == pytest.approx(0.333)
+    assert told.occupancy is None, "shared memory that no page says is no zero"
+    assert "shared memory of a block is not collected" in metrics_of([told], "ncu").missing("occupancy_limit").why
+
+
+SHARED = WIDE.replace(
+    'active"\n', 'active","launch__shared_mem_per_block_static","launch__shared_mem_per_block_dynamic"\n', 1
+)
+SHARED = SHARED.replace('"%"\n', '"%","Kbyte/block","byte/block"\n').replace('"33.3"\n', '"33.3","1.02","49,152"\n')
+
+
+def test_the_wide_page_with_both_kinds_of_shared_memory_has_an_occupancy() -> None:
+    (facts,) = parse_csv(SHARED.encode(), "wide.csv")
+    told = diagnose(facts, "k", LIMITS["sm_86"])
+    assert (told.numbers["smem"], told.occupancy.blocks) == (1020 + 49152, 2)
+
+
+def test_theoretical_occupancy_may_come_from_the_page_itself() -> None:
+    name = "sm__warps_active.avg.pct_of_peak_sustained_active"
+    (facts,) = parse_csv(WIDE.replace(name, "sm__maximum_warps_per_active_cycle_pct").encode(), "wide.csv")
+    (said,) = metrics_of([diagnose(facts, "k", LIMITS["sm_86"])], "ncu").find("occupancy_limit")
+    assert (said.value, said.note) == (pytest.approx(0.333), "as ncu says")
+
+
+@pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"\xff\xfe\x00", LONG.partition('"0"')[0].encode()])
+def test_what_is_no_page_says_so(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x.csv").write_bytes(content)
+    with pytest.raises(PerfgateError) as caught:
+        read_ncu([tmp_path / "x.csv"])
+    assert caught.value.code.name in {"ncu-report", "ncu-nothing"}
+
+
+@pytest.mark.parametrize(
+    ("number", "unit", "there"),
+    [
+        (2.0, "Gbyte/s", (2e9, "byte/s")),
+        (2.0, "Gbyte/second", (2e9, "byte/s")),
+        (1.5, "ms", (1.5e6, "ns")),
+        (1.5, "usecond", (1500.0, "ns")),
+        (1.2, "cycle/nsecond", (1.2e9, "cycle/s")),
+        (1.2, "Ghz", (1.2e9, "hz")),
+        (3.0, "Kbyte/block", (3000.0, "byte/block")),
+        (9.0, "%", (9.0, "%")),
+        (9.0, "", (9.0, "")),
+        (9.0, "register/thread", (9.0, "register/thread")),
+    ],
+)
+def test_units_are_brought_to_the_base(number: float, unit: str, there: tuple) -> None:
+    value, base = scaled(number, unit)
+    assert (pytest.approx(value), base) == there
+
+
+def test_links_and_senseless_gains_are_left_out() -> None:
+    assert plain_text("see @section:Occ:Occupancy@ and @url:Guide:https://x@") == "see Occupancy and Guide"
+    assert rule_finding(("r", ""), "m", ("", None), float("nan")).gain is None
+    assert rule_finding(("r", "t"), "m", ("", None), 12.0).trigger == "rule=r"
+
+
+class Instances:
+    """A metric with a value for each address or name."""
+
+    def __init__(self, values: dict) -> None:
+        self._values = list(values.items())
+
+    def num_instances(self) -> int:
+        return len(self._values)
+
+    def has_correlation_ids(self) -> bool:
+        return True
+
+    def correlation_ids(self) -> SimpleNamespace:
+        name = lambda at: self._values[at][0]  # noqa: E731
+        return SimpleNamespace(value=name, as_uint64=name)
+
+    def value(self, at: int) -> float:
+        return self._values[at][1]
+
+    as_double = value
+
+
+class Action:
+    """One launch."""
+
+    def __init__(self, **metrics: dict) -> None:
+        self._metrics = {name: Instances(values) for name, values in metrics.items()}
+
+    def metric_names(self) -> list[str]:
+        return list(self._metrics)
+
+    def metric_by_name(self, name: str) -> Instances | None:
+        return self._metrics.get(name)
+
+    def sass_by_pc(self, address: int) -> str | None:
+        return {0x1000: " LDG.E R2, [R4] "}.get(address)
+
+    def ptx_by_pc(self, address: int) -> str:
+        return "ld.global" if address == 0x1000 else ""
+
+    def source_info(self, address: int) -> SimpleNamespace | None:
+        return SimpleNamespace(file_name=lambda: "k.cu", line=lambda: 7) if address == 0x1000 else None
+
+    def source_files(self) -> dict[str, str]:
+        return {"k.cu": "text", "gone.cu": ""}
+
+
+FULL = {
+    "smsp__pcsamp_sample_count": {0x1000: 30, 0x1010: 10},
+    "inst_executed": {0x1000: 8, 0x1010: 8, 0x1020: 8},
+    "smsp__pcsamp_warps_issue_stalled_wait": {0x1000: 10, 0x1010: 3},
+    "smsp__pcsamp_warps_issue_stalled_long_scoreboard": {0x1000: 19},
+    "smsp__pcsamp_warps_issue_stalled_long_scoreboard_not_issued": {0x1010: 90},
+    "smsp__pcsamp_warps_issue_stalled_selected": {0x1010: 7},
+    "sass__inst_executed_per_opcode": {"LDG": 8, "FFMA": 16},
+}
+
+
+def test_every_instruction_with_its_samples_and_what_it_waits_for() -> None:
+    first, second, third = code_lines(Action(**FULL))
+    assert (first.offset, first.text, first.place, first.ptx) == (0, "LDG.E R2, [R4]", "k.cu:7", "ld.global")
+    assert (first.samples, first.executed, first.reason) == (30, 8, "long_scoreboard")
+    assert (second.text, second.place, second.reason) == ("", "", "wait")
+    assert (third.samples, third.reason, third.offset) == (0, "", 32)
+
+
+def test_counts_without_samples_and_nothing_at_all() -> None:
+    (line,) = code_lines(Action(inst_executed={16: 4}))
+    assert line.samples is None
+    assert code_lines(Action()) == ()
+    assert code_lines(Action(inst_executed={})) == ()
+
+
+def test_sources_and_opcodes() -> None:
+    assert source_texts(Action()) == {"k.cu": "text"}
+    assert executed_opcodes(Action(**FULL)) == {"LDG": 8, "FFMA": 16}
+    assert executed_opcodes(Action()) == {}
+
+
+def test_a_real_report_says_what_was_executed_and_where_it_waits() -> None:
+    pytest.importorskip("ncu_report", reason="ncu-report is not installed (extra: ncu)")
+    (facts,) = read_ncu([corpus("ncu/matmul_h100.ncu-rep")])
+    assert facts.executed["LDG.E"] == 2 * facts.executed["FFMA"]
+    hottest = max(facts.lines, key=lambda line: line.samples)
+    assert hottest.reason
+    assert hottest.text == "", "this report's machine code was zeroed out"
+
+
+LONG_HEADER = (
+    '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device",'
+    '"CC","Section Name","Metric Name","Metric Unit","Metric Value"\n'
+)
+OLD = LONG_HEADER.replace('"Context"', '"Kernel Time","Context"').replace('"Block Size","Grid Size","Device","CC",', "")
+RULES = LONG_HEADER.replace('"Metric Value"', '"Metric Value","Rule Name","Rule Type","Rule Description"')
+WIDE_HEADER = '"ID","Process ID","Host Name","Kernel Name","CC","gpu__time_duration.sum","sm__throughput.avg"\n'
+UNITS = '"","","","","","us","%"\n'
+
+
+def line(number: object, name: str, time: str, unit: str = "us", *, process: int = 10, host: str = "h") -> str:
+    who = f'"{number}","{process}","app","{host}","{name}","1","7","(128, 1, 1)","(64, 1, 1)","0","9.0"'
+    return f'{who},"Speed","Duration","{unit}","{time}"\n'
+
+
+def row(number: int, name: str, time: str, *, process: int = 10) -> str:
+    return f'"{number}","{process}","h","{name}","12.1","{time}","55.5"\n'
+
+
+def old(number: int, time: str, unit: str) -> str:
+    who = f'"{number}","10","app","h","k","2020-Jul-01 10:00:00","1","7"'
+    return f'{who},"Speed","Duration","{unit}","{time}"\n{who},"Speed","SOL SM","%","30"\n'
+
+
+NOTHING = line(0, "k", "1").replace('"us","1"', '"","","SOLBottleneck","OPT","x, y\nz"')
+K, J = line(0, "k", "1"), line(1, "j", "2")
+PAGES = {
+    "of 2020": (OLD + old(0, "5.41", "usecond"), "k=5410"),
+    "in base units": (OLD + old(0, "5,410", "nsecond"), "k=5410"),
+    "in seconds": (LONG_HEADER + line(0, "k", "0.001", "second"), "k=1000000"),
+    "with the sign of micro": (LONG_HEADER + line(0, "k", "5.41", "\u00b5s"), "k=5410"),
+    "of two processes that count from zero": (LONG_HEADER + K + line(0, "j", "2", process=11), "k=1000 j=2000"),
+    "of two ranks with the same kernel": (LONG_HEADER + K + line(0, "k", "2", process=11), "k=1000 k=2000"),
+    "of two hosts": (LONG_HEADER + K + line(0, "k", "2", host="other"), "k=1000 k=2000"),
+    "with launches in turns": (LONG_HEADER + K + J + K.replace("Duration", "L2 Hit Rate"), "k=1000 j=2000"),
+    "with numbers that the program prints": (
+        LONG_HEADER + K + "5\n7, 8\nloss 3\n" + J + "==PROF== bye\n",
+        "k=1000 j=2000",
+    ),
+    "behind a line that has no end": ("hello " + LONG_HEADER + K, "k=1000"),
+    "with a line break in a name": (LONG_HEADER + line(0, "k<\nint>", "1"), "k<\nint>=1000"),
+    "with numbers above a thousand launches": (
+        LONG_HEADER + line("1,000", "k", "1") + line("1,001", "k", "2"),
+        "k=1000 k=2000",
+    ),
+    "with results of rules": (RULES + K[:-1] + ',"","",""\n' + NOTHING, "k=1000"),
+    "with a time that is not a number": (
+        LONG_HEADER + line(0, "k", "-nan(ind)") + line(1, "k", "inf"),
+        "k=None k=None",
+    ),
+    "of two runs in one file": (LONG_HEADER + K + LONG_HEADER + line(0, "k", "2"), "k=1000 k=2000"),
+    "wide": (WIDE_HEADER + UNITS + row(0, "k", "5.41") + row(1, "j", "1,234.5"), "k=5410 j=1234500"),
+    "wide, of two processes": (WIDE_HEADER + UNITS + row(0, "k", "1") + row(0, "k", "2", process=11), "k=1000 k=2000"),
+    "wide, with one number of another locale": (WIDE_HEADER + UNITS + row(0, "k", "1.234,5"), "k=1234500"),
+    "with the empty rule that ncu ends a metric with": (RULES + K[:-1] + ',""\n' + NOTHING, "k=1000"),
+    "with lines as old shells end them": ((WIDE_HEADER + UNITS + row(0, "k", "1")).replace("\n", "\r"), "k=1000"),
+}
+REFUSED = {
+    "without its line of units": (WIDE_HEADER + row(0, "k", "5410"), "without a unit"),
+    "with a time in something else": (
+        LONG_HEADER + line(0, "k", "1", "fortnight"),
+        "'fortnight', which is not a unit of time",
+    ),
+    "cut inside a row of the middle": (LONG_HEADER + K[:-6] + "\n" + J, "cut short"),
+    "cut inside a quote of the middle": (LONG_HEADER + K[:-30] + "\n" + J, "does not read"),
+    "wide, cut inside a row": (WIDE_HEADER + UNITS + row(0, "k", "1")[:-8] + "\n", "cut short"),
+    "cut inside a quote": (LONG_HEADER + K + J[:40], "cut short"),
+    "with a header alone": (LONG_HEADER, "holds no kernel"),
+    "with a time below zero": (LONG_HEADER + line(0, "k", "-5"), "line 2: Duration is -5, and it is at least 0"),
+    "with a cell too many": (
+        LONG_HEADER + K + J.replace('"Speed"', '"x","Speed"'),
+        "line 3 has 16 cells, and the header has 15",
+    ),
+    "with a cell too many before rules": (RULES + K.replace('"Speed"', '"x","Speed"'), "line 2 has 16 cells"),
+    "with a cell gone": (LONG_HEADER + K + J.replace('"Speed",', ""), "cut short: line 3 has 14 cells"),
+    "with a cell gone before rules": (RULES + K.replace('"Speed",', "")[:-1] + ',""\n', "line 2 has 15 cells"),
+    "wide, with a cell too many": (
+        WIDE_HEADER + UNITS + row(0, "k", "1") + row(1, "j", "2").replace('"12.1"', '"x","12.1"'),
+        "line 4 has 8 cells, and the header has 7",
+    ),
+    "wide, with a header that lost a column": (
+        WIDE_HEADER.replace('"Host Name",', "") + row(0, "k", "1"),
+        "line 2 has 7 cells",
+    ),
+    "wide, with cells behind the last column": (
+        WIDE_HEADER + UNITS + row(0, "k", "1")[:-1] + ',"",""\n',
+        "line 3 has 9 cells",
+    ),
+    "wide, with a column twice": (WIDE_HEADER.replace("sm__throughput.avg", "gpu__time_duration.sum"), "2 times"),
+    "wide, with a launch twice": (
+        WIDE_HEADER + UNITS + row(0, "k", "1") + row(0, "k", "2"),
+        "launch 0 h 10 k stands twice, in line 3 and in line 4",
+    ),
+    "appended to itself": (
+        LONG_HEADER + K + J + LONG_HEADER + K + J,
+        "launch 0 h 10 app k stands twice .* line 2 and in line 5",
+    ),
+    "with zeros in the middle": (LONG_HEADER + K + "\0" * 40 + J[40:], "line 3 holds 40 NUL bytes"),
+    "with two values of one metric": (
+        LONG_HEADER + K.replace("Duration", "gpu__time_duration.sum") + line(0, "k", "2"),
+        "gpu__time_duration.sum is 1000, and 2000 in line 3",
+    ),
+    "with more than all of a peak": (
+        LONG_HEADER + line(0, "k", "148", "%").replace("Duration", "Achieved Occupancy"),
+        "line 2: Achieved Occupancy is 148, and it is at most 100",
+    ),
+    "with no register": (
+        LONG_HEADER + line(0, "k", "0", "register/thread").replace("Duration", "Registers Per Thread"),
+        "Registers Per Thread is 0, and it is at least 1",
+    ),
+}
+
+
+def told(path: Path) -> str:
+    inspector = Ncu(read_ncu, DeviceCatalogue)
+    assert inspector.recognises(path, path.read_bytes()[:4096]) or path.read_bytes().startswith(b"hello ")
+    for build in inspector.inspect([path], {}).views.values():
+        render_text(build())
+    return " ".join(f"{k.name}={None if k.duration is None else round(k.duration)}" for k in read_ncu([path]))
+
+
+@pytest.mark.parametrize("form", PAGES)
+def test_a_page_tells_its_launches(tmp_path: Path, form: str) -> None:
+    page, said = PAGES[form]
+    assert told(written(tmp_path, page.encode(), "page.csv")) == said
+
+
+@pytest.mark.parametrize("form", REFUSED)
+def test_a_page_that_cannot_be_trusted_is_refused(tmp_path: Path, form: str) -> None:
+    page, said = REFUSED[form]
+    with pytest.raises(PerfgateError, match=said):
+        told(written(tmp_path, page.encode(), "page.csv"))
+
+
+def test_a_packed_page_is_unpacked_and_a_damaged_one_is_refused(tmp_path: Path) -> None:
+    packed = gzip.compress((LONG_HEADER + K + J).encode())
+    assert told(written(tmp_path, packed, "page.csv.gz")) == "k=1000 j=2000"
+    with pytest.raises(PerfgateError, match="damaged or cut short"):
+        told(written(tmp_path, packed[:-12], "page.csv.gz"))
+
+
+CARD = {"device__attribute_compute_capability_major": 9, "device__attribute_compute_capability_minor": 0}
+MEASURED = {**CARD, "gpu__time_duration.sum": 5410.0, "launch__registers_per_thread": 40, "launch__block_size": 128}
+KERNELS: list[Kernel] = [("k", MEASURED), ("j", {**MEASURED, "gpu__time_duration.sum": 1000.0})]
+
+
+@pytest.fixture
+def library() -> None:
+    pytest.importorskip("ncu_report", reason="ncu-report is not installed (extra: ncu)")
+
+
+@pytest.mark.usefixtures("library")
+def test_a_report_of_several_launches_reads_packed_or_not(tmp_path: Path) -> None:
+    data = ncu_file(KERNELS)
+    assert told(written(tmp_path, data)) == "k=5410 j=1000"
+    assert told(written(tmp_path, gzip.compress(data), "own.ncu-rep.gz")) == "k=5410 j=1000"
+    (first, _) = read_ncu([tmp_path / "own.ncu-rep.gz"])
+    assert (first.arch, first.launch.threads, first.resources.registers) == ("sm_90", 128, 40)
+    assert first.source == str(tmp_path / "own.ncu-rep.gz")
+
+
+@pytest.mark.usefixtures("library")
+@pytest.mark.parametrize(("time", "said"), [("fast", None), (float("nan"), None), (-1.0, None), (7, 7.0)])
+def test_a_metric_may_be_of_another_type(tmp_path: Path, time: float | str, said: float | None) -> None:
+    (kernel,) = read_ncu([written(tmp_path, ncu_file([("k", {**CARD, "gpu__time_duration.sum": time})]))])
+    assert kernel.duration == said
+    assert told(tmp_path / "own.ncu-rep") == f"k={said and int(said)}"
+
+
+@pytest.mark.usefixtures("library")
+def test_a_launch_without_any_metric_has_none(tmp_path: Path) -> None:
+    (kernel,) = read_ncu([written(tmp_path, ncu_file([("k", {})]))])
+    assert (kernel.duration, kernel.launch, kernel.resources, dict(kernel.counters)) == (None, None, None, {})
+    absent = Ncu(read_ncu, DeviceCatalogue).inspect([tmp_path / "own.ncu-rep"], {}).metrics.missing("duration")
+    assert "--section SpeedOfLight" in absent.mend
+
+
+@pytest.mark.usefixtures("library")
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (ncu_file(KERNELS, leave_out=11), "result 1 of 2 is damaged"),
+        (ncu_file([]), "the report holds no kernel"),
+        (ncu_file(KERNELS, version=None), "announces 2 results"),
+        (ncu_file(KERNELS) + b"\0\0\0", "ends inside a block"),
+        (gzip.compress(ncu_file(KERNELS))[:-9], "damaged or cut short"),
+    ],
+)  # fmt: skip
+def test_a_damaged_report_says_what_is_damaged(tmp_path: Path, data: bytes, said: str) -> None:
+    with pytest.raises(PerfgateError, match=said):
+        read_ncu([written(tmp_path, data)])
+
+
+@pytest.mark.usefixtures("library")
+def test_a_report_that_is_cut_anywhere_is_refused_or_has_whole_launches(tmp_path: Path) -> None:
+    """A cut between two blocks leaves a report that is whole as far as it goes."""
+    data = ncu_file(KERNELS)
+    seen: list[int | str] = []
+    for end in sorted({*range(0, len(data), 7), len(ncu_file(KERNELS[:1]))}):
+        try:
+            seen.append(len(read_ncu([written(tmp_path, data[:end])])))
+        except PerfgateError as error:
+            seen.append(error.code.name)
+    assert [one for one in seen if one not in {"ncu-report", "ncu-nothing"}] == [1]
+
+
+@pytest.mark.parametrize("name", ["run.log", "page.csv", "page.csv.gz", "out"])
+def test_a_page_behind_much_that_the_program_printed_is_told(tmp_path: Path, name: str) -> None:
+    page = "".join(f"step {n}: loss {1 / (n + 1):.3f}\n" for n in range(2_000)) + LONG_HEADER + K + J
+    data = gzip.compress(page.encode()) if name.endswith("gz") else page.encode()
+    path = written(tmp_path, data, name)
+    assert Ncu(read_ncu, DeviceCatalogue, long_head).recognises(path, path.read_bytes()[:4096])
+    assert [k.name for k in read_ncu([path])] == ["k", "j"]

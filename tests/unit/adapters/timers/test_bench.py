@@ -1,0 +1,223 @@
+"""Tests of adapters/timers/bench."""
+
+from __future__ import annotations
+
+import cProfile
+import pstats
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from pytest_perfgate.adapters.runtimes.fakes import FakeRuntime, SimulatedGpu
+from pytest_perfgate.adapters.timers import bench as crowd
+from pytest_perfgate.adapters.timers.bench import (
+    SETTLE_NS,
+    Bench,
+    Crowd,
+    Nobody,
+    Rules,
+    Undisturbed,
+    beside,
+    parse_busy,
+)
+from pytest_perfgate.adapters.timers.host import HostTimer
+from pytest_perfgate.clock import HostClock
+from pytest_perfgate.core.stats.summary import Stopping, WarmUp
+from pytest_perfgate.model.measurement import Samples, Sampling, Stop
+from pytest_perfgate.model.plan import Plan
+
+SAMPLES = Samples(durations=(400.0, 600.0), batch=10, timer="host", stop=Stop.BUDGET)
+
+
+@pytest.fixture
+def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A system whose clocks and files say what the test tells them: four processors, one tick is 10 ms."""
+    clocks = dict.fromkeys(HostClock._fields, 0)
+    monkeypatch.setattr(crowd, "HOST_CLOCK", HostClock(*(partial(clocks.__getitem__, clock) for clock in clocks)))
+    monkeypatch.setattr(crowd.os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(crowd.os, "sysconf", lambda _name: 100)
+    monkeypatch.setattr(crowd, "get_native_id", lambda: 7)
+    monkeypatch.setattr(crowd, "_TASKS", tmp_path / "task")
+    monkeypatch.setattr(crowd, "_STAT", tmp_path / "stat")
+
+    def tell(passed: int, worked: int, *, ticks: int | None = 0, **queued: int) -> None:
+        clocks.update(wall=passed, process=worked, thread=worked)
+        for thread, delay in queued.items():
+            (tmp_path / "task" / thread[1:]).mkdir(parents=True, exist_ok=True)
+            (tmp_path / "task" / thread[1:] / "schedstat").write_text(f"{worked} {delay} 3\n")
+        if ticks is not None:
+            (tmp_path / "stat").write_text(f"cpu  {ticks} 0 0 900 5 0 0 0 0 0\ncpu0 1 1 1 1\n")
+
+    return tell
+
+
+def test_what_threads_queued_and_what_others_used(system) -> None:
+    system(0, 0, ticks=10, t7=1000, t8=50)
+    looked = Crowd()
+    system(100_000_000, 60_000_000, ticks=10 + 30, t7=1000 + 40_000_000, t8=50, t9=2_000_000)
+    seen = looked.seen()
+    assert seen.queued == 42_000_000, "a thread that was born meanwhile counts from nothing"
+    assert seen.own == 40_000_000
+    assert seen.others == pytest.approx((300_000_000 - 60_000_000) / 100_000_000)
+
+
+@pytest.mark.parametrize(("ticks", "queued"), [(36, None), (20, 0.0)], ids=["full", "room"])
+def test_work_that_others_do_for_the_call_may_queue_unseen(system, ticks: int, queued: float | None) -> None:
+    system(0, 0, t7=0)
+    looked = Crowd()
+    system(100_000_000, 1_000_000, ticks=ticks, t7=0)
+    assert looked.seen().queued == queued
+
+
+@pytest.mark.parametrize(("worked", "queued"), [(80_000_000, 20_000_000), (40_000_000, None)])
+def test_a_system_that_tells_no_delays_has_processor_time(system, worked: int, queued: float | None) -> None:
+    system(0, 0, ticks=None)
+    looked = Crowd()
+    system(100_000_000, worked, ticks=None)
+    assert looked.seen() == (queued, None, None)
+
+
+@pytest.mark.parametrize(("queued", "unqueued"), [(0.0, 500.0), (4000.0, 300.0), (1e9, 0.0), (None, None)])
+def test_what_is_left_of_a_call(queued: float | None, unqueued: float | None) -> None:
+    class Told:
+        def seen(self) -> crowd.Seen:
+            return crowd.Seen(queued, 0.3)
+
+    assert beside(Told(), SAMPLES) == replace(SAMPLES, unqueued=unqueued, others=0.3)
+
+
+@pytest.mark.parametrize(
+    ("own", "cpu", "blocked"),
+    [
+        (0.0, (400.0, 500.0), 50.0),
+        (1000.0, (400.0, 500.0), 0.0),
+        (600.0, (400.0, 500.0), 20.0),
+        (9000.0, (400.0, 500.0), 0.0),
+        (None, (400.0, 500.0), None),
+        (0.0, (), None),
+    ],
+)
+def test_what_neither_computed_nor_queued(own: float | None, cpu: tuple[float, ...], blocked: float | None) -> None:
+    class Told:
+        def seen(self) -> crowd.Seen:
+            return crowd.Seen(0.0, 0.0, own)
+
+    assert beside(Told(), replace(SAMPLES, cpu=cpu)).blocked == blocked
+
+
+@pytest.mark.parametrize("line", ["", "cpu", "cpu 1 2 x 4 5 6 7", "cpu 1 2 3"])
+def test_a_line_that_does_not_read_tells_nothing(line: str) -> None:
+    assert parse_busy(line, 100) is None
+
+
+def test_time_stolen_by_a_hypervisor_is_in_use_and_that_of_guests_counts_once() -> None:
+    assert parse_busy("cpu  1 2 3 400 500 6 7 8 9 10\n", 100) == (1 + 2 + 3 + 6 + 7 + 8) * 1e7
+
+
+def test_a_simulated_clock_is_shared_with_nobody() -> None:
+    runtime = FakeRuntime([3e6])
+    taken = HostTimer(Stopping(), WarmUp()).measure(runtime.kernel, Plan(warmup_ns=0), runtime)
+    assert taken.others == 0.0
+    assert Nobody().seen().queued == 0.0
+
+
+def test_this_machine_tells_no_nonsense() -> None:
+    seen = Crowd().seen()
+    assert seen.queued is None or seen.queued >= 0
+    assert seen.others is None or seen.others >= 0
+
+
+def test_what_traces_every_line_looks_away_and_is_put_back() -> None:
+    def tracer(*_: object) -> None:
+        return None
+
+    before, seen = sys.gettrace(), []
+    sys.settrace(tracer)
+    try:
+        with Undisturbed():
+            seen.append(sys.gettrace())
+        seen.append(sys.gettrace())
+    finally:
+        sys.settrace(before)
+    assert seen == [None, tracer]
+
+
+def inside() -> None:
+    """Called while the profiler waits."""
+
+
+def after() -> None:
+    """Called when it has gone on."""
+
+
+def test_a_profiler_waits_and_goes_on() -> None:
+    """It stood in the way: what is put back was no function for Python 3.11, and 3.12 went on measuring it."""
+    profiler = cProfile.Profile()
+    profiler.enable()
+    try:
+        with Undisturbed():
+            inside()
+        after()
+    finally:
+        profiler.disable()
+    seen = {name for _, _, name in pstats.Stats(profiler).stats}
+    assert "after" in seen
+    assert "inside" not in seen
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="sys.monitoring came with Python 3.12")
+def test_what_monitors_calls_waits_and_goes_on() -> None:
+    monitoring, tool, seen = sys.monitoring, 4, []
+    monitoring.use_tool_id(tool, "of this test")
+    try:
+        monitoring.register_callback(tool, monitoring.events.PY_START, lambda code, _: seen.append(code.co_name))
+        monitoring.set_events(tool, monitoring.events.PY_START)
+        with Undisturbed():
+            inside()
+        after()
+    finally:
+        monitoring.free_tool_id(tool)
+    assert "after" in seen
+    assert "inside" not in seen
+
+
+def bench(plan: Plan = Plan(), steady=lambda: True) -> Bench:
+    gpu, sampling = SimulatedGpu(), Sampling()
+    sampling.ask(lambda: steady(gpu.now) if steady.__code__.co_argcount else steady())
+    rules = Rules(stop=Stopping(), warm=WarmUp(), clock=gpu.clock, sampling=sampling)
+    return Bench(call=lambda: gpu.kernel(100_000.0), plan=plan, runtime=gpu, rules=rules)
+
+
+def test_a_call_whose_time_holds_still_is_warm_where_the_device_is() -> None:
+    warmth = bench().warm()
+    assert (warmth.calls, warmth.settled, warmth.notes) == (25, True, ())
+    assert warmth.spent_ns < 5e6
+
+
+def test_the_device_is_kept_busy_until_it_has_settled() -> None:
+    asked = bench(steady=lambda now: now > 800e6)
+    warmth = asked.warm()
+    assert 800e6 < warmth.spent_ns < 900e6
+    gpu = asked.runtime
+    busy = sum(end - begin for begin, end, _ in gpu.executed)
+    assert busy > 0.75 * warmth.spent_ns
+    assert warmth.calls == gpu.launches
+
+
+def test_a_device_that_never_settles_is_measured_and_that_is_said() -> None:
+    warmth = bench(steady=lambda: False).warm()
+    assert SETTLE_NS <= warmth.spent_ns < 1.1 * SETTLE_NS
+    assert dict(warmth.notes)["warm-up"].startswith("clock and power had not settled after 3")
+
+
+def test_a_long_turn_is_under_load_for_as_long_as_it_asks() -> None:
+    warmth = bench(Plan(warmup_ns=0.0, settle_ns=1e9)).warm()
+    assert 1e9 <= warmth.spent_ns < 1.1e9
+
+
+@pytest.mark.parametrize("plan", [Plan(warmup_ns=0.0)])
+def test_a_turn_without_warm_up_has_none(plan: Plan) -> None:
+    assert bench(plan).warm().calls == 0

@@ -1,0 +1,151 @@
+"""Tests of app/accept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_perfgate.app.accept import Request, accept, check_complete, check_decisions, decisions, unused
+from pytest_perfgate.core.judge.acceptance import Change, decide
+from pytest_perfgate.core.judge.accepted_line import Signature
+from pytest_perfgate.core.judge.suite import SKIPPED
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Baseline, Identity
+from pytest_perfgate.model.plan import Effect, Outcome
+from pytest_perfgate.model.verdict import Arms, SuiteNote
+from tests.reports import DEVICE, baseline, case, run
+
+TODAY = "2026-05-02"  # the day of the line in tests.reports, as "TMA loads" is its reason
+
+
+@pytest.mark.parametrize(
+    ("why", "when", "refused"),
+    [("TMA loads", TODAY, True), ("more of them", TODAY, False), ("TMA loads", "2026-05-03", False)],
+)
+def test_the_same_words_on_the_same_day_are_refused(why: str, when: str, *, refused: bool) -> None:
+    signature = Signature(why=why, when=when)
+    report = case("test_a", 2e6, 1e6, Outcome.REGRESSED)
+    found = decide(report, report.baseline, (), signature)
+    assert found.change is Change.SLOWER
+    if not refused:
+        check_decisions([found], Request(signature=signature))
+        return
+    mine = replace(report, baseline=replace(report.baseline, local=True))
+    check_decisions([decide(mine, mine.baseline, (), signature)], Request(signature=signature))
+    with pytest.raises(PerfgateError, match="stands there from an acceptance of today") as said:
+        check_decisions([found], Request(signature=signature))
+    assert said.value.mend == "say what is new in this change"
+
+
+def test_of_many_cases_the_first_are_named_and_the_others_counted() -> None:
+    signature = Signature()
+    found = [decide(one, one.baseline, (), signature) for one in (case(f"test_{n}", 2e6, 1e6) for n in range(5))]
+    with pytest.raises(PerfgateError, match=r"5 cases are slower: .*test_0, .*test_1, .*test_2 and 2 more"):
+        check_decisions(found, Request())
+
+
+def test_a_faster_time_in_the_place_of_an_acceptance_that_has_ended_is_refused_without_a_reason() -> None:
+    report = case("test_a", 0.8e6, 1e6)
+    before = replace(report.baseline, expires="2026-05-01")
+    found = decide(report, before, (), Signature(when=TODAY))
+    with pytest.raises(PerfgateError, match="1 case is faster than what was accepted for a while, which has ended"):
+        check_decisions([found], Request())
+
+
+class Accepted:
+    """A store in which lines of before lie."""
+
+    def __init__(self, *lines: Baseline) -> None:
+        self._lines = {str(line.key): line for line in lines}
+
+    def read(self, _device: str, _path: str, _revision: str = "") -> dict[str, Baseline]:
+        return self._lines
+
+    def read_all(self, _device: str) -> dict[str, Baseline]:
+        return self._lines
+
+
+@pytest.mark.parametrize(
+    ("line", "pinned", "beside", "refused"),
+    [
+        ("all", "3", True, True),
+        (None, "3", True, True),
+        ("3", "3", True, False),
+        ("all", "all", True, False),
+        ("all", "3", False, False),
+    ],
+    ids=["other runs use all", "new", "other runs are pinned too", "not pinned", "no revision"],
+)
+def test_what_both_arms_of_a_revision_were_pinned_for_is_no_accepted_time(
+    line: str | None, pinned: str, *, beside: bool, refused: bool
+) -> None:
+    here = Identity(device=DEVICE.key, threads="2", affinity=pinned)
+    report = case("test_a", 2e6, 1e6 if line else None, Outcome.REGRESSED)
+    report = replace(report, measurement=replace(report.measurement, identity=here))
+    report = replace(report, arms=Arms(base="c0ffee") if beside else None)
+    then = () if line is None else (replace(report.baseline, identity=replace(here, affinity=line)),)
+    request = Request(signature=Signature(why="three passes", when="2026-06-01"))
+    found = decisions(run(report), request, Accepted(*then), lambda _case: ())
+    assert [decision.change is Change.PINNED for decision in found] == [refused]
+    assert found[0].writes is not refused
+    if not refused:
+        check_decisions(found, request)
+        return
+    with pytest.raises(PerfgateError, match=r"1 case measured on one core, beside a revision: .*test_a") as said:
+        check_decisions(found, request)
+    assert "pytest --perfgate=full" in said.value.mend
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "mend"),
+    [
+        ([Outcome.BROKEN], "see what failed: perfgate report"),
+        ([Outcome.UNBASELINED], "perfgate accept --new, and run everything again"),
+        ([Outcome.UNBASELINED, Outcome.BROKEN], "see what failed: perfgate report"),
+    ],
+)
+def test_pruning_after_failed_cases_names_what_failed(outcomes: list[Outcome], mend: str) -> None:
+    cases = (case(f"test_{n}", 1e6, None, outcome) for n, outcome in enumerate(outcomes))
+    failed = (replace(c, verdicts=tuple(replace(v, effect=Effect.FAIL) for v in c.verdicts)) for c in cases)
+    report = run(*failed)
+    with pytest.raises(PerfgateError, match="of the last run failed") as caught:
+        check_complete(report)
+    assert caught.value.mend.startswith(mend)
+
+
+def test_lines_of_a_test_that_was_skipped_are_not_pruned() -> None:
+    lines = [baseline("test_a", 1e6), baseline("test_gpu", 1e6), baseline("test_gone", 1e6)]
+    store: Any = SimpleNamespace(read_all=lambda _device: {str(line.key): line for line in lines})
+    note = SuiteNote(kind=SKIPPED, effect=Effect.WARN, text="", names=(f"{lines[1].key.nodeid}: no 'cupy'",))
+    assert unused(run(case("test_a", 1e6, 1e6), notes=(note,)), store) == (lines[2],)
+
+
+def test_accepting_into_a_folder_that_takes_nothing_speaks_of_accepting() -> None:
+    def write(lines: Any) -> Any:
+        raise PerfgateError("file-unwritable", "it cannot be written: Permission denied", place="baselines/x.yaml")
+
+    with pytest.raises(PerfgateError, match="Permission denied") as caught:
+        accept((), SimpleNamespace(write=write))  # type: ignore[arg-type]
+    assert "run perfgate accept again" in caught.value.mend
+    assert "when the run ends" not in caught.value.why
+
+
+EARLIER_LINES = [baseline("test_one", 1e6), baseline("test_same", 1e6)]
+
+
+def lines(*found: Baseline) -> dict[str, Baseline]:
+    return {str(line.key): line for line in found}
+
+
+def test_a_line_that_was_pruned_first_is_found_at_the_merge_base() -> None:
+    store: Any = SimpleNamespace(
+        read=lambda device, path, revision="": lines(*EARLIER_LINES) if revision else lines(EARLIER_LINES[1]),
+        read_all=lambda device: lines(EARLIER_LINES[1]),
+    )
+    report = run(case("test_uno", 2e6, None, Outcome.UNBASELINED), filtered=True)
+    for base, twin in (("c0ffee", EARLIER_LINES[0]), ("", None)):
+        (found,) = decisions(report, Request(new=True, base=base), store, lambda _: ())
+        assert (found.change, found.twin) == (Change.NEW, twin)

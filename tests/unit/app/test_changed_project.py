@@ -1,0 +1,319 @@
+"""Tests of app/changed_project."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import pytest
+
+from pytest_perfgate.adapters.stores.baselines import Baselines, Kept
+from pytest_perfgate.adapters.stores.repository import GitRepository
+from pytest_perfgate.app.changed_project import (
+    absent_tests,
+    binary_files,
+    changed_settings,
+    edited_beside,
+    tracked_files,
+    uprooted_lines,
+    with_files,
+)
+from pytest_perfgate.app.lockstep import OwnFiles
+from pytest_perfgate.core.changes.tests import Reach
+from pytest_perfgate.core.judge.suite import Suite
+from pytest_perfgate.model.plan import CaseKey, Choice, Effect, Policy
+from pytest_perfgate.model.ports import DEPENDENCIES
+from pytest_perfgate.model.project import Base
+from pytest_perfgate.model.verdict import CaseReport, Decision, Paired, PairedRound, SuiteNote
+from tests.unit.app.duets import arm, cases
+from tests.unit.core.judge.bench import CONTEXT
+
+OLD = """
+def made(perfgate): return 1
+def test_a(perfgate): perfgate(sum)
+def test_b(perfgate): perfgate(len)
+def test_plain(): pass
+"""
+Texts = dict[str, tuple[str | None, str | None]]
+
+
+def absent_notes(
+    texts: Texts, hiding: Texts | None = None, every: Texts | None = None, *, revision: str = "c0ffee", **given: Any
+) -> list[SuiteNote]:
+    answers = {"perfgate": texts, "collect_ignore": hiding or {}}
+    repository = SimpleNamespace(
+        touched=lambda at, words: answers[words[0]] if at == revision else every,
+    )
+    court: Any = SimpleNamespace(revision=revision, tools=SimpleNamespace(repository=repository))
+    suite = Suite(**{"context": CONTEXT, "collected": frozenset({"t.py::test_a[1]"}), **given})
+    return list(absent_tests(court, suite))
+
+
+def test_a_test_of_the_revision_alone_is_listed_with_what_became_of_it() -> None:
+    (note,) = absent_notes({"t.py": (OLD, OLD), "gone.py": (OLD, None), "n.py": (OLD, OLD.replace("test_b", "test_c"))})
+    assert (note.kind, note.effect) == ("absent", Effect.WARN)
+    assert note.text == "5 gated tests of c0ffee alone, not compared"
+    assert note.names == (
+        "gone.py::test_a: gone",
+        "gone.py::test_b: gone",
+        "n.py::test_a: here, and not collected",
+        "n.py::test_b: now test_c",
+        "t.py::test_b: here, and not collected",
+    )
+
+
+def test_what_a_conftest_of_the_change_hides_is_listed_though_its_file_is_untouched() -> None:
+    every: Texts = {"t.py": (None, OLD)}
+    (note,) = absent_notes({}, {"conftest.py": (None, "collect_ignore = ['t.py']")}, every)
+    assert note.names == ("t.py::test_b: here, and not collected",)
+    assert absent_notes({}, {"pk/other.py": (None, "collect_ignore")}, every) == absent_notes({}, {}, every) == []
+
+
+def test_only_of_a_whole_run_against_a_revision_and_where_it_looked() -> None:
+    texts: Texts = {"t.py": (OLD, None)}
+    assert absent_notes(texts) != []
+    assert absent_notes(texts, revision="") == absent_notes(texts, complete=False) == []
+    assert (
+        absent_notes(texts, reach=Reach(unknown="--lf")) == absent_notes(texts, reach=Reach(beneath=("other",))) == []
+    )
+    assert absent_notes(texts, deselected=frozenset({"t.py::test_b"})) == []
+
+
+TEST = "def test_0(perfgate):\n    perfgate(work)\n"
+LOADED = ("t.py", "helper.py", "other.py", "gone.py")
+
+
+def test_what_a_change_edits_beside_a_test_is_named(tmp_path: Path) -> None:
+    now = {"t.py": TEST + "def test_new(perfgate): ...\n", "helper.py": "def work(): ...\n", "other.py": "A = 1"}
+    for name, text in now.items():
+        (tmp_path / name).write_text(text)
+    case = replace(cases(1)[0], nodeid="t.py::test_0[3]")
+
+    def edited(**then: str) -> tuple[str, ...]:
+        kept = {"t.py": TEST, "helper.py": now["helper.py"]} | {f"{name}.py": text for name, text in then.items()}
+        return edited_beside(case, LOADED, ("t.py", "other.py"), tmp_path, {**kept, "gone.py": ""}.get)
+
+    assert edited() == ()
+    assert edited(helper="# words\ndef work(): ...\n") == ()
+    assert edited(helper="def work(): pass\n") == ("helper.py",)
+    assert edited(helper="def work( broken") == ("helper.py",)
+    assert edited(t=TEST.replace("work", "walk")) == ("t.py",)
+    assert edited_beside(case, ("t.py", "helper.py"), ("t.py",), tmp_path, lambda _: None) == ("helper.py",)
+    assert edited_beside(case, ("_ops.py",), ("t.py",), tmp_path, lambda _: None) == (), "neither then nor now"
+
+
+def test_what_changed_and_both_arms_read_from_the_head_is_named(tmp_path: Path) -> None:
+    (tmp_path / "site" / "pk").mkdir(parents=True)
+    (tmp_path / "site" / "pk" / "tiles.json").write_text("{}")
+    (tmp_path / "t.py").write_text(TEST)
+    arms = tuple(replace(arm(name), root=str(tmp_path / "site")) for name in ("base", "head"))
+    case = cases(1)[0]
+    changed = ("README.md", "src/pk/__init__.py", "src/pk/tiles.json", "tuning.txt", "t.py")
+    repository: Any = SimpleNamespace(changed=lambda _: changed, show=lambda _, path: TEST.replace("work", "walk"))
+
+    def shared(*, own: str = "", revision: bool = False, **of_arms: str) -> tuple[str, ...]:
+        comparison: Any = SimpleNamespace(
+            arms=(arms[0], replace(arms[1], **of_arms)), cases={case.nodeid: case}, bare={},
+            beside={case.nodeid: ("t.py",)}, own=OwnFiles(None),
+            rounds=[PairedRound(nodeid=case.nodeid, phase="screen", number=0, own=own)],
+        )  # fmt: skip
+        key, told = CaseKey(nodeid=case.nodeid), Paired(decision=Decision.NOT_SLOWER, differences=(), shift=0.0)
+        found = with_files({key: replace(told, revision=revision)}, comparison, ("t.py",), tmp_path, repository)
+        return found[key].shared
+
+    assert shared() == ("t.py", "tuning.txt")
+    assert shared(own="cannot collect this test file") == ("tuning.txt",)
+    assert shared(revision=True) == ("tuning.txt",)
+    assert shared(cwd="elsewhere") == ("t.py",), "each runs in a checkout with files of its own"
+
+
+THEN = {"limits": '["slowdown <= 10%"]', "warmup": "0.1", "policy.moved": '"fail"', "mode": '"full"'}
+NOW = {
+    "limits": '["slowdown <= 300%"]',
+    "warmup": "0.2",
+    "target": '"pr"',
+    "mode": '"full"',
+    "pytest: addopts": '"-k x"',
+}
+
+
+class Lines(NamedTuple):
+    """A store of one device."""
+
+    accepted: bool
+
+    def devices(self) -> list[str]:
+        return ["host-x"]
+
+    def paths(self, _device: str, _revision: str) -> list[str]:
+        return ["t.py"] * self.accepted
+
+
+def settings_notes(
+    now: dict[str, str], *, ci: bool = True, base: str = "c0ffee", then: dict[str, str] = THEN, lines: bool = True
+) -> list[SuiteNote]:
+    court: Any = SimpleNamespace(
+        context=SimpleNamespace(policy=Policy(ci=ci)),
+        accepted=SimpleNamespace(base=Base(commit=base)),
+        tools=SimpleNamespace(settings=lambda revision: then if revision else now, baselines=Lines(lines)),
+    )
+    return list(changed_settings(court))
+
+
+def test_what_can_loosen_a_limit_is_named_first_with_before_and_after() -> None:
+    (note,) = settings_notes(NOW)
+    assert (note.kind, note.effect) == ("settings", Effect.WARN)
+    assert note.text == "5 settings changed since c0ffee; this run was judged by the new"
+    assert note.names == (
+        'limits: ["slowdown <= 10%"] -> ["slowdown <= 300%"]',
+        'policy.moved: "fail" -> unset',
+        'target: unset -> "pr"',
+        'pytest: addopts: unset -> "-k x"',
+        "warmup: 0.1 -> 0.2",
+    )
+
+
+def test_dependencies_that_the_change_declares_otherwise_are_a_note_of_their_own() -> None:
+    then = THEN | {DEPENDENCIES: '["fakedep==1.0", "numpy"]'}
+    first, _ = settings_notes({**NOW, DEPENDENCIES: '["fakedep==2.0", "numpy"]'}, then=then)
+    assert first.text == "declared dependencies changed since c0ffee; two builds share what is installed now"
+    assert first.names == ("-fakedep==1.0", "+fakedep==2.0")
+    assert len(settings_notes(NOW, then=THEN)) == 1
+
+
+def test_nothing_is_said_where_nothing_changed_or_nobody_relies_on_it() -> None:
+    assert settings_notes(NOW, then={}, lines=False) == [], "a gate that is new loosens nothing"
+    assert settings_notes(NOW, then={})
+    assert settings_notes(THEN) == settings_notes(NOW, ci=False) == settings_notes(NOW, base="") == []
+
+
+def court(repository: Any, *, ci: bool = True, base: str = "") -> Any:
+    return SimpleNamespace(
+        tools=SimpleNamespace(repository=repository), context=SimpleNamespace(policy=Policy(ci=ci)),
+        revision="", accepted=SimpleNamespace(base=Base(commit=base)),
+    )  # fmt: skip
+
+
+def test_a_history_that_is_committed_is_nobody_s(tmp_path: Path) -> None:
+    own = tmp_path / ".perfgate"
+    own.mkdir()
+    (own / ".gitignore").write_text("*\n")
+    (own / "history.db").write_text("24 runs")
+    (tmp_path / "a.py").touch()
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+
+    def commit(*paths: str) -> None:
+        who = ("-c", "user.name=a", "-c", "user.email=a@b")
+        for words in (("add", "-f", *paths), (*who, "commit", "-qm", "one")):
+            subprocess.run(["git", *words], cwd=tmp_path, check=True)
+
+    repository = GitRepository(tmp_path, {})
+    commit("a.py", ".perfgate/.gitignore")
+    assert list(tracked_files(court(repository))) == []
+    commit(".perfgate/history.db")
+    (note,) = tracked_files(court(repository))
+    assert (note.effect, note.names) == (Effect.FAIL, (".perfgate/history.db",))
+    assert note.text.startswith("1 file under .perfgate/ is committed")
+    assert list(tracked_files(court(repository, ci=False))) == []
+    assert list(tracked_files(court(None))) == []
+
+
+def test_a_binary_that_python_may_load_is_named(tmp_path: Path) -> None:
+    """One with an unchecked hash is loaded in place of the source beside it, whatever that says."""
+
+    def commit(*paths: str) -> str:
+        for path in paths:
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / path).write_bytes(b"1")
+        who = ("-c", "user.name=a", "-c", "user.email=a@b")
+        for words in (("add", "-f", "-A"), (*who, "commit", "-qm", "one")):
+            subprocess.run(["git", *words], cwd=tmp_path, check=True)
+        return GitRepository(tmp_path, {}).head()
+
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    repository = GitRepository(tmp_path, {})
+    base = commit("src/kern.py", "src/old.so")
+    (tmp_path / "src" / "old.so").unlink()
+    commit("src/kern.py", "src/__pycache__/kern.cpython-311.pyc")
+    (note,) = binary_files(court(repository, base=base))
+    assert (note.kind, note.effect) == ("binary", Effect.WARN)
+    assert note.names == ("src/__pycache__/kern.cpython-311.pyc",)
+    assert list(binary_files(court(repository, base=base, ci=False))) == []
+    assert list(binary_files(court(repository, base=repository.head()))) == []
+
+
+LINE = "perfgate: 1\nbaselines:\n  'test_x': {time: TIME, commit: c0ffee, when: 2026-05-02, why: \"WHY\"}\n"
+HOME = "baselines/host-x/t/test_k.py.yaml"
+
+
+def git(folder: Path, *words: str) -> str:
+    names = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    kept = {"PATH": os.environ["PATH"], "HOME": str(folder), **names}
+    return subprocess.run(
+        ["git", *words], cwd=folder, env=kept, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+def commit(folder: Path, files: dict[str, tuple[str, str] | None]) -> str:
+    for name, said in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(LINE.replace("TIME", said[0]).replace("WHY", said[1])) if said else path.unlink()
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "x")
+    return git(folder, "rev-parse", "HEAD")
+
+
+def moved_root_notes(
+    top: Path, root: str, base: str, policy: Policy = Policy(ci=True, baseless=Choice.FAIL)
+) -> list[Any]:
+    repository = GitRepository(top / root, {"PATH": os.environ["PATH"]})
+    kept = Kept(lambda _revision: "baselines", repository.files)
+    store = Baselines(top / root, ["*"], show=repository.show, kept=kept)
+    (line,) = store.read_all("host-x").values()
+    report = CaseReport(key=CaseKey(nodeid=str(line.key)), verdicts=(), baseline=line)
+    court: Any = SimpleNamespace(
+        context=SimpleNamespace(policy=policy),
+        accepted=SimpleNamespace(base=Base(commit=base)),
+        tools=SimpleNamespace(repository=repository, baselines=store),
+    )
+    return list(uprooted_lines(court, [report]))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "root", "told"),
+    [
+        ({f"a/{HOME}": ("1us", "first")}, {f"a/{HOME}": None, f"b/{HOME}": ("2us", "first")}, "b", True),
+        ({f"a/{HOME}": ("1us", "first")}, {f"a/{HOME}": None, f"b/{HOME}": ("1us", "first")}, "b", False),
+        ({f"a/{HOME}": ("1us", "first")}, {f"a/{HOME}": None, f"b/{HOME}": ("0.5us", "first")}, "b", False),
+        ({f"a/{HOME}": ("1us", "first")}, {f"a/{HOME}": None, f"b/{HOME}": ("2us", "exact")}, "b", False),
+        ({f"a/{HOME}": ("1us", "first")}, {f"b/{HOME}": ("2us", "first")}, "b", False),
+        ({f"a/{HOME}": ("1us", "first")}, {f"a/{HOME}": None, HOME: ("2us", "first")}, "", True),
+        ({HOME: ("1us", "first")}, {"t/baselines/host-x/test_k.py.yaml": ("2us", "first")}, "t", True),
+        ({HOME: ("1us", "first")}, {HOME: ("2us", "first")}, "", False),
+    ],
+    ids=[
+        "renamed",
+        "as it was",
+        "faster",
+        "with a reason",
+        "a package beside",
+        "up to the top",
+        "a root within",
+        "in its place",
+    ],
+)
+def test_lines_that_a_new_root_brings_are_held_against_those_of_before(
+    tmp_path: Path, before: dict[str, Any], after: dict[str, Any], root: str, *, told: bool
+) -> None:
+    git(tmp_path, "init", "-q")
+    base = commit(tmp_path, before)
+    commit(tmp_path, after)
+    found = moved_root_notes(tmp_path, root, base)
+    assert [(note.kind, note.effect) for note in found] == ([("uprooted", Effect.FAIL)] if told else [])
+    assert all(name.endswith("test_k.py::test_x: 1 µs -> 2 µs") for note in found for name in note.names)
+    assert moved_root_notes(tmp_path, root, base, Policy()) == moved_root_notes(tmp_path, root, "") == []

@@ -1,0 +1,469 @@
+"""Tests of app/changed_tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_perfgate.app.accepted import Accepted
+from pytest_perfgate.app.changed_tests import (
+    NOTHING,
+    borrowed_parts,
+    followed,
+    loosened_lines,
+    newly_marked,
+    relaxed_limits,
+    renamed_lines,
+    reworked_tests,
+)
+from pytest_perfgate.core.changes.tests import renamed_nodes, same_bodies
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.core.limits.grammar import parse_limit
+from pytest_perfgate.core.limits.merge import merge_limits
+from pytest_perfgate.core.metric_kinds import by_name
+from pytest_perfgate.model.measurement import Baseline
+from pytest_perfgate.model.plan import Case, Choice, Effect, Mode, Plan, Policy
+from pytest_perfgate.model.project import Base
+from pytest_perfgate.model.verdict import CaseReport, SuiteNote
+from tests.reports import baseline, case
+from tests.unit.core.judge.bench import KEY, KINDS, accepted, limit, measured
+
+TEST = "def test_gemm(perfgate, matrix):\n    perfgate(pk.gemm, matrix)\n"
+THEN = "@fixture\ndef matrix():\n    return big()\n"
+NOW = THEN.replace("big", "small")
+
+
+def fixture_notes(
+    changed: Any,
+    *,
+    ci: bool = True,
+    base: str = "c0ffee",
+    line: Any = "accepted",
+    came: bool = False,
+    standing: dict[str, str] | None = None,
+    settings: dict[str, str] | None = None,
+) -> list[SuiteNote]:
+    texts = {NOTHING: {KEY.path: (None, TEST)}, base: changed}
+    before = accepted(1e6) if line else None
+    court: Any = SimpleNamespace(
+        context=SimpleNamespace(policy=Policy(ci=ci)),
+        accepted=SimpleNamespace(
+            base=Base(commit=base),
+            moved={},
+            judging=lambda _measurement: (before, None),
+            came_with=lambda _measurement: came,
+        ),
+        tools=SimpleNamespace(
+            repository=SimpleNamespace(
+                touched=lambda revision, _words: texts[revision],
+                files=lambda _revision, _folder: (*(standing or {}), "src/pk/__init__.py"),
+                show=lambda _revision, path: (standing or {})[path],
+            ),
+            settings=lambda _revision: settings or {},
+        ),
+        paired={},
+        revision="",
+    )
+    report = CaseReport(key=KEY, verdicts=(), measurement=measured(1e6))
+    return list(borrowed_parts(court, [report, report]))
+
+
+def test_a_fixture_of_a_conftest_that_the_change_edits_is_named_in_ci() -> None:
+    (note,) = fixture_notes({"conftest.py": (THEN, NOW), "far/conftest.py": (THEN, NOW)})
+    assert (note.kind, note.effect, note.names) == ("borrowed", Effect.WARN, ("conftest.py: matrix",))
+    assert note.text.startswith(
+        "1 file edited since c0ffee that gated tests take fixtures, helpers, marks or parameters from:"
+    )
+
+
+def test_nothing_is_said_where_no_line_of_before_judges_or_nothing_else_is_edited() -> None:
+    changed = {"conftest.py": (THEN, NOW)}
+    assert (
+        fixture_notes(changed, ci=False) == fixture_notes(changed, base="") == fixture_notes(changed, line=None) == []
+    )
+    assert fixture_notes(changed, came=True) == [], "a new test takes what it likes"
+    assert (
+        fixture_notes({KEY.path: ("", TEST)})
+        == fixture_notes({"conftest.py": (THEN, THEN)})
+        == fixture_notes(None)
+        == fixture_notes({})
+        == []
+    )
+
+
+def names(changed: Any, **given: Any) -> tuple[str, ...]:
+    return tuple(name for note in fixture_notes(changed, **given) for name in note.names)
+
+
+def test_a_conftest_that_stays_as_it_is_hands_on_what_the_change_edits_elsewhere() -> None:
+    changed = {"src/kfix.py": (THEN, NOW), "src/pk/gemm.py": ("def gemm(): ...", "def gemm(): pass")}
+    told = ("src/kfix.py: matrix",)
+    assert names(changed, standing={"conftest.py": "from kfix import *"}) == told
+    assert names(changed, standing={"conftest.py": "from kfix import matrix"}) == told
+    assert names(changed, standing={"conftest.py": "pytest_plugins = ['kfix']"}) == told
+    assert names(changed, standing={"conftest.py": "from pk.gemm import gemm\nimport kfix"}) == ()
+    assert names(changed, standing={"far/conftest.py": "from kfix import *"}) == ()
+
+
+@pytest.mark.parametrize("said", ["quick", '["quick"]'])
+def test_a_fixture_that_settings_put_around_all_tests_is_one_that_they_take(said: str) -> None:
+    conftest = "@fixture\ndef quick(monkeypatch):\n    monkeypatch.undo()\n"
+    text = said if said.startswith("[") else f'"{said}"'
+    assert names({"conftest.py": (None, conftest)}, settings={"pytest.ini: usefixtures": text}) == (
+        "conftest.py: quick",
+    )
+    assert names({"conftest.py": (None, conftest)}, settings={"pytest.ini: addopts": '"-q"'}) == ()
+
+
+SLOW = accepted(2e6, why="")
+
+
+def line_notes(
+    edited: Baseline | None, mode: Mode = Mode.FULL, then: Baseline = accepted(1e6), **policy: Any
+) -> list[SuiteNote]:
+    context = JudgeContext(kinds=KINDS, mode=mode, policy=Policy(**policy))
+    report = judge(measured(1e6), [limit("slowdown <= 3%")], baseline=accepted(1e6), context=context)
+    lines = SimpleNamespace(judging=lambda _: (then, edited))
+    court: Any = SimpleNamespace(context=context, accepted=lines)
+    return list(loosened_lines(court, [report]))
+
+
+@pytest.mark.parametrize(("policy", "effect"), [({}, Effect.WARN), ({"improved": Choice.FAIL}, Effect.FAIL)])
+def test_the_line_is_named_with_what_was_measured(policy: dict[str, Any], effect: Effect) -> None:
+    (note,) = line_notes(SLOW, **policy)
+    assert (note.kind, note.effect) == ("loosened", effect)
+    assert note.names == (f"{KEY}: 1 ms -> 2 ms, measured 1 ms",)
+
+
+def test_an_accepted_line_is_not_named_nor_one_held_against_a_quick_look() -> None:
+    assert line_notes(SLOW, improved=Choice.IGNORE) == []
+    assert line_notes(None) == line_notes(accepted(1.01e6)) == line_notes(SLOW, Mode.QUICK) == []
+
+
+EARLIER_LINE = accepted(1e6, commit="a1b2c3d", expires="2026-11-30", blind=0.02, scatter=0.01, sittings=3)
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        ({"expires": ""}, "expires 2026-11-30 -> never"),
+        ({"expires": "2027-11-30"}, "expires 2026-11-30 -> 2027-11-30"),
+        ({"expires": "2026-11-01"}, ""),
+        ({"scatter": 0.6, "sittings": 20}, "scatter +1.0 % -> +60.0 %"),
+        ({"scatter": 0.03, "sittings": 4}, ""),
+        ({"blind": 0.7}, "blind +2.0 % -> +70.0 %"),
+        ({"blind": 0.0}, ""),
+        ({"commit": "a1b2c3d+dirty"}, "commit a1b2c3d -> a1b2c3d+dirty"),
+        ({"commit": ""}, "commit a1b2c3d -> none"),
+        ({"commit": "d00d+dirty", "time": 0.9e6}, ""),
+        ({"expires": "", "why": "kept for good", "when": "2026-11-21"}, ""),
+    ],
+)
+def test_a_line_that_would_hold_less_in_another_way_is_named_unless_a_reason_says_why(
+    edit: dict[str, Any], said: str
+) -> None:
+    found = line_notes(replace(EARLIER_LINE, **edit), then=EARLIER_LINE)
+    assert [(note.kind, note.names) for note in found] == ([("widened", (f"{KEY}: {said}",))] if said else [])
+
+
+OLD = "def test_gemm(perfgate):\n    perfgate(pk.gemm)\n"
+NEW = f"@pytest.mark.nightly\n{OLD}"
+
+
+def mark_notes(then: str | None, now: str | None, *, ci: bool = True, left: str = KEY.nodeid) -> list[SuiteNote]:
+    repository = SimpleNamespace(touched=lambda _revision, _words: {KEY.path: (then, now)})
+    court: Any = SimpleNamespace(
+        context=SimpleNamespace(policy=Policy(ci=ci)),
+        accepted=SimpleNamespace(base=Base(commit="c0ffee")),
+        tools=SimpleNamespace(repository=repository),
+    )
+    suite: Any = SimpleNamespace(baselines=[accepted(1e6)], deselected=frozenset({left}))
+    return list(newly_marked(court, suite))
+
+
+def test_a_deselected_test_whose_marks_the_change_edits_is_named_in_ci() -> None:
+    (note,) = mark_notes(OLD, NEW)
+    assert (note.kind, note.effect, note.names) == ("newly marked", Effect.WARN, ("tests/bench.py::test_gemm",))
+    assert note.text == "1 accepted test deselected, and their marks are edited since c0ffee"
+    assert (
+        mark_notes(OLD, OLD)
+        == mark_notes(None, NEW)
+        == mark_notes(OLD, NEW, ci=False)
+        == mark_notes(OLD, NEW, left="other")
+        == []
+    )
+
+
+TEXT = "@pytest.mark.perfgate('slowdown <= {}%')\ndef test_x(perfgate): pass\n"
+
+
+def asked(text: str, source: str = "marker") -> Case:
+    limit = parse_limit(text, kinds=by_name(), source=source)
+    return Case(nodeid="t.py::test_x[1]", limits=(limit,), plan=Plan())
+
+
+def limit_notes(
+    now: str | None, *cases: Case, ci: bool = True, base: str = "c0ffee", then: str = TEXT.format(3)
+) -> list[SuiteNote]:
+    def touched(_revision: str, words: Sequence[str]) -> dict[str, tuple[str, str]] | None:
+        found = any(word in text for word in words for text in (then, now or then))
+        return None if now is None else {"t.py": (then, now)} if found else {}
+
+    repository = SimpleNamespace(touched=touched)
+    court: Any = SimpleNamespace(
+        context=SimpleNamespace(policy=Policy(ci=ci)),
+        accepted=SimpleNamespace(base=Base(commit=base)),
+        tools=SimpleNamespace(repository=repository, kinds={}),
+        merged=lambda _nodeid, layers: merge_limits(*layers),
+    )
+    return list(relaxed_limits(court, {case.nodeid: case for case in cases}))
+
+
+def test_a_limit_that_the_change_loosens_is_named_in_ci() -> None:
+    (note,) = limit_notes(TEXT.format(30))
+    assert (note.kind, note.effect) == ("limits", Effect.WARN)
+    assert note.text == "1 limit or setting of tests changed since c0ffee; this run was judged by the new"
+    assert note.names == ("t.py::test_x: slowdown <= 3% -> slowdown <= 30%",)
+    assert limit_notes(TEXT.format(1))[0].effect is Effect.PASS, (
+        "what tightens a limit is for the reader, and no warning"
+    )
+    assert limit_notes(TEXT.format(1).replace("')", "', rounds=1)"))[0].effect is Effect.WARN
+    assert (
+        limit_notes(TEXT.format(30), ci=False)
+        == limit_notes(TEXT.format(30), base="")
+        == limit_notes(TEXT.format("3.0"))
+        == []
+    )
+
+
+def test_where_git_does_not_answer_that_is_said() -> None:
+    (note,) = limit_notes(None)
+    assert (note.effect, note.names) == (Effect.WARN, ())
+    assert note.text.startswith("which limits of tests changed since c0ffee is not known")
+
+
+def test_what_the_file_does_not_tell_the_run_does() -> None:
+    """A class of another module, or a limit that is made: what the run was asked is what holds."""
+    made = "@pytest.mark.perfgate(*made())\ndef test_x(perfgate): pass\n"
+    for now in ("class TestK(Far): pass\n", made):
+        assert limit_notes(now, asked("slowdown <= 3%")) == []
+        (note,) = limit_notes(now, asked("slowdown <= 30%"))
+        assert note.names == ("t.py::test_x: slowdown <= 3% -> slowdown <= 30%",)
+    (note,) = limit_notes(made, asked("slowdown <= 3%", "command line"))
+    assert note.names == ("t.py::test_x: slowdown <= 3% -> not literal: *made()",)
+
+
+def test_an_excuse_of_a_test_that_the_fixture_alone_gates_is_named() -> None:
+    then = "import pytest\n\n\ndef test_x(perfgate): pass\n"
+    now = then.replace("def test", "@pytest.mark.xfail\ndef test")
+    assert limit_notes(now, then=then)[0].names == ("t.py::test_x: xfail: unset -> always",)
+    (note,) = limit_notes(now.replace("xfail", "skip(reason='later')"), then=then)
+    assert (note.effect, note.names) == (Effect.WARN, ("t.py::test_x: skip: unset -> reason='later'",))
+
+
+EARLIER_LINES = [baseline("test_one", 1e6), baseline("test_same", 1e6)]
+
+
+def lines(*found: Baseline) -> dict[str, Baseline]:
+    return {str(line.key): line for line in found}
+
+
+def court_of(
+    *now: Baseline,
+    then: list[Baseline] = EARLIER_LINES,
+    ci: bool = True,
+    base: str = "c0ffee",
+    texts: tuple[str, ...] = (),
+) -> Any:
+    shown = dict(zip((base, "HEAD"), texts))
+    repository = SimpleNamespace(base=lambda: Base(commit=base), show=lambda revision, _path: shown.get(revision))
+    tools = SimpleNamespace(
+        repository=repository,
+        baselines=SimpleNamespace(read=lambda _device, _path, revision="": lines(*(then if revision else now))),
+    )
+    return SimpleNamespace(context=SimpleNamespace(policy=Policy(ci=ci)), accepted=Accepted(tools))
+
+
+REPORTS = [case("test_uno", 2e6), case("test_same", 1e6, 1e6)]
+
+
+def rename_notes(*now: Baseline, **given: Any) -> list[SuiteNote]:
+    return list(renamed_lines(court_of(*now, **given), REPORTS))
+
+
+@pytest.mark.parametrize(
+    ("time", "why", "effect", "said"),
+    [
+        (2e6, "", Effect.WARN, "2 ms after tests/test_k.py::test_one 1 ms: +100.0 %, no reason"),
+        (2e6, "exact", Effect.WARN, '2 ms after tests/test_k.py::test_one 1 ms: +100.0 %, "exact"'),
+        (1.01e6, "", Effect.PASS, "1.01 ms after tests/test_k.py::test_one 1 ms: +1.0 %, no reason"),
+    ],
+)
+def test_a_new_line_where_another_went_is_said(time: float, why: str, effect: Effect, said: str) -> None:
+    (note,) = rename_notes(baseline("test_uno", time, why=why), EARLIER_LINES[1])
+    assert (note.kind, note.effect, note.names) == ("renamed", effect, (f"tests/test_k.py::test_uno {said}",))
+
+
+ONE = "def test_one(perfgate, n):\n    'old words'\n    perfgate(kernel, n)\n"
+SHARP = "@slow\ndef completely_different(perfgate, n):\n    perfgate( kernel, n)  # as before\n"
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "told"),
+    [
+        (ONE, SHARP, True),
+        (ONE, SHARP.replace("n)", "m)"), False),
+        (ONE, SHARP + SHARP.replace("completely", "partly"), False),
+        (ONE, "def (", False),
+        (ONE, None, False),
+    ],
+    ids=["same body", "other body", "two with it", "no Python", "no such file"],
+)
+def test_a_name_wholly_unlike_the_old_one_is_told_by_what_the_test_does(then: str, now: str, *, told: bool) -> None:
+    found = rename_notes(baseline("completely_different", 2e6, why=""), EARLIER_LINES[1], texts=(then, now))
+    said = [name for note in found for name in note.names]
+    expected = "tests/test_k.py::completely_different 2 ms after tests/test_k.py::test_one 1 ms: +100.0 %, no reason"
+    assert said == ([expected] if told else [])
+
+
+@pytest.mark.parametrize(
+    ("texts", "new", "told"),
+    [
+        ((ONE, SHARP), "completely_different", True),
+        ((ONE, SHARP.replace("n)", "m)")), "completely_different", False),
+        ((ONE, ONE), "test_one[2]", True),
+        ((ONE, ONE.replace("kernel", "other")), "test_one[2]", False),
+        ((), "test_uno", False),
+    ],
+    ids=["same body", "other body", "other parameter", "other parameter and body", "no file"],
+)
+def test_only_what_does_the_same_goes_on_under_another_name(texts: tuple[str, ...], new: str, *, told: bool) -> None:
+    found = followed(court_of(baseline(new, 2e6), EARLIER_LINES[1], texts=texts), REPORTS)
+    assert found == (frozenset({"tests/test_k.py::test_one"}) if told else frozenset())
+
+
+def test_parameters_and_calls_go_with_the_name_of_the_function() -> None:
+    then, now = "class A:\n def test_a(self): f()\n", "class B:\n async def no(self): f()\n def uno(self): f()\n"
+    assert same_bodies(then, now) == {}, "two do the same"
+    names = same_bodies(then, now.replace(" async def no(self): f()\n", ""))
+    assert names == {"A::test_a": "B::uno"}
+    gone, new = ["t.py::A::test_a[1]#x", "t.py::A::test_a[2]"], ["t.py::B::uno[1]#x", "t.py::B::other[2]"]
+    assert list(renamed_nodes(gone, new, names)) == [(gone[0], new[0])]
+
+
+def test_a_change_that_only_adds_or_only_removes_says_nothing() -> None:
+    uno = baseline("test_uno", 2e6)
+    assert (
+        rename_notes(uno, *EARLIER_LINES)
+        == rename_notes(EARLIER_LINES[1])
+        == rename_notes(uno, EARLIER_LINES[1], ci=False)
+        == []
+    )
+    assert rename_notes(uno, EARLIER_LINES[1], then=[]) == rename_notes(uno, EARLIER_LINES[1], base="") == []
+    assert rename_notes(baseline("test_uno", 2e6, local=True), EARLIER_LINES[1]) == []
+
+
+def test_a_line_that_was_there_is_told_from_one_that_came_with_the_change() -> None:
+    court = court_of(baseline("test_uno", 2e6), EARLIER_LINES[1])
+    new, same = (report.measurement for report in REPORTS)
+    assert (court.accepted.came_with(new), court.accepted.came_with(same)) == (True, False)
+    assert not court_of(baseline("test_uno", 2e6), base="").accepted.came_with(new)
+
+
+OLD_BODY = "import pk\n\n\ndef test_gemm(perfgate):\n    perfgate(pk.gemm)\n"
+NEW_BODY = OLD_BODY.replace("import pk", "import old as pk")
+TEXTS = {KEY.path: (OLD_BODY, NEW_BODY)}
+LINE = accepted(1e6)
+
+
+def body_notes(texts: Any, edited: Baseline | None = None, **given: Any) -> list[SuiteNote]:
+    lines = SimpleNamespace(
+        base=Base(commit=given.get("base", "c0ffee")),
+        moved=given.get("moved", {}),
+        judging=lambda _measurement: (given.get("line", LINE), edited),
+        then_and_now=lambda _device, _path: ({str(KEY): given.get("line", LINE)}, {str(KEY): edited} if edited else {}),
+        came_with=lambda _measurement: given.get("came", False),
+    )
+    court: Any = SimpleNamespace(
+        context=SimpleNamespace(policy=Policy(ci=given.get("ci", True))),
+        accepted=lines,
+        tools=SimpleNamespace(
+            repository=SimpleNamespace(touched=lambda _revision, _words: texts),
+            baselines=SimpleNamespace(devices=lambda: given.get("devices", ("host-x",))),
+        ),
+        paired=given.get("paired", {}),
+        revision=given.get("revision", ""),
+    )
+    report = CaseReport(key=KEY, verdicts=(), measurement=measured(1e6) if given.get("ran", True) else None)
+    return list(reworked_tests(court, [report, report]))
+
+
+def test_an_edited_test_whose_line_stays_is_named_once_with_what_differs() -> None:
+    (note,) = body_notes(TEXTS)
+    assert (note.kind, note.effect, note.names) == ("reworked", Effect.WARN, (f"{KEY.path}::test_gemm: pk",))
+    assert note.text == "1 gated test edited since c0ffee, the accepted lines are not: they may measure something else"
+
+
+def test_a_test_that_moved_is_held_against_the_file_it_came_from() -> None:
+    texts = {"tests/old.py": (OLD_BODY, None), KEY.path: (None, NEW_BODY)}
+    old = str(KEY).replace(KEY.path, "tests/old.py")
+    assert body_notes(texts, moved={old: str(KEY)})[0].names == (f"{KEY.path}::test_gemm: pk",)
+    assert body_notes(texts) == []
+
+
+def test_against_a_revision_an_edit_that_both_arms_ran_is_named_too() -> None:
+    (note,) = body_notes(
+        TEXTS, revision="d00d" * 10, paired={KEY: SimpleNamespace(revision=True, own_file="")}, base=""
+    )
+    said = (
+        "1 gated test edited since d00dd00dd0, and both arms ran them as they are now: they may measure something else"
+    )
+    assert (note.text, note.names) == (said, (f"{KEY.path}::test_gemm: pk",))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"ci": False},
+        {"base": ""},
+        {"line": None},
+        {"line": replace(LINE, local=True)},
+        {"edited": replace(LINE, time=2e6, why="it now reads the file as well")},
+        {"texts": {}},
+        {"texts": {KEY.path: (OLD_BODY, OLD_BODY + "\n# more\n")}},
+        {"came": True},
+        {"paired": {KEY: SimpleNamespace(revision=True, own_file="it fails at this test as it is here")}},
+    ],
+    ids=lambda given: next(iter(given)),
+)
+def test_what_is_judged_by_no_line_of_before_or_says_why_is_not_named(given: dict[str, Any]) -> None:
+    assert body_notes(**{"texts": TEXTS, **given}) == []
+
+
+def test_an_edit_without_a_reason_of_its_own_explains_nothing() -> None:
+    assert body_notes(TEXTS, replace(LINE, time=2e6))
+
+
+def test_where_git_does_not_answer_for_bodies_that_is_said() -> None:
+    (note,) = body_notes(None)
+    assert note.text == "which gated tests changed since c0ffee is not known: git did not answer for the files"
+
+
+def test_an_edited_test_that_was_not_measured_is_named_too() -> None:
+    """As one that says ``pytest.xfail("later")`` before its call."""
+    excused = {KEY.path: (OLD_BODY, OLD_BODY.replace("    perfgate(", "    pytest.xfail('later')\n    perfgate("))}
+    (note,) = body_notes(excused, ran=False)
+    assert note.names == (f"{KEY.path}::test_gemm: the test itself",)
+    assert (
+        body_notes(excused, ran=False, devices=())
+        == body_notes(excused, ran=False, line=replace(LINE, local=True))
+        == []
+    )
+    said = replace(LINE, time=2e6, why="it is expected to fail until the driver is mended")
+    assert body_notes(excused, said, ran=False) == []
+    assert body_notes(excused, ran=False, devices=(), revision="d00d" * 10)

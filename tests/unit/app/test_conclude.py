@@ -1,0 +1,218 @@
+"""Tests of app/conclude."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_perfgate.adapters.runtimes.host import device_key
+from pytest_perfgate.app.conclude import Ending, alike_arms, suite_notes
+from pytest_perfgate.app.instrument import key_patterns
+from pytest_perfgate.app.judge import GateJudge as Court
+from pytest_perfgate.core.changes.dependencies import EnvironmentEdits
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.policy import CI, LOCAL
+from pytest_perfgate.model.device import Device
+from pytest_perfgate.model.measurement import Baseline, Environment, Sitting
+from pytest_perfgate.model.plan import Case, Choice, Effect, Mode, Plan, Policy
+from pytest_perfgate.model.ports import GateTools
+from pytest_perfgate.model.project import Base
+from pytest_perfgate.model.verdict import Decision, Paired, SuiteNote
+from tests.unit.core.judge.bench import HOST, KEY, KINDS, accepted, limit, measured
+
+COMMIT = "0123456789abcdef"
+
+
+def notes(
+    policy: Policy = CI,
+    *,
+    revision: str = COMMIT,
+    head: str = COMMIT,
+    alike: bool = True,
+    edits: EnvironmentEdits = EnvironmentEdits(),
+) -> list[SuiteNote]:
+    court: Any = SimpleNamespace(
+        revision=revision,
+        alike=alike,
+        context=SimpleNamespace(policy=policy),
+        tools=SimpleNamespace(repository=SimpleNamespace(head=lambda: head)),
+        environment_edits=edits,
+    )
+    return list(alike_arms(court))
+
+
+def test_the_commit_under_test_held_against_itself_was_not_compared() -> None:
+    (note,) = notes()
+    assert (note.kind, note.effect) == ("uncompared", Effect.FAIL)
+    assert note.text.startswith("nothing was compared: --perfgate-against means 0123456789, the commit under test")
+    assert "without a REV it takes the merge base" in note.text
+    assert [note.effect for note in notes(LOCAL)] == [Effect.WARN]
+
+
+def test_another_commit_with_the_same_code_is_said_and_fails_nothing() -> None:
+    (note,) = notes(head="fedcba")
+    assert (note.kind, note.effect) == ("uncompared", Effect.WARN)
+    assert note.text == "both builds held the same code, that of 0123456789: what differed was the machine"
+    (note,) = notes(head="fedcba", edits=EnvironmentEdits(files=("uv.lock",)))
+    assert note.text.endswith("share what is installed now: this change edits uv.lock, and that was not compared")
+
+
+def test_a_change_that_was_compared_has_no_such_note() -> None:
+    assert notes(alike=False) == notes(revision="") == []
+
+
+ENDING = Ending(mode=Mode.FULL, started="2026-11-21T07:00:00", seconds=1.0, complete=True, filtered=False, root="/r")
+
+
+class Lines:
+    """Baselines of the anchor's revision and of the work tree."""
+
+    def __init__(self, at_anchor: Baseline | None) -> None:
+        self._at_anchor = at_anchor
+
+    def read(self, device: str, path: str, revision: str = "") -> dict[str, Baseline]:
+        assert revision in {"v1", ""}
+        return {str(KEY): self._at_anchor} if revision and self._at_anchor else {}
+
+    def read_all(self, device: str) -> dict[str, Baseline]:
+        return {}
+
+
+class Sittings:
+    def __init__(self, times: list[float]) -> None:
+        self._times = times
+
+    def read(self, key: object, device: str, last: int = 0) -> tuple[Sitting, ...]:
+        return tuple(Sitting(key=KEY, device=device, time=time, when="") for time in self._times)
+
+
+def anchor_notes(times: list[float], now: float, *, anchor: str = "v1", line: Baseline | None = None):
+    tools = GateTools(
+        kinds=KINDS,
+        nursery=None,
+        environment=Environment,
+        roofed=lambda device: device,
+        baselines=Lines(line or accepted(1e6, device=HOST)),
+        history=Sittings(times),
+    )
+    court = Court(tools, JudgeContext(kinds=KINDS))
+    case = Case(nodeid=KEY.nodeid, limits=(), plan=Plan(anchor=anchor), path=KEY.path)
+    reports = [court.judged(case, measured(now))]
+    found = suite_notes(court, {KEY.nodeid: case}, reports, ENDING)
+    return [note for note in found if note.kind == "anchor"]
+
+
+def test_ten_steps_of_one_percent_are_said_though_none_of_them_is() -> None:
+    times = [1e6 * 1.01**step for step in range(1, 10)]
+    (note,) = anchor_notes(times, 1e6 * 1.01**10)
+    assert note.effect is Effect.WARN
+    assert note.names == (f"{KEY}: +9.4 %",)
+
+
+def test_what_keeps_to_its_anchor_or_has_none_says_nothing() -> None:
+    steps = [1e6 * 1.01**step for step in range(1, 10)]
+    assert anchor_notes([1e6, 1.01e6, 0.99e6], 1e6) == []
+    assert anchor_notes(steps, 1.1e6, anchor="") == []
+    assert anchor_notes(steps, 1.1e6, line=replace(accepted(1e6), local=True)) == []
+
+
+LINE = accepted(1e6)
+SHALLOW = Base(why="this clone is shallow", mend="check out with fetch-depth: 0")
+CI_POLICY = Policy(ci=True)
+
+
+def base_notes(
+    line: Baseline | None, base: Base = SHALLOW, policy: Policy = CI_POLICY, paired: Paired | None = None
+) -> list[Any]:
+    repository: Any = SimpleNamespace(base=lambda: base, files=lambda *_: ())
+    lines: Any = SimpleNamespace(
+        read=lambda *_: {str(KEY): line} if line else {},
+        read_all=lambda device: {str(KEY): line} if line else {},
+        paths=lambda device, revision: (),
+    )
+    nursery: Any = None
+    tools = GateTools(
+        kinds=KINDS,
+        nursery=nursery,
+        environment=Environment,
+        roofed=lambda device: device,
+        baselines=lines,
+        repository=repository,
+    )
+    court = Court(tools, JudgeContext(kinds=KINDS, policy=policy))
+    court.paired = {KEY: paired} if paired else {}
+    case = Case(nodeid=KEY.nodeid, limits=(limit("slowdown <= 3%"),), plan=Plan(), path=KEY.path)
+    reports = [court.judged(case, measured(1e6))]
+    kinds = {"no merge base", "parent"}
+    return [note for note in suite_notes(court, {KEY.nodeid: case}, reports, ENDING) if note.kind in kinds]
+
+
+@pytest.mark.parametrize("choice", [Choice.WARN, Choice.FAIL])
+def test_a_change_that_its_own_lines_judged_says_so_and_fails_where_that_is_asked(choice: Choice) -> None:
+    (note,) = base_notes(LINE, policy=replace(CI_POLICY, baseless=choice))
+    assert (note.effect, note.names) == (Effect(choice.value), (str(KEY),))
+    assert "this clone is shallow; check out with fetch-depth: 0" in note.text
+
+
+def test_a_revision_that_was_guessed_is_named() -> None:
+    (note,) = base_notes(LINE, Base(commit="c0ffee", name="the parent", why="nobody knows"))
+    assert (note.kind, note.effect) == ("parent", Effect.WARN)
+    assert note.text == "the lines of c0ffee, the parent, judged: nobody knows"
+
+
+@pytest.mark.parametrize(
+    ("line", "fields"),
+    [
+        (LINE, {"base": Base(commit="beef", name="the merge base with main")}),
+        (LINE, {"base": Base(name="the first commit")}),
+        (LINE, {"policy": Policy()}),
+        (LINE, {"paired": Paired(decision=Decision.NOT_SLOWER, differences=(0.0,), shift=0.0, revision=True)}),
+        (replace(LINE, local=True), {}),
+        (None, {}),
+    ],
+)
+def test_nothing_is_said_where_nothing_went_unheld(line: Baseline | None, fields: dict[str, Any]) -> None:
+    assert base_notes(line, **fields) == []
+
+
+def skip_notes(device: str, line: Any, cases: tuple[str, ...] = (KEY.nodeid,)) -> list[tuple[str, Effect]]:
+    store: Any = SimpleNamespace(
+        devices=lambda: (device,), read_all=lambda asked: {str(line.key): line} if asked == device else {}
+    )
+    nursery: Any = None
+    tools = GateTools(
+        kinds=KINDS,
+        nursery=nursery,
+        environment=Environment,
+        roofed=lambda found: found,
+        baselines=store,
+        here=lambda: (HOST.key, "NVIDIA-H200-[0-9]*GiB*"),
+    )
+    court = Court(tools, JudgeContext(kinds=KINDS, policy=CI))
+    found = {nodeid: Case(nodeid=nodeid, limits=(), plan=Plan()) for nodeid in cases}
+    ending = replace(ENDING, skipped={KEY.nodeid: "no --run-bench"} if cases else {})
+    return [(note.kind, note.effect) for note in suite_notes(court, found, [], ending)]
+
+
+@pytest.mark.parametrize("device", [HOST.key, "NVIDIA-H200-140GiB-observe"])
+def test_a_skip_with_a_line_of_a_device_that_is_here_fails_in_ci(device: str) -> None:
+    assert skip_notes(device, accepted(1e6)) == [("skipped", Effect.FAIL)]
+    assert skip_notes(device, accepted(1e6), cases=()) == [("dropped", Effect.FAIL)]
+
+
+def test_a_skip_for_want_of_the_device_is_excused() -> None:
+    assert skip_notes("NVIDIA-H200-NVL-140GiB-observe", accepted(1e6)) == []
+    assert skip_notes(HOST.key, replace(accepted(1e6), local=True)) == [], "of this checkout alone"
+
+
+def test_what_the_key_of_a_card_looks_like() -> None:
+    card = Device(key="", name="NVIDIA H200", kind="gpu", memory_bytes=150e9)
+    host, *patterns = key_patterns(HOST, [card, card])
+    assert (host, patterns) == (HOST.key, ["NVIDIA-H200-[0-9]*GiB*"])
+    assert fnmatchcase(f"{device_key(card)}-lock", patterns[0])
+    limited = replace(card, facts=(("power limit", "600 W"), ("default power limit", "700 W")))
+    assert fnmatchcase(f"{device_key(limited)}-observe", patterns[0])

@@ -1,0 +1,107 @@
+"""Tests of app/devices."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+
+from pytest_perfgate.adapters.devices import visible as loads_torch
+from pytest_perfgate.adapters.runtimes import torch as runtime_torch
+from pytest_perfgate.adapters.runtimes.fakes import SimulatedGpu
+from pytest_perfgate.app.devices import doubt, measured_ceilings
+from pytest_perfgate.model.device import Device
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Samples, Stop
+from pytest_perfgate.model.metric import Problem
+from pytest_perfgate.model.project import Config
+from pytest_perfgate.wiring import devices as wired
+
+CARD = Device(key="card-lock", name="card", kind="gpu", uuid="GPU-1")
+LOADS = (
+    SimpleNamespace(name="product", dtype="bf16", flops=2e9, bytes=0.0, call="product"),
+    SimpleNamespace(name="copy", dtype="", flops=0.0, bytes=1e6, call="copy"),
+)
+GOOD = Samples(durations=(1e6,) * 5, timer="events", stop=Stop.COUNT, clock_hz=(1.5e9,))
+HOT = Samples(
+    durations=(1e6,) * 5, timer="events", stop=Stop.COUNT, problems=(Problem(code="throttled", what="power cap"),)
+)
+
+
+def found(**by_load):
+    def take(call):
+        taken = by_load[call]
+        if isinstance(taken, Exception):
+            raise taken
+        return taken
+
+    return measured_ceilings(CARD, "torch", take, LOADS, "2026-01-01")
+
+
+def test_the_fastest_sample_of_each_load_with_its_clock() -> None:
+    told = found(product=GOOD, copy=GOOD)
+    assert (told.compute, told.bandwidth, told.clock_hz) == ((("bf16", 2e12),), 1e9, 1.5e9)
+
+
+def test_what_was_spoiled_is_no_ceiling() -> None:
+    told = found(product=HOT, copy=GOOD)
+    assert (told.compute, told.bandwidth) == ((), 1e9)
+    assert dict(told.facts)["product"].startswith("not measured: power cap")
+
+
+def test_nothing_measured_is_an_error_and_not_a_file_without_ceilings() -> None:
+    with pytest.raises(PerfgateError, match="product: not measured: power cap") as raised:
+        found(product=HOT, copy=RuntimeError("out of memory"))
+    assert raised.value.code.name == "ceilings-none"
+
+
+def test_a_lock_that_is_denied_ends_it() -> None:
+    with pytest.raises(PerfgateError, match="Insufficient"):
+        found(product=PerfgateError("clocks-denied", "Insufficient Permissions"), copy=GOOD)
+
+
+def test_on_a_gpu_the_clocks_are_held_as_asked_and_the_card_is_leased(tmp_path, monkeypatch) -> None:
+    held: list[tuple[str, str]] = []
+
+    class Clocks:
+        @contextmanager
+        def hold(self, device, plan):
+            held.append((plan.clocks.value, os.environ.get("PERFGATE_LEASES", "").partition("=")[0]))
+            yield SimpleNamespace(
+                problems=tuple, clock_hz=lambda: (1.5e9,), watts=lambda: None, capped=lambda: None, facts=tuple
+            )
+
+    class Torch(SimulatedGpu):
+        def __init__(self, lookup) -> None:
+            super().__init__(launch_ns=4_000)
+
+        def device(self, index=0):
+            return CARD
+
+    gpus: list[Torch] = []
+    monkeypatch.setenv("PERFGATE_LOCKS", str(tmp_path))
+    monkeypatch.delenv("PERFGATE_LEASES", raising=False)
+    monkeypatch.setattr(runtime_torch, "TorchRuntime", lambda lookup: gpus.append(Torch(lookup)) or gpus[0])
+    monkeypatch.setattr(loads_torch, "torch_loads", lambda device: LOADS)
+    monkeypatch.setattr(wired, "clocks", lambda tell: Clocks())
+    monkeypatch.setattr(wired, "events_timer", lambda: SimpleNamespace(measure=lambda call, plan, runtime: GOOD))
+    bench = wired.ceiling_bench(Config(), "torch", "lock")
+    assert bench.take("product").clock_hz == (1.5e9,)
+    assert held == [("lock", "1")]
+    assert "PERFGATE_LEASES" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("durations", "said"),
+    [
+        ((1.0, 1.1, 1.05, 1.0, 1.2), ""),
+        ((1.0, 1.0, 1.0), "; WARNING: fewer than 5: measure"),
+        ((1.0, 1.6, 1.5, 1.6, 1.4), "; WARNING: half of them 50 % slower than the fastest: measure"),
+        ((1.0, 2.0), "; WARNING: fewer than 5, half of them 50 % slower than the fastest: measure"),
+    ],
+)
+def test_a_ceiling_of_a_busy_machine_is_doubted_aloud(durations: tuple[float, ...], said: str) -> None:
+    assert doubt(durations).startswith(said)
+    assert bool(doubt(durations)) is bool(said)

@@ -1,0 +1,121 @@
+"""Captures joined to what was timed, with and without the instrument."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_perfgate.app.inspect import capture_notes, trusted, with_captures
+from pytest_perfgate.app.profile import Profiled
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.core.judge.policy import CI, LOCAL
+from pytest_perfgate.core.render.block import render_block
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Artifact, Identity
+from pytest_perfgate.model.metric import Analysis, Metric, MetricSet, Problem, labels
+from pytest_perfgate.model.plan import Case, Effect, Outcome, Plan
+from pytest_perfgate.model.protocol import Capture, CaseResult
+from pytest_perfgate.model.values import Dimension
+from tests.unit.core.judge.bench import HOST, KEY, KINDS, limit, measured, samples
+
+CASE = Case(
+    nodeid=KEY.nodeid, limits=(limit("overlap >= 80%"), limit("time <= 1s")), plan=Plan(captures=("event", "nsys"))
+)
+TIMED = Capture(
+    key=KEY, samples=(samples(1e6),), device=HOST, identity=Identity(device=HOST.key, timer="events"), limits=()
+)
+
+
+def result(*rounds: tuple[Capture, ...], case: Case = CASE, outcome: str = "passed") -> CaseResult:
+    return CaseResult(case=case, captures=rounds, outcome=outcome)
+
+
+def analysis(value: float = 0.5, problems: tuple[Problem, ...] = ()) -> Analysis:
+    metric = Metric(name="overlap", value=value, dimension=Dimension.FRACTION, labels=labels(rank=0))
+    return Analysis(
+        kind="nsys",
+        subject="a",
+        metrics=MetricSet(metrics=(metric,)),
+        views={},
+        problems=problems,
+        window="window 0..9",
+    )
+
+
+def taking(problems: tuple[Problem, ...] = (), again: bool = False):
+    def take(case: Case, one: Capture, mode: str) -> Profiled:
+        artifacts = (Artifact(kind=mode, path="a.sqlite"),)
+        return Profiled(
+            mode=mode, folder=Path("kept"), artifacts=artifacts, analysis=analysis(problems=problems), again=again,
+            version="2024.6",
+        )  # fmt: skip
+
+    return take
+
+
+def missing(case: Case, one: Capture, mode: str) -> Profiled:
+    raise PerfgateError("profile-tool", "nsys is not on the PATH", mend="install Nsight Systems")
+
+
+def judged(found: CaseResult, policy=LOCAL):
+    last = found.captures[-1][0]
+    measurement = replace(
+        measured(1e6), metrics=last.metrics, findings=last.findings, processes=last.samples, key=last.key
+    )
+    return judge(measurement, CASE.limits, baseline=None, context=JudgeContext(kinds=KINDS, policy=policy))
+
+
+def test_the_last_round_carries_the_figures_the_file_and_their_source() -> None:
+    found = with_captures(result((TIMED,), (TIMED,)), taking(again=True))
+    first, last = found.captures
+    assert first == (TIMED,)
+    assert last[0].samples == TIMED.samples, "the timing stays as it was"
+    assert [artifact.path for artifact in last[0].artifacts] == ["a.sqlite"]
+    block = " ".join(render_block(judged(found)).split())
+    assert "overlap(rank=0) 50 % limit >= 80 %" in block
+    assert "seen captured by nsys 2024.6: window 0..9; kept in kept; the first try failed right after" in block
+
+
+def test_what_a_capture_cannot_vouch_for_is_invalid_and_leaves_the_time_alone() -> None:
+    thin = Problem(code="coverage", what="only 20 % of the time is explained")
+    report = judged(with_captures(result((TIMED,)), taking((thin,))))
+    assert {v.limit.metric: v.outcome for v in report.verdicts} == {
+        "overlap": Outcome.INVALID, "time": Outcome.PASSED,
+    }  # fmt: skip
+    block = " ".join(render_block(report).split())
+    assert "overlap not to be trusted" in block
+    assert "only 20 % of the time is explained [coverage]" in block
+
+
+def test_a_missing_instrument_is_not_measured_and_fails_in_ci() -> None:
+    found = with_captures(result((TIMED,)), missing)
+    report = judged(found, CI)
+    by_metric = {v.limit.metric: v for v in report.verdicts}
+    assert by_metric["time"].outcome is Outcome.PASSED
+    assert by_metric["overlap"].outcome is Outcome.NOT_MEASURED
+    assert by_metric["overlap"].effect is Effect.FAIL
+    assert by_metric["overlap"].next == ("install Nsight Systems",)
+    assert "capture nsys was not taken: nsys is not on the PATH" in by_metric["overlap"].sentence
+    assert not capture_notes([report], CI), "the limit says so already"
+
+
+def test_a_capture_that_no_limit_needs_is_a_note_that_fails_in_ci() -> None:
+    report = judged(with_captures(result((TIMED,)), missing))
+    bare = replace(report, verdicts=tuple(v for v in report.verdicts if v.limit.metric == "time"))
+    (note,) = capture_notes([bare], CI)
+    assert note.effect is Effect.FAIL
+    assert "nsys is not on the PATH" in note.names[0]
+    assert capture_notes([bare], LOCAL)[0].effect is Effect.WARN
+
+
+def test_nothing_is_taken_of_a_test_that_failed_or_brought_its_own() -> None:
+    read = replace(TIMED, identity=Identity(device=HOST.key, timer="read"))
+    for untouched in (result((TIMED,), outcome="failed"), result(), result((read,))):
+        assert with_captures(untouched, missing) == untouched
+    plain = replace(CASE, plan=Plan(captures=("event", "cubin")))
+    assert with_captures(result((TIMED,), case=plain), missing) == result((TIMED,), case=plain)
+
+
+def test_an_analysis_without_problems_is_taken_as_it_is() -> None:
+    assert trusted(analysis()) == analysis().metrics

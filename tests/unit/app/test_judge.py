@@ -1,0 +1,401 @@
+"""Tests of app/judge."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_perfgate.app import judge as gate
+from pytest_perfgate.app.conclude import keep
+from pytest_perfgate.app.judge import COMMIT_FIRST, agreed, in_short
+from pytest_perfgate.app.judge import GateJudge as Court
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.judge import NOBODY, judge
+from pytest_perfgate.core.judge.policy import CI
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Baseline, Environment, Sitting
+from pytest_perfgate.model.metric import Metric, MetricSet
+from pytest_perfgate.model.plan import Case, CaseKey, Effect, Outcome, Plan
+from pytest_perfgate.model.ports import GateTools
+from pytest_perfgate.model.protocol import CaseResult
+from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.plugin.ending import not_kept
+from pytest_perfgate.plugin.measure_ahead import judge_measured
+from tests.reports import run
+from tests.unit.app.stores import Lines, Past, captured, case, court
+from tests.unit.core.judge.bench import GPU, HOST, KEY, KINDS, accepted, limit, measured, samples
+from tests.unit.core.judge.paired_builds import NOT_SLOWER
+
+
+def test_a_limit_of_a_call_that_names_another_call_is_lost() -> None:
+    named = measured(1e6, key=CaseKey(nodeid=KEY.nodeid, name="fwd"))
+    found = court(Lines(None)).judge_result(captured(named, limits=("time(case=bwd) <= 1ns",)))
+    assert [report.key.name for report in found] == ["fwd", NOBODY]
+    assert found[1].effect is Effect.FAIL
+
+
+@pytest.mark.parametrize(
+    ("change", "outcome"),
+    [
+        ({"expires": "2026-09-01", "why": "not yet", "when": "2026-06-01"}, Outcome.ACCEPTED),
+        ({"expires": ""}, Outcome.UNBASELINED),
+        ({}, Outcome.UNBASELINED),
+    ],
+)
+def test_the_end_of_an_acceptance_is_moved_with_a_reason_or_not_at_all(
+    change: dict[str, str], outcome: Outcome
+) -> None:
+    then = accepted(1e6, expires="2026-05-01")
+    (found,) = court(Lines(replace(then, **change), then)).judge_result(captured(measured(1e6)))
+    assert found.verdicts[0].outcome is outcome
+
+
+def sitting(hz: float | None, commit: str = "a1b2c3d4e5f6") -> Sitting:
+    return Sitting(key=KEY, device=GPU.key, time=1e6, when="2026-05-02", commit=commit, clock_hz=hz)
+
+
+@pytest.mark.parametrize(
+    ("past", "outcome"), [(Past(sitting(1.5e9)), Outcome.INVALID), (Past(sitting(None)), Outcome.REGRESSED)]
+)
+def test_the_history_tells_at_which_clock_a_line_was_measured(past: Past, outcome: Outcome) -> None:
+    slow = measured(
+        1.25e6, device=GPU, clocks="observe", processes=tuple(samples(1.25e6, clock_hz=(1.2e9,)) for _ in range(3))
+    )
+    line = accepted(1e6, device=GPU, clocks="observe")
+    (found,) = court(Lines(line, line), past).judge_result(captured(slow))
+    assert found.verdicts[0].outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("past", "dirty", "outcome"),
+    [
+        ([("c0ffee", 1.1e6), ("c0ffee", 1.14e6), ("c0ffee", 0.9e6)], False, Outcome.REGRESSED),
+        ([("c0ffee+dirty", 1.1e6), ("c0ffee+dirty", 1.14e6), ("c0ffee+dirty", 0.9e6)], True, Outcome.REGRESSED),
+        ([("beef", 1.5e6), ("beef", 1.6e6), ("feed", 1e6), ("feed", 1e6)], False, Outcome.REGRESSED),
+        ([("beef", 0.9e6), ("feed", 1e6), ("dead", 1.14e6)], False, Outcome.SUSPECT),
+    ],
+)
+def test_what_was_convicted_does_not_become_noise(past: list[tuple[str, float]], dirty: bool, outcome: Outcome) -> None:
+    history = Past(*(replace(sitting(None, commit), time=time) for commit, time in past))
+    line = accepted(1e6, device=GPU)
+    bench = court(Lines(line, line), history)
+    bench.tools = replace(bench.tools, environment=lambda: Environment(commit="c0ffee", dirty=dirty))
+    (found,) = bench.judge_result(captured(measured(1.12e6, device=GPU)))
+    assert found.verdicts[0].outcome is outcome
+
+
+def test_the_accepted_commit_tells_how_its_own_sittings_scatter() -> None:
+    line = accepted(1e6, device=GPU, commit="c0ffee")
+    bench = court(Lines(line, line), Past(*(replace(sitting(None, "c0ffee"), time=t) for t in (0.9e6, 1e6, 1.14e6))))
+    bench.tools = replace(bench.tools, environment=lambda: Environment(commit="c0ffee"))
+    (found,) = bench.judge_result(captured(measured(1.12e6, device=GPU)))
+    assert found.verdicts[0].outcome is Outcome.SUSPECT
+
+
+@pytest.mark.parametrize(("how", "outcome"), [("", Outcome.SUSPECT), ("threads=8", Outcome.REGRESSED)])
+def test_sittings_that_were_measured_differently_are_no_scatter(how: str, outcome: Outcome) -> None:
+    """One commit measured with all threads and with one: what lies between them hid any slowdown."""
+    past = [replace(sitting(None, "c0ffee"), time=time, identity=how) for time in (0.9e6, 8e6, 1.14e6)]
+    line, now = accepted(1e6, device=GPU, commit="c0ffee"), measured(1.12e6, device=GPU)
+    usual = [replace(sitting(None, "c0ffee"), identity=now.identity.text())] * 2
+    bench = court(Lines(line, line), Past(*past, *usual))
+    bench.tools = replace(bench.tools, environment=lambda: Environment(commit="beef"))
+    (found,) = bench.judge_result(captured(now))
+    assert found.verdicts[0].outcome is outcome
+
+
+@pytest.mark.parametrize(("witness", "outcome"), [("c0ffee", Outcome.SUSPECT), ("feed", Outcome.REGRESSED)])
+def test_a_busy_machine_is_known_by_the_accepted_commit_alone(witness: str, outcome: Outcome) -> None:
+    line = accepted(1e6, device=GPU, commit="c0ffee")
+    times = [(witness, 1.6e6), ("feed", 1e6), ("feed", 1e6), ("feed", 1e6)]
+    bench = court(Lines(line, line), Past(*(replace(sitting(None, commit), time=time) for commit, time in times)))
+    bench.tools = replace(bench.tools, environment=lambda: Environment(commit="beef"))
+    (found,) = bench.judge_result(captured(measured(1.3e6, device=GPU)))
+    assert found.verdicts[0].outcome is outcome
+
+
+def test_why_no_arm_could_be_made_is_said() -> None:
+    fault = PerfgateError("revision-missing", "'a1b2c3d4e5f6+dirty' is not in this clone", mend="git fetch")
+    for commit, why, mend in (
+        ("a1b2c3d4e5f6+dirty", "it was accepted from a1b2c3d with changes", COMMIT_FIRST),
+        ("a1b2c3d4e5f6", "is not in this clone", f"perfgate accept '{KEY}' --reason \"...\""),
+    ):
+        line = accepted(1e6, commit=commit)
+        bench = court(Lines(line, line), convict=lambda reports, cases: {})
+        (report,) = bench.judge_result(captured(measured(1.2e6)))
+        (verdict,) = bench.without_arms(case(), report, fault).verdicts
+        assert why in dict(verdict.evidence)["no arms"]
+        assert verdict.next[0] == mend
+        assert "--perfgate-against" not in " ".join(verdict.next), "no server has what a squash left behind"
+        assert "next" not in dict(verdict.evidence)
+    (verdict,) = bench.without_arms(case(), report, None).verdicts
+    assert verdict.evidence == (("no arms", "it did not run in both arms"),)
+    (verdict,) = bench.without_arms(case(), report, None, "base: failed: no kernel").verdicts
+    assert verdict.evidence == (("no arms", "base: failed: no kernel"),)
+
+
+@pytest.mark.parametrize(("dirty", "commit"), [(False, "c0ffee"), (True, "c0ffee+dirty")])
+def test_what_a_run_leaves_names_the_tree_that_it_measured(dirty: bool, commit: str) -> None:
+    lines, past = Lines(None), Past()
+    bench = court(lines, past, committed=lambda device: False)
+    clocked = measured(1e6, processes=tuple(samples(1e6, clock_hz=(2e9,)) for _ in range(3)))
+    (found,) = bench.judge_result(captured(clocked))
+    keep(bench, run(found, environment=Environment(commit="c0ffee", dirty=dirty)))
+    assert [(line.commit, line.time, line.device) for line in lines.written] == [(commit, 1e6, HOST.key)]
+    assert [(s.commit, s.clock_hz) for s in past.sittings] == [(commit, 2e9)]
+    assert past.sittings[0].identity == clocked.identity.text() != ""
+
+
+def test_what_cannot_be_kept_costs_nothing_else() -> None:
+    full = PerfgateError("file-unwritable", "it cannot be written: No space left on device", place="records/1.json")
+    damaged = PerfgateError("history-unreadable", "file is not a database", place="history.db")
+    lines = Lines(None)
+
+    def refuse(fault: PerfgateError) -> Any:
+        raise fault
+
+    past: Any = SimpleNamespace(read=lambda *_: [], append=lambda sittings: refuse(damaged))
+    records = SimpleNamespace(write=lambda report: refuse(full))
+    bench = court(lines, past, committed=lambda device: False, records=records)
+    (found,) = bench.judge_result(captured(measured(1e6)))
+    kept = keep(bench, run(found))
+    assert kept.lost == (("the record of this run", full), ("this run's part of the history", damaged))
+    assert len(lines.written) == 1
+    both = not_kept([*kept.lost, ("this machine's first baselines", full)])
+    assert [fault.what for fault in both] == [
+        "not kept: the record of this run and this machine's first baselines",
+        "not kept: this run's part of the history",
+    ]
+    assert both[0].why == "records/1.json: it cannot be written: No space left on device"
+    assert "make the folder writable, or free its disk" in both[0].mend
+
+
+def test_a_mean_over_a_family_is_no_limit_of_one_call() -> None:
+    with pytest.raises(PerfgateError, match="speaks of the whole parametrised test") as raised:
+        court(Lines(None)).limits(case(), measured(1e6, limits=("geomean(slowdown) <= 1%",)))
+    assert raised.value.mend == "write it on the test: @pytest.mark.perfgate('geomean(slowdown) <= 1%')"
+
+
+def test_a_limit_on_machine_code_without_its_capture_is_told_the_capture() -> None:
+    asked = case(limit("registers <= 128"), limit("time <= 1ms"))
+    (found,) = court(Lines(None)).judge_result(CaseResult(case=asked, captures=((),)))
+    code, clock = found.verdicts
+    assert code.outcome is clock.outcome is Outcome.NOT_MEASURED
+    assert code.sentence == "nothing was told to read machine code for it: the test has no capture='cubin'"
+    assert code.next == ("@pytest.mark.perfgate('registers <= 128', capture='cubin')",)
+    assert clock.sentence.startswith("the test called perfgate() nowhere")
+    given = replace(asked, plan=Plan(captures=("ncu",)))
+    (other,) = court(Lines(None)).judge_result(CaseResult(case=given, captures=((),)))
+    assert {verdict.sentence for verdict in other.verdicts} == {clock.sentence}
+
+
+def test_a_call_that_raised_has_no_measurement_and_says_what_it_raised() -> None:
+    said = (KEY, "call raised ValueError: odd")
+    (report,) = court(Lines(None)).judge_result(CaseResult(case=case(), captures=((),), raised=(said,)))
+    assert (report.key, report.worst) == (KEY, Outcome.NOT_MEASURED)
+    assert report.verdicts[0].sentence == "its call raised ValueError: odd, and the test caught that"
+    (silent,) = court(Lines(None)).judge_result(CaseResult(case=case(), captures=((),)))
+    assert silent.verdicts[0].sentence == "the test called perfgate() nowhere, and entered no region"
+
+
+def test_nothing_is_kept_of_what_raised_whatever_else_was_timed_of_it() -> None:
+    second, region = (replace(KEY, name=name) for name in ("second", "region"))
+    raised = tuple((key, f"call raised {key.name}") for key in (KEY, second, region))
+    empty = replace(captured(measured(1e6)).captures[0][0], key=region, samples=())
+    fine = captured(measured(1e6))
+    result = replace(fine, captures=((*fine.captures[0], empty),), raised=raised)
+    found = court(Lines(None)).judge_result(result)
+    assert {report.key: report.measurement is None for report in found} == {KEY: True, region: True, second: True}
+    assert found[1].verdicts[0].sentence == "its call raised region, and the test caught that"
+    later = agreed(court(Lines(None)), case(), found, (KEY, second, region))
+    assert later == found
+
+
+def test_a_limit_of_the_project_on_times_is_not_for_a_test_that_reads_figures_without_one() -> None:
+    """It was NOT MEASURED beside every trace, with no way out, and failed in CI."""
+    overlap = Metric(name="overlap", value=0.9, dimension=Dimension.FRACTION)
+    figures = measured(0, processes=()).with_metrics(MetricSet(metrics=(overlap,)))
+    trace = replace(figures, identity=replace(figures.identity, timer="read"))
+    far, own = limit("slowdown <= 5%", source="configuration"), limit("overlap >= 80%")
+    plan = Case(nodeid=KEY.nodeid, limits=(far, own), plan=Plan())
+    (only,) = court(Lines(None)).judged(plan, trace).verdicts
+    assert (only.limit, only.outcome) == (own, Outcome.PASSED)
+    here = replace(trace, limits=("overlap >= 95%",))
+    assert [v.outcome for v in court(Lines(None)).judged(plan, here).verdicts] == [Outcome.BROKEN]
+    (alone,) = court(Lines(None)).judged(replace(plan, limits=(far,)), trace).verdicts
+    assert (alone.limit, alone.outcome) == (far, Outcome.NOT_MEASURED), "nothing passes for want of a limit"
+    assert alone.next == ("give the test a limit on what it read: overlap",)
+    asked = replace(far, source="command line")
+    both = court(Lines(None)).judged(replace(plan, limits=(own, asked)), trace).verdicts
+    assert [v.outcome for v in both] == [Outcome.PASSED, Outcome.NOT_APPLICABLE], "what was asked for now is answered"
+    timed = replace(trace, metrics=trace.metrics | MetricSet(metrics=(replace(overlap, name="time", value=5.0),)))
+    late = limit("time <= 1s", source="configuration")
+    assert late in court(Lines(None)).limits(replace(plan, limits=(late, own)), timed)
+
+
+def test_every_call_of_a_run_may_alarm() -> None:
+    bench, taken = court(Lines(None)), captured(measured(1e6))
+    other = replace(taken.captures[0][0], key=replace(KEY, name="other"))
+    bench.judge_all({KEY.nodeid: replace(taken, captures=((*taken.captures[0], other), taken.captures[0]))})
+    assert bench.context.gates == 2
+
+
+THEN = Environment(python="3.12.3", packages=(("numpy", "2.0.1"),), facts=(("governor", "performance"),))
+NOW = replace(THEN, packages=(("numpy", "2.1.0"),), facts=(("governor", "performance"), ("load", "9.0")))
+
+
+class Store:
+    """One line, and a history that knows the accepted commit's clock."""
+
+    def __init__(self, line: Baseline) -> None:
+        self._line = line
+
+    def read(self, device_or_key: object, *rest: object) -> object:
+        if device_or_key == KEY:
+            return (Sitting(key=KEY, device=HOST.key, time=1e6, when="", commit=self._line.commit, clock_hz=3e9),)
+        return {str(KEY): self._line}
+
+
+def test_what_differs_is_named_in_the_verdict() -> None:
+    store = Store(accepted(1e6, surroundings=THEN))
+    tools = GateTools(
+        kinds=KINDS,
+        nursery=None,
+        environment=Environment,
+        roofed=lambda device: device,
+        baselines=store,
+        history=store,
+        convict=lambda reports, cases: {},
+    )
+    court = Court(tools, JudgeContext(kinds=KINDS))
+    case = Case(nodeid=KEY.nodeid, limits=(limit("slowdown <= 3%"),), plan=Plan(), path=KEY.path)
+    here = measured(1.1e6, environment=NOW)
+    slow = replace(here, processes=tuple(replace(one, clock_hz=(2.9e9,)) for one in here.processes))
+    suspect = court.judged(case, slow)
+    assert suspect.worst is Outcome.SUSPECT
+    (found,) = court.with_arms(case, suspect, replace(NOT_SLOWER, moved=())).verdicts
+    assert found.outcome is Outcome.MOVED
+    assert found.sentence.endswith("what differs: clock 3 GHz -> 2.9 GHz, numpy 2.0.1 -> 2.1.0")
+    bare = court.with_arms(case, suspect, replace(NOT_SLOWER, bare=True))
+    assert bare.verdicts[0].evidence[-1] == ("arms", "it loads nothing of the package: both arms are the same")
+
+
+def test_what_a_revision_does_not_have_is_held_against_nothing_and_keeps_its_own_limits() -> None:
+    line = accepted(1e6)
+    tools = GateTools(
+        kinds=KINDS, nursery=None, environment=Environment, roofed=lambda device: device, baselines=Store(line)
+    )
+    court = Court(tools, JudgeContext(kinds=KINDS, policy=CI))
+    case = Case(nodeid=KEY.nodeid, limits=(limit("slowdown <= 3%"), limit("time <= 1us")), plan=Plan(), path=KEY.path)
+    court.new = frozenset({KEY.nodeid})
+    found = court.judged(case, measured(1.1e6))
+    slowdown, time = found.verdicts
+    assert (slowdown.outcome, slowdown.effect) == (Outcome.UNBASELINED, Effect.WARN)
+    assert slowdown.sentence == "new here: nothing to compare with"
+    assert (time.outcome, time.effect, found.baseline) == (Outcome.BROKEN, Effect.FAIL, None)
+
+
+def test_what_the_base_cannot_run_is_judged_by_its_stored_line_and_says_why() -> None:
+    tools = GateTools(
+        kinds=KINDS, nursery=None, environment=Environment, roofed=lambda device: device, baselines=Store(accepted(1e6))
+    )
+    court = Court(tools, JudgeContext(kinds=KINDS, policy=CI))
+    case = Case(nodeid=KEY.nodeid, limits=(limit("slowdown <= 3%"), limit("time <= 1us")), plan=Plan(), path=KEY.path)
+    court.unready = {KEY.nodeid: "base: failed: call: TypeError: exact"}
+    slowdown, time = court.judged(case, measured(1.1e6)).verdicts
+    assert (slowdown.outcome, slowdown.effect) == (Outcome.SUSPECT, Effect.WARN)
+    assert slowdown.evidence[-1] == ("no arms", "base: failed: call: TypeError: exact")
+    assert time.outcome is Outcome.BROKEN
+    bare = Court(replace(tools, baselines=None), court.context)
+    bare.unready = court.unready
+    slowdown, _ = bare.judged(case, measured(1.1e6)).verdicts
+    assert (slowdown.outcome, slowdown.effect) == (Outcome.UNBASELINED, Effect.WARN)
+    assert slowdown.sentence == "nothing to compare with"
+
+
+def test_a_fault_of_the_judge_is_one_failed_case_with_its_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*given: Any, **named: Any) -> Any:
+        raise ZeroDivisionError("float division by zero")
+
+    monkeypatch.setattr(gate, "judge", broken)
+    measurement = measured(1e6)
+    report = court(Lines(None)).judged(case(limit("slowdown <= 3%"), limit("time <= 2ms")), measurement)
+    assert report.measurement is measurement
+    assert [(v.outcome, v.effect) for v in report.verdicts] == [(Outcome.INVALID, Effect.FAIL)] * 2
+    assert "ZeroDivisionError: float division by zero (test_judge.py:" in report.verdicts[0].sentence
+    assert report.problems[0].code == "judging-failed"
+
+
+@pytest.mark.parametrize("recorded", [(1e-300, 1e-320), (1e300, 1e308), (1e-7,), (1e19,)])
+def test_what_is_no_time_of_a_call_is_invalid(recorded: tuple[float, ...]) -> None:
+    measurement = measured(1e6, processes=(replace(samples(1e6), durations=recorded),))
+    report = judge(measurement, [limit("slowdown <= 3%")], baseline=accepted(1e7), context=JudgeContext(kinds=KINDS))
+    assert report.worst is Outcome.INVALID
+    assert "which is no time that a call can take  [bad-timing]" in report.verdicts[0].sentence
+    assert len(report.verdicts[0].sentence) < 120
+
+
+def test_a_time_of_which_nothing_is_left_is_faster_without_end() -> None:
+    measurement = measured(2e-6)
+    report = judge(measurement, [limit("slowdown <= 3%")], baseline=accepted(1e18), context=JudgeContext(kinds=KINDS))
+    assert report.worst is Outcome.IMPROVED
+
+
+class Torn(Lines):
+    """Baselines of which those of one revision do not read."""
+
+    def __init__(self, revision: str) -> None:
+        super().__init__(accepted(1e6), accepted(1e6))
+        self.revision = revision
+
+    def devices(self) -> tuple[str, ...]:
+        return ("host",)
+
+    def read(self, device: str, path: str, revision: str = "") -> dict[str, Baseline]:
+        if revision == self.revision:
+            raise PerfgateError("baseline-unreadable", "line 1 does not read")
+        return super().read(device, path, revision)
+
+
+@pytest.mark.parametrize("revision", ["", "base"])
+def test_files_are_read_before_anything_is_measured(revision: str) -> None:
+    with pytest.raises(PerfgateError, match="does not read"):
+        court(Torn(revision)).read_baselines([case()])
+    court(Torn("another")).read_baselines([case()])
+    court(Torn(revision)).read_baselines([])
+
+
+def test_what_was_measured_is_kept_without_a_verdict() -> None:
+    held: Any = SimpleNamespace(court=court(Torn("")), reports={}, faults={}, died=set())
+    with pytest.raises(PerfgateError, match="does not read"):
+        judge_measured(held, {KEY.nodeid: captured(measured(1e6))})
+    ((report,),) = held.reports.values()
+    assert report.measurement is not None
+    assert report.worst is Outcome.NOT_MEASURED
+
+
+PIP = """the base arm: pip install: exit 1
+    error: subprocess-exited-with-error
+    × Preparing metadata did not run successfully.
+      error: Multiple top-level packages discovered in a flat-layout: ['k', 'baselines'].
+      To avoid accidental inclusion of unwanted files or directories,
+    note: This error originates from a subprocess
+    error: metadata-generation-failed"""
+
+
+@pytest.mark.parametrize(
+    ("what", "place", "said"),
+    [
+        (PIP, "build.log", ["the base arm: pip install: exit 1",
+                            "error: Multiple top-level packages discovered in a flat-layout: ['k', 'baselines'].",
+                            "all of it: build.log"]),
+        ("make: exit 2\n  k.c:3:1: error: no ;\n  make: *** [k.o]", "", ["make: exit 2", "k.c:3:1: error: no ;"]),
+        ("it is full\n  left free: 0 MB", "", ["it is full", "left free: 0 MB"]),
+        ("one line", "build.log", ["one line"]),
+    ],
+)  # fmt: skip
+def test_the_line_that_calls_itself_the_error(what: str, place: str, said: list[str]) -> None:
+    assert in_short(PerfgateError("arm-build-failed", what, place=place)).splitlines() == said

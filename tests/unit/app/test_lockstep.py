@@ -1,0 +1,29 @@
+"""Tests of app/lockstep."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_perfgate.app.lockstep import TurnTiming as Beat
+from pytest_perfgate.app.lockstep import _turn, joined
+from pytest_perfgate.model.measurement import IDLE, Samples, Stop
+from pytest_perfgate.model.plan import Cache, Plan
+
+
+def test_calls_that_are_waited_for_one_by_one_are_not_put_together_in_a_turn() -> None:
+    seen = Samples(durations=(10_000.0,), timer="host", stop=Stop.COUNT)
+    assert _turn(Plan(), Beat(), seen)[0].calls > 1
+    waited = replace(seen, notes=((IDLE, "launching and waiting are in the time"),))
+    assert _turn(Plan(cache=Cache.COLD), Beat(), waited)[0].calls == 1
+
+
+TURN = Samples(durations=(1.0, 2.0), cpu=(1.0, 1.5), timer="host", stop=Stop.BUDGET, unqueued=1.0, others=0.5)
+
+
+@pytest.mark.parametrize(("unqueued", "mean"), [(3.0, 2.0), (None, None)])
+def test_what_was_queued_is_that_of_all_turns_or_of_none(unqueued: float | None, mean: float | None) -> None:
+    whole = joined([TURN, replace(TURN, durations=(4.0,), cpu=(3.0,), unqueued=unqueued, others=1.5)])
+    assert (whole.durations, whole.cpu, whole.turns) == ((1.0, 2.0, 4.0), (1.0, 1.5, 3.0), (2, 1))
+    assert (whole.unqueued, whole.others) == (mean, 1.0)

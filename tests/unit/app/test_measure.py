@@ -1,0 +1,40 @@
+"""The device that was asked for, and clocks that were not locked: said of a measurement, and said once."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_perfgate.app.measure import measurements
+from pytest_perfgate.core.metric_kinds import by_name
+from pytest_perfgate.model.device import Device
+from pytest_perfgate.model.measurement import Environment, Identity, Samples, Stop
+from pytest_perfgate.model.plan import Case, CaseKey, Plan
+from pytest_perfgate.model.ports import GateTools
+from pytest_perfgate.model.protocol import Capture, CaseResult
+
+KEY = CaseKey(nodeid="t.py::t")
+CARD = Device(key="NVIDIA-H200-observe", name="NVIDIA H200", kind="gpu", index=0, uuid="GPU-12")
+SAMPLES = Samples(durations=(1.0,), timer="fake", stop=Stop.COUNT)
+TOOLS = GateTools(kinds=by_name(), nursery=None, environment=Environment, roofed=lambda device: device)
+
+
+@pytest.mark.parametrize(
+    ("asked", "problems"),
+    [
+        ("", 0),
+        ("0", 0),
+        ("GPU-12", 0),
+        ("12", 0),
+        ("NVIDIA H200", 0),
+        ("NVIDIA-H200-observe", 0),
+        ("1", 1),
+        ("GPU-1", 0),
+        ("GPU-2", 1),
+        ("GPU-", 1),
+    ],
+)
+def test_another_device_than_was_asked_for_is_a_problem(asked, problems) -> None:
+    capture = Capture(key=KEY, samples=(SAMPLES,), device=CARD, identity=Identity(device=CARD.key))
+    case = Case(nodeid=KEY.nodeid, limits=(), plan=Plan(device=asked))
+    (measurement,) = measurements(CaseResult(case=case, captures=((capture,),)), TOOLS)
+    assert [problem.code for problem in measurement.problems] == ["device-other"] * problems

@@ -1,0 +1,108 @@
+"""Tests of core/analysis/foreign_files."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from pytest_perfgate.app.inspect import unknown
+from pytest_perfgate.app.inspections import results as benchmarks
+from pytest_perfgate.core.analysis.foreign_files import foreign
+
+
+@pytest.mark.parametrize("head", [b"\x04\x22\x4d\x18", b"\x5d\0\0\x80", b"\xff\x06\0\0sNaPpY"])
+def test_other_packings_are_known_by_their_first_bytes(head):
+    what, mend = foreign(head + b"\0" * 99)
+    assert what.startswith("is packed with ")
+    assert mend.startswith("unpack it")
+
+
+@pytest.mark.parametrize(
+    ("head", "what", "mend"),
+    [
+        (b"PK\x03\x04rest", "is a zip archive", "unzip"),
+        (b"\x28\xb5\x2f\xfdrest", "is packed with zstd", "zstd -d"),
+        (b"<!DOCTYPE html><title>Sign in</title>", "is an HTML page", "login or error"),
+        (b"\xef\xbb\xbf\n<html>", "is an HTML page", "login or error"),
+        (b"<?xml version='1.0'?><Error><Code>NoSuchKey", "is an XML document", "storage answers so"),
+        (b"version https://git-lfs.github.com/spec/v1", "is a pointer of Git LFS", "git lfs pull"),
+        (b"x" * 257 + b"ustar", "is a tar archive", "tar -xf"),
+        (gzip.compress(b"x" * 257 + b"ustar", mtime=0), "is a gzip file, and inside a tar archive", "tar -xf"),
+        (
+            gzip.compress(gzip.compress(b"{}", mtime=0), mtime=0),
+            "is a gzip file, and inside another gzip file",
+            "gunzip",
+        ),
+        (gzip.compress(b"<html>", mtime=0), "is a gzip file, and inside an HTML page", "login or error"),
+        (gzip.compress(b'{"a": 1}', mtime=0), "is a gzip file, and inside JSON that is not a trace", ""),
+        (gzip.compress(b"SQLite format 3\0", mtime=0), "is a gzip file, and inside an SQLite database", "gunzip"),
+        (b"\x89HDF\r\n\x1a\n", "is an HDF5 file", "--type=sqlite"),
+        (b"PAR1\x15", "is a Parquet file", "--type=sqlite"),
+        (b"ARROW1\0\0", "is an Arrow file", "--type=sqlite"),
+        (b"\xff\xff\xff\xff\xa8\1", "is an Arrow stream", "--type=sqlite"),
+        (b"U3w[END]NVIDIA Nsight Systems Stream 2022.4", "is a capture that nsys has not", "QdstrmImporter"),
+        (b'{"data":["[Unknown]","[kernel.kallsyms]"]}', "is a JSON export of nsys", "--type=sqlite"),
+        (b"Time (%),Total Time (ns)", "is a table of nsys stats", "--type=sqlite"),
+        ('{"a": 1}'.encode("utf-16"), "is text in UTF-16", "iconv"),
+        (gzip.compress(b"", mtime=0), "is a gzip file with nothing in it", "copy it again"),
+    ],
+)
+def test_first_bytes_tell_what_a_file_is(head: bytes, what: str, mend: str) -> None:
+    seen, next_ = foreign(head)
+    assert seen.startswith(what)
+    assert mend in next_
+
+
+TEXTS = (
+    ('"Time (%)","Total Time (ns)","Instances","Name"', "a table of nsys stats", "--type=sqlite"),
+    ("\nTime(%),Total Time (ns),Instances,Average,Name", "a table of nsys stats", "--type=sqlite"),
+    ("Generating SQLite file a.sqlite\r\n\r\nTime (%),Total Time (ns),Name\r\n", "a table of nsys stats", "sqlite"),
+    (" ** CUDA GPU Summary (cuda_gpu_sum):\n\n Time (%)  Total Time (ns)\n", "what nsys stats prints", "--type=sqlite"),
+    ("Start (ns),Duration (ns),CorrId,Name", "a table of nsys stats", "--type=sqlite"),
+    ('[ {"Time (%)": 100.0, "Name": "k"} ]', "a table of nsys stats as JSON", "--type=sqlite"),
+    ('{"Type":48,"CudaEvent":{"startNs":"1"}}\n', "a JSON export of nsys", "--type=sqlite"),
+    ("==7== NVPROF is profiling process 7", "what nvprof printed", "nsys or ncu"),
+    ("[ 1%] Building k.o\nptxas info    : Used 8 registers", "what a compiler printed", "name the compiled file"),
+    ("Fatbin elf code:\n====\narch = sm_90", "text that cuobjdump or nvdisasm printed", "name the compiled file"),
+    ('\t.headerflags\t@"EF_CUDA_SM90"\n', "text that cuobjdump or nvdisasm printed", "name the compiled file"),
+    ('"Kind","Direction","Source_Agent_Id"', "a table of rocprof that has no times of kernels", "_kernel_trace.csv"),
+    ('"Domain","Function","Process_Id"', "a table of rocprof that has no times of kernels", "_kernel_trace.csv"),
+    ('{"rocprofiler-sdk-tool":[{}]}', "JSON of rocprofv3", "--output-format csv"),
+    ('{"schema": "1.1", "pid": 3, "nodes": []}', "an execution trace of PyTorch", "export_chrome_trace"),
+    (
+        "-----\n  Name    Self CPU %    Self CPU    # of Calls\n",
+        "a table that PyTorch's profiler",
+        "export_chrome_trace",
+    ),
+    ('[{"children": [{"frame": {"name": "k"}}]}]', "a call tree of Triton's Proton", "torch.profiler"),
+    ("Benchmark,Device,Device Name,N,Skipped", "a CSV of NVBench", "--json FILE"),
+    ("# Devices\n\n## [0] `GPU`\n", "what NVBench prints", "--json FILE"),
+    ("name,iterations,real_time,cpu_time,time_unit", "what Google Benchmark prints", "--benchmark_out=FILE"),
+    ("-----\nBenchmark      Time      CPU  Iterations\n", "what Google Benchmark prints", "--benchmark_out=FILE"),
+    ("2026-01-01T00:00:00\nRun on (8 X 3400 MHz CPU s)\n{}", "what Google Benchmark prints", "--benchmark_out=FILE"),
+    ('{"arch": "x", "machine": "box", "ram": "8G"}', "what asv wrote of a machine", "beside it"),
+    ("\x80\x04x", "a pickle of Python", "export_chrome_trace"),
+)
+
+
+@pytest.mark.parametrize(("text", "what", "mend"), TEXTS)
+def test_texts_of_other_tools_are_told_with_what_is_read_of_the_same_run(text: str, what: str, mend: str) -> None:
+    seen, next_ = foreign(text.encode("latin-1"))
+    assert seen.startswith(f"is {what}")
+    assert mend in next_
+
+
+@pytest.mark.parametrize("head", [b"", b"hello", b"\x1f\x8bdamaged", b'{"a": 1}', b"\0" * 300, b"size,Triton,Torch\n"])
+def test_what_they_do_not_tell_is_not_guessed(head: bytes) -> None:
+    assert foreign(head) == ("", "")
+
+
+def test_a_packed_file_is_to_be_unpacked_only_where_what_is_inside_can_be_read() -> None:
+    nvbench, google, asv = benchmarks.nvbench(None), benchmarks.google_benchmark(None), benchmarks.asv(None)
+    inspectors = [nvbench, google, asv]
+    told = unknown(Path("a.json.gz"), gzip.compress(b'{"context": {"num_cpus": 2}}'), inspectors)
+    assert told.mend == "unpack it: gunzip FILE"
+    other = unknown(Path("a.json.gz"), gzip.compress(b'{"a": 1}'), inspectors)
+    assert other.mend == "kinds: nvbench, google-benchmark, asv"

@@ -1,0 +1,208 @@
+"""Tests of core/analysis/results."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from pytest_perfgate.core.analysis import results as benchmarks
+from pytest_perfgate.core.analysis import results as runs
+from pytest_perfgate.core.analysis.results import FIGURES, Figures, Previous, previous_of
+from pytest_perfgate.model.measurement import Environment, Identity
+from pytest_perfgate.model.metric import Problem
+from pytest_perfgate.model.profiles import BenchResult
+from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.verdict import CaseReport, RunReport
+from tests.reports import case, run
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6, 7, 8, 21, 100])
+def test_every_figure_is_pytest_benchmark_s(count: int) -> None:
+    theirs = pytest.importorskip("pytest_benchmark.stats").Stats()
+    source = random.Random(count)
+    theirs.data = [source.lognormvariate(-9, 0.4) for _ in range(count)]
+    found = Figures(theirs.data)
+    assert set(theirs.fields) == set(FIGURES)
+    for name in FIGURES:
+        expected = getattr(theirs, name)
+        assert getattr(found, name) == (expected if isinstance(expected, str) else pytest.approx(expected)), name
+
+
+def test_figures_by_hand() -> None:
+    found = Figures([4.0, 1.0, 2.0, 3.0, 100.0])
+    assert (found.min, found.max, found.mean, found.median, found.rounds) == (1.0, 100.0, 22.0, 3.0, 5)
+    assert (found.q1, found.q3, found.iqr) == (1.75, 28.0, 26.25)
+    assert (found.iqr_outliers, found.hd15iqr, found.ld15iqr) == (1, 4.0, 1.0)
+    assert found.outliers == "1;1"
+    assert found.ops == 5 / 110
+    assert found.data == [4.0, 1.0, 2.0, 3.0, 100.0], "in the order in which they were taken"
+    assert found
+    assert Figures([0.0]).ops == 0.0
+
+
+def test_of_nothing_there_is_nothing_to_say() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        Figures([])
+
+
+NOW = case("test_a", 1e6, 9e5)
+KEY = NOW.key
+
+
+def at(commit: str, day: int, *cases: CaseReport, dirty: bool = False) -> RunReport:
+    return run(*cases, environment=Environment(commit=commit, dirty=dirty), started=f"2026-06-{day:02}T10:00:00+00:00")
+
+
+REPORT = at("c0ffee1234567890", 9, NOW)
+
+
+def found(*earlier: RunReport, report: RunReport = REPORT) -> Previous | None:
+    return previous_of(report.cases, report, earlier).get(KEY)
+
+
+def test_the_newest_earlier_run_of_another_commit() -> None:
+    same = at("c0ffee1234567890", 8, case("test_a", 5e6))
+    older = at("b2c3d4e5f6", 7, case("test_a", 2e6))
+    oldest = at("aaaaaaaaaa", 6, case("test_a", 3e6))
+    later = at("dddddddddd", 10, case("test_a", 4e6))
+    before = found(later, REPORT, same, older, oldest)
+    assert before is not None
+    assert (before.commit, before.when, before.time) == ("b2c3d4e", "2026-06-07", None)
+    assert before.metrics is not None
+    assert before.metrics.find("time")[0].value == 2e6
+
+
+def test_changes_that_were_not_committed_are_another_version() -> None:
+    bare = at("c0ffee1234567890", 9, replace(NOW, baseline=None))
+    before = found(at("c0ffee1234567890", 8, case("test_a", 2e6), dirty=True), report=bare)
+    assert before is not None
+    assert before.commit == "c0ffee1+dirty"
+    older = at("b2c3d4e5f6", 7, case("test_a", 3e6))
+    tried = at("b2c3d4e5f6", 8, case("test_a", 1e6), dirty=True)
+    assert found(tried) == Previous(commit="a1b2c3d", when="2026-05-02", time=9e5)
+    committed = found(tried, older)
+    assert committed is not None
+    assert committed.commit == "b2c3d4e", "what was tried before a commit is most often that commit"
+
+
+THEN = case("test_a", 2e6)
+BAD = Problem(code="bad-timing", what="the clock moved")
+
+
+@pytest.mark.parametrize(
+    "unlike",
+    [
+        case("test_b", 2e6),
+        replace(THEN, measurement=None),
+        replace(THEN, problems=(BAD,)),
+        case("test_a", 2e6, problems=(BAD,)),
+        replace(THEN, measurement=replace(THEN.measurement, identity=replace(THEN.measurement.identity, threads="9"))),
+        replace(THEN, measurement=replace(THEN.measurement, metrics=type(THEN.measurement.metrics)())),
+    ],
+)
+def test_only_what_was_measured_alike(unlike: CaseReport) -> None:
+    accepted = Previous(commit="a1b2c3d", when="2026-05-02", time=9e5)
+    assert found(at("b2c3d4e5f6", 8, unlike)) == accepted
+    further = found(at("b2c3d4e5f6", 8, unlike), at("aaaaaaaaaa", 7, THEN))
+    assert further is not None
+    assert further.commit == "aaaaaaa"
+
+
+def test_a_line_of_this_very_commit_is_no_previous_one() -> None:
+    assert found() == Previous(commit="a1b2c3d", when="2026-05-02", time=9e5)
+    for commit in ("c0ffee1", "c0ffee1234567890"):
+        own = replace(NOW, baseline=replace(NOW.baseline, commit=commit))
+        assert found(report=at("c0ffee1234567890", 9, own)) is None
+    nameless = replace(NOW, baseline=replace(NOW.baseline, commit=""))
+    assert found(report=at("c0ffee1234567890", 9, nameless)) == Previous(commit="", when="2026-05-02", time=9e5)
+    assert found(report=at("c0ffee1234567890", 9, replace(NOW, baseline=None))) is None
+
+
+def test_without_a_commit_no_run_is_known_to_be_another_version() -> None:
+    bare = at("", 9, NOW)
+    assert found(at("b2c3d4e5f6", 8, THEN), report=bare) == Previous(commit="a1b2c3d", when="2026-05-02", time=9e5)
+    assert found(at("", 8, THEN)) == Previous(commit="a1b2c3d", when="2026-05-02", time=9e5)
+
+
+def test_no_more_runs_are_read_than_needed() -> None:
+    def runs() -> Iterator[RunReport]:
+        yield at("b2c3d4e5f6", 8, THEN)
+        raise AssertionError("one was enough")
+
+    assert previous_of(REPORT.cases, REPORT, runs())[KEY].commit == "b2c3d4e"
+
+
+OLD = (
+    BenchResult(name="a", time=1e3),
+    BenchResult(name="gone", time=1e3),
+    BenchResult(name="bad", time=None, skipped="no device"),
+)
+NEW = (
+    BenchResult(name="a", time=1.5e3, samples=7, rates=(("bandwidth", 2e9, Dimension.BANDWIDTH),)),
+    BenchResult(name="new", time=1.0),
+)
+
+
+def test_results_as_metrics() -> None:
+    found = benchmarks.metrics_of(OLD)
+    assert [m.value for m in found.metrics] == [1e3, 1e3]
+    assert [a.why for a in found.absent] == ["no device"]
+    assert {m.name for m in benchmarks.metrics_of(NEW).metrics} == {"time", "bandwidth"}
+    assert len(benchmarks.result_table(OLD).rows) == 3
+
+
+def test_results_against_each_other() -> None:
+    (slowdown,) = benchmarks.comparison_metrics(OLD, NEW).metrics
+    assert slowdown.value == pytest.approx(0.5)
+    assert benchmarks.benchmark_comparison_table(OLD, NEW).rows[0][0] == "a"
+    findings, problems = benchmarks.differing(OLD, NEW)
+    assert findings[0].detail == "new"
+    assert "gone" in problems[0].what
+    many = [BenchResult(name=str(n), time=1.0) for n in range(9)]
+    assert benchmarks.differing(many, ())[1][0].what.endswith("...")
+    assert benchmarks.differing(OLD, OLD) == ((), ())
+
+
+def test_runs_against_each_other() -> None:
+    old, new = (
+        run(case("test_a", 1e6), case("test_b", 1e6)),
+        run(case("test_a", 1.2e6), replace(case("test_c", 1e6), measurement=None)),
+    )
+    (slowdown,) = runs.compared(old, new).metrics
+    assert slowdown.value == pytest.approx(0.2)
+    assert slowdown.low < 0.2 < slowdown.high
+    assert "test_b" in runs.dropped(old, new)[0].what
+    assert runs.dropped(old, old) == ()
+    assert len(runs.comparison_table(old, new).rows) == 1
+    found = runs.metrics_of_run(new)
+    assert {dict(m.labels)["case"] for m in found.metrics} == {"tests/test_k.py::test_a"}
+    assert len(found.absent) == 1
+
+
+def test_runs_measured_in_other_ways_are_not_compared() -> None:
+    other = case("test_a", 1e6)
+    other = replace(other, measurement=replace(other.measurement, identity=Identity(device="x")))
+    assert runs.pairs(run(case("test_a", 1e6)), run(other)) == []
+
+
+def test_a_median_is_held_against_a_median() -> None:
+    old, new = (
+        BenchResult(name="a", time=2e3, statistic="mean"),
+        BenchResult(name="a", time=1e3, also=(("mean", 3e3),)),
+    )
+    (slowdown,) = benchmarks.comparison_metrics([old], [new]).metrics
+    assert slowdown.value == pytest.approx(0.5)
+    assert benchmarks.differing([old], [new]) == ((), ())
+    other = BenchResult(name="a", time=1e3, statistic="mean, on the host")
+    assert not benchmarks.comparison_metrics([old], [other]).metrics
+    (problem,) = benchmarks.differing([old], [other])[1]
+    assert (problem.code, "mean, then mean, on the host" in problem.what) == ("benchmark-unlike", True)
+
+
+def test_benchmarks_of_one_name_meet_in_their_order() -> None:
+    old, new = ([BenchResult(name="a", time=time) for time in side] for side in ((1.0, 10.0), (2.0, 10.0)))
+    assert [m.value for m in benchmarks.comparison_metrics(old, new).metrics] == [1.0, 0.0]
+    assert benchmarks.differing(old, new[:1])[1][0].what == "1 benchmarks are gone: a"

@@ -1,0 +1,58 @@
+"""Tests of core/analysis/trace/operators."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_perfgate.core.analysis.trace.operators import hardware_table, operators, recompute_share, short_name
+from pytest_perfgate.core.analysis.trace.survey import Settings, survey, timelines
+from pytest_perfgate.core.render.words import ABSENT
+from pytest_perfgate.model.device import Basis, Roof
+from tests.kineto_file import host, kernel, launch, seen
+
+
+def test_an_operator_without_a_model_says_so_and_gets_no_zero(tmp_path):
+    shapes = {"Input Dims": [[4]], "Input type": ["float"], "Input Strides": [[1]], "Concrete Inputs": [""]}
+    events = [host("mine::op", 0, 10, **shapes), launch(1, 1), kernel("k", 5, 5, correlation=1)]
+    (row,) = operators(seen(tmp_path / "t.json", events))
+    assert row.work is None
+    assert row.why == "no model for this operator"
+
+
+def test_a_user_s_operator_gets_its_work(tmp_path):
+    from pytest_perfgate import work
+
+    shapes = {"Input Dims": [[4, 8]], "Input type": ["float"], "Input Strides": [[8, 1]], "Concrete Inputs": [""]}
+    events = [host("mine::op", 0, 10, **shapes), launch(1, 1), kernel("k", 5, 5, correlation=1)]
+    settings = Settings(models={"mine::op": lambda call: work.elementwise(call.shape(0), dtype=call.dtype(0))})
+    (row,) = operators(seen(tmp_path / "t.json", events, settings))
+    assert row.work.flops == 32
+
+
+def test_recomputed_forward_passes_are_told_by_their_frame(tmp_path):
+    events = [
+        host("checkpoint.py(1): recompute_fn", 0, 50, cat="python_function"),
+        launch(10, 1),
+        launch(60, 2),
+        kernel("again", 20, 30, correlation=1),
+        kernel("first", 70, 10, correlation=2),
+    ]
+    assert recompute_share(seen(tmp_path / "t.json", events)) == pytest.approx(0.75)
+
+
+def test_operators_and_kernels_of_the_corpus_account_for_all_linked_time(look, corpus):
+    for name in ("vit_h100", "bert_small_mi300", "nccl_a100_rank0of2", "sampled_128ranks/rank0"):
+        found = look(name)
+        (line,) = timelines(found).values()
+        assert sum(row.total for row in operators(found)) >= line.busy * 0.999
+        assert survey(found.trace, Settings()).coverage == found.coverage
+
+
+def test_names_and_peaks_fit_a_page():
+    long = "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<c10::BFloat16, float>(int, float*)"
+    assert short_name(long) == "vectorized_layer_norm_kernel<c10::BFloat16, float>"
+    assert len(short_name("sm90_xmma_gemm_" + "x" * 200)) == 72
+    roof = Roof(basis=Basis.DATASHEET, compute=(("bf16", 1e15),), bandwidth=3e12, note="a sheet")
+    table = hardware_table(reference=roof, target=None)
+    assert table.rows[0] == ("peaks", "a sheet", "not known")
+    assert table.rows[1:] == (("memory bandwidth", "3 TB/s", ABSENT), ("bf16", "1,000 TFLOPS", ABSENT))

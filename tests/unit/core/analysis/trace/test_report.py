@@ -1,0 +1,141 @@
+"""Tests of core/analysis/trace/report."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from pytest_perfgate import wiring
+from pytest_perfgate.cli import main
+from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.model.metric import Column, Document, Table
+from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.wiring import built_ins
+from tests.kineto_file import host, kernel, launch, written
+from tests.kineto_job import PEAKS, job, step_events
+
+PEAK = ["--peak", PEAKS["peak"], "--bandwidth", PEAKS["bandwidth"]]
+
+
+def page(*rows, title=""):
+    columns = (Column(name="what"), Column(name="time", dimension=Dimension.TIME))
+    return Document(title="T", blocks=(Table(columns=columns, rows=rows, title=title),))
+
+
+def test_reports_of_one_trace_have_their_names(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (path,) = job(tmp_path, ranks=1)
+    assert main(["inspect", str(path), "--reports", "out", *PEAK]) == 0
+    said = capsys.readouterr().out
+    for kind in ("rough", "fair"):
+        for ending in ("md", "html"):
+            assert f"standalone_analysis_{kind}.{ending}" in said
+            assert (tmp_path / "out" / f"standalone_analysis_{kind}.{ending}").stat().st_size > 500
+    assert (tmp_path / "out" / "tables" / "ops.csv").read_text().startswith("operator,category,")
+    fair = (tmp_path / "out" / "standalone_analysis_fair.md").read_text()
+    links, anchors = set(re.findall(r"\]\(#([^)]+)\)", fair)), re.findall(r'<a id="([^"]+)">', fair)
+    assert links
+    assert links <= set(anchors)
+    assert len(anchors) == len(set(anchors))
+    html = (tmp_path / "out" / "standalone_analysis_fair.html").read_text()
+    assert links <= set(re.findall(r'id="([^"]+)"', html))
+
+
+def test_a_summary_and_a_recommendation_are_short(tmp_path, capsys):
+    (path,) = job(tmp_path, ranks=1)
+    assert main(["inspect", str(path), "--view", "fair", "--markdown", "-", *PEAK]) == 0
+    text = capsys.readouterr().out
+    summary = text.partition("## Executive summary")[2].partition("\n## ")[0]
+    assert len([line for line in summary.splitlines() if line.strip()]) <= 20
+    advice = text.partition("## Recommendations")[2].partition("\n## ")[0]
+    for one in advice.split("\n### ")[1:]:
+        assert len([line for line in one.splitlines() if line.strip()]) <= 10
+        assert "Issue: " in one
+        assert "Action: " in one
+        assert "Impact: " in one
+
+
+MM = [host("aten::mm", 0, 9), launch(1, 1), kernel("a", 10, 5, correlation=1)]
+FIRST_PAGES = {
+    "The host's operators run 100 % of a window of 9 µs. aten::mm is the largest operator: 9 µs": MM[:1],
+    "Several devices, or none, were at work": [*MM, launch(2, 2), kernel("b", 10, 7, correlation=2, device=1)],
+    "no GPU activity": MM[:2],
+    "and 0 % of its communication is hidden": [*MM, launch(2, 2), kernel("ncclDevKernel", 30, 7, correlation=2)],
+}
+
+
+@pytest.mark.parametrize("said", FIRST_PAGES)
+def test_the_first_page_of_any_trace_says_what_happened(tmp_path, said):
+    kineto = next(i for i in built_ins.BuiltIns().pytest_perfgate_inspectors() if i.name == "kineto")
+    paths = [written(tmp_path / "t.json", FIRST_PAGES[said])]
+    summary, *_ = kineto.inspect(paths, {}).views["fair"]().blocks
+    assert said in render_text(Document(title="", blocks=(summary,)))
+    other = [written(tmp_path / "u.json", MM)]
+    page = render_text(kineto.compare(paths, other, {}).views["fair"]())
+    assert "Compute time of the target is" in page or "no single device's activity" in page
+    assert "peaks not known not known" in " ".join(page.split())
+
+
+def test_reports_of_a_comparison_have_their_names(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    first, second = job(tmp_path)
+    assert main(["compare", str(first), str(second), "--reports", "out"]) == 0
+    assert "comparative_analysis_fair.md" in capsys.readouterr().out
+    assert (tmp_path / "out" / "comparative_analysis_rough.html").exists()
+
+
+def test_an_inspection_without_tables_of_its_own_writes_its_first_view(tmp_path):
+    from pytest_perfgate.model.metric import Analysis
+    from pytest_perfgate.wiring.profiling import write_reports
+
+    analysis = Analysis(kind="k", subject="s", metrics=None, views={"seen": page})
+    names = {path.name for path in write_reports(tmp_path, analysis)}
+    assert {"report.md", "report.html", "report.csv"} <= names
+    assert wiring.write_tables(tmp_path / "more", {"x": page()})
+
+
+def test_a_device_of_the_project_s_own_is_the_roof(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.perfgate.device."Abacus 9"]\nbandwidth_gbps = 1000\ndense_tflops = {fp32 = 10}\n'
+    )
+    (path,) = job(tmp_path, ranks=1)
+    assert main(["inspect", str(path), "--device", "Abacus 9", "--view", "roofline"]) == 0
+    assert "Roof: Abacus 9, datasheet rates." in capsys.readouterr().out
+    named = path.read_text().replace('"schemaVersion": 1', '"deviceProperties": [{"name": "The Abacus 9 (80 GB)"}]')
+    path.write_text(named)
+    assert main(["check", str(path), "sol_datasheet(op=aten::mm) <= 100%"]) == 0
+    assert "Abacus 9" in capsys.readouterr().out
+
+
+def test_equal_traces_have_a_sentence_and_no_empty_table(kineto, tmp_path):
+    path = [written(tmp_path / "t.json", step_events(0, 0))]
+    same = kineto.compare(path, path, {})
+    for view in ("report", "tree"):
+        assert "The call trees are alike." in render_text(same.views[view]())
+    report = render_text(same.views["report"]())
+    assert "exposed communication" in report
+    assert "exposed copies" in report
+
+
+def test_a_remark_keeps_its_end_and_a_name_both_ends():
+    remark = "arguments do not fit the model: three tensors were recorded where four are read; look at the shapes"
+    name = "void cutlass::Kernel2<" + "cutlass_80_tensorop_bf16_s16816gemm_" * 4 + ">(Params)"
+    table = Table(columns=(Column(name="kernel"), Column(name="why")), rows=((name, remark), (remark, name)))
+    first, second = render_text(Document(title="t", blocks=(table,))).splitlines()[-2:]
+    assert first.endswith(remark)
+    assert "…" in first[: -len(remark)]
+    assert remark not in second
+    assert second.endswith("(Params)")
+
+
+def test_a_package_that_was_written_says_where_and_how_to_run_it(kineto, tmp_path):
+    path, target = written(tmp_path / "t.json", step_events(0, 0)), tmp_path / "r.zip"
+    pages = kineto.inspect([path], {"op": "aten::mm", "replay": str(target)}).views
+    assert target.exists()
+    for view in ("report", "replay"):
+        assert f"unzip {target} -d replay" in " ".join(render_text(pages[view]()).split())
+    plain = kineto.inspect([path], {"op": "aten::mm"}).views
+    assert "--set replay=FILE.zip" in render_text(plain["replay"]())
+    assert "replay/replay.py" not in render_text(plain["report"]())

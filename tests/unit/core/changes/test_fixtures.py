@@ -1,0 +1,351 @@
+"""Tests of core/changes/fixtures."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_perfgate.core.changes.fixtures import LOOSE, borrowed
+
+TEST = """
+import pytest
+import pk
+import shapes
+from marks import fast
+from . import near
+from pk.sizes import LARGE, dot, listed as wide
+
+SIZES = [LARGE, 2]
+
+
+@fast
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("m", shapes.SMALL)
+@pytest.mark.parametrize("k", near.FEW)
+@pytest.mark.parametrize("kernel", [dot])
+@pytest.mark.parametrize("w", wide())
+def test_dot(perfgate, n, m, k, kernel, w, matrix):
+    perfgate(kernel, n)
+"""
+CONFTEST = '''
+"""Of all benches."""
+import pytest
+import pk
+
+SCALE = 2
+
+
+@pytest.fixture
+def matrix():
+    return [1] * SCALE
+
+
+@pytest.fixture
+def quiet():
+    yield
+
+
+@pytest.fixture
+def other():
+    yield
+
+
+@pytest.fixture(autouse=True)
+def always():
+    yield
+
+
+def pytest_terminal_summary():
+    print("words")
+'''
+MODULE = """
+import pytest
+
+fast = pytest.mark.perfgate("slowdown <= 3%")
+BASE = 1
+SMALL = FEW = LARGE = [BASE]
+
+
+def listed():
+    return [1]
+
+
+def dot(n):
+    return n
+"""
+
+
+def told(path: str, text: str, old: str, new: str) -> tuple[str, ...]:
+    assert old in text
+    return borrowed({"tests/bench/test_k.py": (TEST, {"test_dot"})}, {path: (text, text.replace(old, new))}).get(
+        path, ()
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "names"),
+    [
+        ("SCALE = 2", "SCALE = 1", ("matrix",)),
+        ("[1] * SCALE", "[1]", ("matrix",)),
+        ("def quiet():\n    yield", "def quiet():\n    pk.freeze()\n    yield", ("quiet",)),
+        ("def other():\n    yield", "def other():\n    pk.freeze()\n    yield", ()),
+        ("def always():\n    yield", "def always():\n    pk.freeze()\n    yield", ("always",)),
+        ("SCALE = 2", "SCALE = 2\npk.dot = pk.small", (LOOSE,)),
+        ("SCALE = 2", "SCALE = 2\ndef pytest_collection_modifyitems(items): ...", ("pytest_collection_modifyitems",)),
+        ("words", "other words", ()),
+        ("Of all benches", "Of all", ()),
+    ],
+)
+def test_of_a_conftest_what_the_tests_name_and_what_runs_beside_all_is_told(
+    old: str, new: str, names: tuple[str, ...]
+) -> None:
+    for path in ("conftest.py", "tests/bench/conftest.py"):
+        assert told(path, CONFTEST, old, new) == names
+    assert told("tests/unit/conftest.py", CONFTEST, old, new) == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "names"),
+    [
+        ("tests/bench/marks.py", "3%", "90%", ("fast",)),
+        ("tests/bench/shapes.py", "FEW = LARGE = [BASE]", "FEW = LARGE = [2]", ("SMALL",)),
+        ("tests/bench/near.py", "BASE = 1", "BASE = 2", ("FEW",)),
+        ("tests/near.py", "BASE = 1", "BASE = 2", ()),
+        ("src/pk/sizes.py", "BASE = 1", "BASE = 2", ("LARGE",)),
+        ("src/pk/sizes/__init__.py", "return [1]", "return [2]", ("listed",)),
+        ("src/pk/sizes.py", "return n", "return -n", ()),
+        ("src/other/sizes.py", "BASE = 1", "BASE = 2", ()),
+    ],
+)
+def test_of_a_module_what_marks_name_is_told_and_no_kernel(
+    path: str, old: str, new: str, names: tuple[str, ...]
+) -> None:
+    assert told(path, MODULE, old, new) == names
+
+
+def test_a_file_that_is_new_or_gone_is_told_and_one_of_the_tests_is_not() -> None:
+    tests = {"tests/test_k.py": (TEST, {"test_dot"})}
+    whole = {"tests/conftest.py": ("always", "matrix", "quiet", LOOSE)}  # it imports pk, and nothing there uses it
+    assert borrowed(tests, {"tests/conftest.py": (None, CONFTEST)}) == whole
+    assert borrowed(tests, {"tests/conftest.py": (CONFTEST, None)}) == whole
+    assert borrowed(tests, {"tests/test_k.py": (TEST, "")}) == {}
+    assert borrowed(tests, {"tests/conftest.py": ("def (", "def (")}) == {}
+
+
+def test_what_another_test_of_the_file_takes_is_no_matter() -> None:
+    text = f"{TEST}\n\ndef test_new(perfgate, other): pass\n\n\nclass TestIn:\n    def test_in(self, perfgate, other): pass\n"
+    changed = {"conftest.py": (CONFTEST, CONFTEST.replace("def other():\n    yield", "def other():\n    pk.freeze()"))}
+    assert borrowed({"tests/test_k.py": (text, {"test_dot"})}, changed) == {}
+    for name in ("test_new", "TestIn::test_in", "TestIn::test_of_a_base_class"):
+        assert borrowed({"tests/test_k.py": (text, {"test_dot", name})}, changed) == {"conftest.py": ("other",)}
+
+
+def taken(imported: str, said: str, *others: str, path: str = "tests/bench/test_k.py") -> list[str]:
+    """Which of these files a mark takes from."""
+    test = f"import pytest\n{imported}\n@pytest.mark.parametrize('n', {said})\ndef test_dot(perfgate, n): pass\n"
+    both = ("SMALL = [1]\nwide = [1]\n", "SMALL = [2]\nwide = [2]\n")
+    return [*borrowed({path: (test, {"test_dot"})}, dict.fromkeys(others, both))]
+
+
+def test_a_module_is_known_however_it_is_imported() -> None:
+    for imported, said in (
+        ("import pk.shapes", "pk.shapes.SMALL"),
+        ("import pk.shapes as s", "s.SMALL"),
+        ("from pk import shapes", "shapes.SMALL"),
+        ("from pk.shapes import SMALL", "SMALL"),
+        ("from pk.shapes import SMALL as S", "S"),
+    ):
+        assert taken(imported, said, "pk/shapes.py", "src/pk/shapes.py", "shapes.py", "pk/other.py") == [
+            "pk/shapes.py",
+            "src/pk/shapes.py",
+        ], imported
+    assert taken("import shapes", "shapes.SMALL", "shapes.py", "pk.py") == ["shapes.py"]
+    assert taken("import shapes", "shapes", "shapes.py") == [], "a module by itself is no value"
+    assert taken("import shapes\nOWN = shapes.SMALL", "OWN.sizes", "shapes.py", "sizes.py") == ["shapes.py"]
+
+
+def test_points_lead_as_far_up_as_there_are_folders() -> None:
+    for imported, path, other in (
+        ("from .shapes import SMALL", "test_k.py", "shapes.py"),
+        ("from .shapes import SMALL", "tests/bench/test_k.py", "tests/bench/shapes.py"),
+        ("from ..shapes import SMALL", "tests/bench/test_k.py", "tests/shapes.py"),
+        ("from ...shapes import SMALL", "tests/bench/test_k.py", "shapes.py"),
+    ):
+        assert taken(imported, "SMALL", other, "pk/shapes.py", path=path) == [other]
+    assert taken("from ..shapes import SMALL", "SMALL", "shapes.py", path="test_k.py") == []
+
+
+def test_a_module_that_is_new_brings_what_its_names_stand_for() -> None:
+    test = (
+        "import pytest\nfrom pk import SMALL\n@pytest.mark.parametrize('n', SMALL)\ndef test_dot(perfgate, n): pass\n"
+    )
+    for sides in ((None, "SMALL = [1]\n"), ("SMALL = [1]\n", None)):
+        assert borrowed({"t.py": (test, {"test_dot"})}, {"pk.py": sides}) == {"pk.py": ("SMALL",)}
+
+
+def test_a_line_that_does_nothing_is_none_that_runs() -> None:
+    assert told("conftest.py", CONFTEST, "SCALE = 2", "SCALE = 2\npass") == ()
+    assert told("conftest.py", CONFTEST, "SCALE = 2", "SCALE = 2\npk.freeze()") == (LOOSE,)
+
+
+HELPED = """
+import helpers
+from tests.bench.data import inputs
+from pk.shapes import inputs as wide
+
+
+def made():
+    return helpers.sizes.of(inputs())
+
+
+def test_dot(perfgate):
+    perfgate(dot, made(), wide())
+
+
+def test_new(perfgate):
+    perfgate(dot, helpers.other())
+"""
+DATA = "N = 4\n\n\ndef inputs():\n    return [1] * N\n\n\ndef other():\n    return 1\n\n\nsizes = N\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "names"),
+    [
+        ("tests/bench/data.py", "N = 4", ("inputs",)),
+        ("tests/bench/data.py", "return 1\n", ()),
+        ("tests/bench/helpers.py", "N = 4", ("sizes",)),
+        ("tests/helpers.py", "N = 4", ("sizes",)),
+        ("tests/bench/helpers.py", "return [1]", ()),
+        ("src/pk/shapes.py", "N = 4", ()),
+        ("helpers.py", "N = 4", ()),
+    ],
+)
+def test_a_helper_among_the_tests_is_told_and_what_is_measured_is_not(
+    path: str, old: str, names: tuple[str, ...]
+) -> None:
+    assert old in DATA
+    changed = {path: (DATA, DATA.replace(old, old.replace("4", "2").replace("1", "7")))}
+    assert borrowed({"tests/bench/test_k.py": (HELPED, {"test_dot"})}, changed).get(path, ()) == names
+
+
+def test_a_helper_that_is_new_or_gone_is_told() -> None:
+    for sides in ((None, DATA), (DATA, None)):
+        found = borrowed({"tests/bench/test_k.py": (HELPED, {"test_dot"})}, {"tests/helpers.py": sides})
+        assert found == {"tests/helpers.py": ("sizes",)}
+
+
+PROJECT_TEST = """
+import pytest
+from marks import fast
+
+
+@fast
+@pytest.mark.usefixtures("quiet")
+def test_dot(perfgate, matrix):
+    perfgate(sum, matrix)
+"""
+PROJECT_CONFTEST = """
+import pytest
+import pk
+
+SCALE = 2
+
+
+@pytest.fixture
+def matrix():
+    return [1] * SCALE
+
+
+@pytest.fixture
+def quiet():
+    pk.rest()
+
+
+@pytest.fixture
+def other():
+    yield
+
+
+@pytest.fixture(autouse=True)
+def always():
+    yield
+"""
+PATCH = "import kern\n\n\ndef fast(s): return s\n\n\nkern.smooth = fast\n"
+
+
+def test_the_package_that_a_test_lies_in_is_imported_before_it() -> None:
+    tests = {"tests/bench/test_k.py": (PROJECT_TEST, {"test_dot"})}
+    for path in ("tests/__init__.py", "tests/bench/__init__.py"):
+        assert borrowed(tests, {path: (None, PATCH)}) == {path: (LOOSE,)}
+        assert borrowed(tests, {path: (PATCH, PATCH.replace("return s", "return [s]"))}) == {path: (LOOSE,)}
+        assert borrowed(tests, {path: (None, "")}) == {}
+    assert borrowed(tests, {"tests/unit/__init__.py": (None, PATCH), "__init__.py": (None, PATCH)}) == {}
+
+
+def test_the_lines_of_a_helper_that_is_imported_at_all_are_told() -> None:
+    test = "import patches\ndef test_dot(perfgate): pass\n"
+    changed = {"tests/patches.py": (None, PATCH), "src/patches.py": (None, PATCH), "tests/other.py": (None, PATCH)}
+    assert borrowed({"tests/test_k.py": (test, {"test_dot"})}, changed) == {"tests/patches.py": (LOOSE,)}
+
+
+@pytest.mark.parametrize(
+    ("then", "now"),
+    [
+        (None, "pytest_plugins = ['myplug']"),
+        ("pytest_plugins = ['plug']", "pytest_plugins = ['plug', 'myplug']"),
+        ("pytest_plugins = ['plug']", None),
+    ],
+)
+def test_the_plugins_that_a_conftest_loads_are_told(then: str | None, now: str | None) -> None:
+    tests = {"tests/test_k.py": (PROJECT_TEST, {"test_dot"})}
+    assert borrowed(tests, {"conftest.py": (then, now)}) == {"conftest.py": ("pytest_plugins",)}
+
+
+def test_a_plugin_of_the_project_is_read_as_a_conftest_is() -> None:
+    tests = {"tests/test_k.py": (PROJECT_TEST, {"test_dot"})}
+    standing = {"conftest.py": "pytest_plugins = ['pk.myplug']"}
+    changed = {"src/pk/myplug.py": (None, PATCH + PROJECT_CONFTEST), "src/myplug.py": (None, PATCH)}
+    assert borrowed(tests, changed, standing) == {"src/pk/myplug.py": ("always", "fast", "matrix", "quiet", LOOSE)}
+
+
+def test_of_a_module_that_a_conftest_imports_fixtures_and_hooks_are_told_and_no_kernel() -> None:
+    tests = {"tests/test_k.py": (PROJECT_TEST, {"test_dot"})}
+    changed = {
+        "src/kfix.py": (PROJECT_CONFTEST, PROJECT_CONFTEST.replace("[1] * SCALE", "[1]")),
+        "src/kern.py": (None, PATCH),
+    }
+    for imported in ("from kfix import *", "from kfix import matrix", "from kfix import matrix as m, quiet"):
+        assert borrowed(tests, changed, {"conftest.py": f"{imported}\nfrom kern import fast"}) == {
+            "src/kfix.py": ("matrix",)
+        }
+    assert borrowed(tests, changed, {"conftest.py": "from kfix import quiet"}) == {}
+    hook = {"src/kfix.py": ("", "def pytest_runtest_call(item): ...")}
+    assert borrowed(tests, hook, {"conftest.py": "from kfix import *"}) == {"src/kfix.py": ("pytest_runtest_call",)}
+    helper = {"tests/kit.py": ("SIZE = 1\nMORE = 1\n", "SIZE = 2\nMORE = 2\n")}
+    assert borrowed(tests, helper, {"conftest.py": "from tests.kit import SIZE\nprint(SIZE)"}) == {
+        "tests/kit.py": ("SIZE",)
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("import fastkern", (LOOSE,)),
+        ("import fastkern\ndef matrix(): return fastkern.m()", ("matrix",)),
+        ("from __future__ import annotations", ()),
+        ("if True:\n    x = 1\n    kern.smooth = x", (LOOSE,)),
+        ("try:\n    import cupy\nexcept ImportError:\n    cupy = None", ()),
+        ("class Patch:\n    kern.smooth = 1", (LOOSE,)),
+        ("class Plain:\n    size = 1", ()),
+        ("x = setattr(kern, 'smooth', 1)", ("x",)),
+        ("size = 1", ()),
+    ],
+)
+def test_what_a_new_conftest_does_when_it_is_imported(line: str, told: tuple[str, ...]) -> None:
+    found = borrowed({"tests/test_k.py": (PROJECT_TEST, {"test_dot"})}, {"conftest.py": (None, line)})
+    assert found.get("conftest.py", ()) == told
+
+
+def test_an_import_that_a_fixture_begins_to_use_does_nothing_more() -> None:
+    used = PROJECT_CONFTEST.replace("def other():\n", "def other():\n    pk.freeze()\n")
+    assert borrowed({"tests/test_k.py": (PROJECT_TEST, {"test_dot"})}, {"conftest.py": (PROJECT_CONFTEST, used)}) == {}

@@ -1,0 +1,565 @@
+"""Tests of core/judge/acceptance."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from statistics import fmean, stdev
+
+import pytest
+
+from pytest_perfgate.core.judge.acceptance import Change, decide, inherited, loosened, noise, scanty, unasked, unmoved
+from pytest_perfgate.core.judge.accepted_line import Signature
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.core.judge.samples import scatter_of
+from pytest_perfgate.core.limits.merge import matching, named, spelled
+from pytest_perfgate.core.render.logs import acceptance_json, acceptance_lines
+from pytest_perfgate.model.measurement import Identity, Measurement, Sitting, commit_name, short_commit
+from pytest_perfgate.model.metric import Metric, MetricSet, Problem
+from pytest_perfgate.model.plan import CaseKey, Outcome
+from pytest_perfgate.model.values import Dimension, Interval
+from pytest_perfgate.model.verdict import CaseReport, Decision
+from tests import reports
+from tests.reports import baseline, case, run
+from tests.unit.core.judge.bench import CONTEXT, KEY, KINDS, accepted, limit, measured
+from tests.unit.core.judge.paired_builds import decided, decided_verdict
+
+BACKWARD_KEY = CaseKey(nodeid="tests/a/test_k.py::test_gemm[4096-bf16]", name="bwd")
+
+
+def sittings(*times: float) -> list[Sitting]:
+    return [Sitting(key=BACKWARD_KEY, device="d", time=t, when="") for t in times]
+
+
+@pytest.mark.parametrize(
+    ("times", "expected", "count"),
+    [
+        ((), 0.0, 0),
+        ((1e6,), 0.0, 1),
+        ((1e6, 1.02e6, 1e6), 0.0140, 3),
+        ((9e6, 9.1e6, 1e6, 1.02e6, 1e6), 0.0140, 3),
+        ((1e6, 1e6, 5e6), 0.0, 0),
+        ((float("nan"), 1e6, 0.0, 1e6, 1.0e6), 0.0, 2),
+    ],
+)
+def test_only_sittings_of_this_level_count(times: tuple[float, ...], expected: float, count: int) -> None:
+    scatter, n = scatter_of(sittings(*times), 1e6)
+    assert (scatter, n) == (pytest.approx(expected, abs=1e-4), count)
+
+
+@pytest.mark.parametrize(
+    ("now", "then", "outcome", "change"),
+    [
+        (1e6, None, Outcome.UNBASELINED, Change.NEW),
+        (1e6, 1e6, Outcome.PASSED, Change.KEPT),
+        (1.004e6, 1e6, Outcome.PASSED, Change.KEPT),
+        (1.025e6, 1e6, Outcome.PASSED, Change.KEPT),
+        (1.025e6, 1e6, Outcome.SUSPECT, Change.SLOWER),
+        (1.1e6, 1e6, Outcome.PASSED, Change.SLOWER),
+        (0.9e6, 1e6, Outcome.PASSED, Change.FASTER),
+        (1.004e6, 1e6, Outcome.REGRESSED, Change.SLOWER),
+    ],
+)
+def test_what_moved(now: float, then: float | None, outcome: Outcome, change: Change) -> None:
+    report = case("test_a", now, then, outcome)
+    found = decide(report, report.baseline, (), Signature())
+    assert found.change is change
+    assert found.writes == (change is not Change.KEPT)
+
+
+@pytest.mark.parametrize(
+    ("now", "outcomes", "change"),
+    [
+        (1.9e6, (Outcome.MOVED,), Change.MOVED),
+        (1.9e6, (Outcome.MOVED, Outcome.UNDECIDED), Change.MOVED),
+        (1.9e6, (Outcome.MOVED, Outcome.REGRESSED), Change.SLOWER),
+        (1.9e6, (Outcome.REGRESSED,), Change.SLOWER),
+        (0.5e6, (Outcome.MOVED,), Change.FASTER),
+    ],
+)
+def test_code_that_was_proved_unchanged_leaves_its_line(
+    now: float, outcomes: tuple[Outcome, ...], change: Change
+) -> None:
+    report = case("test_a", now, 1e6)
+    verdicts = tuple(replace(report.verdicts[0], outcome=outcome) for outcome in outcomes)
+    found = unmoved(decide(replace(report, verdicts=verdicts), report.baseline, (), Signature(why="any width")))
+    assert (found.change, found.writes) == (change, change is not Change.MOVED)
+    assert ("the machine moved" in next(acceptance_lines([found]))) is (change is Change.MOVED)
+
+
+@pytest.mark.parametrize(
+    ("gone", "fields", "twin"),
+    [
+        ("test_one", {}, True),
+        ("test_one", {"scatter": 0.5, "sittings": 9}, False),
+        ("test_one", {"blind": 3.0}, False),
+        ("test_one", {"device": "another"}, False),
+        ("test_one", {"identity": Identity(device="NVIDIA-H200", threads="9")}, False),
+        ("test_softmax_backward", {}, False),
+    ],
+)
+def test_another_name_is_no_clean_start(gone: str, fields: dict, twin: bool) -> None:
+    new = decide(case("test_uno", 1.9e6, None, Outcome.UNBASELINED), None, (), Signature())
+    kept = decide(case("test_same", 1e6, 1e6), baseline("test_same", 1e6), (), Signature())
+    line = baseline(gone, 1e6, **fields)
+    assert (new.asks, kept.asks) == (False, False)
+    found, other = inherited([new, kept], [line])
+    assert (found.twin, found.asks, other) == (line if twin else None, twin, kept)
+    said = next(acceptance_lines([found]))
+    assert ("+90.0 % after tests/test_k.py::test_one, which is gone (1 ms)" in said) is twin
+    assert acceptance_json([found])[0]["twin"] == (str(line.key) if twin else "")
+
+
+@pytest.mark.parametrize(("now", "asks"), [(1.02e6, False), (1.04e6, True), (0.5e6, False)])
+def test_a_new_name_asks_only_beyond_its_limit(now: float, asks: bool) -> None:
+    new = decide(case("test_uno", now, None, Outcome.UNBASELINED), None, (), Signature())
+    assert inherited([new], [baseline("test_one", 1e6)])[0].asks is asks
+
+
+@pytest.mark.parametrize("now", [1.2e6, 0.8e6])
+def test_what_was_accepted_from_a_report_did_not_move_any_more(now: float) -> None:
+    report = case("test_a", now, 1e6, Outcome.REGRESSED if now > 1e6 else Outcome.IMPROVED)
+    line = decide(report, report.baseline, (), Signature(why="exact rounding")).after
+    assert decide(report, line, (), Signature()).change is Change.KEPT
+
+
+def test_scatter_between_sittings_is_no_movement() -> None:
+    report = case("test_a", 1.05e6, 1e6)
+    assert decide(report, baseline("test_a", 1e6, scatter=0.03), (), Signature()).change is Change.KEPT
+    assert noise(baseline("test_a", 1e6, scatter=0.03), report.measurement.metrics.metrics[0]) > 0.06
+
+
+def test_another_identity_is_another_measurement() -> None:
+    before = baseline("test_a", 1e6, identity=Identity(device="NVIDIA-H200", threads="9"))
+    assert decide(case("test_a", 1e6), before, (), Signature()).change is Change.OTHER
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tests/a/test_k.py::test_gemm[4096-bf16]#bwd",
+        "tests/a/test_k.py::test_gemm[4096-bf16]",
+        "tests/a/test_k.py::test_gemm",
+        "test_gemm[4096-bf16]#bwd",
+        "test_gemm[4096-bf16]",
+        "test_gemm",
+        "tests/a/test_k.py",
+        "tests/a",
+        "tests/",
+    ],
+)
+def test_names_of_a_case(name: str) -> None:
+    assert named([name])(BACKWARD_KEY)
+    assert spelled([name])(BACKWARD_KEY) is ("gemm" in name), "a file and a folder hold the case, and do not name it"
+
+
+@pytest.mark.parametrize(
+    ("nodeid", "call", "name"),
+    [
+        (r"t/é.py::Té::test_a[\xfcn\xef-\u65e5::\U0001f600-x]", "", "t/é.py::Té::test_a[ünï-日::😀-x]"),
+        (r"t.py::test_a[\xfc]", "überall", "test_a[ü]#überall"),
+        ("t.py::test_a[ü]", "", "t.py::test_a[ü]"),
+        ("t.py::test_a[p]", "fwd x/y [z]", "t.py::test_a[p]#fwd x/y [z]"),
+    ],
+)
+def test_a_case_is_named_as_the_test_file_writes_it(nodeid: str, call: str, name: str) -> None:
+    assert spelled([name])(CaseKey(nodeid=nodeid, name=call))
+
+
+@pytest.mark.parametrize(
+    "name", ["", "gemm", "test_gem", "test_gemm[4096]", "test", "a/test_k.py", "tests/a/test_k.py::"]
+)
+def test_no_names_of_a_case(name: str) -> None:
+    assert not named([name])(BACKWARD_KEY)
+
+
+@pytest.mark.parametrize(
+    ("expression", "selects"),
+    [("gemm", True), ("GEMM and bf16", True), ("gemm and not bf16", False), ("copy or (gemm and 4096)", True), ("not (copy or gemm)", False)],
+)  # fmt: skip
+def test_expressions(expression: str, selects: bool) -> None:
+    assert matching(expression)(BACKWARD_KEY) is selects
+
+
+@pytest.mark.parametrize(
+    ("expires", "given", "change"),
+    [
+        ("", "", Change.KEPT),
+        ("", "2027-01-31", Change.KEPT),
+        ("2026-05-31", "", Change.RENEWED),
+        ("2026-06-01", "", Change.KEPT),
+        ("2026-06-02", "", Change.KEPT),
+        ("2026-06-02", "2026-06-02", Change.KEPT),
+        ("2026-06-02", "2027-01-31", Change.RENEWED),
+        ("2026-05-31", "2027-01-31", Change.RENEWED),
+    ],
+)
+def test_an_acceptance_that_ran_out_is_accepted_anew(expires: str, given: str, change: Change) -> None:
+    report = case("test_a", 1.001e6)
+    before = baseline("test_a", 1e6, expires=expires, scatter=0.01, sittings=4)
+    found = decide(report, before, (), Signature(when="2026-06-01", who="me", why="still", expires=given))
+    assert found.change is change
+    assert found.writes == (change is Change.RENEWED)
+    if found.after is not None:
+        assert found.after == replace(before, when="2026-06-01", who="me", why="still", expires=given)
+
+
+@pytest.mark.parametrize(
+    ("spread", "then", "blind"),
+    [(0.029, None, None), (0.031, None, 0.031), (0.4, 2e6, 0.4), (0.4, 1e6, None)],
+)
+def test_a_sitting_that_saw_too_little_is_said(spread: float, then: float | None, blind: float | None) -> None:
+    line = baseline("test_a", then) if then else None
+    found = decide(case("test_a", 1e6, then, spread=spread), line, (), Signature())
+    assert found.blind == (pytest.approx(blind) if blind else None)
+    lines = list(acceptance_lines([found]))
+    assert ("can detect +" in lines[0]) is bool(acceptance_json([found])[0]["warning"]) is (blind is not None)
+    said = "warning  1 of 1 case could not have seen a slowdown as small as the limit;"
+    assert [line.startswith(said) for line in lines[2:]] == [True] * (blind is not None)
+
+
+def test_without_a_limit_a_quarter_is_too_wide() -> None:
+    for spread, blind in ((0.24, None), (0.26, pytest.approx(0.26))):
+        report = replace(case("test_a", 1e6, spread=spread), verdicts=())
+        assert decide(report, None, (), Signature()).blind == blind
+
+
+def test_a_line_says_how_blind_its_sitting_was_until_one_sees_better() -> None:
+    noisy = case("test_a", 1e6, spread=0.4)
+    line = decide(noisy, None, (), Signature(why="first")).after
+    assert line is not None
+    assert line.blind == pytest.approx(0.4)
+    again = decide(replace(noisy, baseline=line), line, (), Signature())
+    assert (again.change, again.after) == (Change.KEPT, None), "as noisy as before"
+    little = decide(case("test_a", 1e6, spread=0.37), line, (), Signature())
+    assert little.change is Change.KEPT, "hardly better"
+    better = decide(case("test_a", 1.001e6, spread=0.2), line, (), Signature(why="quieter"))
+    assert (better.change, better.after and better.after.blind) == (Change.SHARPER, pytest.approx(0.2))
+    judged = case("test_a", 1.001e6, spread=0.2)
+    inherits = replace(judged, baseline=line, verdicts=(replace(judged.verdicts[0], visible=line.blind),))
+    assert decide(inherits, line, (), Signature()).change is Change.SHARPER, "the line was blind, not this run"
+    sharp = decide(case("test_a", 1.001e6), line, (), Signature(why="quieter"))
+    assert sharp.change is Change.SHARPER
+    assert sharp.after is not None
+    assert (sharp.after.time, sharp.after.blind, sharp.after.why) == (1.001e6, 0.0, "quieter")
+    assert "seen better" in next(acceptance_lines([sharp]))
+
+
+def test_a_sitting_more_halves_what_a_noisy_one_may_be_off_by() -> None:
+    before = baseline("test_a", 1e6, blind=3.0)
+    added = decide(case("test_a", 1.001e6), before, (), Signature(), add=True)
+    assert (added.change, added.after and added.after.blind) == (Change.SITTING, pytest.approx(1.0))
+
+
+def test_a_commit_keeps_its_mark_when_it_is_cut() -> None:
+    commit = "0123456789abcdef" * 2
+    for given, kept in ((commit, "0123456789ab"), (commit_name(commit, dirty=True), "0123456789ab+dirty"), ("", "")):
+        found = decide(case("test_a", 1e6), None, (), Signature(commit=given))
+        assert found.after is not None
+        assert found.after.commit == kept
+    assert short_commit("0123456789+dirty", 7) == "0123456+dirty"
+    assert (commit_name("", dirty=True), commit_name("ab", dirty=False)) == ("", "ab")
+
+
+@pytest.mark.parametrize(
+    ("text", "families", "change"),
+    [
+        ("time <= 1s", (), Change.UNASKED),
+        ("time <= 1s", ("tests/test_k.py::test_a",), Change.NEW),
+        ("slowdown <= 3%", (), Change.NEW),
+        ("", (), Change.NEW),
+    ],
+    ids=["no slowdown", "a mean over the family", "a slowdown", "a record without limits"],
+)
+def test_a_new_line_that_no_limit_asks_for_is_not_written(text: str, families: tuple[str, ...], change: Change) -> None:
+    report = case("test_a[1]", 1e6, None, Outcome.UNBASELINED)
+    verdicts = tuple(replace(v, limit=limit(text)) for v in report.verdicts) if text else ()
+    found = unasked(decide(replace(report, verdicts=verdicts), None, (), Signature()), families)
+    assert (found.change, found.writes) == (change, change is Change.NEW)
+    kept = decide(report, baseline("test_a[1]", 1e6), (), Signature())
+    assert unasked(kept, ()) == kept, "a line that is there is prune's"
+
+
+def test_one_limit_among_others_asks_for_a_line() -> None:
+    report = case("test_a", 1e6, None, Outcome.UNBASELINED)
+    other = replace(report.verdicts[0], limit=limit("time <= 1s"))
+    for verdicts in ((*report.verdicts, other), (other, *report.verdicts)):
+        assert unasked(decide(replace(report, verdicts=verdicts), None, (), Signature()), ()).change is Change.NEW
+
+
+@pytest.mark.parametrize("time", [1e6, 1.4e6, 0.6e6])
+def test_a_line_that_the_gate_refused_to_compare_with_is_written_anew_whatever_its_time(time: float) -> None:
+    """Its versions, for one: the command that the verdict names must do what it says."""
+    report = case("test_a", time, 1e6, Outcome.UNBASELINED)
+    before = report.baseline
+    signature = Signature(when="2026-06-01", why="driver 600")
+    found = decide(report, before, (), signature)
+    assert (found.change, found.asks, found.writes) == (Change.OTHER, True, True)
+    assert decide(report, found.after, (), signature).change is Change.KEPT, "that is the answer"
+    silent = decide(report, before, (), Signature(when="2026-05-02", why="TMA loads")).after
+    assert decide(report, silent, (), signature).change is Change.OTHER, "a line without a reason of its own is none"
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_an_end_is_given_to_a_line_without_one_where_the_case_is_named(named: bool) -> None:
+    signature = Signature(when="2026-06-01", why="until 600", expires="2027-01-31", named=named)
+    found = decide(case("test_a", 1e6, 1e6), baseline("test_a", 1e6), (), signature)
+    assert found.change is (Change.RENEWED if named else Change.KEPT)
+    assert not named or (found.after is not None and found.after.expires == "2027-01-31")
+
+
+def test_one_sitting_more_is_the_mean_and_the_deviation_of_all() -> None:
+    logs = [-0.01, 0.0, 0.01]
+    before = reports.baseline("test_a", 1e6, scatter=stdev(logs), sittings=3, expires="2999-01-01", who="then")
+    report = reports.case("test_a", 1.01e6, 1e6)
+    found = decide(report, before, (), Signature(when="2026-06-01"), add=True)
+    every = [*logs, math.log(1.01)]
+    assert found.change is Change.SITTING
+    assert found.after.time == pytest.approx(1e6 * math.exp(fmean(every)))
+    assert found.after.scatter == pytest.approx(stdev(every))
+    assert found.after.sittings == 4
+    kept = (found.after.when, found.after.who, found.after.why, found.after.expires)
+    assert kept == ("2026-05-02", "then", "TMA loads", "2999-01-01")
+    assert found.after.identity == report.measurement.identity
+    signed = decide(report, before, (), Signature(who="now", why="again", expires="2999-02-02"), add=True).after
+    assert (signed.who, signed.why, signed.expires, signed.when) == ("now", "again", "2999-02-02", "2026-05-02")
+    other = replace(before, identity=Identity(device="NVIDIA-H200", threads="9"))
+    assert decide(report, other, (), Signature(), add=True).change is Change.OTHER
+    own = replace(before, identity=replace(report.measurement.identity))
+    assert decide(report, own, (), Signature(), add=True).after.identity is own.identity
+    assert decide(report, None, (), Signature(), add=True).change is Change.NEW
+
+
+@pytest.mark.parametrize(
+    ("line", "measured", "change"),
+    [
+        ("a1b2c3d4e5f6", "c0ffee", Change.SLOWER),
+        ("a1b2c3d4e5f6", "a1b2c3d4e5f6" + "0" * 28, Change.SITTING),
+        ("a1b2c3d4e5f6", "a1b2c3d4e5f6+dirty", Change.SLOWER),
+        ("a1b2c3d4e5f6+dirty", "a1b2c3d4e5f6+dirty", Change.SLOWER),
+        ("", "", Change.SLOWER),
+    ],
+)
+def test_only_a_sitting_of_the_same_code_is_added_where_the_time_moved(
+    line: str, measured: str, change: Change
+) -> None:
+    report = reports.case("test_a", 2e6, 1e6, Outcome.REGRESSED)
+    before = reports.baseline("test_a", 1e6, commit=line)
+    assert decide(report, before, (), Signature(commit=measured), add=True).change is change
+
+
+def test_a_sitting_is_counted_once() -> None:
+    report = reports.case("test_a", 1.01e6, 1e6)
+    first, later = Signature(started="2026-06-01T10:00:00+00:00"), Signature(started="2026-06-01T11:00:00+00:00")
+    before = reports.baseline("test_a", 1e6)
+    once = decide(report, before, (), first, add=True).after
+    assert (once.sittings, once.counted) == (2, first.started)
+    again = decide(report, once, (), first, add=True)
+    assert (again.change, again.after) == (Change.COUNTED, None)
+    assert first.started in again.why
+    assert decide(report, once, (), later, add=True).after.sittings == 3
+    own = decide(report, decide(report, None, (), first).after, (), first, add=True)
+    assert (own.change, own.why) == (Change.COUNTED, "the line was made from this time")
+
+
+@pytest.mark.parametrize("time", [0.0, -1.0, math.inf, math.nan])
+def test_a_time_that_is_none_is_not_accepted(time: float) -> None:
+    found = decide(timed(time), None, (), Signature())
+    assert (found.change, found.why) == (Change.UNTRUSTED, f"a time of {time} ns is none")
+
+
+def timed(time: float):
+    report = reports.case("test_a", 1e6)
+    metrics = MetricSet(metrics=(Metric(name="time", value=time, dimension=Dimension.TIME),))
+    return replace(report, measurement=replace(report.measurement, metrics=metrics))
+
+
+def test_what_accepting_asks_first() -> None:
+    assert decide(timed(0.5), None, (), Signature()).change is Change.NEW
+    bare = reports.case("test_a", 1e6)
+    bare = replace(bare, measurement=replace(bare.measurement, metrics=MetricSet()))
+    assert decide(bare, None, (), Signature()).change is Change.UNTIMED
+    first, second = (Problem(code="x", what=what) for what in ("the clock moved", "throttled"))
+    found = decide(replace(reports.case("test_a", 1e6), problems=(first, second)), None, (), Signature())
+    assert (found.change, found.why) == (Change.UNTRUSTED, "the clock moved")
+    moved = reports.case("test_a", 1.004e6, 1e6, Outcome.REGRESSED)
+    mixed = replace(moved, verdicts=(*reports.case("test_a", 1e6).verdicts, *moved.verdicts))
+    assert decide(mixed, mixed.baseline, (), Signature()).change is Change.SLOWER
+    day = reports.baseline("test_a", 1e6, expires="2026-05-31")
+    assert decide(reports.case("test_a", 1e6), day, (), Signature(when="2026-05-31T10:00")).change is Change.KEPT
+
+
+def test_sittings_of_a_new_line() -> None:
+    past = [Sitting(key=KEY, device="d", time=t, when="") for t in (1e6, 1.02e6, 1e6)]
+    for some, count in ((past, 3), ((), 1)):
+        assert decide(reports.case("test_a", 1e6), None, some, Signature()).after.sittings == count
+    assert scatter_of(past[:2], 1e6) == (pytest.approx(math.log(1.02) / math.sqrt(2)), 2)
+    assert scatter_of([replace(past[0], time=0.5)] * 2, 0.5) == (0.0, 2)
+
+
+def test_more_rounds_are_at_least_fourteen_and_a_clock_event_keeps_what_it_could_see() -> None:
+    spanning = replace(decided(Decision.UNDECIDED, 0.04, 2), interval=Interval(low=-0.01, high=0.09))
+    assert decided_verdict(1e6, paired=spanning).next[0].endswith("--perfgate-rounds=14")
+    clocked = decided(Decision.SLOWER, 0.25, clocks_hz=(1.5e9, 1.2e9))
+    assert decided_verdict(1.25e6, paired=clocked).visible == 0.02
+    assert decided_verdict(1.25e6, paired=replace(clocked, visible=None)).visible == 0.03
+
+
+def blind(*asked: tuple[float, float | None], spread: float = 0.25) -> float | None:
+    report = reports.case("test_a", 1e6, spread=spread)
+    one = report.verdicts[0]
+    verdicts = [replace(one, limit=replace(one.limit, bound=bound), visible=seen) for bound, seen in asked]
+    return decide(replace(report, verdicts=tuple(verdicts)), None, (), Signature()).blind
+
+
+def test_the_tightest_limit_asks_what_a_sitting_saw() -> None:
+    assert blind((0.25, None)) is None
+    assert blind((0.24, None), (0.3, None)) == 0.25
+    assert blind((0.3, None), (0.26, None)) is None
+    assert blind((0.2, 0.4)) == 0.4
+    assert blind((0.2, 0.1)) == 0.25
+    assert blind((0.0, None)) is None
+
+
+def test_each_sitting_more_takes_its_share_of_what_the_accepted_ones_did_not_see() -> None:
+    before = reports.baseline("test_a", 1e6, sittings=3, blind=0.2)
+    added = decide(reports.case("test_a", 1.001e6, 1e6), before, (), Signature(), add=True).after
+    assert added.sittings == 4
+    assert added.blind == pytest.approx(1.2 ** (3 / 4) - 1)
+
+
+def test_a_line_as_blind_as_what_counts_still_keeps_its_limit() -> None:
+    for blind, outcome in ((0.5, Outcome.PASSED), (0.51, Outcome.UNDECIDED)):
+        report = judge(measured(1e6), [limit("slowdown <= 50%")], baseline=accepted(1e6, blind=blind), context=CONTEXT)
+        assert report.verdicts[0].outcome is outcome
+
+
+def time_metric(value: float, low: float, high: float) -> Metric:
+    return Metric(name="time", value=value, dimension=Dimension.TIME, interval=Interval(low=low, high=high))
+
+
+@pytest.mark.parametrize(
+    ("scatter", "sittings", "half", "still"),
+    [
+        (0.005, 2, 0.0, 0.01),
+        (0.03, 2, 0.0, 0.06),
+        (0.0, 2, 0.0, 0.0001),
+        (0.005, 1, 0.0, 0.03),
+        (0.03, 1, 0.0, 0.06),
+        (0.02, 5, 0.03, 0.05),
+    ],
+)
+def test_no_movement_is_half_an_interval_and_two_deviations_between_sittings(
+    scatter: float, sittings: int, half: float, still: float
+) -> None:
+    """Taken as independent of each other; one sitting alone is trusted to 3 %, and nothing to less than 0.01 %."""
+    line = reports.baseline("test_a", 1e6, scatter=scatter, sittings=sittings)
+    assert noise(line, time_metric(1e6, 1e6 * (1 - half), 1e6 * (1 + half))) == pytest.approx(still)
+
+
+def test_a_time_that_lies_off_by_exactly_its_noise_has_not_moved() -> None:
+    line = reports.baseline("test_a", 1e6, scatter=0.25, sittings=2)
+    for time, change in ((1.5e6, Change.KEPT), (1.51e6, Change.SLOWER), (0.5e6, Change.KEPT), (0.49e6, Change.FASTER)):
+        assert decide(reports.case("test_a", time, 1e6, spread=0.0), line, (), Signature()).change is change
+
+
+THEN = accepted(1e6)
+
+
+def taken(time: float, **fields) -> Measurement:
+    context = JudgeContext(kinds=KINDS)
+    found = judge(measured(time, **fields), [limit("time <= 1s")], baseline=None, context=context).measurement
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("edited", "time", "said"),
+    [
+        (2e6, 1e6, "1 ms -> 2 ms, measured 1 ms"),
+        (1.2e6, 1e6, "1 ms -> 1.2 ms, measured 1 ms"),
+        (2e6, 0.5e6, "1 ms -> 2 ms, measured 500 µs"),
+        (1.15e6, 1e6, ""),
+        (1.2e6, 1.1e6, ""),
+        (2e6, 2e6, ""),
+        (2e6, 3e6, ""),
+        (0.5e6, 0.3e6, ""),
+    ],
+    ids=["far", "just off", "faster too", "on its level", "accepted", "exactly", "slower still", "tightened"],
+)
+def test_only_what_no_accepting_would_have_written(edited: float, time: float, said: str) -> None:
+    assert loosened(THEN, accepted(edited, why="because"), taken(time)) == said
+
+
+def test_what_is_exactly_as_far_as_the_interval_or_the_noise_goes_is_not_told() -> None:
+    def said(edited: float, low: float, high: float) -> str:
+        times = taken(1e6).metrics.find("time")
+        seen = tuple(replace(time, value=1e6, interval=Interval(low=low, high=high)) for time in times)
+        line = accepted(edited, sittings=2)
+        return loosened(THEN, line, replace(taken(1e6), metrics=MetricSet(metrics=seen)))
+
+    assert said(2e6, 0.9e6, 2e6) == ""
+    assert said(2e6, 0.9e6, 1.9e6) != ""
+    assert said(1.5e6, 0.4e6, 1.4e6) == "", "half the interval is half of the time"
+    assert said(1.6e6, 0.4e6, 1.4e6) != ""
+
+
+def test_what_cannot_be_compared_or_says_nothing_is_not_told() -> None:
+    edited = accepted(2e6)
+    other = replace(edited, identity=replace(taken(1e6).identity, threads="9"))
+    assert loosened(THEN, other, taken(1e6)) == ""
+    assert loosened(THEN, edited, replace(taken(1e6), metrics=MetricSet())) == ""
+    assert loosened(THEN, edited, taken(1e6, shape=(0.9, 1.0, 1.2))) != ""
+    assert loosened(THEN, edited, taken(1e6, shape=(0.5, 1.0, 2.0))) == "", "the interval holds the line"
+    assert loosened(edited, edited, taken(1e6)) == "", "the same time as before loosens nothing"
+    untimed = taken(1e6)
+    nothing = tuple(replace(m, value=0.0, interval=None) for m in untimed.metrics.find("time"))
+    assert loosened(THEN, edited, replace(untimed, metrics=MetricSet(metrics=nothing))) == "", "no time at all"
+    assert loosened(accepted(0.2), accepted(1.0), taken(0.5)) == "0.2 ns -> 1 ns, measured 0.5 ns"
+    assert loosened(THEN, replace(edited, scatter=0.6, sittings=3), taken(1e6)) == "", "that far its runs lie apart"
+
+
+@pytest.mark.parametrize(
+    ("mode", "complete", "count", "said"),
+    [
+        ("quick", True, 1, "from a quick run: one process, that of the tests"),
+        ("full", False, 2, "from an interrupted run: 2 processes"),
+        ("full", False, 3, ""),
+        ("full", True, 2, ""),
+    ],
+)
+def test_a_line_says_that_it_stands_on_few_processes(mode: str, complete: bool, count: int, said: str) -> None:
+    report = case("test_a", 1e6, None, Outcome.UNBASELINED)
+    assert report.measurement is not None
+    few = replace(report.measurement, processes=report.measurement.processes[:1] * count)
+    report = replace(report, measurement=few)
+    found = scanty(decide(report, None, (), Signature()), replace(run(report), mode=mode, complete=complete))
+    assert found.scanty == said
+    assert found.after is not None
+    assert found.after.processes == (count if said else 0)
+    assert acceptance_json([found])[0]["warning"].startswith(said)
+    warned = [f"warning  2 of 3 cases, {said}; a full run sees more, and takes its place"] if said else []
+    assert list(acceptance_lines([found, replace(found, scanty=""), found]))[4:] == warned
+
+
+def test_a_call_has_as_many_processes_as_any_other_of_its_run_or_too_few() -> None:
+    found = case("test_a", 1e6, None, Outcome.UNBASELINED)
+    assert found.measurement is not None
+
+    def of(count: int) -> CaseReport:
+        return replace(found, measurement=replace(found.measurement, processes=found.measurement.processes[:1] * count))
+
+    cut = replace(run(of(7), of(9), of(3), replace(found, measurement=None)), complete=False)
+    assert scanty(decide(of(7), None, (), Signature()), cut).scanty == "from an interrupted run: 7 processes"
+    assert scanty(decide(of(9), None, (), Signature()), cut).scanty == ""
+
+
+def test_a_whole_run_takes_the_place_of_a_quick_one() -> None:
+    report = case("test_a", 1e6, 1e6, Outcome.PASSED)
+    assert report.baseline is not None
+    assert report.measurement is not None
+    quick = replace(report.baseline, processes=1)
+    found = decide(report, quick, (), Signature())
+    assert (found.change, found.after.processes if found.after else None) == (Change.SHARPER, 0)
+    assert decide(report, replace(quick, processes=99), (), Signature()).change is Change.KEPT

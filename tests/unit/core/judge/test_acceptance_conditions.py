@@ -1,0 +1,186 @@
+"""Each part of a condition on accepting decides something: ci/mutate took it away, and nobody noticed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_perfgate.core.judge.acceptance import (
+    Change,
+    Decision,
+    blindness,
+    decide,
+    loosened,
+    on_one_core,
+    scanty,
+    unasked,
+    unmoved,
+    unpinned,
+)
+from pytest_perfgate.core.judge.accepted_line import Signature
+from pytest_perfgate.core.judge.family import family_of
+from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.model.measurement import DIRTY, Baseline, Identity
+from pytest_perfgate.model.metric import Metric, MetricSet, labels
+from pytest_perfgate.model.plan import Outcome
+from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.verdict import Arms, CaseReport
+from tests.reports import DEVICE, baseline, case, run
+from tests.unit.core.judge.bench import CONTEXT, accepted, limit, measured
+
+TODAY = Signature(when="2026-06-01", who="me")
+OTHER = Identity(device=DEVICE.key, threads="9")
+
+
+def decided(
+    time: float, before: Baseline | None, signature: Signature = TODAY, *, add: bool = False, **fields
+) -> Decision:
+    report = case("test_a", time, 1e6, **fields)
+    return decide(replace(report, baseline=before), before, (), signature, add=add)
+
+
+def line(time: float = 1e6, **fields) -> Baseline:
+    return baseline("test_a", time, **fields)
+
+
+def test_a_slower_time_is_slower_whatever_else_its_line_could_gain() -> None:
+    lines = (
+        line(expires="2026-05-01"),
+        line(blind=0.4),
+        line(processes=1),
+        line(commit=f"a1b2c3d{DIRTY}"),
+    )
+    clean = replace(TODAY, commit="c0ffee1")
+    changes = {decided(1e6, before, clean).change for before in lines}
+    assert changes == {Change.RENEWED, Change.SHARPER, Change.COMMITTED}, "at the same time they do gain that"
+    for before in lines:
+        found = decided(1.5e6, before, clean)
+        assert (found.change, found.asks) == (Change.SLOWER, True)
+        assert found.after is not None
+        assert (found.after.time, found.after.processes) == (1.5e6, 0)
+
+
+def test_a_line_that_is_made_anew_says_nothing_of_what_this_sitting_saw() -> None:
+    found = decided(1e6, line(expires="2026-05-01"), spread=0.25)
+    assert (found.change, found.blind) == (Change.RENEWED, None)
+    assert found.after is not None
+    assert found.after.blind == 0.0
+
+
+def test_only_slowdowns_say_what_a_sitting_has_to_see() -> None:
+    report = case("test_a", 1e6, spread=0.02)
+    with_share = replace(report.verdicts[0], limit=replace(report.verdicts[0].limit, metric="mfu", bound=0.01))
+    assert blindness(replace(report, verdicts=(*report.verdicts, with_share))) is None
+
+
+def test_a_line_that_was_deleted_since_leaves_a_new_case() -> None:
+    report = case("test_a", 1e6, 1e6, Outcome.UNBASELINED)
+    assert decide(report, None, (), TODAY).change is Change.NEW
+
+
+def test_more_processes_that_saw_less_are_no_better_evidence() -> None:
+    before = line(processes=1, blind=0.1)
+    assert decided(1e6, before, spread=0.2).change is Change.KEPT
+    assert decided(1e6, before, spread=0.09).change is Change.SHARPER
+
+
+def test_a_sitting_that_was_measured_differently_is_none_of_its_line_at_the_same_commit() -> None:
+    signature = replace(TODAY, commit="a1b2c3d", started="2026-06-01T10:00:00")
+    assert decided(1.2e6, line(), signature, add=True).change is Change.SITTING
+    assert decided(1.2e6, line(identity=OTHER), signature, add=True).change is Change.OTHER
+
+
+def test_a_sitting_of_the_same_time_counts_where_the_line_says_up_to_when_it_counted() -> None:
+    signature = replace(TODAY, started="2026-06-01T10:00:00")
+    assert decided(1e6, line(), signature, add=True).change is Change.COUNTED
+    assert decided(1e6, line(counted="2026-05-01T10:00:00"), signature, add=True).change is Change.SITTING
+
+
+def test_a_time_of_a_part_is_no_time_of_the_call() -> None:
+    report = case("test_a", 1e6)
+    part = Metric(name="time", value=1e5, dimension=Dimension.TIME, labels=labels(part="gemm"))
+    metrics = MetricSet(metrics=(part,))
+    of_part = replace(report, measurement=replace(report.measurement, metrics=metrics))
+    assert decide(of_part, None, (), TODAY).change is Change.UNTIMED
+
+
+def test_a_line_without_a_reason_is_no_matter_where_the_time_lies_off_it() -> None:
+    report = case("test_a", 1e6, 1e6)
+    assert decide(report, line(2e6), (), TODAY).change is Change.FASTER
+    assert decide(case("test_a", 2e6, 1e6), line(2e6), (), TODAY).change is Change.SLOWER
+
+
+def test_only_of_its_slowdown_a_case_is_told_to_have_moved() -> None:
+    report = case("test_a", 1.004e6, 1e6, Outcome.REGRESSED)
+    of_time = replace(report.verdicts[0], limit=limit("time <= 1s"))
+    assert decide(report, report.baseline, (), TODAY).change is Change.SLOWER
+    assert decide(replace(report, verdicts=(of_time,)), report.baseline, (), TODAY).change is Change.KEPT
+
+
+def test_a_loosened_line_that_says_nothing_of_how_it_was_measured_is_told_too() -> None:
+    taken = judge(measured(1e6), [limit("time <= 1s")], baseline=None, context=CONTEXT).measurement
+    for edited in (accepted(2e6), accepted(2e6, identity=None)):
+        assert loosened(accepted(1e6), edited, taken)
+    assert not loosened(accepted(1e6), accepted(2e6, identity=OTHER), taken)
+
+
+def test_a_line_that_gains_no_time_stands_on_no_few_processes() -> None:
+    quick = replace(run(case("test_a", 1e6)), mode="quick")
+    dirty = line(commit=f"a1b2c3d{DIRTY}")
+    for before, change in ((dirty, Change.COMMITTED), (line(expires="2026-05-01"), Change.RENEWED)):
+        found = decided(1e6, before, replace(TODAY, commit="c0ffee1"))
+        assert (found.change, scanty(found, quick)) == (change, found)
+
+
+def test_only_a_new_line_is_asked_whether_a_limit_wants_it() -> None:
+    report = case("test_a", 1.5e6, 1e6)
+    of_time = replace(report, verdicts=(replace(report.verdicts[0], limit=limit("time <= 1s")),))
+    kept, new = decide(of_time, line(), (), TODAY), decide(of_time, None, (), TODAY)
+    assert unasked(kept, ()) is kept
+    assert unasked(new, ()).change is Change.UNASKED
+    assert unasked(new, (family_of(report.key),)) is new
+
+
+@pytest.mark.parametrize("outcome", [Outcome.SUSPECT, Outcome.PASSED])
+def test_only_where_two_arms_saw_the_machine_move_a_slower_time_stays_out(outcome: Outcome) -> None:
+    found = decide(case("test_a", 1.5e6, 1e6, outcome), line(), (), TODAY)
+    assert found.change is Change.SLOWER
+    assert unmoved(found) is found
+
+
+def pinned(to: str, arms: Arms | None = None) -> CaseReport:
+    """A slower case, measured on some cores."""
+    report = case("test_a", 2e6, 1e6)
+    assert report.measurement is not None
+    here = replace(report.measurement, identity=Identity(device=DEVICE.key, affinity=to))
+    return replace(report, measurement=here, arms=arms)
+
+
+def test_a_suite_was_on_one_core_where_arms_were_and_a_case_was_pinned() -> None:
+    both = Arms(base="c0ffee")
+    assert on_one_core([pinned("all"), pinned("3", both)])
+    assert on_one_core([pinned("3"), pinned("all", both)]), "a suite is beside a revision as a whole"
+    assert not on_one_core([pinned("3")])
+    assert not on_one_core([pinned("all", both)])
+    assert not on_one_core([replace(pinned("3", both), measurement=None)])
+
+
+def test_a_line_of_one_core_is_refused_unless_it_was_one_before() -> None:
+    before = line()
+    same = replace(before, identity=Identity(device=DEVICE.key, affinity="3"))
+    found = decide(pinned("3"), before, (), TODAY)
+    assert found.writes
+    assert unpinned(found, beside=True).change is Change.PINNED
+    assert unpinned(found, beside=False) is found
+    new = decide(pinned("3"), None, (), TODAY)
+    assert unpinned(new, beside=True).change is Change.PINNED
+    nameless = replace(found, before=replace(before, identity=None))
+    assert unpinned(nameless, beside=True).change is Change.PINNED
+    again = decide(pinned("3"), same, (), TODAY)
+    assert unpinned(again, beside=True) is again
+    wide = decide(pinned("all"), same, (), TODAY)
+    assert unpinned(wide, beside=True) is wide
+    kept = replace(found, change=Change.KEPT, after=None)
+    assert not kept.writes
+    assert unpinned(kept, beside=True) is kept

@@ -1,0 +1,277 @@
+"""Tests of core/judge/accepted_line."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_perfgate.core.judge.acceptance import Change, Decision, decide
+from pytest_perfgate.core.judge.accepted_line import LIMIT, Signature, drift, reasoned, widened
+from pytest_perfgate.core.render.logs import history_document
+from pytest_perfgate.core.render.pictures import timeline, told
+from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.core.stats.change_points import change_points
+from pytest_perfgate.model.measurement import DIRTY, Baseline, Identity, Sitting
+from pytest_perfgate.model.plan import CaseKey
+from tests.reports import DEVICE, baseline, case
+from tests.unit.core.judge.bench import KEY, accepted
+
+ANCHOR_KEY = CaseKey(nodeid="t.py::test_a")
+
+
+def line(*times: float) -> list[Sitting]:
+    return [
+        Sitting(key=ANCHOR_KEY, device="host-x", time=t, when=f"2030-01-{at + 1:02}T00:00:00", commit=f"{at:08x}")
+        for at, t in enumerate(times)
+    ]
+
+
+def test_ten_steps_of_one_percent_are_an_alarm_though_none_of_them_is() -> None:
+    times = [1000 * 1.01**step for step in range(1, 11)]
+    found = drift(line(*times), 1000.0, 0.03)
+    assert found is not None
+    assert found.largest == pytest.approx(0.01)
+    assert found.alarms
+    assert found.sentence == "slower than the anchor after 10 runs, no step of them beyond the limit"
+    assert found.change == pytest.approx(1.01**9 - 1)
+
+
+def test_a_line_that_holds_says_nothing_and_one_bad_day_is_no_alarm() -> None:
+    found = drift(line(1000, 1010, 990, 1500), 1000.0, 0.03)
+    assert found is not None
+    assert not found.alarms
+    assert found.sentence == ""
+
+
+def test_only_what_came_after_the_anchor_counts() -> None:
+    sittings = line(500, 500, 1000, 1000, 1001)
+    found = drift(sittings, 1000.0, 0.03, since="00000002")
+    assert found is not None
+    assert (found.steps, found.largest) == (2, pytest.approx(0.001))
+    assert drift([], 1000.0, 0.03) is None
+    assert drift(sittings, 0.0, 0.03) is None
+
+
+def test_the_history_says_the_change_point_and_the_anchor() -> None:
+    sittings = line(*[1000.0, 1002, 999, 1001, 1000, 1003, 1100, 1102, 1099, 1101, 1100, 1098])
+    baseline = Baseline(key=ANCHOR_KEY, device="host-x", time=1000.0, commit="00000000")
+    text = render_text(history_document([(ANCHOR_KEY, "host-x", sittings, baseline)], overview=False))
+    assert "1 change point: +9.9 % at 00000006" in text
+    assert "new level" in text
+    assert "new level" not in render_text(
+        history_document([(ANCHOR_KEY, "host-x", sittings[:3], None)], overview=False)
+    )
+    assert "ANCHOR  +10.0 %" in text
+
+
+def test_the_picture_has_a_dot_a_sitting_and_a_level_a_segment() -> None:
+    sittings = line(*[10.0] * 8, *[12.0] * 8)
+    changes = change_points([s.time for s in sittings])
+    drawn = timeline("a <b>", sittings, changes, accepted=10.0)
+    assert drawn.svg.count("<circle") == 16
+    assert drawn.svg.count("<polyline") == 4  # two levels, the step between them, what was accepted
+    assert "+20.0 % at 0000000<" in drawn.svg
+    assert "accepted 10 ns" in drawn.svg
+    assert "2030-01-01" in drawn.svg
+    late = timeline("a" * 200, sittings, [replace(changes[0], index=15)])
+    assert f"…{'a' * 90}<" in late.svg
+    assert 'text-anchor="end" fill="currentColor">+20.0 %' in late.svg
+    assert "a &lt;b&gt;" in drawn.svg
+    assert told(sittings, changes) == "1 change point: +20.0 % at 00000008"
+    assert told(sittings, ()) == "no change point"
+
+
+def test_an_anchor_of_less_than_a_nanosecond() -> None:
+    past = [Sitting(key=KEY, device="d", time=0.6, when="")]
+    assert drift(past, 0.5, 0.1).alarms
+    assert drift(past, 0.0, 0.1) is None
+
+
+END, LATER, PASSED = "2027-01-31", "2028-01-31", "2026-05-31"
+TODAY = Signature(who="me", when="2026-06-01", commit="c0ffee1", started="2026-06-01T10:00:00")
+OTHER = Identity(device=DEVICE.key, threads="8")
+
+
+def line_with_end(**fields) -> Baseline:
+    return baseline("test_a", 1e6, **{"who": "then", "why": "slow until the rewrite", "expires": END} | fields)
+
+
+def decided(time: float, before: Baseline, signature: Signature = TODAY, *, add: bool = False) -> Decision:
+    return decide(replace(case("test_a", time, 1e6), baseline=before), before, (), signature, add=add)
+
+
+def decision_of(after: Baseline | None) -> tuple[str, str, str, str]:
+    assert after is not None
+    return after.who, after.when, after.why, after.expires
+
+
+STANDS = ("then", "2026-05-02", "slow until the rewrite", END)
+
+
+@pytest.mark.parametrize(
+    ("time", "before", "add", "change"),
+    [
+        (1.001e6, line_with_end(blind=0.4), False, Change.SHARPER),
+        (1.001e6, line_with_end(processes=1), False, Change.SHARPER),
+        (1.001e6, line_with_end(commit=f"a1b2c3d{DIRTY}"), False, Change.COMMITTED),
+        (1.001e6, line_with_end(), True, Change.SITTING),
+        (0.9e6, line_with_end(), False, Change.FASTER),
+        (0.9e6, line_with_end(local=True, identity=OTHER), False, Change.OTHER),
+    ],
+    ids=["saw more", "more processes", "committed", "one more", "faster", "a local one, otherwise"],
+)
+def test_a_temporary_acceptance_ends_as_it_was_to(time: float, before: Baseline, add: bool, change: Change) -> None:
+    found = decided(time, before, add=add)
+    assert (found.change, found.asks) == (change, False)
+    assert decision_of(found.after) == STANDS
+    assert found.after is not None
+    assert not reasoned(found.after, before), "an old reason is none of its own on another day"
+
+
+def test_a_reason_that_is_given_takes_the_place_of_the_one_before_and_the_end_stays() -> None:
+    why = replace(TODAY, why="quieter")
+    for time, before, change in (
+        (1e6, line_with_end(blind=0.4), Change.SHARPER),
+        (0.9e6, line_with_end(), Change.FASTER),
+    ):
+        found = decided(time, before, why)
+        assert found.change is change
+        assert decision_of(found.after) == ("me", "2026-06-01", "quieter", END)
+
+
+def test_a_reason_without_an_end_stays_with_who_gave_it() -> None:
+    assert decision_of(decided(1e6, line_with_end(blind=0.4, expires="")).after) == (*STANDS[:3], "")
+    silent = decided(1e6, line_with_end(blind=0.4, why="")).after
+    assert decision_of(silent) == (*STANDS[:2], "", END), "an end is a decision too"
+    nobody = line_with_end(blind=0.4, expires="", why="")
+    assert decision_of(decided(1e6, nobody).after) == ("me", "2026-06-01", "", "")
+    assert decision_of(decided(1e6, nobody, Signature()).after) == ("then", "2026-05-02", "", "")
+
+
+def test_a_faster_time_of_no_end_is_accepted_by_who_accepts_it() -> None:
+    assert decision_of(decided(0.9e6, line_with_end(expires="")).after) == ("me", "2026-06-01", "", "")
+
+
+def test_an_end_that_is_given_with_no_name_is_for_no_line_without_one() -> None:
+    later = replace(TODAY, expires=LATER)
+    for add, before in ((False, line_with_end(blind=0.4, expires="")), (True, line_with_end(expires=""))):
+        assert decision_of(decided(1.001e6, before, later, add=add).after)[3] == ""
+
+
+def test_another_end_asks_for_a_reason_also_of_a_faster_time() -> None:
+    later = replace(TODAY, expires=LATER)
+    found = decided(0.9e6, line_with_end(), later)
+    assert (found.change, found.asks) == (Change.FASTER, True)
+    assert decision_of(found.after) == ("me", "2026-06-01", "", LATER)
+    assert not decided(0.9e6, line_with_end(expires=""), replace(later, named=True)).asks
+
+
+def test_a_sitting_more_moves_no_end_without_a_reason() -> None:
+    later = replace(TODAY, expires=LATER)
+    found = decided(1.001e6, line_with_end(), later, add=True)
+    assert (found.change, found.asks) == (Change.RENEWED, True)
+    named = decided(1.001e6, line_with_end(expires=""), replace(later, named=True), add=True)
+    assert (named.change, named.asks) == (Change.RENEWED, True)
+    why = replace(later, why="the rewrite is late")
+    for before in (line_with_end(), line_with_end(expires="")):
+        added = decided(1.001e6, before, replace(why, named=True), add=True)
+        assert added.change is Change.SITTING
+        assert decision_of(added.after) == ("me", "2026-06-01", "the rewrite is late", LATER)
+    at_same_commit = decided(1.2e6, line_with_end(commit="c0ffee1"), later, add=True)
+    assert (at_same_commit.change, at_same_commit.asks) == (Change.SLOWER, True)
+
+
+def test_what_follows_an_acceptance_that_has_ended_needs_a_reason() -> None:
+    found = decided(0.9e6, line_with_end(expires=PASSED))
+    assert (found.change, found.asks) == (Change.FASTER, True)
+    assert decision_of(found.after) == ("me", "2026-06-01", "", "")
+    local = decided(0.9e6, line_with_end(expires=PASSED, local=True, identity=OTHER))
+    assert (local.change, local.asks) == (Change.OTHER, True)
+    on_the_day = decided(0.9e6, line_with_end(expires="2026-06-01"))
+    assert not on_the_day.asks
+    slower = decided(1.5e6, line_with_end(), replace(TODAY, why="exact"))
+    assert decision_of(slower.after) == ("me", "2026-06-01", "exact", ""), "a slower time is decided anew"
+
+
+@pytest.mark.parametrize(
+    ("commit", "measured", "kept"),
+    [
+        ("a1b2c3d+dirty", "c0ffee1234567890", "c0ffee123456"),
+        ("a1b2c3d+dirty", "c0ffee1234567890+dirty", ""),
+        ("a1b2c3d+dirty", "", ""),
+        ("a1b2c3d", "c0ffee1234567890", ""),
+        ("", "c0ffee1234567890", ""),
+    ],
+)
+def test_a_line_of_no_commit_is_given_the_one_that_measures_the_same(commit: str, measured: str, kept: str) -> None:
+    before = baseline("test_a", 1e6, commit=commit)
+    signature = Signature(when="2026-06-01", who="me", why="", commit=measured)
+    found = decide(case("test_a", 1.001e6), before, (), signature)
+    assert found.change is (Change.COMMITTED if kept else Change.KEPT)
+    assert found.after == (replace(before, commit=kept) if kept else None), "whose reason it was, and of when"
+    bare = decide(case("test_a", 1.001e6), replace(before, why=""), (), signature).after
+    assert bare == (replace(before, commit=kept, when="2026-06-01", who="me", why="") if kept else None)
+    bulk = decide(case("test_a", 1.001e6), before, (), replace(signature, why="of other lines")).after
+    assert bulk == (replace(before, commit=kept) if kept else None)
+    added = decide(case("test_a", 1.001e6), before, (), signature, add=True).after
+    assert added is not None
+    assert added.commit == (kept or commit)
+
+
+def sittings_of(*times: float) -> list[Sitting]:
+    return [Sitting(key=KEY, device="d", time=time, when="") for time in times]
+
+
+def test_a_drift_of_exactly_what_an_anchor_allows_is_no_alarm() -> None:
+    assert not drift(sittings_of(1500.0), 1000.0, 0.5).alarms
+    assert drift(sittings_of(1501.0), 1000.0, 0.5).alarms
+    steps = drift(sittings_of(1500.0, 2250.0), 1000.0, 0.5)
+    assert steps.sentence == "slower than the anchor after 2 runs, no step of them beyond the limit"
+
+
+def test_today_is_the_middle_of_three_sittings() -> None:
+    assert drift(sittings_of(1.0, 1.0, 9.0, 2.0, 4.0), 1.0, 0.05).now == 4.0
+
+
+def test_an_anchor_allows_five_percent() -> None:
+    assert LIMIT == 5 / 100
+
+
+def test_an_anchor_that_is_the_newest_sitting_is_its_own_first() -> None:
+    sittings = [Sitting(key=KEY, device="d", time=time, when="", commit=commit) for time, commit in ((5.0, "aa"), (9.0, "bb"))]  # fmt: skip
+    found = drift(sittings, 9.0, 0.05, since="bb")
+    assert found is not None
+    assert (found.steps, found.now) == (1, 9.0)
+
+
+LINE = accepted(1e6, commit="a1b2c3d4e5", scatter=0.04, expires="2026-06-01")
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({}, 0),
+        ({"scatter": 0.08}, 0),
+        ({"scatter": 0.081}, 1),
+        ({"blind": 0.05}, 0),
+        ({"blind": 0.051}, 1),
+        ({"expires": "2026-05-01"}, 0),
+        ({"expires": "2026-07-01"}, 1),
+        ({"expires": ""}, 1),
+        ({"commit": "ffffffffff"}, 1),
+        ({"commit": ""}, 1),
+        ({"commit": "ffffffffff", "time": 1.1e6}, 0),
+        ({"commit": "ffffffffff", "blind": 1.0, "expires": ""}, 3),
+    ],
+)
+def test_what_a_line_loses_is_named(fields: dict, named: int) -> None:
+    assert len(widened(LINE, replace(LINE, **fields))) == named
+    assert widened(LINE, replace(LINE, **fields, why="a reason of its own")) == ()
+
+
+def test_a_commit_that_nobody_can_build_is_no_loss() -> None:
+    for commit in ("", f"a1b2c3d4e5{DIRTY}"):
+        before = replace(LINE, commit=commit)
+        assert widened(before, replace(before, commit="ffffffffff")) == ()
+    assert widened(LINE, replace(LINE, commit="ffffffffff")) == ("commit a1b2c3d -> fffffff",)

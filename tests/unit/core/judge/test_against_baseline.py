@@ -1,0 +1,452 @@
+"""Tests of core/judge/against_baseline."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pytest_perfgate.app.accept import Request, check_decisions
+from pytest_perfgate.core.judge.acceptance import Change, decide
+from pytest_perfgate.core.judge.accepted_line import Signature, uncompared
+from pytest_perfgate.core.judge.against_baseline import standing
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.core.judge.policy import CI
+from pytest_perfgate.core.judge.suspects import suspects, uncommitted
+from pytest_perfgate.core.render.block import render_block
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Baseline, Identity, Stop
+from pytest_perfgate.model.plan import Effect, Mode, Outcome
+from pytest_perfgate.model.values import Interval
+from pytest_perfgate.model.verdict import CaseReport
+from tests.unit.core.judge.bench import (
+    CONTEXT,
+    FLOORED,
+    GPU,
+    HOST,
+    KEY,
+    KINDS,
+    SHAPE,
+    SLOWDOWN,
+    accepted,
+    limit,
+    measured,
+    outcome_of,
+    samples,
+    verdict,
+)
+from tests.unit.core.judge.paired_builds import SLOWER, decided_verdict, judged_arms
+
+
+def test_a_time_accepted_from_a_blind_sitting_lets_nothing_pass_as_known() -> None:
+    blind = accepted(1e6, blind=3.0)
+    same = verdict(1e6, baseline=blind)
+    assert (same.outcome, same.effect, same.visible) == (Outcome.UNDECIDED, Effect.WARN, 3.0)
+    assert same.sentence == (
+        "the accepted run was too noisy to detect less than +300.0 %: the accepted time may be off by as much"
+    )
+    assert same.next == (f"perfgate accept '{KEY}'",)
+    slower = verdict(1.02e6, baseline=blind).next
+    assert slower == (f"perfgate accept '{KEY}' --reason \"...\"",), "it may count as slower, and then asks for one"
+    context = replace(CONTEXT, edited=accepted(1e6, blind=0.02))
+    done = verdict(1e6, baseline=blind, context=context)
+    assert (done.outcome, done.next) == (Outcome.UNDECIDED, ()), "done already: nothing is left to do"
+    assert done.sentence.endswith(": this change accepts 1 ms from one that saw more, which judges once it is merged")
+    as_noisy = replace(CONTEXT, edited=accepted(1e6, blind=3.0))
+    assert verdict(1e6, baseline=blind, context=as_noisy).next == same.next
+    assert outcome_of(0.3e6, baseline=blind) is Outcome.UNDECIDED, "three times faster may have been so before"
+    assert outcome_of(0.2e6, baseline=blind) is Outcome.IMPROVED
+    assert outcome_of(3.9e6, baseline=blind) is Outcome.SUSPECT
+    assert outcome_of(4.2e6, baseline=blind) is Outcome.REGRESSED
+    assert outcome_of(1e6, (limit("slowdown <= 400%"),), baseline=blind) is Outcome.PASSED
+    hardly = verdict(0.95e6, baseline=accepted(1e6, blind=0.05), shape=(0.98, 1.0, 1.02))
+    assert (hardly.outcome, hardly.next) == (Outcome.UNDECIDED, ()), "as noisy itself, it is no better time"
+    report = judge(measured(1e6), SLOWDOWN, baseline=blind, context=CONTEXT)
+    assert '"TMA loads"  can detect +300.0 %\n' in render_block(report)
+    narrow = [line for line in render_block(report, 60).splitlines() if "  next  " not in line]
+    assert max(map(len, narrow)) <= 60, "then is folded as why is"
+
+
+def test_a_sitting_that_saw_exactly_as_little_is_no_better_time() -> None:
+    shape = (0.98, 1.0, 1.02)
+    seen = verdict(0.95e6, shape=shape).visible
+    assert seen > 0.03
+    assert verdict(0.95e6, baseline=accepted(1e6, blind=seen), shape=shape).next == ()
+    context = replace(CONTEXT, edited=accepted(2.1e6, why="x", blind=seen))
+    found = verdict(2e6, context=context, shape=shape)
+    assert (found.outcome, found.next) == (Outcome.UNDECIDED, ())
+
+
+def test_an_edit_from_a_blind_sitting_is_neither_accepted_nor_convicted_within_it() -> None:
+    context = replace(CONTEXT, edited=accepted(4e6, why="exact softmax", blind=1.5))
+    found = verdict(2e6, context=context)
+    assert (found.outcome, found.effect) == (Outcome.UNDECIDED, Effect.WARN)
+    assert found.sentence.endswith('accepts 4 ms: "exact softmax", from a run too noisy to detect less than +150.0 %')
+    assert found.next == (f"perfgate accept '{KEY}' --reason \"...\"",)
+    no_better = verdict(2e6, context=replace(context, edited=accepted(2.2e6, why="x", blind=0.12)), shape=(0.8, 1, 1.2))
+    assert (no_better.outcome, no_better.next) == (Outcome.UNDECIDED, ())
+    assert outcome_of(4e6, context=context) is Outcome.ACCEPTED
+    assert outcome_of(11e6, context=context) is Outcome.REGRESSED
+    assert outcome_of(2e6, context=replace(CONTEXT, edited=accepted(4e6, why="  ", blind=1.5))) is Outcome.REGRESSED
+
+
+def test_more_processes_are_asked_for_than_there_were() -> None:
+    shape = (0.97, 1.0, 1.0, 1.03)
+    assert decided_verdict(1e6, shape=shape).next[0].endswith("--perfgate-rounds=8")
+    assert decided_verdict(1e6, "time <= 1ms", shape=(1.0,)).next[0].endswith("--perfgate-rounds=6")
+
+
+def test_faster_by_exactly_what_counts_is_no_improvement() -> None:
+    once = {"processes": (samples(0.5e6, spread=0.0),)}
+    assert judged_arms("slowdown <= 100%", **once).outcome is Outcome.PASSED
+    assert judged_arms("slowdown <= 99%", **once).outcome is Outcome.IMPROVED
+
+
+def test_a_limit_that_unchanged_code_moves_by_exactly_is_not_finer_than_that() -> None:
+    for own, finer in ((0.5, False), (0.51, True)):
+        found = judged_arms("slowdown <= 50%", 1.4e6, shape=(0.7, 1.0, 1.3), context=replace(CONTEXT, own_shift=own))
+        assert found.outcome is Outcome.UNDECIDED
+        assert ("the limit is finer than that" in found.sentence) is finer
+
+
+def test_an_edit_to_exactly_what_is_measured_agrees_whatever_counts() -> None:
+    context = replace(CONTEXT, edited=accepted(2e6, why="exact softmax"), floor_ns=0.0)
+    still = {"processes": (samples(2e6, spread=0.0),) * 3}
+    assert judged_arms("slowdown <= 0%", context=context, **still).outcome is Outcome.ACCEPTED
+
+
+def test_the_same_time_passes_and_says_what_it_could_have_seen() -> None:
+    found = verdict(1e6)
+    assert (found.outcome, found.effect) == (Outcome.PASSED, Effect.PASS)
+    assert found.visible == pytest.approx(0.03)
+    assert found.baseline.commit == "a1b2c3d4e5"
+    assert found.interval == found.metric.interval
+
+
+def test_a_suspect_is_convicted_only_beyond_chance() -> None:
+    assert outcome_of(1.1e6) is Outcome.SUSPECT
+    assert outcome_of(1.75e6) is Outcome.SUSPECT
+    doubled = verdict(2e6)
+    assert (doubled.outcome, doubled.effect) == (Outcome.REGRESSED, Effect.FAIL)
+    assert "after one run chance explains up to +79.1 %" in doubled.sentence
+    assert doubled.next == (f"perfgate accept '{KEY}' --reason \"...\"",)
+
+
+def test_a_locked_gpu_convicts_what_a_cpu_cannot() -> None:
+    assert outcome_of(1.1e6, device=GPU, clocks="lock", baseline=accepted(1e6, device=GPU, clocks="lock")) is (
+        Outcome.REGRESSED
+    )
+    free = accepted(1e6, device=GPU, clocks="observe")
+    assert outcome_of(1.1e6, device=GPU, clocks="observe", baseline=free) is Outcome.SUSPECT
+
+
+def test_only_what_has_kernels_is_looked_into_by_a_profile() -> None:
+    slow = verdict(2e6, device=GPU, clocks="lock", baseline=accepted(1e6, device=GPU, clocks="lock"))
+    assert slow.next[0] == f"perfgate profile '{KEY}'"
+
+
+def test_sittings_of_the_baseline_or_of_the_history_sharpen() -> None:
+    many = accepted(1e6, scatter=0.005, sittings=30)
+    assert outcome_of(1.2e6, baseline=many) is Outcome.REGRESSED
+    assert "after 30 runs" in verdict(1.2e6, baseline=many).sentence
+    history = replace(CONTEXT, scatter=0.005, sittings=30)
+    assert outcome_of(1.2e6, context=history) is Outcome.REGRESSED
+    assert outcome_of(1.2e6, context=replace(history, sittings=1)) is Outcome.SUSPECT
+
+
+def test_a_noisy_doubling_is_still_missed_by_nobody() -> None:
+    assert outcome_of(2.2e6, shape=(0.95, 1.0, 1.05)) is Outcome.REGRESSED
+
+
+def test_a_point_beyond_chance_with_an_interval_down_to_nothing_is_suspect() -> None:
+    assert outcome_of(2.0e6, shape=(0.5, 1.0, 1.6)) is Outcome.SUSPECT
+
+
+def test_an_interval_across_the_limit_is_undecided_and_says_what_it_could_see() -> None:
+    found = verdict(1e6, shape=(0.97, 1.0, 1.03))
+    assert found.outcome is Outcome.UNDECIDED
+    assert found.visible == pytest.approx(math.expm1((6.9646 + 0.8416) * 0.03 / math.sqrt(3)), rel=1e-2)
+    assert f"the smallest slowdown it could have seen is +{found.visible * 100:.1f} %" in found.sentence
+    assert found.next == (f"pytest '{KEY}' --perfgate=full --perfgate-rounds=6",)
+
+
+def test_a_limit_finer_than_the_machine_is_undecided_and_says_so() -> None:
+    context = replace(CONTEXT, own_shift=0.08)
+    found = verdict(1.05e6, context=context)
+    assert found.outcome is Outcome.UNDECIDED
+    assert "unchanged code moves by +8.0 % here" in found.sentence
+    assert outcome_of(1.09e6, context=context) is Outcome.SUSPECT
+    assert outcome_of(1.0e6, context=context) is Outcome.PASSED
+
+
+def test_differences_below_the_floor_are_none() -> None:
+    assert outcome_of(11e3, baseline=accepted(10e3), context=FLOORED) is Outcome.PASSED
+    assert outcome_of(12.5e3, baseline=accepted(10e3), context=FLOORED) is Outcome.SUSPECT
+
+
+def test_there_is_no_floor_unless_one_is_set() -> None:
+    assert outcome_of(11e3, baseline=accepted(10e3)) is Outcome.SUSPECT
+    assert verdict(10.4e3, baseline=accepted(10e3)).raised is None
+    short = tuple(samples(4.6e3 * factor, timer="cupti", resolution=1.0) for factor in SHAPE)
+    held = accepted(4.4e3, device=GPU)
+    assert outcome_of(0, device=GPU, baseline=held, processes=short) is Outcome.SUSPECT, "4.5 % of 4.4 us"
+
+
+def test_times_that_were_measured_elsewhere_have_no_floor() -> None:
+    recorded = tuple(samples(11e3 * factor, stop=Stop.RECORDED) for factor in SHAPE)
+    found = verdict(11e3, baseline=accepted(10e3), processes=recorded, context=FLOORED)
+    assert (found.outcome, found.raised) == (Outcome.SUSPECT, None)
+    tiny = tuple(samples(20.0, stop=Stop.RECORDED) for _ in SHAPE)
+    assert verdict(20.0, baseline=accepted(20.0), processes=tiny, context=FLOORED).raised is None
+    beside = (*tiny[1:], samples(20.0))
+    found = verdict(20.0, baseline=accepted(20.0), processes=beside, context=FLOORED)
+    assert found.raised == 0.5, "one was timed here"
+
+
+def test_a_batch_divides_the_floor_so_that_short_calls_are_seen() -> None:
+    short = tuple(samples(200.0, batch=1000) for _ in range(3))
+    assert outcome_of(baseline=accepted(100.0), processes=short, context=FLOORED) is Outcome.REGRESSED
+
+
+def test_the_floor_never_hides_a_doubled_time() -> None:
+    assert outcome_of(200.0, baseline=accepted(100.0), context=FLOORED) is Outcome.REGRESSED
+    assert outcome_of(149.0, baseline=accepted(100.0), context=FLOORED) is Outcome.PASSED
+
+
+def test_what_is_less_than_a_tick_of_the_timer_is_undecided() -> None:
+    coarse = tuple(samples(200.0, batch=1000, resolution=300e3) for _ in range(3))
+    assert outcome_of(baseline=accepted(100.0), processes=coarse) is Outcome.UNDECIDED
+
+
+def test_strict_and_closed_limits_differ_at_the_edge() -> None:
+    fields = {"processes": (samples(1.5e6, spread=0.0),), "baseline": accepted(1e6)}
+    assert outcome_of(limits=[limit("slowdown <= 50%")], **fields) is Outcome.PASSED
+    assert outcome_of(limits=[limit("slowdown < 50%")], **fields) is Outcome.UNDECIDED
+
+
+def test_faster_is_improved_and_ten_times_faster_asks_for_a_look() -> None:
+    found = verdict(0.9e6)
+    assert (found.outcome, found.effect, found.sentence) == (Outcome.IMPROVED, Effect.WARN, "faster than accepted")
+    assert outcome_of(0.98e6) is Outcome.PASSED
+    assert "is the work still done" in verdict(0.5e5).sentence
+    assert outcome_of(0.9e6, context=replace(CONTEXT, own_shift=0.2)) is Outcome.PASSED
+
+
+def test_a_demanded_improvement_is_held_like_any_limit() -> None:
+    demanded = [limit("slowdown <= -10%")]
+    assert outcome_of(0.8e6, limits=demanded) is Outcome.PASSED
+    assert outcome_of(1.0e6, limits=demanded) is Outcome.BROKEN
+    assert outcome_of(0.9e6, limits=demanded) is Outcome.UNDECIDED
+    assert verdict(1.0e6, limits=demanded).baseline == accepted(1e6)
+
+
+def test_a_demanded_improvement_is_more_than_the_accepted_time_may_be_off_by() -> None:
+    demanded, blind = [limit("slowdown <= -10%")], accepted(1e6, blind=0.2)
+    found = verdict(0.8e6, limits=demanded, baseline=blind)
+    assert found.outcome is Outcome.UNDECIDED
+    assert found.sentence.startswith("the accepted run was too noisy to detect less than +20.0 %: the accepted time")
+    assert found.next == (f"pytest '{KEY}' --perfgate-against a1b2c3d4e5",)
+    assert (found.visible, found.baseline) == (0.2, blind)
+    assert outcome_of(0.7e6, limits=demanded, baseline=blind) is Outcome.PASSED
+    assert outcome_of(1.0e6, limits=demanded, baseline=blind) is Outcome.BROKEN
+
+
+def test_no_floor_raises_a_demanded_improvement() -> None:
+    demanded = [limit("slowdown <= -20%")]
+    found = verdict(95.0, limits=demanded, baseline=accepted(100.0))
+    assert (found.outcome, found.raised) == (Outcome.BROKEN, None)
+
+
+def test_quick_mode_suspects_and_names_what_decides() -> None:
+    found = verdict(2e6, context=replace(CONTEXT, mode=Mode.QUICK))
+    assert (found.outcome, found.effect) == (Outcome.SUSPECT, Effect.WARN)
+    assert found.next == (f"pytest '{KEY}' --perfgate=full",)
+
+
+def test_where_two_arms_will_decide_nothing_else_convicts() -> None:
+    found = verdict(2e6, context=replace(CONTEXT, paired_available=True))
+    assert found.outcome is Outcome.SUSPECT
+    assert "to be confirmed" in found.sentence
+    assert suspects([found]) == (found,)
+    assert suspects([verdict(1e6)]) == ()
+
+
+def test_without_a_baseline() -> None:
+    local = verdict(baseline=None)
+    assert (local.outcome, local.effect) == (Outcome.UNBASELINED, Effect.WARN)
+    assert "kept under .perfgate/" in local.sentence
+    assert local.next == (), "it judges the next run, whether anybody accepts it or not"
+    ci = verdict(baseline=None, context=replace(CONTEXT, policy=CI))
+    assert ci.effect is Effect.FAIL
+    assert ci.next
+    assert ci.sentence == "there is no baseline for this device"
+    told = verdict(baseline=None, context=replace(CONTEXT, unbaselined="renamed from test_mm"))
+    assert told.sentence.startswith("renamed from test_mm")
+
+
+@pytest.mark.parametrize(
+    ("baseline", "said"),
+    [
+        (accepted(1e6, device=GPU), "the baseline is of NVIDIA-H200-lock, this is host-epyc-2"),
+        (accepted(0.0), "the accepted time reads 0.0 ns"),
+        (accepted(math.nan), "the accepted time reads nan ns"),
+        (accepted(math.inf), "the accepted time reads inf ns"),
+        (accepted(1e6, identity=Identity(device=HOST.key, cache="cold")), "cache cold -> warm"),
+        (accepted(1e6, identity=Identity(device=HOST.key, calls="2")), "calls 2 -> 1"),
+        (
+            accepted(1e6, identity=Identity(device=HOST.key, threads="8", clocks="lock")),
+            "clocks lock -> off, threads 8 -> none",
+        ),
+        (accepted(1e6, expires="2026-01-01"), "the acceptance expired on 2026-01-01"),
+    ],
+)
+def test_a_baseline_that_cannot_be_compared(baseline, said: str) -> None:
+    context = replace(CONTEXT, today="2026-05-02")
+    found = verdict(2e6, baseline=baseline, context=context)
+    assert found.outcome is Outcome.UNBASELINED
+    assert said in found.sentence
+    assert "kept under" not in found.sentence
+    assert found.baseline is baseline
+
+
+def test_an_acceptance_holds_through_its_last_day_and_an_imported_one_without_identity() -> None:
+    context = replace(CONTEXT, today="2026-05-02")
+    assert outcome_of(baseline=accepted(1e6, expires="2026-05-02"), context=context) is Outcome.PASSED
+    assert outcome_of(baseline=accepted(1e6, expires="2026-05-01")) is Outcome.PASSED
+    assert outcome_of(baseline=accepted(1e6, identity=None)) is Outcome.PASSED
+
+
+def test_a_line_of_a_tree_that_was_never_committed_has_no_arm_to_decide() -> None:
+    found = verdict(1.1e6, baseline=accepted(1e6, commit="a1b2c3d4e5f6+dirty"))
+    assert found.outcome is Outcome.SUSPECT
+    assert found.next == (f"perfgate accept '{KEY}' --reason \"...\"",)
+    assert verdict(1.1e6).next[0] == f"pytest '{KEY}' --perfgate-against a1b2c3d4e5"
+    nowhere = verdict(1.1e6, baseline=accepted(1e6, commit=""))
+    assert nowhere.next == (f"perfgate accept '{KEY}' --reason \"...\"",), "without git there is nothing beside it"
+    assert uncommitted(accepted(1e6, commit="a1b2c3d4e5f6+dirty")).startswith(
+        "it was accepted from a1b2c3d with changes"
+    )
+    assert uncommitted(accepted(1e6)) == uncommitted(None) == ""
+
+
+def test_what_is_not_kept_is_not_said_to_be() -> None:
+    """On a device whose baselines are committed only an acceptance writes one."""
+    committed = replace(CONTEXT, unbaselined="none has been accepted for gpu yet")
+    assert verdict(baseline=None, context=committed).sentence == "none has been accepted for gpu yet"
+    assert "kept under .perfgate/" in verdict(baseline=None, context=CONTEXT).sentence
+
+
+def judged_time(text: str, time: float, *, context=CONTEXT, **fields):
+    return judge(measured(time, **fields), [limit(text)], baseline=accepted(1e6), context=context).verdicts[0]
+
+
+@pytest.mark.parametrize(("time", "said"), [(1e6 / 9.5, "faster than accepted"), (1e6 / 10.5, "ten times faster")])
+def test_ten_times_faster_asks_whether_the_work_is_done(time: float, said: str) -> None:
+    assert judged_time("slowdown <= 3%", time).sentence.startswith(said)
+
+
+def test_a_doubled_time_is_seen_however_short_the_call() -> None:
+    baseline = accepted(10.0)
+    for time, outcome in ((14.0, Outcome.PASSED), (20.0, Outcome.REGRESSED)):
+        given = judge(measured(time), [limit("slowdown <= 3%")], baseline=baseline, context=replace(FLOORED, gates=1))
+        assert given.verdicts[0].outcome is outcome
+
+
+def test_two_microseconds_are_nothing_by_themselves() -> None:
+    for time, outcome in ((11.8e3, Outcome.PASSED), (12.2e3, Outcome.SUSPECT)):
+        given = judge(measured(time), [limit("slowdown <= 3%")], baseline=accepted(10e3), context=FLOORED)
+        assert given.verdicts[0].outcome is outcome
+
+
+GROUPS = (1.0, 1.001, 1.2, 1.201)
+
+
+def test_processes_in_groups_calm_a_suspicion_only_where_some_are_no_slower() -> None:
+    both = verdict(1.15e6, shape=(0.85, 0.851, 1.0, 1.15, 1.151))
+    assert both.outcome is Outcome.UNSTABLE
+    assert outcome_of(1.2e6, shape=GROUPS) is Outcome.SUSPECT, "each of them is slower than the limit"
+    arms = replace(SLOWER, interval=Interval(low=0.05, high=0.3), shift=0.15)
+    assert outcome_of(1.15e6, shape=(0.85, 0.851, 1.0, 1.15, 1.151), paired=arms) is Outcome.REGRESSED
+
+
+NEW = Identity(device=HOST.key, data="v2")
+THEN = accepted(1e6)
+NOW = accepted(2e6, identity=NEW, why="other data", when="2026-11-21")
+CI_CONTEXT = JudgeContext(kinds=KINDS, policy=CI)
+
+
+def judged(time: float, now: Baseline | None, identity: Identity = NEW, text: str = "slowdown <= 3%") -> CaseReport:
+    taken = measured(time, identity=identity)
+    baseline, edited, replaced = standing(taken, THEN, now, CI_CONTEXT)
+    context = replace(CI_CONTEXT, edited=edited, replaced=replaced)
+    return judge(taken, [limit(text)], baseline=baseline, context=context)
+
+
+def test_a_line_with_a_reason_of_its_own_is_accepted_and_nothing_is_said_to_be_compared() -> None:
+    (found,) = judged(2e6, NOW).verdicts
+    assert (found.outcome, found.effect) == (Outcome.ACCEPTED, Effect.PASS)
+    assert found.sentence == (
+        "measured differently, not compared: data user -> v2; "
+        '1 ms was accepted before, this change accepts 2 ms: "other data"'
+    )
+
+
+def test_what_is_slower_than_the_change_s_own_line_is_held_against_it() -> None:
+    (found,) = judged(4e6, NOW).verdicts
+    assert found.outcome is Outcome.REGRESSED
+    assert found.baseline is NOW
+    assert "not compared" in dict(found.evidence)["accepted"]
+
+
+def test_without_a_reason_of_its_own_it_has_no_baseline_and_is_told_what_lacks() -> None:
+    for line in (replace(NOW, why=""), replace(NOW, why=THEN.why, when=THEN.when)):
+        (found,) = judged(2e6, line).verdicts
+        assert (found.outcome, found.effect, found.baseline) == (Outcome.UNBASELINED, Effect.FAIL, THEN)
+        assert found.sentence.endswith("-> v2; the line of this change gives no reason of its own")
+        assert found.next[0].endswith('--reason "..."')
+    for other in (None, replace(NOW, why="", identity=replace(NEW, data="v3"))):
+        (found,) = judged(2e6, other).verdicts
+        assert found.sentence.endswith("data user -> v2"), "a line of v3 would judge nothing with a reason"
+
+
+def test_a_line_that_can_be_compared_stands_whatever_the_change_makes_of_it() -> None:
+    (found,) = judged(2e6, NOW, THEN.identity or NEW).verdicts
+    assert found.outcome in {Outcome.REGRESSED, Outcome.SUSPECT}
+    assert found.baseline is THEN
+    slower = replace(THEN, time=2e6, why="exact", when="2026-11-21")
+    assert standing(measured(2e6), THEN, slower, CI_CONTEXT) == (THEN, slower, None)
+
+
+def accepting(report: CaseReport, before: Baseline, why: str = "") -> Any:
+    return decide(report, before, (), Signature(why=why, when="2026-11-21"))
+
+
+def test_accepting_what_is_measured_differently_asks_for_a_reason() -> None:
+    found = accepting(judged(2e6, None), THEN)
+    assert (found.change, found.asks) == (Change.OTHER, True)
+    with pytest.raises(PerfgateError, match="measured differently"):
+        check_decisions([found], Request())
+    assert not accepting(judged(2e6, None), replace(THEN, local=True)).asks, "this checkout's alone"
+
+
+def test_a_line_that_was_refused_on_its_last_day_was_refused_for_something_else() -> None:
+    line = replace(THEN, expires="2026-11-21")
+    report = judge(measured(2e6, identity=NEW), [limit("slowdown <= 3%")], baseline=line, context=CI_CONTEXT)
+    (time,) = report.measurement.metrics.find("time") if report.measurement else ()
+    assert uncompared(report, line, time, "2026-11-21")
+    assert not uncompared(report, line, time, "2026-11-22")
+
+
+def test_a_line_of_the_change_without_a_reason_is_written_again_with_one() -> None:
+    bare = replace(NOW, why="")
+    found = accepting(judged(2e6, bare), bare, "other data")
+    assert (found.change, found.after.why) == (Change.OTHER, "other data")
+    unasked = accepting(judged(2e6, replace(bare, time=1e6), text="time <= 1s"), replace(bare, time=2e6), "other data")
+    assert unasked.change is Change.OTHER, "where no limit asked to compare them too"
+    stale = replace(THEN, time=2e6, commit="deadbeef")
+    slower = accepting(judged(2e6, stale, THEN.identity or NEW), stale, "exact")
+    assert (slower.change, slower.after.why) == (Change.SLOWER, "exact")
+    assert accepting(judged(2e6, NOW), NOW, "again").change is Change.KEPT

@@ -1,0 +1,452 @@
+"""Tests of core/judge/against_revision."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_perfgate.core.judge.against_revision import (
+    UNASKED,
+    arm_facts,
+    arm_limit,
+    contested_limit,
+    foreign_modules,
+    same_code,
+)
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.core.judge.policy import CI, parse_policy
+from pytest_perfgate.core.render.block import render_block
+from pytest_perfgate.model.metric import Problem
+from pytest_perfgate.model.plan import CaseKey, Effect, Limit, Mode, Outcome
+from pytest_perfgate.model.values import Interval
+from pytest_perfgate.model.verdict import Arm, CaseReport, Decision, Paired, Verdict
+from tests.unit.core.judge.bench import CONTEXT, FLOORED, GEMM, GPU, HOST, KEY, KINDS, accepted, limit, measured
+from tests.unit.core.judge.paired_builds import (
+    NOT_SLOWER,
+    OPEN,
+    PAIRED_CONTEXT,
+    SLOWER,
+    arms_between,
+    decided,
+    decided_verdict,
+    judged_arms,
+    paired,
+    paired_verdict,
+)
+from tests.unit.core.judge.paired_builds import paired_verdict as beside
+
+
+def on(text: str, *patterns: str) -> Limit:
+    return limit(text, on=patterns)
+
+
+@pytest.mark.parametrize(
+    ("limits", "counts"),
+    [
+        ((), 0.03),
+        ((limit("time <= 1ms"), limit("throughput >= 1/s")), UNASKED),
+        ((limit("slowdown <= 1%"),), 0.01),
+        ((limit("slowdown <= 10%"), limit("slowdown < 5%")), 0.05),
+        ((limit("slowdown <= -20%"),), UNASKED),
+        ((limit("slowdown <= 0%"), limit("slowdown <= 5%")), 0.0),
+        ((on("slowdown <= 1%", "H200*"), limit("slowdown <= 8%")), 0.08),
+        ((limit("slowdown(case=other) <= 1%"), limit("slowdown <= 8%")), 0.08),
+        ((limit("slowdown(case=mine) <= 1%"), limit("slowdown <= 8%")), 0.01),
+        ((limit("slowdown(stage=mine) <= 1%"), limit("slowdown <= 8%")), 0.08),
+    ],
+)
+def test_the_tightest_that_is_meant_for_the_call(limits: tuple[Limit, ...], counts: float) -> None:
+    assert arm_limit(limits, CaseKey(nodeid=KEY.nodeid, name="mine"), HOST) == pytest.approx(counts)
+
+
+def test_what_is_meant_for_other_devices_is_not_asked() -> None:
+    limits = (on("slowdown <= 1%", f"{GPU.key}*"), on("slowdown <= 8%", HOST.key))
+    assert [arm_limit(limits, KEY, device) for device in (GPU, HOST)] == [0.01, 0.08]
+
+
+def test_a_case_is_asked_about_the_limits_that_are_open() -> None:
+    def verdict(text: str, outcome: Outcome) -> Verdict:
+        return Verdict(limit=limit(text), outcome=outcome, effect=Effect.WARN)
+
+    found = [verdict("slowdown <= 9%", Outcome.SUSPECT), verdict("slowdown <= 2%", Outcome.PASSED)]
+    assert contested_limit(CaseReport(key=KEY, verdicts=tuple(found))) == 0.09
+    found.append(verdict("slowdown <= 4%", Outcome.REGRESSED))
+    assert contested_limit(CaseReport(key=KEY, verdicts=tuple(found))) == 0.04
+    assert contested_limit(CaseReport(key=KEY, verdicts=())) == UNASKED
+
+
+@pytest.mark.parametrize(("shift", "outcome"), [(0.18, Outcome.PASSED), (0.22, Outcome.REGRESSED)])
+def test_the_floor_of_two_arms_is_of_the_time_before(shift: float, outcome: Outcome) -> None:
+    found = decided_verdict(10e3 * (1 + shift), paired=decided(Decision.SLOWER, shift), context=FLOORED)
+    assert (found.outcome, found.raised) == (outcome, pytest.approx(0.2))
+    assert decided_verdict(1e6, paired=decided(Decision.SLOWER, shift), context=FLOORED).raised is None
+
+
+def arms(shift: float, low: float, high: float, rounds: int, **fields) -> Paired:
+    interval = Interval(low=low, high=high)
+    return Paired(**{"decision": Decision.UNDECIDED, "differences": (shift,) * rounds, "shift": shift,
+                     "interval": interval, "base": "a1b2c3d"} | fields)  # fmt: skip
+
+
+@pytest.mark.parametrize(("low", "outcome"), [(0.05, Outcome.ACCEPTED), (0.2, Outcome.UNDECIDED)])
+def test_an_edit_is_beside_the_arms_only_within_both_ends(low: float, outcome: Outcome) -> None:
+    line = accepted(1e6)
+    edited = replace(line, time=1.1e6, why="a better reason", when="2026-07-01")
+    context = replace(PAIRED_CONTEXT, edited=edited)
+    found = judge(measured(1.4e6), [limit("slowdown <= 3%")], baseline=line, context=context,
+                  paired=arms(0.25, low, 0.3, 10))  # fmt: skip
+    assert found.verdicts[0].outcome is outcome
+
+
+@pytest.mark.parametrize("revision", [True, False])
+def test_a_shift_of_exactly_the_limit_is_convicted(revision: bool) -> None:
+    tried = arms_between(Decision.SLOWER, 0.5, 0.25, 0.75, revision=revision)
+    assert judged_arms("slowdown <= 50%", paired=tried).outcome is Outcome.REGRESSED
+
+
+def test_an_interval_that_ends_exactly_at_the_limit_is_not_below_it() -> None:
+    assert (
+        judged_arms("slowdown <= 50%", paired=arms_between(Decision.UNDECIDED, 0.25, 0.0, 0.5)).outcome
+        is Outcome.UNDECIDED
+    )
+
+
+def test_an_edit_is_beside_the_arms_of_a_call_of_half_a_nanosecond_too() -> None:
+    line = accepted(0.5)
+    edited = replace(line, time=0.625, why="a better reason", when="2026-07-01")
+    found = judge(
+        measured(1.0), [limit("slowdown <= 3%")], baseline=line, context=replace(CONTEXT, edited=edited, floor_ns=0.0),
+        paired=arms_between(Decision.SLOWER, 0.25, 0.24, 0.26, revision=False),
+    )  # fmt: skip
+    assert found.verdicts[0].outcome is Outcome.ACCEPTED
+
+
+def test_an_edit_is_beside_the_arms_where_the_play_takes_it_exactly_to_their_interval() -> None:
+    edited = accepted(1.5e6, why="a better reason", when="2026-07-01")
+    for low, outcome in ((0.875, Outcome.ACCEPTED), (0.885, Outcome.REGRESSED)):
+        tried = arms_between(Decision.SLOWER, 0.9, low, 1.0, revision=False)
+        assert judged_arms("slowdown <= 25%", paired=tried, context=replace(CONTEXT, edited=edited)).outcome is outcome
+
+
+def test_of_two_strange_files_one_is_shown_and_one_counted() -> None:
+    assert foreign_modules(ARM, [OTHER, OTHER]).what.endswith(": /home/pkg/a.py and 1 more")
+
+
+PLAIN_CONTEXT = JudgeContext(kinds=KINDS)
+
+
+def test_two_arms_replace_the_slowdown_and_nothing_else() -> None:
+    arms = Paired(decision=Decision.NOT_SLOWER, differences=(0.0,) * 5, shift=0.0, base="a", revision=True)
+    found = judge(
+        measured(1e6, work=GEMM), [limit("slowdown <= 3%")], baseline=accepted(2e6), context=PLAIN_CONTEXT, paired=arms
+    )
+    names = [metric.name for metric in found.measurement.metrics.metrics]
+    assert names.count("slowdown") == names.count("time") == names.count("tflops") == 1
+
+
+def test_two_arms_convict_what_the_baseline_suspected() -> None:
+    found = paired_verdict(1.1e6, SLOWER)
+    assert (found.outcome, found.effect) == (Outcome.REGRESSED, Effect.FAIL)
+    assert found.sentence == "slower than a1b2c3d beside it over 10 rounds: +8.0 %"
+    assert found.evidence == (("against the accepted time", "+10.0 % [+9.7, +10.3] of 3 processes"),)
+    assert found.metric is not None
+    assert (found.metric.value, found.metric.low, found.metric.high) == (0.08, 0.07, 0.09)
+    assert (found.rounds, found.interval) == (10, found.metric.interval)
+    apart = judge(measured(1e6, shape=(0.05, 1.5, 30.0)), [limit("slowdown <= 3%")], baseline=accepted(1e6),
+                  context=PAIRED_CONTEXT, paired=SLOWER)  # fmt: skip
+    assert apart.verdicts[0].evidence == (("against the accepted time", "+50.0 % [too wide to say] of 3 processes"),)
+    assert paired_verdict(1.1e6, replace(SLOWER, stands_in="it is gone")).evidence[0] == ("beside", "it is gone")
+
+
+def test_two_arms_that_share_a_file_of_the_change_acquit_nobody() -> None:
+    found = paired_verdict(1.1e6, replace(NOT_SLOWER, shared=("tuning.txt", "a.json", "b.json", "c.json")))
+    assert (found.outcome, found.effect) == (Outcome.SUSPECT, Effect.WARN)
+    assert "; tuning.txt, a.json, b.json and 1 more changed since a1b2c3d, and both arms read" in found.sentence
+    three = paired_verdict(1.1e6, replace(NOT_SLOWER, shared=("a.json", "b.json", "c.json"))).sentence
+    assert "; a.json, b.json, c.json changed since" in three
+    assert paired_verdict(1.1e6, replace(SLOWER, shared=("tuning.txt",))).outcome is Outcome.REGRESSED
+    named = paired_verdict(1.1e6, replace(NOT_SLOWER, shared=("tuning.txt",), revision=True)).evidence
+    assert ("arms", "tuning.txt changed since a1b2c3d, and both arms read the version of the head") in named
+
+
+def test_two_arms_that_agree_say_that_the_machine_moved() -> None:
+    found = paired_verdict(1.1e6, NOT_SLOWER)
+    assert (found.outcome, found.effect) == (Outcome.MOVED, Effect.WARN)
+    assert found.sentence.endswith("what differs: driver 570.1 -> 580.2")
+    assert found.evidence == (("moved", "driver 570.1 -> 580.2"),)
+    fails = replace(PAIRED_CONTEXT, policy=parse_policy(["moved=fail"], ci=True))
+    assert paired_verdict(1.1e6, NOT_SLOWER, context=fails).effect is Effect.FAIL
+
+
+def test_a_test_that_loads_nothing_of_the_package_is_the_same_in_both_arms() -> None:
+    bare = replace(NOT_SLOWER, revision=True, bare=True, moved=())
+    found = paired_verdict(1.1e6, bare)
+    assert found.outcome is Outcome.PASSED
+    assert found.evidence == (("arms", "it loads nothing of the package: both arms are the same"),)
+    slow = paired_verdict(1.1e6, replace(SLOWER, revision=True, bare=True, base_ns=1e6))
+    assert (slow.outcome, slow.next) == (Outcome.REGRESSED, ("git diff --stat a1b2c3d",))
+    assert slow.evidence == (
+        ("then", "1 ms  a1b2c3d, beside it"),
+        ("arms", "it loads nothing of the package: what differs is a file that it reads, or the machine"),
+    ), "two arms that differ are not the same"
+    report = judge(measured(1.1e6), [limit("slowdown <= 3%")], baseline=None, context=PAIRED_CONTEXT,
+                   paired=replace(SLOWER, revision=True, base_ns=1e6))  # fmt: skip
+    assert "\n  then  1 ms  a1b2c3d, beside it\n  why   slower in 10" in render_block(report)
+    for now, said in ((1.3e6, True), (1.12e6, True), (1.1e6, False), (1.06e6, False), (1.04e6, True), (1.0e6, True)):
+        told = dict(paired_verdict(now, replace(SLOWER, revision=True, base_ns=1e6)).evidence)
+        assert ("busy" in told) is said, "the two times that are shown need not be as far apart as the verdict says"
+        assert not said or told["busy"].startswith(f"{now / 1e4 - 100:+.1f} % from then to now: other work")
+    found = paired_verdict(1.1e6, replace(bare, edited=("tests/helper.py",)))
+    assert (found.outcome, found.effect, found.evidence) == (Outcome.SUSPECT, Effect.WARN, ())
+    assert "the change under test edits tests/helper.py" in found.sentence
+
+
+def test_a_conviction_below_what_counts_is_none() -> None:
+    assert paired_verdict(1.1e6, replace(SLOWER, shift=0.02)).outcome is Outcome.UNDECIDED
+    assert paired_verdict(1.1e6, OPEN).outcome is Outcome.UNDECIDED
+
+
+@pytest.mark.parametrize("time", [0.7e6, 1.0e6, 1.1e6])
+def test_two_builds_decide_whatever_the_accepted_time_says(time: float) -> None:
+    """A slow accepted sitting hides a slowdown, a fast one makes one up."""
+    assert paired_verdict(time, SLOWER).outcome is Outcome.REGRESSED
+    assert paired_verdict(time, replace(NOT_SLOWER, moved=())).outcome is Outcome.PASSED
+    assert paired_verdict(time, OPEN).outcome is Outcome.UNDECIDED
+    assert paired_verdict(1.1e6, SLOWER, context=replace(PAIRED_CONTEXT, mode=Mode.QUICK)).outcome is Outcome.REGRESSED
+
+
+def test_what_two_builds_clear_shows_their_figure_and_the_accepted_time_beside_it() -> None:
+    found = paired_verdict(1.1e6, replace(NOT_SLOWER, moved=()))
+    assert (found.outcome, found.effect, found.next) == (Outcome.PASSED, Effect.PASS, ())
+    assert found.sentence == "no slower than a1b2c3d beside it over 10 rounds: +0.1 %"
+    assert found.metric is not None
+    assert found.metric.value == 0.001
+    assert found.evidence == (("against the accepted time", "+10.0 % [+9.7, +10.3] of 3 processes"),)
+
+
+def test_what_two_builds_show_faster_is_improved_and_what_they_do_not_show_is_not() -> None:
+    faster = paired(Decision.NOT_SLOWER, -0.2, -0.21, -0.19)
+    assert paired_verdict(0.8e6, faster).outcome is Outcome.PASSED
+    shown = paired_verdict(0.8e6, replace(faster, faster=True))
+    assert (shown.outcome, shown.sentence) == (
+        Outcome.IMPROVED,
+        "faster than a1b2c3d beside it over 10 rounds: -20.0 %",
+    )
+    assert shown.next == ("perfgate accept 'tests/bench.py::test_gemm[4096-bf16]' --improved",)
+    odd = paired_verdict(1e3, replace(faster, faster=True, shift=-0.95, interval=Interval(low=-0.96, high=-0.94)))
+    assert odd.sentence.endswith("ten times faster: is the work still done?")
+
+
+def test_what_two_builds_leave_open_is_nothing_to_accept() -> None:
+    for evidence, outcome in ((OPEN, Outcome.UNDECIDED), (replace(OPEN, unstable=True), Outcome.UNSTABLE)):
+        found = paired_verdict(1.1e6, replace(evidence, wants_s=70.0))
+        assert (found.outcome, found.next) == (outcome, ())
+    assert paired_verdict(1.1e6, replace(OPEN, wants_s=70.0)).sentence.endswith(
+        "; about 1 min 10 s more would decide it"
+    )
+
+
+def test_slow_processes_that_the_base_has_not_are_said() -> None:
+    slow = replace(SLOWER, slow=(9, 0), differences=(0.0,) * 30)
+    assert paired_verdict(1e6, slow).sentence.startswith("9 of 30 processes slow and 0 of the base's: than a1b2c3d")
+    assert paired_verdict(1e6, replace(slow, revision=True)).sentence.startswith("9 of 30 processes slow")
+
+
+@pytest.mark.parametrize(
+    ("evidence", "expected"),
+    [(SLOWER, Outcome.REGRESSED), (NOT_SLOWER, Outcome.PASSED), (OPEN, Outcome.UNDECIDED)],
+)
+def test_a_case_without_a_line_is_decided_by_two_builds_and_the_missing_line_is_a_note(
+    evidence: Paired, expected: Outcome
+) -> None:
+    found = paired_verdict(1e6, evidence, baseline=None, context=replace(PAIRED_CONTEXT, policy=CI))
+    assert found.outcome is expected
+    keeps = "perfgate accept --from RECORD 'tests/bench.py::test_gemm[4096-bf16]' keeps one"
+    assert ("no accepted time", f"two builds decided; {keeps}") in found.evidence
+
+
+@pytest.mark.parametrize(
+    ("sittings", "scatter", "time", "outcome"),
+    [
+        (1, 0.0, 1e6, Outcome.UNDECIDED),
+        (2, 0.001, 1e6, Outcome.UNDECIDED),
+        (40, 0.001, 1e6, Outcome.PASSED),
+        (40, 0.001, 1.02e6, Outcome.UNDECIDED),
+        (40, 0.03, 1e6, Outcome.UNDECIDED),
+    ],
+)
+def test_an_accepted_time_clears_what_it_sees_from_one_sitting_to_the_next(
+    sittings: int, scatter: float, time: float, outcome: Outcome
+) -> None:
+    line = accepted(1e6, sittings=sittings, scatter=scatter)
+    found = paired_verdict(time, None, baseline=line, shape=(1.0, 1.0, 1.0))
+    assert found.outcome is outcome
+    ci = replace(PAIRED_CONTEXT, policy=CI, paired_available=False)
+    assert paired_verdict(time, None, baseline=line, context=ci, shape=(1.0, 1.0, 1.0)).outcome is outcome
+    quick = replace(ci, mode=Mode.QUICK)
+    assert paired_verdict(1e6, None, baseline=line, context=quick, shape=(1.0, 1.0, 1.0)).outcome is Outcome.PASSED
+
+
+def test_an_arm_that_loaded_the_other_s_files_is_no_verdict() -> None:
+    wrong = replace(SLOWER, problems=(Problem(code="arm-mixed", what="the base arm loaded the head's kernel.py"),))
+    found = paired_verdict(1.1e6, wrong)
+    assert (found.outcome, found.effect) == (Outcome.INVALID, Effect.FAIL)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "expected"),
+    [
+        (SLOWER, Outcome.REGRESSED),
+        (replace(SLOWER, shift=0.02, interval=Interval(low=0.015, high=0.025)), Outcome.PASSED),
+        (NOT_SLOWER, Outcome.PASSED),
+        (OPEN, Outcome.UNDECIDED),
+        (paired(Decision.NOT_SLOWER, -0.2, -0.21, -0.19, faster=True), Outcome.IMPROVED),
+        (paired(Decision.NOT_SLOWER, -0.2, -0.21, -0.19), Outcome.PASSED),
+        (paired(Decision.NOT_SLOWER, -0.02, -0.03, -0.01), Outcome.PASSED),
+    ],
+)
+def test_against_a_revision_no_baseline_is_asked(evidence: Paired, expected: Outcome) -> None:
+    by_name = replace(evidence, revision=True)
+    for baseline in (None, accepted(1e6), accepted(1e3)):
+        found = paired_verdict(1e6, by_name, baseline=baseline, context=replace(PAIRED_CONTEXT, policy=CI))
+        assert found.outcome is expected
+        assert found.baseline is None
+        assert (found.rounds, found.visible) == (10, 0.02)
+        assert found.metric.value == evidence.shift
+
+
+@pytest.mark.parametrize(
+    ("shift", "low", "high", "expected", "said"),
+    [
+        (-0.25, -0.26, -0.24, Outcome.PASSED, "the whole interval of 10 rounds beside a1b2c3d keeps the limit"),
+        (-0.05, -0.06, -0.04, Outcome.BROKEN, "the whole interval of 10 rounds beside a1b2c3d misses the limit"),
+        (0.001, -0.01, 0.01, Outcome.BROKEN, "the whole interval of 10 rounds beside a1b2c3d misses the limit"),
+        (-0.2, -0.25, -0.15, Outcome.UNDECIDED, "the interval of 10 rounds beside a1b2c3d spans the limit"),
+    ],
+)
+def test_an_improvement_demanded_against_a_revision_is_held_against_the_pairs(
+    shift: float, low: float, high: float, expected: Outcome, said: str
+) -> None:
+    evidence = paired(Decision.NOT_SLOWER, shift, low, high, revision=True)
+    found = paired_verdict(95.0, evidence, "slowdown <= -20%", baseline=None)
+    assert (found.outcome, found.sentence, found.raised) == (expected, said, None)
+    assert found.metric is not None
+    assert found.metric.value == shift
+    slower = paired(Decision.SLOWER, 0.05, 0.04, 0.06, revision=True)
+    assert paired_verdict(1e6, slower, "slowdown <= -20%").outcome is Outcome.BROKEN
+
+
+def test_what_keeps_a_demanded_improvement_from_being_judged() -> None:
+    faster = paired(Decision.NOT_SLOWER, -0.25, -0.26, -0.24, revision=True)
+    spans = paired(Decision.NOT_SLOWER, -0.2, -0.25, -0.15, revision=True, unstable=True)
+    found = paired_verdict(1e6, replace(faster, same=True), "slowdown <= -20%")
+    assert (found.outcome, found.next) == (Outcome.MOVED, ("perfgate doctor",))
+    assert paired_verdict(1e6, replace(faster, edited=("a.py",)), "slowdown <= -20%").outcome is Outcome.SUSPECT
+    assert paired_verdict(1e6, spans, "slowdown <= -20%").outcome is Outcome.UNSTABLE
+    assert paired_verdict(1e6, replace(faster, unstable=True), "slowdown <= -20%").outcome is Outcome.PASSED
+    assert paired_verdict(1e6, replace(faster, differences=(-0.25,) * 7), "slowdown <= -20%").outcome is Outcome.PASSED
+    slow = replace(SLOWER, revision=True)
+    assert paired_verdict(1e6, replace(slow, same=True), "slowdown <= -20%").outcome is Outcome.BROKEN
+    assert paired_verdict(1e6, slow, "slowdown <= 0%").outcome is Outcome.REGRESSED, "that demands no improvement"
+    few = paired_verdict(1e6, replace(faster, differences=(-0.25,) * 6), "slowdown <= -20%")
+    assert few.outcome is Outcome.UNDECIDED
+    assert few.sentence == "the budget ended after 6 of at least 7 rounds beside a1b2c3d"
+    assert few.next == (
+        "pytest 'tests/bench.py::test_gemm[4096-bf16]' --perfgate-against a1b2c3d --perfgate-rounds=14",
+    )
+
+
+def test_the_shift_against_a_revision_is_the_metric_that_is_reported() -> None:
+    report = judge(
+        measured(1e6),
+        [limit("slowdown <= 3%")],
+        baseline=None,
+        context=PAIRED_CONTEXT,
+        paired=replace(OPEN, revision=True),
+    )
+    (metric,) = report.measurement.metrics.find("slowdown")
+    assert (metric.value, metric.source) == (0.04, "paired, against a1b2c3d")
+    assert not report.measurement.metrics.missing("slowdown")
+    assert report.verdicts[0].next[0].endswith("--perfgate-against a1b2c3d --perfgate-rounds=20")
+
+
+@pytest.mark.parametrize(
+    ("new", "outcome"), [(1.08e6, Outcome.ACCEPTED), (1.11e6, Outcome.ACCEPTED), (1.3e6, Outcome.REGRESSED)]
+)
+def test_a_slowdown_that_was_accepted_is_found_again_beside_the_old_commit(new: float, outcome: Outcome) -> None:
+    """The sitting as a whole lies 40 % off: only the two arms can tell that it is the slowdown that was accepted."""
+    edited = accepted(new, why="in double precision", when="2026-11-20")
+    found = paired_verdict(1.5e6, SLOWER, context=replace(PAIRED_CONTEXT, edited=edited))
+    assert found.outcome is outcome
+
+
+def test_two_arms_without_an_interval_find_no_acceptance() -> None:
+    edited = accepted(1.08e6, why="in double precision", when="2026-11-20")
+    found = paired_verdict(1.5e6, replace(SLOWER, interval=None), context=replace(PAIRED_CONTEXT, edited=edited))
+    assert found.outcome is not Outcome.ACCEPTED
+
+
+def test_the_same_code_in_both_arms_is_no_matter_where_neither_is_slower() -> None:
+    same = replace(NOT_SLOWER, same=True)
+    assert beside(1e6, replace(same, revision=True)).outcome is Outcome.PASSED
+    assert beside(1.1e6, same).sentence.startswith("slower than accepted, but not than a1b2c3d")
+    assert beside(1.1e6, replace(OPEN, same=True)).outcome is Outcome.UNDECIDED
+    assert beside(1.1e6, replace(SLOWER, same=True)).outcome is Outcome.MOVED
+
+
+def test_files_that_both_arms_share_leave_undecided_what_is_undecided() -> None:
+    assert beside(1.1e6, replace(OPEN, shared=("tuning.txt",))).outcome is Outcome.UNDECIDED
+
+
+def test_two_arms_of_one_test_tree_have_nothing_to_tell() -> None:
+    assert list(arm_facts(replace(SLOWER, revision=True))) == []
+    assert list(arm_facts(replace(SLOWER, shared=("tuning.txt",)))) == [], "by_arms says it where it decides"
+
+
+def test_an_arm_without_a_name_is_the_base() -> None:
+    for arms in (SLOWER, NOT_SLOWER, OPEN, replace(NOT_SLOWER, shared=("tuning.txt",))):
+        assert "the base beside it" in beside(1.1e6, replace(arms, base="")).sentence
+    shared = beside(1.1e6, replace(NOT_SLOWER, base="", shared=("tuning.txt",))).sentence
+    assert "tuning.txt changed since the base," in shared
+
+
+ARM = Arm(
+    name="base",
+    revision="abc",
+    tree="def",
+    dirty=False,
+    mode="overlay",
+    python="python",
+    launch=(),
+    environment=(),
+    cwd="/",
+    digest="0",
+    root="/arms/base",
+    modules=("pkg",),
+)
+OWN, OTHER = ("/arms/base/pkg/a.py", "1"), ("/home/pkg/a.py", "2")
+
+
+def test_an_arm_loads_its_own_files_and_some_of_them() -> None:
+    assert foreign_modules(ARM, [OWN]) is None
+    strange = foreign_modules(ARM, [OWN, *[OTHER] * 7])
+    assert strange is not None
+    assert (strange.code, strange.retry) == ("arm-foreign-module", False)
+    said = "the base arm loaded files of the package under test that are not its own: /home/pkg/a.py"
+    assert strange.what == f"{said} and 6 more"
+    alone = foreign_modules(ARM, [OTHER])
+    assert alone is not None
+    assert alone.what == said
+    assert strange.evidence == (("arm", "base"), ("belongs below", "/arms/base"), *[("loaded", OTHER[0])] * 5)
+    nothing = foreign_modules(ARM, [])
+    assert nothing is not None
+    assert (nothing.what, nothing.retry) == ("the base arm loaded no module of the package under test (pkg)", False)
+    assert foreign_modules(ARM, [("/arms/base2/pkg/a.py", "1")]) is not None
+
+
+def test_the_same_contents_are_the_same_code() -> None:
+    assert same_code([("a", "1"), ("b", "2")], [("x", "2"), ("y", "1")])
+    assert not same_code([("a", "1")], [("a", "2")])
+    assert not same_code([], [])

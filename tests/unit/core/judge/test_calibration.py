@@ -1,0 +1,176 @@
+"""Tests of core/judge/calibration."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from statistics import stdev
+
+import numpy as np
+import pytest
+
+from pytest_perfgate.core.judge.calibration import (
+    INJECTED,
+    LIMITS,
+    Recorded,
+    _block,
+    _judged,
+    _suits,
+    calibration,
+    calibration_document,
+    own_shift,
+)
+from pytest_perfgate.core.judge.calibration import LEAST as LEAST_TO_CALIBRATE
+from pytest_perfgate.core.judge.rounds import SURELY, Pairs
+from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.core.stats.inference import hodges_lehmann
+from pytest_perfgate.model.verdict import Decision
+
+
+def measured(scatter: float, tests: int = 6, rounds: int = 40, by: float = 0.0) -> dict[str, Pairs]:
+    dice = np.random.default_rng(5)
+    return {
+        f"t{at}": Pairs(
+            base=tuple(100 * np.exp(dice.normal(0, scatter, rounds))),
+            head=tuple(100 * (1 + by) * np.exp(dice.normal(0, scatter, rounds))),
+            spread=0.05,
+        )
+        for at in range(tests)
+    }
+
+
+def test_a_calm_machine_sees_five_percent_and_never_alarms() -> None:
+    found = calibration(Recorded(pairs=measured(0.004)), 0.03, suites=40)
+    assert (found.alarms.hits, found.alarms.count) == (0, 40)
+    assert found.alarms.bounds.high == pytest.approx(0.088, abs=0.001)
+    power = {by: rate.rate for by, rate in found.power}
+    assert power[0.05] == power[0.10] == 1.0
+    assert power[0.02] < 0.5
+    assert 7 <= found.processes < 8
+    assert all(limit <= 0.02 and rounds in {9, 10} for _, _, limit, rounds in found.own)
+    assert found.suits <= 0.02
+    assert (found.seconds, found.injected) == (0.0, ())
+
+
+def test_a_wild_machine_says_so() -> None:
+    found = calibration(Recorded(pairs=measured(0.08)), 0.03, suites=30)
+    assert found.undecided.rate > 0.6
+    assert dict(found.power)[0.05].rate < 0.3
+    assert min(limit for _, _, limit, _ in found.own) >= 0.05
+    assert max(rounds for *_, rounds in found.own) > 10
+
+
+def test_the_document_has_bounds_a_curve_and_a_limit_a_test() -> None:
+    text = render_text(calibration_document(calibration(Recorded(pairs=measured(0.004)), 0.03, suites=20)))
+    assert "0.0% (0/20, 0.0% to 16.8%) of suites of this project's 6 tests alarm" in text
+    assert "+10.0 %" in text
+    assert "t5" in text
+
+
+def test_the_own_shift_is_that_of_screening() -> None:
+    assert own_shift([0.0] * 20) == 0.0
+    assert own_shift([0.1] * 20) == pytest.approx(np.expm1(0.1))
+
+
+def test_slowdowns_that_were_really_there_are_counted_beside_those_that_scale_times() -> None:
+    slowed = {by: measured(0.004, by=by) for by in INJECTED}
+    recorded = Recorded(pairs=measured(0.004), slowed={**slowed, 0.2: {}}, shares=dict.fromkeys(measured(0.004), 0.5))
+    found = calibration(recorded, 0.03, suites=20)
+    assert [one.by for one in found.injected] == list(INJECTED)
+    assert [one.found for one in found.injected] == pytest.approx(INJECTED, abs=0.01)
+    assert {one.rounds for one in found.injected} == {40}
+    assert found.injected[-1].seen.rate == 1.0
+    assert found.seconds >= 7 * 6 * 0.5
+    text = render_text(calibration_document(found))
+    assert "one side was kept busy" in text
+    assert f"{found.seconds:.0f} s a run" in text
+    assert '"slowdown <= ' in text
+
+
+def flat(ratios: tuple[float, ...], base: float = 100.0) -> Pairs:
+    return Pairs(base=(base,) * len(ratios), head=tuple(base * ratio for ratio in ratios), spread=0.5)
+
+
+def test_rounds_are_drawn_in_a_ring_from_where_a_suite_starts() -> None:
+    numbered = Pairs(base=tuple(map(float, range(1, 8))), head=tuple(map(float, range(11, 18))), spread=0.1)
+    assert _block(numbered, 6, 3) == Pairs(base=(7.0, 1.0, 2.0), head=(17.0, 11.0, 12.0), spread=0.1)
+    assert _block(numbered, 0, 2).base == (1.0, 2.0)
+
+
+def test_screening_reads_five_rounds_of_the_ring() -> None:
+    spike = [0.0] * 9 + [0.9]
+    every = [sorted((spike + spike)[at : at + 5]) for at in range(10)]
+    shifts = [abs(hodges_lehmann(five)) for five in every]
+    assert own_shift(spike) == pytest.approx(np.expm1(np.quantile(shifts, 0.99)))
+    ramp = [0.01 * n * n for n in range(10)]
+    shifts = [abs(hodges_lehmann((ramp + ramp)[at : at + 5])) for at in range(10)]
+    assert own_shift(ramp) == pytest.approx(np.expm1(np.quantile(shifts, 0.99)))
+
+
+def test_a_test_s_limit_is_the_least_usual_one_that_nine_rounds_show() -> None:
+    ratios = (1.03, 0.97, 1.02, 0.99, 1.0, 1.01, 0.98, 1.0)
+    logs = [math.log(ratio) for ratio in ratios]
+    own, limit, rounds = _suits(flat(ratios))
+    scatter = stdev(logs)
+    need = max(own, math.expm1(SURELY * scatter / math.sqrt(9)) / 2)
+    assert limit == next(usual for usual in LIMITS if usual >= need)
+    assert rounds == max(9, math.ceil((SURELY * scatter / math.log1p(limit) / (1 - 1 / 3)) ** 2))
+    assert _suits(flat((3.0, 0.3) * 8))[1] == LIMITS[-1]
+    assert _suits(flat((1.0,) * 8))[1] == LIMITS[0]
+
+
+def test_a_suite_costs_the_rounds_of_each_test_until_it_is_decided() -> None:
+    calm, slow = flat((1.0,) * 20), flat((1.5,) * 20)
+    starts, shares = {"a": 0, "b": 0, "c": 0, "d": 0}, {"a": 1.0, "b": 2.0, "c": 4.0, "d": 8.0}
+    clean = _judged(dict.fromkeys(starts, calm), starts, 0.03, shares)
+    assert (clean.processes, clean.seconds) == (7, 7 * 15)
+    one = _judged({**dict.fromkeys(starts, calm), "b": slow}, starts, 0.03, shares)
+    assert (one.processes, one.seconds) == (7 + 4 / 4, 7 * 15 + 4 * 2), "one of four is found slower in eleven"
+    assert one.decisions["b"] is Decision.SLOWER
+    assert _judged({**dict.fromkeys(starts, calm), "b": slow}, starts, 0.03, {"a": 1.0}).seconds == 7
+
+
+def test_a_calibration_is_as_long_as_its_shortest_test_and_suits_the_wildest() -> None:
+    recorded = Recorded(
+        pairs={"long": flat((1.0,) * 30), "short": flat((1.2, 0.8) * 6)},
+        slowed={0.05: {"long": flat((1.05,) * 9), "short": flat((1.05,) * 7)}},
+    )
+    found = calibration(recorded, 0.03, suites=4)
+    assert (found.rounds, found.injected[0].rounds) == (12, 7)
+    assert found.suits == max(limit for _, _, limit, _ in found.own) > LIMITS[0]
+    assert replace(found, own=()).suits == 0.03
+    assert found.undecided.count == 8
+
+
+def test_the_last_round_is_screened_with_the_first_four() -> None:
+    differences = [1.0, 1.0, *[0.0] * 17, 1.0]
+    assert own_shift(differences) == pytest.approx(math.expm1(0.5))
+
+
+def test_a_test_begins_with_the_round_that_was_drawn_and_ends_where_it_is_decided() -> None:
+    pairs = flat((1.0,) * 16 + (1.04,) * 4)
+    judged = [_judged({"a": pairs}, {"a": at}, 0.03, {"a": 2.0}) for at in (0, 16)]
+    assert (judged[0].processes, judged[0].seconds) == (7, 14.0)
+    assert judged[1].processes > 7
+    assert {one.decisions["a"] for one in judged} == {Decision.NOT_SLOWER}
+
+
+def pairs(*ratios: float, spread: float = 0.01) -> Pairs:
+    return Pairs(base=(100.0,) * len(ratios), head=tuple(100.0 * r for r in ratios), spread=spread)
+
+
+def test_slowdowns_of_two_three_five_and_ten_percent_are_tried() -> None:
+    found = calibration(Recorded(pairs={"a": pairs(*(1.0,) * 20)}), 0.03, suites=1)
+    assert [by for by, _ in found.power] == [0.02, 0.03, 0.05, 0.1]
+    assert found.seconds == 0.0
+
+
+@pytest.mark.parametrize("usual", [0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.15, 0.2])
+def test_the_usual_limits(usual: float) -> None:
+    """Each suits the test whose unchanged code moves by hardly less."""
+    assert _suits(pairs(*(1 + 0.99 * usual,) * 20))[1] == usual
+
+
+def test_no_more_than_a_fifth_is_ever_proposed_and_fifteen_rounds_are_the_least() -> None:
+    assert _suits(pairs(*(1.5,) * 20))[1] == 0.2
+    assert LEAST_TO_CALIBRATE == 15

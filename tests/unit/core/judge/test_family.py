@@ -1,0 +1,361 @@
+"""Tests of core/judge/family."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.family import (
+    _metric,
+    _reach,
+    family_limits,
+    family_notes,
+    geometric_mean,
+    in_force,
+    is_in_a_mean,
+    open_together,
+    slower_together,
+    together,
+)
+from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.core.stats.inference import Prior, predict
+from pytest_perfgate.model.measurement import Baseline
+from pytest_perfgate.model.metric import Metric, MetricSet, Problem, labels
+from pytest_perfgate.model.plan import Case, CaseKey, Limit, Outcome, Plan
+from pytest_perfgate.model.values import Dimension, Interval
+from pytest_perfgate.model.verdict import CaseReport, Decision, Paired
+from tests.unit.core.judge.bench import CONTEXT, GPU, KINDS, SHAPE, accepted, limit, measured
+
+FAMILY = "t.py::test_f"
+MEAN = limit("geomean(slowdown) <= 5%")
+
+
+def member(number: int, differences: tuple[float, ...], shift: float, **fields) -> CaseReport:
+    bounds = Interval(low=shift - 0.01, high=shift + 0.01)
+    arms = Paired(
+        decision=Decision.UNDECIDED, differences=differences, shift=shift, interval=bounds, base="c0ffee",
+        revision=True, **fields,
+    )  # fmt: skip
+    key = CaseKey(nodeid=f"{FAMILY}[{number}]")
+    return judge(measured(1e6, key=key), [MEAN], baseline=None, context=CONTEXT, paired=arms)
+
+
+def said(*members: CaseReport, families: int = 1) -> str:
+    asked = {FAMILY: [MEAN], **{f"t.py::test_{n}": [MEAN] for n in range(1, families)}}
+    return next(note.text for note in family_notes(members, asked, CONTEXT) if FAMILY in note.text)
+
+
+def steady(shift: float, rounds: int) -> tuple[float, ...]:
+    return tuple(shift + 0.001 * (at % 3) for at in range(rounds))
+
+
+def test_rounds_side_by_side_convict_what_chance_between_sittings_would_explain() -> None:
+    assert said(member(1, steady(0.1, 10), 0.105), member(2, steady(0.12, 10), 0.127)).startswith("regressed: t.py")
+    assert said(member(1, steady(0.1, 10), 0.105)).endswith("over 1 case; slower side by side")
+    assert said(member(1, steady(0.02, 10), 0.02)).startswith("passed: ")
+    assert said(member(1, steady(0.1, 10), 0.105, same=True)).startswith("moved: ")
+
+
+def test_too_few_rounds_or_other_ones_convict_nothing_and_say_what_could() -> None:
+    few = member(1, steady(0.1, 5), 0.105)
+    assert said(few).endswith("; 5 rounds of all its cases confirm no mean, 7 could")
+    mixed = said(few, member(2, steady(0.1, 10), 0.105))
+    assert mixed.startswith("suspect: ")
+    assert mixed.endswith("; 5 rounds of all its cases confirm no mean, 7 could")
+    enough = said(member(1, steady(0.1, 10), 0.105), member(2, steady(0.1, 12), 0.105))
+    assert enough.startswith("regressed: "), "the rounds that all of them had are enough"
+    seven = member(1, (*steady(0.1, 6), -0.1), 0.105)
+    assert said(seven).endswith("; 7 rounds do not confirm it"), "they could have"
+    torn = member(1, (0.3, -0.1) * 5, 0.105)
+    assert said(torn).startswith("undecided: ")
+    assert said(torn).endswith("; 10 rounds do not confirm it")
+    assert said(member(1, steady(0.1, 10), 0.105), families=20).startswith("suspect: ")
+    assert said(member(1, steady(0.1, 11), 0.105), families=20).startswith("regressed: ")
+    assert said(member(1, steady(0.1, 10), 0.105), families=20).endswith(
+        "10 rounds of all its cases confirm no mean, 11 could"
+    )
+
+
+def test_what_the_change_accepts_is_not_what_the_arms_measured() -> None:
+    one = replace(member(1, steady(0.1, 10), 0.105), accepts=replace(accepted(0.97e6), why="wider"))
+    assert said(one).startswith("accepted: ")
+    others = [member(number, steady(0.3, 10), 0.35) for number in (2, 3, 4)]
+    assert "chance explains up to" in said(one, *others), "a mean of both kinds is no mean of rounds"
+
+
+@pytest.mark.parametrize(("rounds", "among", "convicts"), [(6, 1, False), (7, 1, True), (7, 2, False), (8, 2, True)])
+def test_a_mean_pays_for_the_others(rounds: int, among: int, convicts: bool) -> None:
+    assert slower_together(steady(0.1, rounds), 0.05, among) is convicts
+    assert not slower_together(steady(0.04, rounds), 0.05, among), "it does not count"
+    assert not slower_together((), 0.05, among)
+
+
+def test_a_round_speaks_for_all_cases_at_once() -> None:
+    both = [member(1, (0.0, 0.2), 0.1), member(2, (0.2, 0.0), 0.1)]
+    assert together(both) == pytest.approx((0.1, 0.1))
+    assert together([*both, replace(both[0], arms=None)]) == ()
+    assert open_together(both, 1)[0] is Outcome.SUSPECT
+
+
+def test_a_case_is_judged_with_others_where_a_mean_runs_over_its_family() -> None:
+    first, call = CaseKey(nodeid=f"{FAMILY}[1]"), CaseKey(nodeid=f"{FAMILY}[2]", name="fwd")
+    for text, meant in (("slowdown", True), ("slowdown, family=test_f*", True), ("slowdown, family=test_g", False)):
+        families = {FAMILY: [limit(f"geomean({text}) <= 5%")]}
+        assert [is_in_a_mean(key, families) for key in (first, call)] == [meant] * 2
+        assert not is_in_a_mean(CaseKey(nodeid="t.py::test_other"), families)
+    both = [limit("geomean(slowdown, family=test_g) <= 5%"), MEAN]
+    assert is_in_a_mean(first, {FAMILY: both}), "one of several is enough"
+
+
+PLAIN_CONTEXT = JudgeContext(kinds=KINDS)
+MATRIX_FAMILY = "tests/b.py::test_mm"
+
+
+def report(time: float | None, param: str = "1", **fields) -> CaseReport:
+    key = CaseKey(nodeid=f"{MATRIX_FAMILY}[{param}]")
+    if time is None:
+        return CaseReport(key=key, verdicts=())
+    held = accepted(1e6, key=key, **fields)
+    return judge(measured(time, key=key, shape=(1.0, 1.0, 1.0)), [], baseline=held, context=PLAIN_CONTEXT)
+
+
+def note(text: str, *times: float | None):
+    members = [report(time, str(at)) for at, time in enumerate(times)]
+    (found,) = family_notes(members, {MATRIX_FAMILY: [limit(text)]}, PLAIN_CONTEXT)
+    return found
+
+
+def test_a_mean_says_what_it_is_of() -> None:
+    assert "+10.0 % [+10.0, +10.0] over 2 cases" in note("geomean(slowdown) <= 50%", 1.21e6, 1e6).text
+    assert "1.1 ms [1.1 ms, 1.1 ms] over 2 cases" in note("geomean(time) <= 2ms", 1.21e6, 1e6).text
+    assert "slowdown of 1 of 3 cases was not measured" in note("geomean(slowdown) <= 1%", 1e6, None, 1e6).text
+    assert note("geomean(slowdown) <= 0%", 1.05e6).text.startswith("suspect: ")
+    assert note("geomean(slowdown) <= -1%", 1.05e6).text.startswith("broken: ")
+    assert note("geomean(slowdown) <= 1%", 3e6).text.startswith("regressed: ")
+
+
+def test_a_mean_against_lines_of_noisy_sittings_is_not_known() -> None:
+    def of(time: float, *blind: float) -> str:
+        members = [report(time, str(at), blind=unknown) for at, unknown in enumerate(blind)]
+        (found,) = family_notes(members, {MATRIX_FAMILY: [limit("geomean(slowdown) <= 10%")]}, PLAIN_CONTEXT)
+        return found.text
+
+    assert of(1e6, 1.07, 0.0).startswith("undecided: ")
+    assert "too noisy to detect less than +43.9 %" in of(1e6, 1.07, 0.0)
+    assert of(0.69e6, 1.07, 0.0).startswith("passed: ")  # faster by more than that
+    assert of(0.7e6, 1.07, 0.0).startswith("undecided: ")
+    assert of(1e6, 0.09, 0.09).startswith("passed: ")  # as well known as the limit asks
+    assert "chance explains up to +107.0 %" in of(2e6, 1.07, 1.07)
+    assert of(2e6, 1.07, 1.07).startswith("suspect: ")  # slower by less than the lines may be off by
+    assert of(2e6, 1.07, 0.0).startswith("regressed: ")
+    assert of(2.1e6, 1.07, 1.07).startswith("regressed: ")
+
+
+def test_a_mean_against_lines_as_blind_as_its_limit_still_keeps_it() -> None:
+    for time, blind, outcome in ((1e6, 0.5, "passed"), (1e6, 1.0, "undecided"), (0.5e6, 1.0, "undecided")):
+        members = [report(time, str(at), blind=blind) for at in range(2)]
+        (found,) = family_notes(members, {MATRIX_FAMILY: [limit("geomean(slowdown) <= 50%")]}, PLAIN_CONTEXT)
+        assert found.text.startswith(outcome)
+
+
+def ratio(low: float, middle: float, high: float) -> Metric:
+    return Metric(name="mfu", value=middle, dimension=Dimension.FRACTION, interval=Interval(low=low, high=high))
+
+
+def test_the_mean_of_one_is_that_one_and_errors_average_out() -> None:
+    one = geometric_mean([ratio(0.4, 0.5, 0.8)], change=False)
+    assert (one.value, one.low, one.high) == pytest.approx((0.5, 0.4, 0.8))
+    two = geometric_mean([ratio(0.25, 0.5, 1.0), ratio(0.125, 0.125, 0.125)], change=False)
+    assert (two.value, two.low, two.high) == pytest.approx((0.25, 0.25 / 2**0.5, 0.25 * 2**0.5))
+
+
+def test_a_mean_is_of_one_plain_figure_a_case() -> None:
+    plain = Metric(name="overlap", value=0.5, dimension=Dimension.FRACTION)
+    for metrics, expected in (
+        ((plain,), plain),
+        ((replace(plain, labels=labels(rank=0)),), None),
+        ((plain,) * 2, None),
+    ):
+        case = CaseReport(
+            key=report(1e6).key, verdicts=(), measurement=measured(1e6, metrics=MetricSet(metrics=metrics))
+        )
+        assert _metric(case, "overlap") == expected
+
+
+def test_the_least_known_member_says_what_chance_reaches() -> None:
+    known, fresh = report(1e6, sittings=30), report(1e6)
+    one = predict(Prior.CPU, scatter=Prior.CPU, sittings=1, gates=1).reach
+    assert _reach([known, fresh], PLAIN_CONTEXT) == _reach([replace(fresh, baseline=None)], PLAIN_CONTEXT) == one
+    assert _reach([known], PLAIN_CONTEXT) < one
+    locked = replace(fresh, measurement=measured(1e6, device=GPU, clocks="lock"))
+    assert (
+        _reach([locked], PLAIN_CONTEXT)
+        == predict(Prior.GPU_LOCKED, scatter=Prior.GPU_LOCKED, sittings=1, gates=1).reach
+    )
+
+
+HELD = limit("geomean(slowdown) <= 20%")
+
+
+def mean(*members: CaseReport) -> str:
+    (found,) = family_notes(members, {MATRIX_FAMILY: [HELD]}, PLAIN_CONTEXT)
+    return found.text.partition(f"{MATRIX_FAMILY}: ")[0] + found.text.partition("20%: ")[2]
+
+
+def test_a_mean_is_not_held_against_lines_that_the_case_itself_would_not_be_held_against() -> None:
+    other = replace(accepted(1e6).identity, timer="cupti")
+    apart = "measured differently, not compared: timer cupti -> host"
+    for time in (1e6, 1.5e6):
+        found = report(time, identity=other)
+        assert mean(report(time, "2"), found) == f"not measured: slowdown of 1 of 2 cases was not measured: {apart}"
+    (of_time,) = family_notes([found], {MATRIX_FAMILY: [limit("geomean(time) <= 2ms")]}, PLAIN_CONTEXT)
+    assert of_time.text.startswith("passed: ")
+
+
+def test_a_mean_is_not_held_against_an_acceptance_that_ran_out_unless_the_change_renews_it() -> None:
+    def of(**fields) -> CaseReport:
+        context = replace(PLAIN_CONTEXT, today="2026-05-10", **fields)
+        held = accepted(1e6, key=report(1e6).key, expires="2026-05-01")
+        return judge(measured(1e6, key=held.key), [HELD], baseline=held, context=context)
+
+    assert mean(of()).endswith('was not measured: the acceptance expired on 2026-05-01: "TMA loads"')
+    again = accepted(1e6, why="no compiler yet", when="2026-05-09", expires="2026-06-01")
+    assert mean(of(edited=again)).startswith("accepted: +0.0 %")
+    for stale in (replace(again, why=""), replace(again, expires="2026-05-09"), replace(again, time=2e6)):
+        assert mean(of(edited=stale)).startswith("not measured: ")
+
+
+def test_a_mean_takes_a_slower_time_that_the_change_accepts_with_a_reason() -> None:
+    def of(time: float, scatter=(1.0, 1.0, 1.0), **fields) -> CaseReport:
+        edited = accepted(3e6, why="exact softmax", when="2026-05-09", **fields)
+        held = accepted(1e6, key=report(1e6).key)
+        return judge(
+            measured(time, key=held.key, shape=scatter),
+            [HELD],
+            baseline=held,
+            context=replace(PLAIN_CONTEXT, edited=edited),
+        )
+
+    assert mean(of(3e6)).startswith("accepted: +0.0 % [+0.0, +0.0]")
+    assert mean(of(3.3e6, scatter=SHAPE)).startswith("accepted: +10.0 % [+9.7, +10.3]")
+    assert mean(of(3e6)).endswith("over 1 case; 1 of 1 case against what this change accepts")
+    assert mean(of(4e6)).startswith("regressed: +300.0 %"), "what was measured does not agree"
+    assert mean(of(2e6)).startswith("regressed: +100.0 %")
+    assert mean(of(3e6, expires="2026-05-01")).startswith("accepted: "), "no day is known"
+    bare = judge(
+        measured(3e6), [HELD], baseline=accepted(1e6), context=replace(PLAIN_CONTEXT, edited=accepted(3e6, why=""))
+    )
+    assert bare.accepts is None
+
+
+def test_what_a_change_accepts_and_nothing_measured_agrees_with_makes_no_mean_better() -> None:
+    """A line that says 15 % slower of a case that is as fast as before would take 13 % off the mean."""
+
+    def of(time: float, param: str, accepts: float) -> CaseReport:
+        held = accepted(1e6, key=report(1e6, param).key)
+        context = replace(PLAIN_CONTEXT, edited=accepted(accepts, why="exact softmax", when="2026-05-09"))
+        return judge(measured(time, key=held.key), [HELD], baseline=held, context=context)
+
+    assert mean(of(1e6, "1", 1.15e6)).startswith("passed: +0.0 %")
+    assert mean(of(1.1e6, "1", 1.15e6), report(1.1e6, "2")).startswith("passed: +10.0 %")
+    assert mean(of(1.25e6, "1", 1.25e6), report(1e6, "2")).startswith("accepted: +0.0 %")
+
+
+def test_at_exactly_what_a_mean_allows_the_line_of_before_counts_and_that_of_the_change_agrees() -> None:
+    case = report(1.5e6)
+    line, exact = accepted(1e6, key=case.key), measured(1.5e6, shape=(1.0, 1.0, 1.0), key=case.key)
+    none, half = limit("geomean(slowdown) <= 0%"), limit("geomean(slowdown) <= 50%")
+    same, past = replace(line, time=1.5e6), replace(line, time=1e6)
+
+    def taken(bound: Limit, accepts: Baseline, before: float) -> bool:
+        held = judge(exact, [bound], baseline=replace(line, time=before), context=PLAIN_CONTEXT)
+        return in_force(replace(held, accepts=accepts), bound).baseline == accepts
+
+    assert taken(none, same, 1e6)
+    assert taken(half, past, 0.9e6)
+    assert not taken(half, same, 1e6)
+    assert not taken(half, replace(past, time=0.99e6), 0.9e6)
+    assert not taken(replace(none, bound=-0.1), same, 1e6)
+    brought = measured(1e6, processes=(), metrics=MetricSet(metrics=(replace(ratio(1, 1, 1), name="time"),)))
+    untimed = CaseReport(key=case.key, verdicts=(), measurement=brought, accepts=same, unheld="it has run out")
+    assert in_force(untimed, none) is untimed
+
+
+def test_a_mean_under_two_arms_asks_no_accepted_sitting() -> None:
+    def of(shift: float, **fields) -> CaseReport:
+        interval = Interval(low=shift - 0.01, high=shift + 0.01)
+        seen = {"differences": (shift,) * 5, "shift": shift, "interval": interval, "base": "HEAD~1"}
+        arms = Paired(decision=Decision.UNDECIDED, revision=True, **seen, **fields)
+        held = accepted(5e6, key=report(1e6).key, blind=5.0, expires="2026-05-01")
+        context = replace(PLAIN_CONTEXT, today="2026-05-10")
+        return judge(measured(1e6, key=held.key), [HELD], baseline=held, context=context, paired=arms)
+
+    assert mean(of(0.0)) == "passed: +0.0 % [-1.0, +1.0] over 1 case"
+    assert mean(of(0.5)).startswith("regressed: +50.0 %")
+    assert mean(of(0.5, same=True)).startswith("moved: ")
+    assert mean(of(0.5, same=True), of(0.5)).startswith("moved: "), "one that ran the same code moved with the others"
+    assert "edits kernel.py" in mean(of(0.0, bare=True, edited=("kernel.py",)))
+
+
+def test_why_a_case_is_missing_is_told_of_slowdowns_only_and_of_the_first_that_knows() -> None:
+    silent, apart = report(None), replace(report(1e6), unheld="another timer")
+    assert mean(silent, apart) == "not measured: slowdown of 2 of 2 cases was not measured: another timer"
+    untimed = replace(apart, measurement=None)
+    (of_time,) = family_notes([untimed], {MATRIX_FAMILY: [limit("geomean(time) <= 2ms")]}, PLAIN_CONTEXT)
+    assert of_time.text.endswith("time of 1 of 1 case was not measured")
+
+
+def share(name: str, low: float, value: float, high: float) -> Metric:
+    return Metric(name=name, value=value, dimension=Dimension.FRACTION, interval=Interval(low=low, high=high))
+
+
+def family_report(time: float, param: str = "1", name: str = "", **fields) -> CaseReport:
+    key = CaseKey(nodeid=f"t.py::test_mm[{param}]", name=name)
+    held = accepted(1e6, key=key, **fields)
+    return judge(measured(time, key=key, shape=(1.0,) * 3), [], baseline=held, context=CONTEXT)
+
+
+def mean_note(text: str, *members: CaseReport, family: str = "t.py::test_mm") -> str:
+    found = [note.text for note in family_notes(members, {family: [limit(text)]}, CONTEXT)]
+    return found[0].partition(":")[0] if found else ""
+
+
+def test_a_mean_takes_the_named_calls_of_its_family_too() -> None:
+    (note,) = family_notes([family_report(1e6), family_report(1e6, name="bwd")], {"t.py::test_mm": [limit("geomean(time) <= 2ms")]}, CONTEXT)  # fmt: skip
+    assert "over 2 cases" in note.text
+
+
+def test_a_family_is_known_by_its_whole_name_and_by_that_of_its_function() -> None:
+    for pattern, meant in (("t.py::test_*", True), ("test_m?", True), ("test_x*", False)):
+        assert bool(mean_note(f"geomean(time, family={pattern}) <= 2ms", family_report(1e6))) is meant
+
+
+def test_a_case_may_say_itself_of_which_family_it_is() -> None:
+    bound = limit("geomean(time) <= 2ms")
+    assert family_limits([Case(nodeid="t.py::test_a[1]", plan=Plan(), limits=(bound,))]) == {"t.py::test_a": (bound,)}
+    named_so = Case(nodeid="t.py::test_a[1]", plan=Plan(), family="t.py::kernels", limits=(bound,))
+    assert family_limits([named_so]) == {"t.py::kernels": (bound,)}
+
+
+def test_a_case_that_is_not_to_be_trusted_is_in_no_mean() -> None:
+    wrong = replace(family_report(1e6), problems=(Problem(code="foreign", what="process 77 used the device"),))
+    assert mean_note("geomean(time) <= 2ms", wrong, family_report(1e6, "2")) == "not measured"
+
+
+def test_a_mean_whose_interval_spans_its_limit_from_either_side_is_undecided() -> None:
+    key = CaseKey(nodeid="t.py::test_mm[1]")
+    seen = measured(1e6, key=key, metrics=MetricSet(metrics=(share("overlap", 0.4, 0.5, 0.6),)))
+    case = CaseReport(key=key, verdicts=(), measurement=seen)
+    for text in ("geomean(overlap) >= 50%", "geomean(overlap) <= 50%"):
+        assert mean_note(text, case) == "undecided"
+    assert mean_note("geomean(overlap) >= 30%", case) == mean_note("geomean(overlap) <= 70%", case) == "passed"
+    assert mean_note("geomean(overlap) >= 70%", case) == mean_note("geomean(overlap) <= 30%", case) == "broken"
+
+
+def test_lines_of_noisy_sittings_are_no_matter_to_a_mean_of_times() -> None:
+    assert mean_note("geomean(time) <= 2ms", family_report(1e6, blind=3.0)) == "passed"
+    known = family_report(1e6, blind=3.0)
+    shared = known.measurement.with_metrics(MetricSet(metrics=(share("overlap", 0.4, 0.5, 0.6),)))
+    assert mean_note("geomean(overlap) <= 70%", replace(known, measurement=shared)) == "passed"

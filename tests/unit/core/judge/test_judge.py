@@ -1,0 +1,128 @@
+"""Tests of core/judge/judge."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.judge import NOBODY, judge, lost_limits, unfinished, with_trouble
+from pytest_perfgate.core.judge.policy import CI, LOCAL
+from pytest_perfgate.model.measurement import Baseline, Measurement
+from pytest_perfgate.model.metric import Metric, MetricSet, labels
+from pytest_perfgate.model.plan import Case, CaseKey, Choice, Effect, Outcome, Plan
+from pytest_perfgate.model.protocol import CaseResult
+from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.verdict import CaseReport
+from tests.unit.core.judge.bench import CONTEXT, HOST, KEY, KINDS, SLOWDOWN, accepted, limit, measured, verdict
+from tests.unit.core.judge.paired_builds import SLOWER
+
+PLAIN_CONTEXT = JudgeContext(kinds=KINDS)
+
+
+def called(*names: str) -> list[CaseReport]:
+    keys = [CaseKey(nodeid=KEY.nodeid, name=name) for name in names]
+    return [judge(measured(1e6, key=key), (), baseline=None, context=PLAIN_CONTEXT) for key in keys]
+
+
+@pytest.mark.parametrize("policy", [LOCAL, CI, replace(CI, unmeasured=Choice.WARN)])
+def test_a_limit_of_the_test_fails_whatever_the_policy(policy) -> None:
+    (found,) = lost_limits(called("forward"), [limit("time(case=forwrd) <= 1s")], replace(PLAIN_CONTEXT, policy=policy))
+    (verdict,) = found.verdicts
+    assert (verdict.outcome, verdict.effect) == (Outcome.NOT_MEASURED, Effect.FAIL)
+    assert verdict.sentence == "case=forwrd names no call of the test; did you mean 'forward'?"
+    assert verdict.next == ("name the call: perfgate(..., name='forwrd')",)
+    assert found.key == CaseKey(nodeid=KEY.nodeid, name=NOBODY)
+    assert found.measurement is None
+
+
+def test_what_names_there_are_is_said() -> None:
+    lost = limit("time(case=zzz) <= 1s")
+    (several,) = lost_limits(called("fwd", "bwd"), [lost, lost], PLAIN_CONTEXT)
+    (verdict,) = several.verdicts
+    assert verdict.sentence.endswith("there are: bwd, fwd")
+    (bare,) = lost_limits(called(""), [lost], PLAIN_CONTEXT)
+    assert bare.verdicts[0].sentence.endswith("none of its calls has a name")
+
+
+def test_a_limit_that_found_its_call_is_not_lost() -> None:
+    limits = [limit("time(case=f*) <= 1s"), limit("time <= 1s")]
+    assert lost_limits(called("fwd"), limits, PLAIN_CONTEXT) == ()
+
+
+def test_a_limit_for_other_devices_is_not_asked_here() -> None:
+    assert lost_limits(called("fwd"), [limit("time(case=bwd) <= 1s", on=("H200*",))], PLAIN_CONTEXT) == ()
+    unseen = [CaseReport(key=KEY, verdicts=())]
+    assert lost_limits(unseen, [limit("time(case=bwd) <= 1s", on=("H200*",))], PLAIN_CONTEXT)
+
+
+@pytest.mark.parametrize("source", ["configuration", "command line"])
+def test_a_limit_for_every_test_is_about_those_that_make_the_call(source: str) -> None:
+    (found,) = lost_limits(
+        called("fwd"), [limit("time(case=bwd) <= 1s", source=source)], replace(PLAIN_CONTEXT, policy=CI)
+    )
+    (verdict,) = found.verdicts
+    assert (verdict.outcome, verdict.effect) == (Outcome.NOT_APPLICABLE, Effect.PASS)
+    assert verdict.sentence == "no call of this test has the name 'bwd'"
+
+
+def of_a_file(*parts: str) -> Measurement:
+    metrics = [Metric(name="time", value=1e3, dimension=Dimension.TIME, labels=labels(case=part)) for part in parts]
+    return replace(measured(1e6), processes=(), metrics=MetricSet(metrics=tuple(metrics)))
+
+
+def test_a_limit_may_name_a_case_of_a_file_that_the_test_read() -> None:
+    limits = [limit("time(case=BM/8) <= 2us"), limit("time(case=BM/64) <= 1ns"), limit("time(case=BM/65) <= 1us")]
+    report = judge(of_a_file("BM/8", "BM/64"), limits, baseline=None, context=PLAIN_CONTEXT)
+    assert [v.outcome for v in report.verdicts] == [Outcome.PASSED, Outcome.BROKEN]
+    (lost,) = lost_limits([report], limits, PLAIN_CONTEXT)
+    (verdict,) = lost.verdicts
+    assert verdict.sentence.startswith("case=BM/65 names no call of the test and nothing in its files; did you mean")
+    assert not verdict.next
+
+
+def test_a_limit_on_one_case_of_a_file_leaves_the_others_to_the_wide_one() -> None:
+    limits = [limit("time(case=BM/8) <= 2us"), limit("time <= 1ns")]
+    report = judge(of_a_file("BM/8", "BM/64"), limits, baseline=None, context=PLAIN_CONTEXT)
+    assert [v.outcome for v in report.verdicts] == [Outcome.PASSED, Outcome.BROKEN]
+
+
+def test_two_arms_beside_a_line_leave_the_line_what_it_is() -> None:
+    def of(revision: bool, line: Baseline) -> CaseReport:
+        edited = accepted(1.1e6, why="exact softmax", when="2026-06-01")
+        arms, context = replace(SLOWER, revision=revision), replace(CONTEXT, edited=edited)
+        return judge(measured(1.1e6), SLOWDOWN, baseline=line, context=context, paired=arms)
+
+    line = accepted(1e6)
+    apart = replace(line, identity=replace(line.identity, timer="cupti"))
+    assert "timer cupti ->" in of(False, apart).unheld
+    assert (of(True, apart).unheld, of(True, line).accepts) == ("", None)
+    assert of(False, line).accepts is not None
+    assert of(False, line).arms is None
+    assert of(True, line).arms is not None
+
+
+def test_a_device_without_a_name_is_called_by_its_key() -> None:
+    nameless = replace(HOST, name="")
+    found = verdict(1e6, [limit("time <= 1s", on=("H200*",))], device=nameless, baseline=None)
+    assert found.sentence.endswith("this is host-epyc-2")
+
+
+CASE = Case(nodeid=KEY.nodeid, limits=(), plan=Plan(rounds=3))
+
+
+def test_a_test_that_fails_in_a_later_process_is_named_with_what_it_said() -> None:
+    result = CaseResult(case=CASE, captures=((),), trouble=("AssertionError:\n  second round",), outcome="failed")
+    report = CaseReport(key=KEY, verdicts=(), measurement=with_trouble(measured(1e6), result))
+    (note,) = unfinished([report, CaseReport(key=KEY, verdicts=())])
+    assert (note.kind, note.effect) == ("unfinished", Effect.WARN)
+    assert note.text == "1 case measured in fewer processes than asked for"
+    assert note.names == (f"{KEY}: 1 of 3 processes, then AssertionError: second round",)
+
+
+def test_one_that_was_measured_to_the_end_says_nothing() -> None:
+    whole = CaseResult(case=CASE, captures=((), (), ()))
+    measurement = measured(1e6)
+    assert with_trouble(measurement, whole) is measurement
+    assert list(unfinished([CaseReport(key=KEY, verdicts=(), measurement=measurement)])) == []

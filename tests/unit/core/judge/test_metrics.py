@@ -1,0 +1,388 @@
+"""Tests of core/judge/metrics."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+from dataclasses import replace
+
+import pytest
+
+from pytest_perfgate.adapters.stores.record_files import packed
+from pytest_perfgate.core.judge import metrics as module
+from pytest_perfgate.core.judge.context import JudgeContext, tolerance
+from pytest_perfgate.core.judge.judge import _trial, judge
+from pytest_perfgate.core.judge.metrics import DERIVED, OF_WORK, metrics_of, timing
+from pytest_perfgate.model.device import Device
+from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.model.metric import Absent, Metric, MetricSet, labels
+from pytest_perfgate.model.values import Dimension, Interval, Work
+from tests.unit.core.judge.bench import CEILING, FLOORED, GEMM, GPU, HOST, KINDS, accepted, limit, measured, samples
+
+WORK = Work(flops=1e9, bytes=1e8, dtype="bf16", items=1000, unit="tokens", working_set=2e8)
+
+
+def one(measurement, name: str, baseline=None, scope=()):
+    (found,) = metrics_of(measurement, baseline).find(name, scope)
+    return found
+
+
+def why(measurement, name: str) -> str:
+    found = metrics_of(measurement, None)
+    assert not found.find(name)
+    return found.missing(name).why
+
+
+def test_every_name_is_either_there_or_absent_with_a_reason() -> None:
+    for measurement in (
+        measured(1e6),
+        measured(1e6, work=WORK),
+        measured(1e6, work=Work()),
+        measured(1e6, processes=()),
+        measured(1e6, device=GPU, work=WORK),
+        measured(1e6, device=Device(key="k", name="n", kind="gpu"), work=WORK),
+    ):
+        for baseline in (None, accepted(1e6)):
+            found = metrics_of(measurement, baseline)
+            assert set(found.names()) | {a.name for a in found.absent} == DERIVED
+            assert not set(found.names()) & {a.name for a in found.absent}
+            assert all(a.why for a in found.absent)
+
+
+def test_absolute_figures() -> None:
+    gemm = measured(1e6, work=WORK)
+    assert one(gemm, "time").value == pytest.approx(1e6)
+    assert one(gemm, "tflops").value == pytest.approx(1e12)
+    assert one(gemm, "bandwidth").value == pytest.approx(1e11)
+    assert one(gemm, "throughput").value == pytest.approx(1e6)
+    assert one(gemm, "intensity").value == pytest.approx(10.0)
+    for name in ("tflops", "bandwidth", "throughput", "mfu_ceiling"):
+        metric = one(gemm, name)
+        time = one(gemm, "time")
+        assert metric.interval.high / metric.value == pytest.approx(time.value / time.interval.low)
+        assert metric.interval.low / metric.value == pytest.approx(time.value / time.interval.high)
+
+
+def test_overhead_is_subtracted_from_absolute_figures_alone() -> None:
+    slow = [samples(1000.0, batch=2, overhead=400.0)] * 3
+    gemm = measured(0, processes=tuple(slow), work=Work(flops=800.0, dtype="bf16"))
+    assert one(gemm, "time").value == pytest.approx(1000.0)
+    assert one(gemm, "tflops").value == pytest.approx(1e9)
+    assert one(gemm, "slowdown", accepted(1000.0)).value == pytest.approx(0.0, abs=1e-12)
+
+
+def test_a_call_shorter_than_its_overhead_has_no_absolute_figures() -> None:
+    empty = measured(0, processes=(samples(100.0, overhead=100.0),) * 3, work=WORK)
+    for name in OF_WORK:
+        assert "overhead" in why(empty, name)
+    assert one(empty, "time").value == pytest.approx(100.0)
+
+
+def test_three_denominators_on_a_gpu() -> None:
+    gemm = measured(1e6, device=GPU, work=Work(flops=350e9, bytes=1e8, dtype="bf16"))
+    assert one(gemm, "mfu").value == pytest.approx(350 / 800)
+    assert one(gemm, "mfu_datasheet").value == pytest.approx(350 / 989)
+    assert one(gemm, "mfu_ceiling").value == pytest.approx(350 / 700)
+    assert one(gemm, "sol").value == pytest.approx(350 / 800)
+    assert one(gemm, "sol").note == "compute roof; 3.5e+03 FLOP/B, ridge at 167"
+
+
+def test_sol_is_the_larger_fraction_and_names_its_roof() -> None:
+    copy = measured(1e6, device=GPU, work=Work(flops=80e9, bytes=2.4e9, dtype="bf16"))
+    assert one(copy, "sol").value == pytest.approx(0.5)
+    assert one(copy, "sol").note.startswith("memory roof")
+    assert one(copy, "sol", scope=(("roof", "memory"),)).value == pytest.approx(0.5)
+    assert one(copy, "sol", scope=(("roof", "compute"),)).value == pytest.approx(0.1)
+
+
+def test_on_a_host_mfu_is_the_ceiling_s_by_another_name_and_says_so() -> None:
+    gemm = measured(1e6, work=Work(flops=5e8, bytes=1e6, dtype="bf16"))
+    assert one(gemm, "mfu").value == one(gemm, "mfu_ceiling").value == pytest.approx(0.5)
+    assert "a host has no other roof" in one(gemm, "mfu").note
+    assert not one(gemm, "mfu_ceiling").note
+    assert "a host has no other roof" in one(gemm, "sol").note
+    assert why(gemm, "mfu_datasheet") == "no data sheet for AMD EPYC 7763"
+
+
+def test_what_fits_in_the_cache_has_no_memory_fraction() -> None:
+    small = Work(bytes=1e6)
+    assert why(measured(1e6, work=small), "sol") == (
+        "compute the work counts no operations; memory not applicable: fits in the cache"
+    )
+    assert "fits in the cache" in one(measured(1e6, work=Work(flops=1e8, bytes=1e6, dtype="bf16")), "sol").note
+    cold = measured(1e6, work=small, identity=Identity(device=HOST.key, cache="cold"))
+    assert one(cold, "sol").value == pytest.approx(0.01)
+    touched = measured(1e6, work=Work(bytes=1e6, working_set=1e9))
+    assert one(touched, "sol").value == pytest.approx(0.01)
+    at_the_edge = measured(1e6, work=Work(bytes=32e6))
+    assert "fits" in why(at_the_edge, "sol")
+
+
+def test_a_warm_cache_of_unknown_size_is_not_guessed() -> None:
+    from dataclasses import replace
+
+    unknown = replace(HOST, cache_bytes=None)
+    assert "warm cache of unknown size" in why(measured(1e6, device=unknown, work=Work(bytes=1e9)), "sol")
+    roof = replace(HOST.roofs[0], cache_bytes=1e6)
+    known = replace(unknown, roofs=(roof,))
+    assert one(measured(1e6, device=known, work=Work(bytes=1e7)), "sol").value == pytest.approx(0.1)
+
+
+def test_a_dtype_without_a_peak_names_those_that_have_one() -> None:
+    gemm = measured(1e6, work=Work(flops=1e9, dtype="fp8"))
+    assert why(
+        gemm, "mfu"
+    ) == "there is no measured ceiling for fp8: those of this device are for bf16" or "fp8" in why(gemm, "mfu")
+    bare = measured(1e6, work=Work(flops=1e9))
+    assert "without dtype" in why(bare, "mfu")
+
+
+def test_missing_roofs_say_what_would_give_them() -> None:
+    bare = Device(key="k", name="Card", kind="gpu")
+    card = metrics_of(measured(1e6, device=bare, work=WORK), None)
+    assert card.missing("mfu").why == "the clock that ran is not known"
+    assert card.missing("mfu_ceiling").mend == "perfgate ceilings"
+    host = metrics_of(measured(1e6, device=Device(key="k", name="n", kind="host"), work=WORK), None)
+    assert host.missing("mfu").mend == "perfgate ceilings"
+
+
+def test_a_roof_without_bandwidth_has_no_memory_side() -> None:
+    from dataclasses import replace
+
+    flat = replace(HOST, roofs=(replace(HOST.roofs[0], bandwidth=None),))
+    found = metrics_of(measured(1e6, device=flat, work=WORK), None)
+    assert found.find("sol")[0].note.startswith("compute roof; of the measured ceiling")
+    assert "for memory" in found.find("sol")[0].note
+
+
+def test_no_work_is_said() -> None:
+    for name in OF_WORK:
+        assert why(measured(1e6), name) == "no work= was given"
+    mends = {one.name: one.mend for one in metrics_of(measured(1e6), None).absent}
+    assert "work.items(" in mends["throughput"]
+    assert "work.gemm(" in mends["tflops"]
+
+
+def test_slowdown_against_the_accepted_time() -> None:
+    slower = one(measured(1.1e6), "slowdown", accepted(1e6))
+    assert slower.value == pytest.approx(0.1)
+    assert slower.interval.low < 0.1 < slower.interval.high
+    assert why(measured(1e6), "slowdown") == "no baseline for this device"
+    assert metrics_of(measured(1e6), accepted(0.0)).missing("slowdown")
+
+
+def test_launch_gap_is_the_median_over_processes() -> None:
+    processes = tuple(samples(1e5, launch_gap=gap) for gap in (900.0, 1000.0, 1500.0))
+    gap = one(measured(0, processes=processes), "launch_gap")
+    assert (gap.value, gap.low, gap.high) == (1000.0, 900.0, 1500.0)
+    single = one(measured(0, processes=(samples(1e5, launch_gap=5.0),)), "launch_gap")
+    assert (single.value, single.interval) == (5.0, None)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
+def test_of_samples_that_mean_nothing_nothing_is_made(bad: float) -> None:
+    from dataclasses import replace
+
+    broken = replace(samples(1e5), durations=(1e5, bad, 1e5))
+    found = metrics_of(measured(0, processes=(broken,), work=WORK), accepted(1e5))
+    assert not found.metrics
+    assert found.missing("time").why == "the samples are not to be trusted"
+    untimed = metrics_of(measured(0, processes=()), None).missing("time")
+    assert (untimed.why, untimed.mend) == ("nothing was timed", "")
+
+
+def test_what_timed_nothing_is_told_what_it_read() -> None:
+    figures = MetricSet(
+        metrics=tuple(
+            Metric(name=name, value=1.0, dimension=Dimension.FRACTION) for name in ("overlap", "idle", *"abcd")
+        )
+    )
+    gap = metrics_of(measured(0, processes=()).with_metrics(figures), None).missing("slowdown")
+    assert gap.mend == "give the test a limit on what it read: a, b, c, d, idle and 1 more"
+
+
+def test_kernels_seen_apart_give_span_and_how_full_it_is() -> None:
+    processes = tuple(samples(100.0, spread=0.0, timer="cupti", span=(125.0 + n,) * 21) for n in range(3))
+    found = metrics_of(measured(0, processes=processes), None)
+    span, busy_time, busy = (found.find(name)[0] for name in ("span", "busy_time", "busy"))
+    assert (span.value, span.interval.low, span.interval.high) == (126.0, 125.0, 127.0)
+    assert busy_time.value == 100.0
+    assert busy.value == pytest.approx(100 / 126)
+
+
+def test_without_kernel_records_in_every_process_there_is_no_span() -> None:
+    mixed = (samples(100.0, span=(125.0,) * 21), samples(100.0))
+    found = metrics_of(measured(0, processes=mixed), None)
+    assert not found.find("span")
+    assert 'timer="cupti"' in next(absent.mend for absent in found.absent if absent.name == "span")
+    assert not found.find("busy")
+
+
+def test_span_can_be_limited() -> None:
+    from pytest_perfgate.core.judge.context import JudgeContext
+    from pytest_perfgate.core.judge.judge import judge
+    from tests.unit.core.judge.bench import limit
+
+    processes = tuple(samples(100.0, timer="cupti", span=(125.0,) * 21) for _ in range(3))
+    texts = ("span <= 110ns", "busy >= 75%", "busy_time <= 1us", "launch_gap <= 1us")
+    report = judge(measured(0, processes=processes), [limit(t) for t in texts], baseline=None, context=JudgeContext())
+    assert [verdict.outcome.value for verdict in report.verdicts] == ["broken", "passed", "passed", "not measured"]
+
+
+def test_two_processes_have_an_interval() -> None:
+    gaps = tuple(samples(1e5, launch_gap=gap) for gap in (1000.0, 900.0))
+    (gap,) = metrics_of(measured(0, processes=gaps), None).find("launch_gap")
+    assert (gap.low, gap.high) == (900.0, 1000.0)
+
+
+def test_a_call_of_less_than_a_nanosecond_has_its_figures() -> None:
+    tiny = metrics_of(measured(0.5, work=Work(flops=64.0, dtype="bf16")), None)
+    assert tiny.find("tflops")[0].value == pytest.approx(64 / 0.5e-9)
+
+
+def test_without_any_part_the_mend_is_that_of_compute() -> None:
+    host = Device(key="k", name="n", kind="host", roofs=(replace(CEILING, cache_bytes=None),))
+    found = metrics_of(measured(1e6, device=host, work=Work(flops=1e9, bytes=1e6, dtype="fp4")), None).missing("sol")
+    assert found.mend.startswith("`perfgate ceilings` measures no other here")
+    assert found.why.endswith("memory warm cache of unknown size")
+
+
+def test_where_both_roofs_bind_alike_compute_is_named() -> None:
+    work = Work(flops=1e9, bytes=1e8, dtype="bf16", working_set=1e9)
+    assert metrics_of(measured(1e6, work=work), None).find("sol")[0].note.startswith("compute roof")
+
+
+PLAIN_CONTEXT = JudgeContext(kinds=KINDS)
+
+
+def test_what_was_brought_is_not_absent() -> None:
+    brought = MetricSet(metrics=(Metric(name="time", value=5.0, dimension=Dimension.TIME),))
+    found = judge(measured(1e6, processes=(), metrics=brought), [], baseline=None, context=PLAIN_CONTEXT)
+    absent = {gap.name for gap in found.measurement.metrics.absent}
+    assert "time" not in absent
+    assert "mfu" in absent
+
+
+def test_launch_gaps_and_rates_to_the_bit() -> None:
+    several = measured(1e6, processes=tuple(samples(1e6, launch_gap=gap) for gap in (3.0, 1.0, 2.0)))
+    (gap,) = metrics_of(several, None).find("launch_gap")
+    assert (gap.value, gap.interval) == (2.0, Interval(low=1.0, high=3.0, confidence=0.0))
+    single = measured(1e6, processes=(samples(1e6, launch_gap=0.0),), work=GEMM)
+    (gap,) = metrics_of(single, None).find("launch_gap")
+    assert (gap.value, gap.interval) == (0.0, None)
+    timed = measured(1e6, processes=tuple(samples(1e6 * f, overhead=1e5) for f in (0.9, 1.0, 1.1)), work=GEMM)
+    found = metrics_of(timed, None)
+    (time,), (tflops,) = found.find("time"), found.find("tflops")
+    assert tflops.value == GEMM.flops * 1e9 / (time.value - 1e5)
+    assert tflops.low == GEMM.flops * 1e9 / (time.high - 1e5)
+    assert tflops.high == GEMM.flops * 1e9 / (time.low - 1e5)
+
+
+SPANS = tuple(samples(1e6, timer="cupti", span=(1.2e6,) * 21, launch_gap=900.0) for _ in range(3))
+CALLS = {
+    "bare": measured(1e6),
+    "worked": measured(1e6, work=GEMM),
+    "on a GPU": measured(1e6, device=GPU, work=GEMM),
+    "half": measured(1e6, work=Work(flops=1e9)),
+    "kernels": measured(0, processes=SPANS, device=GPU, work=GEMM),
+    "shorter than its overhead": measured(0, processes=(samples(100.0, overhead=100.0),) * 3, work=GEMM),
+    "untimed": measured(1e6, processes=()),
+}
+NAMES = (*sorted(DERIVED), "busy_time", "busy", "nonsense")
+
+
+@pytest.mark.parametrize("measurement", CALLS.values(), ids=CALLS)
+@pytest.mark.parametrize("order", [NAMES, NAMES[::-1], ("sol", "mfu"), ("busy",)])
+def test_what_was_looked_at_before_changes_nothing(measurement, order) -> None:
+    looked, whole = metrics_of(measurement, accepted(9e5)), metrics_of(measurement, accepted(9e5))
+    everything = MetricSet(metrics=whole.metrics, absent=whole.absent)
+    for name in order:
+        assert looked.find(name) == everything.find(name)
+        assert looked.missing(name) == everything.missing(name)
+        assert looked.absences(name) == everything.absences(name)
+        assert looked.find(name, (("roof", "*"),)) == everything.find(name, (("roof", "*"),))
+    assert looked == everything
+    assert looked.names() == everything.names()
+
+
+@pytest.mark.parametrize("measurement", CALLS.values(), ids=CALLS)
+def test_the_record_holds_the_same_whatever_was_judged(measurement) -> None:
+    def written(*texts: str):
+        limits = [limit(text) for text in texts]
+        return packed(judge(measurement, limits, baseline=accepted(9e5), context=PLAIN_CONTEXT).measurement)
+
+    assert written() == written("mfu >= 1%") == written("slowdown <= 3%", "sol(roof=memory) >= 1%", "time <= 1s")
+    assert written() == packed(replace(measurement, metrics=metrics_of(measurement, accepted(9e5))))
+
+
+def test_all_of_a_call_stands_in_its_order() -> None:
+    found = metrics_of(CALLS["kernels"], accepted(1e6))
+    assert [(m.name, *(text for _, text in m.labels)) for m in found.metrics] == [
+        *(("time",), ("slowdown",), ("launch_gap",), ("span",), ("busy_time",), ("busy",)),
+        *(("tflops",), ("bandwidth",), ("intensity",)),
+        *(("mfu",), ("sol",), ("sol", "compute"), ("sol", "memory")),
+        *(("mfu_datasheet",), ("sol_datasheet",), ("mfu_ceiling",), ("sol_ceiling",)),
+    ]
+    assert [absent.name for absent in found.absent] == ["throughput"]
+    uncertain = [m.name for m in found.metrics if m.interval is None]
+    assert uncertain == ["intensity"]
+
+
+def test_figures_are_as_sure_as_the_time_they_rest_on() -> None:
+    for processes in ((samples(1e6),), (samples(1e6, count=1),), SPANS):
+        found = metrics_of(measured(0, processes=processes, device=GPU, work=GEMM), accepted(1e6))
+        sure = {found.find(name)[0].interval.confidence for name in ("time", "slowdown", "tflops", "mfu", "sol")}
+        assert len(sure) == 1
+
+
+def test_figures_that_no_limit_names_are_not_worked_out_to_judge(monkeypatch) -> None:
+    def refused(*_: object) -> None:
+        raise AssertionError("nobody asked")
+
+    monkeypatch.setattr(module, "absolute", refused)
+    report = judge(CALLS["worked"], [limit("slowdown <= 3%")], baseline=accepted(1e6), context=PLAIN_CONTEXT)
+    assert report.verdicts[0].outcome.value == "passed"
+    with pytest.raises(AssertionError, match="nobody asked"):
+        _ = report.measurement.metrics.metrics
+
+
+def test_a_metric_is_made_once() -> None:
+    found = metrics_of(CALLS["worked"], accepted(1e6))
+    assert found.find("mfu")[0] is found.find("mfu")[0]
+    assert any(metric is found.find("mfu")[0] for metric in found.metrics)
+
+
+def test_it_is_a_set_like_any_other() -> None:
+    found = metrics_of(CALLS["worked"], None)
+    plain = MetricSet(metrics=found.metrics, absent=found.absent)
+    assert found == plain
+    assert plain == found
+    assert hash(found) == hash(plain)
+    assert found != MetricSet()
+    assert found != "metrics"
+    for other in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found)):
+        assert type(other) is MetricSet
+        assert other == found
+    extra = MetricSet(metrics=(Metric(name="overlap", value=0.8, dimension=Dimension.FRACTION),))
+    assert (found | extra).metrics == (*found.metrics, *extra.metrics)
+    assert (extra | found).absent == found.absent
+
+
+def test_what_was_judged_is_judged_again_without_a_metric_twice() -> None:
+    traced = Metric(name="tflops", value=1.0, dimension=Dimension.FLOPS, labels=labels(op="gemm"))
+    captured = MetricSet(metrics=(traced,), absent=(Absent(name="overlap"),))
+    for measurement in (CALLS["kernels"], replace(CALLS["kernels"], metrics=captured)):
+        once = judge(measurement, (), baseline=None, context=PLAIN_CONTEXT).measurement
+        again = judge(once, (), baseline=accepted(1e6), context=PLAIN_CONTEXT).measurement
+        names = [(m.name, m.labels) for m in again.metrics.metrics]
+        assert len(names) == len(set(names))
+        assert set(names) == {(m.name, m.labels) for m in once.metrics.metrics} | {("slowdown", ())}
+
+
+def test_the_floor_and_a_tick_are_shares_of_the_accepted_time() -> None:
+    trial, sitting = _trial(measured(1e6), FLOORED, None, None), timing(measured(1e6))
+    found = tolerance(limit("slowdown <= 1%"), trial, sitting._replace(batch=4, resolution=50.0), 1e4)
+    assert found.asked == found.raised == pytest.approx(2000 / 4 / 1e4)
+    assert found.own == pytest.approx(50 / 1e4)
+    assert tolerance(limit("slowdown <= 20%"), trial, sitting, 1e4).raised is None

@@ -1,0 +1,414 @@
+"""Tests of core/judge/rounds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from statistics import NormalDist
+
+import pytest
+
+from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.core.judge.rounds import (
+    LEAST,
+    MARGIN,
+    MOST,
+    SCREENING,
+    SURELY,
+    Design,
+    Pairs,
+    Want,
+    allotted,
+    clearing_rounds,
+    cost_of,
+    finding,
+    look,
+    more_slow,
+    shrunk,
+    slow_processes,
+    slower_rounds,
+    split,
+    unstable,
+    visible,
+    wanted,
+)
+from pytest_perfgate.core.judge.samples import apart, computes, pair_of, time_of
+from pytest_perfgate.core.render.words import span
+from pytest_perfgate.core.stats.inference import signed_rank
+from pytest_perfgate.model.device import Device
+from pytest_perfgate.model.measurement import Identity, Samples, Stop
+from pytest_perfgate.model.plan import CaseKey, Outcome
+from pytest_perfgate.model.protocol import Capture
+from pytest_perfgate.model.values import Interval
+from pytest_perfgate.model.verdict import Decision, Paired
+from tests.unit.core.judge.bench import CONTEXT, limit, measured, shown
+from tests.unit.core.judge.paired_builds import PAIRED_CONTEXT
+
+
+def pairs(*ratios: float, spread: float = 0.01) -> Pairs:
+    return Pairs(base=(100.0,) * len(ratios), head=tuple(100.0 * r for r in ratios), spread=spread)
+
+
+def turns_of(wall: tuple[float, ...], cpu: tuple[float, ...] = (), timer: str = "host") -> Samples:
+    return Samples(durations=wall, cpu=cpu, timer=timer, stop=Stop.COUNT)
+
+
+def capture(one: Samples) -> Capture:
+    return Capture(
+        key=CaseKey(nodeid="t"),
+        samples=(one,),
+        device=Device(key="h", name="h", kind="host"),
+        identity=Identity(device="h"),
+    )
+
+
+def test_seven_even_rounds_clear_and_bound_the_slowdown() -> None:
+    found = finding(pairs(1.0, 1.01, 0.99, 1.0, 1.005, 1.0, 0.995), 0.03)
+    assert (found.decision, found.settled, found.rounds) == (Decision.NOT_SLOWER, True, 7)
+    assert found.interval.high == pytest.approx(0.01)
+    assert found.interval.confidence == pytest.approx(1 - 2 / 128)
+
+
+def test_a_wide_scatter_leaves_it_open_and_says_what_it_could_have_seen() -> None:
+    found = finding(pairs(0.9, 1.1, 1.0, 0.95, 1.05), 0.03)
+    assert (found.decision, found.settled) == (Decision.UNDECIDED, False)
+    assert found.visible > 0.08
+    assert math.isinf(visible([0.1]))
+
+
+def test_a_case_pays_for_the_others_and_for_its_other_looks() -> None:
+    assert [Design(cases=cases).looks for cases in (0, 1, 4, 12, 40, 200)] == [
+        (9, 13, 17), (9, 13, 17), (11, 15, 20), (13, 18, 24), (14, 19, 26), (17, 23, 30),
+    ]  # fmt: skip
+    assert Design(cases=40).level == pytest.approx(0.0075 / 120)
+    assert all(2.0 ** -Design(cases=cases).looks[0] <= Design(cases=cases).level for cases in range(1, 400))
+    assert (Design(most=5).looks, Design(most=5).last) == ((9,), 9)
+
+
+def test_slower_is_found_at_a_look_and_nowhere_else() -> None:
+    slow = pairs(*(1.05 + 0.001 * at for at in range(30)))
+    found = [finding(slow.first(count), 0.03) for count in (8, 9, 10, 13)]
+    assert [one.decision is Decision.SLOWER for one in found] == [False, True, False, True]
+    assert found[1].p == pytest.approx(2**-9 * 0.01 / Design().level)
+    many = finding(slow.first(13), 0.03, Design(cases=40))
+    assert many.decision is Decision.UNDECIDED, "thirteen rounds cannot confirm one of forty"
+    assert look(None, slow, 0.03, Design(cases=40)).rounds == 14
+
+
+def test_a_shift_that_counts_but_is_no_surprise_convicts_nobody() -> None:
+    wild = pairs(1.2, 1.3, 0.9, 1.3, 0.8, 1.2, 1.1, 0.9, 1.2)
+    assert finding(wild, 0.03).decision is Decision.UNDECIDED
+
+
+def test_a_surprise_that_does_not_count_convicts_nobody() -> None:
+    assert finding(pairs(*(1.011 + 0.0001 * at for at in range(9))), 0.03).decision is Decision.NOT_SLOWER
+
+
+def test_the_first_look_that_decides_stands() -> None:
+    calm = pairs(*(1.0,) * 7, *(1.5,) * 23)
+    found = look(None, calm, 0.03, Design())
+    assert (found.decision, found.rounds) == (Decision.NOT_SLOWER, 7)
+    assert look(found, calm, 0.03, Design()) is found
+    late = look(None, pairs(1.0, 1.0, 1.07, 1.0, 1.0, 1.0, 1.0, 1.0), 0.03, Design())
+    assert (late.decision, late.settled) == (Decision.UNDECIDED, False)
+    step = look(late, pairs(1.0, 1.0, 1.07, *(1.0,) * 13), 0.03, Design())
+    assert step == look(None, pairs(1.0, 1.0, 1.07, *(1.0,) * 13), 0.03, Design())
+    assert (step.decision, step.rounds) == (Decision.NOT_SLOWER, 14)
+    assert look(None, pairs(*(0.97, 1.09) * 15), 0.03, Design()).settled, "thirty rounds end it"
+
+
+def test_what_looks_faster_has_the_rounds_that_show_it_and_stays_cleared() -> None:
+    fast = [0.8 + 0.001 * at for at in range(30)]
+    found = look(None, pairs(*fast[:8]), 0.03, Design())
+    assert (found.decision, found.faster, found.settled) == (Decision.NOT_SLOWER, False, False)
+    found = look(found, pairs(*fast), 0.03, Design())
+    assert (found.decision, found.faster, found.settled, found.rounds) == (Decision.NOT_SLOWER, True, True, 9)
+    torn = look(None, pairs(*fast[:8], 1.2), 0.03, Design())
+    assert (torn.decision, torn.faster, torn.settled) == (Decision.NOT_SLOWER, False, True)
+
+
+def groups(head: int, base: int, rounds: int = 30, times: float = 3.0) -> Pairs:
+    def side(slow: int, first: int) -> tuple[float, ...]:
+        return tuple((100 + at % 3 / 10) * (times if (7 * at + first) % rounds < slow else 1.0) for at in range(rounds))
+
+    return Pairs(base=side(base, 7), head=side(head, 0), spread=0.01)
+
+
+@pytest.mark.parametrize(
+    ("head", "base", "slower"), [(10, 0, True), (8, 0, True), (5, 0, False), (10, 10, False), (0, 10, False)]
+)
+def test_more_slow_processes_than_the_base_has_are_a_regression(head: int, base: int, slower: bool) -> None:
+    both = groups(head, base)
+    assert slow_processes(both) == ((head, base) if head + base > 1 else None)
+    found = look(None, both, 0.1, Design())
+    (told,) = more_slow({"a": found}, {"a": both}, {"a": 0.1}, 0.01).values()
+    assert (told.decision is Decision.SLOWER and told.slow == (head, base)) is slower
+    assert slower or told == found
+
+
+def test_cases_in_groups_share_the_chance_of_an_alarm_and_a_small_step_is_none() -> None:
+    pairs_, counts = {"a": groups(8, 0)}, {"a": 0.1}
+    found = {"a": look(None, pairs_["a"], 0.1, Design())}
+    assert more_slow(found, pairs_, counts, 0.01)["a"].decision is Decision.SLOWER
+    others = {name: groups(9, 9) for name in "bcdef"}
+    many = {**found, **{name: look(None, one, 0.1, Design()) for name, one in others.items()}}
+    shared = more_slow(many, pairs_ | others, dict.fromkeys("abcdef", 0.1), 0.01)
+    assert shared["a"].decision is Decision.UNDECIDED
+    small = {"a": groups(10, 0, times=1.2)}
+    assert more_slow({"a": look(None, small["a"], 0.1, Design())}, small, counts, 0.01)["a"].slow is None
+
+
+def test_processes_in_two_groups_are_unstable() -> None:
+    assert finding(pairs(1.0, 1.11, 1.0, 1.11, 1.0), 0.03).unstable
+    assert not finding(pairs(1.0, 1.11, 1.0, 1.0, 1.0), 0.03).unstable
+
+
+def test_a_machine_that_takes_both_sides_along_is_not_unstable() -> None:
+    along = (100.0, 100.0, 120.0, 120.0, 120.0)
+    assert not finding(Pairs(base=along, head=tuple(t * 1.001 for t in along), spread=0.01), 0.03).unstable
+
+
+def test_preempted_samples_do_not_speak_for_code_that_computes() -> None:
+    calm, torn = turns_of((100.0,) * 10, (99.5,) * 10), turns_of((*(300.0,) * 9, 105.0), (*(105.0,) * 9, 104.5))
+    assert computes([calm, torn, calm])
+    found = pair_of([(capture(calm), capture(torn))] * 3)
+    assert found.differences == pytest.approx([math.log(104.5 / 99.5)] * 3, rel=0.2)
+
+
+def test_waiting_is_time_too() -> None:
+    waits = turns_of((150.0,) * 10, (100.0,) * 10)
+    assert not computes([waits])
+    found = pair_of([(capture(turns_of((100.0,) * 10, (100.0,) * 10)), capture(waits))])
+    assert found.head == (150.0,)
+    assert not computes([turns_of((100.0,))])
+
+
+def test_a_device_is_summed_up_by_its_median() -> None:
+    assert time_of(turns_of((1.0, 5.0, 9.0), timer="events"), busy=False) == 5.0
+    assert time_of(turns_of((9.0, 5.0, 1.0)), busy=False) == 1.0
+
+
+def turns(*levels: float, timer: str = "host", slower: float = 1.0) -> Samples:
+    """Ten turns of three samples; the clock of the machine changes between them."""
+    times = tuple(slower * level * torn for level in levels for torn in (1.0, 1.01, 1.3))
+    return replace(turns_of(times, times if timer == "host" else (), timer=timer), turns=(3,) * len(levels))
+
+
+@pytest.mark.parametrize("timer", ["host", "events"])
+def test_a_clock_that_changes_half_way_is_no_slowdown(timer: str) -> None:
+    fast_first = turns(*(100.0,) * 6, *(140.0,) * 4, timer=timer)
+    slow_soon = turns(*(100.0,) * 5, *(140.0,) * 5, timer=timer, slower=1.05)
+    assert apart(fast_first, slow_soon, busy=timer == "host") == pytest.approx(1.05)
+    found = pair_of([(capture(fast_first), capture(slow_soon))] * 3)
+    assert found.differences == pytest.approx([math.log(1.05)] * 3)
+
+
+def test_turns_are_asked_only_where_both_took_them() -> None:
+    whole, cut = turns(*(100.0,) * 5), turns(*(110.0,) * 2)
+    assert apart(whole, cut, busy=True) == pytest.approx(1.1)
+    lost = replace(turns(*(120.0,) * 5), turns=(3, 3, 3))
+    assert apart(whole, lost, busy=True) == pytest.approx(1.2)
+
+
+def want(rounds: int, seconds: float = 1.0, *, suspected: bool = True) -> Want:
+    return Want(rounds=rounds, seconds=seconds, suspected=suspected)
+
+
+def test_a_calm_suspect_needs_the_rounds_of_the_design_and_a_wild_one_more() -> None:
+    assert slower_rounds(replace(shown(0.06, 0.002), rounds=3), 0.03, Design()) == 9
+    assert slower_rounds(replace(shown(0.06, 0.04), rounds=3), 0.03, Design()) == 13, "the looks are fixed"
+    wild = slower_rounds(shown(0.06, 0.06), 0.03, Design())
+    assert 17 < wild < MOST
+    assert slower_rounds(shown(0.06, 0.06), 0.03, Design(cases=8)) > wild
+    assert slower_rounds(shown(0.01, 0.06), 0.03, Design()) == MOST
+
+
+def test_the_nearer_to_the_limit_the_more_rounds_acquit() -> None:
+    near, far = (clearing_rounds(shown(by, 0.02), 0.03, Design()) for by in (0.02, 0.0))
+    assert MOST > near > far >= 7
+    assert clearing_rounds(shown(0.04, 0.02), 0.03, Design()) == MOST
+    assert clearing_rounds(shown(0.0, 0.0), 0.03, Design()) == 7
+
+
+def test_what_is_wanted_counts_the_rounds_that_were_played() -> None:
+    open_ = replace(shown(0.02, 0.02), decision=Decision.UNDECIDED, rounds=8)
+    assert wanted(open_, 0.03, Design()) == clearing_rounds(open_, 0.03, Design()) - 8
+    assert wanted(replace(open_, scatter=0.0, rounds=3), 0.03, Design()) == 4
+    assert wanted(replace(open_, shift=0.06, scatter=0.0, rounds=3), 0.03, Design()) == 6
+    slow = replace(open_, shift=0.06, rounds=9)
+    assert wanted(slow, 0.03, Design()) == 13 - 9
+    assert wanted(replace(slow, rounds=30), 0.03, Design()) == 1
+    assert wanted(replace(slow, rounds=13), 0.03, Design()) == 17 - 13
+    cleared = replace(open_, decision=Decision.NOT_SLOWER)
+    assert wanted(cleared, 0.03, Design()) == 1, "whether it is faster is shown in nine"
+
+
+def test_suspects_come_first_and_of_them_the_cheapest_to_decide() -> None:
+    wants = {"wild": want(100), "calm": want(10), "open": want(2, suspected=False)}
+    plan = allotted(wants, left_s=30, start_s=1)
+    assert plan.rounds == {"calm": 10, "open": 2}
+    assert set(plan.beyond) == {"wild"}
+    assert plan.cost == 10 * 1 + 10 + 2
+    assert allotted(wants, math.inf, 1).beyond == {}
+    assert allotted(wants, 0, 1).rounds == {}
+
+
+def test_rounds_are_started_once_for_all_in_them() -> None:
+    together = cost_of([want(10), want(8)], start_s=2)
+    assert together == 10 * 2 + 18
+    assert together < cost_of([want(10)], 2) + cost_of([want(8)], 2)
+    assert cost_of([], 2) == 0
+
+
+@pytest.mark.parametrize(("needs", "has", "expected"), [(10, 20, 1.0), (10, 5, 0.5), (10, 0, 0.25), (0, 0, 1.0)])
+def test_sampling_shrinks_to_what_is_there(needs: float, has: float, expected: float) -> None:
+    assert shrunk(needs, has, 0.25) == expected
+
+
+def test_spans_are_said_as_people_say_them() -> None:
+    assert [span(s) for s in (0.3, 12.4, 70, 3600, 7500)] == [
+        "under 1 s",
+        "12 s",
+        "1 min 10 s",
+        "1 h 0 min",
+        "2 h 5 min",
+    ]
+
+
+def ruled(time: float, paired: Paired, **fields):
+    report = judge(measured(time), [limit("slowdown <= 3%")], paired=paired, context=PAIRED_CONTEXT, **fields)
+    return report.verdicts[0]
+
+
+def arms(shift: float, low: float, high: float, rounds: int, **fields) -> Paired:
+    interval = Interval(low=low, high=high)
+    return Paired(**{"decision": Decision.UNDECIDED, "differences": (shift,) * rounds, "shift": shift,
+                     "interval": interval, "base": "a1b2c3d"} | fields)  # fmt: skip
+
+
+def test_seven_rounds_are_enough_to_acquit_and_six_are_not() -> None:
+    against = {"baseline": None, "paired": arms(0.0, -0.01, 0.01, LEAST, revision=True)}
+    assert ruled(1e6, **against).outcome is Outcome.PASSED
+    few = {"baseline": None, "paired": arms(0.0, -0.01, 0.01, LEAST - 1, revision=True)}
+    assert ruled(1e6, **few).sentence.startswith("the budget ended after 6 of at least 7 rounds")
+    wide = {"baseline": None, "paired": arms(0.0, -0.1, 0.1, LEAST, revision=True)}
+    assert "of 7 rounds" in ruled(1e6, **wide).sentence
+    assert "spans the limit" in ruled(1e6, **wide).sentence
+
+
+def test_what_rounds_show_is_counted_from_their_scatter() -> None:
+    assert visible([0.0, 0.02]) == pytest.approx(math.expm1(SURELY * 0.02 / math.sqrt(2) / math.sqrt(2)))
+    assert visible([]) == math.inf
+    ratios = (1.02, 1.005, 1.03, 0.99, 1.012, 1.025)
+    found = finding(pairs(*ratios), 0.03)
+    logs = [math.log(r) for r in ratios]
+    shares = 3 / 0.75
+    assert found.p == pytest.approx(min(1.0, shares * signed_rank([x - MARGIN * math.log1p(0.03) for x in logs])))
+    assert finding(pairs(*ratios), -0.5).p == pytest.approx(shares * signed_rank(logs))
+    assert finding(pairs(*ratios), -0.5, Design(cases=5)).p == pytest.approx(5 * shares * signed_rank(logs))
+    mean = sum(logs) / 6
+    assert found.scatter == pytest.approx(math.sqrt(sum((x - mean) ** 2 for x in logs) / 5))
+
+
+def test_sides_that_drift_together_are_steady_however_fast_one_is() -> None:
+    base = (100.0, 100.0, 200.0, 200.0)
+    assert not unstable(Pairs(base=base, head=tuple(1.5 * time for time in base), spread=0.01))
+    assert unstable(Pairs(base=base, head=(200.0, 100.0, 100.0, 200.0), spread=0.01))
+
+
+def test_rounds_grow_with_the_square_of_the_scatter() -> None:
+    gap = math.log1p(0.06) - MARGIN * math.log1p(0.03)
+    expected = math.ceil(((NormalDist().inv_cdf(1 - 0.0025) + 0.8416212) * 0.06 / gap) ** 2)
+    assert slower_rounds(shown(0.06, 0.06), 0.03, Design()) == expected
+    assert clearing_rounds(shown(0.03, 0.02), 0.03, Design()) == MOST
+
+
+def test_what_fits_exactly_is_given_and_suspects_first_even_where_they_cost_more() -> None:
+    suspect, other = Want(rounds=10, seconds=1.0, suspected=True), Want(rounds=2, seconds=1.0, suspected=False)
+    plan = allotted({"open": other, "suspect": suspect}, left_s=21, start_s=1)
+    assert (plan.rounds, set(plan.beyond)) == ({"suspect": 10}, {"open"})
+    assert not allotted({"open": other, "suspect": suspect}, left_s=22, start_s=1).beyond, "they share their starts"
+
+
+def test_many_processes_that_scatter_on_one_level_are_no_groups() -> None:
+    """Their interval is narrower than from the fastest to the slowest."""
+    shape = tuple(1 + 0.02 * (n - 9.5) / 19 for n in range(20))
+    report = judge(measured(1e6, shape=shape), [limit("time <= 1.005ms")], baseline=None, context=CONTEXT)
+    assert report.verdicts[0].outcome is Outcome.PASSED
+
+
+def test_with_processes_in_groups_either_group_may_be_the_truth() -> None:
+    report = judge(
+        measured(1e6, shape=(1.0,) * 10 + (1.5,) * 10), [limit("time <= 1.4ms")], baseline=None, context=CONTEXT
+    )
+    (time,) = report.measurement.metrics.find("time")
+    assert (time.low, time.high) == (1e6, 1.5e6)
+    assert report.verdicts[0].outcome is Outcome.UNSTABLE
+
+
+def test_groups_of_processes() -> None:
+    assert split([1.0, 2.0], 0.0) is None
+    assert split([1.0, 1.0, 3.5, 3.5], 0.0, 1.0) == (1.0, 3.5)
+    assert split([1.0, 1.0, 2.9, 2.9], 0.0, 1.0) is None
+
+
+def test_the_edges_of_the_widest_gap() -> None:
+    assert split([3.0, 1.0, 1.1, 3.2, 3.1], spread=0.1) == (1.1, 3.0)
+
+
+def test_a_gap_within_the_noise_or_beside_one_process_is_none() -> None:
+    assert split([1.0, 1.1, 1.4, 1.5], spread=0.1) is None
+    assert split([1.0, 1.0, 1.0, 9.0], spread=0.1) is None
+    assert split([1.0, 1.0, 2.0, 2.0], spread=0.0, resolution=0.5) is None
+    assert split([], spread=0.0) is None
+
+
+def test_six_rounds_clear_nobody_seven_do_and_after_thirty_every_tenth() -> None:
+    decided = {count: finding(pairs(*(1.0,) * count), 0.03).decision for count in (6, 7, 29, 30, 31, 39, 40)}
+    assert {count for count, one in decided.items() if one is Decision.NOT_SLOWER} == {7, 29, 30, 40}
+
+
+def test_a_clean_suite_alarms_in_one_of_a_hundred_and_a_look_clears_in_one_of_a_hundred() -> None:
+    design = Design(cases=40)
+    assert (design.alpha, design.most) == (0.01, 30)
+    spent = design.level * 3 * 40 + 0.25 * design.alpha
+    assert spent == pytest.approx(design.alpha)
+    assert finding(pairs(*(1.0,) * 20), 0.03).interval.confidence >= 0.98
+
+
+@pytest.mark.parametrize(("ratio", "slower"), [(1.0098, False), (1.0102, True)])
+def test_the_test_rules_out_a_third_of_the_limit(ratio: float, slower: bool) -> None:
+    assert (finding(pairs(*(ratio,) * 10), 0.03).p < 0.01) is slower
+
+
+def test_what_is_surely_seen_passes_the_99_percent_point_with_a_power_of_80_percent() -> None:
+    normal = NormalDist()
+    errors = normal.inv_cdf(0.99) + normal.inv_cdf(0.8)
+    assert visible([-0.01, 0.01] * 8) == pytest.approx(math.expm1(errors * 0.01 * math.sqrt(16 / 15) / 4), rel=0.005)
+
+
+def test_what_is_slower_is_at_least_at_the_limit_and_as_sure_as_its_look_asks() -> None:
+    at = pairs(*(1.5,) * 9)
+    assert finding(at, 0.5).decision is Decision.SLOWER
+    assert finding(at, 0.5 + 1e-9).decision is not Decision.SLOWER
+    assert Design(alpha=4 * 2.0**-9).looks[0] == 9
+    assert finding(at, 0.5, Design(alpha=4 * 2.0**-9)).decision is Decision.SLOWER
+    assert finding(at, 0.5, Design(alpha=4 * 2.0**-9 - 1e-9)).decision is not Decision.SLOWER
+
+
+def test_an_interval_acquits_below_the_limit_and_not_at_it() -> None:
+    calm = pairs(1.0, 1.01, 0.99, 1.0, 1.005, 1.02, 1.0)
+    high = finding(calm, 0.5).interval.high
+    assert finding(calm, high).decision is Decision.UNDECIDED
+    assert finding(calm, high + 1e-9).decision is Decision.NOT_SLOWER
+
+
+def test_groups_are_more_than_three_quartile_ranges_apart_with_two_processes_each() -> None:
+    assert split([1.0, 1.0, 1.29, 1.29], spread=0.1) is None
+    assert split([1.0, 1.0, 1.31, 1.31], spread=0.1) == (1.0, 1.31)
+    assert split([1.0, 1.31, 1.31], spread=0.1) is None
+
+
+def test_no_case_is_worth_more_than_two_hundred_rounds_and_accepted_times_leave_three_fifths() -> None:
+    assert clearing_rounds(shown(0.02, 9.0), 0.03, Design()) == 200
+    assert pytest.approx(2 / 5) == SCREENING

@@ -1,0 +1,433 @@
+"""Tests of core/judge/suite."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from pytest_perfgate.core.changes.tests import Reach
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.family import family_limits, family_of, geometric_mean
+from pytest_perfgate.core.judge.judge import judge, lost_limits, not_measured
+from pytest_perfgate.core.judge.policy import CI, exit_code, parse_policy
+from pytest_perfgate.core.judge.suite import LeftOut, Suite, floored, judge_suite, moved_together
+from pytest_perfgate.core.render.block import render_block
+from pytest_perfgate.model.plan import Case, CaseKey, Effect, Mode, Outcome, Plan
+from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
+from tests.unit.core.judge.bench import (
+    CONTEXT,
+    FLOORED,
+    GPU,
+    KEY,
+    KINDS,
+    SLOWDOWN,
+    accepted,
+    limit,
+    measured,
+    samples,
+    verdict,
+)
+
+PLAIN_CONTEXT = JudgeContext(kinds=KINDS)
+FAMILY = "tests/b.py::test_mm"
+
+
+def key(param: str, family: str = FAMILY, name: str = "") -> CaseKey:
+    return CaseKey(nodeid=f"{family}[{param}]", name=name)
+
+
+def reports(times: dict[str, float], *texts: str, **fields):
+    limits = [limit(text) for text in texts or ("slowdown <= 300%",)]
+    return [
+        judge(
+            measured(time, key=key(name), **fields),
+            limits,
+            baseline=accepted(1e6, key=key(name)),
+            context=PLAIN_CONTEXT,
+        )
+        for name, time in times.items()
+    ]
+
+
+def notes(found, kind: str = "", **fields):
+    given = {"context": PLAIN_CONTEXT} | fields
+    return [note for note in judge_suite(found, Suite(**given)) if not kind or note.kind == kind]
+
+
+def mean_notes(times: dict[str, float], text: str = "geomean(slowdown) <= 1%", context=PLAIN_CONTEXT):
+    return notes(reports(times), families={FAMILY: [limit(text)]}, context=context)
+
+
+COLLECTED = frozenset({f"{FAMILY}[1]", f"{FAMILY}[2]"})
+
+
+def test_a_test_that_is_gone_is_named() -> None:
+    gone = [accepted(1e6, key=key(n)) for n in ("1", "2", "3")]
+    (note,) = notes(reports({"1": 1e6, "2": 1e6}), collected=COLLECTED, baselines=gone)
+    assert (note.kind, note.effect, note.names) == ("dropped", Effect.WARN, (f"{FAMILY}[3]",))
+    assert "1 accepted case no longer collected" in note.text
+    assert "perfgate prune" in note.text
+    ci = replace(PLAIN_CONTEXT, policy=CI)
+    (note,) = notes(reports({"1": 1e6, "2": 1e6}), collected=COLLECTED, baselines=gone, context=ci)
+    assert note.effect is Effect.FAIL
+    ignored = replace(PLAIN_CONTEXT, policy=parse_policy(["unused=ignore"], ci=True))
+    (note,) = notes(reports({"1": 1e6, "2": 1e6}), collected=COLLECTED, baselines=gone, context=ignored)
+    assert note.effect is Effect.PASS
+
+
+def test_a_renamed_parameter_is_guessed() -> None:
+    held = [accepted(1e6, key=key("n1")), accepted(1e6, key=key("2"))]
+    (note,) = notes(reports({"1": 1e6, "2": 1e6}), collected=COLLECTED, baselines=held)
+    assert note.names == (f"{FAMILY}[n1] (renamed to {FAMILY}[1]?)",)
+    assert "renamed" not in note.text, "one sentence, however many"
+
+
+def test_a_baseline_that_no_limit_asks_for_is_named() -> None:
+    held = [accepted(1e6, key=key("1")), accepted(1e6, key=key("2")), accepted(1e6, key=key("2", name="bwd"))]
+    found = [*reports({"1": 1e6}), *reports({"2": 1e6}, "time <= 1s")]
+    (note,) = notes(found, collected=COLLECTED, baselines=held)
+    assert (note.kind, note.names) == ("unused", (f"{FAMILY}[2]", f"{FAMILY}[2]#bwd"))
+    assert note.text.startswith("2 baselines")
+    for text, asked in (("geomean(slowdown) <= 1%", True), ("geomean(mfu) >= 1%", False)):
+        families = {FAMILY: [limit(text)]}
+        assert bool(notes(found, "unused", collected=COLLECTED, baselines=held, families=families)) != asked
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"complete": False},
+        {"deselected": frozenset({f"{FAMILY}[3]"}), "filtered": True},
+        {"reach": Reach(beneath=("tests/other",))},
+        {"reach": Reach(without=("tests/b.py",))},
+        {"reach": Reach(unknown="--lf")},
+    ],
+)
+def test_nothing_is_said_of_what_the_run_left_out(fields: dict) -> None:
+    gone = [accepted(1e6, key=key("3"))]
+    assert notes(reports({"1": 1e6}), collected=COLLECTED, baselines=gone, **fields) == []
+
+
+def test_what_went_from_the_part_that_was_asked_for_is_named() -> None:
+    gone = [accepted(1e6, key=key("3"))]
+    part = {"filtered": True, "deselected": frozenset({f"{FAMILY}[2]"}), "reach": Reach(beneath=("tests",))}
+    (note,) = notes(reports({"1": 1e6}), collected=frozenset({f"{FAMILY}[1]"}), baselines=gone, **part)
+    assert (note.kind, note.names) == ("dropped", (f"{FAMILY}[3] (renamed to {FAMILY}[2]?)",))
+
+
+def test_where_nobody_can_say_what_went_a_note_in_ci_says_that() -> None:
+    ci = replace(PLAIN_CONTEXT, policy=CI)
+    lost = {"reach": Reach(unknown="--lf"), "collected": COLLECTED, "context": ci}
+    (note,) = notes(reports({"1": 1e6}), baselines=[accepted(1e6, key=key("3"))], **lost)
+    assert (note.kind, note.effect) == ("not looked for", Effect.WARN)
+    assert note.text == "dropped tests were not looked for: --lf"
+    assert notes(reports({"1": 1e6}), **lost) == []
+
+
+def test_a_skipped_test_with_a_line_of_this_machine_was_not_measured() -> None:
+    lines = [accepted(1e6, key=key("1")), accepted(1e6, key=key("2")), accepted(1e6, key=key("2", name="bwd"))]
+    why = {f"{FAMILY}[2]": "no --run-bench", f"{FAMILY}[9]": "no device"}
+    given = {"collected": COLLECTED, "skipped": why, "expected": lines, "baselines": lines}
+    (note,) = notes(reports({"1": 1e6}), context=replace(PLAIN_CONTEXT, policy=CI), filtered=True, **given)
+    assert (note.kind, note.effect, note.names) == ("skipped", Effect.FAIL, (f"{FAMILY}[2]: no --run-bench",))
+    assert note.text == "not measured: 1 gated test skipped that has an accepted baseline here"
+    assert exit_code([], [note]) == 4
+    warned = replace(PLAIN_CONTEXT, policy=parse_policy(["unmeasured=warn"], ci=True))
+    assert [n.effect for n in notes([], context=warned, **given) if n.kind == "skipped"] == [Effect.WARN]
+    assert notes([], **(given | {"skipped": {f"{FAMILY}[9]": "no device"}, "baselines": []})) == []
+    whole = {"skipped": {lines[0].key.path: "could not import 'fast'"}, "collected": frozenset()}
+    (note,) = notes([], **(given | whole))
+    assert note.kind == "skipped", "a file that skipped itself is not gone, and its lines are not to be pruned"
+    assert note.names == tuple(f"{FAMILY}[{n}]: could not import 'fast'" for n in "12")
+
+
+def test_all_there_is_nothing_to_say() -> None:
+    held = [accepted(1e6, key=key("1"))]
+    assert notes(reports({"1": 1e6}), collected=COLLECTED, baselines=held) == []
+
+
+def test_a_limit_that_applies_nowhere_is_said() -> None:
+    hopper = limit("mfu >= 55%", on=("H200*",))
+    found = [judge(measured(1e6, key=key(n)), [hopper], baseline=None, context=PLAIN_CONTEXT) for n in "12"]
+    (note,) = notes(found)
+    assert (note.kind, note.effect, note.names) == ("nowhere", Effect.WARN, (f"{FAMILY}[1]", f"{FAMILY}[2]"))
+    assert note.text == "mfu >= 55% (on H200*) applied to no case of this run"
+    there = judge(measured(1e6, key=key("3"), device=GPU), [hopper], baseline=None, context=PLAIN_CONTEXT)
+    assert notes([*found, there]) == []
+
+
+def test_a_call_that_nobody_makes_is_a_mistake_in_the_whole_suite_only() -> None:
+    named = limit("time(case=bwd) <= 1s", source="configuration")
+    ci = replace(PLAIN_CONTEXT, policy=CI)
+    (lost,) = lost_limits(reports({"1": 1e6}), [named], ci)
+    (note,) = notes([lost], context=ci)
+    assert (note.kind, note.effect) == ("nowhere", Effect.FAIL)
+    assert note.text == "time(case=bwd) <= 1s applied to no case of this run"
+    assert note.names == (f"{FAMILY}[1]",)
+    assert [n.effect for n in notes([lost])] == [Effect.WARN]
+    for part in ({"filtered": True}, {"complete": False}):
+        assert [n.effect for n in notes([lost], context=ci, **part)] == [Effect.WARN]
+    called = judge(measured(1e6, key=key("2", name="bwd")), [named], baseline=None, context=ci)
+    assert notes([lost, called], context=ci) == []
+
+
+def test_quick_mode_in_ci_is_said() -> None:
+    quick = replace(PLAIN_CONTEXT, policy=CI, mode=Mode.QUICK)
+    (note,) = notes([], context=quick)
+    assert (note.kind, note.effect) == ("quick", Effect.WARN)
+    assert notes([], context=replace(quick, policy=PLAIN_CONTEXT.policy)) == []
+
+
+@pytest.mark.parametrize(
+    ("times", "outcome", "effect"),
+    [
+        ({"1": 1.05e6, "2": 0.96e6}, "passed", Effect.PASS),
+        ({"1": 1.05e6, "2": 1.03e6}, "suspect", Effect.WARN),
+        ({"1": 2.05e6, "2": 2.03e6}, "regressed", Effect.FAIL),
+        ({"1": 1.01e6, "2": 1.0102e6}, "undecided", Effect.WARN),
+    ],
+)
+def test_a_mean_is_judged_like_one_case(times: dict, outcome: str, effect: Effect) -> None:
+    (note,) = mean_notes(times)
+    assert (note.kind, note.effect) == ("geomean", effect)
+    assert note.text.startswith(f"{outcome}: {FAMILY}: geomean(slowdown) <= 1%: ")
+    assert "over 2 cases" in note.text
+
+
+@pytest.mark.parametrize(
+    ("unqueued", "outcome"),
+    [((2.05e6, 1.1e6), "suspect"), ((1.1e6, 1.1e6), "suspect"), ((2.05e6, 2.03e6), "regressed")],
+)
+def test_a_mean_over_calls_that_queued_convicts_nobody(unqueued: tuple[float, float], outcome: str) -> None:
+    found = []
+    for name, time, own in zip("12", (2.05e6, 2.03e6), unqueued):
+        processes = tuple(samples(time, unqueued=own) for _ in range(3))
+        found += reports({name: time}, processes=processes)
+    (note,) = notes(found, families={FAMILY: [limit("geomean(slowdown) <= 1%")]})
+    assert note.text.startswith(outcome)
+    assert ("without waiting for a processor it is +10.0 %: the machine was busy" in note.text) == (
+        outcome == "suspect"
+    )
+
+
+def test_how_many_cases_excuse_a_mean_is_said_where_there_are_several() -> None:
+    def said(*unqueued: float) -> str:
+        found = []
+        for name, own in zip("12", unqueued):
+            found += reports({name: 2e6}, processes=tuple(samples(2e6, unqueued=own) for _ in range(3)))
+        return notes(found, families={FAMILY: [limit("geomean(slowdown) <= 1%")]})[0].text
+
+    assert said(1.1e6).endswith("it is +10.0 %: the machine was busy")
+    assert said(1.1e6, 2e6).endswith("it is +10.0 %: the machine was busy (1 of 2 cases)")
+
+
+def test_a_case_within_chance_excuses_no_family() -> None:
+    far = reports({"1": 9e6})
+    near = reports({"2": 1.05e6}, processes=tuple(samples(1.05e6, unqueued=None) for _ in range(3)))
+    (note,) = notes([*far, *near], families={FAMILY: [limit("geomean(slowdown) <= 1%")]})
+    assert note.text.startswith("regressed")
+
+
+def test_a_mean_of_times_is_held_against_its_number() -> None:
+    (note,) = mean_notes({"1": 1e6, "2": 4e6}, "geomean(time) <= 3ms")
+    assert note.text.startswith("passed")
+    assert "2 ms [" in note.text
+    (note,) = mean_notes({"1": 1e6, "2": 4e6}, "geomean(time) <= 1ms")
+    assert (note.effect, note.text.split(":")[0]) == (Effect.FAIL, "broken")
+
+
+def test_a_mean_over_what_was_not_measured_is_none() -> None:
+    found = [*reports({"1": 1e6}), not_measured(key("2"), [], "skipped", PLAIN_CONTEXT)]
+    (note,) = notes(found, families={FAMILY: [limit("geomean(slowdown) <= 1%")]})
+    assert (note.kind, note.effect) == ("unmeasured", Effect.WARN)
+    assert "slowdown of 1 of 2 cases was not measured" in note.text
+    (note,) = notes([], families={FAMILY: [limit("geomean(mfu) >= 1%")]}, context=replace(PLAIN_CONTEXT, policy=CI))
+    assert (note.effect, "no case was measured" in note.text) == (Effect.FAIL, True)
+
+
+def test_a_mean_may_be_meant_for_one_family_or_one_device() -> None:
+    one = limit("geomean(slowdown, family=test_other*) <= 1%")
+    assert notes(reports({"1": 1e6}), families={FAMILY: [one]}) == []
+    mine = limit("geomean(slowdown, family=test_mm) <= 1%")
+    assert len(notes(reports({"1": 1e6}), families={FAMILY: [mine]})) == 1
+    elsewhere = limit("geomean(slowdown) <= 1%", on=("H200*",))
+    assert notes(reports({"1": 1e6}), families={FAMILY: [elsewhere]}) == []
+
+
+def test_the_mean_of_ratios_and_its_interval() -> None:
+    metrics = [r.measurement.metrics.find("slowdown")[0] for r in reports({"1": 1.1e6, "2": 1e6 / 1.1})]
+    mean = geometric_mean(metrics, change=True)
+    assert mean.value == pytest.approx(0, abs=1e-9)
+    error = math.log1p(metrics[0].high) - math.log1p(metrics[0].value)
+    assert math.log1p(mean.high) == pytest.approx(error / math.sqrt(2), rel=1e-6)
+
+
+def test_families_are_collected_from_cases() -> None:
+    mean, other = limit("geomean(slowdown) <= 1%"), limit("slowdown <= 3%")
+    cases = [
+        Case(nodeid=f"{FAMILY}[1]", limits=(mean, other), plan=Plan()),
+        Case(nodeid=f"{FAMILY}[2]", limits=(mean,), plan=Plan(), family=FAMILY),
+        Case(nodeid="t.py::x", limits=(other,), plan=Plan()),
+    ]
+    assert family_limits(cases) == {FAMILY: (mean,)}
+    assert family_of(key("1")) == FAMILY
+    assert family_of(key("1", name="bwd")) == f"{FAMILY}#bwd"
+
+
+def test_a_case_that_went_with_its_line_is_named_in_ci() -> None:
+    gone = [accepted(1e6, key=key(n)) for n in ("1", "3")]
+    given = {"gone": gone, "collected": COLLECTED, "context": replace(PLAIN_CONTEXT, policy=CI)}
+    (note,) = notes([], "removed", **given)
+    assert (note.effect, note.names) == (Effect.WARN, (f"{FAMILY}[3]",))
+    assert note.text == "1 accepted case removed by this change: test and baseline both"
+    (note,) = notes([], "removed", **given, moved={f"{FAMILY}[3]": "slow/t.py::test_x[3]"})
+    assert note.names == (f"{FAMILY}[3] -> slow/t.py::test_x[3], where this run did not look",)
+    assert note.text == "1 accepted case moved to where this run does not look: test and baseline both"
+    assert notes([], "removed", **given, reach=Reach(beneath=("tests/other.py",))) == []
+    assert notes([], "removed", **given, followed=frozenset({f"{FAMILY}[3]"})) == [], "the note on its new name tells"
+    assert notes([], "removed", **given, reach=Reach(unknown="--lf")) == []
+    assert (
+        notes([], "removed", **given, complete=False)
+        == notes([], "removed", **{**given, "context": PLAIN_CONTEXT})
+        == []
+    )
+
+
+def test_what_the_project_s_own_settings_leave_out_is_named_in_ci() -> None:
+    lines = [accepted(1e6, key=key(n)) for n in ("1", "2")]
+    given = {"baselines": lines, "context": replace(PLAIN_CONTEXT, policy=CI)}
+    (note,) = notes([], "left out", **given, left_out=LeftOut(deselected=frozenset({f"{FAMILY}[2]"})))
+    assert (note.effect, note.names) == (Effect.WARN, (f"{FAMILY}[2]",))
+    (note,) = notes([], "left out", **given, left_out=LeftOut(deselected=frozenset({f"{FAMILY}[2]"}), commanded=True))
+    assert (note.text, note.names) == ("1 accepted case not measured, deselected", ())
+    ignored = LeftOut(reach=Reach(without=("tests/b.py",)))
+    (note,) = notes([], "left out", **given, left_out=ignored)
+    assert note.names == (f"{FAMILY}[1]", f"{FAMILY}[2]")
+    assert notes([], "left out", **given, left_out=ignored, collected=COLLECTED) == []
+    assert notes([], "left out", **given, left_out=LeftOut(reach=Reach(beneath=("tests/other.py",)))) == []
+
+
+def test_a_floor_that_lets_a_slower_case_pass_is_said() -> None:
+    held = accepted(10e3)
+    slower, quiet = (judge(measured(time), SLOWDOWN, baseline=held, context=FLOORED) for time in (11e3, 10e3))
+    (found,) = slower.verdicts
+    assert (found.outcome, found.raised) == (Outcome.PASSED, pytest.approx(0.2))
+    assert found.sentence.endswith("keeps the limit (the floor raised it to +20.0 %)")
+    assert "limit +3 % (the floor raised it to +20.0 %)" in render_block(slower)
+    (note,) = judge_suite([slower, quiet], Suite(context=CONTEXT))
+    assert (note.kind, note.effect) == ("floor", Effect.WARN)
+    assert note.names == (f"{slower.key}: slowdown <= 3%, the floor raised it to +20.0 %: +10.0 %",)
+    assert note.text.startswith("the floor raised limits of 2 of 2 cases; 1 limit kept by that alone")
+    (note,) = judge_suite([quiet], Suite(context=CONTEXT))
+    assert (note.text.partition(":")[0], note.names) == ("the floor raised limits of 1 of 1 case", ())
+    exactly = replace(
+        slower, verdicts=(replace(found, limit=limit("slowdown <= 10%"), metric=replace(found.metric, value=0.1)),)
+    )
+    (note,) = judge_suite([exactly], Suite(context=CONTEXT))
+    assert note.names == (), "the limit as it stands allows that"
+
+
+def test_only_what_passes_by_the_floor_is_told_to_do_so() -> None:
+    slower = judge(measured(11e3), SLOWDOWN, baseline=accepted(10e3), context=FLOORED)
+    far = judge(measured(12.5e3), SLOWDOWN, baseline=accepted(10e3), context=FLOORED)
+    kept = judge(measured(1e6), [limit("time >= 1us")], baseline=None, context=FLOORED)
+    assert far.verdicts[0].raised is not None
+    (note,), (alone,) = floored([slower, far, kept]), floored([slower])
+    assert note.names == alone.names != ()
+    assert note.text.startswith("the floor raised limits of 2 of 3 cases; 1 limit kept by that alone")
+    assert [one.names for one in floored([far, kept])] == [()]
+    assert list(floored([kept])) == []
+
+
+def test_a_case_that_was_not_measured_is_none_that_could_have_moved() -> None:
+    gone = CaseReport(key=KEY, verdicts=(), baseline=accepted(1e6))
+    shifted = CaseReport(
+        key=KEY,
+        verdicts=(replace(verdict(), outcome=Outcome.MOVED),),
+        measurement=measured(1e6),
+        baseline=accepted(1e6),
+    )
+    assert len(list(moved_together([shifted] * 3 + [gone] * 9))) == 1
+
+
+def test_a_limit_of_no_call_that_applied_nowhere_is_only_warned_of() -> None:
+    nowhere = replace(verdict(), limit=limit("time <= 1s"), outcome=Outcome.NOT_APPLICABLE)
+    (note,) = judge_suite([CaseReport(key=KEY, verdicts=(nowhere,))], Suite(context=replace(CONTEXT, policy=CI)))
+    assert (note.kind, note.effect) == ("nowhere", Effect.WARN)
+
+
+def suite_of(collected: set[str], baselines: tuple[str, ...]) -> tuple[SuiteNote, ...]:
+    lines = tuple(replace(accepted(1e6), key=CaseKey(nodeid=name)) for name in baselines)
+    return judge_suite((), Suite(context=PLAIN_CONTEXT, collected=frozenset(collected), baselines=lines))
+
+
+def test_a_twin_is_of_the_same_family_or_of_nearly_the_same_name() -> None:
+    (family,) = suite_of({"t.py::test_mm[new]", "t.py::test_mn[old]"}, ("t.py::test_mm[old]",))
+    assert family.names == ("t.py::test_mm[old] (renamed to t.py::test_mm[new]?)",)
+    (two,) = suite_of({"t.py::test_mm[new]"}, ("t.py::test_mm[one]", "t.py::test_mm[two]"))
+    assert str(two.names).count("renamed to") == 1, "a new test was one of them at most"
+    (own,) = suite_of({"t.py::test_sized[two]"}, ("t.py::test_gone", "t.py::test_sized[2]"))
+    assert own.names == ("t.py::test_gone", "t.py::test_sized[2] (renamed to t.py::test_sized[two]?)"), (
+        "its own family first"
+    )
+    (name,) = suite_of({"t.py::test_gemm_fast", "t.py::nothing_alike"}, ("t.py::test_gemm_past",))
+    assert "(renamed to t.py::test_gemm_fast?)" in str(name.names)
+
+
+def test_a_baseline_is_asked_for_by_any_slowdown_limit() -> None:
+    report = judge(
+        measured(1e6), [limit("time <= 1s"), limit("slowdown <= 3%")], baseline=accepted(1e6), context=PLAIN_CONTEXT
+    )
+    suite = Suite(context=PLAIN_CONTEXT, collected=frozenset({report.key.nodeid}), baselines=(accepted(1e6),))
+    assert judge_suite([report], suite) == ()
+
+
+def test_a_scope_that_meets_no_call_is_only_warned_of_where_other_devices_were_meant() -> None:
+    for on, effect in (((), Effect.FAIL), (("B200",), Effect.WARN)):
+        meant = replace(limit("time(case=bwd) <= 1s"), on=on)
+        verdict = Verdict(limit=meant, outcome=Outcome.NOT_APPLICABLE, effect=Effect.PASS)
+        report = CaseReport(key=CaseKey(nodeid="t.py::test_a"), verdicts=(verdict,))
+        (note,) = judge_suite([report], Suite(context=replace(PLAIN_CONTEXT, policy=CI)))
+        assert (note.kind, note.effect) == ("nowhere", effect)
+
+
+def deleted_notes(text: str, *policy: str):
+    context = JudgeContext(kinds=KINDS, policy=parse_policy(policy, ci=True))
+    report = judge(measured(1e6), [limit(text), limit("time <= 2s")], baseline=accepted(1e6), context=context)
+    suite = Suite(context=context, gone=(accepted(1e6),), collected=frozenset({KEY.nodeid}))
+    return [note for note in judge_suite([report], suite) if note.kind == "taken away"]
+
+
+def test_a_line_may_not_go_while_its_limit_stays() -> None:
+    (note,) = deleted_notes("slowdown <= 3%")
+    assert (note.effect, note.names) == (Effect.FAIL, (str(KEY),))
+    assert "put it back, or accept what is measured" in note.text
+    assert deleted_notes("slowdown <= 3%", "missing=warn")[0].effect is Effect.WARN
+
+
+def test_a_line_that_no_limit_asks_for_may_go() -> None:
+    assert deleted_notes("time <= 1s") == []
+
+
+def report(outcome: Outcome, *, line: bool = True) -> CaseReport:
+
+    said = replace(verdict(), outcome=outcome)
+    return CaseReport(key=KEY, verdicts=(said,), measurement=measured(1e6), baseline=accepted(1e6) if line else None)
+
+
+def test_a_case_moved_though_another_limit_of_it_is_kept() -> None:
+    both = (replace(verdict(), outcome=Outcome.MOVED), verdict())
+    assert len(list(moved_together([replace(report(Outcome.MOVED), verdicts=both)] * 3))) == 1
+
+
+@pytest.mark.parametrize(
+    ("moved", "passed", "bare", "told"),
+    [(3, 3, 0, True), (3, 0, 9, True), (3, 4, 0, False), (2, 0, 0, False), (0, 4, 0, False)],
+)
+def test_many_that_moved_at_once_are_said_once(moved: int, passed: int, bare: int, *, told: bool) -> None:
+    cases = [report(Outcome.MOVED)] * moved + [report(Outcome.PASSED)] * passed
+    notes = list(moved_together([*cases, *[report(Outcome.PASSED, line=False)] * bare]))
+    assert [(note.kind, note.effect) for note in notes] == ([("together", Effect.WARN)] if told else [])
+    assert all(note.text.startswith(f"{moved} of {moved + passed} cases") for note in notes)

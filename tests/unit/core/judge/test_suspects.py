@@ -1,0 +1,264 @@
+"""Tests of core/judge/suspects."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_perfgate.core.judge.accepted_line import other_identity, reasoned, uncompared, unexplained
+from pytest_perfgate.core.judge.context import (
+    JudgeContext,
+    accepted_clock,
+    clock_of,
+    how_measured,
+    limited,
+    paired_clocks,
+)
+from pytest_perfgate.core.judge.judge import _trial, judge
+from pytest_perfgate.core.judge.suspects import prediction, suspects
+from pytest_perfgate.model.measurement import Identity, Sitting
+from pytest_perfgate.model.plan import Effect, Outcome
+from pytest_perfgate.model.protocol import Capture
+from pytest_perfgate.model.values import Interval
+from pytest_perfgate.model.verdict import Decision, Paired, PowerLimited
+from tests.reports import DEVICE
+from tests.unit.core.judge.bench import (
+    CONTEXT,
+    FLOORED,
+    GPU,
+    KEY,
+    KINDS,
+    SLOWDOWN,
+    accepted,
+    limit,
+    measured,
+    samples,
+    verdict,
+)
+from tests.unit.core.judge.paired_builds import PAIRED_CONTEXT, SLOWER, decided, decided_verdict, judged_arms
+
+
+def test_small_and_strict_numbers_are_screened_like_others() -> None:
+    assert decided_verdict(1.001e6, "slowdown <= 0%", shape=(1.0, 1.0, 1.0), context=FLOORED).outcome is Outcome.PASSED
+    assert decided_verdict(0.5, baseline=accepted(0.5)).outcome is Outcome.PASSED
+    renewing = accepted(1e6, expires="2026-09-01", when="2026-05-02", why="not yet")
+    context = replace(CONTEXT, today="2026-05-02", edited=renewing)
+    again = decided_verdict(1e6, baseline=accepted(1e6, expires="2026-05-01"), context=context)
+    assert (again.outcome, again.visible) == (Outcome.ACCEPTED, 0.03)
+    tiny = replace(CONTEXT, edited=accepted(0.9, why="now in double precision"))
+    assert decided_verdict(0.9, baseline=accepted(0.3), context=tiny).outcome is Outcome.ACCEPTED
+
+
+def test_what_chance_reaches_comes_from_the_history_or_from_the_line() -> None:
+    line = accepted(1e6, scatter=0.01, sittings=7)
+    for scatter, sittings, expected in ((0.5, 2, 2), (0.5, 1, 7), (None, 5, 7)):
+        context = replace(CONTEXT, scatter=scatter, sittings=sittings)
+        found = prediction(_trial(measured(1e6), context, line, None))
+        assert found.sittings == expected
+        assert (found.scatter > 0.1) is (expected == 2)
+    two = replace(CONTEXT, scatter=0.005, sittings=2)
+    assert "after 2 runs" in decided_verdict(1.1e6, context=two).sentence
+    unstable = replace(decided(Decision.UNDECIDED, 0.04), revision=False, unstable=True)
+    assert "beside a1b2c3d" in decided_verdict(1.1e6, paired=unstable).sentence
+    nameless = replace(unstable, base="")
+    assert "beside the base" in decided_verdict(1.1e6, paired=nameless).sentence
+
+
+CLOCK_CONTEXT = JudgeContext(kinds=KINDS, then_hz=1.5e9)
+
+
+def clock_verdict(
+    time: float, hz: tuple[float, ...], context: JudgeContext = CLOCK_CONTEXT, paired: Paired | None = None
+):
+    processes = tuple(samples(time * factor, clock_hz=hz) for factor in (0.999, 1.0, 1.001))
+    held = accepted(1e6, device=GPU, clocks="observe")
+    taken = measured(time, device=GPU, clocks="observe", processes=processes)
+    (found,) = judge(taken, SLOWDOWN, baseline=held, context=context, paired=paired).verdicts
+    return found
+
+
+def test_slower_in_time_and_not_in_cycles_is_invalid_with_the_clocks() -> None:
+    found = clock_verdict(1.25e6, (1.2e9, 1.2e9, 1.2e9))
+    assert (found.outcome, found.effect) == (Outcome.INVALID, Effect.FAIL)
+    assert found.sentence == (
+        "+25.0 % in time but +0.0 % in cycles: the clock ran at 1.2 GHz, and at 1.5 GHz when it was accepted"
+    )
+    assert found.evidence == (("clock now", "1.2 GHz"), ("clock then", "1.5 GHz"))
+    assert found.next[0].endswith("--perfgate-clocks=lock")
+    assert found.baseline is not None
+
+
+@pytest.mark.parametrize(
+    ("time", "hz", "context", "outcome"),
+    [
+        (1.25e6, (1.5e9,), CLOCK_CONTEXT, Outcome.REGRESSED),
+        (1.25e6, (1.24e9,), CLOCK_CONTEXT, Outcome.REGRESSED),
+        (1.25e6, (1.23e9,), CLOCK_CONTEXT, Outcome.INVALID),
+        (1.25e6, (), CLOCK_CONTEXT, Outcome.REGRESSED),
+        (1.25e6, (1.2e9,), replace(CLOCK_CONTEXT, then_hz=None), Outcome.REGRESSED),
+        (1.25e6, (1.2e9,), replace(CLOCK_CONTEXT, paired_available=True), Outcome.SUSPECT),
+        (1.0e6, (1.2e9,), CLOCK_CONTEXT, Outcome.PASSED),
+        (0.8e6, (1.2e9,), CLOCK_CONTEXT, Outcome.IMPROVED),
+    ],
+)
+def test_only_where_both_clocks_are_known_and_explain_it(
+    time: float, hz: tuple[float, ...], context: JudgeContext, outcome: Outcome
+) -> None:
+    assert clock_verdict(time, hz, context).outcome is outcome
+
+
+def paired_at(shift: float, clocks: tuple[float, float] | None, **fields) -> Paired:
+    interval = Interval(low=shift - 0.01, high=shift + 0.01)
+    return Paired(
+        decision=Decision.SLOWER, differences=(shift,) * 10, shift=shift, interval=interval, base="a1b2c3d",
+        clocks_hz=clocks, **fields,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("revision", [False, True])
+def test_two_arms_are_held_to_their_cycles_too(revision: bool) -> None:
+    found = clock_verdict(1.25e6, (1.5e9,), paired=paired_at(0.25, (1.5e9, 1.2e9), revision=revision))
+    assert found.outcome is Outcome.INVALID
+    assert found.sentence.endswith("the clock ran at 1.2 GHz, and at 1.5 GHz in a1b2c3d beside it")
+    assert (found.rounds, found.baseline is None) == (10, revision)
+    for clocks in (None, (1.5e9, 1.5e9)):
+        assert clock_verdict(1.25e6, (), paired=paired_at(0.25, clocks, revision=revision)).outcome is Outcome.REGRESSED
+
+
+def test_a_clock_is_that_of_every_process_or_of_none() -> None:
+    known = samples(1.0, clock_hz=(1.4e9, 1.6e9, 1.5e9))
+    assert clock_of([known, samples(1.0, clock_hz=(1.1e9,)), known]) == 1.5e9
+    assert clock_of([known, samples(1.0)]) is None
+    assert clock_of([]) is None
+
+
+def test_the_accepted_clock_is_of_the_newest_sitting_of_that_commit() -> None:
+    line = accepted(1e6)
+    past = [
+        Sitting(key=KEY, device="d", time=1e6, when="1", commit=commit, clock_hz=hz)
+        for commit, hz in (("a1b2c3d4e5f6", 1.1e9), ("a1b2c3d4e5f6", 1.3e9), ("a1b2c3d4e5f6", None), ("ffff", 1.9e9))
+    ]
+    assert accepted_clock(line, past) == 1.3e9
+    assert accepted_clock(line, past[2:]) is None
+    assert accepted_clock(replace(line, commit=""), past) is None
+    assert accepted_clock(None, past) is None
+    assert accepted_clock(line, [replace(past[0], commit="")]) is None
+
+
+def test_the_clocks_of_two_arms() -> None:
+    def capture(hz: tuple[float, ...]) -> Capture:
+        return Capture(key=KEY, samples=(samples(1.0, clock_hz=hz),), device=GPU, identity=Identity(device="d"))
+
+    assert paired_clocks([(capture((1e9,)), capture((2e9,))), (capture((3e9,)), capture((2e9,)))]) == (2e9, 2e9)
+    assert paired_clocks([(capture((1e9,)), capture(()))]) is None
+    assert paired_clocks(()) is None
+
+
+def at_limit(time: float, capped: float | None, line_limited: bool, *, hz: float = 1.5e9, **context):
+    """A sitting of some state, held against a line of another or the same."""
+    processes = tuple(samples(time * f, clock_hz=(hz,), capped=capped) for f in (0.999, 1.0, 1.001))
+    held = accepted(1e6, device=GPU, clocks="observe", limited=line_limited)
+    taken = measured(time, device=GPU, clocks="observe", processes=processes)
+    both = context.pop("paired", None)
+    (found,) = judge(taken, SLOWDOWN, baseline=held, context=replace(CLOCK_CONTEXT, **context), paired=both).verdicts
+    return found
+
+
+def test_a_line_of_another_state_of_power_clears_and_convicts_nothing() -> None:
+    for time in (0.8e6, 1.0e6, 1.25e6):
+        for capped, line_limited in ((0.9, False), (0.0, True)):
+            found = at_limit(time, capped, line_limited)
+            assert found.outcome is Outcome.UNDECIDED
+            assert "power limit" in found.sentence
+            assert found.next[0].endswith("--perfgate-against a1b2c3d4e5")
+            waits = at_limit(time, capped, line_limited, paired_available=True)
+            assert waits.outcome is Outcome.SUSPECT
+    assert at_limit(1.0e6, 0.9, True).outcome is Outcome.PASSED
+    assert at_limit(1.0e6, None, True).outcome is Outcome.PASSED
+
+
+def test_two_builds_decide_between_states_of_power() -> None:
+    slower = paired_at(0.25, (1.5e9, 1.2e9), limited=PowerLimited(clocks_hz=(1.5e9, 1.2e9), decides=True))
+    found = at_limit(1.25e6, 0.9, False, paired=slower)
+    assert found.outcome is Outcome.REGRESSED
+    assert dict(found.evidence)["power"] == (
+        "at the device's limit: 1.5 GHz then, 1.2 GHz now; turns of a second decide, since short ones share one clock"
+    )
+    alike = replace(slower, decision=Decision.NOT_SLOWER, shift=0.0)
+    assert at_limit(1.25e6, 0.9, False, paired=alike).outcome is Outcome.PASSED
+
+
+def test_at_the_power_limit_a_lower_clock_is_the_code_s_doing() -> None:
+    assert at_limit(1.25e6, 0.9, True, hz=1.2e9).outcome is Outcome.REGRESSED
+    assert at_limit(1.25e6, 0.0, False, hz=1.2e9).outcome is Outcome.INVALID
+
+
+def test_the_sittings_of_one_state_are_another_measurement_s() -> None:
+    how = Identity(device="x")
+    assert how_measured(how, at_limit=False) == how.text()
+    assert how_measured(how, at_limit=True) == f"{how.text()}, power=limited"
+    assert limited([samples(1.0, capped=0.5), samples(1.0, capped=0.05), samples(1.0, capped=0.9)]) is True
+    assert limited([samples(1.0)]) is None
+
+
+def test_a_clock_that_no_arm_saw_has_no_rounds() -> None:
+    fast = tuple(replace(samples(1.25e6 * f), clock_hz=(1.6e9,)) for f in (0.999, 1.0, 1.001))
+    context = replace(PAIRED_CONTEXT, then_hz=2e9, paired_available=False)
+    report = judge(measured(0, processes=fast), [limit("slowdown <= 3%")], baseline=accepted(1e6), context=context)
+    assert (report.verdicts[0].outcome, report.verdicts[0].rounds) == (Outcome.INVALID, 0)
+
+
+def test_what_no_second_arm_was_asked_has_no_rounds() -> None:
+    assert judged_arms("time <= 1s").rounds == judged_arms("slowdown <= 3%").rounds == 0
+
+
+def test_a_line_that_is_slower_by_exactly_its_noise_explains_nothing() -> None:
+    before = accepted(1e6)
+    assert not unexplained(replace(before, time=1.5e6), before, 0.5)
+    assert unexplained(replace(before, time=1.6e6), before, 0.5)
+
+
+OTHER = Identity(device=DEVICE.key, threads="9")
+
+
+def test_what_a_line_says_is_a_reason_where_nothing_stood_before() -> None:
+    assert reasoned(accepted(1e6), None)
+    assert not reasoned(accepted(1e6), accepted(1e6))
+
+
+def test_a_line_that_was_only_kept_here_asks_nobody_for_a_reason() -> None:
+    assert unexplained(accepted(2e6), accepted(1e6), 0.0)
+    assert not unexplained(accepted(2e6), accepted(1e6, local=True), 0.0)
+
+
+def test_a_line_of_another_identity_asks_for_a_reason_though_it_is_no_slower() -> None:
+    then = accepted(1e6)
+    assert unexplained(accepted(1e6, identity=OTHER), then, 0.0)
+    assert not unexplained(accepted(1e6), then, 0.0)
+    bare = replace(then, identity=None)
+    assert not any(other_identity(*pair) for pair in ((then, None), (then, bare), (bare, then)))
+
+
+def test_a_line_that_was_refused_is_answered_by_a_reason_and_this_very_time() -> None:
+    refused = judge(measured(1e6), SLOWDOWN, baseline=accepted(1e6, identity=OTHER), context=CONTEXT)
+    time = next(iter(refused.measurement.metrics.find("time")))
+    answer = accepted(1e6, why="nine threads", when="2026-06-01")
+    assert not uncompared(refused, answer, time, "2026-06-01")
+    assert uncompared(refused, replace(answer, time=1.1e6), time, "2026-06-01")
+    assert uncompared(refused, replace(answer, why=""), time, "2026-06-01")
+
+
+def test_of_other_limits_two_arms_decide_nothing() -> None:
+    slow = verdict(1.1e6)
+    other = replace(slow, limit=limit("time <= 1s"))
+    assert suspects([slow, other]) == (slow,)
+
+
+def test_two_arms_at_two_clocks_are_an_event_of_the_clock() -> None:
+    arms = replace(SLOWER, shift=0.25, interval=Interval(low=0.2, high=0.3), clocks_hz=(1.5e9, 1.2e9))
+    available = replace(CLOCK_CONTEXT, paired_available=True)
+    assert clock_verdict(1.25e6, (1.2e9,), available, arms).outcome is Outcome.INVALID
+    assert "in the base beside it" in clock_verdict(1.25e6, (1.2e9,), available, replace(arms, base="")).sentence
+    less = replace(arms, shift=0.02, interval=Interval(low=0.015, high=0.025))
+    assert clock_verdict(1.25e6, (1.2e9,), available, less).outcome is not Outcome.INVALID, "no slower by what counts"

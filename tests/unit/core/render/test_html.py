@@ -1,0 +1,73 @@
+"""Tests of core/render/html."""
+
+from __future__ import annotations
+
+from pytest_perfgate.core.render.html import escape, harmless, render_comment, render_html, render_markdown
+from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.model.metric import Bullets, Code, Column, Document, Link, Paragraph, Section, Table
+from pytest_perfgate.model.plan import Effect, Outcome
+from pytest_perfgate.model.verdict import SuiteNote
+from tests.reports import case, run
+from tests.unit.core.render.documents import DOCUMENT
+
+
+def test_a_short_text_stands_on_one_line_and_a_long_one_wraps() -> None:
+    table = Table(title="", columns=(Column(name="a"), Column(name="b")), rows=(("communication", "x" * 80),))
+    page = render_html(Document(title="t", blocks=(table,)))
+    assert '<td class="text short">communication</td>' in page
+    assert f'<td class="text">{"x" * 80}</td>' in page
+
+
+def test_a_long_name_breaks_between_its_words() -> None:
+    table = Table(title="", columns=(Column(name="a"),), rows=(("aten::_flash_attention_forward<&>",),))
+    page = render_html(Document(title="t", blocks=(table,)))
+    assert '<td class="text">aten::<wbr>_flash_<wbr>attention_<wbr>forward&lt;&amp;&gt;</td>' in page
+
+
+KERNEL = "void k<float>(float*, half const*)"
+PAGE = Document(
+    title="T",
+    blocks=(
+        Link(text="Details: mm", anchor="aten-mm"),
+        Section(title="aten::mm", anchor="aten-mm", blocks=(Paragraph(text=KERNEL), Bullets(items=(KERNEL,)))),
+    ),
+)
+
+
+def test_a_link_reaches_its_section():
+    assert "Details: mm" in render_text(PAGE).splitlines()
+    markdown, html = render_markdown(PAGE), render_html(PAGE)
+    assert "[Details: mm](#aten-mm)" in markdown
+    assert markdown.index('<a id="aten-mm"></a>') < markdown.index("## aten::mm")
+    assert '<a href="#aten-mm">Details: mm</a>' in html
+    assert 'id="aten-mm"' in html
+
+
+def test_names_of_kernels_are_no_markup():
+    assert render_markdown(PAGE).count(r"void k\<float>(float\*, half const\*)") == 2
+    assert harmless("a <= b, 2 * 3") == "a <= b, 2 * 3"
+
+
+def test_a_comment_with_many_failures_is_short() -> None:
+    report = run(
+        *(case(f"test_{n}", 1.2e6, 1e6, Outcome.REGRESSED) for n in range(30)),
+        notes=(SuiteNote(kind="x", effect=Effect.FAIL, text="gone"),),
+    )
+    text = render_comment(report)
+    assert "and 10 more" in text
+    assert "- **fail** gone" in text
+    assert text.count("```text") == 20
+
+
+def test_markdown_keeps_a_cell_a_cell() -> None:
+    text = render_markdown(DOCUMENT)
+    assert "gemm\\|\\<b\\>" in text
+    assert "```python\nx = `1`\n```" in text
+    assert text.startswith("# Report\n\none kernel\n")
+    assert "## Numbers" in text
+    assert escape("a\nb|c") == "a b\\|c"
+
+
+def test_a_fence_is_longer_than_what_it_holds() -> None:
+    held = Document(title="t", blocks=(Code(text="```\nx\n```"),))
+    assert "````\n```\nx\n```\n````" in render_markdown(held)

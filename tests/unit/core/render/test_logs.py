@@ -1,0 +1,175 @@
+"""Tests of core/render/logs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pytest_perfgate.core.analysis.results import Previous, previous_of
+from pytest_perfgate.core.judge.acceptance import decide
+from pytest_perfgate.core.judge.accepted_line import Signature
+from pytest_perfgate.core.render.logs import (
+    Version,
+    acceptance_json,
+    acceptance_lines,
+    bars,
+    history_document,
+    kept_paragraphs,
+    render_entry,
+    written,
+)
+from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.model.measurement import Sitting
+from pytest_perfgate.model.metric import Finding, Metric, MetricSet, labels
+from pytest_perfgate.model.plan import Outcome
+from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.verdict import CaseReport
+from tests.reports import baseline, case, run
+
+CASE = case("test_k[4096-bf16]", 1e6, 1e6)
+
+
+def entry(*metrics: Metric, findings: tuple[Finding, ...] = (), kernels: str = "") -> str:
+    measured = CASE.measurement
+    held = MetricSet(metrics=measured.metrics.metrics + metrics)
+    changed = replace(CASE, measurement=replace(measured, metrics=held, findings=findings))
+    return render_entry(Version(name="v2"), [changed], kernels=kernels)
+
+
+def of(kernel: str, name: str, value: float, dimension: Dimension = Dimension.FRACTION) -> Metric:
+    return Metric(name=name, value=value, dimension=dimension, labels=labels(kernel=kernel))
+
+
+def test_the_longest_kernel_speaks_for_the_call() -> None:
+    text = entry(
+        of("a", "occupancy", 0.5), of("b", "occupancy", 0.25),
+        of("a", "duration", 10.0, Dimension.TIME), of("b", "duration", 90.0, Dimension.TIME),
+    )  # fmt: skip
+    assert "| Occupancy | 25 % |" in text
+    assert ", 4096-bf16):" in text
+
+
+def test_one_kernel_speaks_for_itself_and_several_without_times_for_nobody() -> None:
+    assert "| TC Util | 70 % |" in entry(of("a", "tc_util", 0.7))
+    assert "| TC Util | not collected |" in entry(of("a", "tc_util", 0.7), of("b", "tc_util", 0.1))
+
+
+def test_a_class_in_the_findings_is_the_bottleneck() -> None:
+    seen = Finding(title="gemm", detail="compute-bound: compute 70.4 % of its roof")
+    assert "**Bottleneck**: gemm. compute-bound: compute 70.4 %" in entry(findings=(seen,))
+
+
+def test_what_changed_in_the_kernels_stands_before_what_people_write() -> None:
+    text = entry(kernels="### Kernels\n\n- faster\n")
+    assert text.index("- faster") < text.index("**Issues**")
+
+
+def test_many_cases_of_which_only_the_time_is_known_share_a_table() -> None:
+    bare = [case(f"test_k[{n}|x]", 1e6, 1e6) for n in range(4)]
+    known = replace(bare[0], measurement=replace(bare[0].measurement, metrics=MetricSet(metrics=(
+        *bare[0].measurement.metrics.metrics, of("a", "occupancy", 0.5)))))  # fmt: skip
+    other = replace(case("test_other", 1e6), measurement=known.measurement)
+    text = render_entry(Version(name="v2"), [*bare, other])
+    assert "### 4 cases of which only the time was collected" in text
+    assert text.count("TFLOPs/s") == 1
+    assert "test_k[3\\|x] | 1 ms |  | none that was measured alike |" in text
+    assert "### 4 cases" not in render_entry(Version(name="v2"), bare[:3])
+
+
+SLOW = case("test_<i>[1]", 1.2e6, 1e6, Outcome.REGRESSED)
+
+SITTINGS = [
+    Sitting(key=SLOW.key, device="d", time=1e6 + n * 1e4, when="2026-05-01", commit="c0ffee1") for n in range(9)
+]
+
+
+def test_history_as_a_document() -> None:
+    told = [(SLOW.key, "d", SITTINGS, baseline("test_<i>[1]", 1e6)), (SLOW.key, "e", [], None)]
+    assert "1.08 ms" in render_text(history_document(told, overview=True))
+    text = render_text(history_document(told, overview=False))
+    assert "accepted: nothing" in text
+    assert "+8.0 %" in text
+    assert "measured with" not in text
+    assert (bars([]), bars([1.0, 1.0]), bars([1.0, 2.0])) == ("", "▄▄", "▁█")
+
+
+def test_a_history_holds_nothing_against_a_time_that_was_measured_differently() -> None:
+    """8 ms on all threads stood as a slowdown of the 1 ms that one thread was accepted with, and as its anchor."""
+    line = baseline("test_<i>[1]", 1e6)
+    line = replace(line, identity=replace(SLOW.measurement.identity, threads="1"))
+    assert line.identity is not None
+    other = [replace(s, time=8e6, identity="threads=8") for s in SITTINGS[:3]]
+    text = render_text(
+        history_document(
+            [(SLOW.key, "d", [replace(SITTINGS[0], identity=line.identity.text()), *other], line)], overview=False
+        )
+    )
+    assert "threads=8" in text
+    assert text.count("+700.0 %") == 1, "against the one before"
+    assert "ANCHOR" not in text
+
+
+def entry_of(*findings: Finding, sol: bool = False) -> str:
+    measured = SLOW.measurement
+    more = (
+        Metric(name="sol", value=0.66, dimension=Dimension.FRACTION, note="compute roof"),
+        Metric(name="tflops", value=1e14, dimension=Dimension.FLOPS),
+    )
+    metrics = MetricSet(metrics=measured.metrics.metrics + (more if sol else ()))
+    changed = replace(SLOW, measurement=replace(measured, findings=findings, metrics=metrics))
+    cases = [changed, replace(SLOW, measurement=None)]
+    before = previous_of(cases, run(*cases), ())
+    return render_entry(Version(name="v2", when="2026-06-01", changed="a\nb"), cases, before=before)
+
+
+def test_an_entry_names_the_bottleneck() -> None:
+    assert "**Bottleneck**: memory-bound. DRAM 80 %" in entry_of(Finding(title="memory-bound", detail="DRAM 80 %"))
+    with_sol = entry_of(sol=True)
+    assert "**Bottleneck**: 66 % of SOL; compute roof" in with_sol
+    assert "| Achieved TFLOPs/s | 100 TFLOPS | -16.7 % |" in with_sol
+    assert "Previous: the accepted time (a1b2c3d, 2026-05-02)." in with_sol
+
+
+def test_an_entry_compares_with_what_was_measured_before() -> None:
+    def made(time: float, occupancy: float | None) -> CaseReport:
+        found = case("test_a", time)
+        more = () if occupancy is None else (Metric(name="occupancy", value=occupancy, dimension=Dimension.FRACTION),)
+        metrics = MetricSet(metrics=found.measurement.metrics.metrics + more)
+        return replace(found, measurement=replace(found.measurement, metrics=metrics))
+
+    now, then = made(0.9e6, 0.5), made(1e6, 0.375)
+    before = {now.key: Previous(commit="b2c3d4e", when="2026-05-30", metrics=then.measurement.metrics)}
+    text = render_entry(Version(name="v3"), [now], before=before)
+    assert "| Duration | 900 µs | -10.0 % |" in text
+    assert "| Occupancy | 50 % | +12.5 points |" in text
+    assert "Previous: measured (b2c3d4e, 2026-05-30)." in text
+    bare = {now.key: replace(before[now.key], metrics=made(1e6, None).measurement.metrics, commit="")}
+    assert "| Occupancy | 50 % | not collected |" in render_entry(Version(name="v3"), [now], before=bare)
+    assert "Previous: none that was measured alike." in render_entry(Version(name="v3"), [now])
+
+
+def test_an_entry_goes_where_it_belongs() -> None:
+    first = written("", entry_of())
+    assert written(first, entry_of()) == first
+    both = written(first, render_entry(Version(name="v3"), [SLOW]))
+    assert both.index("## v2") < both.index("## v3")
+    edited = both.replace("**Insights**\n\n_none yet_", "**Insights**\n\nTMA helps", 1)
+    kept = kept_paragraphs(edited, Version(name="v2", when="2027-01-01"))
+    assert kept == {"Insights": "TMA helps"}
+    again = written(edited, render_entry(Version(name="v2", when="2027-01-01"), [SLOW], kept))
+    assert again.count("TMA helps") == 1
+    assert again.count("## v2") == 1
+    assert kept_paragraphs("", Version(name="v2")) == {}
+
+
+def test_acceptance_in_words() -> None:
+    new, bad = case("test_new", 1e6), replace(SLOW, measurement=None)
+    found = [decide(c, c.baseline, (), Signature(why="x")) for c in (SLOW, new, bad)]
+    lines = list(acceptance_lines(found, dry=True))
+    assert lines == [
+        "slower     tests/test_k.py::test_<i>[1]  1 ms -> 1.2 ms  +20.0 %",
+        "new        tests/test_k.py::test_new  1 ms",
+        "without a time  tests/test_k.py::test_<i>[1]  nothing was timed",
+        "2 would be accepted; 1 without a time",
+    ]
+    assert [d["change"] for d in acceptance_json(found)] == ["slower", "new", "without a time"]
+    assert list(acceptance_lines([])) == ["nothing to accept"]

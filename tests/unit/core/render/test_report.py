@@ -1,0 +1,124 @@
+"""Tests of core/render/report."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from pytest_perfgate.core.judge.policy import CI, OWN_GATE, REGRESSED, exit_code
+from pytest_perfgate.core.judge.suite import own_gate_note
+from pytest_perfgate.core.render.html import render_comment, render_html
+from pytest_perfgate.core.render.own_gate import EDITS, other_notes, own_gate_lines
+from pytest_perfgate.core.render.report import headline, run_document, summary_line
+from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.model.measurement import Sitting
+from pytest_perfgate.model.plan import Choice, Effect, Outcome
+from pytest_perfgate.model.verdict import CaseReport, Excuse, SuiteNote
+from tests.reports import case, run
+
+LIMIT = SuiteNote(kind="limits", effect=Effect.WARN, text="1 limit of tests changed", names=("t.py::a: 3% -> 60%",))
+QUICK = SuiteNote(kind="quick", effect=Effect.WARN, text="quick mode in CI")
+FLOOR = SuiteNote(kind="floor", effect=Effect.WARN, text="1 case passed by the floor alone")
+
+
+@pytest.mark.parametrize("kind", EDITS)
+def test_each_kind_of_edit_is_a_line(kind: str) -> None:
+    note = SuiteNote(kind=kind, effect=Effect.WARN, text="what changed", names=("one", "two"))
+    assert own_gate_lines((), (note,)) == ((EDITS[kind], "one"), (EDITS[kind], "two"))
+    assert own_gate_lines((), (replace(note, names=()),)) == ((EDITS[kind], "what changed"),)
+    assert own_gate_lines((), (replace(note, effect=Effect.PASS),)) == (), "a tightened limit edits nothing away"
+
+
+def test_what_a_run_has_anyway_is_listed_beside_an_edit_only() -> None:
+    hidden = replace(case("test_a", 2e6, 1e6, Outcome.REGRESSED), excuse=Excuse.EXPECTED_TO_FAIL)
+    assert own_gate_lines((hidden,), (QUICK, FLOOR)) == ()
+    assert other_notes((hidden,), (QUICK, FLOOR)) == (QUICK, FLOOR)
+    lines = own_gate_lines((hidden,), (FLOOR, QUICK, LIMIT))
+    assert [word for word, _ in lines] == ["limit or mark", "xfail hides", "quick mode"]
+    assert other_notes((hidden,), (FLOOR, QUICK, LIMIT)) == (FLOOR,)
+
+
+def test_the_policy_fails_edits_with_one() -> None:
+    strict = replace(CI, own_gate=Choice.FAIL)
+    assert own_gate_note((LIMIT,), CI) == ()
+    assert own_gate_note((QUICK, FLOOR), strict) == (), "a quick run edits nothing"
+    (note,) = own_gate_note((LIMIT, QUICK), strict)
+    assert (note.kind, note.effect, note.names) == (OWN_GATE, Effect.FAIL, ("limit or mark: t.py::a: 3% -> 60%",))
+    assert exit_code((), (LIMIT, note)) == REGRESSED
+
+
+def test_the_list_comes_first_in_the_comment() -> None:
+    slow = case("test_b", 2e6, 1e6, Outcome.REGRESSED)
+    text = render_comment(run(slow, notes=(FLOOR, LIMIT)))
+    edit = text.index("**This change edits its own gate**\n\n- limit or mark: `t.py::a: 3% -> 60%`")
+    assert edit < text.index("1 case:") < text.index("REGRESSED")
+    assert "1 limit of tests changed" not in text, "the list has it"
+
+
+SLOW = case("test_<i>[1]", 1.2e6, 1e6, Outcome.REGRESSED)
+
+SITTINGS = [
+    Sitting(key=SLOW.key, device="d", time=1e6 + n * 1e4, when="2026-05-01", commit="c0ffee1") for n in range(9)
+]
+
+
+def test_beside_a_revision_the_table_has_the_other_arm_s_time_and_not_an_accepted_one() -> None:
+    verdict = replace(SLOW.verdicts[0], baseline=None, evidence=(("then", "778.3 µs  c0ffee1, beside it"),))
+    rows = render_text(run_document(run(replace(SLOW, verdicts=(verdict,)))))
+    assert "778.3 µs  1.2 ms" in rows
+    assert "  1 ms" not in rows
+
+
+@pytest.mark.parametrize(
+    ("cases", "said"),
+    [
+        ((), "nothing measured"),
+        ((case("test_a", 1e6),), "kept"),
+        ((SLOW,), "1 failed"),
+        ((replace(SLOW, verdicts=(replace(SLOW.verdicts[0], effect=Effect.WARN),)),), "nothing failed, 1 to look at"),
+    ],
+)
+def test_the_headline(cases: tuple, said: str) -> None:
+    assert headline(run(*cases)) == said
+
+
+def test_a_collected_test_is_not_said_to_be_not_collected() -> None:
+    unmeasured = replace(SLOW.verdicts[0], outcome=Outcome.NOT_MEASURED, metric=None, visible=None, sentence="skipped")
+    bare = CaseReport(key=SLOW.key, verdicts=(unmeasured,))
+    document = run_document(run(bare, case("test_nan", math.nan)))
+    for text in (render_text(document), render_html(document)):
+        assert "not collected" not in text
+        assert "NOT MEASURED" in text
+    assert '<td class="number absent">-</td>' in render_html(document)
+
+
+def test_what_is_past_counting_has_one_form() -> None:
+    far = case("test_far", 4e8, 1e6, Outcome.SUSPECT)
+    limit = replace(far.verdicts[0].limit, bound=15.0)
+    text = render_text(
+        run_document(run(replace(far, verdicts=(replace(far.verdicts[0], limit=limit, visible=399265.0),))))
+    )
+    assert text.count("over 10,000 %") == 3, "in the block, as the value and as what was visible"
+    assert "limit +1,500 %" in text
+
+
+def test_the_summary_says_what_is_missing() -> None:
+    assert summary_line(run()) == "No case was measured."
+    assert summary_line(run(SLOW, complete=False, filtered=True)).endswith(
+        "this is what it had; some tests were left out."
+    )
+
+
+def test_what_was_accepted_stands_on_top() -> None:
+    accepted = replace(
+        SLOW, verdicts=(replace(SLOW.verdicts[0], outcome=Outcome.ACCEPTED, effect=Effect.PASS, visible=99.0),)
+    )
+    note = SuiteNote(kind="unused", effect=Effect.WARN, text="unused", names=("a", "b"))
+    text = render_text(run_document(run(accepted, notes=(note,)), {str(SLOW.key): SITTINGS}))
+    assert text.index("This change edits its own gate") < text.index("The suite") < text.index("Verdicts")
+    assert f"{SLOW.key}  slowdown <= 3%: " in text, "which case it is"
+    assert "+9,900 %" in text
+    assert "History of test_<i>[1]: 9 runs" in text
+    assert "<i>" not in render_html(run_document(run(accepted)))

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from pytest_perfgate.core.render.text import display_width, render_text
+from pytest_perfgate.model.metric import Column, Document, Table
+from pytest_perfgate.model.values import Dimension
+from tests.unit.core.render.documents import DOCUMENT
+
+
+def test_text_aligns_wide_characters_and_owns_up_to_what_it_leaves_out() -> None:
+    text = render_text(DOCUMENT)
+    rows = [line for line in text.splitlines() if "gemm" in line or "複製" in line]
+    assert len({display_width(row) for row in rows}) == 1
+    assert "412.3 µs" in text
+    assert "412310" in text
+    assert "not collected" in text
+    assert "third" not in text
+    assert "... and 1 more rows" in text
+    assert "[A roofline]" in text
+
+
+def test_names_from_files_cannot_draw_on_the_terminal() -> None:
+    evil = Document(title="t", blocks=(Table(columns=(Column(name="k"),), rows=(("a\x1b[31mred\n" + "x" * 99,),)),))
+    text = render_text(evil)
+    assert "\x1b" not in text
+    assert "…" in text
+
+
+def test_of_a_long_name_of_a_test_the_folders_go_first() -> None:
+    deep = "a/very/deep/folder/of/tests/test_attrs_collections.py::test_unstructure"
+    long = f"{deep}_attrs_mappings[UnstructureStrategy.AS_DICT-BaseConverter]"
+    table = Table(columns=(Column(name="test"),), rows=((deep,), (long,)))
+    text = render_text(Document(title="t", blocks=(table,)))
+    assert "\n…/test_attrs_collections.py::test_unstructure\n" in text
+    assert "\n…::test_unstructure_attrs_mappings[Unst" in text
+    assert "_DICT-BaseConverter]\n" in text
+
+
+def test_rows_that_are_left_out_say_where_they_are() -> None:
+    table = Table(columns=(Column(name="n"),), rows=((1,), (2,)), limit=1, rest="perfgate report shows all")
+    assert "... and 1 more rows (perfgate report shows all)" in render_text(Document(title="t", blocks=(table,)))
+
+
+def test_a_table_too_wide_for_the_screen_gives_its_names_lines_of_their_own() -> None:
+    """The report's verdicts were 125 columns wide: a terminal of 80 tore every row."""
+    columns = (Column(name="outcome"), Column(name="case"), Column(name="now", dimension=Dimension.TIME))
+    name = "tests/benchmarks/test_kernels.py::test_product[4096]"
+    rows = (("BROKEN", name, 26_260.0), ("PASSED", name, 116_500.0), ("PASSED", f"{name}#two", 1e9))
+    document = Document(title="t", blocks=(Table(columns=columns, rows=rows, note="noted"),))
+    assert f"BROKEN   {name}      26.26 µs" in render_text(document, 100)
+    assert render_text(document, 70).splitlines()[3:] == [
+        "case",
+        "  outcome       now",
+        "  -------  --------",
+        name,
+        "  BROKEN   26.26 µs",
+        "  PASSED   116.5 µs",
+        f"{name}#two",
+        "  PASSED        1 s",
+        "noted",
+    ]
+    assert f"BROKEN   {name}      26.26 µs" in render_text(document, 70, 100), "a wider terminal has room"
+    assert f"BROKEN   {name}      26.26 µs" in render_text(document, 18), "what fits in no way keeps its rows"
+
+
+def test_a_sentence_behind_a_name_of_its_own_line_stays_whole() -> None:
+    name, why = (
+        f"void cutlass::Kernel<{'tensorop_' * 6}>(Params)",
+        "three tensors were recorded where four are read " * 2,
+    )
+    table = Table(columns=(Column(name="kernel"), Column(name="why")), rows=((name, why.strip()),))
+    lines = render_text(Document(title="t", blocks=(table,)), 98).splitlines()
+    assert lines[-2:] == [name, f"  {why.strip()}"]
+
+
+def test_what_is_said_around_a_table_is_folded_and_takes_no_other_form() -> None:
+    name = f"tests/test_k.py::test_{'x' * 45}"
+    columns = (Column(name="outcome"), Column(name="test"), Column(name="time", dimension=Dimension.TIME))
+    said = " ".join(["word"] * 25)
+    table = Table(title=said, columns=columns, rows=(("BROKEN", name, 26_260.0),) * 2, limit=1, rest=said, note=said)
+    lines = render_text(Document(title="R", blocks=(table,)), 70).splitlines()
+    assert max(map(len, lines)) <= 70
+    assert name in lines, "its name has a line of its own and is whole"
+    whole = " ".join(lines)
+    assert whole.count(said) == 3
+    short = Table(columns=columns, rows=(("BROKEN", "test_a", 26_260.0),), note=said)
+    assert "BROKEN   test_a  26.26 µs" in render_text(Document(title="R", blocks=(short,)), 70)

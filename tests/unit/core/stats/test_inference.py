@@ -1,0 +1,313 @@
+"""Tests of core/stats/inference."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+import warnings
+
+import numpy as np
+import pytest
+
+from pytest_perfgate.core.stats.change_points import PERMUTATIONS, _best, change_points
+from pytest_perfgate.core.stats.inference import (
+    EXACT_UP_TO,
+    Prior,
+    adjusted,
+    at_most,
+    clopper_pearson,
+    freedom,
+    hodges_lehmann,
+    pairs_needed,
+    predict,
+    prior,
+    scatter_of_neighbours,
+    shift_interval,
+    signed_rank,
+    walsh_averages,
+    walsh_rank,
+)
+from pytest_perfgate.core.stats.summary import logs_of, of_processes
+
+
+@pytest.fixture
+def dice() -> np.random.Generator:
+    """The same numbers for a test, whichever ran before it."""
+    return np.random.default_rng(3)
+
+
+@pytest.mark.parametrize("count", [1, 5, 10, 17, 40, 90])
+def test_signed_rank_is_the_oracles(count: int, dice: np.random.Generator) -> None:
+    stats = pytest.importorskip("scipy.stats")
+    d = dice.normal(0.2, 1, count)
+    assert signed_rank(d) == pytest.approx(stats.wilcoxon(d, alternative="greater", method="exact").pvalue, rel=1e-9)
+
+
+def test_signed_rank_with_ties_counts_every_sign() -> None:
+    d = [1.0, 1.0, -1.0, 2.0, 0.0, -0.5]
+    ranks = np.array([4.0, 4.0, 4.0, 6.0, 2.0])
+    signs = (np.arange(32)[:, None] >> np.arange(5)) & 1
+    assert signed_rank(d) == pytest.approx(np.mean(signs @ ranks >= 14))
+
+
+def test_signed_rank_far_beyond_the_table_is_its_limit(dice: np.random.Generator) -> None:
+    stats = pytest.importorskip("scipy.stats")
+    d = dice.normal(0.05, 1, 400)
+    oracle = stats.wilcoxon(d, alternative="greater", method="approx", correction=True).pvalue
+    assert signed_rank(d) == pytest.approx(oracle, rel=1e-3)
+
+
+def test_pairs_that_show_nothing_convict_nobody() -> None:
+    assert signed_rank([0.0, 0.0, 0.0]) == 1.0
+    assert signed_rank([]) == 1.0
+    assert (pairs_needed(0.01), pairs_needed(1 / 32), pairs_needed(0.01 / 40)) == (7, 5, 12)
+
+
+def test_hodges_lehmann_and_its_interval_by_hand() -> None:
+    d = [1.0, 2.0, 4.0]
+    assert hodges_lehmann(d) == pytest.approx(np.median([1, 1.5, 2.5, 2, 3, 4]))
+    assert (shift_interval(d).low, shift_interval(d).high, shift_interval(d).confidence) == (1, 4, 0.75)
+    six = shift_interval([1.0, 2, 3, 4, 5, 6])
+    assert (six.low, six.high, six.confidence) == (1, 6, pytest.approx(1 - 2 / 64))
+
+
+def test_the_interval_of_the_shift_covers_what_it_says(dice: np.random.Generator) -> None:
+    draws = dice.standard_t(3, (600, 10))
+    found = [shift_interval(d) for d in draws]
+    assert np.mean([i.holds(0.0) for i in found]) >= found[0].confidence - 0.03
+
+
+def test_holm_by_hand() -> None:
+    assert adjusted([0.004, 0.03, 0.02, 0.2]) == pytest.approx((0.016, 0.06, 0.06, 0.2))
+    assert adjusted([0.004, 0.012, 0.013, 0.2]) == pytest.approx((0.016, 0.036, 0.036, 0.2))
+    assert adjusted([0.01, 0.02, 0.5]) == pytest.approx((0.03, 0.04, 0.5))
+    assert adjusted([]) == ()
+
+
+@pytest.mark.parametrize(("hits", "count"), [(0, 300), (3, 300), (1, 1), (150, 300), (12000, 12000), (17, 12000)])
+def test_clopper_pearson_is_the_oracles(hits: int, count: int) -> None:
+    stats = pytest.importorskip("scipy.stats")
+    oracle = stats.binomtest(hits, count).proportion_ci(0.95, method="exact")
+    ours = clopper_pearson(hits, count)
+    assert (ours.low, ours.high) == (pytest.approx(oracle.low, abs=1e-9), pytest.approx(oracle.high, abs=1e-9))
+
+
+@pytest.mark.parametrize("hits", [-1, 4])
+def test_a_rate_of_more_than_all_is_refused(hits: int) -> None:
+    with pytest.raises(ValueError, match="hits of 3"):
+        clopper_pearson(hits, 3)
+    with pytest.raises(ValueError, match="0 hits of 0"):
+        clopper_pearson(0, 0)
+
+
+def test_change_points_are_where_they_were_planted_and_where_the_oracle_finds_them(dice: np.random.Generator) -> None:
+    line = np.exp(np.concatenate([dice.normal(0, 0.01, 20), dice.normal(0.1, 0.01, 15), dice.normal(0.05, 0.01, 15)]))
+    found = change_points(line.tolist(), seed=1)
+    assert [c.index for c in found] == [20, 35]
+    assert found[0].change == pytest.approx(0.105, abs=0.02)
+    ruptures = pytest.importorskip("ruptures")
+    oracle = ruptures.Dynp(model="l2", min_size=3, jump=1).fit(np.log(line)).predict(n_bkps=2)
+    assert oracle[:-1] == [20, 35]
+
+
+def test_a_line_without_change_has_rarely_a_change_point() -> None:
+    lines = [np.exp(np.random.default_rng(seed).normal(0, 0.02, 24)).tolist() for seed in range(40)]
+    assert sum(bool(change_points(line, seed=seed)) for seed, line in enumerate(lines)) <= 5
+
+
+@pytest.mark.parametrize("line", [[], [1.0], [1.0, 2.0, 3.0, 4.0, 5.0], [7.0] * 30])
+def test_short_and_constant_lines_have_none(line: list[float]) -> None:
+    assert change_points(line) == ()
+
+
+STEP = [1.0, 1.1, 1.2, 5.0, 5.1, 5.2]
+"""The shortest line that can have a change."""
+
+
+def test_certain_and_impossible_rates() -> None:
+    assert at_most(0, 3, 0.0) == 1.0
+    assert (at_most(3, 3, 1.0), at_most(2, 3, 1.0)) == (1.0, 0.0)
+    assert all(at_most(9, 9, n / 50) <= 1.0 for n in range(1, 50))
+
+
+def test_the_shortest_line_that_can_change() -> None:
+    (found,) = change_points(STEP, level=0.5)
+    assert (found.index, found.before, found.after) == (3, 1.1, 5.1)
+    assert not change_points(STEP[1:], level=0.5)
+
+
+def test_a_change_that_no_shuffle_matches_has_the_smallest_p() -> None:
+    (found,) = change_points([1.0, 1.1, 1.2] + [5.0, 5.1, 5.2] * 6)
+    assert found.index == 3
+    assert found.p == 1 / (PERMUTATIONS + 1)
+
+
+def test_a_surprise_of_exactly_the_level_is_one() -> None:
+    line = [1.0, 1.4, 1.2, 1.5, 1.1, 1.6, 1.7, 1.3, 1.9, 1.8]
+    p = change_points(line, level=0.9)[0].p
+    assert change_points(line, level=p)
+    assert not change_points(line, level=p - 1e-9)
+
+
+def test_segments_at_both_ends_are_as_long_as_asked() -> None:
+    assert [c.index for c in change_points([1.0] * 12 + [5.0, 5.0], level=1.0)][-1] <= 14 - 3
+    found = change_points([1.0, 1.1, 1.2, *[5.0, 5.1, 5.2] * 4, 9.0, 9.1, 9.2])
+    assert [c.index for c in found] == [3, 15]
+
+
+@pytest.mark.parametrize("least", [1, 2, 3])
+def test_the_strongest_split_is_the_one_of_the_definition(least: int) -> None:
+    def apart(one, other) -> float:
+        return float(np.mean([abs(x - y) for x, y in itertools.product(one, other)]))
+
+    def within(one) -> float:
+        return float(np.mean([abs(x - y) for x, y in itertools.permutations(one, 2)])) if len(one) > 1 else 0.0
+
+    segment = np.random.default_rng(5).normal(0, 1, 11)
+    strengths = {}
+    for m in range(least, len(segment) - least + 1):
+        a, b = segment[:m], segment[m:]
+        energy = 2 * apart(a, b) - within(a) - within(b)
+        strengths[m] = len(a) * len(b) / len(segment) * energy
+    at = max(strengths, key=strengths.__getitem__)
+    assert _best(segment, least) == (pytest.approx(strengths[at]), at)
+
+
+def test_a_level_is_reached_by_what_equals_it() -> None:
+    assert adjusted([0.025, 0.0500001]) == (0.05, 0.0500001)
+    assert adjusted([0.9, 0.8]) == (1.0, 1.0)
+    assert walsh_rank(6, 1 / 32) == (1, 1 - 1 / 32)
+    assert walsh_rank(6, 0.04) == (1, 1 - 1 / 32)
+    assert walsh_rank(5, 0.05) == (0, 1 - 1 / 16)
+
+
+def test_ten_pairs_leave_out_eight_averages_on_a_side() -> None:
+    d = [0.3, 1.0, 2.2, 3.1, 4.7, 5.9, 6.4, 8.8, 9.6, 12.5]
+    averages, found = walsh_averages(d), shift_interval(d)
+    assert (found.low, found.high) == (averages[8], averages[-9])
+    assert found.confidence == 1 - 2 * 25 / 1024
+
+
+def test_one_pair_decides_where_a_half_is_enough() -> None:
+    assert (pairs_needed(0.5), pairs_needed(0.6)) == (1, 1)
+
+
+def test_the_table_ends_where_it_says() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    d = np.random.default_rng(9).normal(0.1, 1, EXACT_UP_TO)
+    assert signed_rank(d) == pytest.approx(stats.wilcoxon(d, alternative="greater", method="exact").pvalue, rel=1e-9)
+    more = np.random.default_rng(9).normal(0.1, 1, EXACT_UP_TO + 1)
+    oracle = stats.wilcoxon(more, alternative="greater", method="approx", correction=True).pvalue
+    assert signed_rank(more) == pytest.approx(oracle, rel=1e-9)
+
+
+def test_numbers_that_are_no_times_are_passed_over() -> None:
+    """A zero has no logarithm: it made every statistic of the line no number."""
+    (clean,) = change_points([1.0] * 8 + [2.0] * 8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (found,) = change_points([0.0, *[1.0] * 8, -1.0, *[2.0] * 4, float("nan"), *[2.0] * 4])
+    assert (clean.index, found.index) == (8, 10)
+    assert (found.before, found.after) == (1.0, 2.0)
+
+
+def test_every_interval_is_of_95_percent_unless_asked() -> None:
+    assert clopper_pearson(3, 30) == clopper_pearson(3, 30, 0.95)
+    d = [0.1 * n for n in range(12)]
+    assert shift_interval(d) == shift_interval(d, 0.95)
+    assert of_processes(logs_of([1.0, 2.0]), 1.5).confidence == 0.95
+
+
+@pytest.mark.parametrize(("size", "method"), [(200, "exact"), (201, "approx")])
+def test_up_to_two_hundred_pairs_are_counted_out(size: int, method: str) -> None:
+    stats = pytest.importorskip("scipy.stats")
+    d = np.random.default_rng(9).normal(0.1, 1, size)
+    oracle = stats.wilcoxon(d, alternative="greater", method=method, correction=True).pvalue
+    assert signed_rank(d) == pytest.approx(oracle, rel=1e-9)
+
+
+def test_a_change_is_one_in_two_hundred_at_best_and_one_in_twenty_is_enough() -> None:
+    (found,) = change_points([1.0, 1.1, 1.2] + [5.0, 5.1, 5.2] * 6)
+    assert found.p == 1 / 200
+    line = [1.0, 1.4, 1.2, 1.5, 1.1, 1.6, 1.7, 1.3, 1.9, 1.8]
+    assert change_points(line) == change_points(line, level=0.05)
+
+
+def test_fewer_than_three_sittings_are_no_level() -> None:
+    assert [c.index for c in change_points([1.0, 1.1] * 8 + [9.0, 9.1, 9.2])] == [16]
+    assert all(c.index <= 16 for c in change_points([1.0, 1.1] * 8 + [9.0, 9.1] + [1.0], level=1.0))
+
+
+def test_a_split_before_the_last_two_is_weighed_like_any_other() -> None:
+    apart = np.array([0.0, 0.3, 0.1, 0.2, 0.0, 0.4, 7.0, 9.0])
+    strength, at = _best(apart, 2)
+    mirrored, other = _best(apart[::-1].copy(), 2)
+    assert (at, other) == (6, 2)
+    assert strength == pytest.approx(mirrored)
+
+
+def test_one_sitting_is_predicted_from_the_prior_alone() -> None:
+    assert predict(0.04) == predict(0.04, scatter=9.0, sittings=1, gates=1)
+    assert predict(0.04, sittings=3) == predict(0.04, scatter=0.0, sittings=3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "sittings", "published"),
+    [(Prior.CPU, 1, 0.80), (Prior.GPU_LOCKED, 1, 0.08), (Prior.CPU, 10, 0.21), (Prior.GPU_LOCKED, 10, 0.025)],
+)
+def test_the_published_figures(kind: Prior, sittings: int, published: float) -> None:
+    found = predict(kind, scatter=kind, sittings=sittings, gates=40).reach
+    assert found == pytest.approx(published, rel=0.06)
+
+
+def test_against_the_oracle() -> None:
+    from scipy.stats import t
+
+    found = predict(0.04, scatter=0.02, sittings=6, gates=10)
+    pooled = math.sqrt((4 * 0.04**2 + 5 * 0.02**2) / 9)
+    assert (found.scatter, found.dof) == (pytest.approx(pooled), 9)
+    assert found.log_reach == pytest.approx(t.ppf(1 - 0.001, 9) * pooled * math.sqrt(1 + 1 / 6))
+    assert found.reach == pytest.approx(math.exp(found.log_reach) - 1)
+
+
+def test_more_gates_reach_further_and_more_sittings_less_far() -> None:
+    assert predict(0.04, gates=400).reach > predict(0.04, gates=4).reach
+    assert predict(0.04, scatter=0.04, sittings=9).reach < predict(0.04, sittings=1).reach
+
+
+def test_nonsense_counts_are_one() -> None:
+    assert predict(0.04, sittings=0, gates=0) == predict(0.04)
+    assert (predict(0.04).gates, predict(0.04).sittings) == (1, 1)
+
+
+def test_classes_of_devices() -> None:
+    assert [p.value for p in Prior] == [0.005, 0.015, 0.04]
+    assert prior("host", "lock") is Prior.CPU
+    assert prior("gpu", "lock") is Prior.GPU_LOCKED
+    assert prior("gpu", "observe") is Prior.GPU_FREE
+
+
+def test_by_hand() -> None:
+    assert scatter_of_neighbours([]) == scatter_of_neighbours([3.0]) == scatter_of_neighbours([3.0] * 9) == 0.0
+    assert scatter_of_neighbours([1.0, math.e]) == pytest.approx(math.sqrt(1 / 2))
+    assert scatter_of_neighbours([1.0, math.e, 1.0, 1.0]) == pytest.approx(math.sqrt(2 / 6))
+    assert [freedom(n) for n in (0, 1, 2, 3, 4, 10, 20)] == [0, 0, 1, 1, 2, 6, 13]
+
+
+def test_it_is_the_standard_deviation_where_nothing_moves() -> None:
+    dice = random.Random(3)
+    assert scatter_of_neighbours([math.exp(dice.gauss(0, 0.04)) for _ in range(4000)]) == pytest.approx(0.04, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [[0.007 * at for at in range(20)], [0.0] * 10 + [0.12] * 10, [0.03 * (at // 4) for at in range(20)]],
+    ids=["a drift", "one step", "small steps"],
+)
+def test_what_the_code_does_hardly_widens_the_gate(levels: list[float]) -> None:
+    dice = random.Random(5)
+    noise = [dice.gauss(0, 0.02) for _ in levels]
+    times = [[math.exp(level + error) for level, error in zip(some, noise)] for some in ([0.0] * 20, levels)]
+    still, moved = (predict(0.04, scatter=scatter_of_neighbours(t), sittings=20, gates=40, freedom=13) for t in times)
+    assert moved.reach < still.reach + 0.04  # by the standard deviation of all of them it is up to 0.14 more

@@ -1,0 +1,422 @@
+"""Tests of core/stats/summary."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from dataclasses import replace
+
+import pytest
+
+from pytest_perfgate.core.stats.summary import (
+    STEP,
+    WINDOW,
+    Stopping,
+    WarmUp,
+    deviation,
+    exhausted,
+    left_of,
+    logs_of,
+    median,
+    median_rank,
+    of_processes,
+    of_samples,
+    summary,
+    t_quantile,
+    t_tail,
+)
+from pytest_perfgate.model.measurement import Samples, Stop
+from pytest_perfgate.model.plan import Plan
+from tests.unit.core.judge.bench import samples
+
+
+def test_medians() -> None:
+    assert median([3]) == 3
+    assert median([1, 2]) == 1.5
+    assert median([1, 2, 9]) == 2
+
+
+def test_deviation() -> None:
+    assert deviation([1.0], 1.0) == 0.0
+    assert deviation([1.0, 3.0], 2.0) == pytest.approx(math.sqrt(2))
+
+
+def test_the_interval_of_processes_is_student_s_on_logarithms() -> None:
+    from scipy.stats import t
+
+    medians = (100.0, 101.0, 104.0)
+    logs = [math.log(m) for m in medians]
+    mean = sum(logs) / 3
+    spread = math.sqrt(sum((x - mean) ** 2 for x in logs) / 2)
+    half = t.ppf(0.975, 2) * spread / math.sqrt(3)
+    found = of_processes(logs_of(medians), 101.0)
+    assert found.low == pytest.approx(math.exp(mean - half))
+    assert found.high == pytest.approx(math.exp(mean + half))
+    assert found.confidence == 0.95
+
+
+def test_the_interval_holds_the_median_it_is_shown_with() -> None:
+    medians = [100.0] * 30 + [150.0] * 5
+    assert of_processes(logs_of(medians), 100.0).low == 100.0
+    assert of_processes(logs_of(medians), 150.0).high == 150.0
+
+
+@pytest.mark.parametrize(("count", "rank"), [(1, 0), (5, 0), (6, 0), (8, 0), (9, 1), (20, 5), (40, 13), (100, 39)])
+def test_ranks_of_a_median_are_those_of_the_binomial(count: int, rank: int) -> None:
+    from scipy.stats import binom
+
+    found, confidence = median_rank(count)
+    assert found == rank
+    assert confidence == pytest.approx(1 - 2 * binom.cdf(rank, count, 0.5), abs=1e-12) if count > 1 else confidence == 0
+    assert count < 6 or (confidence >= 0.95 and 1 - 2 * binom.cdf(rank + 1, count, 0.5) < 0.95)
+
+
+@pytest.mark.parametrize("count", [1000, 1001, 2000, 9999])
+def test_ranks_of_many_samples_cover_at_least_as_much(count: int) -> None:
+    from scipy.stats import binom
+
+    rank, _ = median_rank(count)
+    assert 0.95 <= 1 - 2 * binom.cdf(rank, count, 0.5) < 0.96
+
+
+def test_the_interval_of_one_process_covers_as_promised() -> None:
+    source = random.Random(5)
+    hits = sum(of_samples(sorted(source.expovariate(1) for _ in range(25))).holds(math.log(2)) for _ in range(2000))
+    assert 0.94 < hits / 2000 < 0.99
+
+
+def test_a_few_samples_are_taken_like_a_few_processes() -> None:
+    few = [1.0, 2.0, 3.0]
+    assert of_samples(few) == of_processes(logs_of(few), 2.0)
+    assert of_samples([1.0] * 6).confidence == pytest.approx(1 - 2 / 64)
+    assert of_samples([1.0, 1.1, 1.2, 1.3, 1.4, 9.0]).high == 9.0
+    assert of_samples([1.0, 1.1, 1.2, 1.3, 9.0]).low < 1.0
+
+
+def test_one_sample_decides_only_what_is_plain() -> None:
+    once = summary([samples(100.0, count=1)])
+    assert (once.interval.low, once.interval.high, once.interval.confidence) == (80.0, 125.0, 0.0)
+    elsewhere = summary([samples(100.0, count=1, stop=Stop.RECORDED)])
+    assert (elsewhere.interval.low, elsewhere.interval.high, elsewhere.interval.confidence) == (100.0, 100.0, 0.0)
+
+
+def test_a_sitting_is_the_median_of_its_processes() -> None:
+    seen = summary([samples(100.0, batch=4, overhead=8.0, resolution=2.0), samples(103.0), samples(101.0, count=30)])
+    assert seen.time == pytest.approx(101.0, rel=1e-4)
+    assert seen.medians == pytest.approx((100.0, 103.0, 101.0), rel=1e-4)
+    assert (seen.samples, seen.batch, seen.overhead, seen.resolution) == (21, 1, 2.0, 0.5)
+    assert seen.interval.low < 100 < 103 < seen.interval.high
+
+
+def test_one_process_is_known_by_its_own_samples() -> None:
+    seen = summary([samples(100.0, spread=0.1)])
+    assert seen.interval.low < 100 < seen.interval.high
+    assert seen.interval.confidence >= 0.95
+    assert seen.scatter == 0
+    assert seen.visible == pytest.approx(seen.interval.high / seen.interval.low - 1)
+    assert seen.spread == pytest.approx(5, rel=0.1)
+
+
+def test_no_time_is_finer_than_half_a_tick() -> None:
+    seen = summary([samples(100.0, spread=0.0, resolution=10.0)] * 3)
+    assert (seen.interval.low, seen.interval.high) == (95.0, 105.0)
+    assert seen.visible == pytest.approx(0.1)
+    coarse = summary([samples(100.0, spread=0.0, resolution=1000.0)] * 3)
+    assert coarse.interval.low == 50.0
+
+
+def test_the_visible_slowdown_is_the_alarm_point_with_power() -> None:
+    from scipy.stats import t
+
+    seen = summary([samples(100.0), samples(101.0), samples(102.0), samples(101.0)])
+    reach = (t.ppf(0.99, 3) + 0.84162) * seen.scatter / 2
+    assert seen.visible == pytest.approx(math.expm1(reach), rel=1e-9)
+
+
+def test_two_samples_are_taken_like_two_processes() -> None:
+    assert of_samples([1.0, 2.0]) == of_processes(logs_of([1.0, 2.0]), 1.5)
+
+
+@pytest.mark.parametrize("count", [1000, 10_000, 1_000_000])
+def test_many_samples_leave_out_what_the_normal_quantile_says(count: int) -> None:
+    stats = pytest.importorskip("scipy.stats")
+    assert median_rank(count) == (int((count - stats.norm.ppf(0.975) * count**0.5) / 2) - 1, 0.95)
+
+
+def looks(rule: Stopping, count: int, plan: Plan) -> list[int]:
+    """After how many samples the rule looked."""
+    at, seen = [], 0
+    for n in range(1, count + 1):
+        rule([100.0 + (k % 2) * k for k in range(n)], 0.0, plan)
+        at += [n] if len(rule._noise) > seen else []
+        seen = len(rule._noise)
+    return at
+
+
+def test_the_rule_looks_at_every_eighth_sample() -> None:
+    assert looks(Stopping(), 33, Plan(max_samples=500)) == [1, 9, 17, 25, 33]
+
+
+@pytest.mark.parametrize(("first", "stop"), [(9.5, Stop.SETTLED), (10.0, None)])
+def test_noise_has_settled_when_it_held_to_a_twentieth_over_64_samples(first: float, stop: Stop | None) -> None:
+    rule, numbers = Stopping(), [100.0 - first, 100.0 + first] * 4 + [90.0, 110.0] * 28
+    stops = [rule(numbers[:count], 0.0, Plan()) for count in range(8, 65, 8)]
+    assert stops == [None] * 7 + [stop]
+
+
+def test_no_device_time_is_asked_for_unless_the_rule_is_made_so() -> None:
+    assert Stopping()([100.0] * 20, 0.0, Plan(min_samples=20)) is Stop.PRECISE
+
+
+def test_warm_after_three_calls_or_five_medians_within_one_percent() -> None:
+    plan = Plan(warmup_ns=1e9)
+    assert not WarmUp()([1.0], 2, 1e9, plan)
+    assert WarmUp()([1.0], 3, 1e9, plan)
+    assert not WarmUp()([1.0] * 4, 9, 0.0, plan)
+    assert WarmUp()([1.0] * 4 + [1.009], 9, 0.0, plan)
+    assert not WarmUp()([1.0] * 4 + [1.011], 9, 0.0, plan)
+
+
+def test_a_plain_sitting_has_no_overhead_and_no_ticks() -> None:
+    seen = summary([samples(100.0, batch=1)] * 3)
+    assert (seen.batch, seen.overhead, seen.resolution) == (1, 0.0, 0.0)
+    assert seen.visible == pytest.approx(0.0, abs=1e-12)
+
+
+def took(*durations: float) -> Samples:
+    return Samples(durations=durations, timer="host", stop=Stop.COUNT)
+
+
+def test_two_processes_are_judged_by_how_far_they_are_apart() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    seen = summary([samples(100.0), samples(104.0)])
+    assert seen.interval == of_processes(logs_of(seen.medians), 102.0)
+    reach = (stats.t.ppf(0.99, 1) + stats.norm.ppf(0.8)) * seen.scatter / 2**0.5
+    assert seen.visible == pytest.approx(math.expm1(reach), rel=1e-4)
+
+
+def test_a_process_timed_twice_is_known_by_both() -> None:
+    assert summary([took(100.0, 110.0)]).interval == of_samples([100.0, 110.0])
+
+
+@pytest.mark.parametrize(
+    ("count", "low", "high"),
+    [(1, 1, 1), (2, 1, 2), (4, 1, 4), (5, 2, 4), (8, 2, 7), (9, 3, 7), (11, 3, 9), (12, 3, 10)],
+)
+def test_the_spread_of_a_process_is_between_its_quartiles(count: int, low: int, high: int) -> None:
+    """A quarter of the way in from each end, rounded outward: the n-th of the samples in their order."""
+    powers = [2.0**n for n in range(1, count + 1)]
+    assert summary([took(*powers)]).spread == 2.0**high - 2.0**low
+
+
+PLAN = Plan(min_samples=20, max_samples=500, budget_ns=1e9, spread=0.005)
+
+
+def run(rule: Stopping, numbers, plan: Plan = PLAN, spent: float = 0.0) -> tuple[int, Stop | None]:
+    seen: list[float] = []
+    for number in numbers:
+        seen.append(number)
+        spent += number
+        stop = rule(seen, spent, plan)
+        if stop:
+            return len(seen), stop
+    return len(seen), None
+
+
+def test_a_steady_call_stops_when_its_spread_is_small() -> None:
+    count, stop = run(Stopping(), [100.0] * 100)
+    assert stop is Stop.PRECISE
+    assert PLAN.min_samples <= count < PLAN.min_samples + STEP
+
+
+def test_a_noisy_call_stops_when_the_noise_has_settled() -> None:
+    source = random.Random(3)
+    count, stop = run(Stopping(), [source.gauss(100, 10) for _ in range(499)])
+    assert stop is Stop.SETTLED
+    assert 64 <= count < 400
+
+
+def test_a_rule_that_is_asked_about_another_sitting_forgets_the_first() -> None:
+    rule, quiet = Stopping(), [100.0] * 60
+    noisy = [100.0 + 40 * (n % 2) for n in range(60)]
+    asked = [rule(numbers[:count], 0.0, PLAN) for numbers in (noisy, quiet) for count in range(1, 60)]
+    assert asked[:59] == [None] * 59
+    assert Stop.PRECISE in asked[59:]
+    other = Stopping()
+    other(noisy[:40], 0.0, PLAN)
+    assert other([99.0] * 41, 0.0, PLAN) is Stop.PRECISE, "as many as the first had, and none of them its own"
+
+
+def test_one_look_at_many_samples_is_no_noise_that_has_settled() -> None:
+    rule, plan = Stopping(), replace(PLAN, min_samples=1, spread=0.0)
+    numbers = [100.0 + 40 * (n % 2) for n in range(400)]
+    looks = [rule(numbers[:count], 0.0, plan) for count in range(WINDOW, 2 * WINDOW, STEP)]
+    assert looks[: WINDOW // STEP] == [*[None] * (WINDOW // STEP - 1), Stop.SETTLED]
+
+
+def test_growing_noise_never_settles() -> None:
+    numbers = [100 + (n % 2) * n for n in range(1000)]
+    assert run(Stopping(), numbers) == (500, Stop.COUNT)
+
+
+def test_a_spent_budget_stops_at_once() -> None:
+    assert run(Stopping(), [6e8, 6e8, 6e8]) == (2, Stop.BUDGET)
+    assert Stopping()([], 2e9, PLAN) is None
+
+
+def test_a_device_is_watched_for_its_time_at_least() -> None:
+    count, stop = run(Stopping(least_ns=5e5), [1e4] * 200)
+    assert stop is Stop.PRECISE
+    assert count >= 50
+
+
+def test_nothing_seen_is_nothing_said() -> None:
+    assert Stopping()([], 0.0, PLAN) is None
+
+
+def test_zero_timings_never_look_precise() -> None:
+    assert run(Stopping(), [0.0] * 600)[1] is Stop.COUNT
+
+
+def test_one_rule_serves_one_process_after_another() -> None:
+    rule = Stopping()
+    source = random.Random(3)
+    noisy = [source.gauss(100, 30) for _ in range(60)]
+    for numbers in ([100.0] * 100, noisy, [5.0] * 100, [7.0] * 40):
+        assert run(rule, numbers) == run(Stopping(), numbers)
+
+
+def test_the_spread_is_the_relative_standard_deviation() -> None:
+    rule, numbers = Stopping(), [1e9 + n for n in range(32)]
+    rule(numbers, 0.0, PLAN)
+    expected = statistics.stdev(numbers) / statistics.fmean(numbers)
+    assert rule._noise[-1] == pytest.approx(expected, rel=1e-9, abs=0)
+
+
+def test_the_spread_of_two_and_of_less_than_a_nanosecond() -> None:
+    for numbers in ([1.0, 3.0], [0.25, 0.75]):
+        rule = Stopping()
+        rule(numbers, 0.0, PLAN)
+        assert rule._noise == [pytest.approx(statistics.stdev(numbers) / statistics.fmean(numbers))]
+
+
+def test_the_same_samples_are_looked_at_once() -> None:
+    rule, numbers = Stopping(), [100.0] * 9
+    rule(numbers, 0.0, PLAN)
+    rule(numbers, 0.0, PLAN)
+    assert len(rule._noise) == 1
+
+
+def test_enough_is_enough_and_the_budget_is_spent_when_it_is_spent() -> None:
+    steady = [100.0] * 40
+    assert run(Stopping(), steady, Plan(min_samples=17)) == (17, Stop.PRECISE)
+    assert run(Stopping(least_ns=1700.0), steady, Plan(min_samples=1)) == (17, Stop.PRECISE)
+    assert Stopping()([1.0], 1e9, PLAN) is Stop.BUDGET
+
+
+def test_no_spread_is_not_less_than_none() -> None:
+    assert run(Stopping(), [100.0] * 500, Plan(min_samples=20, max_samples=500, spread=0.0)) == (500, Stop.COUNT)
+
+
+def test_eight_looks_over_the_window_are_enough_to_have_settled() -> None:
+    numbers = [90.5, 109.5] * 4 + [90.0, 110.0] * 28
+    rule = Stopping()
+    stops = [rule(numbers[:count], 0.0, PLAN) for count in range(STEP, len(numbers) + 1, STEP)]
+    assert stops == [None] * 7 + [Stop.SETTLED]
+
+
+def test_looking_costs_a_constant() -> None:
+    looked = 0
+
+    class Counting(list):
+        def __getitem__(self, at):
+            nonlocal looked
+            looked += 1
+            return super().__getitem__(at)
+
+    rule, seen = Stopping(), Counting()
+    for n in range(400):
+        seen.append(100.0 + (n % 2) * n)
+        rule(seen, 0.0, PLAN)
+    assert looked < 4 * 400
+
+
+def test_warm_by_count_and_time_or_by_agreement() -> None:
+    rule, plan = WarmUp(), Plan(warmup_ns=200.0)
+    assert rule([9.0], 3, 200.0, plan)
+    assert not rule([9.0], 2, 200.0, plan)
+    assert not rule([9.0], 3, 199.0, plan)
+    assert rule([9.0, 5.0, 5.0, 5.0, 5.0, 5.04], 6, 0.0, plan)
+    assert not rule([5.0, 5.0, 5.0, 5.0], 4, 0.0, plan)
+    assert not rule([5.0, 5.0, 5.0, 5.0, 5.06], 5, 0.0, plan)
+    assert rule([100.0, 100.0, 100.0, 100.0, 101.0], 5, 0.0, plan)
+
+
+def test_samples_that_were_asked_for_by_name_are_taken_whatever_the_budget() -> None:
+    assert run(Stopping(), [100.0] * 100, replace(PLAN, budget_ns=1.0)) == (1, Stop.BUDGET)
+    assert run(Stopping(), [100.0] * 100, replace(PLAN, budget_ns=1.0, least_samples=7)) == (7, Stop.BUDGET)
+
+
+DEGREES = (1, 2, 3, 4, 5, 9, 13, 30, 100, 1000)
+POINTS = (0.5, 0.6, 0.9, 0.975, 0.99, 0.99975, 1 - 1e-7)
+
+
+@pytest.mark.parametrize("dof", DEGREES)
+def test_against_the_oracle(dof: int) -> None:
+    from scipy.stats import t
+
+    for confidence in POINTS:
+        assert t_quantile(confidence, dof) == pytest.approx(t.ppf(confidence, dof), rel=1e-9, abs=1e-12)
+        assert t_quantile(1 - confidence, dof) == pytest.approx(t.ppf(1 - confidence, dof), rel=1e-8, abs=1e-12)
+    for x in (-30.0, -2.0, -0.1, 0.0, 0.3, 1.0, 5.0, 80.0):
+        assert t_tail(x, dof) == pytest.approx(t.sf(x, dof), rel=1e-10, abs=1e-300)
+
+
+@pytest.mark.parametrize("confidence", [0.0, 1.0, -1.0, 2.0])
+def test_a_probability_lies_between(confidence: float) -> None:
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        t_quantile(confidence, 3)
+
+
+def test_nothing_lies_beyond_infinity() -> None:
+    assert (t_tail(math.inf, 3), t_tail(-math.inf, 3), t_tail(1e200, 1)) == (0.0, 1.0, 0.0)
+
+
+WHOLE = replace(Plan(), warmup_ns=200e6, budget_ns=800e6, min_samples=20)
+
+
+def test_what_is_left_is_cut_alike() -> None:
+    left = left_of(WHOLE, 500e6, 2000)
+    assert left is not None
+    assert (left.warmup_ns, left.budget_ns) == (100e6, 400e6)
+    assert replace(left, warmup_ns=WHOLE.warmup_ns, budget_ns=WHOLE.budget_ns) == WHOLE
+
+
+def test_there_must_be_room_for_the_samples_that_are_asked_for() -> None:
+    assert left_of(WHOLE, 440e6, 20) is not None
+    assert left_of(WHOLE, 450e6, 20) is None
+    assert left_of(replace(WHOLE, least_samples=200), 450e6, 200) is None
+    assert left_of(WHOLE, 450e6, 200) is not None
+
+
+def test_one_long_sample_is_as_long_as_all_that_are_asked_for() -> None:
+    assert left_of(WHOLE, 30e6, 1) is not None
+    assert left_of(WHOLE, 45e6, 1) is None
+
+
+def test_exactly_enough_is_enough() -> None:
+    assert left_of(WHOLE, 500e6, 25) is not None
+    assert left_of(WHOLE, 500e6, 24) is None
+
+
+def test_nothing_is_left_of_a_budget_that_is_spent_or_that_there_never_was() -> None:
+    assert left_of(WHOLE, 1000e6, 2000) is None
+    assert left_of(WHOLE, 2500e6, 2000) is None
+    assert left_of(replace(WHOLE, warmup_ns=0.0, budget_ns=0.0), 0.0, 0) is None
+    assert exhausted(WHOLE, 2500e6)[1] == "0 s of 1 s were left: too little for 20 samples"
+
+
+def test_a_slice_of_a_budget_is_whole_again() -> None:
+    turn = replace(WHOLE, witness=True, min_samples=2000, warmup_ns=0.0)
+    assert left_of(turn, 5e9, 1) == turn

@@ -1,0 +1,60 @@
+"""Tests of model/errors."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+
+from pytest_perfgate.model.errors import PerfgateError, refusal, speaks_of_a_file
+from pytest_perfgate.model.measurement import Identity
+
+
+def test_an_error_says_what_why_and_next() -> None:
+    error = PerfgateError("limit-unit", "cannot read 'mfu >= 55 ns'", mend="write mfu >= 55%", place="test_a.py:7")
+    what, why, mend = str(error).splitlines()
+    assert what == "test_a.py:7: cannot read 'mfu >= 55 ns'  [limit-unit]"
+    assert why.startswith("  why   ")
+    assert mend == "  next  write mfu >= 55%"
+    assert error.exit == 2
+
+
+def test_an_unknown_code_is_a_mistake_of_ours() -> None:
+    with pytest.raises(KeyError):
+        PerfgateError("no-such-code", "anything")
+
+
+def test_identities_say_what_differs() -> None:
+    here = Identity(device="host-a", clocks="off", notes=(("tile", "64"),))
+    there = Identity(device="host-a", clocks="lock", notes=(("tile", "128"),))
+    assert here.differences(here) == ()
+    assert [field for field, _, _ in here.differences(there)] == ["clocks", "notes"]
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "next_"),
+    [
+        (errno.EACCES, "file-refused", "who may read and write"),
+        (errno.EROFS, "file-refused", "name another place"),
+        (errno.ENOENT, "file-missing", "check the path"),
+        (errno.EISDIR, "file-kind", "the file itself"),
+        (errno.ENOTDIR, "file-kind", "the file itself"),
+        (errno.ENOSPC, "file-full", "free some space"),
+        (errno.EIO, "file-broken", "copy the file again"),
+    ],
+)
+def test_what_the_system_refuses_is_told_apart(number: int, code: str, next_: str) -> None:
+    error = refusal(OSError(number, os.strerror(number), "a/b"))
+    assert error.code.name == code
+    assert next_ in error.mend
+    assert error.text().startswith(f"a/b: {os.strerror(number)}")
+
+
+def test_a_place_that_the_system_does_not_name_is_given() -> None:
+    full = OSError(errno.ENOSPC, "No space left on device")
+    assert refusal(full, "here.json").place == "here.json"
+    assert speaks_of_a_file(full)
+    assert speaks_of_a_file(OSError(errno.EACCES, "denied", "x"))
+    assert not speaks_of_a_file(OSError(errno.ECONNRESET, "reset"))
+    assert refusal(OSError("odd")).what == "odd"

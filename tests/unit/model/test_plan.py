@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_perfgate.core.judge.context import JudgeContext, Trial
+from pytest_perfgate.model.metric import MetricSet
+from pytest_perfgate.model.plan import CaseKey, parse_case_key
+from tests.unit.core.judge.bench import measured
+
+SIGNS = st.text(alphabet="a[]# %:25D/µ", max_size=12)
+
+
+@pytest.mark.parametrize(
+    ("text", "node", "name"),
+    [
+        ("tests/test_a.py::test_x", "tests/test_a.py::test_x", ""),
+        ("tests/test_a.py::test_x#bwd", "tests/test_a.py::test_x", "bwd"),
+        ("tests/test_a.py::TestK::test_x[a#b]", "tests/test_a.py::TestK::test_x[a#b]", ""),
+        ("tests/test_a.py::test_x[a/b c#d]#fwd", "tests/test_a.py::test_x[a/b c#d]", "fwd"),
+        ("tests/test_ü.py::test_x[µ]", "tests/test_ü.py::test_x[µ]", ""),
+        ("tests/test_a.py::test_x#bwd[fp16]", "tests/test_a.py::test_x", "bwd[fp16]"),
+        ("tests/test_a.py::test_x#a#b]", "tests/test_a.py::test_x", "a#b]"),
+        ("tests/test_a.py::test_x[a]#b]", "tests/test_a.py::test_x[a]#b]", ""),
+        ("tests/test_a.py::test_x[a]b]#bwd[fp16%5D 50%25", "tests/test_a.py::test_x[a]b]", "bwd[fp16] 50%"),
+        ("tests/test_a.py::test_x[a]#50%", "tests/test_a.py::test_x[a]", "50%"),
+        ("c#/[1]/test_a.py::test_x#fwd", "c#/[1]/test_a.py::test_x", "fwd"),
+    ],
+)
+def test_keys_survive_being_written(text: str, node: str, name: str) -> None:
+    key = parse_case_key(text)
+    assert (key.nodeid, key.name) == (node, name)
+    assert str(key) == text
+    assert key.path == text.split("::", maxsplit=1)[0]
+    assert f"{key.path}::{key.test}" == text
+
+
+def test_the_command_that_runs_a_test_again_names_no_call() -> None:
+    key = CaseKey(nodeid="t.py::test_x[it's]", name="bwd")
+    trial = Trial(measured(1.0, key=key), JudgeContext(), MetricSet(), (), None, None, modes=False, paired=None)
+    assert trial.rerun == "pytest 't.py::test_x[it'\"'\"'s]'"
+    assert trial.name.endswith("#bwd'")
+
+
+@given(path=st.text(alphabet="a[]# %./µ", min_size=1, max_size=8), ids=st.none() | SIGNS, name=SIGNS)
+def test_no_sign_of_an_id_or_a_name_is_taken_for_the_other(path: str, ids: str | None, name: str) -> None:
+    key = CaseKey(nodeid=f"{path}::test_x" + ("" if ids is None else f"[{ids}]"), name=name)
+    assert parse_case_key(str(key)) == key

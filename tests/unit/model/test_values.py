@@ -1,0 +1,121 @@
+"""Tests of model/values."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import FrozenInstanceError, field, fields, replace
+
+import pytest
+
+from pytest_perfgate.model.values import TIME_UNITS, array_value, span_seconds, value
+from pytest_perfgate.model.values import LazySequence as Later
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("2", 2.0), (".5", 0.5), ("1e-3", 1e-3), ("250 ns", 250e-9), ("3us", 3e-6), ("3µs", 3e-6), ("3\u03bcs", 3e-6),
+        ("500 ms", 0.5), (" 2 min ", 120.0), ("1h", 3600.0),
+    ],
+)  # fmt: skip
+def test_a_span_is_read_in_every_unit(text: str, seconds: float) -> None:
+    assert span_seconds(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "soon", "1 day", "1.2.3", "-1 s", "ms"])
+def test_what_is_no_span_is_nothing(text: str) -> None:
+    assert span_seconds(text) is None
+
+
+def test_the_letter_of_microseconds_is_read_in_both_code_points() -> None:
+    assert TIME_UNITS["\u00b5s"] == TIME_UNITS["\u03bcs"] == TIME_UNITS["us"]
+
+
+def test_members_are_made_when_asked_for_and_once() -> None:
+    made = []
+    later = Later(lambda: made.append("made") or ["a", "b"])
+    assert made == []
+    assert (list(later), later[0], later[-1], len(later), "b" in later) == (["a", "b"], "a", "b", 2, True)
+    assert made == ["made"]
+
+
+@value
+class Point:
+    x: int
+    y: int = 0
+    note: str = field(default="", compare=False, repr=False)
+
+
+@value
+class Other:
+    x: int
+    y: int = 0
+
+
+@value
+class Single:
+    x: tuple[int, ...]
+
+
+@value
+class Empty:
+    pass
+
+
+@value
+class Named:
+    x: int
+
+    def __repr__(self) -> str:
+        return "named"
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return 7
+
+
+@array_value
+class Held:
+    x: list[int]
+
+
+def test_values_are_equal_by_their_fields_and_of_one_class_alone() -> None:
+    assert Point(x=1, note="a") == Point(x=1, note="b")
+    assert Point(x=1) != Point(x=1, y=2)
+    assert Point(x=1) != Other(x=1)
+    assert (Single(x=(1,)), Empty()) == (Single(x=(1,)), Empty())
+    assert Single(x=(1,)) != Single(x=(2,))
+    assert Empty() != Single(x=())
+
+
+def test_equal_values_have_one_hash() -> None:
+    assert len({Point(x=1, note="a"), Point(x=1, note="b"), Point(x=2), Empty(), Empty(), Single(x=(1,))}) == 4
+
+
+def test_a_value_shows_its_fields() -> None:
+    assert repr(Point(x=1, note="hidden")) == "Point(x=1, y=0)"
+    assert repr(Empty()) == "Empty()"
+    assert repr(Held(x=[1])) == "Held(x=[1])"
+
+
+def test_what_a_class_says_of_itself_holds() -> None:
+    assert (repr(Named(x=1)), hash(Named(x=1)), Named(x=1) == Named(x=2)) == ("named", 7, True)
+
+
+def test_a_value_that_holds_arrays_is_itself_alone() -> None:
+    one = Held(x=[1])
+    assert one == one
+    assert one != Held(x=[1])
+    assert hash(one) == object.__hash__(one)
+
+
+def test_values_are_frozen_and_copied() -> None:
+    point = Point(x=1)
+    with pytest.raises(FrozenInstanceError):
+        point.x = 2
+    assert not hasattr(point, "__dict__")
+    assert replace(point, y=3) == Point(x=1, y=3)
+    assert pickle.loads(pickle.dumps(point)) == point
+    assert [one.name for one in fields(Point)] == ["x", "y", "note"]

@@ -1,0 +1,69 @@
+"""Tests of plugin/arms."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_perfgate.model.verdict import PairedRound
+from pytest_perfgate.plugin.arms import Bounds, FinishedRounds
+from pytest_perfgate.wiring import read_values
+from tests.unit.app.stores import Lines, captured, case, court
+from tests.unit.core.judge.bench import KEY, limit, measured
+
+
+class Played:
+    """A comparison as far as it is asked what its head measured."""
+
+    def __init__(self, *calls: Any) -> None:
+        self.calls, self.asked = calls, 0
+
+    def results(self) -> dict[str, Any]:
+        self.asked += 1
+        return {KEY.nodeid: replace(self.calls[0], case=case(limit("slowdown <= 5%")), captures=(self._captures(),))}
+
+    def _captures(self) -> tuple[Any, ...]:
+        return tuple(call.captures[0][0] for call in self.calls)
+
+
+def test_a_call_is_held_to_its_own_limit() -> None:
+    tight = replace(KEY, name="tight")
+    played: Any = Played(
+        captured(measured(1e6)),
+        captured(replace(measured(1e6), key=tight), limits=("slowdown <= 1%",)),
+    )
+    bounds = Bounds(court(Lines(None)), played)
+    assert [bounds(key) for key in (KEY, tight, KEY)] == pytest.approx([0.05, 0.01, 0.05])
+    assert played.asked == 1
+
+
+def test_a_limit_that_does_not_read_leaves_those_of_the_test() -> None:
+    bounds = Bounds(court(Lines(None)), Played(captured(measured(1e6), limits=("slowdown =< 1%",))))  # type: ignore[arg-type]
+    assert bounds(KEY) == pytest.approx(0.05)
+
+
+ROUNDS = [PairedRound(nodeid="t.py::test_a", phase="screen", number=0)]
+
+
+def test_they_are_there_for_the_next_run(tmp_path: Path) -> None:
+    session: Any = SimpleNamespace(resumable=False)
+    said: list[str] = []
+    FinishedRounds(tmp_path / "rounds" / "a.bin", session, said.append)(ROUNDS)
+    assert read_values(tmp_path / "rounds" / "a.bin", PairedRound) == ROUNDS
+    assert (session.resumable, said) == (True, [])
+
+
+def test_a_disk_that_takes_none_is_said_once_and_ends_nothing(tmp_path: Path) -> None:
+    (tmp_path / "rounds").write_text("a file where the folder would be")
+    session: Any = SimpleNamespace(resumable=True)
+    said: list[str] = []
+    keep = FinishedRounds(tmp_path / "rounds" / "a.bin", session, said.append)
+    keep(ROUNDS)
+    keep(ROUNDS)
+    assert session.resumable is False
+    assert len(said) == 1
+    assert said[0].startswith("finished rounds are not kept for a run that is cut short: it cannot be written")

@@ -1,0 +1,328 @@
+"""Tests of plugin/calls."""
+
+from __future__ import annotations
+
+import copy
+import enum
+import itertools
+import re
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import Future
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pytest_perfgate import work
+from pytest_perfgate import work as operators
+from pytest_perfgate.adapters.devices.host import probe_host
+from pytest_perfgate.adapters.runtimes.fakes import FakeRuntime
+from pytest_perfgate.adapters.runtimes.host import HostRuntime
+from pytest_perfgate.adapters.timers.host import HostTimer
+from pytest_perfgate.core.stats.summary import Stopping, WarmUp
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.metric import MetricSet
+from pytest_perfgate.model.plan import Case, CaseKey, Plan
+from pytest_perfgate.model.ports import Instruments
+from pytest_perfgate.model.values import plain
+from pytest_perfgate.plugin.benches import Bench
+from pytest_perfgate.plugin.calls import Asked, View, refuse_unrun
+from pytest_perfgate.plugin.fixture import Gate
+from pytest_perfgate.plugin.measuring import Measuring
+
+NAN = np.array([1.0, np.nan])
+
+
+def asked(check: Any) -> Asked:
+    return Asked(CaseKey(nodeid="t"), lambda: NAN, check=check)
+
+
+@pytest.mark.parametrize("said", [True, None, np.True_, np.array(True)])
+def test_content(said) -> None:
+    asked(lambda found: said).once()
+
+
+@pytest.mark.parametrize(
+    "said", [False, np.False_, np.array(False), 0.0, 1.0, float("nan"), "yes", np.array([True, True]), object()]
+)
+def test_not_content(said) -> None:
+    with pytest.raises(PerfgateError, match="check= returned") as refused:
+        asked(lambda found: said).once()
+    form = refused.value.mend != refused.value.code.mend
+    assert form is (str(said) != "False"), "a plain no is no mistake in the form"
+
+
+def test_what_is_not_a_number_never_passes() -> None:
+    with pytest.raises(PerfgateError, match=r"check= returned False"):
+        asked(lambda found: np.abs(found - 1.0).max() <= 1e-3).once()
+
+
+def test_truths_of_torch() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
+    asked(lambda found: torch.tensor(True)).once()
+    for said in (torch.tensor(False), torch.tensor([True]), torch.tensor(0.5)):
+        with pytest.raises(PerfgateError, match="check= returned"):
+            asked(lambda found, said=said: said).once()
+
+
+class Zeros:
+    """Two arrays within reach of anything, until a call has written them."""
+
+    def __init__(self) -> None:
+        self.looks, self.written = 0, False
+
+    def within(self, *things):
+        self.looks += 1
+        return ("a", "b")
+
+    def level(self, array):
+        return "" if self.written else "0"
+
+    def name(self, array):
+        return array
+
+
+@pytest.mark.parametrize("gpu", [True, False])
+def test_constant_inputs_are_a_note_of_the_capture(gpu) -> None:
+    contents, fake = Zeros(), FakeRuntime([2e6])
+    instruments = Instruments(
+        runtimes=(fake if gpu else HostRuntime(probe_host),), timers=(HostTimer(Stopping(), WarmUp()),),
+        threads=str, affinity=str, contents=contents,
+    )  # fmt: skip
+    measuring = Measuring(instruments, lambda capture: MetricSet())
+
+    def call() -> None:
+        contents.written = True
+        fake.kernel()
+
+    plan = replace(Plan(), runtime="fake" if gpu else "host", warmup_ns=1.0, budget_ns=1.0)
+    asked = Asked(CaseKey(nodeid="t.py::test_a"), call)
+    captures = [measuring.capture(asked, plan) for _ in range(2)]
+    assert contents.looks == gpu
+    titles = [[finding.title for finding in capture.findings] for capture in captures]
+    assert titles == [["constant inputs"] * gpu] * 2
+
+
+@pytest.mark.parametrize(("made", "titles"), [(("zeros", "zeros"), ["constant inputs"]), (("data", "zeros"), [])])
+def test_what_a_set_up_makes_is_looked_at_once_before_a_call_writes_it(made, titles) -> None:
+    fake, made_of = FakeRuntime([2e6]), []
+
+    class Kinds(Zeros):
+        """Arrays are the names of what they hold."""
+
+        def within(self, *things):
+            self.looks += 1
+            return things[-1]
+
+        def level(self, array):
+            return "" if self.written or array == "data" else "0"
+
+    contents = Kinds()
+    instruments = Instruments(
+        runtimes=(fake,), timers=(HostTimer(Stopping(), WarmUp()),), threads=str, affinity=str, contents=contents,
+    )  # fmt: skip
+
+    def prepare():
+        contents.written = False
+        made_of.append(1)
+        return made
+
+    def call(one, other) -> None:
+        contents.written = True
+        fake.kernel()
+
+    asked = Asked(CaseKey(nodeid="t.py::test_a"), call, setup=prepare)
+    measuring = Measuring(instruments, lambda capture: MetricSet())
+    plan = replace(Plan(), runtime="fake", warmup_ns=1.0, budget_ns=1.0)
+    captures = [measuring.capture(asked, plan) for _ in range(2)]
+    assert [[finding.title for finding in capture.findings] for capture in captures] == [titles] * 2
+    assert (contents.looks, len(made_of) > 1) == (1, True)
+
+
+class Kind(str, enum.Enum):
+    FAST = "fast"
+
+
+class Kept(Bench):
+    """Keeps what it was asked."""
+
+    asked: Asked
+
+    def take(self, asked: Asked) -> View:
+        self.asked = asked
+        return super().take(asked)
+
+
+def gate() -> tuple[Gate, Kept]:
+    case = Case(nodeid="t.py::test_a", limits=(), plan=Plan())
+    bench = Kept(case)
+    return Gate(case, bench), bench
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"), [(np.int64(3), 3), (np.float32(0.5), 0.5), (np.str_("a"), "a"), (Kind.FAST, "fast")]
+)
+def test_numbers_and_texts_become_pythons_own(given: object, meant: object) -> None:
+    found = plain(given)
+    assert (found, type(found)) == (meant, type(meant))
+
+
+def test_a_view_answers_whoever_only_asks_what_it_has() -> None:
+    """numpy, copy, rich and editors ask any object for attributes that it may not have."""
+    view = View(CaseKey(nodeid="t.py::test_a"), metrics=lambda _: MetricSet())
+    nothing = View(CaseKey(nodeid="t.py::test_a"), metrics=lambda _: None)
+    for one in (view, nothing):
+        assert not hasattr(one, "shape")
+        assert getattr(one, "mfu", "absent") == "absent"
+        assert np.asarray(one).shape == ()
+        assert copy.copy(one).key == one.key
+        with pytest.raises(PerfgateError, match="not-measured"):
+            _ = one.mfu
+
+
+@pytest.mark.parametrize("given", [object(), np.zeros(3), 1j])
+def test_what_no_record_holds_is_named(given: object) -> None:
+    with pytest.raises(TypeError, match="is nothing that a record holds"):
+        plain(given)
+
+
+def test_a_call_is_asked_for_in_pythons_own_values() -> None:
+    ask, bench = gate()
+    done = work.Work(flops=np.float32(16.0), bytes=np.int64(8))  # type: ignore[arg-type]
+    ask(int, name=np.str_("a"), calls=np.int32(4), limits=np.array(["time <= 2s"]), work=done)  # type: ignore[arg-type]
+    ask(int, name=Kind.FAST)
+    assert bench.seen[1].name == "fast"
+    ask(int, name="b", calls=np.int32(4), limits=np.array(["time <= 2s"]), work=done)  # type: ignore[arg-type]
+    asked = bench.asked
+    values = (asked.calls, *asked.limits, asked.work and asked.work.flops, asked.work and asked.work.bytes)
+    assert [(value, type(value)) for value in values] == [(4, int), ("time <= 2s", str), (16.0, float), (8, int)]
+    assert type(bench.seen[0].name) is str
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"name": 3}, "name= must be a text, got 3"),
+        ({"limits": [5]}, "a limit must be a text, got 5"),
+        ({"calls": 1.5}, "calls=1.5 is not a whole number from 1"),
+    ],
+)
+def test_what_is_of_another_kind_is_refused_in_a_sentence(given: dict[str, object], said: str) -> None:
+    ask, _ = gate()
+    with pytest.raises(PerfgateError, match=said):
+        ask(int, **given)  # type: ignore[arg-type]
+
+
+async def _coroutine() -> int:
+    return 1
+
+
+def _generator() -> Iterator[int]:
+    yield 1
+
+
+async def _asynchronous() -> AsyncIterator[int]:
+    yield 1
+
+
+def _passed() -> Iterator[int]:
+    return enumerate(map(str, "ab"))  # type: ignore[return-value]
+
+
+class Odd:
+    """As a quantity of pint without dask: it has the methods, and asking it raises."""
+
+    def __dask_graph__(self) -> object:
+        raise AttributeError("'NoneType' object has no attribute 'Array'")
+
+    def compute(self) -> int:
+        return 1
+
+
+class Rude:
+    """Whatever it is asked, it raises."""
+
+    @property
+    def __class__(self) -> type:
+        raise ValueError("ask somebody else")
+
+
+class Graph:
+    """As a collection of dask is known, or a data set that may hold one."""
+
+    def __init__(self, graph: object = "tasks") -> None:
+        self._graph = graph
+
+    def __dask_graph__(self) -> object:
+        return self._graph
+
+    def compute(self) -> int:
+        return 1
+
+
+@pytest.mark.parametrize(
+    ("promise", "said", "mend"),
+    [
+        (_coroutine, "a coroutine that was never run", "asyncio.run(f())"),
+        (_generator, "a generator that was never run", "list(f())"),
+        (lambda: (x for x in "ab"), "a generator that was never run", "list(f())"),
+        (lambda: map(str, [1]), "an iterator that was never run", "list(f())"),
+        (lambda: filter(None, [1]), "an iterator that was never run", "list(f())"),
+        (lambda: zip("a", "b", strict=True), "an iterator that was never run", "list(f())"),
+        (Future, "a future that was never run", "f().result()"),
+        (lambda: [Future(), Future()], "futures that were never waited for", "one.result()"),
+        (Graph, "a graph that was never run", "f().compute()"),
+        (_passed, "an iterator that was never run", "list(f())"),
+        (lambda: itertools.chain("a", map(str, [1])), "an iterator that was never run", "list(f())"),
+        (lambda: itertools.chain.from_iterable(map(str, [1])), "an iterator that was never run", "list(f())"),
+        (lambda: itertools.islice(itertools.chain(_generator()), 3), "an iterator that was never run", "list(f())"),
+        (lambda: itertools.permutations("ab"), "an iterator that was never run", "list(f())"),
+        (lambda: re.finditer("a", "aa"), "an iterator that was never run", "list(f())"),
+        (lambda: (1, map(str, [1])), "a tuple with an iterator that was never run", "before it returns"),
+        (lambda: [1, _coroutine()], "a list with a coroutine that was never run", "before it returns"),
+        (lambda: [_coroutine(), _coroutine()], "a list with a coroutine that was never run", "before it returns"),
+        (lambda: (1, Future()), "a tuple with a future that was never run", "before it returns"),
+        (_asynchronous, "an async generator that was never run", "asyncio.run(g())"),
+    ],
+)
+def test_what_nobody_ran_is_refused(promise: object, said: str, mend: str) -> None:
+    assert callable(promise)
+    with pytest.raises(PerfgateError, match=said) as caught:
+        refuse_unrun(promise())
+    assert mend in caught.value.mend
+
+
+DONE = [None, [1], iter([1]), range(3), (1,), [], (), enumerate([1]), Graph(None), Odd(), [Odd()]]
+
+
+@pytest.mark.parametrize(
+    "done", [*DONE, reversed([1]), itertools.chain([1], (2,)), itertools.islice([1], 1), itertools.chain([map])]
+)
+def test_what_was_done_is_taken(done: object) -> None:
+    refuse_unrun(done)
+
+
+@pytest.mark.parametrize("sample", ["x", None, "12.5", True, [1.0], 10**400])
+def test_a_record_takes_numbers_alone(sample: Any) -> None:
+    bench: Any = SimpleNamespace(miss=lambda *_: None, raised={})
+    gate = Gate(Case(nodeid="t.py::test_a", limits=(), plan=Plan()), bench)
+    with pytest.raises(PerfgateError, match="which is not a number") as caught:
+        gate.record([1.0, sample])
+    assert caught.value.code.name == "call-wrong"
+
+
+@pytest.mark.parametrize(
+    "work", [1e9, operators.gemm(-1, 2, 3, dtype="fp16"), operators.bmm(2, 3, 4, -1, dtype="fp32")]
+)
+def test_work_that_no_call_can_do_is_refused(work: Any) -> None:
+    bench: Any = SimpleNamespace(raised={})
+    gate = Gate(Case(nodeid="t.py::test_a", limits=(), plan=Plan()), bench)
+    with pytest.raises(PerfgateError, match="no work that a call can do"):
+        gate.record([1.0], work=work)
+
+
+def test_what_raises_at_being_asked_is_taken() -> None:
+    refuse_unrun(Rude())
+    refuse_unrun((Rude(), 1))

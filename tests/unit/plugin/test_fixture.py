@@ -1,0 +1,125 @@
+"""Tests of plugin/fixture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.metric import Absent, Metric, MetricSet
+from pytest_perfgate.model.plan import Case, CaseKey, Plan
+from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.plugin.benches import Bench
+from pytest_perfgate.plugin.calls import View
+from pytest_perfgate.plugin.fixture import Gate, note_text, told, unknown_arguments
+
+CASE = Case(nodeid="t.py::test_a", limits=(), plan=Plan())
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        lambda gate: gate(int, name="inner"),
+        lambda gate: gate.record([1.0], name="inner"),
+        lambda gate: gate.read(Path("results.json"), name="inner"),
+    ],
+    ids=["call", "record", "read"],
+)
+def test_it_is_refused_and_the_next_call_is_not(inner: Callable[[Gate], object]) -> None:
+    gate = Gate(CASE, Bench(CASE))
+    with pytest.raises(PerfgateError, match="called within a call that is measured") as said:
+        gate(lambda: inner(gate))
+    assert "region()" in said.value.mend
+    assert gate(int, name="inner").result == 0
+
+
+def test_a_region_of_a_measured_call_is_a_part_of_it() -> None:
+    gate, entered = Gate(CASE, Bench(CASE)), []
+
+    def call() -> None:
+        with gate.region("part"):
+            entered.append(1)
+
+    gate(call)
+    assert entered == [1]
+
+
+def test_another_thread_measures_for_itself() -> None:
+    gate, seen = Gate(CASE, Bench(CASE)), []
+
+    def call() -> None:
+        beside = Thread(target=lambda: seen.append(gate(int, name="beside").result))
+        beside.start()
+        beside.join()
+
+    gate(call)
+    assert seen == [0]
+
+
+class Mute(RuntimeError):
+    def __str__(self) -> str:
+        raise TypeError
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (ValueError("odd"), "ValueError: odd"),
+        (ValueError("\n odd \nand more"), "ValueError: odd"),
+        (KeyError(), "KeyError"),
+        (Mute(), "Mute"),
+        (OSError("x" * 300), f"OSError: {'x' * 200}…"),
+        (
+            PerfgateError("call-wrong", "calls=0 is not a whole number from 1"),
+            "PerfgateError: calls=0 is not a whole number",
+        ),
+    ],
+)
+def test_an_error_is_told_in_one_line(fault: Exception, said: str) -> None:
+    assert told(fault).startswith(said)
+    assert "\n" not in told(fault)
+
+
+TIMED = MetricSet(
+    metrics=(Metric(name="time", value=1e6, dimension=Dimension.TIME),),
+    absent=(Absent(name="tflops", why="no work= was given", mend="pass work=work.gemm(...)"),),
+)
+
+
+def test_keywords_of_the_measured_function_go_into_a_call_of_their_own() -> None:
+    fault = unknown_arguments(sorted, {"reverse": True})
+    assert fault.what == "perfgate() does not take reverse="
+    assert fault.mend == "measure a call that has them: perfgate(lambda: sorted(..., reverse=...))"
+    assert unknown_arguments(lambda: 0, ["setpu"]).mend.startswith("did you mean setup=? Otherwise measure a call")
+    assert "lambda: f(..., key=...)" in unknown_arguments(lambda key: key, ["key"]).mend
+
+
+def test_a_note_is_what_stays_the_same_in_each_process() -> None:
+    assert note_text("tile", 64) == "64"
+    with pytest.raises(PerfgateError, match="which names an address") as caught:
+        note_text("tile", object())
+    assert caught.value.mend.endswith("perfgate.note('tile', \"64x128\")")
+
+
+@pytest.mark.parametrize(
+    ("name", "why", "mend"),
+    [
+        ("tim", "no metric has that name", "did you mean 'time'? this call has time"),
+        ("qqq", "no metric has that name", "this call has time"),
+        ("tflops", "no work= was given", "pass work=work.gemm(...)"),
+        ("overlap", "nothing that measured this call produces it", "this call has time"),
+    ],
+)
+def test_a_name_that_a_result_does_not_have_says_which_it_has(name: str, why: str, mend: str) -> None:
+    view = View(CaseKey(nodeid="a.py::t"), metrics=lambda _: TIMED)
+    assert view.time == 1e6
+    with pytest.raises(PerfgateError) as caught:
+        getattr(view, name)
+    assert (caught.value.why, caught.value.mend) == (why, mend)
+    with pytest.raises(PerfgateError, match="was not measured"):
+        View(CaseKey(nodeid="a.py::t"), metrics=lambda _: MetricSet()).time
+    with pytest.raises(AttributeError):
+        view._own

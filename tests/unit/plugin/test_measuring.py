@@ -1,0 +1,172 @@
+"""Tests of plugin/measuring."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_perfgate.adapters.devices.clocks import MachineClocks
+from pytest_perfgate.adapters.devices.host import probe_host
+from pytest_perfgate.adapters.runtimes.host import HostRuntime
+from pytest_perfgate.adapters.timers.host import HostTimer
+from pytest_perfgate.app.instrument import at_least
+from pytest_perfgate.app.measure import conversation
+from pytest_perfgate.clock import HOST_CLOCK
+from pytest_perfgate.compat import Benchmark
+from pytest_perfgate.core.stats.summary import Stopping, WarmUp
+from pytest_perfgate.model.metric import MetricSet
+from pytest_perfgate.model.plan import Case, CaseKey, Plan
+from pytest_perfgate.model.ports import Instruments
+from pytest_perfgate.model.protocol import Bye, Entered, Finish, Go, Job, Measure, Ready
+from pytest_perfgate.plugin import measuring as slowing
+from pytest_perfgate.plugin.calls import Asked, Schedule
+from pytest_perfgate.plugin.measuring import Measuring
+
+KEY = CaseKey(nodeid="t.py::test_a")
+SHORT = Plan(warmup_ns=1.0, budget_ns=1.0)
+
+
+@pytest.fixture
+def measuring() -> Measuring:
+    instruments = Instruments(
+        runtimes=(HostRuntime(probe_host),), timers=(HostTimer(Stopping(), WarmUp()),), threads=str, affinity=str
+    )
+    return Measuring(instruments, lambda capture: MetricSet())
+
+
+def test_rounds_iterations_and_warm_ups_are_the_least(measuring: Measuring) -> None:
+    calls: list[int] = []
+    asked = Asked(KEY, lambda: calls.append(1), schedule=Schedule(samples=40, iterations=6, warmups=3))
+    quick = measuring.capture(asked, SHORT).samples[0]
+    assert len(quick.durations) >= 40
+    assert quick.batch % 6 == 0
+    assert quick.batch >= 6
+    assert len(calls) >= 3 * 6 + 40 * quick.batch
+    turn = measuring.samples(asked, SHORT)
+    assert len(turn.durations) < 40, "the turns of two arms are as long as their beat"
+
+
+def test_what_one_call_stands_for_is_part_of_how_it_was_measured(measuring: Measuring) -> None:
+    found = [measuring.capture(Asked(KEY, list, calls=calls), SHORT).identity for calls in (1, 2)]
+    assert [(one.calls, found[0].differences(one)) for one in found] == [("1", ()), ("2", (("calls", "1", "2"),))]
+
+
+def test_what_is_asked_for_beforehand_runs_once_a_process_each_with_its_set_up(measuring: Measuring) -> None:
+    told: list[str] = []
+    asked = Asked(KEY, lambda: told.append("call"), setup=lambda: told.append("setup"), schedule=Schedule(warmups=2))
+    measuring.samples(asked, SHORT)
+    first = len(told)
+    assert told[:4] == ["setup", "call"] * 2
+    told.clear()
+    measuring.samples(asked, SHORT)
+    assert len(told) == first - 4
+
+
+def test_nothing_asked_for_changes_nothing() -> None:
+    plan, call = Plan(), int
+    assert at_least(plan, 0) is plan
+    assert Asked(KEY, call).sample(call) is call
+    more = at_least(Plan(max_samples=100), 300)
+    assert (more.least_samples, more.min_samples, more.max_samples) == (300, 300, 300)
+    few = at_least(plan, 3)
+    assert (few.least_samples, few.min_samples, few.max_samples) == (3, plan.min_samples, plan.max_samples)
+
+
+def test_a_child_says_what_its_call_asks_for() -> None:
+    answers = iter([Ready(nodeid=KEY.nodeid), Entered(key=KEY, samples=30), Bye()])
+    sent: list[Any] = []
+    child: Any = SimpleNamespace(send=sent.append, receive=lambda timeout_s: next(answers))
+    case = Case(nodeid=KEY.nodeid, limits=(), plan=SHORT)
+    assert list(conversation(child, Job(cases=(case,)), 1.0)) == [Ready(nodeid=KEY.nodeid)]
+    assert sent[1:] == [Go(), Measure(plan=at_least(SHORT, 30))]
+    assert not any(isinstance(one, Finish) for one in sent)
+
+
+def test_a_call_is_told_the_timer_that_it_was_measured_with_before() -> None:
+    answers = iter([Ready(nodeid=KEY.nodeid), Entered(key=KEY), Bye()])
+    sent: list[Any] = []
+    child: Any = SimpleNamespace(send=sent.append, receive=lambda timeout_s: next(answers))
+    case = Case(nodeid=KEY.nodeid, limits=(), plan=SHORT)
+    list(conversation(child, Job(cases=(case,)), 1.0, {KEY: "graph"}.get))
+    assert sent[-1] == Measure(plan=replace(SHORT, leaning="graph"))
+
+
+class Noted:
+    """A gate that notes what was asked of it."""
+
+    def __init__(self) -> None:
+        self.schedules: list[Schedule] = []
+
+    def scheduled(self, fn: Any, setup: Any, schedule: Schedule) -> Any:
+        self.schedules.append(schedule)
+        return SimpleNamespace(result=None, key=KEY)
+
+
+@pytest.mark.parametrize(
+    ("marker", "call", "schedule"),
+    [
+        ({}, {"rounds": 7, "iterations": 9, "warmup_rounds": 2}, Schedule(7, 9, 2)),
+        ({}, {"rounds": 7, "setup": dict}, Schedule(7)),
+        ({}, {"iterations": 4, "teardown": print}, Schedule(0, 4)),
+        ({}, None, Schedule(1)),
+        ({"min_rounds": 12}, None, Schedule(12)),
+    ],
+)
+def test_what_pedantic_and_the_marker_ask_for(marker: Any, call: Any, schedule: Schedule) -> None:
+    gate = Noted()
+    node = SimpleNamespace(get_closest_marker=lambda name: SimpleNamespace(kwargs=marker), name="a", nodeid=KEY.nodeid)
+    fixture = Benchmark(gate, node)  # type: ignore[arg-type]
+    fixture(int) if call is None else fixture.pedantic(int, **call)
+    assert gate.schedules == [schedule]
+
+
+def test_whoever_waits_for_a_device_is_heard(measuring: Measuring) -> None:
+    """For another run's lease, and for a card that is hot: three silent minutes look like a hang."""
+    said: list[str] = []
+    clocks, leases = MachineClocks(), SimpleNamespace(tell=None)
+    instruments = replace(measuring.instruments, clocks=clocks, leases=leases)
+    Measuring(instruments, measuring.metrics).tell_waits(said.append)
+    assert leases.tell == clocks._nvidia.tell == clocks._amd.tell == said.append
+    measuring.tell_waits(said.append)
+
+
+class Clock:
+    """Each look takes 50 ns, each call what it says."""
+
+    def __init__(self, call_ns: int) -> None:
+        self.now, self.call_ns, self.calls = 0, call_ns, 0
+
+    def thread_time_ns(self) -> int:
+        self.now += 50
+        return self.now
+
+    def call(self) -> str:
+        self.now += self.call_ns
+        self.calls += 1
+        return "done"
+
+
+@pytest.mark.parametrize(("call_ns", "calls"), [(400, 20000), (20_000, 1000), (3_000_000, 40)])
+@pytest.mark.parametrize("by", [0.02, 0.10])
+def test_it_waits_in_proportion(monkeypatch: pytest.MonkeyPatch, call_ns: int, calls: int, by: float) -> None:
+    spent = {}
+    for part in (0.0, by):
+        clock = Clock(call_ns)
+        monkeypatch.setattr(slowing, "HOST_CLOCK", HOST_CLOCK._replace(thread=clock.thread_time_ns))
+        slow = slowing.slowed(clock.call, part)
+        assert [slow() for _ in range(calls)] == ["done"] * calls
+        assert clock.calls == calls
+        spent[part] = clock.now
+    assert spent[by] / spent[0.0] - 1 == pytest.approx(by, rel=0.25)
+
+
+def test_a_process_is_told_by_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(slowing.VARIABLE, raising=False)
+    assert slowing.asked_for() is None
+    monkeypatch.setenv(slowing.VARIABLE, "0.0")
+    assert slowing.asked_for() == 0.0
+    monkeypatch.setenv(slowing.VARIABLE, "0.05")
+    assert slowing.asked_for() == 0.05
