@@ -11,11 +11,11 @@ import pytest
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.plugin import ROLE
 from pytest_perfgate.plugin.benchmark_compat import (
-    add_inherited,
-    gate_whole,
+    add_benchmark_options,
+    gate_test,
     heed,
     intruder,
-    measure_whole,
+    measure_test,
     said,
     select,
     take_seats,
@@ -29,15 +29,15 @@ _LEAST = {"rounds": 1, "iterations": 1, "warmup_rounds": 0}
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Their plugins stay out; their options may stand in ``addopts``, each with its meaning here or said to be idle."""
     take_seats(pluginmanager)
-    add_inherited(parser)
+    add_benchmark_options(parser)
 
 
 def pytest_plugin_registered(plugin: object, manager: pytest.PytestPluginManager) -> None:
     """A conftest may have hooks of pytest-benchmark: nobody calls them, and nobody refuses them."""
     for name in dir(plugin):
         if name.startswith("pytest_benchmark_"):
-            for found in getattr(manager.hook, name).get_hookimpls():
-                found.optionalhook = True
+            for implementation in getattr(manager.hook, name).get_hookimpls():
+                implementation.optionalhook = True
 
 
 class Stats:
@@ -118,14 +118,14 @@ class Benchmark:
     ) -> Any:
         """At least ``rounds`` samples of ``iterations`` calls each, after ``warmup_rounds`` that are not timed."""
         _check_schedule(schedule)
-        asked = Schedule(schedule.get("rounds", 0), schedule.get("iterations", 1), schedule.get("warmup_rounds", 0))
+        planned = Schedule(schedule.get("rounds", 0), schedule.get("iterations", 1), schedule.get("warmup_rounds", 0))
         if setup is None and teardown is None:
-            return self._measured(_bound(target, args, kwargs or {}), schedule=asked)
-        if asked.iterations != 1 and setup is not None:
+            return self._measured(_bound(target, args, kwargs or {}), schedule=planned)
+        if planned.iterations != 1 and setup is not None:
             raise ValueError("setup runs before each call: iterations must be 1")
         prepared = _Prepared(args, kwargs or {}, setup, teardown)
         try:
-            return self._measured(lambda given: target(*given[0], **given[1]), prepared.arguments, asked)
+            return self._measured(lambda given: target(*given[0], **given[1]), prepared.arguments, planned)
         finally:
             prepared.clear()
 
@@ -158,7 +158,7 @@ class Benchmark:
         """What the test said of itself, for its JUnit entry."""
         if self.group is not None:
             yield "benchmark.group", self.group
-        yield from ((f"benchmark.extra_info.{name}", said) for name, said in self.extra_info.items())
+        yield from ((f"benchmark.extra_info.{name}", value) for name, value in self.extra_info.items())
 
     def _measured(
         self, call: Callable[..., Any], setup: Callable[[], Any] | None = None, schedule: Schedule = FREE
@@ -223,13 +223,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    gate_whole(items)
+    gate_test(items)
     select(config.option, items)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    return measure_whole(pyfuncitem, Benchmark)
+    return measure_test(pyfuncitem, Benchmark)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -44,9 +44,9 @@ class _Place:
 
     def _comments(self) -> Iterator[Any]:
         for page in range(1, _PAGES + 1):
-            found = sent("GET", f"{self.base}?per_page={_PAGE}&page={page}", headers=self.headers) or []
-            yield from found
-            if len(found) < _PAGE:
+            comments = sent("GET", f"{self.base}?per_page={_PAGE}&page={page}", headers=self.headers) or []
+            yield from comments
+            if len(comments) < _PAGE:
                 return
 
 
@@ -87,8 +87,8 @@ def _github_number(environment: Mapping[str, str]) -> str:
         event = json.loads(Path(path).read_text(encoding="utf-8")) if path else {}
     except (OSError, ValueError):
         event = {}
-    found = event.get("number") or (event.get("pull_request") or {}).get("number")
-    return str(found or "")
+    number = event.get("number") or (event.get("pull_request") or {}).get("number")
+    return str(number or "")
 
 
 class GitlabComment:

@@ -12,12 +12,13 @@ from pytest_perfgate.core.judge.acceptance import (
     decide,
     inherited,
     on_one_core,
-    scanty,
+    too_few_processes,
     unasked,
     unmoved,
     unpinned,
 )
 from pytest_perfgate.core.judge.accepted_line import Signature, reasoned
+from pytest_perfgate.core.judge.samples import crowded
 from pytest_perfgate.core.judge.suite import SKIPPED, UNUSED
 from pytest_perfgate.core.limits.merge import Selects, matching, named, spelled
 from pytest_perfgate.core.limits.scope import proposal
@@ -64,30 +65,32 @@ def selected(report: RunReport, request: Request) -> tuple[CaseReport, ...]:
 
 
 def _selected(cases: Sequence[CaseReport], selects: Selects, asked: Sequence[str]) -> tuple[CaseReport, ...]:
-    found = tuple(case for case in cases if selects(case.key))
-    if not found:
+    selected = tuple(case for case in cases if selects(case.key))
+    if not selected:
         mend = proposal(asked[0], [str(case.key) for case in cases], all_of="the record has")
         raise PerfgateError("accept-selection", f"the record has no case '{asked[0]}'", mend=mend)
-    return found
+    return selected
 
 
 def decisions(report: RunReport, request: Request, store: BaselineStore, sittings: Sittings) -> tuple[Decision, ...]:
     """What accepting would do to each selected case; nothing is written."""
     lines = Lines(store)
     meant = spelled(request.names)
-    found = tuple(
+    decided = tuple(
         decide(case, lines.of(case), sittings(case), _signed(request, case, meant), add=request.add)
         for case in selected(report, request)
     )
     families = {name for note in report.notes for name in note.names}
-    found = tuple(unasked(decision, families) for decision in found)
-    found = tuple(d if request.each or meant(d.report.key) else unmoved(d) for d in found)
-    found = tuple(scanty(d, report) for d in inherited(found, _gone(report, found, request.base, store)))
+    decided = tuple(unasked(decision, families) for decision in decided)
+    decided = tuple(d if request.each or meant(d.report.key) else unmoved(d) for d in decided)
+    decided = tuple(
+        too_few_processes(d, report) for d in inherited(decided, _gone(report, decided, request.base, store))
+    )
     if request.new or request.improved:
         wanted = {Change.NEW: request.new, Change.FASTER: request.improved, Change.SHARPER: request.improved}
-        found = tuple(decision for decision in found if wanted.get(decision.change, False))
+        decided = tuple(decision for decision in decided if wanted.get(decision.change, False))
     beside = on_one_core(report.cases)
-    return tuple(unpinned(decision, beside=beside) for decision in found)
+    return tuple(unpinned(decision, beside=beside) for decision in decided)
 
 
 def _signed(request: Request, case: CaseReport, meant: Selects) -> Signature:
@@ -118,10 +121,10 @@ def check_decisions(found: Sequence[Decision], request: Request, again: str = ""
         Change.FASTER: "faster than what was accepted for a while, which has ended or is given another end",
         Change.NEW: "slower than one that is gone",
     }
-    for change, said in asking.items():
+    for change, reason in asking.items():
         names = [f"{d.report.key}{_after(d)}" for d in found if d.change is change and d.asks]
         if names and not request.signature.why:
-            what = f"{plural(len(names), 'case is', 'cases are')} {said}: {first_of(names, _NAMED)}"
+            what = f"{plural(len(names), 'case is', 'cases are')} {reason}: {first_of(names, _NAMED)}"
             raise PerfgateError("accept-reason", what, mend=again)
     refuse_pinned(found)
     stale = [d for d in found if d.asks and says_nothing_new(d)]
@@ -141,11 +144,22 @@ def refuse_pinned(found: Sequence[Decision]) -> None:
         raise PerfgateError("accept-pinned", what)
 
 
+def refuse_crowded(found: Sequence[Decision], request: Request, again: str) -> None:
+    """Refuse in CI what was measured beside busy neighbours, where nobody says why it shall stand."""
+    names = [str(d.report.key) for d in found if d.writes and d.report.measurement
+             and crowded(d.report.measurement.processes)]  # fmt: skip
+    if names and not request.signature.why:
+        what = (
+            f"{plural(len(names), 'case was', 'cases were')} measured beside busy neighbours: {first_of(names, _NAMED)}"
+        )
+        raise PerfgateError("accept-reason", what, mend=again)
+
+
 def says_nothing_new(decision: Decision) -> bool:
     """Whether the reason given is that of the line which judges, from the same day."""
     judged = decision.report.baseline
-    held = judged is not None and not judged.local  # nobody reviews what stays in a checkout
-    return held and decision.after is not None and not reasoned(decision.after, judged)
+    judged_line = judged is not None and not judged.local  # nobody reviews what stays in a checkout
+    return judged_line and decision.after is not None and not reasoned(decision.after, judged)
 
 
 def _after(decision: Decision) -> str:
@@ -205,17 +219,17 @@ class Imported:
 def imported(file: BenchFile, device: str, store: BaselineStore, *, who: str, when: str) -> Imported:
     """The lines that an import would write."""
     known = store.read_all(device)
-    lines, kept, left = [], [], []
+    lines, unchanged, omitted = [], [], []
     for result in file.results:
         key = case_key(file.tool, result)
         if not result.time:
-            left.append(result.name)
+            omitted.append(result.name)
         elif str(key) in known:
-            kept.append(str(key))
+            unchanged.append(str(key))
         else:
             lines.append(_line(key, result, file, device))
     signed = tuple(_signed_import(line, who, when) for line in _once(lines))
-    return Imported(lines=signed, kept=tuple(kept), left=tuple(left))
+    return Imported(lines=signed, kept=tuple(unchanged), left=tuple(omitted))
 
 
 def case_key(tool: str, result: BenchResult) -> CaseKey:
@@ -245,7 +259,7 @@ def _once(lines: Sequence[Baseline]) -> list[Baseline]:
 def unused(report: RunReport, store: BaselineStore) -> tuple[Baseline, ...]:
     """Lines of the devices of this run that none of its cases has, or that no limit of theirs asks for."""
     check_complete(report)
-    asked = {str(case.key) for case in report.cases}
+    keys = {str(case.key) for case in report.cases}
     tests = {case.key.nodeid for case in report.cases if case.measurement is None}
     idle = {name for note in report.notes if note.kind == UNUSED for name in note.names}
     skipped = [name for note in report.notes if note.kind == SKIPPED for name in note.names]
@@ -254,7 +268,7 @@ def unused(report: RunReport, store: BaselineStore) -> tuple[Baseline, ...]:
         line
         for device in devices
         for key, line in store.read_all(device).items()
-        if key in idle or (key not in asked and line.key.nodeid not in tests and not _among(line, skipped))
+        if key in idle or (key not in keys and line.key.nodeid not in tests and not _among(line, skipped))
     )
 
 

@@ -49,12 +49,12 @@ class Accepted:
 
     def timers(self) -> dict[str, str]:
         """With which timer each call was accepted, by the text of its key; of several devices only where all agree."""
-        found: dict[str, set[str]] = {}
+        timers_of: dict[str, set[str]] = {}
         for lines in self._read.values():
             for key, line in lines.items():
                 if line.identity is not None:
-                    found.setdefault(key, set()).add(line.identity.timer)
-        return {key: timers.pop() for key, timers in found.items() if len(timers) == 1}
+                    timers_of.setdefault(key, set()).add(line.identity.timer)
+        return {key: timers.pop() for key, timers in timers_of.items() if len(timers) == 1}
 
     def judging(self, measurement: Measurement) -> tuple[Baseline | None, Baseline | None]:
         """The line that judges, of the merge base, and the work tree's where this change edits it."""
@@ -182,8 +182,8 @@ class Past:
 def sittings_like(measurement: Measurement, store: HistoryStore) -> Sequence[Sitting]:
     """The newest of a case: with other threads, another timer or cache it is another measurement, and no scatter."""
     how = how_measured(measurement.identity, at_limit=limited(measurement.processes))
-    found = store.read(measurement.key, measurement.device.key, _READ)
-    return [sitting for sitting in found if sitting.identity in {"", how}][-_LAST_SITTINGS:]
+    rows = store.read(measurement.key, measurement.device.key, _READ)
+    return [sitting for sitting in rows if sitting.identity in {"", how}][-_LAST_SITTINGS:]
 
 
 def placed(environment: Callable[[], Environment], repository: Repository) -> Environment:

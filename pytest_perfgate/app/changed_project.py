@@ -31,10 +31,10 @@ _BINARY = (".pyc", ".pyo", ".so", ".pyd", ".dll", ".dylib")
 """What Python may load in place of a source, or beside it."""
 
 
-def tracked_files(court: GateJudge) -> Iterable[SuiteNote]:
+def tracked_files(gate_judge: GateJudge) -> Iterable[SuiteNote]:
     """In CI, a failing note: the history, local baselines and arms there are believed, and a change wrote them."""
-    repository = court.tools.repository
-    if repository is None or not court.context.policy.ci:
+    repository = gate_judge.tools.repository
+    if repository is None or not gate_judge.context.policy.ci:
         return
     names = tuple(path for path in repository.files("HEAD", FOLDER) if path != f"{FOLDER}/.gitignore")
     if names:
@@ -45,14 +45,14 @@ def tracked_files(court: GateJudge) -> Iterable[SuiteNote]:
         yield SuiteNote(kind="committed", effect=Effect.FAIL, text=text, names=names)
 
 
-def binary_files(court: GateJudge) -> Iterable[SuiteNote]:
+def binary_files(gate_judge: GateJudge) -> Iterable[SuiteNote]:
     """In CI, a note: what Python loads of such a file is not what a reviewer of the sources reads."""
-    change = edits(court, court.revision or court.accepted.base.commit)
+    change = edits(gate_judge, gate_judge.revision or gate_judge.accepted.base.commit)
     if change is None:
         return
-    found = [path for path in change.repository.changed(change.base) if path.endswith(_BINARY)]
-    there = frozenset(change.repository.files("HEAD", ".")) if found else frozenset()
-    names = tuple(path for path in found if path in there)
+    files = [path for path in change.repository.changed(change.base) if path.endswith(_BINARY)]
+    there = frozenset(change.repository.files("HEAD", ".")) if files else frozenset()
+    names = tuple(path for path in files if path in there)
     if names:
         text = f"{plural(len(names), 'binary file')} committed {change.since} that Python may load in place of a source"
         yield SuiteNote(kind="binary", effect=Effect.WARN, text=text, names=names)
@@ -64,9 +64,9 @@ _HIDING = ("collect_ignore", "pytest_ignore_collect", "pytest_collect", "pytest_
 """By which a conftest keeps files from being collected."""
 
 
-def absent_tests(court: GateJudge, suite: Suite) -> Iterable[SuiteNote]:
+def absent_tests(gate_judge: GateJudge, suite: Suite) -> Iterable[SuiteNote]:
     """One note of a run against a revision: what is on its side alone was not compared."""
-    revision, repository = court.revision, court.tools.repository
+    revision, repository = gate_judge.revision, gate_judge.tools.repository
     if not revision or repository is None or not suite.complete or suite.reach.unknown:
         return
     names = sorted(_absent(repository, revision, suite))
@@ -76,28 +76,28 @@ def absent_tests(court: GateJudge, suite: Suite) -> Iterable[SuiteNote]:
 
 
 def _absent(repository: Repository, revision: str, suite: Suite) -> Iterator[str]:
-    found = suite.collected | suite.deselected
+    present = suite.collected | suite.deselected
     texts = repository.touched(revision, WORDS) or {}
     for path, (then, now) in texts.items():
-        yield from absent(path, then or "", now, found, suite.reach)
+        yield from absent(path, then or "", now, present, suite.reach)
     hiding = repository.touched(revision, _HIDING) or {}
     if any(path.rpartition("/")[2] == _CONFTEST for path in hiding):
         for path, (_, text) in (repository.touched(NOTHING, WORDS) or {}).items():
             if path not in texts:
-                yield from absent(path, text or "", text, found, suite.reach)
+                yield from absent(path, text or "", text, present, suite.reach)
 
 
-def changed_settings(court: GateJudge) -> Iterable[SuiteNote]:
+def changed_settings(gate_judge: GateJudge) -> Iterable[SuiteNote]:
     """One note in CI for all of them: the change is judged by its own settings."""
-    base = court.accepted.base.commit
-    if not court.context.policy.ci or not base:
+    base = gate_judge.accepted.base.commit
+    if not gate_judge.context.policy.ci or not base:
         return
-    then, now = (dict(court.tools.settings(revision)) for revision in (base, ""))
+    then, now = (dict(gate_judge.tools.settings(revision)) for revision in (base, ""))
     if moved := requirements(then.pop(DEPENDENCIES, "[]"), now.pop(DEPENDENCIES, "[]")):
         text = f"declared dependencies changed since {base[:10]}; two builds share what is installed now"
         yield SuiteNote(kind="dependencies", effect=Effect.WARN, text=text, names=moved)
     names = changed(then, now)
-    if names and (then or any_lines(court, base)):
+    if names and (then or any_lines(gate_judge, base)):
         text = f"{plural(len(names), 'setting')} changed since {base[:10]}; this run was judged by the new"
         yield SuiteNote(kind="settings", effect=Effect.WARN, text=text, names=names)
 
@@ -105,30 +105,30 @@ def changed_settings(court: GateJudge) -> Iterable[SuiteNote]:
 _ENDING = ".py.yaml"
 
 
-def any_lines(court: GateJudge, revision: str) -> bool:
+def any_lines(gate_judge: GateJudge, revision: str) -> bool:
     """Whether a revision has accepted lines of this project."""
-    store = court.tools.baselines
+    store = gate_judge.tools.baselines
     return store is not None and any(store.paths(device, revision) for device in store.devices())
 
 
-def uprooted_lines(court: GateJudge, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
+def moved_root_lines(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
     """In CI each line that came with the change and is slower than where the project lay before."""
-    base, repository = court.accepted.base.commit, court.tools.repository
+    base, repository = gate_judge.accepted.base.commit, gate_judge.tools.repository
     new = [(r.baseline, r.key.path) for r in reports if r.baseline is not None and not r.baseline.local]
-    if not court.context.policy.ci or not base or repository is None or not new or any_lines(court, base):
+    if not gate_judge.context.policy.ci or not base or repository is None or not new or any_lines(gate_judge, base):
         return
-    names = tuple(_edited(court, base, new))
+    names = tuple(_edited(gate_judge, base, new))
     if names:
         text = (
             f"{plural(len(names), 'line')} of this change judged in place of those of the merge base, which lie where "
             "this root was not: move them as they are, or accept with a reason"
         )
-        effect = chosen(court.context.policy, "baseless")
+        effect = chosen(gate_judge.context.policy, "baseless")
         yield SuiteNote(kind="uprooted", effect=effect, text=text, names=names)
 
 
-def _edited(court: GateJudge, base: str, new: Iterable[tuple[Baseline, str]]) -> Iterator[str]:
-    repository = court.tools.repository
+def _edited(gate_judge: GateJudge, base: str, new: Iterable[tuple[Baseline, str]]) -> Iterator[str]:
+    repository = gate_judge.tools.repository
     assert repository is not None
     files, below = repository.elsewhere(base, _ENDING), repository.below()
     read: dict[tuple[str, str], Mapping[str, Baseline]] = {}
@@ -136,15 +136,15 @@ def _edited(court: GateJudge, base: str, new: Iterable[tuple[Baseline, str]]) ->
         at = (line.device, path)
         if at not in read:
             file = forerunner(files, *at, below)
-            read[at] = _lines(court, *at, repository.show(base, file) if file else None)
+            read[at] = _lines(gate_judge, *at, repository.show(base, file) if file else None)
         then = read[at].get(str(line.key))
         if then is not None and line.time > then.time and not reasoned(line, then):
             was, now = (quantity(one.time, Dimension.TIME) for one in (then, line))
             yield f"{line.key}: {was} -> {now}"
 
 
-def _lines(court: GateJudge, device: str, path: str, text: str | None) -> Mapping[str, Baseline]:
-    store = court.tools.baselines
+def _lines(gate_judge: GateJudge, device: str, path: str, text: str | None) -> Mapping[str, Baseline]:
+    store = gate_judge.tools.baselines
     return store.parsed(text, device, path) if text is not None and store is not None else {}
 
 
@@ -174,13 +174,13 @@ def with_files(
         paired = replace(paired, own_file=why, own_test=another)
         if nodeid not in comparison.bare:
             return replace(paired, shared=(*_modules(nodeid, paired), *tables))
-        edited = edited_beside(comparison.cases[nodeid], comparison.bare[nodeid], tests, root, show)
+        edited = edited_imports(comparison.cases[nodeid], comparison.bare[nodeid], tests, root, show)
         return replace(paired, bare=True, edited=edited)
 
     def _modules(nodeid: str, paired: Paired) -> Iterator[str]:
         """Those that a test has loaded: the user who names a revision asks what one version of it comes to."""
         case, loaded = comparison.cases[nodeid], () if paired.revision else comparison.beside.get(nodeid, ())
-        edited = edited_beside(case, loaded, tests, root, show)
+        edited = edited_imports(case, loaded, tests, root, show)
         return (path for path in edited if not (paired.own_file and path == case.path))
 
     untimed = untimed_in(comparison.arms, comparison.rounds)
@@ -205,16 +205,16 @@ def _holds(arm: Path, path: str) -> bool:
 
 def unready(comparison: Comparison) -> dict[str, str]:
     """Tests of files that the change edits, which the base alone cannot run in either version, with what it said."""
-    seen, edited = comparison.troubles(), comparison.own.edited
-    found = (one.nodeid for one in comparison.rounds if one.base_alone)
-    return {nodeid: seen[nodeid] for nodeid in found if edited(comparison.cases[nodeid])}
+    troubles, edited = comparison.troubles(), comparison.own.edited
+    nodeids = (one.nodeid for one in comparison.rounds if one.base_alone)
+    return {nodeid: troubles[nodeid] for nodeid in nodeids if edited(comparison.cases[nodeid])}
 
 
 def _nothing(_: str) -> str | None:
     return None
 
 
-def edited_beside(case: Case, loaded: Iterable[str], tests: Iterable[str], root: Path, show: Show) -> tuple[str, ...]:
+def edited_imports(case: Case, loaded: Iterable[str], tests: Iterable[str], root: Path, show: Show) -> tuple[str, ...]:
     """Those of the files that a test had loaded which say something else at the base; other test files are not its."""
     return tuple(_edited_file(case, [path for path in loaded if path not in set(tests) - {case.path}], root, show))
 

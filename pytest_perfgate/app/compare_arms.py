@@ -17,7 +17,7 @@ from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.plan import Case, CaseKey
-from pytest_perfgate.model.protocol import Capture, CaseResult, Child, ChildSpec, Job, Nursery, code_alone
+from pytest_perfgate.model.protocol import Capture, CaseResult, Child, ChildSpawner, ChildSpec, Job, code_alone
 from pytest_perfgate.model.values import array_value
 from pytest_perfgate.model.verdict import Arm, PairedRound
 
@@ -39,7 +39,7 @@ def phase_of(by: float) -> str:
 class Stage:
     """What a comparison needs of the world."""
 
-    nursery: Nursery
+    spawner: ChildSpawner
     spec: Callable[[Arm, Sequence[Case], int], ChildSpec]
     """A child of an arm; the number of the round is the seed that both sides share."""
     job: Job
@@ -109,12 +109,12 @@ class Comparison:
             done = {one.nodeid for one in self.rounds if (one.phase, one.number) == (phase, number)}
             wanted = (nodeid for nodeid, count in counts.items() if count > number)
             gone = done | self._out | self._read() | set(over())
-            left = [self.cases[nodeid] for nodeid in wanted if nodeid not in gone]
-            if left and self.start_s + sum(self.cost(case.nodeid) for case in left) > self.left_s:
+            remaining = [self.cases[nodeid] for nodeid in wanted if nodeid not in gone]
+            if remaining and self.start_s + sum(self.cost(case.nodeid) for case in remaining) > self.left_s:
                 return
-            while left:
-                group = self.own.alike(left)
-                left = [*self._lap(phase, number, group), *(case for case in left if case not in group)]
+            while remaining:
+                group = self.own.alike(remaining)
+                remaining = [*self._lap(phase, number, group), *(case for case in remaining if case not in group)]
             if not self.problems:  # rounds of an arm that was not itself are nobody's to take up
                 self.stage.keep(self.rounds)
 
@@ -145,7 +145,7 @@ class Comparison:
         children: list[Child] = []
         try:
             for arm in self.arms:  # one by one: the first is ended where the second does not start
-                children.append(self.stage.nursery.spawn(self.stage.spec(arm, cases, seed)))  # noqa: PERF401
+                children.append(self.stage.spawner.spawn(self.stage.spec(arm, cases, seed)))  # noqa: PERF401
             duet = LockstepPair(
                 (children[BASE], children[HEAD]), self.stage.timeout_s, self.stage.beat, head_first=seed % 2 == 0
             )
@@ -208,16 +208,16 @@ class Comparison:
             else:
                 self.same = False
             return
-        found = ((arm, foreign_modules(arm, loaded)) for arm, loaded in zip(self.arms, duet.modules) if arm.modules)
-        self.problems.update({arm.name: problem for arm, problem in found if problem is not None})
+        foreign = ((arm, foreign_modules(arm, loaded)) for arm, loaded in zip(self.arms, duet.modules) if arm.modules)
+        self.problems.update({arm.name: problem for arm, problem in foreign if problem is not None})
         self.same = self.same and same_code(*duet.modules)
 
 
 def _by_case(rounds: Iterable[PairedRound]) -> dict[str, list[PairedRound]]:
-    found: dict[str, list[PairedRound]] = {}
+    by_case: dict[str, list[PairedRound]] = {}
     for one in rounds:
-        found.setdefault(one.nodeid, []).append(one)
-    return found
+        by_case.setdefault(one.nodeid, []).append(one)
+    return by_case
 
 
 def _seconds(rounds: Iterable[PairedRound]) -> dict[str, float]:
@@ -246,23 +246,23 @@ def _result(case: Case, mine: Sequence[PairedRound]) -> CaseResult:
         trouble=tuple(one.trouble for one in mine if one.trouble and not one.head),
         outcome=_outcome(mine),
         seconds=max((one.seconds for one in mine), default=0.0),
-        raised=tuple(dict(told for one in mine for told in one.raised).items()),
+        raised=tuple(dict(error for one in mine for error in one.raised).items()),
     )
 
 
 def captures_of(rounds: Iterable[PairedRound], phase: str) -> dict[CaseKey, list[tuple[Capture, Capture]]]:
     """Base and head of every round of a phase in which both took times, by key."""
-    found: dict[CaseKey, list[tuple[Capture, Capture]]] = {}
+    captures: dict[CaseKey, list[tuple[Capture, Capture]]] = {}
     for one in rounds:
         bases, heads = (timed(one.base), timed(one.head)) if one.phase == phase else ({}, {})
         for key in bases.keys() & heads.keys():
-            found.setdefault(key, []).append((bases[key], heads[key]))
-    return found
+            captures.setdefault(key, []).append((bases[key], heads[key]))
+    return captures
 
 
 def pairs_of(rounds: Iterable[PairedRound], phase: str) -> dict[CaseKey, Pairs]:
     """One number a process and side."""
-    return {key: pair_of(found) for key, found in captures_of(rounds, phase).items()}
+    return {key: pair_of(captures) for key, captures in captures_of(rounds, phase).items()}
 
 
 def _round(met: PairedCall, phase: str, number: int, own: str) -> PairedRound:
@@ -289,9 +289,9 @@ def _one_sided(duet: LockstepPair, nodeid: str, arms: Sequence[Arm]) -> str:
     """A test that only one arm could collect, and what the other said."""
     for side, arm in enumerate(arms):
         if nodeid not in duet.found[side]:
-            said = "; ".join(duet.errors[side]) or "it is not there"
-            hint = _MISSING.get(arm.mode, "") if "ModuleNotFoundError" in said else ""
-            return f"the {arm.name} arm could not collect it: {said}{hint}"
+            reason = "; ".join(duet.errors[side]) or "it is not there"
+            hint = _MISSING.get(arm.mode, "") if "ModuleNotFoundError" in reason else ""
+            return f"the {arm.name} arm could not collect it: {reason}{hint}"
     return "the children ended before it"
 
 
@@ -307,8 +307,8 @@ def timed(side: Side) -> dict[CaseKey, Capture]:
 
 def untimed_in(arms: Sequence[Arm], rounds: Sequence[PairedRound], sides: Sequence[int] = (HEAD, BASE)) -> Untimed:
     """Calls of which these sides have no time to compare, with the arm and why."""
-    found = {side: untimed_on(side, rounds) for side in sides}
-    return {key: f"{arms[side].name}: {why}" for side, told in found.items() for key, why in told.items()}
+    untimed = {side: untimed_on(side, rounds) for side in sides}
+    return {key: f"{arms[side].name}: {why}" for side, reasons in untimed.items() for key, why in reasons.items()}
 
 
 def untimed_on(side: int, rounds: Iterable[PairedRound]) -> Untimed:
@@ -321,8 +321,10 @@ def untimed_on(side: int, rounds: Iterable[PairedRound]) -> Untimed:
             for capture in (one.base, one.head)[side]:
                 if capture.samples:
                     faults.setdefault(capture.key, []).append(_fault(capture))
-    told = {key: next(filter(None, found), _seldom(len(found), ran[key.nodeid])) for key, found in faults.items()}
-    return {key: why for key, why in told.items() if why}
+    reasons = {
+        key: next(filter(None, problems), _seldom(len(problems), ran[key.nodeid])) for key, problems in faults.items()
+    }
+    return {key: why for key, why in reasons.items() if why}
 
 
 def _fault(capture: Capture) -> str:

@@ -14,11 +14,11 @@ from pytest_perfgate.app.changed_project import (
     absent_tests,
     binary_files,
     changed_settings,
+    moved_root_lines,
     tracked_files,
-    uprooted_lines,
 )
 from pytest_perfgate.app.changed_tests import (
-    borrowed_parts,
+    fixture_parts,
     followed,
     loosened_lines,
     newly_marked,
@@ -64,42 +64,42 @@ class Ending:
 
 
 def suite_notes(
-    court: GateJudge, cases: Mapping[str, Case], reports: Sequence[CaseReport], ending: Ending
+    gate_judge: GateJudge, cases: Mapping[str, Case], reports: Sequence[CaseReport], ending: Ending
 ) -> tuple[SuiteNote, ...]:
     """Verdicts on the suite as a whole."""
     suite = Suite(
-        context=court.context,
+        context=gate_judge.context,
         collected=frozenset(cases),
         deselected=ending.deselected,
         skipped=ending.skipped,
         reach=ending.reach,
-        baselines=_accepted(court, reports),
-        gone=_gone(court, reports, ending.reach) if court.context.policy.ci else (),
-        moved=court.accepted.moved,
-        followed=followed(court, reports) if court.context.policy.ci else frozenset(),
+        baselines=_accepted(gate_judge, reports),
+        gone=_gone(gate_judge, reports, ending.reach) if gate_judge.context.policy.ci else (),
+        moved=gate_judge.accepted.moved,
+        followed=followed(gate_judge, reports) if gate_judge.context.policy.ci else frozenset(),
         left_out=ending.left_out,
-        expected=_expected(court, reports) if ending.skipped else (),
+        expected=_expected(gate_judge, reports) if ending.skipped else (),
         families=family_limits(cases.values()),
         complete=ending.complete,
         filtered=ending.filtered,
     )
     parts: tuple[Callable[[], Iterable[SuiteNote]], ...] = (
         partial(judge_suite, reports, suite),
-        partial(_unanchored, court, reports),
-        partial(tracked_files, court),
-        partial(binary_files, court),
-        partial(uprooted_lines, court, reports),
-        partial(changed_settings, court),
-        partial(alike_arms, court),
-        partial(absent_tests, court, suite),
-        partial(newly_marked, court, suite),
-        partial(relaxed_limits, court, cases),
-        partial(reworked_tests, court, reports),
-        partial(borrowed_parts, court, reports),
-        partial(loosened_lines, court, reports),
-        partial(renamed_lines, court, reports),
-        partial(_drifted, court, cases, reports),
-        partial(_without_history, court),
+        partial(_unanchored, gate_judge, reports),
+        partial(tracked_files, gate_judge),
+        partial(binary_files, gate_judge),
+        partial(moved_root_lines, gate_judge, reports),
+        partial(changed_settings, gate_judge),
+        partial(alike_arms, gate_judge),
+        partial(absent_tests, gate_judge, suite),
+        partial(newly_marked, gate_judge, suite),
+        partial(relaxed_limits, gate_judge, cases),
+        partial(reworked_tests, gate_judge, reports),
+        partial(fixture_parts, gate_judge, reports),
+        partial(loosened_lines, gate_judge, reports),
+        partial(renamed_lines, gate_judge, reports),
+        partial(_drifted, gate_judge, cases, reports),
+        partial(_without_history, gate_judge),
     )
     return tuple(note for part in parts for note in _noted(part))
 
@@ -115,41 +115,41 @@ def _noted(part: Callable[[], Iterable[SuiteNote]]) -> tuple[SuiteNote, ...]:
         return (SuiteNote(kind="fault", effect=Effect.FAIL, text=text),)
 
 
-def _unanchored(court: GateJudge, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
+def _unanchored(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
     """In CI, committed lines that no earlier revision holds against the change, or only one that was guessed."""
-    held = tuple(str(report.key) for report in reports if _by_committed_line(court, report))
-    if not held or not court.context.policy.ci or not court.accepted.base.why:
+    keys = tuple(str(report.key) for report in reports if _by_committed_line(gate_judge, report))
+    if not keys or not gate_judge.context.policy.ci or not gate_judge.accepted.base.why:
         return
-    base, step = court.accepted.base, f"; {court.accepted.base.mend}" if court.accepted.base.mend else ""
+    base, step = gate_judge.accepted.base, f"; {gate_judge.accepted.base.mend}" if gate_judge.accepted.base.mend else ""
     if base.commit:
         what = f"the lines of {base.commit[:10]}, {base.name}, judged: {base.why}{step}"
         yield SuiteNote(kind="parent", effect=Effect.WARN, text=what)
     else:
         what = f"no merge base, so the change's own baselines judged: {base.why}{step}"
-        effect = chosen(court.context.policy, "baseless")
-        yield SuiteNote(kind="no merge base", effect=effect, text=what, names=held)
+        effect = chosen(gate_judge.context.policy, "baseless")
+        yield SuiteNote(kind="no merge base", effect=effect, text=what, names=keys)
 
 
-def _without_history(court: GateJudge) -> Iterable[SuiteNote]:
+def _without_history(gate_judge: GateJudge) -> Iterable[SuiteNote]:
     """The history broke while the run went on: what was measured was judged all the same."""
-    if fault := court.past.fault:
+    if fault := gate_judge.past.fault:
         what = f"judged without the history: {fault.place}: {fault.what}; {fault.mend}"
         yield SuiteNote(kind="history", effect=Effect.WARN, text=what)
 
 
-def _by_committed_line(court: GateJudge, report: CaseReport) -> bool:
+def _by_committed_line(gate_judge: GateJudge, report: CaseReport) -> bool:
     """Whether a line of the project judged a case; a revision that the user named asks none."""
-    paired = court.paired.get(report.key)
-    asked = paired is None or not paired.revision
-    return asked and report.baseline is not None and not report.baseline.local
+    paired = gate_judge.paired.get(report.key)
+    unpaired = paired is None or not paired.revision
+    return unpaired and report.baseline is not None and not report.baseline.local
 
 
-def _drifted(court: GateJudge, cases: Mapping[str, Case], reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
+def _drifted(gate_judge: GateJudge, cases: Mapping[str, Case], reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
     """Many small steps: cases that have come too far from the baselines of the revision that is the anchor."""
-    found = sorted(text for report in reports if (text := _drift(court, _anchor(cases, report), report)))
-    if found:
-        what = f"{len(found)} slower than the fixed anchor, however small the steps: perfgate history CASE shows them"
-        yield SuiteNote(kind="anchor", effect=Effect.WARN, text=what, names=tuple(found))
+    drifts = sorted(text for report in reports if (text := _drift(gate_judge, _anchor(cases, report), report)))
+    if drifts:
+        what = f"{len(drifts)} slower than the fixed anchor, however small the steps: perfgate history CASE shows them"
+        yield SuiteNote(kind="anchor", effect=Effect.WARN, text=what, names=tuple(drifts))
 
 
 def _anchor(cases: Mapping[str, Case], report: CaseReport) -> str:
@@ -157,64 +157,68 @@ def _anchor(cases: Mapping[str, Case], report: CaseReport) -> str:
     return case.plan.anchor if case is not None else ""
 
 
-def _drift(court: GateJudge, anchor: str, report: CaseReport) -> str:
+def _drift(gate_judge: GateJudge, anchor: str, report: CaseReport) -> str:
     """How far one case has come; empty where it has no anchor or keeps to it."""
-    store, measurement = court.tools.baselines, report.measurement
+    store, measurement = gate_judge.tools.baselines, report.measurement
     time = measurement.metrics.find("time") if measurement is not None else ()
-    if not anchor or measurement is None or not time or store is None or court.tools.history is None:
+    if not anchor or measurement is None or not time or store is None or gate_judge.tools.history is None:
         return ""
     device = measurement.device.key
     line = store.read(device, report.key.path, anchor).get(str(report.key))
     if line is None or line.local:
         return ""
     now = Sitting(key=report.key, device=device, time=time[0].value, when="")
-    came = drift((*court.past.newest(measurement), now), line.time, LIMIT, since=line.commit)
+    came = drift((*gate_judge.past.newest(measurement), now), line.time, LIMIT, since=line.commit)
     return f"{report.key}: {signed(came.change)}" if came is not None and came.alarms else ""
 
 
-def _accepted(court: GateJudge, reports: Iterable[CaseReport]) -> tuple[Baseline, ...]:
+def _accepted(gate_judge: GateJudge, reports: Iterable[CaseReport]) -> tuple[Baseline, ...]:
     """All lines of the devices that this run measured on; where it measured nothing, of those of this machine."""
-    return _lines(court, _measured_on(reports) or _devices_here(court))
+    return _lines(gate_judge, _measured_on(reports) or _devices_here(gate_judge))
 
 
-def _gone(court: GateJudge, reports: Iterable[CaseReport], reach: Reach) -> tuple[Baseline, ...]:
+def _gone(gate_judge: GateJudge, reports: Iterable[CaseReport], reach: Reach) -> tuple[Baseline, ...]:
     """Lines of the merge base that are here no more, under no path at which this run looked."""
-    base = court.accepted.base.commit
-    devices = sorted(_measured_on(reports) or _devices_here(court) or (_devices_here(court, base) if base else ()))
-    lost = (court.accepted.gone_for_good(device, _lines(court, [device]), reach.holds) for device in devices)
+    base = gate_judge.accepted.base.commit
+    devices = sorted(
+        _measured_on(reports) or _devices_here(gate_judge) or (_devices_here(gate_judge, base) if base else ())
+    )
+    lost = (gate_judge.accepted.gone_for_good(device, _lines(gate_judge, [device]), reach.holds) for device in devices)
     return tuple(chain.from_iterable(lost))
 
 
-def _expected(court: GateJudge, reports: Iterable[CaseReport]) -> tuple[Baseline, ...]:
+def _expected(gate_judge: GateJudge, reports: Iterable[CaseReport]) -> tuple[Baseline, ...]:
     """All committed lines of devices that this machine has."""
-    return tuple(line for line in _lines(court, _measured_on(reports) | _devices_here(court)) if not line.local)
+    return tuple(
+        line for line in _lines(gate_judge, _measured_on(reports) | _devices_here(gate_judge)) if not line.local
+    )
 
 
 def _measured_on(reports: Iterable[CaseReport]) -> set[str]:
     return {report.measurement.device.key for report in reports if report.measurement is not None}
 
 
-def _devices_here(court: GateJudge, *before: str) -> set[str]:
+def _devices_here(gate_judge: GateJudge, *before: str) -> set[str]:
     """Devices with lines that look like one of this machine; of a revision, where this change took all of them."""
-    devices = court.tools.baselines.devices(*before) if court.tools.baselines is not None else ()
-    patterns = court.tools.here() if devices else ()
+    devices = gate_judge.tools.baselines.devices(*before) if gate_judge.tools.baselines is not None else ()
+    patterns = gate_judge.tools.here() if devices else ()
     return {device for device in devices if any(fnmatchcase(device, pattern) for pattern in patterns)}
 
 
-def _lines(court: GateJudge, devices: Iterable[str]) -> tuple[Baseline, ...]:
-    store = court.tools.baselines
+def _lines(gate_judge: GateJudge, devices: Iterable[str]) -> tuple[Baseline, ...]:
+    store = gate_judge.tools.baselines
     if store is None:
         return ()
     return tuple(line for device in sorted(devices) for line in store.read_all(device).values())
 
 
 def run_report(
-    court: GateJudge, reports: Sequence[CaseReport], notes: Sequence[SuiteNote], ending: Ending
+    gate_judge: GateJudge, reports: Sequence[CaseReport], notes: Sequence[SuiteNote], ending: Ending
 ) -> RunReport:
     """All of a run as one value."""
     return RunReport(
         cases=tuple(reports),
-        environment=court.tools.environment(),
+        environment=gate_judge.tools.environment(),
         mode=ending.mode.value,
         started=ending.started,
         seconds=round(ending.seconds, 3),
@@ -227,7 +231,7 @@ def run_report(
 
 
 @value
-class Kept:
+class KeptRecord:
     """What a run left behind, and what it could not."""
 
     written: tuple[Path, ...] = ()
@@ -235,13 +239,13 @@ class Kept:
     """What was not kept, and why."""
 
 
-def keep(court: GateJudge, report: RunReport) -> Kept:
+def keep(gate_judge: GateJudge, report: RunReport) -> KeptRecord:
     """The record, the first baselines of this machine, and what the history learns: one that fails costs no other."""
     commit = commit_name(report.environment.commit, dirty=report.environment.dirty)
     parts: dict[str, Callable[[], Iterable[Path]]] = {
-        RECORD: lambda: _record(court, report),
-        "this machine's first baselines": lambda: _first_baselines(court, report, commit),
-        "this run's part of the history": lambda: _history(court, report, commit),
+        RECORD: lambda: _record(gate_judge, report),
+        "this machine's first baselines": lambda: _first_baselines(gate_judge, report, commit),
+        "this run's part of the history": lambda: _history(gate_judge, report, commit),
     }
     written: list[Path] = []
     lost: list[tuple[str, PerfgateError]] = []
@@ -250,35 +254,35 @@ def keep(court: GateJudge, report: RunReport) -> Kept:
             written += write()
         except Exception as fault:  # noqa: BLE001, PERF203 - each part has its own fate, and none ends the run
             lost.append((name, fault_error(fault, f"wrote {name}")))
-    return Kept(written=tuple(written), lost=tuple(lost))
+    return KeptRecord(written=tuple(written), lost=tuple(lost))
 
 
-def _record(court: GateJudge, report: RunReport) -> Iterable[Path]:
-    return [court.tools.records.write(report)] if court.tools.records is not None else ()
+def _record(gate_judge: GateJudge, report: RunReport) -> Iterable[Path]:
+    return [gate_judge.tools.records.write(report)] if gate_judge.tools.records is not None else ()
 
 
-def _first_baselines(court: GateJudge, report: RunReport, commit: str) -> Iterable[Path]:
-    fresh = new_baselines(report.cases, court.tools.committed, report.started[:10], commit)
-    if not fresh or court.tools.baselines is None or not court.context.policy.records:
+def _first_baselines(gate_judge: GateJudge, report: RunReport, commit: str) -> Iterable[Path]:
+    fresh = new_baselines(report.cases, gate_judge.tools.committed, report.started[:10], commit)
+    if not fresh or gate_judge.tools.baselines is None or not gate_judge.context.policy.records:
         return ()
-    return court.tools.baselines.write(fresh)
+    return gate_judge.tools.baselines.write(fresh)
 
 
-def _history(court: GateJudge, report: RunReport, commit: str) -> Iterable[Path]:
-    if court.tools.history is not None and report.mode == Mode.FULL.value:
-        court.tools.history.append(tuple(_sittings(report, commit)))
+def _history(gate_judge: GateJudge, report: RunReport, commit: str) -> Iterable[Path]:
+    if gate_judge.tools.history is not None and report.mode == Mode.FULL.value:
+        gate_judge.tools.history.append(tuple(_sittings(report, commit)))
     return ()
 
 
 def _sittings(report: RunReport, commit: str) -> Iterable[Sitting]:
     for case in report.cases:
         measurement = case.measurement
-        found = measurement.metrics.find("time") if measurement is not None and not case.problems else ()
-        if measurement is not None and found and measurement.processes:
+        times = measurement.metrics.find("time") if measurement is not None and not case.problems else ()
+        if measurement is not None and times and measurement.processes:
             yield Sitting(
                 key=case.key,
                 device=measurement.device.key,
-                time=found[0].value,
+                time=times[0].value,
                 when=report.started,
                 commit=commit,
                 processes=len(measurement.processes),
@@ -290,10 +294,10 @@ def _sittings(report: RunReport, commit: str) -> Iterable[Sitting]:
 _LETTERS = 10
 
 
-def alike_arms(court: GateJudge) -> Iterable[SuiteNote]:
+def alike_arms(gate_judge: GateJudge) -> Iterable[SuiteNote]:
     """One note where both arms held the same code; the commit under test held against itself was not compared."""
-    revision, repository = court.revision, court.tools.repository
-    if not revision or not court.alike:
+    revision, repository = gate_judge.revision, gate_judge.tools.repository
+    if not revision or not gate_judge.alike:
         return
     named = revision[:_LETTERS]
     if repository is not None and repository.head() == revision:
@@ -301,10 +305,10 @@ def alike_arms(court: GateJudge) -> Iterable[SuiteNote]:
             f"nothing was compared: --perfgate-against means {named}, the commit under test itself; without a REV it"
             " takes the merge base with the target branch, and on that branch what was there before"
         )
-        yield SuiteNote(kind="uncompared", effect=chosen(court.context.policy, "unmeasured"), text=text)
+        yield SuiteNote(kind="uncompared", effect=chosen(gate_judge.context.policy, "unmeasured"), text=text)
         return
     text = f"both builds held the same code, that of {named}"
-    if edits := court.environment_edits:
+    if edits := gate_judge.environment_edits:
         text = f"{text}, and share what is installed now: {edits.text()}, and that was not compared"
     else:
         text = f"{text}: what differed was the machine"

@@ -101,7 +101,7 @@ def _peak_row(spec: DeviceSpec, peak: Peak) -> tuple[str | float | None, ...]:
 
 def _facts(spec: DeviceSpec) -> list[tuple[str, str]]:
     """Text with units, since each line has its own."""
-    asked = (
+    facts = (
         ("architecture", spec.arch),
         ("multiprocessors", spec.multiprocessors),
         ("base clock", spec.base_hz and f"{spec.base_hz / 1e6:.0f} MHz"),
@@ -113,7 +113,7 @@ def _facts(spec: DeviceSpec) -> list[tuple[str, str]]:
         ("last cache", spec.cache_bytes and f"{spec.cache_bytes / 2**20:g} MiB"),
         ("power", spec.tdp_watts and f"{spec.tdp_watts:.0f} W"),
     )
-    return [(name, str(figure)) for name, figure in asked if figure]
+    return [(name, str(figure)) for name, figure in facts if figure]
 
 
 def _rate(peak: Peak | None) -> float | None:
@@ -135,9 +135,9 @@ def ceilings_document(device: Device, ceilings: Ceilings | None, where: str) -> 
         rows=(("read and written", ceilings.bandwidth),),
     )
     basis = Table(columns=(Column(name="load"), Column(name="rests on")), rows=tuple(ceilings.facts))
-    kept = f"Kept in {where}." if where else "Not kept by this command."
-    said = Paragraph(text=f"{device.key}, {ceilings.when}, {ceilings.method}. {kept}")
-    return Document(title="Ceilings", blocks=(said, rates, copy, basis))
+    text = f"Kept in {where}." if where else "Not kept by this command."
+    head = Paragraph(text=f"{device.key}, {ceilings.when}, {ceilings.method}. {text}")
+    return Document(title="Ceilings", blocks=(head, rates, copy, basis))
 
 
 class Sample(Protocol):
@@ -183,8 +183,8 @@ def shown(cards: Iterable[Card], locks: Sequence[Lock]) -> tuple[Row, ...]:
         device, (sample, silent) = card.described(), _read(card)
         known.add(card.uuid())
         own = [lock for lock in locks if lock.device == card.uuid()]
-        said = "; ".join(lock_words(lock) for lock in own) or "not locked by perfgate"
-        rows.append((device.name, card.uuid(), *sample, f"{said}; {silent}" if silent else said))
+        text = "; ".join(lock_words(lock) for lock in own) or "not locked by perfgate"
+        rows.append((device.name, card.uuid(), *sample, f"{text}; {silent}" if silent else text))
     rows += [
         (None, lock.device, None, None, None, None, lock_words(lock)) for lock in locks if lock.device not in known
     ]
@@ -194,12 +194,12 @@ def shown(cards: Iterable[Card], locks: Sequence[Lock]) -> tuple[Row, ...]:
 def _read(card: Card) -> tuple[tuple[float | None, ...], str]:
     """Clocks, temperature and power; nothing of a card that does not tell them, as some instances of MIG, and why."""
     try:
-        seen = card.sample()
+        sample = card.sample()
     except PerfgateError as error:
         if error.code.name != "clocks-unsupported":
             raise
         return (None,) * 4, error.what
-    return (seen.sm_hz, seen.memory_hz, seen.temperature, seen.watts), ""
+    return (sample.sm_hz, sample.memory_hz, sample.temperature, sample.watts), ""
 
 
 def lock_words(lock: Lock) -> str:
@@ -230,9 +230,9 @@ def clocks_document(rows: Sequence[Row], found: Availability) -> Document:
 def reset(cards: Iterable[Card], locks: Sequence[Lock], lift: Callable[[Card], None]) -> None:
     """Put every card's clocks back, but none that a living process holds."""
     for card in cards:
-        held = [lock for lock in locks if lock.device == card.uuid() and not lock.stale and not lock.by_hand]
-        if held:
-            raise PerfgateError("clocks-held", f"process {held[0].pid} holds the clocks of {card.uuid()}")
+        own_locks = [lock for lock in locks if lock.device == card.uuid() and not lock.stale and not lock.by_hand]
+        if own_locks:
+            raise PerfgateError("clocks-held", f"process {own_locks[0].pid} holds the clocks of {card.uuid()}")
         lift(card)
 
 
@@ -261,9 +261,9 @@ FEW, WIDE = 5, 1.25
 def doubt(durations: Sequence[float]) -> str:
     """Why a ceiling may lie too low: a busy machine leaves few samples, or none that ran undisturbed."""
     apart = median(durations) / min(durations)
-    told = [f"fewer than {FEW}"] if len(durations) < FEW else []
-    told += [f"half of them {(apart - 1) * 100:.0f} % slower than the fastest"] if apart > WIDE else []
-    return f"; WARNING: {', '.join(told)}: measure again on a quiet machine" if told else ""
+    reasons = [f"fewer than {FEW}"] if len(durations) < FEW else []
+    reasons += [f"half of them {(apart - 1) * 100:.0f} % slower than the fastest"] if apart > WIDE else []
+    return f"; WARNING: {', '.join(reasons)}: measure again on a quiet machine" if reasons else ""
 
 
 def measured_ceilings(

@@ -66,15 +66,17 @@ class DoctorTools:
         return (self.management, *self.profilers, *self.gpu_permissions, *self.host_permissions)
 
 
-def diagnosis(ward: DoctorTools, same: tuple[float, float] | None) -> Document:
+def diagnosis(doctor_tools: DoctorTools, same: tuple[float, float] | None) -> Document:
     """Everything; ``same`` is the A/A's shift and scatter."""
     blocks: tuple[Block, ...] = (
-        Bullets(items=tuple(device_words(device) for device in ward.devices)),
-        Paragraph(text=f"Visible to libraries: {ward.visible}."),
-        Section(title="Libraries", blocks=(Bullets(items=tuple(map(words, ward.libraries))),)),
-        Section(title="Timers", blocks=(timers_table(ward), Bullets(items=tuple(unsuited(ward))))),
-        Section(title="Clocks, profilers, permissions", blocks=(Bullets(items=tuple(map(words, ward.others))),)),
-        *(Paragraph(text=text) for text in left_locked(ward.locks)),
+        Bullets(items=tuple(device_words(device) for device in doctor_tools.devices)),
+        Paragraph(text=f"Visible to libraries: {doctor_tools.visible}."),
+        Section(title="Libraries", blocks=(Bullets(items=tuple(map(words, doctor_tools.libraries))),)),
+        Section(title="Timers", blocks=(timers_table(doctor_tools), Bullets(items=tuple(unsuited(doctor_tools))))),
+        Section(
+            title="Clocks, profilers, permissions", blocks=(Bullets(items=tuple(map(words, doctor_tools.others))),)
+        ),
+        *(Paragraph(text=text) for text in left_locked(doctor_tools.locks)),
         *_same(same),
     )
     return Document(title="Doctor", blocks=(Section(title="This machine", blocks=blocks),))
@@ -94,11 +96,13 @@ def words(found: Availability) -> str:
     return f"no   {found.name}: {found.why}{f'; next: {found.mend}' if found.mend else ''}"
 
 
-def timers_table(ward: DoctorTools) -> Table:
+def timers_table(doctor_tools: DoctorTools) -> Table:
     """Each timer that works with a library here, and how finely it sees."""
-    pairs = ((runtime, timer) for runtime in ward.runtimes for timer in ward.timers if timer.name != "auto")
+    pairs = (
+        (runtime, timer) for runtime in doctor_tools.runtimes for timer in doctor_tools.timers if timer.name != "auto"
+    )
     usable = [(runtime, timer) for runtime, timer in pairs if timer.availability(runtime).usable]
-    rows = [(runtime.name, timer.name, *figures(ward, runtime, timer.name)) for runtime, timer in usable]
+    rows = [(runtime.name, timer.name, *figures(doctor_tools, runtime, timer.name)) for runtime, timer in usable]
     columns = (
         Column(name="library"),
         Column(name="timer"),
@@ -108,13 +112,13 @@ def timers_table(ward: DoctorTools) -> Table:
     return Table(columns=columns, rows=tuple(rows))
 
 
-def unsuited(ward: DoctorTools) -> Iterator[str]:
+def unsuited(doctor_tools: DoctorTools) -> Iterator[str]:
     """The timers that do not work with a library, those of one reason together."""
-    for runtime in ward.runtimes:
+    for runtime in doctor_tools.runtimes:
         reasons: dict[str, list[str]] = {}
-        for timer in ward.timers:
-            found = timer.availability(runtime)
-            why = tried(ward, runtime, timer.name)[1] if found.usable else found.why
+        for timer in doctor_tools.timers:
+            availability = timer.availability(runtime)
+            why = tried(doctor_tools, runtime, timer.name)[1] if availability.usable else availability.why
             if timer.name != "auto" and why:
                 reasons.setdefault(why, []).append(timer.name)
         yield from (f"{runtime.name} without {', '.join(names)}: {why}" for why, names in reasons.items())
@@ -131,15 +135,15 @@ def same_against_same(call: Call, runtime: Runtime, timer: Timer, seconds: float
     return middle, median(abs(shift - middle) for shift in shifts)
 
 
-def figures(ward: DoctorTools, runtime: Runtime, timer: str) -> tuple[float | None, float | None]:
+def figures(doctor_tools: DoctorTools, runtime: Runtime, timer: str) -> tuple[float | None, float | None]:
     """Overhead and resolution; nothing of a timer that fails when it is tried."""
-    return tried(ward, runtime, timer)[0]
+    return tried(doctor_tools, runtime, timer)[0]
 
 
-def tried(ward: DoctorTools, runtime: Runtime, timer: str) -> tuple[tuple[float | None, float | None], str]:
+def tried(doctor_tools: DoctorTools, runtime: Runtime, timer: str) -> tuple[tuple[float | None, float | None], str]:
     """Overhead and resolution, and why there are none of a timer that seems to work and fails when it is tried."""
     try:
-        return ward.resolution(runtime, timer), ""
+        return doctor_tools.resolution(runtime, timer), ""
     except PerfgateError as error:
         return (None, None), error.what
     except (RuntimeError, OSError) as fault:

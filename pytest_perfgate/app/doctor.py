@@ -44,10 +44,12 @@ Check = Callable[[Any], Iterable[Finding]]
 
 def examined(checks: Sequence[tuple[str, Check]], project: Any) -> tuple[Finding, ...]:
     """What every check found, in their order."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for name, check in checks:
-        found += [one for one in _asked(name, check, project) if one.level is not Level.BAD or not _told_of(one, found)]
-    return tuple(found)
+        findings += [
+            one for one in _asked(name, check, project) if one.level is not Level.BAD or not _told_of(one, findings)
+        ]
+    return tuple(findings)
 
 
 def _told_of(finding: Finding, before: Sequence[Finding]) -> bool:
@@ -74,16 +76,16 @@ def _told(name: str, error: PerfgateError) -> Finding:
 def brief(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """What is well in one line a check, with the number of further ones."""
     good: dict[str, list[Finding]] = {}
-    told: list[Finding] = []
+    brief_findings: list[Finding] = []
     for finding in findings:
         if finding.level is not Level.GOOD:
-            told.append(finding)
+            brief_findings.append(finding)
         elif finding.name in good:
             good[finding.name].append(finding)
         else:
             good[finding.name] = [finding]
-            told.append(finding)
-    return tuple(_counted(finding, good.get(finding.name, [finding])) for finding in told)
+            brief_findings.append(finding)
+    return tuple(_counted(finding, good.get(finding.name, [finding])) for finding in brief_findings)
 
 
 def _counted(finding: Finding, like: Sequence[Finding]) -> Finding:
@@ -116,7 +118,7 @@ class Part:
         """What works in one line, and one for each reason."""
         if self.works:
             yield self.name, "yes", ", ".join(self.works)
-        yield from ((self.name, "no", refusal(found)) for found in together(self.fails))
+        yield from ((self.name, "no", refusal(finding)) for finding in together(self.fails))
 
 
 @value
@@ -127,51 +129,55 @@ class Group:
     parts: tuple[Part, ...]
 
 
-def screen(ward: DoctorTools, same: tuple[float, float] | None, width: int = 100) -> str:
+def screen(doctor_tools: DoctorTools, same: tuple[float, float] | None, width: int = 100) -> str:
     """What a person needs to know of this machine before measuring on it."""
-    shown = [(group.title, [line for part in group.parts for line in part.lines()]) for group in groups(ward)]
-    after = (*left_locked(ward.locks), *([same_words(same)] if same else []))
-    told = [textwrap.fill(text, width, break_on_hyphens=False) + "\n" for text in after]
-    return "".join([render_screen(shown, width), *told])
+    shown = [(group.title, [line for part in group.parts for line in part.lines()]) for group in groups(doctor_tools)]
+    after = (*left_locked(doctor_tools.locks), *([same_words(same)] if same else []))
+    lines = [textwrap.fill(text, width, break_on_hyphens=False) + "\n" for text in after]
+    return "".join([render_screen(shown, width), *lines])
 
 
-def groups(ward: DoctorTools) -> tuple[Group, ...]:
+def groups(doctor_tools: DoctorTools) -> tuple[Group, ...]:
     """GPUs first, or the reasons for none; the host is the last."""
     users: dict[str, list[Runtime]] = {}
     devices: dict[str, Device] = {}
-    for runtime, device in zip(ward.runtimes, ward.devices):
+    for runtime, device in zip(doctor_tools.runtimes, doctor_tools.devices):
         name = device.uuid.removeprefix("GPU-") or device.pci or device.key
         devices.setdefault(name, device)
         users.setdefault(name, []).append(runtime)
-    gpus = [_gpu(ward, device, users[name]) for name, device in devices.items() if device.kind == "gpu"]
-    rest = [_other(ward, device, users[name]) for name, device in devices.items() if device.kind != "gpu"]
-    return (*(gpus or [_no_gpu(ward)]), *rest)
+    gpus = [_gpu(doctor_tools, device, users[name]) for name, device in devices.items() if device.kind == "gpu"]
+    rest = [_other(doctor_tools, device, users[name]) for name, device in devices.items() if device.kind != "gpu"]
+    return (*(gpus or [_no_gpu(doctor_tools)]), *rest)
 
 
-def _gpu(ward: DoctorTools, device: Device, runtimes: Sequence[Runtime]) -> Group:
+def _gpu(doctor_tools: DoctorTools, device: Device, runtimes: Sequence[Runtime]) -> Group:
     names = {runtime.name for runtime in runtimes}
-    works = tuple(said(found) for found in ward.libraries if found.name in names)
-    libraries = Part(name="libraries", works=works, fails=tuple(f for f in ward.libraries if not f.usable))
-    profilers = _split("profilers", [found for found in ward.profilers if found.name in {*_OF_CUDA, TIMED}])
-    timers = (_timers(ward, runtime) for runtime in runtimes)
-    return Group(title=_title(device), parts=(libraries, *timers, *_clocks(ward), profilers, *_shown(ward)))
+    works = tuple(said(finding) for finding in doctor_tools.libraries if finding.name in names)
+    libraries = Part(name="libraries", works=works, fails=tuple(f for f in doctor_tools.libraries if not f.usable))
+    profilers = _split(
+        "profilers", [finding for finding in doctor_tools.profilers if finding.name in {*_OF_CUDA, TIMED}]
+    )
+    timers = (_timers(doctor_tools, runtime) for runtime in runtimes)
+    return Group(
+        title=_title(device), parts=(libraries, *timers, *_clocks(doctor_tools), profilers, *_shown(doctor_tools))
+    )
 
 
-def _no_gpu(ward: DoctorTools) -> Group:
-    libraries = Part(name="libraries", fails=tuple(found for found in ward.libraries if not found.usable))
-    profilers = _split("profilers", [found for found in ward.profilers if found.name in _OF_CUDA])
-    seen = ", ".join(f"{count} x {name}" for name, count in Counter(ward.driven).items())
-    title = f"No GPU that a library can use, though the driver sees {seen}" if seen else "No GPU that a library can use"
-    return Group(title=title, parts=(libraries, *_clocks(ward), profilers, *_shown(ward)))
+def _no_gpu(doctor_tools: DoctorTools) -> Group:
+    libraries = Part(name="libraries", fails=tuple(finding for finding in doctor_tools.libraries if not finding.usable))
+    profilers = _split("profilers", [finding for finding in doctor_tools.profilers if finding.name in _OF_CUDA])
+    text = ", ".join(f"{count} x {name}" for name, count in Counter(doctor_tools.driven).items())
+    title = f"No GPU that a library can use, though the driver sees {text}" if text else "No GPU that a library can use"
+    return Group(title=title, parts=(libraries, *_clocks(doctor_tools), profilers, *_shown(doctor_tools)))
 
 
-def _other(ward: DoctorTools, device: Device, runtimes: Sequence[Runtime]) -> Group:
+def _other(doctor_tools: DoctorTools, device: Device, runtimes: Sequence[Runtime]) -> Group:
     """The host, and what is a device to a library and the same processor."""
     plain = any(runtime.name == "host" for runtime in runtimes)
-    timers = tuple(_timers(ward, runtime) for runtime in runtimes)
+    timers = tuple(_timers(doctor_tools, runtime) for runtime in runtimes)
     known = _OF_CUDA if any(isinstance(runtime, SupportsWait) for runtime in runtimes) else {*_OF_CUDA, TIMED}
-    mine = [f for f in ward.profilers if (f.name not in known if plain else f.name == TIMED)]
-    settings = (_split("settings", ward.host_permissions),) if plain else ()
+    mine = [f for f in doctor_tools.profilers if (f.name not in known if plain else f.name == TIMED)]
+    settings = (_split("settings", doctor_tools.host_permissions),) if plain else ()
     return Group(title=_title(device), parts=(*timers, _split("profilers", mine), *settings))
 
 
@@ -182,32 +188,32 @@ def _title(device: Device) -> str:
     return f"{device.key}: {', '.join((*memory, sheet))}"
 
 
-def _timers(ward: DoctorTools, runtime: Runtime) -> Part:
+def _timers(doctor_tools: DoctorTools, runtime: Runtime) -> Part:
     """Overhead and resolution of each timer that works with a library; one that fails when it is tried says why."""
     works: list[str] = []
     fails: list[Availability] = []
-    for timer in ward.timers:
-        found = timer.availability(runtime)
+    for timer in doctor_tools.timers:
+        finding = timer.availability(runtime)
         if timer.name == "auto":
             continue
-        fine, why = tried(ward, runtime, timer.name) if found.usable else ((None, None), found.why)
+        fine, why = tried(doctor_tools, runtime, timer.name) if finding.usable else ((None, None), finding.why)
         if why:
             fails.append(Availability(name=timer.name, usable=False, why=why))
         else:
             works.append(f"{timer.name} {'/'.join(quantity(f, Dimension.TIME) for f in fine if f is not None)}".strip())
-    reasons = "; ".join(refusal(found) for found in together(fails))
-    told = (f"overhead/resolution: {', '.join(works)}",) if works else ()
+    reasons = "; ".join(refusal(finding) for finding in together(fails))
+    summary = (f"overhead/resolution: {', '.join(works)}",) if works else ()
     return Part(
         name=f"{runtime.name} timers",
-        works=told,
+        works=summary,
         fails=(Availability(name="", usable=False, why=reasons),) if reasons else (),
     )
 
 
-def _clocks(ward: DoctorTools) -> Iterator[Part]:
+def _clocks(doctor_tools: DoctorTools) -> Iterator[Part]:
     """``--perfgate-clocks=observe``, ``lock``, ``off``, and the other permissions."""
-    lock = next((found for found in ward.gpu_permissions if found.name == _LOCK), None)
-    library = ward.management
+    lock = next((finding for finding in doctor_tools.gpu_permissions if finding.name == _LOCK), None)
+    library = doctor_tools.management
     if not library.usable:
         fails: tuple[Availability, ...] = (replace(library, name="observe, lock"),)
         works: tuple[str, ...] = ("off",)
@@ -220,13 +226,13 @@ def _clocks(ward: DoctorTools) -> Iterator[Part]:
         )
         fails = () if lock is None or permitted else (replace(lock, name="lock"),)
     yield Part(name="clocks", works=works, fails=fails)
-    rest = tuple(found for found in ward.gpu_permissions if found.name != _LOCK)
-    if library.usable or any(found.usable for found in rest):
+    rest = tuple(finding for finding in doctor_tools.gpu_permissions if finding.name != _LOCK)
+    if library.usable or any(finding.usable for finding in rest):
         yield _split("permissions", rest)
 
 
-def _shown(ward: DoctorTools) -> tuple[Part, ...]:
-    return (Part(name="shown", works=(ward.visible,)),) if ward.restricted else ()
+def _shown(doctor_tools: DoctorTools) -> tuple[Part, ...]:
+    return (Part(name="shown", works=(doctor_tools.visible,)),) if doctor_tools.restricted else ()
 
 
 def _split(name: str, found: Sequence[Availability]) -> Part:
@@ -242,8 +248,8 @@ def said(found: Availability) -> str:
 def together(fails: Iterable[Availability]) -> Iterator[Availability]:
     """Those of one reason as one."""
     names: dict[tuple[str, str], list[str]] = {}
-    for found in fails:
-        names.setdefault((found.why, found.mend), []).append(found.name)
+    for finding in fails:
+        names.setdefault((finding.why, finding.mend), []).append(finding.name)
     for (why, mend), of in names.items():
         yield Availability(name=", ".join(of), usable=False, why=why, mend=mend)
 

@@ -61,10 +61,10 @@ def view(analysis: Analysis, name: str = "") -> Document:
 
 def _recognised(path: Path, inspectors: Sequence[Inspector], peek: Peek) -> Inspector:
     head = peek(path)
-    found = next((one for one in inspectors if one.recognises(path, head)), None)
-    if found is None:
+    inspector = next((one for one in inspectors if one.recognises(path, head)), None)
+    if inspector is None:
         raise _folder(path, inspectors, peek) or unknown(path, head, inspectors)
-    return found
+    return inspector
 
 
 def _folder(path: Path, inspectors: Sequence[Inspector], peek: Peek) -> PerfgateError | None:
@@ -79,19 +79,19 @@ def _folder(path: Path, inspectors: Sequence[Inspector], peek: Peek) -> Perfgate
                 break
     if not kinds:
         return None
-    held = ", ".join(f"{len(found)} of {name}" for name, found in kinds.items())
+    counts = ", ".join(f"{len(files_of_kind)} of {name}" for name, files_of_kind in kinds.items())
     first = next(iter(kinds.values()))
     mend = f"name the files of one job, such as {first[0] if len(first) == 1 else path / ('*' + first[0].suffix)}"
-    what = f"a folder is not read as a whole; its files are: {held}"
+    what = f"a folder is not read as a whole; its files are: {counts}"
     return PerfgateError("artifact-unknown", what, place=str(path), mend=mend)
 
 
 def unknown(path: Path, head: bytes, inspectors: Sequence[Inspector]) -> PerfgateError:
     """The error for a file that nothing reads: what it is where its first bytes tell, else what is read."""
-    seen, mend = foreign(head)
+    kind, mend = foreign(head)
     if head.startswith(GZIP) and any(one.recognises(path.with_suffix(""), unpacked_head(head)) for one in inspectors):
         mend = "unpack it: gunzip FILE"
-    what = seen or ("is empty" if not head and path.is_file() else "is of no kind that anything here reads")
+    what = kind or ("is empty" if not head and path.is_file() else "is of no kind that anything here reads")
     known = "kinds: " + ", ".join(one.name for one in inspectors)
     thing = "folder" if path.is_dir() else "file"
     return PerfgateError("artifact-unknown", f"the {thing} {what}", place=str(path), mend=mend or known)
@@ -193,11 +193,11 @@ def _joined(case: Case, one: Capture, mode: str, take: Take) -> Capture:
 def _with(one: Capture, done: Profiled) -> Capture:
     """The figures, the files, and the line that says where the figures are from."""
     version = f" {done.version}" if done.version else ""
-    seen = Finding(title=f"captured by {done.mode}{version}", detail=done.evidence, scope=done.mode)
+    finding = Finding(title=f"captured by {done.mode}{version}", detail=done.evidence, scope=done.mode)
     return replace(
         one,
         metrics=one.metrics | trusted(done.analysis),
-        findings=(*one.findings, seen, *done.analysis.findings),
+        findings=(*one.findings, finding, *done.analysis.findings),
         artifacts=(*one.artifacts, *done.artifacts),
     )
 
@@ -206,12 +206,12 @@ def _without(case: Case, one: Capture, mode: str, fault: PerfgateError) -> Captu
     """A capture that failed: whatever is limited and came from nowhere else says why it is not there."""
     log = f"; see {fault.place}" if "\n" in fault.what and fault.place else ""
     said = fault.what.partition("\n")[0].removesuffix("; it said:") + log
-    seen = lost(mode, said, fault.mend)
-    why = f"{seen.title}: {said}"
-    return replace(one, metrics=one.metrics | lacking(case, why, fault.mend), findings=(*one.findings, seen))
+    finding = capture_failed(mode, said, fault.mend)
+    why = f"{finding.title}: {said}"
+    return replace(one, metrics=one.metrics | lacking(case, why, fault.mend), findings=(*one.findings, finding))
 
 
-def lost(mode: str, why: str, mend: str) -> Finding:
+def capture_failed(mode: str, why: str, mend: str) -> Finding:
     """A capture that was asked for and is not there."""
     title = f"capture {mode} {LOST}"
     return Finding(title=title, detail=why, advice=mend, trigger=why, severity=Severity.INFO, scope=mode)
@@ -229,9 +229,9 @@ def trusted(analysis: Analysis) -> MetricSet:
         return analysis.metrics
     first = analysis.problems[0]
     why = "; ".join(problem.what for problem in analysis.problems)
-    held = [(m.name, m.labels) for m in analysis.metrics.metrics]
-    held += [(a.name, a.labels) for a in analysis.metrics.absent]
-    return MetricSet(absent=tuple(Absent(name=n, labels=s, why=why, code=first.code) for n, s in held))
+    known = [(m.name, m.labels) for m in analysis.metrics.metrics]
+    known += [(a.name, a.labels) for a in analysis.metrics.absent]
+    return MetricSet(absent=tuple(Absent(name=n, labels=s, why=why, code=first.code) for n, s in known))
 
 
 def capture_notes(reports: Iterable[CaseReport], policy: Policy) -> tuple[SuiteNote, ...]:

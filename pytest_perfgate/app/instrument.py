@@ -47,11 +47,11 @@ def _chosen(plan: Plan, runtimes: Sequence[Runtime], modules: frozenset[str], ca
         return runtime
     for runtime in runtimes:
         if runtime.recognises(modules) and _touches(runtime, call):
-            found = runtime.availability()
-            if found.usable:
+            availability = runtime.availability()
+            if availability.usable:
                 return runtime
             if call is not None and isinstance(runtime, SupportsTouches):
-                _insist(found, "runtime")
+                _insist(availability, "runtime")
     return runtimes[-1]
 
 
@@ -61,11 +61,11 @@ def choose_timer(plan: Plan, timers: Sequence[Timer], runtime: Runtime) -> Timer
         timer = _asked(plan.timer, timers, "timer")
         _insist(timer.availability(runtime), "timer")
         return timer
-    found = next((t for t in timers if t.availability(runtime).usable), None)
-    if found is None:
+    usable = next((t for t in timers if t.availability(runtime).usable), None)
+    if usable is None:
         why = "; ".join(f"{t.name}: {t.availability(runtime).why}" for t in timers)
         raise PerfgateError("timer-unsuited", f"no timer works with {runtime.name}", why=why)
-    return found
+    return usable
 
 
 def _touches(runtime: Runtime, call: object) -> bool:
@@ -114,11 +114,11 @@ def identity(instruments: Instruments, plan: Plan, runtime: Runtime, timer: str,
 
 def _asked(name: str, members: Iterable[N], family: str) -> N:
     members = tuple(members)
-    found = next((member for member in members if member.name == name), None)
-    if found is None:
+    match = next((member for member in members if member.name == name), None)
+    if match is None:
         known = ", ".join(dict.fromkeys(("auto", *(member.name for member in members))))
         raise PerfgateError(f"{family}-unknown", f"there is no {family} {name!r}", mend=f"known: {known}")
-    return found
+    return match
 
 
 def _insist(availability: Availability, family: str) -> None:
@@ -172,11 +172,11 @@ def key_patterns(host: Device, cards: Iterable[Device]) -> tuple[str, ...]:
 
 def ceiled(read: Callable[[str], Ceilings | None], device: Device) -> Device:
     """The device with its measured ceilings, where somebody measured them."""
-    found = read(device.key)
-    if found is None:
+    ceilings = read(device.key)
+    if ceilings is None:
         return device
     others = tuple(roof for roof in device.roofs if roof.basis is not Basis.CEILING)
-    return replace(device, roofs=(*others, ceiling_roof(device, found)))
+    return replace(device, roofs=(*others, ceiling_roof(device, ceilings)))
 
 
 def watched(
@@ -193,12 +193,12 @@ def watched(
     problems = watch.problems()
     if not problems or not all(problem.retry for problem in problems):
         return _told(samples, watch, problems)
-    left = left_of(plan, spent, len(samples.durations))
-    if left is None:
+    remaining = left_of(plan, spent, len(samples.durations))
+    if remaining is None:
         why = exhausted(plan, spent)
         return _told(samples, watch, tuple(replace(p, evidence=(*p.evidence, why)) for p in problems))
     lost = Discard(reason=problems[0].what, count=len(samples.durations))
-    samples, watch, _ = _seen(take, device, left, clocks, clock)
+    samples, watch, _ = _seen(take, device, remaining, clocks, clock)
     return _told(replace(samples, discarded=(lost, *samples.discarded)), watch, watch.problems())
 
 
@@ -224,7 +224,7 @@ def _told(samples: Samples, watch: ClockWatch, problems: tuple[Problem, ...]) ->
     )
 
 
-class Together:
+class SharedClocks:
     """Holds the clocks of a device and of its companions."""
 
     def __init__(self, clocks: Clocks, companions: Sequence[Device]) -> None:
@@ -236,12 +236,12 @@ class Together:
 
     def settled(self, device: Device, plan: Plan) -> tuple[Plan, str]:
         """Locked where all of them may be, else observed, and why."""
-        found = plan, ""
+        plan_and_note = plan, ""
         for card in self._like(device):
-            found = settled(card, plan, self._clocks)
-            if found[1]:
+            plan_and_note = settled(card, plan, self._clocks)
+            if plan_and_note[1]:
                 break
-        return found
+        return plan_and_note
 
     @contextmanager
     def hold(self, device: Device, plan: Plan) -> Iterator[ClockWatch]:

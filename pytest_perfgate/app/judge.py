@@ -13,15 +13,15 @@ from pytest_perfgate.core.changes.dependencies import EnvironmentEdits, environm
 from pytest_perfgate.core.changes.limits import Merged
 from pytest_perfgate.core.judge.acceptance import blindness
 from pytest_perfgate.core.judge.against_baseline import standing
-from pytest_perfgate.core.judge.against_revision import newcomer
+from pytest_perfgate.core.judge.against_revision import new_test_verdicts
 from pytest_perfgate.core.judge.context import JudgeContext, Unpaired, accepted_clock, limited, moved, surroundings
 from pytest_perfgate.core.judge.judge import (
     JUDGING_FAILED,
     judge,
     judging_failed,
-    lost_limits,
     not_called,
     not_measured,
+    unmatched_limits,
     with_trouble,
 )
 from pytest_perfgate.core.judge.samples import of_level
@@ -80,10 +80,10 @@ class GateJudge:
         """Every case screened; suspects are tried by the paired conviction where there is one."""
         self.context = replace(self.context, gates=max(1, sum(map(_calls, results.values()))))
         reports = {nodeid: self.judge_result(result) for nodeid, result in results.items()}
-        if self.tools.convict is not None:
-            flat = {report.key: report for found in reports.values() for report in found}
-            tried = self.tools.convict(flat, {nodeid: result.case for nodeid, result in results.items()})
-            reports = {n: tuple(tried.get(report.key, report) for report in found) for n, found in reports.items()}
+        if self.tools.confirm is not None:
+            flat = {report.key: report for cases in reports.values() for report in cases}
+            tried = self.tools.confirm(flat, {nodeid: result.case for nodeid, result in results.items()})
+            reports = {n: tuple(tried.get(report.key, report) for report in cases) for n, cases in reports.items()}
         return reports
 
     def judge_result(self, result: CaseResult) -> tuple[CaseReport, ...]:
@@ -92,10 +92,10 @@ class GateJudge:
         if result.outcome == "died" or not (result.captures or result.raised):
             return (self.unmeasured(case, CaseKey(nodeid=case.nodeid), _why(result)),)
         judged = [self.judged(case, with_trouble(one, result)) for one in measurements(result, self.tools)]
-        found = with_raised(judged, result.raised, partial(self.unmeasured, case))
-        if not found:
+        reports = with_raised_calls(judged, result.raised, partial(self.unmeasured, case))
+        if not reports:
             return (self._uncalled(case),)
-        return (*found, *lost_limits(found, self._all_limits(case, found), self.context))
+        return (*reports, *unmatched_limits(reports, self._all_limits(case, reports), self.context))
 
     def unmeasured(self, case: Case, key: CaseKey, why: str) -> CaseReport:
         """A case without a measurement, and why."""
@@ -131,17 +131,17 @@ class GateJudge:
             replaced=replaced,
             then_hz=accepted_clock(baseline, past),
             unbaselined=self._unbaselined(measurement),
-            paired_available=self.tools.convict is not None and unpaired is None,
+            paired_available=self.tools.confirm is not None and unpaired is None,
             unpaired=unpaired,
             environment_edits=self.environment_edits if measurement.key in self.paired else EnvironmentEdits(),
         )
         if measurement.key.nodeid in self.new:
-            baseline, context = None, newcomer(context)
+            baseline, context = None, new_test_verdicts(context)
         unready = self.unready.get(measurement.key.nodeid, "") or self.untimed.get(measurement.key, "")
         if unready:
             context = replace(context, unpaired=Unpaired(why=unready))
         if unready and baseline is None:
-            context = newcomer(context, "nothing to compare with")
+            context = new_test_verdicts(context, "nothing to compare with")
         paired, limits = self.paired.get(measurement.key), self.limits(case, measurement)
         try:
             return judge(measurement, limits, baseline=baseline, context=context, paired=paired)
@@ -176,9 +176,9 @@ class GateJudge:
     def limits(self, case: Case, measurement: Measurement) -> tuple[Limit, ...]:
         """The case's limits under those that the fixture's call brought, as far as they can be of what it measured."""
         kinds, code = self.tools.kinds or by_name(), measurement.identity.timer == STATIC
-        found = case.limits if code else _with_brought(case, measurement, kinds)
-        others = elsewhere(found, measurement, kinds)
-        return tuple(limit for limit in found if limit not in others or limit.source == "command line")
+        limits = case.limits if code else _with_brought(case, measurement, kinds)
+        others = elsewhere(limits, measurement, kinds)
+        return tuple(limit for limit in limits if limit not in others or limit.source == "command line")
 
     def read_limits(self, result: CaseResult) -> None:
         """Whether the limits that its calls brought read at all; raises where one does not."""
@@ -230,8 +230,8 @@ def _unpaired(baseline: Baseline | None, fault: PerfgateError | None, heard: str
     if fault is None:
         return Unpaired(why=heard or "it did not run in both arms")
     if fault.code.name == "revision-missing":
-        return Unpaired(why=in_short(fault), base_missing=True)
-    return Unpaired(why=in_short(fault), step=fault.mend)
+        return Unpaired(why=error_summary(fault), base_missing=True)
+    return Unpaired(why=error_summary(fault), step=fault.mend)
 
 
 def _scatter(past: Sequence[Sitting], baseline: Baseline | None, environment: Environment) -> tuple[float | None, int]:
@@ -304,29 +304,29 @@ def off_reason(mode: Mode, pdb: bool) -> str:
 Unmeasured = Callable[[CaseKey, str], CaseReport]
 
 
-def with_raised(
+def with_raised_calls(
     found: Sequence[CaseReport], raised: Sequence[tuple[CaseKey, str]], unmeasured: Unmeasured
 ) -> tuple[CaseReport, ...]:
     """The reports of a test, those of its calls that raised among them.
 
     That a region ended well another time measures neither: which entries did the work, nobody knows.
     """
-    why = {key: f"its {said}, and the test caught that" for key, said in raised}
+    why = {key: f"its {reason}, and the test caught that" for key, reason in raised}
     measured = {report.key for report in found}
-    told = [unmeasured(report.key, why[report.key]) if report.key in why else report for report in found]
-    return (*told, *(unmeasured(key, said) for key, said in why.items() if key not in measured))
+    replaced = [unmeasured(report.key, why[report.key]) if report.key in why else report for report in found]
+    return (*replaced, *(unmeasured(key, reason) for key, reason in why.items() if key not in measured))
 
 
 _OF_PIP = ("subprocess-exited-with-error", "metadata-generation-failed", "failed-wheel-build", "from a subprocess")
 """Pip's own words for somebody else's error."""
 
 
-def in_short(fault: PerfgateError) -> str:
+def error_summary(fault: PerfgateError) -> str:
     """The first line, of what follows the line that calls itself the error, else the last, and where all of it lies."""
     first, *rest = (line.strip() for line in fault.what.strip().splitlines())
     errors = [line for line in rest if "error:" in line.lower() and not any(words in line for words in _OF_PIP)]
-    said = [errors[0]] if errors else rest[-1:]
-    return "\n".join([first, *said, *([f"all of it: {fault.place}"] if rest and fault.place else [])])
+    lines = [errors[0]] if errors else rest[-1:]
+    return "\n".join([first, *lines, *([f"all of it: {fault.place}"] if rest and fault.place else [])])
 
 
 _STRANGE = "called in the test, but not while it was measured: the call does not always happen"
@@ -335,15 +335,17 @@ _UNCALLED = "measured before the tests, but never called in the test itself: the
 
 
 def agreed(
-    court: GateJudge, case: Case, stored: tuple[CaseReport, ...], seen: Sequence[CaseKey]
+    gate_judge: GateJudge, case: Case, stored: tuple[CaseReport, ...], seen: Sequence[CaseKey]
 ) -> tuple[CaseReport, ...]:
     """The stored verdicts of calls that happened in both, and NOT MEASURED for each that did not."""
     measured = {report.key for report in stored if report.measurement is not None}
-    told = {report.key for report in stored}
+    stored_keys = {report.key for report in stored}
     if not measured:
         return stored
-    kept = (r if r.key in seen or r.key not in measured or _static(r) else _uncalled(court, case, r) for r in stored)
-    return (*kept, *(court.unmeasured(case, key, _STRANGE) for key in seen if key not in told))
+    reports = (
+        r if r.key in seen or r.key not in measured or _static(r) else _uncalled(gate_judge, case, r) for r in stored
+    )
+    return (*reports, *(gate_judge.unmeasured(case, key, _STRANGE) for key in seen if key not in stored_keys))
 
 
 def _static(report: CaseReport) -> bool:
@@ -351,5 +353,5 @@ def _static(report: CaseReport) -> bool:
     return report.measurement is not None and report.measurement.identity.timer == STATIC
 
 
-def _uncalled(court: GateJudge, case: Case, report: CaseReport) -> CaseReport:
-    return replace(court.unmeasured(case, report.key, _UNCALLED), measurement=report.measurement)
+def _uncalled(gate_judge: GateJudge, case: Case, report: CaseReport) -> CaseReport:
+    return replace(gate_judge.unmeasured(case, report.key, _UNCALLED), measurement=report.measurement)

@@ -123,19 +123,19 @@ class LockstepPair:
         for child in self._children:
             child.send(Go())
         taken: dict[CaseKey, tuple[Samples, Samples]] = {}
-        told = [self._next(side) for side in (BASE, HEAD)]
-        while any(isinstance(answer, Entered) for answer in told):
-            base, head = told
+        messages = [self._next(side) for side in (BASE, HEAD)]
+        while any(isinstance(answer, Entered) for answer in messages):
+            base, head = messages
             if isinstance(base, Entered) and isinstance(head, Entered) and base.key == head.key:
                 try:
                     taken[head.key] = self._turns(plan)
                 except LeftEarly as left:
-                    told = self._after(left, told, plan)
+                    messages = self._after(left, messages, plan)
             for side in (BASE, HEAD):
-                if isinstance(told[side], Entered):
+                if isinstance(messages[side], Entered):
                     self._children[side].send(Finish())
-                    told[side] = self._next(side)
-        ended = (self._finished(told[BASE], nodeid), self._finished(told[HEAD], nodeid))
+                    messages[side] = self._next(side)
+        ended = (self._finished(messages[BASE], nodeid), self._finished(messages[HEAD], nodeid))
         return PairedCall(
             nodeid=nodeid,
             finished=ended,
@@ -258,13 +258,13 @@ def _mean(told: Iterable[float | None]) -> float | None:
 
 def _with_turns(finished: Finished, taken: dict[CaseKey, tuple[Samples, Samples]], side: int) -> tuple[Capture, ...]:
     """The captures of a test; calls that the two sides did not share are left out."""
-    kept = []
+    turns = []
     for capture in finished.captures:
         if capture.key in taken:
-            kept.append(replace(capture, samples=(taken[capture.key][side],)))
+            turns.append(replace(capture, samples=(taken[capture.key][side],)))
         elif capture.identity.timer in _BROUGHT:
-            kept.append(capture)
-    return tuple(kept)
+            turns.append(capture)
+    return tuple(turns)
 
 
 Texts = Callable[[str], "tuple[str | None, str]"]
@@ -295,8 +295,8 @@ class OwnFiles:
 
     def instead(self, case: Case, met: PairedCall) -> bool:
         """Whether a test that raised in the base arm alone is to be tried there as its own revision has it."""
-        said = met.finished[BASE].text
-        return base_alone(met) and self._taken(case, f"fails at this test as it is here ({said})")
+        text = met.finished[BASE].text
+        return base_alone(met) and self._taken(case, f"fails at this test as it is here ({text})")
 
     def alike(self, cases: Sequence[Case]) -> list[Case]:
         """The next that share one version of their files: one process collects a file once."""

@@ -18,6 +18,7 @@ from pytest_perfgate.model.protocol import (
     Capture,
     CaseResult,
     Child,
+    ChildSpawner,
     ChildSpec,
     Collected,
     Entered,
@@ -26,7 +27,6 @@ from pytest_perfgate.model.protocol import (
     Go,
     Job,
     Measure,
-    Nursery,
     Ready,
     Skip,
     Taken,
@@ -46,7 +46,7 @@ Progress = Callable[[int, Case, Finished], None]
 class ChildSettings:
     """What a measuring run needs beside its cases."""
 
-    nursery: Nursery
+    spawner: ChildSpawner
     spec: Callable[[Sequence[Case]], ChildSpec]
     job: Job
     """The cases are filled in."""
@@ -88,14 +88,14 @@ class Rounds:
 
         Several threads may run rounds at once, each of cases of its own.
         """
-        left = [case for case in cases if number < case.plan.rounds and not self._is_done(case.nodeid)]
-        while left and not self._stopped:
-            left = self._lap(number, left, env or {})
+        remaining = [case for case in cases if number < case.plan.rounds and not self._is_done(case.nodeid)]
+        while remaining and not self._stopped:
+            remaining = self._lap(number, remaining, env or {})
 
     def _is_done(self, nodeid: str) -> bool:
         """Whether no further round can say more."""
-        seen = self._captures[nodeid]
-        return nodeid in self._outcome or (bool(seen) and code_alone(seen[-1]))
+        captures = self._captures[nodeid]
+        return nodeid in self._outcome or (bool(captures) and code_alone(captures[-1]))
 
     def give_up(self, nodeid: str, why: str) -> None:
         """A case that cannot be measured, and why."""
@@ -104,8 +104,8 @@ class Rounds:
 
     def kind(self, nodeid: str) -> str:
         """The kind of device that a case was measured on, where that is known: ``gpu`` or ``host``."""
-        found = [capture.device.kind for captures in self._captures[nodeid] for capture in captures]
-        return "gpu" if "gpu" in found else found[0] if found else ""
+        kinds = [capture.device.kind for captures in self._captures[nodeid] for capture in captures]
+        return "gpu" if "gpu" in kinds else kinds[0] if kinds else ""
 
     def stop(self) -> None:
         """End every child and start none."""
@@ -132,7 +132,7 @@ class Rounds:
         done: set[str] = set()
         child = None
         try:
-            child = self._crew.nursery.spawn(_surrounded(self._crew.spec(cases), env))
+            child = self._crew.spawner.spawn(_surrounded(self._crew.spec(cases), env))
             self._children.add(child)
             if self._stopped:  # while it was started: whoever stopped could not know of it
                 return cases

@@ -109,28 +109,28 @@ class OutputCheck:
     def _sort(self, again: Sequence[Any]) -> None:
         """Outputs that a call writes from its inputs alone stay, poisoned once more; others are put back."""
         known = self._outputs if len(again) == len(self._outputs) else []
-        kept: list[Output | None] = []
+        outputs: list[Output | None] = []
         for output, array in zip(known, again, strict=bool(known)):
             if output is None:
-                kept.append(None)
+                outputs.append(None)
                 continue
-            left = self._left(output, array, 0)
-            if left:
-                self._problems.append(unwritten(output.name, left, "a call"))
-            pure = not left and self._same(output, array)
-            kept.append(output if pure else None)
+            places = self._left(output, array, 0)
+            if places:
+                self._problems.append(unwritten(output.name, places, "a call"))
+            pure = not places and self._same(output, array)
+            outputs.append(output if pure else None)
             if not pure and output.own is not None:
                 self._contents.restore(output.own, output.saved)
-        self._outputs = kept
+        self._outputs = outputs
         self._poison(again, 1)
 
     def _look(self, arrays: Sequence[Any], turn: int, who: str) -> None:
         for output, array in zip(self._outputs, arrays, strict=False):
             if output is None:
                 continue
-            left = self._left(output, array, turn)
-            if left:
-                self._problems.append(unwritten(output.name, left, who))
+            places = self._left(output, array, turn)
+            if places:
+                self._problems.append(unwritten(output.name, places, who))
                 self._contents.restore(array, output.saved)
 
     def _left(self, output: Output, array: Any, turn: int) -> float:
@@ -175,17 +175,17 @@ def constant_inputs(contents: Contents, things: Iterable[object]) -> Finding | N
 
     What cannot be told apart says nothing: as soon as one array holds data, so may all that count.
     """
-    told: list[str] = []
+    names: list[str] = []
     for array in contents.within(*things):
         level = contents.level(array)
         if level == "":
             return None
         if level is not None:
-            told.append(f"{contents.name(array)} is all {level}")
-    if len(told) < _LEAST:
+            names.append(f"{contents.name(array)} is all {level}")
+    if len(names) < _LEAST:
         return None
     why = "a GPU draws less power on such data and may run faster than on yours"
-    return Finding(title=CONSTANT, detail=f"{first_of(told, _NAMED)}: {why}")
+    return Finding(title=CONSTANT, detail=f"{first_of(names, _NAMED)}: {why}")
 
 
 PATTERNS = (0xBE, 0x3F)

@@ -13,7 +13,15 @@ from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.metric import Analysis, Document
 from pytest_perfgate.model.plan import CaseKey, ClockPolicy, Plan
 from pytest_perfgate.model.ports import Profiler
-from pytest_perfgate.model.protocol import LOG, STATIC, TOLD, VARIABLE, Assignment, Told, parse_told
+from pytest_perfgate.model.protocol import (
+    LOG,
+    STATIC,
+    TOLD,
+    VARIABLE,
+    Assignment,
+    ProfilingResult,
+    parse_profiling_result,
+)
 from pytest_perfgate.model.values import array_value
 
 if TYPE_CHECKING:
@@ -60,11 +68,11 @@ def profile(key: CaseKey, mode: str, plan: Plan, tools: ProfileTools, assigned: 
     """One test under one instrument; with a named call that one alone is watched."""
     profiler, available = choose_profiler(mode, tools.profilers)
     folder = tools.folders.fresh(mode, _foldered(key))
-    given = assigned or Assignment(mode=mode, out="", call=key.name or None, clocks=plan.clocks.value)
+    assignment = assigned or Assignment(mode=mode, out="", call=key.name or None, clocks=plan.clocks.value)
     with tools.alone():
-        told, again = _run(profiler, key, given, (folder, plan), tools)
+        result, again = _run(profiler, key, assignment, (folder, plan), tools)
         artifacts = profiler.artifacts(folder)
-    taken_with = {**parameters(key, plan, told), "mode": mode, "profiler": available.version, "second_try": again}
+    taken_with = {**parameters(key, plan, result), "mode": mode, "profiler": available.version, "second_try": again}
     tools.folders.write_json(folder, "params.json", taken_with)
     analysis = tools.inspect([Path(artifact.path) for artifact in _read(artifacts)])
     done = Profiled(
@@ -76,14 +84,14 @@ def profile(key: CaseKey, mode: str, plan: Plan, tools: ProfileTools, assigned: 
 
 def choose_profiler(mode: str, profilers: Sequence[Profiler]) -> tuple[Profiler, Availability]:
     """The profiler of that name, usable here."""
-    found = next((p for p in profilers if p.name == mode), None)
-    if found is None:
+    profiler = next((p for p in profilers if p.name == mode), None)
+    if profiler is None:
         known = ", ".join(sorted(p.name for p in profilers))
         raise PerfgateError("profile-mode", f"nothing here profiles in mode '{mode}'", mend=f"known here: {known}")
-    said = found.availability()
-    if not said.usable:
-        raise PerfgateError("profile-tool", f"{mode} does not work here: {said.why}", mend=said.mend)
-    return found, said
+    availability = profiler.availability()
+    if not availability.usable:
+        raise PerfgateError("profile-tool", f"{mode} does not work here: {availability.why}", mend=availability.mend)
+    return profiler, availability
 
 
 def _read(artifacts: tuple[Artifact, ...]) -> tuple[Artifact, ...]:
@@ -99,22 +107,22 @@ def _foldered(key: CaseKey) -> str:
 
 def _run(
     profiler: Profiler, key: CaseKey, given: Assignment, where: tuple[Path, Plan], tools: ProfileTools
-) -> tuple[Told, bool]:
+) -> tuple[ProfilingResult, bool]:
     """Run the child; what fails right after autotuning is tried once more, and that is said."""
     folder, plan = where
     assigned = _assigned(given, profiler.name, folder)
     command = list(profiler.command(tools.command(key.nodeid, assigned), folder, plan))
     extra = {VARIABLE: assigned.text()}
-    told, code = Told(), 0
+    result, code = ProfilingResult(), 0
     for attempt in range(2):
         code = tools.execute(command, folder / LOG, extra=extra, cwd=tools.root, timeout_s=tools.timeout_s)
-        told = parse_told(tools.folders.read_json(folder, TOLD))
-        if code == 0 and told.outcome != "failed":
-            _check_entered(told, key, assigned)
-            return told, attempt > 0
+        result = parse_profiling_result(tools.folders.read_json(folder, TOLD))
+        if code == 0 and result.outcome != "failed":
+            _check_entered(result, key, assigned)
+            return result, attempt > 0
         if not attempt:
-            _raise_final(profiler, told, code, folder, tools)
-    how = f"failed: {told.text}" if told.text else f"ended with exit code {code}"
+            _raise_final(profiler, result, code, folder, tools)
+    how = f"failed: {result.text}" if result.text else f"ended with exit code {code}"
     what = f"the test under {profiler.name} {how}; it failed twice"
     raise PerfgateError("profile-child", what + _said(folder, tools), place=str(folder / LOG))
 
@@ -131,7 +139,7 @@ def _assigned(given: Assignment, mode: str, folder: Path) -> Assignment:
     )
 
 
-def _check_entered(told: Told, key: CaseKey, assigned: Assignment) -> None:
+def _check_entered(told: ProfilingResult, key: CaseKey, assigned: Assignment) -> None:
     """A test that was left out, or never came to what is to be watched, leaves nothing to read."""
     if told.outcome == "skipped":
         raise PerfgateError("profile-child", f"the test was skipped: {told.text}", place=str(Path(assigned.out) / LOG))
@@ -142,7 +150,7 @@ def _check_entered(told: Told, key: CaseKey, assigned: Assignment) -> None:
         raise PerfgateError("profile-child", what, mend="perfgate(fn), or with perfgate.region()", place=key.nodeid)
 
 
-def _raise_final(profiler: Profiler, told: Told, code: int, folder: Path, tools: ProfileTools) -> None:
+def _raise_final(profiler: Profiler, told: ProfilingResult, code: int, folder: Path, tools: ProfileTools) -> None:
     """What a second try cannot mend: a missing permission, no device, time that ran out."""
     if code == TIMED_OUT:
         what = f"the test under {profiler.name} took over {tools.timeout_s:.0f} s and was ended{_said(folder, tools)}"
@@ -205,7 +213,7 @@ class Profiled:
         return f"{window}kept in {self.folder}{again}"
 
 
-def parameters(key: CaseKey, plan: Plan, told: Told) -> dict[str, Any]:
+def parameters(key: CaseKey, plan: Plan, told: ProfilingResult) -> dict[str, Any]:
     """What the profile was taken with; written before anything is read, and read before its figures."""
     _, _, params = key.nodeid.partition("[")
     return {
@@ -221,8 +229,8 @@ def write_profile(done: Profiled, folders: Folders, taken_with: Mapping[str, Any
     """``params.json``, ``report.md``, ``metrics.json``, and every view for those who look deeper."""
     folder, analysis = done.folder, done.analysis
     archs = {dict(m.labels).get("arch", "") for m in analysis.metrics.metrics} - {""}
-    found = {"devices": sorted(archs), "window": analysis.window}
-    folders.write_json(folder, "params.json", {**taken_with, **found})
+    facts = {"devices": sorted(archs), "window": analysis.window}
+    folders.write_json(folder, "params.json", {**taken_with, **facts})
     compact = next((name for name in _COMPACT if name in analysis.views), next(iter(analysis.views)))
     from pytest_perfgate.core.render.html import render_markdown
 

@@ -45,7 +45,7 @@ class Screening:
 
     def paired(self, *, revision: bool) -> dict[CaseKey, Paired]:
         """What became of every case that both sides measured."""
-        return {key: self._paired(key, found, revision) for key, found in self._found.items()}
+        return {key: self._paired(key, result, revision) for key, result in self._found.items()}
 
     def _look(self) -> None:
         """A case that is settled stays as it was found, though another call of its test has more rounds."""
@@ -59,9 +59,9 @@ class Screening:
         """Tests that have no further round: all their calls are settled, or the budget decides others first."""
         self._look()
         wants: dict[str, Want] = {}
-        for key, found in self._found.items():
-            want = self._want(key, found)
-            if not found.settled and (key.nodeid not in wants or want.rounds > wants[key.nodeid].rounds):
+        for key, result in self._found.items():
+            want = self._want(key, result)
+            if not result.settled and (key.nodeid not in wants or want.rounds > wants[key.nodeid].rounds):
                 wants[key.nodeid] = want
         over = {key.nodeid for key in self._found} - wants.keys()
         if not self._all.stage.budget_s:
@@ -112,12 +112,12 @@ class Screening:
         """``38 of 40 decided in 7 to 14 rounds, 2 open after 30``."""
         decided = [one.rounds for one in self._found.values() if one.decision is not Decision.UNDECIDED]
         open_ = [one.rounds for one in self._found.values() if one.decision is Decision.UNDECIDED]
-        said = [f"{len(decided)} of {plural(len(self._found), 'case')} decided"]
-        said[0] += f" in {_span(decided)} rounds" if decided else ""
+        parts = [f"{len(decided)} of {plural(len(self._found), 'case')} decided"]
+        parts[0] += f" in {_span(decided)} rounds" if decided else ""
         if open_:
             short = f", {len(self._beyond)} of them beyond the budget" if self._beyond else ""
-            said.append(f"{len(open_)} open after {_span(open_)}{short}")
-        return ", ".join(said)
+            parts.append(f"{len(open_)} open after {_span(open_)}{short}")
+        return ", ".join(parts)
 
     def _say(self, text: str) -> None:
         self._all.stage.say(text)

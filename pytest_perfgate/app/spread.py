@@ -41,8 +41,8 @@ class Fleet:
         """Why there are not so many to be had; empty where there are."""
         if len(self.alike) >= wanted:
             return ""
-        seen = f"{len(self.alike)} of one kind are visible" if self.devices else "none is visible"
-        return f"it asks for {plural(wanted, 'device')}, and {seen}"
+        text = f"{len(self.alike)} of one kind are visible" if self.devices else "none is visible"
+        return f"it asks for {plural(wanted, 'device')}, and {text}"
 
 
 def run_spread(rounds: Rounds, cases: Sequence[Case], fleet: Fleet) -> None:
@@ -58,11 +58,11 @@ def run_spread(rounds: Rounds, cases: Sequence[Case], fleet: Fleet) -> None:
             rounds.round(number, single)
     else:
         known = [case for case in single if case.plan.runtime not in HOST]
-        asked = [case for case in single if case.plan.runtime in HOST]
-        rounds.round(0, asked)
-        found = [case for case in asked if rounds.kind(case.nodeid) == "gpu"]
-        _in_lanes(rounds, fleet, known, found)
-        alone = [case for case in asked if case not in found]
+        host_cases = [case for case in single if case.plan.runtime in HOST]
+        rounds.round(0, host_cases)
+        gpu_cases = [case for case in host_cases if rounds.kind(case.nodeid) == "gpu"]
+        _in_lanes(rounds, fleet, known, gpu_cases)
+        alone = [case for case in host_cases if case not in gpu_cases]
         for number in range(1, rounds.most):
             rounds.round(number, alone)
     for case in several:

@@ -46,30 +46,33 @@ def accept_arguments(parser: ArgumentParser) -> None:
 
 
 def run_accept(options: Namespace) -> int:
-    from pytest_perfgate.app.accept import accept, check_decisions, decisions
+    from pytest_perfgate.app.accept import accept, check_decisions, decisions, refuse_crowded
 
     project = Project(options)
     check_place(options, project)
     report = project.records.read(options.source)
     request = request_of(options, project, report)
-    found = decisions(report, request, project.baselines, sittings_of(project))
+    decided = decisions(report, request, project.baselines, sittings_of(project))
     if options.dry_run:
-        _foresee(found, refusal(found, request), options)
+        _foresee(decided, refusal(decided, request), options)
         return 0
-    check_decisions(found, request, f'{shlex.join(["perfgate", "accept", *_unreasoned(options.given)])} --reason "..."')
-    _show(found, accept(found, project.baselines), options, project)
+    again = f'{shlex.join(["perfgate", "accept", *_unreasoned(options.given)])} --reason "..."'
+    check_decisions(decided, request, again)
+    if project.ci:
+        refuse_crowded(decided, request, again)
+    _show(decided, accept(decided, project.baselines), options, project)
     return 0
 
 
 def _unreasoned(given: Sequence[str]) -> list[str]:
     """The words that were given without an empty reason: the command is told with room for a better one."""
-    words, kept = iter(given), []
+    words, plain_words = iter(given), []
     for word in words:
         if word == "--reason":
             next(words, "")
         elif not word.startswith("--reason="):
-            kept.append(word)
-    return kept
+            plain_words.append(word)
+    return plain_words
 
 
 def refusal(found: Any, request: Any) -> str:
@@ -182,7 +185,7 @@ def _notes(found: Any, options: Namespace, project: Project) -> list[dict[str, s
         why, mend = project.repository.trouble() or ("", "")
         of_here = not options.source and bool(why)
         lines, source = plural(count, "line names", "lines name"), why if of_here else "the record names none"
-        what = f"{lines} no commit, so paired rounds cannot confirm a suspect: {source}"
+        what = f"{lines} no commit, so paired rounds cannot confirm its suspects: {source}"
         notes.append({"what": what, "next": "" if options.source else mend})
     return notes
 
@@ -241,20 +244,20 @@ def run_review(options: Namespace) -> int:
     request = request_of(options, project, report)
     every = decisions(report, request, project.baselines, sittings_of(project))
     refuse_pinned(every)
-    found = [d for d in every if d.writes]
+    changes = [d for d in every if d.writes]
     if options.json:
         from pytest_perfgate.core.render.logs import acceptance_json
 
-        write_json({"decisions": acceptance_json(found)})
+        write_json({"decisions": acceptance_json(changes)})
         return 0
-    if not found:
+    if not changes:
         write("nothing moved beyond its noise")
         return 0
     if not sys.stdin.isatty():
         raise PerfgateError("review-terminal", "review asks questions, and this is not a terminal")
-    chosen = _walk(found, request.signature)
+    chosen = _walk(changes, request.signature)
     paths = accept(chosen, project.baselines)
-    write(f"{len(chosen)} accepted, {len(found) - len(chosen)} skipped")
+    write(f"{len(chosen)} accepted, {len(changes) - len(chosen)} skipped")
     for path in paths:
         write(f"wrote {project.shown(Path(path))}")
     return 0
@@ -296,10 +299,10 @@ def _reasoned(decision: Any, signature: Any) -> Any:
     while True:
         reason = " ".join(text_of(input("reason: " if needed else "reason (may be empty): ")).split())
         signed = {"why": reason, "who": signature.who, "when": signature.when} if reason else {}
-        given = replace(decision, after=replace(decision.after, **signed))
-        if needed and reason and says_nothing_new(given):
+        reasoned = replace(decision, after=replace(decision.after, **signed))
+        if needed and reason and says_nothing_new(reasoned):
             write("this one stands there from an acceptance of today: say what is new")
         elif reason or not needed:
-            return given
+            return reasoned
         else:
             write("this needs a reason")

@@ -37,19 +37,19 @@ def run_import(options: Namespace) -> int:
     check_place(options, project)
     device = options.device or stores.host_device_key()
     who, when = project.repository.author(), dt.datetime.now(dt.timezone.utc).date().isoformat()
-    said = []
+    lines = []
     for path in named_files(options.files):
-        found = imported(stores.read_benchmarks(path), device, project.baselines, who=who, when=when)
-        paths = () if options.dry_run else project.baselines.write(found.lines)
-        said.append({
-            "file": str(path), "device": device, "imported": [str(line.key) for line in found.lines],
-            "kept": list(found.kept),
-            "without a time": list(found.left), "wrote": [project.shown(Path(p)) for p in paths],
+        outcome = imported(stores.read_benchmarks(path), device, project.baselines, who=who, when=when)
+        paths = () if options.dry_run else project.baselines.write(outcome.lines)
+        lines.append({
+            "file": str(path), "device": device, "imported": [str(line.key) for line in outcome.lines],
+            "kept": list(outcome.kept),
+            "without a time": list(outcome.left), "wrote": [project.shown(Path(p)) for p in paths],
         })  # fmt: skip
     if options.json:
-        write_json(said)
+        write_json(lines)
         return 0
-    for one in said:
+    for one in lines:
         counts = ", ".join(f"{len(one[name])} {name}" for name in ("imported", "kept", "without a time"))
         write("\n".join([f"{one['file']}: {counts}, for {device}", *(f"wrote {path}" for path in one["wrote"])]))
     return 0
@@ -104,8 +104,8 @@ def run_merge_driver(options: Namespace) -> int:
 
     conflicts = merge_baselines(Path(options.base), Path(options.ours), Path(options.theirs), options.path)
     if options.json:
-        told = dict(conflicts)
-        write_json({"conflicts": list(told), "what": told, "path": options.path})
+        by_case = dict(conflicts)
+        write_json({"conflicts": list(by_case), "what": by_case, "path": options.path})
     else:
         for name, what in conflicts:
             write(f"{options.path or options.ours}: {name}: {what}")

@@ -42,16 +42,16 @@ def run_calibrate(options: Namespace) -> int:
     from pytest_perfgate.core.judge.calibration import calibration, calibration_document, calibration_facts, curve
     from pytest_perfgate.core.render.pictures import alone
 
-    found = calibration(_measured(options), options.limit / 100, suites=options.suites)
+    result = calibration(_measured(options), options.limit / 100, suites=options.suites)
     if options.svg:
-        write_file(options.svg, alone(curve(found).svg))
+        write_file(options.svg, alone(curve(result).svg))
         say(f"wrote {options.svg}", options)
     if options.json:
         from pytest_perfgate.cli.output import write_json
 
-        write_json(calibration_facts(found))
+        write_json(calibration_facts(result))
     else:
-        show(calibration_document(found), options)
+        show(calibration_document(result), options)
     return 0
 
 
@@ -68,10 +68,10 @@ def _measured(options: Namespace) -> Any:
     if options.minutes > 0:
         _pytest(options, str(path))
     rounds = wiring.read_values(path, PairedRound)
-    found = pairs_of(rounds, ROUND)
-    measured = _enough(found)
+    paired = pairs_of(rounds, ROUND)
+    measured = _enough(paired)
     if not measured:
-        most = max((len(pairs.base) for pairs in found.values()), default=0)
+        most = max((len(pairs.base) for pairs in paired.values()), default=0)
         raise PerfgateError(
             "calibration-wrong",
             f"{plural(most, 'round')} so far, and {LEAST} are the least to judge by",
@@ -95,8 +95,8 @@ def _slowed(rounds: Any, measured: Any) -> dict[float, Any]:
     hosts = {str(c.key) for one in rounds for c in one.head if c.samples and c.samples[-1].timer == "host"}
     by_size = {by: _enough(pairs_of(rounds, phase_of(by))) for by in INJECTED}
     return {
-        by: {name: pairs for name, pairs in found.items() if name in measured and name in hosts}
-        for by, found in by_size.items()
+        by: {name: pairs for name, pairs in shares.items() if name in measured and name in hosts}
+        for by, shares in by_size.items()
     }
 
 
@@ -114,13 +114,13 @@ def _shares(rounds: Any) -> dict[str, float]:
 
 
 def _pytest(options: Namespace, path: str) -> None:
-    told = ["-qq", "-p", "no:cacheprovider", "-p", "pytest_perfgate.plugin.calibrating", "--perfgate=quick"]
+    arguments = ["-qq", "-p", "no:cacheprovider", "-p", "pytest_perfgate.plugin.calibrating", "--perfgate=quick"]
     seconds = str(options.minutes * 60)
     ours = {"PERFGATE_CALIBRATION": path, "PERFGATE_CALIBRATION_SECONDS": seconds}
     slowing = {} if options.scaled_only else {"PERFGATE_CALIBRATION_SLOWING": "1"}
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", *told, *shlex.split(options.pytest)],
+            [sys.executable, "-m", "pytest", *arguments, *shlex.split(options.pytest)],
             cwd=options.root or None,
             env={**os.environ, **ours, **slowing},
             stdout=sys.stderr,

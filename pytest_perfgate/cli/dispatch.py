@@ -115,7 +115,7 @@ def _guarded(name: str, rest: list[str]) -> int:
 
 
 def _parsed(name: str, module: Any, rest: list[str]) -> argparse.Namespace:
-    parser = (_Told if "--json" in rest else _Near)(
+    parser = (_JsonParser if "--json" in rest else _HintingParser)(
         prog=f"perfgate {name}",
         description=description(name),
         formatter_class=Page,
@@ -130,7 +130,7 @@ def _parsed(name: str, module: Any, rest: list[str]) -> argparse.Namespace:
     return options
 
 
-class _Near(argparse.ArgumentParser):
+class _HintingParser(argparse.ArgumentParser):
     """An option that is none is told with the one that was meant."""
 
     def error(self, message: str) -> NoReturn:
@@ -139,8 +139,8 @@ class _Near(argparse.ArgumentParser):
     def _meant(self, message: str) -> str:
         from difflib import get_close_matches
 
-        told, _, words = message.partition(": ")
-        if told != "unrecognized arguments":
+        head, _, words = message.partition(": ")
+        if head != "unrecognized arguments":
             return ""
         known = [option for action in self._actions for option in action.option_strings]
         wrong = [word.partition("=")[0] for word in words.split() if word.startswith("--")]
@@ -148,7 +148,7 @@ class _Near(argparse.ArgumentParser):
         return f"\n  next  did you mean {' and '.join(near)}?" if near else ""
 
 
-class _Told(_Near):
+class _JsonParser(_HintingParser):
     """A program that asked for JSON reads there, too, what it asked wrongly."""
 
     def error(self, message: str) -> NoReturn:
@@ -166,8 +166,8 @@ def _alone(options: argparse.Namespace) -> argparse.Namespace:
 
 def _said(error: PerfgateError, *, as_json: bool) -> int:
     if as_json:
-        said = {"code": error.code.name, "what": error.what, "why": error.why, "next": error.mend}
-        sys.stdout.write(json.dumps({"error": {**said, "place": error.place}}, ensure_ascii=False) + "\n")
+        fields = {"code": error.code.name, "what": error.what, "why": error.why, "next": error.mend}
+        sys.stdout.write(json.dumps({"error": {**fields, "place": error.place}}, ensure_ascii=False) + "\n")
     sys.stderr.write(f"perfgate: {error.text()}\n")
     return error.exit
 
@@ -191,8 +191,8 @@ def _nearest(name: str) -> str:
 
 
 def _error_json(code: str, what: str, then: str) -> str:
-    said = {"code": code, "what": what, "why": "", "next": then, "place": ""}
-    return json.dumps({"error": said}, ensure_ascii=False) + "\n"
+    fields = {"code": code, "what": what, "why": "", "next": then, "place": ""}
+    return json.dumps({"error": fields}, ensure_ascii=False) + "\n"
 
 
 GROUPS: dict[str, dict[str, str]] = {
@@ -258,8 +258,8 @@ class Project:
 
     @cached_property
     def baselines(self) -> Baselines:
-        found: Baselines = stores.baseline_store(self.root, self.config)
-        return found
+        store: Baselines = stores.baseline_store(self.root, self.config)
+        return store
 
     @cached_property
     def records(self) -> Any:

@@ -51,16 +51,18 @@ def run_doctor(options: Namespace) -> int:
         for finding in findings if options.verbose else brief(findings):
             write("\n".join(told_lines(finding, verbose=options.verbose, width=columns())))
         sys.stdout.flush()
-    ward, same = _machine(project, options.seconds)
+    doctor_tools, same = _machine(project, options.seconds)
     if options.json:
-        parts = {"instruments": (*ward.libraries, *ward.others), "devices": groups(ward)}
-        told = {name: [plain(one) for one in found] for name, found in parts.items()}
-        write_json({"findings": plain(findings), **told, "machine": plain(diagnosis(ward, same))})
+        parts = {"instruments": (*doctor_tools.libraries, *doctor_tools.others), "devices": groups(doctor_tools)}
+        rows = {name: [plain(one) for one in page] for name, page in parts.items()}
+        write_json({"findings": plain(findings), **rows, "machine": plain(diagnosis(doctor_tools, same))})
     else:
-        found = (
-            render_text(diagnosis(ward, same), columns(), room()) if options.verbose else screen(ward, same, columns())
+        page = (
+            render_text(diagnosis(doctor_tools, same), columns(), room())
+            if options.verbose
+            else screen(doctor_tools, same, columns())
         )
-        write(f"\n{found}")
+        write(f"\n{page}")
     return 1 if any(finding.level is Level.BAD for finding in findings) else 0
 
 
@@ -83,12 +85,12 @@ def _folded(line: str, width: int) -> list[str]:
 def _machine(project: Project, seconds: float) -> tuple[DoctorTools, tuple[float, float] | None]:
     """What was looked at, and the same call against itself."""
     from pytest_perfgate.app.diagnosis import same_against_same
-    from pytest_perfgate.wiring import devices, ward
+    from pytest_perfgate.wiring import devices, doctor_tools
 
     same = None
     if seconds > 0:
         same = same_against_same(devices.reference_call(), devices.host_runtime(), devices.host_timer(), seconds)
-    return ward(project.root), same
+    return doctor_tools(project.root), same
 
 
 _OLD = 3600.0
@@ -108,8 +110,8 @@ MERGE_DRIVER = f"git config merge.perfgate.driver '{DRIVER}'"
 
 def python(project: Project) -> Iterator[Finding]:
     del project
-    said = f"{platform.python_implementation()} {platform.python_version()} in {sys.prefix}"
-    yield Finding(name="python", level=Level.GOOD, what=said)
+    text = f"{platform.python_implementation()} {platform.python_version()} in {sys.prefix}"
+    yield Finding(name="python", level=Level.GOOD, what=text)
 
 
 def plugin(project: Project) -> Iterator[Finding]:
@@ -254,10 +256,10 @@ def history(project: Project) -> Iterator[Finding]:
 def leftovers(project: Project) -> Iterator[Finding]:
     """What a crash may have left behind."""
     roots = (project.root / ".perfgate", project.root / project.config.baselines)
-    found = [
+    files = [
         p for root in roots if root.is_dir() for p in root.rglob(".*.new") if time.time() - p.stat().st_mtime > _OLD
     ]
-    for path in found:
+    for path in files:
         what = f"{_shown(path, project)} is half a file that a crash left"
         yield Finding(name="leftovers", level=Level.NOTE, what=what, mend=f"rm {_shown(path, project)}")
     if project.repository.present() and not _ignored(project):
@@ -271,8 +273,8 @@ def leftovers(project: Project) -> Iterator[Finding]:
 
 def _ignored(project: Project) -> bool:
     """Told by the project, or by the note that the first run leaves in the folder itself."""
-    told, own = project.root / ".gitignore", project.root / ".perfgate" / ".gitignore"
-    return own.is_file() or (told.is_file() and ".perfgate" in told.read_text(errors="replace"))
+    ignore_file, own = project.root / ".gitignore", project.root / ".perfgate" / ".gitignore"
+    return own.is_file() or (ignore_file.is_file() and ".perfgate" in ignore_file.read_text(errors="replace"))
 
 
 def arms(project: Project) -> Iterator[Finding]:

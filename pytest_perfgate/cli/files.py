@@ -36,10 +36,10 @@ def check_arguments(parser: argparse.ArgumentParser) -> None:
 def run_check(options: argparse.Namespace) -> int:
     files, limits = verdicts.split_limits(options.words)
     look = looking.judging_look(options)
-    analysis, found = check(looking.named_files(files), limits, look)
-    verdicts.write_files(options, analysis, found)
-    verdicts.deliver(options, analysis, found)
-    return exit_of(found)
+    analysis, judged = check(looking.named_files(files), limits, look)
+    verdicts.write_files(options, analysis, judged)
+    verdicts.deliver(options, analysis, judged)
+    return exit_of(judged)
 
 
 COMPARE_ABOUT = """Compare two files of one kind, or two runs; the first is the reference. Limits are optional.
@@ -62,17 +62,17 @@ def run_compare(options: argparse.Namespace) -> int:
     words, limits = verdicts.split_limits(options.words)
     before, after = verdicts.split_sides(words)
     look = looking.judging_look(options)
-    analysis, found = compare(looking.named_files(before), looking.named_files(after), limits, look)
-    verdicts.write_files(options, analysis, found)
+    analysis, judged = compare(looking.named_files(before), looking.named_files(after), limits, look)
+    verdicts.write_files(options, analysis, judged)
     if options.reports:
         from pytest_perfgate.wiring.profiling import write_reports
 
         say("\n".join(map(str, write_reports(Path(options.reports), analysis))), options)
     elif not options.json and options.markdown != "-":
         looking.write(render_text(view(analysis, options.view), looking.columns(), looking.room()))
-    if found or options.json:
-        verdicts.deliver(options, analysis, found)
-    return exit_of(found)
+    if judged or options.json:
+        verdicts.deliver(options, analysis, judged)
+    return exit_of(judged)
 
 
 INSPECT_ABOUT = """Say what is in a file: a trace, an Nsight Systems export, an Nsight Compute report, a cubin.

@@ -29,8 +29,8 @@ def run_history(options: Namespace) -> int:
     from pytest_perfgate.core.render.logs import history_document
 
     project = Project(options)
-    found = _selected(project.history.keys(options.device), options.case)
-    one = bool(options.case) or (bool(options.svg) and len(found) == 1)
+    matches = _selected(project.history.keys(options.device), options.case)
+    one = bool(options.case) or (bool(options.svg) and len(matches) == 1)
     cases = [
         (
             key,
@@ -38,7 +38,7 @@ def run_history(options: Namespace) -> int:
             project.history.read(key, device, options.last if one else 1),
             _accepted(project, key, device),
         )
-        for device, key in found
+        for device, key in matches
     ]
     if options.svg:
         write_file(options.svg, _drawn(cases))
@@ -71,11 +71,11 @@ def _selected(keys: Any, name: str) -> list[Any]:
         mend = "full runs are remembered: pytest --perfgate=full"
         raise PerfgateError("history-empty", "no run was ever recorded here", mend=mend)
     exact = [(device, key) for device, key in keys if named([name])(key)] if name else list(keys)
-    found = exact or [(device, key) for device, key in keys if name.lower() in str(key).lower()]
-    if not found:
+    matches = exact or [(device, key) for device, key in keys if name.lower() in str(key).lower()]
+    if not matches:
         mend = proposal(name, [str(key) for _, key in keys], all_of="the history has")
         raise PerfgateError("history-empty", f"the history has no case '{name}'", mend=mend)
-    return found
+    return matches
 
 
 def _anchors(project: Project, cases: Any) -> dict[tuple[str, str], Any]:
@@ -83,8 +83,8 @@ def _anchors(project: Project, cases: Any) -> dict[tuple[str, str], Any]:
     revision = project.config.anchor
     if not revision:
         return {}
-    found = {(d, str(k)): project.baselines.read(d, k.path, revision).get(str(k)) for k, d, _, _ in cases}
-    return {at: line for at, line in found.items() if line is not None}
+    lines = {(d, str(k)): project.baselines.read(d, k.path, revision).get(str(k)) for k, d, _, _ in cases}
+    return {at: line for at, line in lines.items() if line is not None}
 
 
 def _accepted(project: Project, key: Any, device: str) -> Any:
@@ -151,9 +151,9 @@ def _kernels(options: Namespace) -> str:
     from pytest_perfgate.wiring import command_line_tools
 
     tools = command_line_tools(Path.cwd())
-    given = {"baseline": str(named_files([options.before])[0])} if options.before else {}
-    found = inspect(named_files([options.capture]), given, inspectors=tools.inspectors, peek=tools.peek)
-    return render_markdown(view(found, "devlog"), level=3)
+    options_of_view = {"baseline": str(named_files([options.before])[0])} if options.before else {}
+    analysis = inspect(named_files([options.capture]), options_of_view, inspectors=tools.inspectors, peek=tools.peek)
+    return render_markdown(view(analysis, "devlog"), level=3)
 
 
 def _version(options: Namespace, project: Project, report: Any) -> Any:

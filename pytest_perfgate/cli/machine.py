@@ -43,14 +43,14 @@ def run_ceilings(options: argparse.Namespace) -> int:
     project = Project(options)
     bench = wiring_devices.ceiling_bench(project.config, options.runtime, options.clocks, _told)
     store = wiring_devices.ceiling_store(project.baselines)
-    kept = store.read(bench.device.key)
+    stored = store.read(bench.device.key)
     if options.show:
-        show(ceilings_document(bench.device, kept, ""), options)
+        show(ceilings_document(bench.device, stored, ""), options)
         return 0
     today = dt.datetime.now(dt.timezone.utc).date().isoformat()
-    found = measured_ceilings(bench.device, bench.library, bench.take, bench.loads, today)
-    where = "" if options.dry_run else project.shown(store.write(found))
-    show(ceilings_document(bench.device, found, where), options)
+    measured = measured_ceilings(bench.device, bench.library, bench.take, bench.loads, today)
+    where = "" if options.dry_run else project.shown(store.write(measured))
+    show(ceilings_document(bench.device, measured, where), options)
     return 0
 
 
@@ -83,8 +83,8 @@ def run_clocks(options: argparse.Namespace) -> int:
     if options.action == "reset":
         reset(cards, locks.read_locks(), wiring_clocks.lift)
     named = {card.uuid() for card in cards} if options.device and cards else None
-    left = [lock for lock in locks.read_locks() if named is None or lock.device in named]
-    show(clocks_document(shown(cards, left), wiring_clocks.management().availability()), options)
+    locked = [lock for lock in locks.read_locks() if named is None or lock.device in named]
+    show(clocks_document(shown(cards, locked), wiring_clocks.management().availability()), options)
     return 0
 
 
@@ -95,10 +95,10 @@ def _plain_uuid(card: Any) -> str:
 
 def _cards(device: str, *, must: bool) -> list[Any]:
     nvml = wiring_clocks.management()
-    found = nvml.availability()
-    if not found.usable:
+    availability = nvml.availability()
+    if not availability.usable:
         if must:
-            raise PerfgateError("clocks-unsupported", found.why, mend=found.mend)
+            raise PerfgateError("clocks-unsupported", availability.why, mend=availability.mend)
         return []
     cards: list[Any] = list(nvml.every())
     if not device:
@@ -131,8 +131,8 @@ def run_devices(options: argparse.Namespace) -> int:
     if not word:
         show(catalogue_document(tuple(catalogue)), options)
         return 0
-    found = catalogue.find(word)
-    if not found:
+    devices = catalogue.find(word)
+    if not devices:
         raise PerfgateError("device-unknown", f"no data sheet matches {word!r}")
-    show(sheet_document(found), options)
+    show(sheet_document(devices), options)
     return 0

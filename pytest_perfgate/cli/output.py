@@ -128,14 +128,14 @@ def look(options: argparse.Namespace) -> Look:
     """The tools of this command line with the options given."""
     from pytest_perfgate.wiring import command_line_tools
 
-    given = {name: getattr(options, name) for name in _SUGAR if getattr(options, name, None) is not None}
+    chosen = {name: getattr(options, name) for name in _SUGAR if getattr(options, name, None) is not None}
     for pair in options.pairs:
         name, equals, text = pair.partition("=")
         if not equals:
             raise PerfgateError("option-unknown", f"--set {pair} has no value", mend="--set NAME=VALUE")
-        given[name] = text
+        chosen[name] = text
     tools = command_line_tools(Path.cwd())
-    return Look(inspectors=tools.inspectors, peek=tools.peek, kinds=tools.kinds, options=given)
+    return Look(inspectors=tools.inspectors, peek=tools.peek, kinds=tools.kinds, options=chosen)
 
 
 def judging_look(options: argparse.Namespace) -> Look:
@@ -253,8 +253,8 @@ def write_files(options: argparse.Namespace, analysis: Analysis, verdicts: tuple
         from pytest_perfgate.core.render.html import render_html, render_markdown
         from pytest_perfgate.core.render.report import verdicts_document
 
-        held = [verdicts_document(analysis.subject, verdicts)] if verdicts else []
-        documents = [*held, view(analysis, getattr(options, "view", ""))]
+        verdict_documents = [verdicts_document(analysis.subject, verdicts)] if verdicts else []
+        documents = [*verdict_documents, view(analysis, getattr(options, "view", ""))]
         text = "\n".join(map(render_markdown, documents))
         if options.html:
             write_file(options.html, render_html(documents))
@@ -286,23 +286,23 @@ def whole(text: str) -> int:
 
 
 def above_zero(text: str) -> float:
-    found = _finite(text)
-    if not found > 0:
+    number = _finite(text)
+    if not number > 0:
         raise ArgumentTypeError(f"{text!r} is not a number above zero")
-    return found
+    return number
 
 
 def from_zero(text: str) -> float:
-    found = _finite(text)
-    if not found >= 0:
+    number = _finite(text)
+    if not number >= 0:
         raise ArgumentTypeError(f"{text!r} is not a number from zero")
-    return found
+    return number
 
 
 def _finite(text: str) -> float:
     """What is no number fails every comparison."""
     try:
-        found = float(text)
+        number = float(text)
     except ValueError:
         return math.nan
-    return found if math.isfinite(found) else math.nan
+    return number if math.isfinite(number) else math.nan

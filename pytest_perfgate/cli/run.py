@@ -44,9 +44,9 @@ def run_run(options: Namespace) -> int:
     project = Project(options)
     words = options.words[1:] if options.words[:1] == ["--"] else options.words
     words = [*_policies(options.policy), *words]
-    asked = any(word.startswith("--perfgate=") or word == "--perfgate" for word in words)
+    has_mode = any(word.startswith("--perfgate=") or word == "--perfgate" for word in words)
     began = time.time()
-    command = [sys.executable, "-m", "pytest", *([] if asked else ["--perfgate=full"]), *words]
+    command = [sys.executable, "-m", "pytest", *([] if has_mode else ["--perfgate=full"]), *words]
     status = _status(command, apart=options.json)
     report = _record(project, began)
     code = _code(status, report)

@@ -61,8 +61,8 @@ def fault_sentence(fault: Exception, doing: str, code: str) -> str:
 
 def fault_words(fault: Exception, doing: str) -> str:
     """The same without its code."""
-    said = fault.what if isinstance(fault, PerfgateError) else f"{type(fault).__name__}: {_said(fault)}{_place(fault)}"
-    return f"perfgate failed while it {doing}: {said}"
+    text = fault.what if isinstance(fault, PerfgateError) else f"{type(fault).__name__}: {_said(fault)}{_place(fault)}"
+    return f"perfgate failed while it {doing}: {text}"
 
 
 def fault_error(fault: Exception, doing: str, place: str = "") -> PerfgateError:

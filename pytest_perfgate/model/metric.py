@@ -111,8 +111,8 @@ def matches(have: Labels, wanted: Labels) -> bool:
     """Whether labels satisfy a scope, globs included."""
     if not wanted:
         return True
-    held = dict(have)
-    return all(name in held and _fits(held[name], pattern) for name, pattern in wanted)
+    own = dict(have)
+    return all(name in own and _fits(own[name], pattern) for name, pattern in wanted)
 
 
 def _fits(text: str, pattern: str) -> bool:

@@ -13,7 +13,7 @@ from pytest_perfgate.model.measurement import Artifact, Baseline, Environment, S
 from pytest_perfgate.model.metric import Analysis, MetricKind, Problem
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.project import Base
-from pytest_perfgate.model.protocol import Nursery
+from pytest_perfgate.model.protocol import ChildSpawner
 from pytest_perfgate.model.values import array_value
 from pytest_perfgate.model.verdict import CaseReport, RunReport
 
@@ -334,7 +334,7 @@ class GateTools:
     """What judging asks of the world."""
 
     kinds: Mapping[str, MetricKind]
-    nursery: Nursery
+    spawner: ChildSpawner
     environment: Callable[[], Environment]
     roofed: Callable[[Device], Device]
     """The device with its data sheet and measured ceilings, where they are known."""
@@ -344,7 +344,7 @@ class GateTools:
     records: RecordStore | None = None
     history: HistoryStore | None = None
     repository: Repository | None = None
-    convict: Convict | None = None
+    confirm: Convict | None = None
     settings: Callable[[str], Mapping[str, str]] = lambda _revision: {}
     """Settings by their path, of a revision or, without one, of what is here."""
     here: Callable[[], Sequence[str]] = tuple

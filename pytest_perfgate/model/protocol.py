@@ -190,7 +190,7 @@ class Child(Protocol):
         """The last lines it printed."""
 
 
-class Nursery(Protocol):
+class ChildSpawner(Protocol):
     """Starts children."""
 
     def spawn(self, spec: ChildSpec) -> Child: ...
@@ -298,14 +298,14 @@ class Assignment:
 
 def parse_assignment(text: str) -> Assignment:
     """What ``Assignment.text`` wrote."""
-    held: dict[str, Any] = json.loads(text)
-    held["options"] = tuple((str(name), str(given)) for name, given in held["options"])
-    held["markers"] = tuple(held["markers"])
-    return Assignment(**held)
+    fields: dict[str, Any] = json.loads(text)
+    fields["options"] = tuple((str(name), str(option)) for name, option in fields["options"])
+    fields["markers"] = tuple(fields["markers"])
+    return Assignment(**fields)
 
 
 @value
-class Told:
+class ProfilingResult:
     """What a profiled child says of itself when its test is over."""
 
     outcome: str = ""
@@ -321,14 +321,14 @@ class Told:
     """Device, parameters, dtype, clocks, notes: what the profile was taken with."""
 
 
-def parse_told(held: dict[str, Any]) -> Told:
+def parse_profiling_result(held: dict[str, Any]) -> ProfilingResult:
     """What a child wrote as JSON."""
     code, what, mend = (*held.get("error", ()), "", "", "")[:3]
-    return Told(
+    return ProfilingResult(
         outcome=str(held.get("outcome", "")),
         text=str(held.get("text", "")),
         error=(str(code), str(what), str(mend)),
         entered=int(held.get("entered", 0)),
         seen=tuple(held.get("seen", ())),
-        facts=tuple((name, given) for name, given in held.get("facts", ())),
+        facts=tuple((name, fact) for name, fact in held.get("facts", ())),
     )

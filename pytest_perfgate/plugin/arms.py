@@ -25,7 +25,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import DIRTY
 from pytest_perfgate.model.protocol import ChildSpec
 from pytest_perfgate.model.verdict import Paired, PairedRound
-from pytest_perfgate.plugin.child_arguments import arm_arguments, child_job, crew_of, environment, paired_line
+from pytest_perfgate.plugin.child_arguments import arm_arguments, child_job, child_settings, environment, paired_line
 from pytest_perfgate.plugin.reporting import Progress
 from pytest_perfgate.wiring import read_values, write_values
 from pytest_perfgate.wiring.devices import fleet
@@ -67,32 +67,39 @@ class ArmRunner:
         design = self._design()
         self._progress = Progress(self._config, paired_line(len(cases), design, self._session.left_s()))
         comparison = self._comparison(revision, cases, design)
-        hearing = Screening(comparison, Bounds(self._session.court, comparison))
+        hearing = Screening(comparison, Bounds(self._session.gate_judge, comparison))
         return comparison, self._heard(comparison, hearing, revision=True)
 
-    def convict(self, reports: Mapping[CaseKey, CaseReport], cases: Mapping[str, Case]) -> Mapping[CaseKey, CaseReport]:
+    def confirm(self, reports: Mapping[CaseKey, CaseReport], cases: Mapping[str, Case]) -> Mapping[CaseKey, CaseReport]:
         """Decide what the accepted times left open: beside the base of the change, or what a line names."""
-        court = self._session.court
+        gate_judge = self._session.gate_judge
         changed: dict[CaseKey, CaseReport] = {}
-        base = self._session.court.accepted.base.commit
+        base = self._session.gate_judge.accepted.base.commit
         open_ = _open(reports, ci=self._session.settings.ci, base=base)
         among = sum(map(len, open_.values()))
         for commit, keys in open_.items():
             try:
                 bounds = {key: contested_limit(reports[key]) for key in keys}
-                found, heard = self._tried(commit, [cases[key.nodeid] for key in keys], bounds, among)
+                result, heard = self._tried(commit, [cases[key.nodeid] for key in keys], bounds, among)
             except PerfgateError as fault:
-                changed.update({key: court.without_arms(cases[key.nodeid], reports[key], fault) for key in keys})
+                self._unbuilt(commit, len(keys), fault)
+                changed.update({key: gate_judge.without_arms(cases[key.nodeid], reports[key], fault) for key in keys})
                 continue
             for key in keys:
                 case, report = cases[key.nodeid], reports[key]
-                paired = found.get(key)
+                paired = result.get(key)
                 if paired is None or paired.edited:
                     why = not_compared(paired) if paired is not None else heard.get(key.nodeid, "")
-                    changed[key] = court.without_arms(case, report, None, why)
+                    changed[key] = gate_judge.without_arms(case, report, None, why)
                 else:
-                    changed[key] = court.with_arms(case, report, paired)
+                    changed[key] = gate_judge.with_arms(case, report, paired)
         return changed
+
+    def _unbuilt(self, commit: str, cases: int, fault: PerfgateError) -> None:
+        """Say once, before the tests run, that nothing is decided by two builds, and why."""
+        beside = f" beside {commit[:10]}" if commit else ""
+        said = f"{plural(cases, 'case')} not decided by two builds{beside}: {fault.what.splitlines()[0]}"
+        Progress(self._config, f"{said}; the accepted times alone judge them").close()
 
     def _design(self) -> Design:
         """As many rounds as are asked for, where those are more than usual."""
@@ -105,11 +112,11 @@ class ArmRunner:
         if not commit:
             raise PerfgateError("arm-no-commit", "the baseline names no commit to measure beside")
         count = len({case.nodeid for case in cases})
-        beside, why = standing_in(self._session, commit)
+        beside, why = substitute_commit(self._session, commit)
         line = paired_line(count, self._design(), self._session.left_s())
         self._progress = Progress(self._config, f"{line}, beside {beside[:10]}")
         comparison = self._comparison(beside, list(dict.fromkeys(cases)), self._design())
-        hearing = Screening(comparison, Limits(bounds, Bounds(self._session.court, comparison)), among)
+        hearing = Screening(comparison, Limits(bounds, Bounds(self._session.gate_judge, comparison)), among)
         heard = self._heard(comparison, hearing, revision=False)
         return {key: replace(paired, stands_in=why) for key, paired in heard.items()}, comparison.troubles()
 
@@ -122,9 +129,9 @@ class ArmRunner:
                 self._progress.close()
         self._path(comparison.arms).unlink(missing_ok=True)
         self._session.resumable = False
-        found, tests = hearing.paired(revision=revision), {case.path for case in self._session.cases.values()}
-        repository, baselines = self._session.court.tools.repository, self._project.baselines
-        return with_files(found, comparison, tests, self._config.rootpath, repository, baselines)
+        result, tests = hearing.paired(revision=revision), {case.path for case in self._session.cases.values()}
+        repository, baselines = self._session.gate_judge.tools.repository, self._project.baselines
+        return with_files(result, comparison, tests, self._config.rootpath, repository, baselines)
 
     def _comparison(self, revision: str, cases: Sequence[Case], design: Design) -> Comparison:
         both = (self._arm("base", revision), self._arm("head", ""))
@@ -157,9 +164,9 @@ class ArmRunner:
         return self._config.rootpath / ".perfgate" / "rounds" / f"{digests}.bin"
 
     def _stage(self, both: tuple[Arm, Arm]) -> Stage:
-        left, cpus = self._session.left_s(), one_core(list(self._session.cases.values()))
+        remaining, cpus = self._session.left_s(), one_core(list(self._session.cases.values()))
         return Stage(
-            nursery=self._session.court.tools.nursery,
+            spawner=self._session.gate_judge.tools.spawner,
             spec=self._spec,
             job=replace(child_job(self._config), cpus=cpus),
             timeout_s=self._project.timeout,
@@ -169,7 +176,7 @@ class ArmRunner:
             clock=seconds,
             beat=TurnTiming() if cpus else TurnTiming(warmup_ns=DEVICE_WARMUP_NS),
             texts=file_texts(self._session, both[0].revision),
-            budget_s=max(left, 1.0) if isfinite(left) else 0.0,
+            budget_s=max(remaining, 1.0) if isfinite(remaining) else 0.0,
         )
 
     def _spec(self, arm: Arm, cases: Sequence[Case], seed: int) -> ChildSpec:
@@ -192,20 +199,20 @@ class ArmRunner:
 class Bounds:
     """τ of every call, its own limits included: those are known once it was measured."""
 
-    def __init__(self, court: GateJudge, comparison: Comparison) -> None:
-        self._court, self._comparison = court, comparison
+    def __init__(self, gate_judge: GateJudge, comparison: Comparison) -> None:
+        self._gate_judge, self._comparison = gate_judge, comparison
         self._known: dict[CaseKey, float] = {}
 
     def __call__(self, key: CaseKey) -> float:
         if key not in self._known:
             for result in self._comparison.results().values():
-                for one in measurements(result, self._court.tools):
+                for one in measurements(result, self._gate_judge.tools):
                     self._known[one.key] = arm_limit(self._limits(result.case, one), one.key, one.device)
         return self._known[key]
 
     def _limits(self, case: Case, measurement: Measurement) -> Sequence[Limit]:
         try:
-            return self._court.limits(case, measurement)
+            return self._gate_judge.limits(case, measurement)
         except PerfgateError:  # one that does not read is told of its test when that is judged
             return case.limits
 
@@ -239,8 +246,8 @@ def _open(reports: Mapping[CaseKey, CaseReport], *, ci: bool, base: str) -> Mapp
 
 def _excess(report: CaseReport) -> float:
     """How far the slowest of a suspect's verdicts is beyond its limit."""
-    found = (v.metric.value - v.limit.bound for v in suspects(report.verdicts) if v.metric is not None)
-    return max(found, default=0.0)
+    excesses = (v.metric.value - v.limit.bound for v in suspects(report.verdicts) if v.metric is not None)
+    return max(excesses, default=0.0)
 
 
 def one_core(cases: Sequence[Case]) -> tuple[int, ...]:
@@ -270,21 +277,27 @@ class FinishedRounds:
             self._session.resumable = True
 
 
-def standing_in(session: SessionState, commit: str) -> tuple[str, str]:
+def substitute_commit(session: SessionState, commit: str) -> tuple[str, str]:
     """The commit of a line; where this clone lacks it, the one that brought the line here stands in, and why.
 
     One of the change under test stands in for nothing: both arms would hold what is judged.
     """
-    repository = session.court.tools.repository
+    repository = session.gate_judge.tools.repository
     if repository is None or commit.endswith(DIRTY) or commit not in repository.missing((commit,)):
         return commit, ""
-    found = repository.brought(commit, session.settings.project.baselines, session.court.accepted.base.commit or "HEAD")
-    return (found, f"{commit[:10]} is not in this clone; {found[:10]} brought its line in") if found else (commit, "")
+    commits = repository.brought(
+        commit, session.settings.project.baselines, session.gate_judge.accepted.base.commit or "HEAD"
+    )
+    return (
+        (commits, f"{commit[:10]} is not in this clone; {commits[:10]} brought its line in")
+        if commits
+        else (commit, "")
+    )
 
 
 def file_texts(session: SessionState, base: str) -> Callable[[str], tuple[str | None, str]]:
     """Reads a test file at the base, where it is there, and here."""
-    repository, root = session.court.tools.repository, session.settings.pytest.rootpath
+    repository, root = session.gate_judge.tools.repository, session.settings.pytest.rootpath
 
     def texts(path: str) -> tuple[str | None, str]:
         then = repository.show(base, path) if repository is not None else None
@@ -293,9 +306,9 @@ def file_texts(session: SessionState, base: str) -> Callable[[str], tuple[str | 
     return texts
 
 
-def newcomers(session: SessionState, base: str, troubled: Mapping[str, str]) -> list[Case]:
+def new_tests(session: SessionState, base: str, troubled: Mapping[str, str]) -> list[Case]:
     """Of tests that did not run in both arms, those that the base does not have at all."""
-    if session.court.tools.repository is None:
+    if session.gate_judge.tools.repository is None:
         return []
     texts = file_texts(session, base)
     cases = (session.cases[nodeid] for nodeid in troubled)
@@ -306,7 +319,7 @@ def measured_alone(session: SessionState, cases: Sequence[Case]) -> Mapping[str,
     """Measured as without a revision: their own limits on time and the like hold all the same."""
     line = f"{plural(len(cases), 'case')} that the base cannot run, measured alone"
     progress = Progress(session.settings.pytest, line, cases)
-    rounds = Rounds(cases, crew_of(session, progress))
+    rounds = Rounds(cases, child_settings(session, progress))
     try:
         run_spread(rounds, cases, fleet(progress.tell))
     finally:

@@ -14,7 +14,7 @@ from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import Case, CaseKey
 from pytest_perfgate.model.ports import Inspector, Profiler
 from pytest_perfgate.model.protocol import Capture
-from pytest_perfgate.plugin.calls import Asked, Brought, View
+from pytest_perfgate.plugin.calls import Brought, MeasuredCall, View
 from pytest_perfgate.plugin.measuring import Measuring
 
 _HEAD_BYTES = 4096
@@ -35,7 +35,7 @@ class Bench:
         self.raised: dict[CaseKey, str] = {}
         """What its calls raised, where the test goes on all the same."""
 
-    def take(self, asked: Asked) -> View:
+    def take(self, asked: MeasuredCall) -> View:
         self.seen.append(asked.key)
         return View(asked.key, asked.once(), metrics=self.metrics, fate=self.fate)
 
@@ -81,15 +81,15 @@ class JudgedBench(Bench):
         self._known, self._fate = known, fate
 
     def metrics(self, key: CaseKey) -> MetricSet | None:
-        found = self._known(key)
-        return found.metrics if found is not None else MetricSet()
+        measurement = self._known(key)
+        return measurement.metrics if measurement is not None else MetricSet()
 
     def fate(self, key: CaseKey) -> str:
         return self._fate(key)
 
     def samples(self, key: CaseKey) -> tuple[Samples, ...]:
-        found = self._known(key)
-        return found.processes if found is not None else ()
+        measurement = self._known(key)
+        return measurement.processes if measurement is not None else ()
 
 
 class MeasuringBench(Bench):
@@ -103,7 +103,7 @@ class MeasuringBench(Bench):
         self._taken: dict[CaseKey, Capture] = {}
         self._brought: list[Brought] = []
 
-    def take(self, asked: Asked) -> View:
+    def take(self, asked: MeasuredCall) -> View:
         self.seen.append(asked.key)
         self._taken[asked.key] = self._capture(asked)
         return View(asked.key, self._shown(asked), metrics=self.metrics, fate=self.fate)
@@ -111,7 +111,7 @@ class MeasuringBench(Bench):
     def drop(self, key: CaseKey) -> None:
         self._taken.pop(key, None)
 
-    def _shown(self, asked: Asked) -> object:
+    def _shown(self, asked: MeasuredCall) -> object:
         """The call once more, for what it returns."""
         return asked.once()
 
@@ -124,12 +124,12 @@ class MeasuringBench(Bench):
         self.bring(brought)
 
     def metrics(self, key: CaseKey) -> MetricSet | None:
-        found = self._found(key)
-        return self._measuring.metrics(found) if found else None
+        capture = self._found(key)
+        return self._measuring.metrics(capture) if capture else None
 
     def samples(self, key: CaseKey) -> tuple[Samples, ...]:
-        found = self._found(key)
-        return found.samples if found else ()
+        capture = self._found(key)
+        return capture.samples if capture else ()
 
     def fate(self, key: CaseKey) -> str:
         from pytest_perfgate.core.judge.samples import untimed
@@ -142,10 +142,10 @@ class MeasuringBench(Bench):
     def captures(self) -> tuple[Capture, ...]:
         """All that this process knows, with the notes as they are now."""
         brought = tuple(self._measuring.brought(self.case.plan, one) for one in self._brought)
-        found = self._measuring.with_code(self.case, (*self._taken.values(), *brought), self.artifacts)
-        return tuple(self._noted(capture) for capture in found)
+        captures = self._measuring.with_code(self.case, (*self._taken.values(), *brought), self.artifacts)
+        return tuple(self._noted(capture) for capture in captures)
 
-    def _capture(self, asked: Asked) -> Capture:
+    def _capture(self, asked: MeasuredCall) -> Capture:
         return self._measuring.capture(asked, self.case.plan)
 
     def _noted(self, capture: Capture) -> Capture:
@@ -156,7 +156,7 @@ class MeasuringBench(Bench):
 class QuickBench(MeasuringBench):
     """``quick``: the captures that work in this process are taken here, after a call was timed."""
 
-    def _shown(self, asked: Asked) -> object:
+    def _shown(self, asked: MeasuredCall) -> object:
         if not self._profilers():
             return asked.once()
         asked.prepare()
@@ -176,19 +176,20 @@ class QuickBench(MeasuringBench):
 
         with self._profiled(brought.key):
             yield
-        found, left = self._measuring.profiled(self.case.plan, brought.key, self._limited(brought.limits))
-        brought.metrics, brought.durations = found | untimed(self.case), []
-        self.artifacts += [artifact for artifact in left if artifact not in self.artifacts]
+        metrics, notes = self._measuring.profiled(self.case.plan, brought.key, self._limited(brought.limits))
+        brought.metrics, brought.durations = metrics | untimed(self.case), []
+        self.artifacts += [artifact for artifact in notes if artifact not in self.artifacts]
 
     def captures(self) -> tuple[Capture, ...]:
-        found = super().captures()
+        captures = super().captures()
         if not self.case.plan.captures:
-            return found
+            return captures
         from pytest_perfgate.plugin.captures import untaken
 
         absent, lost = untaken(self.case)
         return tuple(
-            replace(capture, metrics=capture.metrics | absent, findings=(*capture.findings, *lost)) for capture in found
+            replace(capture, metrics=capture.metrics | absent, findings=(*capture.findings, *lost))
+            for capture in captures
         )
 
     def _profilers(self) -> tuple[Profiler, ...]:
@@ -201,8 +202,8 @@ class QuickBench(MeasuringBench):
         return profiled(key, self._profilers())
 
     def _with_profile(self, capture: Capture) -> Capture:
-        metrics, left = self._measuring.profiled(self.case.plan, capture.key, self._limited(capture.limits))
-        self.artifacts += left
+        metrics, notes = self._measuring.profiled(self.case.plan, capture.key, self._limited(capture.limits))
+        self.artifacts += notes
         return replace(capture, metrics=capture.metrics | metrics)
 
     def _limited(self, own: Sequence[str]) -> str:
@@ -227,10 +228,10 @@ def _found(source: str, place: str) -> list[Path]:
     """The files that a pattern names; one that stands there by its very name needs none."""
     if Path(source).exists():
         return [Path(source)]
-    found = [Path(name) for name in sorted(glob(source, recursive=True))]  # noqa: PTH207 - a pattern may be absolute
-    if not found:
+    paths = [Path(name) for name in sorted(glob(source, recursive=True))]  # noqa: PTH207 - a pattern may be absolute
+    if not paths:
         raise PerfgateError("call-wrong", f"read() found no file {source}", place=place)
-    return found
+    return paths
 
 
 def options_of(inspector: Inspector, limits: str) -> Mapping[str, str]:

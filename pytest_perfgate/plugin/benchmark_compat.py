@@ -77,7 +77,7 @@ def intruder(manager: pytest.PytestPluginManager) -> str:
     return next((name for name in loaded if not isinstance(manager.get_plugin(name), Seat)), "")
 
 
-def add_inherited(parser: pytest.Parser) -> None:
+def add_benchmark_options(parser: pytest.Parser) -> None:
     """Their options, each with what it does here."""
     group = parser.getgroup(
         "benchmark-compat", "options of pytest-benchmark and pytest-codspeed, for suites that pass them"
@@ -103,32 +103,32 @@ def add_inherited(parser: pytest.Parser) -> None:
 
 def heed(config: pytest.Config) -> None:
     """Let what was passed have its meaning, and remember what there is to say of it."""
-    option, said = config.option, list(idle_lines(config.option))
+    option, lines = config.option, list(idle_lines(config.option))
     if option.benchmark_disable and not option.benchmark_enable:
         if option.perfgate_mode or option.perfgate_against:
-            said.append("--benchmark-disable gives way to the gate that the command line asks for")
+            lines.append("--benchmark-disable gives way to the gate that the command line asks for")
         else:
             option.perfgate_mode = "off"
-            said.append("--benchmark-disable: nothing was measured; --benchmark-enable takes it back")
-    expressions = [text for given in option.benchmark_compare_fail for text in given]
+            lines.append("--benchmark-disable: nothing was measured; --benchmark-enable takes it back")
+    expressions = [text for expression in option.benchmark_compare_fail for text in expression]
     if option.benchmark_skip and not option.benchmark_only:
         option.perfgate_mode = "off"
     limits = [limit_of(text) for text in expressions]
     if limits and not any(text.startswith("slowdown") for text in option.perfgate_limit):
         option.perfgate_limit = [*option.perfgate_limit, *limits]
-        said.append(f"--benchmark-compare-fail {' '.join(expressions)}: held as {', '.join(limits)}")
-    config.stash[_SAID] = said
+        lines.append(f"--benchmark-compare-fail {' '.join(expressions)}: held as {', '.join(limits)}")
+    config.stash[_SAID] = lines
 
 
 def limit_of(expression: str) -> str:
     """``mean:5%`` as a limit; a difference in seconds has no place in a gate that knows the noise."""
-    found = _FAIL.fullmatch(expression)
-    if found is None:
+    match = _FAIL.fullmatch(expression)
+    if match is None:
         raise pytest.UsageError(
             f"--benchmark-compare-fail={expression}: only a share of a time can be held here, such as mean:5%\n"
             "next: --perfgate-limit 'slowdown <= 5%' or 'time <= 3 ms'"
         )
-    return f"slowdown <= {found[2]}%"
+    return f"slowdown <= {match[2]}%"
 
 
 def idle_lines(option: Any) -> Iterator[str]:
@@ -142,8 +142,8 @@ def idle_lines(option: Any) -> Iterator[str]:
 
 
 def _passed(option: Any, name: str) -> bool:
-    given = getattr(option, name[2:].replace("-", "_"), None)
-    return given is not None and given is not False
+    value = getattr(option, name[2:].replace("-", "_"), None)
+    return value is not None and value is not False
 
 
 def said(config: pytest.Config) -> list[str]:
@@ -217,7 +217,7 @@ def document(benchmarks: list[dict[str, Any]], now: dt.datetime) -> dict[str, An
 _WHOLE = pytest.StashKey[bool]()
 
 
-def gate_whole(items: Iterable[pytest.Item]) -> None:
+def gate_test(items: Iterable[pytest.Item]) -> None:
     """Give each such test our fixture; with pytest-benchmark the mark alone means nothing."""
     for item in items:
         if _is_whole(item):
@@ -227,13 +227,13 @@ def gate_whole(items: Iterable[pytest.Item]) -> None:
                 names.append("perfgate")
 
 
-def measure_whole(item: Any, fixture: Callable[..., Any]) -> bool | None:
+def measure_test(item: Any, fixture: Callable[..., Any]) -> bool | None:
     """Call the test by a fixture that nobody asked for, where it is one of those."""
     if not item.stash.get(_WHOLE, False):
         return None
-    given = {name: item.funcargs[name] for name in item._fixtureinfo.argnames}  # noqa: SLF001 - as pytest calls it
+    arguments = {name: item.funcargs[name] for name in item._fixtureinfo.argnames}  # noqa: SLF001 - as pytest calls it
     item.funcargs["benchmark"] = fixture(item.funcargs["perfgate"], item)
-    item.funcargs["benchmark"](partial(item.obj, **given))
+    item.funcargs["benchmark"](partial(item.obj, **arguments))
     return True
 
 

@@ -55,9 +55,9 @@ class Calibrating:
         cases, until = list(self._gate.cases.values()), clock.seconds() + seconds
         progress = Progress(self._config, f"{plural(len(cases), 'case')}, the same code on both sides, {seconds:.0f} s")
         comparison = Comparison((_side("base"), _side("head")), cases, self._stage(progress), Design())
-        kept = [one for one in read_values(self._path, PairedRound) if not one.trouble]
-        self._others = [one for one in kept if one.nodeid not in comparison.cases]
-        comparison.resume(kept)
+        sound = [one for one in read_values(self._path, PairedRound) if not one.trouble]
+        self._others = [one for one in sound if one.nodeid not in comparison.cases]
+        comparison.resume(sound)
         if comparison.rounds:
             progress.tell(f"{_kept(comparison)} of earlier calibrations are kept")
         for phase, by in self._turns(comparison, slowing=slowing):
@@ -69,8 +69,8 @@ class Calibrating:
             if _played(comparison, phase) < count:
                 progress.tell(f"no test is left that runs: {_trouble(comparison)}")
                 break
-            left = max(0.0, until - clock.seconds())
-            progress.tell(f"{_named(by)}: {plural(count, 'round')}, {left:.0f} s left")
+            remaining = max(0.0, until - clock.seconds())
+            progress.tell(f"{_named(by)}: {plural(count, 'round')}, {remaining:.0f} s left")
         progress.close()
 
     @staticmethod
@@ -87,7 +87,7 @@ class Calibrating:
     def _stage(self, progress: Progress) -> Stage:
         config, project = self._config, self._gate.settings.project
         return Stage(
-            nursery=self._gate.court.tools.nursery,
+            spawner=self._gate.gate_judge.tools.spawner,
             spec=self._spec,
             job=replace(child_job(config), cpus=one_core(list(self._gate.cases.values()))),
             timeout_s=project.timeout,

@@ -35,7 +35,7 @@ FREE = Schedule()
 
 
 @dataclass
-class Asked:
+class MeasuredCall:
     """One ``perfgate(fn, …)``."""
 
     key: CaseKey
@@ -57,9 +57,9 @@ class Asked:
 
     def judge(self, result: Any) -> None:
         """Let ``check`` see what a call returned."""
-        said = None if self.check is None else self.check(result)
-        if not agreed(said):
-            shown = repr(said) if isinstance(said, (str, bytes)) or not str(said).strip() else str(said)
+        answer = None if self.check is None else self.check(result)
+        if not agreed(answer):
+            shown = repr(answer) if isinstance(answer, (str, bytes)) or not str(answer).strip() else str(answer)
             what = f"check= returned {shown[:60]} for what the call returned"
             unclear = "" if "False" in shown else "let it return True or False, such as bool(...all()), or raise"
             raise PerfgateError("check-failed", what, mend=unclear, place=str(self.key))
@@ -92,10 +92,10 @@ class Asked:
             return Prepared(self.fn, self.args, self._made, self.setup)
         return partial(self.fn, *self.args) if self.args else self.fn
 
-    def kept(self) -> Kept:
+    def kept(self) -> LastResult:
         """The call, which keeps what it returned last: for ``check`` to see the output of a timed call."""
         call = self.timed()
-        return KeptPrepared(call) if isinstance(call, Prepared) else Kept(call)
+        return LastPreparedResult(call) if isinstance(call, Prepared) else LastResult(call)
 
 
 def repeated(call: Callable[[], Any], times: int) -> Callable[[], Any]:
@@ -131,7 +131,7 @@ class Prepared:
         return partial(self.fn, *spread(made), *self.args)
 
 
-class Kept:
+class LastResult:
     """A call and its last result."""
 
     __slots__ = ("call", "last")
@@ -146,7 +146,7 @@ class Kept:
         return self.last
 
 
-class KeptPrepared(Kept):
+class LastPreparedResult(LastResult):
     """The same of a call with a set-up."""
 
     __slots__ = ()
@@ -237,10 +237,10 @@ class View:
         metrics = self._metrics(self.key)
         if metrics is None:
             raise MetricMissing("not-measured", f"{name} of {self.key} was read, and this run measures nothing")
-        found = metrics.find(name)
-        if not found:
+        matching = metrics.find(name)
+        if not matching:
             raise _missing(name, metrics, str(self.key), self._fate(self.key))
-        return found[0].value
+        return matching[0].value
 
     def __repr__(self) -> str:
         return f"<perfgate {self.key}>"
@@ -251,19 +251,19 @@ def _missing(name: str, metrics: MetricSet, key: str, fate: str) -> MetricMissin
     from pytest_perfgate.core.limits.scope import nearest, some_of
     from pytest_perfgate.core.metric_kinds import by_name
 
-    names, said = metrics.names(), f"{name} of {key} was not measured"
+    names, text = metrics.names(), f"{name} of {key} was not measured"
     if not names:
         why = fate or "nothing was measured of it: it failed while it was measured, or was not measured yet"
-        return MetricMissing("not-measured", said, why=why, mend="perfgate report says what became of it")
+        return MetricMissing("not-measured", text, why=why, mend="perfgate report says what became of it")
     has = f"this call has {some_of(sorted(names))}"
     gap = metrics.missing(name)
     if gap is not None or name in by_name():
         why = gap.why if gap is not None else "nothing that measured this call produces it"
         mend = (gap.mend if gap is not None else "") or has
-        return MetricMissing("not-measured", said, why=why, mend=mend)
+        return MetricMissing("not-measured", text, why=why, mend=mend)
     near = nearest(name, names, 1) or nearest(name, by_name(), 1)
     mend = f"did you mean {near[0]!r}? {has}" if near else has
-    return MetricMissing("not-measured", said, why="no metric has that name", mend=mend)
+    return MetricMissing("not-measured", text, why="no metric has that name", mend=mend)
 
 
 _FUTURE = "a future"
@@ -308,8 +308,8 @@ _DEEPEST = 8
 
 def refuse_unrun(result: object) -> None:
     """What a call only promised was not measured: its making takes no time."""
-    if told := _told(result):
-        raise _unrun(f"{told[0]} that was never run: only creating it was timed", f"measure {told[1]}")
+    if unrun := _told(result):
+        raise _unrun(f"{unrun[0]} that was never run: only creating it was timed", f"measure {unrun[1]}")
     if type(result) in {list, tuple}:
         _refuse_held(result)
 
@@ -317,16 +317,16 @@ def refuse_unrun(result: object) -> None:
 def _refuse_held(results: Any) -> None:
     """Several handed to a pool at once: the first tells; one beside what was done is lazy all the same."""
     looked = results[:_LOOKED_AT]
-    found = next(filter(None, map(_told, looked)), None)
-    if found is None:
+    waiting = next(filter(None, map(_told, looked)), None)
+    if waiting is None:
         return
-    if found[0] == _FUTURE and _told(looked[0]) == found:
-        said = "futures that were never waited for: only creating them was timed"
-        raise _unrun(said, "measure lambda: [one.result() for one in f()]")
+    if waiting[0] == _FUTURE and _told(looked[0]) == waiting:
+        text = "futures that were never waited for: only creating them was timed"
+        raise _unrun(text, "measure lambda: [one.result() for one in f()]")
     for unrun in looked:
         _closed(unrun)
-    said = f"a {type(results).__name__} with {found[0]} that was never run: only creating it was timed"
-    raise _unrun(said, "let the call run it, or go through it, before it returns")
+    text = f"a {type(results).__name__} with {waiting[0]} that was never run: only creating it was timed"
+    raise _unrun(text, "let the call run it, or go through it, before it returns")
 
 
 def _unrun(said: str, mend: str) -> PerfgateError:
@@ -336,12 +336,12 @@ def _unrun(said: str, mend: str) -> PerfgateError:
 def _told(result: object) -> tuple[str, str] | None:
     """What a thing promises and how that is measured; a thing that raises at being asked promises nothing."""
     try:
-        found = next(_promised(result), None)
+        promise = next(_promised(result), None)
     except Exception:  # noqa: BLE001 - anybody's code
         return None
-    if found:
+    if promise:
         _closed(result)
-    return found
+    return promise
 
 
 def _closed(result: object) -> None:

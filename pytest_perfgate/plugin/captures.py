@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pytest_perfgate.app.inspect import LOST, lacking, lost, trusted, with_captures
+from pytest_perfgate.app.inspect import LOST, capture_failed, lacking, trusted, with_captures
 from pytest_perfgate.app.profile import ProfileTools, profile
 from pytest_perfgate.core.metric_kinds import CODE_NAMES
 from pytest_perfgate.core.render.words import first_of
@@ -70,15 +70,15 @@ class Code:
     handed: bool = True
 
 
-def handed_over(name: str, thing: Any, nodeid: str) -> tuple[Artifact, ...]:
+def attached_files(name: str, thing: Any, nodeid: str) -> tuple[Artifact, ...]:
     """A thing that a test attaches, as the files behind it."""
     from pytest_perfgate.wiring.profiling import handed_files
 
     stage = name.partition("/")[0] == "compiled"
     claim = () if isinstance(thing, (str, Path)) or stage else (_CLAIM,)
     return tuple(
-        Artifact(kind="attachment", path=str(path.resolve()), parameters=(("name", kept), *claim))
-        for kept, path in handed_files(name, thing, _ROOM, nodeid)
+        Artifact(kind="attachment", path=str(path.resolve()), parameters=(("name", stored), *claim))
+        for stored, path in handed_files(name, thing, _ROOM, nodeid)
     )
 
 
@@ -87,21 +87,21 @@ def with_code(
 ) -> tuple[Capture, ...]:
     """Each call with the figures of the machine code; one capture of the code alone where nothing was called."""
     limits = [limit.text for limit in case.limits] + [text for capture in captures for text in capture.limits]
-    told = code_of(artifacts, limits, measuring.inspector(STATIC))
+    analysis = code_of(artifacts, limits, measuring.inspector(STATIC))
     if captures:
         return tuple(
             replace(
                 capture,
-                metrics=capture.metrics | told.metrics,
-                findings=(*capture.findings, *told.findings),
-                problems=(*capture.problems, *told.problems),
+                metrics=capture.metrics | analysis.metrics,
+                findings=(*capture.findings, *analysis.findings),
+                problems=(*capture.problems, *analysis.problems),
             )
             for capture in captures
         )
-    if not told.handed and all(limit.metric not in CODE_NAMES for limit in case.limits):
+    if not analysis.handed and all(limit.metric not in CODE_NAMES for limit in case.limits):
         return ()
-    alone = Brought(CaseKey(nodeid=case.nodeid), STATIC, metrics=told.metrics)
-    alone.findings, alone.problems = told.findings, told.problems
+    alone = Brought(CaseKey(nodeid=case.nodeid), STATIC, metrics=analysis.metrics)
+    alone.findings, alone.problems = analysis.findings, analysis.problems
     return (measuring.brought(case.plan, alone),)
 
 
@@ -114,8 +114,8 @@ def code_of(artifacts: Sequence[Artifact], limits: Sequence[str], inspector: Ins
         if not code:
             why = f"none of {first_of(over, _NAMED)} is machine code" if over else _NOTHING
             return Code(metrics=_absent(why, _HAND_OVER), handed=False)
-        kept: Any = inspector
-        told = _analysed(kept, code, "\n".join(limits))
+        inspector_of_code: Any = inspector
+        analysis = _analysed(inspector_of_code, code, "\n".join(limits))
     except PerfgateError as fault:
         if fault.code.family is Family.TOOL:
             return Code(metrics=_absent(fault.what, fault.mend))
@@ -123,7 +123,9 @@ def code_of(artifacts: Sequence[Artifact], limits: Sequence[str], inspector: Ins
         mend = f"; {fault.mend}" if fault.mend else ""
         problem = Problem(code=fault.code.name, what=f"{where}{fault.what}{mend}", retry=False)
         return Code(metrics=_absent(fault.what, fault.mend), problems=(problem,))
-    return Code(metrics=told.metrics, findings=(*told.findings, *_passed_over(over)), problems=told.problems)
+    return Code(
+        metrics=analysis.metrics, findings=(*analysis.findings, *_passed_over(over)), problems=analysis.problems
+    )
 
 
 def _passed_over(names: Sequence[str]) -> Iterator[Finding]:
@@ -143,8 +145,8 @@ def _name(artifact: Artifact) -> str:
 @lru_cache(maxsize=8)
 def _analysed(inspector: Any, stamped: tuple[tuple[str, int], ...], limits: str) -> Analysis:
     """Read once, however often the test looks at its figures."""
-    found: Analysis = inspector.inspect([Path(path) for path, _ in stamped], options_of(inspector, limits))
-    return found
+    analysis: Analysis = inspector.inspect([Path(path) for path, _ in stamped], options_of(inspector, limits))
+    return analysis
 
 
 def _stamped(path: str) -> tuple[str, int]:
@@ -200,10 +202,10 @@ def taken(
     metrics = MetricSet()
     artifacts: tuple[Artifact, ...] = ()
     for profiler in profilers:
-        left = profiler.artifacts(folder(key, profiler))
-        artifacts += left
-        if left:
-            metrics |= trusted(_inspected(Path(left[-1].path), inspectors, limits))
+        files = profiler.artifacts(folder(key, profiler))
+        artifacts += files
+        if files:
+            metrics |= trusted(_inspected(Path(files[-1].path), inspectors, limits))
     return metrics, artifacts
 
 
@@ -216,8 +218,8 @@ def untaken(case: Case) -> tuple[MetricSet, tuple[Finding, ...]]:
     why = "it needs a run of its own, and --perfgate=quick has none"
     commands = " or ".join(f"perfgate profile {quoted} --mode {mode}" for mode in modes)
     mend = f"pytest {quoted} --perfgate=full, or {commands}"
-    found = tuple(lost(mode, why, mend) for mode in modes)
-    return lacking(case, f"capture {' and '.join(modes)} {LOST}: {why}", mend), found
+    findings = tuple(capture_failed(mode, why, mend) for mode in modes)
+    return lacking(case, f"capture {' and '.join(modes)} {LOST}: {why}", mend), findings
 
 
 def untimed(case: Case) -> MetricSet:
@@ -277,10 +279,10 @@ def _tools(session: SessionState) -> ProfileTools:
     def command(nodeid: str, assigned: Assignment) -> list[str]:
         """The arguments of a measuring child, with the one test in place of its file."""
         case = session.cases[nodeid]
-        told = arguments(config, [case])[:-1]
+        words = arguments(config, [case])[:-1]
         file, _, rest = nodeid.partition("::")
         node = f"{config.rootpath / file}::{rest}"
-        return [*interpreter(here=here, prelude=prelude(assigned, start)), *told, node]
+        return [*interpreter(here=here, prelude=prelude(assigned, start)), *words, node]
 
-    found: ProfileTools = profile_tools(config.rootpath, config.hook, command, environment(os.environ.items()))
-    return found
+    tools: ProfileTools = profile_tools(config.rootpath, config.hook, command, environment(os.environ.items()))
+    return tools

@@ -39,7 +39,7 @@ from pytest_perfgate.wiring import parent_channel
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_perfgate.plugin.calls import Asked
+    from pytest_perfgate.plugin.calls import MeasuredCall
 
 
 _OURS = "pytest_perfgate.model.errors.PerfgateError: "
@@ -54,7 +54,7 @@ class ChildBench(MeasuringBench):
         super().__init__(case, measuring)
         self._parent = parent
 
-    def _capture(self, asked: Asked) -> Capture:
+    def _capture(self, asked: MeasuredCall) -> Capture:
         self._parent.send(Entered(key=asked.key, samples=asked.schedule.samples))
         taken: list[Samples] = []
         while not isinstance(command := self._parent.receive(), Finish):
@@ -101,8 +101,8 @@ class ChildRole:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Exactly the cases of the job, in its order, whatever other plugins did."""
-        found = {item.nodeid: item for item in items}
-        items[:] = [found[nodeid] for nodeid in self._cases if nodeid in found]
+        by_nodeid = {item.nodeid: item for item in items}
+        items[:] = [by_nodeid[nodeid] for nodeid in self._cases if nodeid in by_nodeid]
 
     def pytest_pycollect_makemodule(self, module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
         """A test file that this arm takes from its own revision."""
@@ -116,8 +116,8 @@ class ChildRole:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        found = tuple(item.nodeid for item in session.items)
-        self._parent.send(Collected(found=found, errors=tuple(self._errors)))
+        nodeids = tuple(item.nodeid for item in session.items)
+        self._parent.send(Collected(found=nodeids, errors=tuple(self._errors)))
         if self._job.cpus:
             os.sched_setaffinity(0, self._job.cpus)
         for at, item in enumerate(session.items):
@@ -196,11 +196,11 @@ def _last_line(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
     begins = max((at for at, line in enumerate(lines) if line.startswith(_CHAINED)), default=0)
     errors = [line[1:].strip() for line in lines[begins:] if line.startswith("E ")]
-    said = (errors or lines or ["no reason given"])[0 if errors else -1]
-    if not said.startswith(_OURS):
-        return said
+    lines_of_error = (errors or lines or ["no reason given"])[0 if errors else -1]
+    if not lines_of_error.startswith(_OURS):
+        return lines_of_error
     mend = [line.split(maxsplit=1)[1] for line in errors if line.startswith("next  ")]
-    return "; next: ".join((said.removeprefix(_OURS), *mend[:1]))
+    return "; next: ".join((lines_of_error.removeprefix(_OURS), *mend[:1]))
 
 
 class OwnModule(pytest.Module):
@@ -221,9 +221,9 @@ class OwnModule(pytest.Module):
 
 def own_module(parent: pytest.Collector, path: Path, text: str) -> pytest.Module:
     """A collector of that text at the place of the file."""
-    found: OwnModule = OwnModule.from_parent(parent, path=path)
-    found.text = text
-    return found
+    module: OwnModule = OwnModule.from_parent(parent, path=path)
+    module.text = text
+    return module
 
 
 def _module(path: Path, root: Path) -> types.ModuleType:

@@ -73,22 +73,22 @@ def child_spec(config: pytest.Config, settings: Config, cases: Sequence[Case]) -
 def arguments(config: pytest.Config, cases: Iterable[Case]) -> list[str]:
     """Every argument spelled out; whatever ``addopts`` and the environment would add is gone."""
     files = dict.fromkeys(case.nodeid.partition("::")[0] for case in cases)
-    told = ["-o", "addopts=", "-q", f"--rootdir={config.rootpath}", f"--import-mode={config.option.importmode}"]
+    words = ["-o", "addopts=", "-q", f"--rootdir={config.rootpath}", f"--import-mode={config.option.importmode}"]
     if config.inipath is not None:
-        told += ["-c", str(config.inipath)]
+        words += ["-c", str(config.inipath)]
     for name in _LEFT_OUT:
-        told += ["-p", f"no:{name}"]
+        words += ["-p", f"no:{name}"]
     for plugin in _plugins(config):
-        told += ["-p", plugin]
-    if os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD") and "pytest_perfgate.plugin" not in told:
-        told += ["-p", "pytest_perfgate.plugin"]
+        words += ["-p", plugin]
+    if os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD") and "pytest_perfgate.plugin" not in words:
+        words += ["-p", "pytest_perfgate.plugin"]
     for setting in config.option.override_ini or ():
         if not setting.startswith(("addopts", "strict_config")):
-            told += ["-o", setting]
-    told += _LENIENT
+            words += ["-o", setting]
+    words += _LENIENT
     for rule in config.option.pythonwarnings or ():
-        told += ["-W", rule]
-    return [*told, *(str(config.rootpath / name) for name in files)]
+        words += ["-W", rule]
+    return [*words, *(str(config.rootpath / name) for name in files)]
 
 
 def _plugins(config: pytest.Config) -> Iterable[str]:
@@ -98,15 +98,15 @@ def _plugins(config: pytest.Config) -> Iterable[str]:
 
 def arm_arguments(config: pytest.Config, cases: Iterable[Case], arm: Arm) -> list[str]:
     """The arguments of a child of an arm: the head's tests, and nothing of the head's package on the path."""
-    told = arguments(config, cases)
+    words = arguments(config, cases)
     top, here = config.rootpath, Path(arm.cwd)
     if arm.mode == "worktree":
-        return [_moved(text, top, here) for text in told]
+        return [_moved(text, top, here) for text in words]
     beside = _beside(config, cases)
-    kept = [str(place) for place in (*config.getini("pythonpath"), *beside) if not _holds(Path(place), arm.modules)]
-    told = [text for text in told if not text.startswith("--import-mode=")]
-    told[2:2] = ["--import-mode=importlib", "-o", f"pythonpath={shlex.join(kept)}"]
-    return told
+    places = [str(place) for place in (*config.getini("pythonpath"), *beside) if not _holds(Path(place), arm.modules)]
+    words = [text for text in words if not text.startswith("--import-mode=")]
+    words[2:2] = ["--import-mode=importlib", "-o", f"pythonpath={shlex.join(places)}"]
+    return words
 
 
 def _beside(config: pytest.Config, cases: Iterable[Case]) -> Iterable[Path]:
@@ -141,11 +141,11 @@ _STEERING = ("PYTEST_", "COV_CORE_", "COVERAGE_PROCESS_")
 
 def environment(inherited: Iterable[tuple[str, str]]) -> dict[str, str]:
     """The environment without what would steer pytest from outside."""
-    kept = {name: text for name, text in inherited if not name.startswith(_STEERING)}
+    variables = {name: text for name, text in inherited if not name.startswith(_STEERING)}
     if os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):
-        kept["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"]
-    kept["PYTHONHASHSEED"] = kept.get("PYTHONHASHSEED", "random")
-    return kept
+        variables["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"]
+    variables["PYTHONHASHSEED"] = variables.get("PYTHONHASHSEED", "random")
+    return variables
 
 
 def child_job(config: pytest.Config) -> Job:
@@ -169,18 +169,18 @@ def _own_options(config: pytest.Config) -> Iterable[tuple[str, str]]:
             continue
 
 
-def crew_of(session: SessionState, progress: Progress) -> ChildSettings:
+def child_settings(session: SessionState, progress: Progress) -> ChildSettings:
     """Children of the working copy, with the session's own settings."""
     config, project = session.settings.pytest, session.settings.project
     return ChildSettings(
-        nursery=session.court.tools.nursery,
+        spawner=session.gate_judge.tools.spawner,
         spec=lambda some: child_spec(config, project, some),
         job=child_job(config),
         timeout_s=project.timeout,
         progress=progress,
         clock=seconds,
         tell=progress.tell,
-        leanings=session.court.accepted.timers(),
+        leanings=session.gate_judge.accepted.timers(),
     )
 
 
@@ -197,15 +197,15 @@ def trying_line(cases: int) -> str:
     """``; what they do not clear goes to two builds in turns: 1 case about 19 s, all 38 about 1 min 24 s or more``."""
     if not cases:
         return ""
-    said = f"; what the accepted times do not clear goes to two builds in turns: 1 case {about(rounds_s(1, LEAST))}"
-    return said if cases == 1 else f"{said}, all {cases} {about(rounds_s(cases, LEAST))} or more"
+    text = f"; what the accepted times do not clear goes to two builds in turns: 1 case {about(rounds_s(1, LEAST))}"
+    return text if cases == 1 else f"{text}, all {cases} {about(rounds_s(cases, LEAST))} or more"
 
 
 def paired_line(cases: int, design: Design, left_s: float) -> str:
     """``38 cases in two builds, 7 to 30 rounds, about 1 min 24 s or more; 10 min of the budget are left``."""
-    said = f"{plural(cases, 'case')} in two builds, {LEAST} to {design.last} rounds"
-    said += f", {about(rounds_s(cases, LEAST))} or more"
-    return said if left_s == float("inf") else f"{said}; {span(left_s)} of the budget are left, spent where it decides"
+    text = f"{plural(cases, 'case')} in two builds, {LEAST} to {design.last} rounds"
+    text += f", {about(rounds_s(cases, LEAST))} or more"
+    return text if left_s == float("inf") else f"{text}; {span(left_s)} of the budget are left, spent where it decides"
 
 
 def triable(cases: Iterable[Case]) -> int:

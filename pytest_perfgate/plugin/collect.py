@@ -56,8 +56,8 @@ class Collector:
     def case(self, item: pytest.Item) -> Case:
         path, line, _ = item.location
         place = f"{path}:{(line or 0) + 1}"
-        given = 'give the parameter an id: pytest.param(..., id="name"), or ids='
-        insist_on_whole(item.nodeid, "the id of this test", place, code="marker-wrong", mend=given)
+        advice = 'give the parameter an id: pytest.param(..., id="name"), or ids='
+        refuse_half_characters(item.nodeid, "the id of this test", place, code="marker-wrong", mend=advice)
         markers = _closest_last(item)
         layers = [self._limits(m.args, "marker", place, _on(m.kwargs.get("on", ()), place)) for m in markers]
         limits = self.merged(item.nodeid, layers)
@@ -120,10 +120,10 @@ def _closest_last(item: pytest.Item) -> list[pytest.Mark]:
 
     It has those of a parameter after those of the function, and those of a base class before those of the class.
     """
-    found = _by_class(list(item.iter_markers("perfgate"))[::-1], getattr(item, "cls", None))
+    markers = _by_class(list(item.iter_markers("perfgate"))[::-1], getattr(item, "cls", None))
     callspec = getattr(item, "callspec", None)
     own = [mark for mark in callspec.marks if mark.name == "perfgate"][::-1] if callspec is not None else []
-    return [*(mark for mark in found if not any(mark is one for one in own)), *own]
+    return [*(mark for mark in markers if not any(mark is one for one in own)), *own]
 
 
 def _by_class(found: list[pytest.Mark], cls: type | None) -> list[pytest.Mark]:
@@ -134,8 +134,8 @@ def _by_class(found: list[pytest.Mark], cls: type | None) -> list[pytest.Mark]:
 
 
 def _own(one: type) -> Iterable[pytest.Mark]:
-    given = vars(one).get("pytestmark", ())
-    listed = given if isinstance(given, (list, tuple)) else (given,)
+    marks = vars(one).get("pytestmark", ())
+    listed = marks if isinstance(marks, (list, tuple)) else (marks,)
     return (mark.mark if isinstance(mark, pytest.MarkDecorator) else mark for mark in listed)
 
 
@@ -146,7 +146,7 @@ def _once(plan: Plan, limits: Iterable[Limit]) -> Plan:
 
 def planned(config: Config) -> Plan:
     """The project's plan."""
-    given = {
+    settings = {
         "timer": config.timer,
         "runtime": config.runtime,
         "cache": config.cache,
@@ -156,7 +156,7 @@ def planned(config: Config) -> Plan:
         "capture": config.capture,
         "budget": config.budget,
     }
-    plan = _with(Plan(), {name: text for name, text in given.items() if text}, config.source)
+    plan = _with(Plan(), {name: text for name, text in settings.items() if text}, config.source)
     return replace(
         plan,
         warmup_ns=config.warmup * 1e9 if config.warmup >= 0 else plan.warmup_ns,
@@ -168,12 +168,12 @@ def planned(config: Config) -> Plan:
 
 def commanded(plan: Plan, options: Any) -> Plan:
     """The command line has the last word."""
-    given = {
+    settings = {
         "clocks": options.perfgate_clocks,
         "rounds": options.perfgate_rounds,
         "capture": tuple(options.perfgate_capture),
     }
-    plan = _with(plan, {name: value for name, value in given.items() if value}, "command line")
+    plan = _with(plan, {name: value for name, value in settings.items() if value}, "command line")
     return replace(plan, against=options.perfgate_against or "", device=options.perfgate_device or "")
 
 
@@ -248,13 +248,13 @@ _FIELDS: dict[str, tuple[str, Any]] = {
 
 
 def _patterned(plan: Plan, pattern: ConfigPattern) -> Plan:
-    given = {
+    settings = {
         "timer": pattern.timer,
         "capture": pattern.capture,
         "rounds": pattern.rounds,
         "budget": pattern.budget,
     }
-    return _with(plan, {name: value for name, value in given.items() if value}, pattern.place)
+    return _with(plan, {name: value for name, value in settings.items() if value}, pattern.place)
 
 
 def _params(item: pytest.Item) -> tuple[tuple[str, str], ...]:
@@ -275,7 +275,7 @@ def _param(value: Any) -> str:
     return str(value) if plain else kind.__name__
 
 
-def insist_on_whole(text: str, what: str, place: str, *, code: str, mend: str) -> str:
+def refuse_half_characters(text: str, what: str, place: str, *, code: str, mend: str) -> str:
     """The text, as Python's own; raises where a record, a baseline or a report could not name it."""
     if not isinstance(text, str):
         raise PerfgateError(code, f"{what} must be a text, got {text!r:.60}", mend="str(...)", place=place)
@@ -283,6 +283,6 @@ def insist_on_whole(text: str, what: str, place: str, *, code: str, mend: str) -
         text.encode()
     except UnicodeEncodeError as fault:
         half = text[fault.start]
-        said = f"{what} holds half a character, {half!a}: no record, baseline or report can name it"
-        raise PerfgateError(code, said, mend=mend, place=place) from fault
+        sentence = f"{what} holds half a character, {half!a}: no record, baseline or report can name it"
+        raise PerfgateError(code, sentence, mend=mend, place=place) from fault
     return str.__str__(text)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.plugin.ending import close_session, hear, stand_by, write_session
+from pytest_perfgate.plugin.ending import close_session, receive_reports, stand_by, write_session
 from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.options import child_environment
 from pytest_perfgate.plugin.reporting import UsersFrames, headed, here, readable
@@ -61,7 +61,7 @@ class ControllerRole(ReadablePhases):
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        hear(self.session, report)
+        receive_reports(self.session, report)
         self.session.note(report)
 
     @pytest.hookimpl(tryfirst=True)
@@ -93,8 +93,8 @@ LISTING = {
 
 def refused(config: pytest.Config) -> int | None:
     """The exit code of such a run in a project that keeps baselines; none where somebody asked for the listing."""
-    given = tuple(_inherited(config))
-    if not given or hasattr(config, "workerinput"):
+    options = tuple(_inherited(config))
+    if not options or hasattr(config, "workerinput"):
         return None
     from pytest_perfgate.plugin.selection import keeps_baselines
 
@@ -102,7 +102,7 @@ def refused(config: pytest.Config) -> int | None:
         return None
     from pytest_perfgate.plugin.ending import close_records
 
-    what = f"nothing was measured: {given[0]} stands in addopts, and no word of the command asks for it"
+    what = f"nothing was measured: {options[0]} stands in addopts, and no word of the command asks for it"
     sys.stderr.write(here(f"ERROR: {PerfgateError('run-listed', what).text()}\n"))
     close_records(config, pytest.ExitCode.NO_TESTS_COLLECTED, told=True)
     return pytest.ExitCode.NO_TESTS_COLLECTED
@@ -117,7 +117,7 @@ def _inherited(config: pytest.Config) -> Iterator[str]:
 
 
 @contextmanager
-def interrupts_heard() -> Iterator[None]:
+def interrupts_handled() -> Iterator[None]:
     """Raise an interrupt once more that Python lost: what is raised in a finaliser goes no further."""
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):

@@ -37,11 +37,11 @@ def close_session(session: SessionState, *, complete: bool) -> None:
     with usage_errors(session.told):
         session.complete = complete
         reports = session.all_reports()
-        session.notes = suite_notes(session.court, session.cases, reports, ending_of(session))
-        session.notes += capture_notes(reports, session.court.context.policy)
+        session.notes = suite_notes(session.gate_judge, session.cases, reports, ending_of(session))
+        session.notes += capture_notes(reports, session.gate_judge.context.policy)
         session.notes += (*commanded_notes(session), *unreported_notes(session))
         session.notes += pattern_notes(session, filtered=is_filtered(session.settings.pytest))
-        session.notes += own_gate_note(session.notes, session.court.context.policy)
+        session.notes += own_gate_note(session.notes, session.gate_judge.context.policy)
     announce(session.settings.pytest, session.notes)
 
 
@@ -50,12 +50,14 @@ def write_session(session: SessionState, status: int) -> None:
     config = session.settings.pytest
     if session.reports or session.notes:
         try:
-            report = run_report(session.court, session.recorded_reports(), session.notes, ending_of(session, status))
+            report = run_report(
+                session.gate_judge, session.recorded_reports(), session.notes, ending_of(session, status)
+            )
             session.written = write_outputs(config, report)
-            kept = keep(session.court, report)
-            session.written = (*kept.written, *session.written)
-            session.lost = not_kept(kept.lost)
-            session.recorded = not any(name == RECORD for name, _ in kept.lost)
+            record = keep(session.gate_judge, report)
+            session.written = (*record.written, *session.written)
+            session.lost = not_kept(record.lost)
+            session.recorded = not any(name == RECORD for name, _ in record.lost)
             if session.lost:
                 fail(config)
         except PerfgateError as fault:
@@ -82,13 +84,13 @@ def not_kept(lost: Iterable[tuple[str, PerfgateError]]) -> list[PerfgateError]:
     causes: dict[tuple[str, str, str], list[tuple[str, PerfgateError]]] = {}
     for name, fault in lost:
         causes.setdefault((fault.code.name, fault.what, fault.mend), []).append((name, fault))
-    return [_not_kept([name for name, _ in found], found[0][1]) for found in causes.values()]
+    return [_not_kept([name for name, _ in cause], cause[0][1]) for cause in causes.values()]
 
 
 def _not_kept(names: list[str], fault: PerfgateError) -> PerfgateError:
-    said = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+    text = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
     why = f"{fault.place}: {fault.what}" if fault.place else fault.what
-    return PerfgateError(fault.code.name, f"not kept: {said}", why=why, mend=fault.mend)
+    return PerfgateError(fault.code.name, f"not kept: {text}", why=why, mend=fault.mend)
 
 
 def ignored(folder: Path) -> None:
@@ -134,7 +136,7 @@ def _expected(config: pytest.Config) -> None:
         session.testscollected += 1
 
 
-class Told(NamedTuple):
+class FailedNote(NamedTuple):
     """A failed note as pytest shows failures: whole where they are listed, its first words where they are counted."""
 
     note: SuiteNote
@@ -165,7 +167,7 @@ def text_of(note: SuiteNote) -> str:
 
 def _report(config: pytest.Config, nodeid: str, note: SuiteNote) -> None:
     for when, outcome in (("setup", "passed"), ("call", "failed"), ("teardown", "passed")):
-        longrepr = Told(note) if outcome == "failed" else None
+        longrepr = FailedNote(note) if outcome == "failed" else None
         report: Any = pytest.TestReport(nodeid, ("perfgate", None, nodeid), {}, outcome, longrepr, when)  # type: ignore[arg-type]
         config.hook.pytest_runtest_logreport(report=report)
     remembered = getattr(config.pluginmanager.get_plugin("lfplugin"), "lastfailed", None)
@@ -178,12 +180,12 @@ _FILES = ("json", "html", "markdown")
 
 def write_outputs(config: pytest.Config, report: RunReport) -> tuple[Path, ...]:
     """Where they lie; paths are relative to where pytest was started."""
-    asked = {name: getattr(config.option, f"perfgate_{name}") for name in _FILES}
-    paths = {name: config.invocation_params.dir / path for name, path in asked.items() if path}
+    outputs = {name: getattr(config.option, f"perfgate_{name}") for name in _FILES}
+    paths = {name: config.invocation_params.dir / path for name, path in outputs.items() if path}
     if not paths:
         return ()
     built_ins(config)
-    known = {delivery.name: delivery for found in _deliveries(config) for delivery in found}
+    known = {delivery.name: delivery for one in _deliveries(config) for delivery in one}
     return tuple(path for name, path in paths.items() if _delivered(config, known[name], report, path))
 
 
@@ -207,7 +209,7 @@ _OPTIONS = {"--perfgate-limit": "perfgate_limit", "--perfgate-policy": "perfgate
 
 def commanded_notes(session: SessionState) -> tuple[SuiteNote, ...]:
     """One note in CI: who reads the log sees by what the tests were judged, wherever it was said."""
-    names = tuple(_given(session.settings.pytest)) if session.court.context.policy.ci else ()
+    names = tuple(_given(session.settings.pytest)) if session.gate_judge.context.policy.ci else ()
     if not names:
         return ()
     text = "limits and policies of options, in place of those of the tests and the project"
@@ -226,7 +228,7 @@ def _author(config: pytest.Config, text: str) -> str:
     return "PYTEST_ADDOPTS" if text in os.environ.get("PYTEST_ADDOPTS", "") else "addopts or a conftest"
 
 
-def hear(session: SessionState, report: pytest.TestReport) -> None:
+def receive_reports(session: SessionState, report: pytest.TestReport) -> None:
     """A test was run, or something before it says why it was not."""
     if report.when == "call" or not report.passed:
         session.heard.add(report.nodeid)
@@ -242,7 +244,7 @@ def unreported_notes(session: SessionState) -> tuple[SuiteNote, ...]:
     return (
         SuiteNote(
             kind="unrun",
-            effect=Effect.FAIL if failing else chosen(session.court.context.policy, "unmeasured"),
+            effect=Effect.FAIL if failing else chosen(session.gate_judge.context.policy, "unmeasured"),
             text=f"{plural(len(lost), 'gated test')} chosen and not run, {why}: no report carries a verdict",
             names=tuple(name for nodeid in lost for name in _said(session, nodeid)),
         ),
@@ -251,14 +253,14 @@ def unreported_notes(session: SessionState) -> tuple[SuiteNote, ...]:
 
 def _said(session: SessionState, nodeid: str) -> Iterator[str]:
     """The test, and what it came to where it was measured."""
-    found = [f"{report.key}: {report.worst.value}" for report in session.reports.get(nodeid, ())]
-    yield from found or [nodeid]
+    outcomes = [f"{report.key}: {report.worst.value}" for report in session.reports.get(nodeid, ())]
+    yield from outcomes or [nodeid]
 
 
-def stand_by(docket: SessionState, config: pytest.Config) -> None:
+def stand_by(state: SessionState, config: pytest.Config) -> None:
     """In CI a failed gate fails the job: ``pytest.exit`` and ``exitstatus`` in a conftest come after its verdicts."""
     session: Any = config.pluginmanager.get_plugin("session")
-    failed = _failed(docket)
+    failed = _failed(state)
     if (
         failed
         and session is not None
@@ -270,9 +272,9 @@ def stand_by(docket: SessionState, config: pytest.Config) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-def _failed(docket: SessionState) -> int:
+def _failed(state: SessionState) -> int:
     """Verdicts that failed a test of this run, or the suite; not those of tests that are expected to fail."""
-    tests = [report for nodeid in docket.judged for report in docket.reports.get(nodeid, ())]
+    tests = [report for nodeid in state.judged for report in state.reports.get(nodeid, ())]
     failed = [f"{report.worst.value}: {report.key}" for report in tests if report.effect is Effect.FAIL]
-    notes = sum(note.effect is Effect.FAIL for note in docket.notes)
-    return notes + sum(said not in docket.excused for said in failed)
+    notes = sum(note.effect is Effect.FAIL for note in state.notes)
+    return notes + sum(text not in state.excused for text in failed)

@@ -20,8 +20,8 @@ from pytest_perfgate.model.measurement import Samples
 from pytest_perfgate.model.plan import Case, CaseKey
 from pytest_perfgate.model.values import TIME_UNITS, Work
 from pytest_perfgate.plugin.benches import Bench
-from pytest_perfgate.plugin.calls import Asked, Brought, Schedule, View, refuse_unrun
-from pytest_perfgate.plugin.collect import insist_on_whole
+from pytest_perfgate.plugin.calls import Brought, MeasuredCall, Schedule, View, refuse_unrun
+from pytest_perfgate.plugin.collect import refuse_half_characters
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -64,13 +64,13 @@ class Gate:
             calls = _count(calls)
             key = self._outermost(name)
             done = _work(work)
-            asked = Asked(key, fn, args, setup=setup, work=done, check=check, calls=calls, limits=_texts(limits))
-            return self._taken(asked)
+            call = MeasuredCall(key, fn, args, setup=setup, work=done, check=check, calls=calls, limits=_texts(limits))
+            return self._taken(call)
 
     def scheduled(self, fn: Callable[..., Any], setup: Callable[[], Any] | None, schedule: Schedule) -> View:
         """Measure ``fn`` as often as a suite of pytest-benchmark asks for, at least."""
         with self._noted("", "call"):
-            return self._taken(Asked(self._outermost(""), fn, setup=setup, schedule=schedule))
+            return self._taken(MeasuredCall(self._outermost(""), fn, setup=setup, schedule=schedule))
 
     @contextmanager
     def region(self, name: str = "", *, work: Work | None = None, limits: Iterable[str] = ()) -> Iterator[None]:
@@ -84,10 +84,10 @@ class Gate:
             else:
                 _refuse_other(brought, _work(work), _texts(limits))
             with self._bench.around(brought):
-                given, begun = HOST_CLOCK.thread(), HOST_CLOCK.wall()
+                thread_begin, begun = HOST_CLOCK.thread(), HOST_CLOCK.wall()
                 yield
                 brought.durations.append(float(HOST_CLOCK.wall() - begun))
-                brought.cpu.append(float(HOST_CLOCK.thread() - given))
+                brought.cpu.append(float(HOST_CLOCK.thread() - thread_begin))
 
     def record(
         self,
@@ -120,22 +120,24 @@ class Gate:
             files = [source] if isinstance(source, (str, Path)) else list(source)
             if more or not files:
                 listed = ", ".join(repr(str(file)) for file in (*files, *more))
-                said = f"read() takes one source, and {len(files) + len(more)} were given"
+                text = f"read() takes one source, and {len(files) + len(more)} were given"
                 mend = f"give the files of one job as a list, read([{listed}]), and other jobs calls of their own"
-                raise PerfgateError("call-wrong", said, mend=mend, place=self._case.nodeid)
+                raise PerfgateError("call-wrong", text, mend=mend, place=self._case.nodeid)
             brought = Brought(self._outermost(name), "read", limits=_texts(limits))
             self._bench.read(brought, [str(file) for file in files])
         return View(brought.key, metrics=self._bench.metrics, fate=self._bench.fate)
 
     def note(self, key: str, value: object) -> None:
         """Join the identity: measurements with other notes are not compared (an autotuned tiling, say)."""
-        self._bench.notes[self._whole(key, "a note's name")] = self._whole(note_text(key, value), "a note")
+        self._bench.notes[_checked(key, "a note's name", self._case)] = _checked(
+            note_text(key, value), "a note", self._case
+        )
 
     def attach(self, name: str, path: str | Path | Any) -> None:
         """Keep a file or a folder beside this test's measurement, machine code as bytes, or a kernel of Triton."""
-        from pytest_perfgate.plugin.captures import handed_over
+        from pytest_perfgate.plugin.captures import attached_files
 
-        for artifact in handed_over(name, path, self._case.nodeid):
+        for artifact in attached_files(name, path, self._case.nodeid):
             self._bench.artifacts.append(artifact)
 
     @property
@@ -147,7 +149,7 @@ class Gate:
         """The samples of each process that measured a call; none where nothing did."""
         return self._bench.samples(key)
 
-    def _taken(self, asked: Asked) -> View:
+    def _taken(self, asked: MeasuredCall) -> View:
         try:
             with self._nesting.entered():
                 view = self._bench.take(asked)
@@ -156,9 +158,6 @@ class Gate:
             self._bench.drop(asked.key)
             raise
         return view
-
-    def _whole(self, text: str, what: str) -> str:
-        return insist_on_whole(text, what, self._case.nodeid, code="call-wrong", mend="write it in whole characters")
 
     def _noted(self, name: str, noun: str) -> AbstractContextManager[None]:
         """What is raised inside is told again where the test catches it, and nothing was measured therefore."""
@@ -170,7 +169,7 @@ class Gate:
         return self._key(name)
 
     def _key(self, name: str) -> CaseKey:
-        name = self._whole(name, "name=")
+        name = _checked(name, "name=", self._case)
         refuse_in_teardown(self._case.nodeid)
         if name in self._names:
             what = f"two measurements named {name!r}" if name else "two measurements without a name"
@@ -179,10 +178,15 @@ class Gate:
         return CaseKey(nodeid=self._case.nodeid, name=name)
 
 
+def _checked(text: str, what: str, case: Case) -> str:
+    """The text, unless it holds half a character."""
+    return refuse_half_characters(text, what, case.nodeid, code="call-wrong", mend="write it in whole characters")
+
+
 def _refuse_other(first: Brought, work: Work | None, limits: tuple[str, ...]) -> None:
     """What a later entry of a region brings is what the first one brought: anything else would judge nothing."""
-    other = [name for name, given, known in (("limits=", limits, first.limits), ("work=", work, first.work))
-             if given and given != known]  # fmt: skip
+    other = [name for name, value, known in (("limits=", limits, first.limits), ("work=", work, first.work))
+             if value and value != known]  # fmt: skip
     if other:
         what = f"region({first.key.name!r}) is entered again with {' and '.join(other)} that its first entry has not"
         mend = f"give {' and '.join(other)} when the region is entered first, or another name="
@@ -236,11 +240,11 @@ def _count(calls: object) -> int:
 
 def _texts(limits: Iterable[str]) -> tuple[str, ...]:
     """Limits of a call; what is no text is no limit."""
-    given = (limits,) if isinstance(limits, str) else tuple(limits)
-    for text in given:
+    texts = (limits,) if isinstance(limits, str) else tuple(limits)
+    for text in texts:
         if not isinstance(text, str):
             raise PerfgateError("call-wrong", f"a limit must be a text, got {text!r:.60}", mend='"time <= 3 ms"')
-    return tuple(str.__str__(text) for text in given)
+    return tuple(str.__str__(text) for text in texts)
 
 
 class Nesting:
@@ -275,15 +279,15 @@ def unknown_arguments(fn: Any, names: Iterable[str]) -> PerfgateError:
     """Keywords of the measured function: the fixture has its own, and passes on none."""
     from pytest_perfgate.core.limits.scope import nearest
 
-    given = list(names)
+    names_given = list(names)
     called = getattr(fn, "__name__", "")
     called = called if called.isidentifier() else "f"
-    inside = ", ".join(f"{name}=..." for name in given)
-    meant = [near for name in given for near in nearest(name, _OWN, 1)]
+    inside = ", ".join(f"{name}=..." for name in names_given)
+    meant = [near for name in names_given for near in nearest(name, _OWN, 1)]
     mend = f"measure a call that has them: perfgate(lambda: {called}(..., {inside}))"
     mend = f"did you mean {meant[0]}=? Otherwise {mend}" if meant else mend
     why = f"its own keywords are {', '.join(_OWN)}; those of the function would be mistaken for them"
-    return PerfgateError("call-wrong", f"perfgate() does not take {', '.join(given)}=", why=why, mend=mend)
+    return PerfgateError("call-wrong", f"perfgate() does not take {', '.join(names_given)}=", why=why, mend=mend)
 
 
 def insist_on_callables(**given: Any) -> None:
@@ -319,7 +323,7 @@ def noted(bench: Bench, key: CaseKey, noun: str) -> Iterator[None]:
     except Exception as fault:
         if isinstance(fault, PerfgateError) and not fault.place and fault.code.name in _WRONG:
             fault.place_at(_called(key.path))
-        bench.raised[key] = f"{noun} raised {told(fault)}"
+        bench.raised[key] = f"{noun} raised {error_text(fault)}"
         raise
 
 
@@ -335,7 +339,7 @@ def _called(path: str) -> str:
     return f"{path if path and own else file}:{frame.f_lineno}"
 
 
-def told(fault: Exception) -> str:
+def error_text(fault: Exception) -> str:
     """``ValueError: odd``: the first line, and the type alone where it says nothing or cannot."""
     name, said = type(fault).__name__, ""
     with suppress(Exception):  # an error of the user's that does not even print

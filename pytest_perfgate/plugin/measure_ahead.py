@@ -18,11 +18,11 @@ from pytest_perfgate.core.judge.rounds import SCREENING, shrunk
 from pytest_perfgate.core.render.words import about, plural
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Mode
-from pytest_perfgate.plugin.arms import measured_alone, newcomers
+from pytest_perfgate.plugin.arms import measured_alone, new_tests
 from pytest_perfgate.plugin.captures import captured
-from pytest_perfgate.plugin.child_arguments import crew_of, triable, trying_line
+from pytest_perfgate.plugin.child_arguments import child_settings, triable, trying_line
 from pytest_perfgate.plugin.reporting import Progress
-from pytest_perfgate.wiring.devices import fleet, lift_left, pick_device
+from pytest_perfgate.wiring.devices import fleet, pick_device, release_stale_locks
 from pytest_perfgate.wiring.stores import record_store
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 def measure_ahead(session: SessionState) -> None:
     """Measure all cases in children, then judge them; what was measured stays when it is interrupted."""
-    session.court.read_baselines(session.cases.values())
+    session.gate_judge.read_baselines(session.cases.values())
     if session.settings.options.perfgate_against:
         measure_against(session)
         return
@@ -46,11 +46,11 @@ def measure_ahead(session: SessionState) -> None:
     if session.mode is Mode.QUICK:
         cases = [replace(case, plan=replace(case.plan, rounds=1)) for case in cases]
     known = read_costs(costs)
-    keeps = SCREENING if session.court.tools.convict is not None else 1.0
+    keeps = SCREENING if session.gate_judge.tools.confirm is not None else 1.0
     part = affordable(cases, known, keeps * session.left_s())
     progress = Progress(config, cost_line(cases, known, part) + suspicion_line(session, cases), cases)
     cases = [sampled(case, part) for case in cases]
-    rounds, begun = Rounds(cases, crew_of(session, progress)), seconds()
+    rounds, begun = Rounds(cases, child_settings(session, progress)), seconds()
     try:
         run_spread(rounds, cases, fleet(progress.tell))
         took = seconds() - begun
@@ -69,7 +69,7 @@ def judge_measured(session: SessionState, results: Mapping[str, CaseResult]) -> 
     """Judge everything, and try the suspects; an interrupted trial leaves what the screening said."""
     fit = fit_results(session, results)
     try:
-        session.reports.update(session.court.judge_all(fit))
+        session.reports.update(session.gate_judge.judge_all(fit))
     except BaseException:
         keep_measured(session, fit)
         raise
@@ -84,11 +84,11 @@ def keep_measured(session: SessionState, results: Mapping[str, CaseResult]) -> N
 def _kept(session: SessionState, result: CaseResult) -> tuple[CaseReport, ...]:
     """What judges may not read, and the run fails with that: its measurement is kept all the same."""
     try:
-        return session.court.judge_result(result)
+        return session.gate_judge.judge_result(result)
     except PerfgateError as fault:
-        court, why = session.court, fault.what
-        found = measurements(result, court.tools)
-        return tuple(replace(court.unmeasured(result.case, one.key, why), measurement=one) for one in found)
+        gate_judge, why = session.gate_judge, fault.what
+        measured = measurements(result, gate_judge.tools)
+        return tuple(replace(gate_judge.unmeasured(result.case, one.key, why), measurement=one) for one in measured)
 
 
 def fit_results(session: SessionState, results: Mapping[str, CaseResult]) -> dict[str, CaseResult]:
@@ -97,7 +97,7 @@ def fit_results(session: SessionState, results: Mapping[str, CaseResult]) -> dic
     session.died.update(nodeid for nodeid, result in results.items() if result.outcome == "died")
     for nodeid, result in results.items():
         try:
-            session.court.read_limits(result)
+            session.gate_judge.read_limits(result)
         except PerfgateError as fault:  # noqa: PERF203 - a wrong limit is the fault of its test alone
             session.faults[nodeid] = fault
             readable[nodeid] = replace(result, captures=(), trouble=(fault.what.splitlines()[0],))
@@ -107,8 +107,8 @@ def fit_results(session: SessionState, results: Mapping[str, CaseResult]) -> dic
 def on_device(options: Any, cases: list[Case]) -> list[Case]:
     """The cases on the device that was asked for, which children will see alone."""
     pick_device(options)
-    asked = options.perfgate_device or ""
-    return [replace(case, plan=replace(case.plan, device=asked)) for case in cases] if asked else cases
+    device = options.perfgate_device or ""
+    return [replace(case, plan=replace(case.plan, device=device)) for case in cases] if device else cases
 
 
 def measure_against(session: SessionState) -> None:
@@ -116,23 +116,22 @@ def measure_against(session: SessionState) -> None:
     from pytest_perfgate.app.changed_project import unready
     from pytest_perfgate.app.compare_arms import untimed_in
     from pytest_perfgate.app.lockstep import BASE
-    from pytest_perfgate.plugin.arms import MERGE_BASE
-    from pytest_perfgate.plugin.arms import ArmRunner as Bailiff
+    from pytest_perfgate.plugin.arms import MERGE_BASE, ArmRunner
 
-    asked = session.settings.options.perfgate_against
-    before = session.court.accepted.base
-    revision = asked if asked != MERGE_BASE else before.commit
+    against = session.settings.options.perfgate_against
+    before = session.gate_judge.accepted.base
+    revision = against if against != MERGE_BASE else before.commit
     if not revision:
         raise PerfgateError("arm-no-merge-base", before.why or "no commit lies before this one", mend=before.mend)
-    comparison, paired = Bailiff(session).against(revision, list(session.cases.values()))
+    comparison, paired = ArmRunner(session).against(revision, list(session.cases.values()))
     base, head = comparison.arms
-    session.court.paired, session.court.revision = paired, base.revision
-    session.court.alike = comparison.same or base.tree == head.tree
-    new = newcomers(session, base.revision, comparison.troubles())
-    session.court.new = frozenset(case.nodeid for case in new)
-    session.court.unready = {n: why for n, why in unready(comparison).items() if n not in session.court.new}
-    session.court.untimed = untimed_in(comparison.arms, comparison.rounds, (BASE,))
-    alone = [*new, *(session.cases[nodeid] for nodeid in session.court.unready)]
+    session.gate_judge.paired, session.gate_judge.revision = paired, base.revision
+    session.gate_judge.alike = comparison.same or base.tree == head.tree
+    new = new_tests(session, base.revision, comparison.troubles())
+    session.gate_judge.new = frozenset(case.nodeid for case in new)
+    session.gate_judge.unready = {n: why for n, why in unready(comparison).items() if n not in session.gate_judge.new}
+    session.gate_judge.untimed = untimed_in(comparison.arms, comparison.rounds, (BASE,))
+    alone = [*new, *(session.cases[nodeid] for nodeid in session.gate_judge.unready)]
     measured = {**comparison.results(), **(measured_alone(session, alone) if alone else {})}
     results = captured(session, measured, lambda text: Progress(session.settings.pytest, text).close())
     judge_measured(session, results)
@@ -140,13 +139,19 @@ def measure_against(session: SessionState) -> None:
 
 def suspicion_line(session: SessionState, cases: Iterable[Case]) -> str:
     """What two builds would cost, where there are any to be asked: a line's commit, or the base of the change."""
-    store = session.court.tools.baselines
+    store, ci, base = session.gate_judge.tools.baselines, session.settings.ci, session.gate_judge.accepted.base
+    count = triable(cases)
+    if session.gate_judge.tools.confirm is None:
+        return f"; no two builds: {_no_builds(session)}" if ci and count and session.mode is Mode.FULL else ""
     lines = store is not None and bool(store.devices())
-    if session.court.tools.convict is None or not (
-        lines or (session.settings.ci and session.court.accepted.base.commit)
-    ):
-        return ""
-    return trying_line(triable(cases))
+    return trying_line(count) if lines or (ci and base.commit) else ""
+
+
+def _no_builds(session: SessionState) -> str:
+    """Why a full run in CI has no other build to decide by."""
+    if session.settings.project.conviction == "interval":
+        return 'conviction = "interval"'
+    return session.gate_judge.accepted.base.why or "git knows no commit here"
 
 
 STARTING = ""
@@ -219,8 +224,8 @@ def costs_of(results: Mapping[str, CaseResult], took_s: float) -> dict[str, floa
 def read_costs(path: Path) -> dict[str, float]:
     """Seconds a round of each case took last time; what is lost or cannot be costs only a worse guess."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        costs = {str(name): float(cost) for name, cost in found.items()}
+        table = json.loads(path.read_text(encoding="utf-8"))
+        costs = {str(name): float(cost) for name, cost in table.items()}
         return {name: cost for name, cost in costs.items() if 0 <= cost <= _LONGEST_S}
     except (OSError, ValueError, TypeError, AttributeError, OverflowError):
         return {}
@@ -236,12 +241,12 @@ def write_costs(path: Path, costs: Mapping[str, float]) -> None:
 
 
 @contextmanager
-def tidied(config: pytest.Config) -> Iterator[None]:
+def cleaned_up(config: pytest.Config) -> Iterator[None]:
     """A child that was killed leaves the clocks that it locked: the run that it belonged to puts them back."""
     try:
         yield
     finally:
-        for line in lift_left():
+        for line in release_stale_locks():
             Progress(config, line).close()
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_perfgate.app.instrument import (
     REFUSED,
-    Together,
+    SharedClocks,
     at_least,
     choose_runtime,
     choose_timer,
@@ -32,7 +32,7 @@ from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.ports import Call as PortsCall
 from pytest_perfgate.model.ports import Contents, Inspector, Instruments, Profiler, Runtime, Timer
 from pytest_perfgate.model.protocol import STATIC, Capture
-from pytest_perfgate.plugin.calls import Asked, Brought
+from pytest_perfgate.plugin.calls import Brought, MeasuredCall
 
 if TYPE_CHECKING:
     from pytest_perfgate.app.output_check import OutputCheck
@@ -75,7 +75,7 @@ class Measuring:
         runtime = choose_runtime(plan, self._instruments.runtimes, frozenset(sys.modules), call)
         return Stand(runtime, choose_timer(plan, self._instruments.timers, runtime))
 
-    def samples(self, asked: Asked, plan: Plan) -> Samples:
+    def samples(self, asked: MeasuredCall, plan: Plan) -> Samples:
         """One process's samples of the call."""
         if plan.devices > 1:
             insist_on_devices(plan.devices)
@@ -94,7 +94,7 @@ class Measuring:
 
         return per_call(self._taken(stand, plan, take), asked.calls * asked.schedule.iterations)
 
-    def _warm_up(self, asked: Asked) -> None:
+    def _warm_up(self, asked: MeasuredCall) -> None:
         """What the call asks for beside our own warming up: the first time that this process measures it."""
         if asked.key not in self._warmed:
             self._warmed.add(asked.key)
@@ -105,16 +105,16 @@ class Measuring:
         device, leases, clocks = stand.runtime.device(), self._instruments.leases, self._instruments.clocks
         others = companions(plan.devices, device) if plan.devices > 1 and device.kind == "gpu" else ()
         if others and clocks is not None:
-            clocks = Together(clocks, others)
-        with ExitStack() as held:
+            clocks = SharedClocks(clocks, others)
+        with ExitStack() as stack:
             if leases and device.kind == "gpu":
                 for name in sorted(lease_name(card) for card in (device, *others)):
-                    held.enter_context(leases.hold(name))
+                    stack.enter_context(leases.hold(name))
             plan, refused = settled(device, plan, clocks)
             samples = watched(take, device, plan, clocks, HOST_CLOCK.wall)
         return replace(samples, notes=(*samples.notes, (REFUSED, refused))) if refused else samples
 
-    def _scrutiny(self, asked: Asked, call: Any, runtime: Runtime) -> OutputCheck | None:
+    def _scrutiny(self, asked: MeasuredCall, call: Any, runtime: Runtime) -> OutputCheck | None:
         """What holds a call with ``check=`` to its word: the first time that this process measures it."""
         contents = self._instruments.contents
         if asked.check is None or contents is None or asked.key in self._scrutinised:
@@ -128,10 +128,10 @@ class Measuring:
         )  # fmt: skip
         return OutputCheck(subject, contents)
 
-    def capture(self, asked: Asked, plan: Plan) -> Capture:
+    def capture(self, asked: MeasuredCall, plan: Plan) -> Capture:
         return self.packed(asked, plan, (self.samples(asked, at_least(plan, asked.schedule.samples)),))
 
-    def packed(self, asked: Asked, plan: Plan, samples: Iterable[Samples]) -> Capture:
+    def packed(self, asked: MeasuredCall, plan: Plan, samples: Iterable[Samples]) -> Capture:
         """Samples of a call with its identity."""
         call = asked.timed()
         stand = self.stand(plan, call)
@@ -249,10 +249,10 @@ class Inputs:
         self._seen: dict[CaseKey, Finding | None] = {}
 
     def findings(self, key: CaseKey) -> tuple[Finding, ...]:
-        seen = self._seen.get(key)
-        return (seen,) if seen else ()
+        names = self._seen.get(key)
+        return (names,) if names else ()
 
-    def prepared(self, asked: Asked, runtime: Runtime) -> PortsCall | None:
+    def prepared(self, asked: MeasuredCall, runtime: Runtime) -> PortsCall | None:
         """What runs before each call; a GPU's inputs are looked at before any call writes them."""
         unseen = self._contents is not None and asked.key not in self._seen and runtime.device().kind == "gpu"
         if asked.setup is None:
@@ -261,7 +261,7 @@ class Inputs:
             return None
         return self._first(asked) if unseen else asked.prepare
 
-    def _first(self, asked: Asked) -> PortsCall:
+    def _first(self, asked: MeasuredCall) -> PortsCall:
         """The set-up; what it makes the first time is looked at."""
 
         def prepare() -> Any:
@@ -272,7 +272,7 @@ class Inputs:
 
         return prepare
 
-    def _look(self, asked: Asked, made: Any = ()) -> None:
+    def _look(self, asked: MeasuredCall, made: Any = ()) -> None:
         if self._contents is not None:
             from pytest_perfgate.app.output_check import constant_inputs
 

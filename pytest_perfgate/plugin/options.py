@@ -129,7 +129,7 @@ def seconds(given: Any, place: str) -> float:
     from pytest_perfgate.model.errors import PerfgateError
     from pytest_perfgate.model.values import span_seconds
 
-    found = span_seconds(str(given))
-    if not found:
-        raise PerfgateError("option-wrong", f"{given!r} is not a time such as '500 ms'", place=place)
-    return found
+    number = span_seconds(str(given))
+    if not number:
+        raise PerfgateError("option-wrong", f"{given!r} is no time such as '500 ms'", place=place)
+    return number

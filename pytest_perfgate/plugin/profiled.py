@@ -21,7 +21,7 @@ from pytest_perfgate.model.plan import Case, CaseKey, ClockPolicy, Plan
 from pytest_perfgate.model.protocol import TIMED, TOLD, Assignment, parse_assignment
 from pytest_perfgate.model.values import Work
 from pytest_perfgate.plugin.benches import Bench
-from pytest_perfgate.plugin.calls import Asked, Brought, View
+from pytest_perfgate.plugin.calls import Brought, MeasuredCall, View
 from pytest_perfgate.plugin.fixture import Gate
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ class ProfiledBench(Bench):
     def __init__(self, case: Case, region: Region, watch: Watch) -> None:
         super().__init__(case)
         self._region, self._watch = region, watch
-        self.artifacts: list[Artifact] = KeptFiles(watch.folder)
+        self.artifacts: list[Artifact] = CopiedFiles(watch.folder)
 
-    def take(self, asked: Asked) -> View:
+    def take(self, asked: MeasuredCall) -> View:
         self.seen.append(asked.key)
         if not self._watch.wants(asked.key):
             result = asked.once()
@@ -48,7 +48,7 @@ class ProfiledBench(Bench):
             result = self._timed(asked) if self._watch.mode == TIMED else self._inside(asked)
         return View(asked.key, result, metrics=self.metrics)
 
-    def _inside(self, asked: Asked) -> Any:
+    def _inside(self, asked: MeasuredCall) -> Any:
         """What ``setup`` does, and what ``check`` does, stays outside."""
         asked.prepare()
         with self._watch.over(asked.timed(), self.case.plan, asked.work), self._region():
@@ -56,7 +56,7 @@ class ProfiledBench(Bench):
         asked.judge(result)
         return result
 
-    def _timed(self, asked: Asked) -> Any:
+    def _timed(self, asked: MeasuredCall) -> Any:
         self._watch.times(asked, self.case.plan)
         return asked.once()
 
@@ -72,7 +72,7 @@ class ProfiledBench(Bench):
             yield
 
 
-class KeptFiles(list[Artifact]):
+class CopiedFiles(list[Artifact]):
     """What a test attaches, copied beside the profile under the name it gives."""
 
     def __init__(self, folder: Path) -> None:
@@ -81,8 +81,8 @@ class KeptFiles(list[Artifact]):
 
     def append(self, artifact: Artifact) -> None:
         super().append(artifact)
-        asked = dict(artifact.parameters).get("name", "") or Path(artifact.path).name
-        parts = [part for part in Path(asked).parts if part not in {"..", "/", "."}]
+        name = dict(artifact.parameters).get("name", "") or Path(artifact.path).name
+        parts = [part for part in Path(name).parts if part not in {"..", "/", "."}]
         target = self._folder.joinpath(*parts)
         if target.suffix != Path(artifact.path).suffix:
             target = target.with_name(target.name + Path(artifact.path).suffix)
@@ -151,7 +151,7 @@ class ProfiledRole:
     def pytest_sessionfinish(self) -> None:
         facts = self._watch.facts() if self._watch is not None else {}
         notes = {name: text for bench in self._benches for name, text in bench.notes.items()}
-        told = {
+        result = {
             "outcome": self._outcome,
             "text": self._said,
             "error": list(self._error),
@@ -160,7 +160,7 @@ class ProfiledRole:
             "facts": list({**facts, "notes": notes}.items()),
         }
         path = Path(self._assigned.out) / TOLD
-        path.write_text(json.dumps(told, default=str), encoding="utf-8")
+        path.write_text(json.dumps(result, default=str), encoding="utf-8")
 
 
 class Sibling:
@@ -236,10 +236,10 @@ class Watch:
                 return
             with instruments.clocks.hold(device, plan) as watch:
                 yield
-            held = {"hz": list(watch.clock_hz()), "problems": [p.what for p in watch.problems()]}
-            self._facts["clocks"] = {"policy": plan.clocks.value, **held, **dict(watch.facts())}
+            clocks = {"hz": list(watch.clock_hz()), "problems": [p.what for p in watch.problems()]}
+            self._facts["clocks"] = {"policy": plan.clocks.value, **clocks, **dict(watch.facts())}
 
-    def times(self, asked: Asked, plan: Plan) -> None:
+    def times(self, asked: MeasuredCall, plan: Plan) -> None:
         """Event mode: the call timed by the device's own events; work on a second stream is out of their sight."""
         from pytest_perfgate.wiring.profiling import write_times
 

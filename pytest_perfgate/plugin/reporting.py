@@ -129,7 +129,7 @@ def readable() -> Iterator[None]:
         raise pytest.fail.Exception(here(fault.text()), pytrace=False) from None
 
 
-def told_once(fault: PerfgateError, nodeid: str, told: dict[str, str]) -> str:
+def without_repeats(fault: PerfgateError, nodeid: str, told: dict[str, str]) -> str:
     """A fault whole for the first test that meets it, such as a file of baselines that does not read."""
     text = fault.text()
     first = told.setdefault(text, nodeid)
@@ -148,8 +148,8 @@ def refuse(item: pytest.Item, text: str) -> NoReturn:
 def headed(item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.TestReport) -> None:
     """What failed it stands above in full; pytest's list at the end, whole in CI, needs the first line of it."""
     crash = getattr(report.longrepr, "reprcrash", None)
-    told = item.stash.get(_TOLD, None)
-    if crash is not None and told is not None and call.excinfo is not None and str(call.excinfo.value) == told:
+    block = item.stash.get(_TOLD, None)
+    if crash is not None and block is not None and call.excinfo is not None and str(call.excinfo.value) == block:
         crash.message = crash.message.partition("\n")[0]
 
 
@@ -202,11 +202,11 @@ def without_ours(trace: TracebackType | None) -> TracebackType | None:
     while trace is not None:
         links.append(trace)
         trace = trace.tb_next
-    kept = [link for link in links if not _ours(link)]
-    if links and _ours(links[-1]) and not (kept and _place(links[-1]).startswith(_CALLING)):
-        kept.append(links[-1])
+    shown_links = [link for link in links if not _ours(link)]
+    if links and _ours(links[-1]) and not (shown_links and _place(links[-1]).startswith(_CALLING)):
+        shown_links.append(links[-1])
     rebuilt = None
-    for link in reversed(kept):
+    for link in reversed(shown_links):
         rebuilt = TracebackType(rebuilt, link.tb_frame, link.tb_lasti, link.tb_lineno)
     return rebuilt
 
@@ -306,9 +306,9 @@ class Standpoint:
             return text
         if _OURS.match(text):
             return f"{text} --root {shlex.quote(self._way)}"
-        if found := _NAMED.match(text):
-            (name,) = shlex.split(found[2])
-            return f"{found[1]}{shlex.quote(self.nodeid(name))}{text[found.end() :]}"
+        if match := _NAMED.match(text):
+            (name,) = shlex.split(match[2])
+            return f"{match[1]}{shlex.quote(self.nodeid(name))}{text[match.end() :]}"
         return f"{text} {shlex.quote(self._way)}" if text.startswith("pytest ") else text
 
 

@@ -54,11 +54,11 @@ def reach_of(config: pytest.Config) -> Reach:
     option = config.option
     unknown = "--lf" if getattr(option, "lf", False) or getattr(option, "last_failed", False) else ""
     unknown = unknown or ("--pyargs" if getattr(option, "pyargs", False) else "")
-    left = (*(option.ignore or ()), *(option.ignore_glob or ()))
+    ignored = (*(option.ignore or ()), *(option.ignore_glob or ()))
     named = () if unknown else tuple(_place(config, text) for text in config.args)
     return Reach(
         beneath=() if "." in named else named,
-        without=tuple(_place(config, str(path)) for path in left),
+        without=tuple(_place(config, str(path)) for path in ignored),
         unknown=unknown,
     )
 
@@ -88,9 +88,9 @@ def _named(config: pytest.Config) -> list[str]:
     if config.args_source is pytest.Config.ArgsSource.TESTPATHS:
         return []
     here, root = config.invocation_params.dir, config.rootpath
-    given = {os.path.normpath(here / arg) for arg in config.args}
+    arguments = {os.path.normpath(here / arg) for arg in config.args}
     whole = {os.path.normpath(root / path) for path in config.getini("testpaths")}
-    return [] if str(root) in given or (whole and whole <= given) else list(config.args)
+    return [] if str(root) in arguments or (whole and whole <= arguments) else list(config.args)
 
 
 def _place(config: pytest.Config, text: str) -> str:
@@ -98,16 +98,16 @@ def _place(config: pytest.Config, text: str) -> str:
     path, names, test = text.partition("::")
     whole = config.invocation_params.dir / path
     try:
-        found = Path(os.path.relpath(whole, config.rootpath)).as_posix()
+        place = Path(os.path.relpath(whole, config.rootpath)).as_posix()
     except ValueError:  # another drive
-        found = whole.as_posix()
-    return f"{found}{names}{test}"
+        place = whole.as_posix()
+    return f"{place}{names}{test}"
 
 
 def skip_reason(report: Union[pytest.TestReport, pytest.CollectReport]) -> str:
     """Why a test, or a file, says that it was skipped, in a line."""
-    said = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
-    return printable(" ".join(said.removeprefix("Skipped: ").split()))
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
+    return printable(" ".join(reason.removeprefix("Skipped: ").split()))
 
 
 def skipped_files(config: pytest.Config) -> Mapping[str, str]:
@@ -126,14 +126,14 @@ def pattern_notes(session: SessionState, *, filtered: bool) -> tuple[SuiteNote, 
     if not idle:
         return ()
     hidden = _unopened(session.settings.pytest)
-    said = "; ".join(
+    text = "; ".join(
         ["no gated test has a node id that they match: what they say is done to nothing"]
         + ([f"{hidden} skipped whole, which may hide some"] if hidden else [])
     )
     names = tuple(f"{table.place}: {table.pattern!r}{_near(table, known)}" for table in idle)
-    effect = Effect.WARN if hidden else chosen(session.court.context.policy, "unmeasured")
+    effect = Effect.WARN if hidden else chosen(session.gate_judge.context.policy, "unmeasured")
     return (
-        SuiteNote(kind="unmatched", effect=effect, text=f"patterns of [[tool.perfgate.tests]]: {said}", names=names),
+        SuiteNote(kind="unmatched", effect=effect, text=f"patterns of [[tool.perfgate.tests]]: {text}", names=names),
     )
 
 

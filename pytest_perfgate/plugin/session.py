@@ -28,8 +28,8 @@ from pytest_perfgate.plugin.reporting import (
     properties,
     refuse,
     say_amid,
-    told_once,
     usage_errors,
+    without_repeats,
 )
 from pytest_perfgate.plugin.selection import skip_reason
 from pytest_perfgate.plugin.state import Reports, SessionState
@@ -47,7 +47,7 @@ class GateSession(SessionState):
 
     def __init__(self, settings: Settings, *, ahead: bool = False) -> None:
         super().__init__(settings)
-        self.convictor = convictor
+        self.convictor = confirmer
         self.measured_ahead = ahead  # workers: whatever the mode, the controller has measured
         self._benches: dict[str, Bench] = {}
         self._late: set[str] = set()
@@ -73,15 +73,15 @@ class GateSession(SessionState):
 
     def measure(self) -> None:
         """Measure all cases in children and judge them, unless nothing is to be measured."""
-        from pytest_perfgate.plugin.controller import interrupts_heard
-        from pytest_perfgate.plugin.measure_ahead import measure_ahead, tidied
+        from pytest_perfgate.plugin.controller import interrupts_handled
+        from pytest_perfgate.plugin.measure_ahead import cleaned_up, measure_ahead
 
         self.measured_ahead = True
         with usage_errors():
             if self.cases and self.mode is not Mode.OFF:
                 begin(self)
                 try:
-                    with interrupts_heard(), tidied(self.settings.pytest):
+                    with interrupts_handled(), cleaned_up(self.settings.pytest):
                         measure_ahead(self)
                 except KeyboardInterrupt:  # pytest reads the source of every frame of it, up to a second's work
                     raise KeyboardInterrupt from None
@@ -109,7 +109,7 @@ class GateSession(SessionState):
         bench = self._benches.get(item.nodeid)
         reports = self._read(case, bench)
         if isinstance(reports, PerfgateError):
-            refuse(item, told_once(reports, item.nodeid, self.told))
+            refuse(item, without_repeats(reports, item.nodeid, self.told))
         self.reports[item.nodeid] = reports
         self.judged.add(item.nodeid)
         item.user_properties.extend(properties(reports))
@@ -130,14 +130,14 @@ class GateSession(SessionState):
 
     def known(self, key: CaseKey) -> Measurement | None:
         """What was measured of a key before the tests."""
-        found = (r.measurement for r in self.reports.get(key.nodeid, ()) if r.key == key)
-        return next((measurement for measurement in found if measurement is not None), None)
+        measurements = (r.measurement for r in self.reports.get(key.nodeid, ()) if r.key == key)
+        return next((measurement for measurement in measurements if measurement is not None), None)
 
     def _bench(self, case: Case) -> Bench:
         if self.mode is Mode.OFF:
             return Bench(case)
         if self.measured_ahead or case.nodeid in self.judged:
-            return JudgedBench(case, self.known, partial(fate, self.reports))
+            return JudgedBench(case, self.known, partial(missing_reason, self.reports))
         measuring = measuring_tools(self.settings.pytest)
         measuring.tell_waits(partial(say_amid, self.settings.pytest))
         return QuickBench(case, measuring)
@@ -150,29 +150,31 @@ class GateSession(SessionState):
 
     def _verdicts(self, case: Case, bench: Bench | None) -> Reports:
         """A rerun reads the verdict of the first run; only quick mode measures here."""
-        seen = bench.seen if bench is not None else []
+        calls = bench.seen if bench is not None else []
         if isinstance(bench, MeasuringBench):
-            return self.court.judge_result(
+            return self.gate_judge.judge_result(
                 CaseResult(case=case, captures=(bench.captures(),), raised=tuple(bench.raised.items()))
             )
         if self.measured_ahead or self.mode is Mode.OFF or case.nodeid in self.judged:
-            return self._settled(case, seen)
-        return self.court.judge_result(CaseResult(case=case, captures=((),)))
+            return self._settled(case, calls)
+        return self.gate_judge.judge_result(CaseResult(case=case, captures=((),)))
 
     def _settled(self, case: Case, seen: Sequence[CaseKey]) -> Reports:
         if self.mode is Mode.OFF:
             why = off_reason(self.settings.mode, self.settings.debugging)
-            return tuple(self.court.unmeasured(case, key, why) for key in seen or [CaseKey(nodeid=case.nodeid)])
+            return tuple(self.gate_judge.unmeasured(case, key, why) for key in seen or [CaseKey(nodeid=case.nodeid)])
         stored = self.reports.get(case.nodeid)
         if stored is not None:
-            return agreed(self.court, case, stored, seen)
-        return self.court.judge_result(CaseResult(case=case, trouble=(_LATE,) if case.nodeid in self._late else ()))
+            return agreed(self.gate_judge, case, stored, seen)
+        return self.gate_judge.judge_result(
+            CaseResult(case=case, trouble=(_LATE,) if case.nodeid in self._late else ())
+        )
 
     def note(self, report: pytest.TestReport) -> None:
         """What a worker's test called, held against what was measured."""
         if report.when == "call" and hasattr(report, "wasxfail") and report.skipped:
-            found = self.reports.get(report.nodeid, ())
-            self.excused += [f"{r.worst.value}: {r.key}" for r in found if r.effect is Effect.FAIL]
+            reports = self.reports.get(report.nodeid, ())
+            self.excused += [f"{r.worst.value}: {r.key}" for r in reports if r.effect is Effect.FAIL]
         if report.nodeid in self.cases and not hasattr(report, "context"):  # a subtest's has one
             self._noted(report)
         names = getattr(report, SEEN, None)
@@ -189,7 +191,7 @@ class GateSession(SessionState):
             self.skipped.pop(report.nodeid, None)
 
 
-def convictor(session: SessionState, tools: GateTools) -> Convict | None:
+def confirmer(session: SessionState, tools: GateTools) -> Convict | None:
     """The paired conviction, where the project wants it and git knows the commits."""
     settings = session.settings
     if session.mode is not Mode.FULL or settings.project.conviction == "interval":
@@ -197,26 +199,28 @@ def convictor(session: SessionState, tools: GateTools) -> Convict | None:
     if settings.options.perfgate_against or tools.repository is None or not tools.repository.head():
         return None
 
-    def convict(reports: Mapping[CaseKey, CaseReport], cases: Mapping[str, Case]) -> Mapping[CaseKey, CaseReport]:
-        from pytest_perfgate.plugin.arms import ArmRunner as Bailiff
+    def confirm(reports: Mapping[CaseKey, CaseReport], cases: Mapping[str, Case]) -> Mapping[CaseKey, CaseReport]:
+        from pytest_perfgate.plugin.arms import ArmRunner
 
-        return Bailiff(session).convict(reports, cases)
+        return ArmRunner(session).confirm(reports, cases)
 
-    return convict
+    return confirm
 
 
 _LONGEST = 300
 
 
-def fate(reports: Mapping[str, Sequence[CaseReport]], key: CaseKey) -> str:
+def missing_reason(reports: Mapping[str, Sequence[CaseReport]], key: CaseKey) -> str:
     """What became of a call when its test was measured; empty where nobody knows."""
-    found = reports.get(key.nodeid, ())
-    mine = [report for report in found if report.key == key] or [report for report in found if not report.key.name]
+    reports_of_test = reports.get(key.nodeid, ())
+    mine = [report for report in reports_of_test if report.key == key] or [
+        report for report in reports_of_test if not report.key.name
+    ]
     lost = (verdict.sentence for report in mine if report.measurement is None for verdict in report.verdicts)
-    said = " ".join(next(filter(None, lost), "").split())
-    if not said and found and not mine:
-        said = f"when the test was measured this call did not happen: {_called(found)} did"
-    return f"{said[:_LONGEST]}…" if len(said) > _LONGEST else said
+    reason = " ".join(next(filter(None, lost), "").split())
+    if not reason and reports_of_test and not mine:
+        reason = f"when the test was measured this call did not happen: {_called(reports_of_test)} did"
+    return f"{reason[:_LONGEST]}…" if len(reason) > _LONGEST else reason
 
 
 def _called(found: Sequence[CaseReport]) -> str:

@@ -70,23 +70,23 @@ class SessionState:
         """Whether finished rounds of two arms lie ready for the same command."""
         self.convictor: Callable[[SessionState, GateTools], Convict | None] | None = None
         """Makes what tries suspects; without it nothing is convicted by two arms."""
-        self._court: GateJudge | None = None
+        self._gate_judge: GateJudge | None = None
 
     @property
     def mode(self) -> Mode:
         return Mode.OFF if self.settings.debugging else self.settings.mode
 
     @property
-    def court(self) -> GateJudge:
-        if self._court is None:
+    def gate_judge(self) -> GateJudge:
+        if self._gate_judge is None:
             settings = self.settings
             tools = gate_tools(
                 settings.pytest.rootpath, settings.project, settings.kinds, child_environment(settings.pytest)
             )
-            convict = self.convictor(self, tools) if self.convictor is not None else None
-            self._court = GateJudge(replace(tools, convict=convict), self._context())
-            self._court.merged = self.settings.collector.merged
-        return self._court
+            confirm = self.convictor(self, tools) if self.convictor is not None else None
+            self._gate_judge = GateJudge(replace(tools, confirm=confirm), self._context())
+            self._gate_judge.merged = self.settings.collector.merged
+        return self._gate_judge
 
     def collect(self, items: Sequence[pytest.Item]) -> None:
         """Cases of gated tests; a wrong marker is kept as the fault of its test alone."""
@@ -163,24 +163,24 @@ class Settings:
     def project(self) -> Config:
         from pytest_perfgate.wiring import configuration
 
-        found = configuration(self.pytest.rootpath)
-        return replace(found, history=self.options.perfgate_history or found.history)
+        config = configuration(self.pytest.rootpath)
+        return replace(config, history=self.options.perfgate_history or config.history)
 
     @cached_property
     def mode(self) -> Mode:
         from pytest_perfgate.model.plan import Mode
 
-        asked = self.options.perfgate_mode or self.project.mode or ("full" if self.ci else "quick")
-        return Mode.FULL if self.options.perfgate_against and asked != "off" else Mode(asked)
+        mode = self.options.perfgate_mode or self.project.mode or ("full" if self.ci else "quick")
+        return Mode.FULL if self.options.perfgate_against and mode != "off" else Mode(mode)
 
     @cached_property
     def budget_s(self) -> float:
         """Seconds that the whole run may take to measure: in CI ten minutes, elsewhere endless where nobody said."""
         from pytest_perfgate.plugin.options import seconds
 
-        given = self.options.perfgate_budget
-        if given is not None:
-            return seconds(given, "--perfgate-budget")
+        budget = self.options.perfgate_budget
+        if budget is not None:
+            return seconds(budget, "--perfgate-budget")
         return CI_BUDGET_S if self.ci else math.inf
 
     @property

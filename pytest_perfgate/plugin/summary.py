@@ -75,8 +75,8 @@ def write_summary(out: Any, session: SessionState, *, cut_short: bool = False) -
 
 def _write_verdicts(out: Any, session: SessionState, reports: list[CaseReport]) -> None:
     here = Standpoint(session.settings.pytest)
-    kept = shown(partial(_recorded, session, reports), lambda _: 0)
-    fresh, families = 0 if session.lost else kept, family_limits(session.cases.values())
+    lines = shown(partial(_recorded, session, reports), lambda _: 0)
+    fresh, families = 0 if session.lost else lines, family_limits(session.cases.values())
     style = out.config.option.tbstyle
     width = columns(session.settings.pytest)
     recorded = session.recorded_reports()
@@ -87,7 +87,7 @@ def _write_verdicts(out: Any, session: SessionState, reports: list[CaseReport]) 
         lambda: _folded(own_gate_section(edits), width),
         partial(_tables, reports, width=width),
         partial(blocks, reports, here, min(WIDTH, width)),
-        lambda: _folded((f"{note.effect.value}  {said_of(note, style)}" for note in notes), width),
+        lambda: _folded((f"{note.effect.value}  {reported_text(note, style)}" for note in notes), width),
         lambda: _folded([*([] if edits else hidden(session)), *refused(reports), *constant(reports)], width),
         lambda: _folded([counted(session.mode.value, reports, fresh, families)] if reports else [], width),
         lambda: written_lines([path for path in session.written if told or not is_record(path)], here.path),
@@ -98,7 +98,7 @@ def _write_verdicts(out: Any, session: SessionState, reports: list[CaseReport]) 
     for fault in session.lost:
         out.write_line(fault.text(), red=True)
     full = session.mode is Mode.FULL
-    commands = next_commands(reports, session.settings.command, recorded=bool(kept), full=full, ci=session.settings.ci)
+    commands = next_commands(reports, session.settings.command, recorded=bool(lines), full=full, ci=session.settings.ci)
     for command in commands if not session.lost else ():
         write_painted(out, f"next  {here.command(command)}")
     if any(FROM in command for command in commands) and not session.lost:
@@ -135,12 +135,12 @@ def _fits(lines: Iterable[str], width: int) -> bool:
 
 
 def _folded(texts: Iterable[str], width: int) -> list[str]:
-    return [line for text in texts for told in text.split("\n") for line in folded(told, width)]
+    return [line for text in texts for paragraph in text.split("\n") for line in folded(paragraph, width)]
 
 
 def blocks(reports: Sequence[CaseReport], here: Standpoint, width: int) -> list[str]:
-    told = [r for r in reports if r.effect is Effect.WARN and (r.worst not in _PLAIN or _has_more(r))][:_SHOWN]
-    return [render_block(report, width, here.command).rstrip() for report in told]
+    warned = [r for r in reports if r.effect is Effect.WARN and (r.worst not in _PLAIN or _has_more(r))][:_SHOWN]
+    return [render_block(report, width, here.command).rstrip() for report in warned]
 
 
 def _has_more(report: CaseReport) -> bool:
@@ -151,11 +151,11 @@ def _has_more(report: CaseReport) -> bool:
 
 def _recorded(session: SessionState, reports: Sequence[CaseReport]) -> int:
     """Cases whose first time this machine keeps for itself."""
-    fresh = len(new_baselines(reports, session.court.tools.committed, "", ""))
-    return fresh if session.court.context.policy.records else 0
+    fresh = len(new_baselines(reports, session.gate_judge.tools.committed, "", ""))
+    return fresh if session.gate_judge.context.policy.records else 0
 
 
-def said_of(note: SuiteNote, style: str) -> str:
+def reported_text(note: SuiteNote, style: str) -> str:
     """A note in full, unless it stands among the failures above."""
     shown_above = note.effect is Effect.FAIL and style != "no"
     return f"{name_of(note)}, above" if shown_above else text_of(note)
@@ -222,9 +222,9 @@ def next_commands(
 
 def _measured_alone(reports: Sequence[CaseReport], worst: set[Outcome]) -> list[str]:
     """What accepts, each by its name, cases of a run beside a revision that were not held on its core, as new tests."""
-    asked = worst & {*_PLAIN}
+    plain = worst & {*_PLAIN}
     able = (report for report in reports if report.measurement is not None and not pinned(report))
-    steps = (step for report in able for v in report.verdicts if v.outcome in asked for step in v.next)
+    steps = (step for report in able for v in report.verdicts if v.outcome in plain for step in v.next)
     return list(dict.fromkeys(steps))[:_NAMED]
 
 
@@ -260,14 +260,14 @@ def counted(mode: str, reports: list[CaseReport], fresh: int = 0, families: Fami
 def refused(reports: Sequence[CaseReport]) -> list[str]:
     """Clocks that were to be locked and were only observed: said once, with the reason."""
     processes = (p for report in reports if report.measurement for p in report.measurement.processes)
-    said = dict.fromkeys(text for process in processes for name, text in process.notes if name == REFUSED)
-    return [f"clocks observed, not locked: {text}" for text in said]
+    reasons = dict.fromkeys(text for process in processes for name, text in process.notes if name == REFUSED)
+    return [f"clocks observed, not locked: {text}" for text in reasons]
 
 
 def constant(reports: Sequence[CaseReport]) -> list[str]:
     """Cases whose inputs are constants: said once, whether they passed or not."""
     measured = ((report.key, report.measurement) for report in reports if report.measurement)
-    keys = [str(key) for key, found in measured if any(f.title == CONSTANT for f in found.findings)]
+    keys = [str(key) for key, names in measured if any(f.title == CONSTANT for f in names.findings)]
     if not keys:
         return []
     return [printable(f"{CONSTANT}, on which a GPU may run faster than on data: {first_of(keys, _NAMED)}")]
@@ -303,18 +303,18 @@ def cut_short_lines(session: SessionState) -> list[str]:
 
 def _headline(session: SessionState, missing: int) -> str:
     measured, fewer = len(session.cases) - missing, _fewer(session)
-    said = f"cut short: {measured} of {plural(len(session.cases), 'case')} measured"
-    said += " and kept" if measured else ", nothing is kept"
-    said += f"; {fewer} of them in fewer processes than asked for" if fewer else ""
+    text = f"cut short: {measured} of {plural(len(session.cases), 'case')} measured"
+    text += " and kept" if measured else ", nothing is kept"
+    text += f"; {fewer} of them in fewer processes than asked for" if fewer else ""
     untried = _untried(session)
-    return f"{said}; {plural(untried, 'suspect')} not tried to the end" if untried else said
+    return f"{text}; {plural(untried, 'suspect')} not tried to the end" if untried else text
 
 
 def _untried(session: SessionState) -> int:
     """Suspects of a run that would have tried them."""
-    if session.court.tools.convict is None:
+    if session.gate_judge.tools.confirm is None:
         return 0
-    return sum(report.worst is Outcome.SUSPECT for found in session.reports.values() for report in found)
+    return sum(report.worst is Outcome.SUSPECT for reports in session.reports.values() for report in reports)
 
 
 def _fewer(session: SessionState) -> int:
@@ -328,8 +328,8 @@ def _missing(session: SessionState) -> Sequence[Case]:
 
 def _processes(session: SessionState, nodeid: str) -> int:
     """Processes that measured a test; a measurement without samples, such as machine code, counts as one."""
-    found = [r.measurement for r in session.reports.get(nodeid, ()) if r.measurement is not None]
-    return max((max(1, len(measurement.processes)) for measurement in found), default=0)
+    measurements = [r.measurement for r in session.reports.get(nodeid, ()) if r.measurement is not None]
+    return max((max(1, len(measurement.processes)) for measurement in measurements), default=0)
 
 
 def _asked(session: SessionState, nodeid: str) -> int:

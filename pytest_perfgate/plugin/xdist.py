@@ -29,9 +29,9 @@ class WorkerRole(ReadablePhases):
 
     def __init__(self, config: pytest.Config) -> None:
         self.settings = Settings(config)
-        told: dict[str, Any] = getattr(config, "workerinput", {})
-        self._folder = Path(told.get("perfgate", ""))
-        self._name = str(told.get("workerid", ""))
+        inputs: dict[str, Any] = getattr(config, "workerinput", {})
+        self._folder = Path(inputs.get("perfgate", ""))
+        self._name = str(inputs.get("workerid", ""))
         self._session: GateSession | None = None
         self._loaded = False
 
@@ -181,4 +181,4 @@ class DistributedRole:
         with usage_errors():
             write_values(folder / FAULTS, [Fault.of(nodeid, error) for nodeid, error in session.faults.items()])
             write_values(folder / DIED, sorted(session.died))
-            write_values(folder / VERDICTS, [report for found in session.reports.values() for report in found])
+            write_values(folder / VERDICTS, [report for reports in session.reports.values() for report in reports])

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 def inspectors_of(hooks: Any) -> tuple[Any, ...]:
     """Every inspector, those that count work knowing the user's operators too."""
-    found = tuple(joined(hooks.pytest_perfgate_inspectors()))
+    inspectors = tuple(joined(hooks.pytest_perfgate_inspectors()))
     models = {name: model for part in hooks.pytest_perfgate_operators() for name, model in part.items()}
-    for inspector in found:
+    for inspector in inspectors:
         if models and isinstance(inspector, SupportsOperators):
             inspector.operators = models
-    return found
+    return inspectors
 
 
 class CommandLineTools:
@@ -108,7 +108,7 @@ def instruments(hooks: Any) -> Instruments:
     """What measures in this process: those of plugins and our own, the host last."""
     from pytest_perfgate.adapters.devices.host import probe_affinity, probe_pools, probe_threads
     from pytest_perfgate.model.ports import Instruments
-    from pytest_perfgate.model.values import LazySequence as Later
+    from pytest_perfgate.model.values import LazySequence
 
     return Instruments(
         runtimes=(*joined(hooks.pytest_perfgate_runtimes()), wiring_devices.host_runtime()),
@@ -116,8 +116,8 @@ def instruments(hooks: Any) -> Instruments:
         threads=probe_threads,
         pools=probe_pools,
         affinity=probe_affinity,
-        inspectors=Later(lambda: inspectors_of(hooks)),  # readers of files are half of what a child would load
-        profilers=Later(lambda: joined(hooks.pytest_perfgate_profilers())),
+        inspectors=LazySequence(lambda: inspectors_of(hooks)),  # readers of files are half of what a child would load
+        profilers=LazySequence(lambda: joined(hooks.pytest_perfgate_profilers())),
         clocks=wiring_devices.clocks(),
         leases=wiring_devices.leases(),
         contents=wiring_devices.contents(),
@@ -154,7 +154,7 @@ def gate_tools(root: Path, project: Config, kinds: Any, environment: Any = None)
     """What judging asks of the world."""
     from functools import cache, partial
 
-    from pytest_perfgate.adapters.children.spawn import LocalNursery
+    from pytest_perfgate.adapters.children.spawn import LocalSpawner
     from pytest_perfgate.adapters.devices.host import probe_environment
     from pytest_perfgate.adapters.stores.configuration import declared_names, settings_at
     from pytest_perfgate.adapters.stores.records import Records
@@ -169,7 +169,7 @@ def gate_tools(root: Path, project: Config, kinds: Any, environment: Any = None)
     baselines = baseline_store(root, project, repository)
     return GateTools(
         kinds=kinds,
-        nursery=LocalNursery(),
+        spawner=LocalSpawner(),
         environment=cache(partial(placed, probe, repository)),
         roofed=wiring_devices.roofed(baselines),
         baselines=baselines,
@@ -204,9 +204,9 @@ def here(project: Config | None = None) -> tuple[list[Device], list[Availability
     return wiring_devices.machine([*BuiltIns(project).pytest_perfgate_runtimes(), wiring_devices.host_runtime()])
 
 
-def ward(root: Path) -> DoctorTools:
+def doctor_tools(root: Path) -> DoctorTools:
     """What the doctor looks at."""
     from pytest_perfgate.wiring import profiling as examining
 
     hooks = own_host(root).hook
-    return examining.ward(instruments(hooks), joined(hooks.pytest_perfgate_profilers()))
+    return examining.doctor_tools(instruments(hooks), joined(hooks.pytest_perfgate_profilers()))

@@ -104,9 +104,9 @@ def clocks(tell: Callable[[str], None] | None = None) -> MachineClocks:
     """What watches or locks a device's clocks; whoever waits for a hot one is told."""
     from pytest_perfgate.adapters.devices.clocks import MachineClocks
 
-    found = MachineClocks()
-    found.tell_waits(tell)
-    return found
+    machine_clocks = MachineClocks()
+    machine_clocks.tell_waits(tell)
+    return machine_clocks
 
 
 def fleet(tell: Callable[[str], None] | None = None) -> Fleet:
@@ -139,11 +139,11 @@ def pick_device(options: Any) -> None:
 
     from pytest_perfgate.app.spread import picked
 
-    seen = fleet() if options.perfgate_device else None
-    if seen is None or not seen.devices:
+    devices = fleet() if options.perfgate_device else None
+    if devices is None or not devices.devices:
         return
-    device = picked(seen.devices, options.perfgate_device)
-    os.environ.update(seen.surroundings([device]))
+    device = picked(devices.devices, options.perfgate_device)
+    os.environ.update(devices.surroundings([device]))
     options.perfgate_device = device.uuid
 
 
@@ -222,9 +222,9 @@ def ceiling_bench(project: Config, runtime: str, policy: str, tell: Callable[[st
     from pytest_perfgate.model.errors import PerfgateError
 
     torch = TorchRuntime(catalogue(project).lookup)
-    found = torch.availability()
-    if not found.usable:
-        raise PerfgateError("runtime-unavailable", f"torch: {found.why}", mend=found.mend)
+    availability = torch.availability()
+    if not availability.usable:
+        raise PerfgateError("runtime-unavailable", f"torch: {availability.why}", mend=availability.mend)
     plan = replace(PLAN, clocks=ClockPolicy(policy))
     device, card, events, lease = keyed(torch.device(), plan), clocks(tell), events_timer(), leases(tell)
 
@@ -237,8 +237,8 @@ def ceiling_bench(project: Config, runtime: str, policy: str, tell: Callable[[st
 
 def machine(runtimes: Iterable[Runtime]) -> tuple[list[Device], list[Availability]]:
     """The devices that libraries see here, and which libraries work."""
-    found = [(runtime, runtime.availability()) for runtime in runtimes]
-    return [runtime.device() for runtime, one in found if one.usable], [one for _, one in found]
+    pairs = [(runtime, runtime.availability()) for runtime in runtimes]
+    return [runtime.device() for runtime, one in pairs if one.usable], [one for _, one in pairs]
 
 
 def finest(runtime: Runtime, timer: str = "events") -> tuple[float | None, float | None]:
@@ -315,18 +315,20 @@ def keep_lock(card: Any, sm_hz: float | None) -> None:
     lock_for_good(card, sm_hz)
 
 
-def lift_left() -> tuple[str, ...]:
+def release_stale_locks() -> tuple[str, ...]:
     """Put back what children of this run left locked when they died, and say so; nobody else's locks are touched."""
     from pytest_perfgate.adapters.devices.clock_locks import read_locks, this_run
     from pytest_perfgate.model.errors import PerfgateError
 
-    left = {lock.device: lock for lock in read_locks() if lock.stale and lock.run == this_run()}
-    if not left:
+    locks = {lock.device: lock for lock in read_locks() if lock.stale and lock.run == this_run()}
+    if not locks:
         return ()
     try:
         cards = {card.uuid(): card for card in management().every()}
-        for device in left:
+        for device in locks:
             lift(cards[device])
     except (PerfgateError, KeyError) as error:
         return (f"clocks left locked by a child that died could not be put back: {error}",)
-    return tuple(f"put back the clocks of {device}, left locked by process {lock.pid}" for device, lock in left.items())
+    return tuple(
+        f"put back the clocks of {device}, left locked by process {lock.pid}" for device, lock in locks.items()
+    )

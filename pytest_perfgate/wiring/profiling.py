@@ -47,11 +47,11 @@ def profile_tools(
     from pytest_perfgate.app.profile import ProfileTools
     from pytest_perfgate.wiring.devices import leases
 
-    found = hooks if hooks is not None else own_host(root).hook
-    tools = CommandLineTools(found)
-    held, project, folders = leases(), configuration(root), ProfileFolders(root, write_views)
+    hook = hooks if hooks is not None else own_host(root).hook
+    tools = CommandLineTools(hook)
+    lease, project, folders = leases(), configuration(root), ProfileFolders(root, write_views)
     return ProfileTools(
-        profilers=tuple(joined(found.pytest_perfgate_profilers())),
+        profilers=tuple(joined(hook.pytest_perfgate_profilers())),
         folders=folders,
         execute=partial(_execute, env),
         inspect=lambda paths, limits="": _inspected(
@@ -60,7 +60,7 @@ def profile_tools(
         command=partial(_launched, project.launcher, command or partial(_command, root)),
         root=root,
         timeout_s=project.timeout,
-        alone=partial(held.hold, "profiler"),
+        alone=partial(lease.hold, "profiler"),
     )
 
 
@@ -80,8 +80,8 @@ def _inspected(paths: Sequence[Path], tools: CommandLineTools, stated: Mapping[s
     from pytest_perfgate.app.inspect import choose
 
     inspector = choose(paths, {}, inspectors=tools.inspectors, peek=tools.peek)
-    asked = {name for name, _ in inspector.options}
-    return inspector.inspect(paths, {name: text for name, text in stated.items() if name in asked})
+    names = {name for name, _ in inspector.options}
+    return inspector.inspect(paths, {name: text for name, text in stated.items() if name in names})
 
 
 def _launched(launcher: Sequence[str], command: Command, nodeid: str, assigned: Assignment) -> Sequence[str]:
@@ -94,8 +94,8 @@ def _launched(launcher: Sequence[str], command: Command, nodeid: str, assigned: 
 
 def prelude(assigned: Assignment, folder: Path) -> str:
     """The assignment and the folder in the child's own words: no launcher has to carry an environment."""
-    told = f"import os; os.chdir({str(folder)!r}); os.environ[{VARIABLE!r}] = {assigned.text()!r}; "
-    return f"{told}os.environ.pop('PYTEST_ADDOPTS', None); "
+    code = f"import os; os.chdir({str(folder)!r}); os.environ[{VARIABLE!r}] = {assigned.text()!r}; "
+    return f"{code}os.environ.pop('PYTEST_ADDOPTS', None); "
 
 
 def _command(root: Path, nodeid: str, assigned: Assignment) -> list[str]:
@@ -133,7 +133,7 @@ def write_times(folder: Path, capture: Capture) -> None:
 
 def handed_files(name: str, thing: Any, home: Path, nodeid: str) -> Iterator[tuple[str, Path]]:
     """The files behind what a test attaches; what is no file yet is written into a folder of that test."""
-    from pytest_perfgate.adapters.stores.profiles import handed_files as found
+    from pytest_perfgate.adapters.stores.profiles import attachments as found
     from pytest_perfgate.adapters.stores.profiles import safe
 
     return found(name, thing, home / safe(nodeid))
@@ -151,9 +151,9 @@ def look(*paths: Place, **options: Any) -> Analysis:
 def compare(before: Place, after: Place, **options: Any) -> Analysis:
     """Compare two files of one kind; the first is the reference."""
     tools = command_line_tools(Path.cwd())
-    paths, given = [Path(before), Path(after)], _texts(options)
-    inspector = choose(paths, given, inspectors=tools.inspectors, peek=tools.peek)
-    return inspector.compare(paths[:1], paths[1:], given)
+    paths, settings = [Path(before), Path(after)], _texts(options)
+    inspector = choose(paths, settings, inspectors=tools.inspectors, peek=tools.peek)
+    return inspector.compare(paths[:1], paths[1:], settings)
 
 
 def frame(source: Any = "", view: str = "") -> Any:
@@ -201,12 +201,11 @@ def _texts(options: dict[str, Any]) -> dict[str, str]:
     return {name: str(value) for name, value in options.items()}
 
 
-def ward(instruments: Any, profilers: Any) -> DoctorTools:
+def doctor_tools(instruments: Any, profilers: Any) -> DoctorTools:
     """What the doctor looks at, from the instruments of the command line."""
     from pytest_perfgate.adapters.devices import host as permissions
     from pytest_perfgate.adapters.devices.clock_locks import read_locks
-    from pytest_perfgate.app.diagnosis import DoctorTools as Ward
-    from pytest_perfgate.app.diagnosis import timed_here
+    from pytest_perfgate.app.diagnosis import DoctorTools, timed_here
 
     devices, libraries = devices_page.machine(instruments.runtimes)
     for runtime in instruments.runtimes:
@@ -215,7 +214,7 @@ def ward(instruments: Any, profilers: Any) -> DoctorTools:
     management = clocks_page.management()
     library = management.availability()
     shown, runtimes = permissions.visible_devices(), [r for r in instruments.runtimes if r.availability().usable]
-    return Ward(
+    return DoctorTools(
         devices=devices,
         libraries=libraries,
         runtimes=runtimes,

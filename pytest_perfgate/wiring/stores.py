@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 def baseline_store(root: Path, project: Config, revisions: Any = None) -> Baselines:
     """The project's baselines; those of devices that it does not list lie under ``.perfgate/``."""
-    from pytest_perfgate.adapters.stores.baselines import Baselines, Kept
+    from pytest_perfgate.adapters.stores.baselines import Baselines, StoredFiles
     from pytest_perfgate.adapters.stores.configuration import devices_at, folder_at
 
     then = revisions or repository(root)
-    kept = Kept(partial(folder_at, then.show), then.files, partial(devices_at, then.show))
-    return Baselines(root, project.devices, project.baselines, then.show, kept)
+    stored = StoredFiles(partial(folder_at, then.show), then.files, partial(devices_at, then.show))
+    return Baselines(root, project.devices, project.baselines, then.show, stored)
 
 
 def record_store(root: Path) -> Records:
@@ -93,8 +93,8 @@ def read_benchmarks(path: Path) -> BenchFile:
     for inspector, read in known:
         if inspector.recognises(path, head):
             return read(path)
-    seen, mend = foreign(head)
-    what = f"the file {seen}" if seen else "this is no benchmark's JSON"
+    kind, mend = foreign(head)
+    what = f"the file {kind}" if kind else "this is no benchmark's JSON"
     kinds = ", ".join(inspector.name for inspector, _ in known)
     raise PerfgateError("artifact-unknown", what, place=str(path), mend=mend or f"kinds: {kinds}")
 
@@ -142,7 +142,7 @@ def beside_modules(root: Path, names: Sequence[str]) -> tuple[tuple[str, str], .
     """Files and hashes of tests and of what lies beside them, as this process has loaded it."""
     from pytest_perfgate.adapters.arms import overlay as proof
 
-    return proof.beside_modules(root, names)
+    return proof.neighbour_modules(root, names)
 
 
 def leftovers(root: Path, project: Config) -> tuple[Leftover, ...]:

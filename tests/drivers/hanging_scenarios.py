@@ -117,7 +117,7 @@ def denied_where_a_lock_was_left() -> dict:
 @scenario
 def locks_that_dead_children_left() -> dict:
     """Those of this run are put back; that of another run is named and left."""
-    from pytest_perfgate.wiring.devices import lift_left
+    from pytest_perfgate.wiring.devices import release_stale_locks
 
     library, ours, dead = Library(), card().uuid, str(2**22 + 1)
     other = ours.replace("GPU-1", "GPU-2")
@@ -126,10 +126,10 @@ def locks_that_dead_children_left() -> dict:
         text = path.read_text().replace(f'"pid": {os.getpid()}', f'"pid": {dead}')
         path.write_text(text if device == ours else text.replace(this_run(), "1 5"))
     library.locked = 1500
-    said = lift_left()
+    said = release_stale_locks()
     return {
         "said": said,
         "locked": library.locked,
         "left": [lock.device == other for lock in read_locks()],
-        "again": lift_left(),
+        "again": release_stale_locks(),
     }

@@ -13,7 +13,7 @@ from pytest_perfgate.app.output_check import OutputCheck as Scrutiny
 from pytest_perfgate.app.output_check import Subject, scrutinised
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import CaseKey, Plan
-from pytest_perfgate.plugin.calls import Asked
+from pytest_perfgate.plugin.calls import MeasuredCall
 from pytest_perfgate.wiring import devices as wired
 
 RUNTIME = TorchRuntime(lookup_spec)
@@ -93,7 +93,7 @@ def test_outputs_on_the_device_are_poisoned_and_looked_at(torch, honest, codes) 
         torch.mm(a, b, out=out if honest else torch.empty_like(out))
         return out
 
-    asked = Asked(CaseKey(nodeid="t"), call, check=lambda found: bool(torch.isfinite(found).all()))
+    asked = MeasuredCall(CaseKey(nodeid="t"), call, check=lambda found: bool(torch.isfinite(found).all()))
     kept = asked.kept()
     subject = Subject(
         once=asked.called, last=lambda: kept.last, check=asked.judge, reach=(call,), synchronize=RUNTIME.synchronize

@@ -16,7 +16,7 @@ from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.plan import CaseKey, Plan
 from pytest_perfgate.model.protocol import Assignment, Capture, external, parse_assignment
 from pytest_perfgate.model.values import Work
-from pytest_perfgate.plugin.calls import Asked
+from pytest_perfgate.plugin.calls import MeasuredCall
 from pytest_perfgate.plugin.profiled import Watch
 from pytest_perfgate.wiring import built_ins
 from tests.unit.core.judge.bench import GPU, HOST, KEY, samples
@@ -79,7 +79,7 @@ def test_the_named_call_alone_is_wanted(tmp_path: Path) -> None:
 
 
 def test_event_mode_leaves_a_record_with_the_time(tmp_path: Path) -> None:
-    watch(tmp_path, Measuring()).times(Asked(KEY, int), Plan())
+    watch(tmp_path, Measuring()).times(MeasuredCall(KEY, int), Plan())
     (artifact,) = EventTimes().artifacts(tmp_path)
     path = Path(artifact.path)
     inspectors = built_ins.BuiltIns().pytest_perfgate_inspectors()
@@ -92,13 +92,13 @@ def test_event_mode_needs_a_device_with_events(tmp_path: Path) -> None:
     measuring = Measuring()
     measuring.device = lambda plan, call=None: HOST
     with pytest.raises(PerfgateError, match="this mode needs a GPU"):
-        watch(tmp_path, measuring).times(Asked(KEY, int), Plan())
+        watch(tmp_path, measuring).times(MeasuredCall(KEY, int), Plan())
 
 
 def test_event_mode_refuses_what_it_cannot_see(tmp_path: Path) -> None:
     escaped = Problem(code="work-escaped", what="work ran on another stream, out of sight")
     with pytest.raises(PerfgateError, match="refused: work ran on another stream"):
-        watch(tmp_path, Measuring((escaped,))).times(Asked(KEY, int), Plan())
+        watch(tmp_path, Measuring((escaped,))).times(MeasuredCall(KEY, int), Plan())
     with pytest.raises(PerfgateError, match="no call was timed"):
         EventTimes().artifacts(tmp_path)
 

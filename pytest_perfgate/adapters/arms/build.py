@@ -60,8 +60,10 @@ def build_into(site: Site, source: Path, settings: ArmSettings) -> None:
 def nothing_in(source: Path, what: str) -> PerfgateError:
     """Nothing to import or to build where it was looked for; with the folders that do build, if there are any."""
     places = {file.parent for depth in ("*", "*/*") for file in source.glob(f"{depth}/*") if file.name in _PROJECT}
-    found = sorted(place.relative_to(source).as_posix() for place in places if is_buildable(place))[:_SHOWN]
-    mend = f"set projects = {json.dumps(found)} in [tool.perfgate], as far as that is the package" if found else ""
+    buildable = sorted(place.relative_to(source).as_posix() for place in places if is_buildable(place))[:_SHOWN]
+    mend = (
+        f"set projects = {json.dumps(buildable)} in [tool.perfgate], as far as that is the package" if buildable else ""
+    )
     return PerfgateError("arm-no-project", what, mend=mend)
 
 
@@ -72,14 +74,14 @@ def installed_modules(packages: Path) -> tuple[str, ...]:
 
 def toolchain() -> str:
     """Whatever a compiled extension depends on beside its source."""
-    said = [
+    parts = [
         f"{name}={text}" for name, text in sorted(os.environ.items()) if name in _FLAGS or name.startswith(_STEERED)
     ]
     for name in (os.environ.get("CC", "cc"), os.environ.get("CXX", "c++")):
         compiler = shutil.which(shlex.split(name)[0] if name.strip() else "cc")
         if compiler:
-            said.append((answer([compiler, "--version"], _VERSION_S) or "").partition("\n")[0])
-    return "\n".join(said)
+            parts.append((answer([compiler, "--version"], _VERSION_S) or "").partition("\n")[0])
+    return "\n".join(parts)
 
 
 def _is_module(entry: Path) -> bool:
@@ -152,8 +154,10 @@ def _by_pip(folder: Path, site: Site, timeout_s: float) -> None:
 
 def build_environment(python_path: str) -> tuple[tuple[str, str], ...]:
     """The caller's variables, with its own tools in front and nothing of the working copy on Python's path."""
-    kept = {name: text for name, text in os.environ.items() if name not in {"PIP_TARGET", "PIP_PREFIX", "PIP_ROOT"}}
-    return tuple({**kept, "PATH": scripts_first(), "PYTHONPATH": python_path, "PIP_USER": "0"}.items())
+    variables = {
+        name: text for name, text in os.environ.items() if name not in {"PIP_TARGET", "PIP_PREFIX", "PIP_ROOT"}
+    }
+    return tuple({**variables, "PATH": scripts_first(), "PYTHONPATH": python_path, "PIP_USER": "0"}.items())
 
 
 _PROGRAMS = {"mesonpy": (("meson",), ("ninja",)), "scikit_build_core": (("cmake",), ("ninja", "make"))}
@@ -210,10 +214,10 @@ def _pyproject(folder: Path) -> dict[str, Any]:
     """The tables of a ``pyproject.toml``; none where there is no such file, or pip will say what is wrong with it."""
     reader = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
-        found: dict[str, Any] = reader.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+        tables: dict[str, Any] = reader.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found
+    return tables
 
 
 def taken_for_package(folder: Path, name: str) -> str:
@@ -229,11 +233,13 @@ def taken_for_package(folder: Path, name: str) -> str:
         return ""
     if any(word in _read(folder / file) for file in ("setup.py", "setup.cfg") for word in _NAMING):
         return ""
-    found = sorted(
+    packages = sorted(
         place.parent.name for place in folder.glob("*/__init__.py") if place.parent.name not in {name, *_NOT}
     )
-    if found:
-        return f"[tool.setuptools.packages.find] include = {json.dumps([f'{one}*' for one in found])} in pyproject.toml"
+    if packages:
+        return (
+            f"[tool.setuptools.packages.find] include = {json.dumps([f'{one}*' for one in packages])} in pyproject.toml"
+        )
     files = sorted(place.stem for place in folder.glob("*.py") if not place.stem.startswith(("test_", *_NOT)))
     return f"[tool.setuptools] py-modules = {json.dumps(files)} in pyproject.toml"
 

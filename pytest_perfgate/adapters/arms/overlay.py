@@ -27,8 +27,8 @@ def make_overlay(folder: Path, editable: Sequence[str]) -> tuple[Path, Path]:
     line = [sys.executable, "-I", "-m", "venv", "--without-pip", "--symlinks", str(folder)]
     done = run_captured(line, None)
     if done.returncode:
-        said = (done.stdout + done.stderr).decode("utf-8", "replace").strip()[-400:]
-        raise PerfgateError("arm-not-made", f"python -m venv: exit {done.returncode}: {said}", place=str(folder))
+        output = (done.stdout + done.stderr).decode("utf-8", "replace").strip()[-400:]
+        raise PerfgateError("arm-not-made", f"python -m venv: exit {done.returncode}: {output}", place=str(folder))
     scripts = "Scripts" if sys.platform == "win32" else "bin"
     python = folder / scripts / Path(sys.executable).name
     python = python if python.exists() else folder / scripts / "python"
@@ -114,17 +114,19 @@ def source_modules(folder: Path) -> tuple[str, ...]:
 
 def with_conftests(paths: Sequence[str]) -> tuple[str, ...]:
     """Test files and every ``conftest.py`` that applies to them."""
-    found = dict.fromkeys(paths)
+    files = dict.fromkeys(paths)
     for path in paths:
-        found.update(dict.fromkeys(str(parent / "conftest.py") for parent in PurePosixPath(path).parents))
-    return tuple(found)
+        files.update(dict.fromkeys(str(parent / "conftest.py") for parent in PurePosixPath(path).parents))
+    return tuple(files)
 
 
 def only_tests(folder: Path, paths: Sequence[str]) -> bool:
     """Whether a checkout holds no code but tests: they are the same on both sides, and nothing is left to prove."""
     known = {folder / path for path in paths}
-    found = (place for place in folder.rglob("*") if place.suffix in _CODE)
-    code = (place for place in found if ".perfgate" not in place.relative_to(folder).parts)  # it may lie in one itself
+    code_files = (place for place in folder.rglob("*") if place.suffix in _CODE)
+    code = (
+        place for place in code_files if ".perfgate" not in place.relative_to(folder).parts
+    )  # it may lie in one itself
     return all(place in known or place.name == "conftest.py" or place.name.startswith("test_") for place in code)
 
 
@@ -175,8 +177,8 @@ def _no_room(what: str, home: Path) -> PerfgateError:
         scratch = tempfile.gettempdir()
     except OSError:
         scratch = "/tmp"  # noqa: S108 - only to say how full it is
-    left = ", ".join(f"{_free(Path(place)) / _MB:.0f} MB on {place}" for place in (str(home), scratch))
-    return PerfgateError("arm-no-room", f"{what}\n  left free: {left}")
+    free = ", ".join(f"{_free(Path(place)) / _MB:.0f} MB on {place}" for place in (str(home), scratch))
+    return PerfgateError("arm-no-room", f"{what}\n  left free: {free}")
 
 
 _LEFT = frozenset({".git", ".perfgate", "__pycache__", "bin", "build", ".pytest_cache"})
@@ -208,7 +210,7 @@ def loaded_modules(names: Collection[str]) -> tuple[tuple[str, str], ...]:
     return tuple((file, _digest(Path(file))) for file in sorted(files))
 
 
-def beside_modules(root: Path, names: Collection[str]) -> tuple[tuple[str, str], ...]:
+def neighbour_modules(root: Path, names: Collection[str]) -> tuple[tuple[str, str], ...]:
     """(path from the root, hash) of loaded modules below it that are neither the package's nor installed."""
     places = {
         file.resolve()
@@ -228,8 +230,8 @@ def _file_of(module: object) -> Path | None:
     Modules that a library makes up name a file that is none (``torch.ops`` says ``_ops.py``); a lazy one would import
     or raise when asked, and is looked at without asking.
     """
-    told = getattr(module, "__dict__", {}).get("__file__")
-    file = Path(told) if isinstance(told, str) else None
+    place = getattr(module, "__dict__", {}).get("__file__")
+    file = Path(place) if isinstance(place, str) else None
     return file if file is not None and file.is_absolute() and file.is_file() else None
 
 
@@ -257,19 +259,19 @@ def content_of(folder: Path) -> str:
 
     Neither are accepted times, nor pages of documentation where no code speaks of files of their kind.
     """
-    held: dict[Path, str] = {}
+    digests: dict[Path, str] = {}
     pages = set(_PAGES)
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder)
         if _is_content(inside, path):
             data = _bytes(path)
-            held[inside] = hashlib.sha256(data).hexdigest()[:16]
+            digests[inside] = hashlib.sha256(data).hexdigest()[:16]
             pages -= {suffix for suffix in pages if suffix.encode() in data and _is_code(inside)}
-    said = hashlib.sha256()
-    for inside, digest in held.items():
+    hasher = hashlib.sha256()
+    for inside, digest in digests.items():
         if inside.suffix not in pages and not _is_accepted(folder / inside):
-            said.update(f"{inside.as_posix()}\0{digest}\0".encode())
-    return said.hexdigest()[:20]
+            hasher.update(f"{inside.as_posix()}\0{digest}\0".encode())
+    return hasher.hexdigest()[:20]
 
 
 def _is_content(inside: Path, path: Path) -> bool:

@@ -127,8 +127,8 @@ class ArmStore:
 
     def _outside(self) -> list[str]:
         """The caller's entries without those inside the repository, which would win over the arm."""
-        given = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-        return [entry for entry in given if not Path(entry).resolve().is_relative_to(self._git.top.resolve())]
+        entries = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+        return [entry for entry in entries if not Path(entry).resolve().is_relative_to(self._git.top.resolve())]
 
     def _places(self, inside: Path) -> list[Path]:
         """Folders of a checkout that packages are imported from, the root first."""
@@ -138,7 +138,7 @@ class ArmStore:
     def _digest(self, revision: Revision, mode: str) -> str:
         """Whatever makes an arm another one; which tests are measured does only where they lie inside it."""
         laid = [self._git.snapshot().tree, *self._paths] if mode == "worktree" else []
-        said = [
+        parts = [
             _FORM,
             revision.tree,
             mode,
@@ -147,8 +147,8 @@ class ArmStore:
             repr(self._settings),
             toolchain(),
         ]
-        said += [str(self._rootdir), *surroundings(self._settings.editable), *laid]
-        return hashlib.sha256("\0".join(said).encode("utf-8", "surrogateescape")).hexdigest()[:20]
+        parts += [str(self._rootdir), *surroundings(self._settings.editable), *laid]
+        return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:20]
 
     def _make(self, folder: Path, revision: Revision, mode: str) -> None:
         """Whatever goes wrong, git holds no worktree afterwards; the log stays."""
@@ -199,8 +199,8 @@ class ArmStore:
         return _facts(python, inside, tree, tuple(sorted(modules)))
 
     def _site(self, folder: Path, packages: Path) -> Site:
-        seen = build_environment(os.pathsep.join(self._outside()))
-        return Site(packages=packages, scratch=folder / "build", log=Path(_log(folder)), environment=seen)
+        variables = build_environment(os.pathsep.join(self._outside()))
+        return Site(packages=packages, scratch=folder / "build", log=Path(_log(folder)), environment=variables)
 
 
 def _caches(folder: Path) -> tuple[tuple[str, str], ...]:

@@ -13,10 +13,10 @@ from pytest_perfgate.adapters.bindings.border import (
     BORDER,
     START_S,
     patient,
-    patiently,
     probe_availability,
     quiet_import,
     sentence,
+    with_timeout,
 )
 from pytest_perfgate.adapters.bindings.nvml import MEGA, ClockSample, Counts
 from pytest_perfgate.model.device import Availability, Device
@@ -75,8 +75,8 @@ class AmdCard:
         """A clock that the card has, as far as it tells; while one is set it tells that one as its highest."""
         amd, handle = self._amd, self._handle
         level = self._tried(lambda: amd.amdsmi_get_gpu_perf_level(handle))
-        told = self._tried(lambda: self._told(amd.AmdSmiClkType.GFX)) or {}
-        low, high = told.get("min_clk"), told.get("max_clk")
+        answer = self._tried(lambda: self._told(amd.AmdSmiClkType.GFX)) or {}
+        low, high = answer.get("min_clk"), answer.get("max_clk")
         if level != "AMDSMI_DEV_PERF_LEVEL_AUTO" or not (isinstance(low, int) and isinstance(high, int)):
             return megahertz
         if not low <= megahertz <= high:
@@ -146,7 +146,7 @@ class Amd:
         """The module after ``amdsmi_init``."""
         if self._module is None:
             module = self._load()
-            patiently(self.maker, "amdsmi_init", module.amdsmi_init, START_S)
+            with_timeout(self.maker, "amdsmi_init", module.amdsmi_init, START_S)
             self._module = module
         return self._module
 
@@ -159,15 +159,15 @@ class Amd:
     def device(self, device: Device) -> AmdDevice:
         """The card of a device, by PCI id or UUID."""
         wanted = {plain(device.uuid), plain(device.pci)} - {""}
-        found = next((card for card in self.every() if wanted & {plain(card.uuid()), plain(card.bus())}), None)
-        if found is None:
+        match = next((card for card in self.every() if wanted & {plain(card.uuid()), plain(card.bus())}), None)
+        if match is None:
             what = f"amdsmi knows no device {device.uuid or device.pci or device.name}"
             raise PerfgateError("device-unmapped", what)
-        return found
+        return match
 
     def every(self) -> tuple[AmdDevice, ...]:
         """All devices of the machine."""
-        return patiently(self.maker, "its devices", partial(self._each, self.library))
+        return with_timeout(self.maker, "its devices", partial(self._each, self.library))
 
     def _each(self, library: Any) -> tuple[AmdDevice, ...]:
         return tuple(AmdDevice(library, handle, at) for at, handle in enumerate(library.amdsmi_get_processor_handles()))
@@ -188,9 +188,9 @@ class AmdDevice(AmdCard):
         amd, handle = self._amd, self._handle
         memory = self._tried(lambda: amd.amdsmi_get_gpu_memory_total(handle, amd.AmdSmiMemoryType.VRAM))
         name = self._tried(lambda: amd.amdsmi_get_gpu_asic_info(handle)["market_name"])
-        told = self._tried(lambda: amd.amdsmi_get_gpu_enumeration_info(handle)) or {}
-        marks = (("hip uuid", str(told["hip_uuid"])),) if "hip_uuid" in told else ()
-        number = told.get("hip_id")
+        answer = self._tried(lambda: amd.amdsmi_get_gpu_enumeration_info(handle)) or {}
+        marks = (("hip uuid", str(answer["hip_uuid"])),) if "hip_uuid" in answer else ()
+        number = answer.get("hip_id")
         return Device(
             key="",
             name=str(name or "AMD GPU"),
@@ -237,26 +237,30 @@ class AmdDevice(AmdCard):
     @patient
     def violations(self) -> Counts:
         """In ticks of the card's own; nothing of a card without such counters, as those before MI300."""
-        told = self._tried(lambda: self._amd.amdsmi_get_gpu_metrics_info(self._handle)) or {}
-        ticks = told.get(TICKS)
-        held = {name: told[key] for key, name in RESIDENCY.items() if isinstance(told.get(key), int)}
-        self._counts = isinstance(ticks, int) and bool(held)
-        return Counts(held, ticks) if self._counts else Counts({})
+        answer = self._tried(lambda: self._amd.amdsmi_get_gpu_metrics_info(self._handle)) or {}
+        ticks = answer.get(TICKS)
+        residencies = {name: answer[key] for key, name in RESIDENCY.items() if isinstance(answer.get(key), int)}
+        self._counts = isinstance(ticks, int) and bool(residencies)
+        return Counts(residencies, ticks) if self._counts else Counts({})
 
     @patient
     def slowdown_temperature(self) -> float | None:
         kind = self._amd.AmdSmiTemperatureMetric.CRITICAL
-        found: float | None = self._tried(lambda: self._temperature(kind))
-        return found or None
+        degrees: float | None = self._tried(lambda: self._temperature(kind))
+        return degrees or None
 
     @patient
     def processes(self) -> tuple[int, ...] | None:
-        found = self._tried(lambda: self._amd.amdsmi_get_gpu_process_list(self._handle))
-        return None if found is None else tuple(int(process["pid"]) for process in found if isinstance(process, dict))
+        processes = self._tried(lambda: self._amd.amdsmi_get_gpu_process_list(self._handle))
+        return (
+            None
+            if processes is None
+            else tuple(int(process["pid"]) for process in processes if isinstance(process, dict))
+        )
 
     def _clock(self, kind: Any) -> float:
-        told = self._told(kind)
-        return float(told["clk"] if "clk" in told else told["cur_clk"])
+        clock = self._told(kind)
+        return float(clock["clk"] if "clk" in clock else clock["cur_clk"])
 
     def _temperature(self, metric: Any) -> float:
         kind = self._amd.AmdSmiTemperatureType.HOTSPOT
@@ -272,13 +276,13 @@ class AmdDevice(AmdCard):
             self.violations()
         if self._counts:
             return 0
-        told = self._tried(lambda: self._amd.amdsmi_get_violation_status(self._handle)) or {}
-        return sum({bit for name, bit in ACTIVE.items() if told.get(name) in (True, 1)})
+        answer = self._tried(lambda: self._amd.amdsmi_get_violation_status(self._handle)) or {}
+        return sum({bit for name, bit in ACTIVE.items() if answer.get(name) in (True, 1)})
 
     def _watts(self) -> float | None:
-        told = self._tried(lambda: self._amd.amdsmi_get_power_info(self._handle)) or {}
+        answer = self._tried(lambda: self._amd.amdsmi_get_power_info(self._handle)) or {}
         names = ("socket_power", "current_socket_power", "average_socket_power")
-        return next((float(told[name]) for name in names if isinstance(told.get(name), (int, float))), None)
+        return next((float(answer[name]) for name in names if isinstance(answer.get(name), (int, float))), None)
 
 
 def plain(name: str) -> str:

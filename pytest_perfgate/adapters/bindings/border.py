@@ -54,10 +54,10 @@ def probe_availability(name: str, version: Callable[[], str], *, also: Any = (),
 def foreign(also: Any) -> tuple[type[Exception], ...]:
     """A library's own errors, asked for late: importing it may be what fails."""
     try:
-        found = also() if callable(also) else also
+        extra = also() if callable(also) else also
     except BORDER:
         return ()
-    return tuple(found)
+    return tuple(extra)
 
 
 def faults(also: Any) -> tuple[type[Exception], ...]:
@@ -104,15 +104,15 @@ def expendable() -> Iterator[None]:
         _here.expendable = False
 
 
-def patiently(library: str, what: str, ask: Callable[[], T], patience_s: float | None = None) -> T:
+def with_timeout(library: str, what: str, ask: Callable[[], T], patience_s: float | None = None) -> T:
     """The answer, or an error once patience is over; from then on the library is not asked again."""
     if getattr(_here, "expendable", False):
         return ask()
     if silence(library):
         raise PerfgateError("driver-silent", silence(library))
     patience_s = PATIENCE_S if patience_s is None else patience_s
-    asked = _Asked(ask)
-    thread = threading.Thread(target=asked.run, name=f"perfgate-{library}", daemon=True)
+    question = _DriverQuestion(ask)
+    thread = threading.Thread(target=question.run, name=f"perfgate-{library}", daemon=True)
     try:
         thread.start()
     except RuntimeError:  # at exit Python 3.12 starts no more threads; clocks are put back all the same
@@ -121,10 +121,10 @@ def patiently(library: str, what: str, ask: Callable[[], T], patience_s: float |
     if thread.is_alive():
         _silent[library] = f"{library} did not answer within {patience_s:g} s, asked for {what}"
         raise PerfgateError("driver-silent", silence(library))
-    return asked.told()
+    return question.told()
 
 
-class _Asked(Generic[T]):
+class _DriverQuestion(Generic[T]):
     """A question on its way to a driver."""
 
     def __init__(self, ask: Callable[[], T]) -> None:
@@ -151,7 +151,7 @@ def patient(method: Callable[P, T]) -> Callable[P, T]:
     @wraps(method)
     def asked(*args: P.args, **kwargs: P.kwargs) -> T:
         owner: Any = args[0]
-        return patiently(owner.maker, method.__name__, partial(method, *args, **kwargs))
+        return with_timeout(owner.maker, method.__name__, partial(method, *args, **kwargs))
 
     return asked
 
@@ -164,23 +164,23 @@ MOST = 10_000
 _PLAIN = frozenset({int, float, complex, bool, str, bytes, type(None)})
 
 
-def touched(call: Any, kind: type[T] | tuple[type[T], ...]) -> tuple[T, ...]:
+def reachable_objects(call: Any, kind: type[T] | tuple[type[T], ...]) -> tuple[T, ...]:
     """Objects of this kind within reach of a call, the nearest first, each once; a huge table ends the search."""
-    found: list[T] = []
-    seen: dict[int, Any] = {}  # holds what it has seen: the address of an object that is gone is given again
+    objects: list[T] = []
+    visited: dict[int, Any] = {}  # holds what it has seen: the address of an object that is gone is given again
     level = [call]
     for _ in range(DEPTH + 1):
         inner: list[Any] = []
         for thing in level:
-            if id(thing) in seen:
+            if id(thing) in visited:
                 continue
-            seen[id(thing)] = thing
+            visited[id(thing)] = thing
             if _is(thing, kind):
-                found.append(thing)
+                objects.append(thing)
             else:
-                inner.extend(islice(_told(_parts(thing)), max(0, MOST - len(seen) - len(inner))))
+                inner.extend(islice(_told(_parts(thing)), max(0, MOST - len(visited) - len(inner))))
         level = inner
-    return tuple(found)
+    return tuple(objects)
 
 
 def _is(thing: Any, kind: Any) -> bool:
@@ -242,10 +242,10 @@ def _names(code: CodeType) -> Iterator[str]:
 
 def _globals(space: Mapping[str, Any], names: Sequence[str]) -> Iterator[Any]:
     """What the names stand for; of a module the data that it has under one of the names, not its own functions."""
-    for found in (space[name] for name in names if name in space):
-        yield found
-        if _module(found):
-            inside = (vars(found)[inner] for inner in names if inner in vars(found))
+    for value in (space[name] for name in names if name in space):
+        yield value
+        if _module(value):
+            inside = (vars(value)[inner] for inner in names if inner in vars(value))
             yield from (part for part in inside if not callable(part) and not _module(part))
 
 

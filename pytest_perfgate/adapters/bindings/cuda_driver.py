@@ -84,13 +84,13 @@ class CudaDriver:
 
     def uuid(self, index: int) -> str:
         """The UUID of a device, or of the instance that it is; empty where the driver does not say."""
-        device, told = ctypes.c_int(0), ctypes.create_string_buffer(16)
+        device, buffer = ctypes.c_int(0), ctypes.create_string_buffer(16)
         try:
             self._call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(index))
-            self._call("cuDeviceGetUuid_v2", told, device)
+            self._call("cuDeviceGetUuid_v2", buffer, device)
         except (OSError, RuntimeError, AttributeError):
             return ""
-        return str(UUID(bytes=told.raw))
+        return str(UUID(bytes=buffer.raw))
 
     def synchronize(self) -> None:
         """Until every stream of the current context is done."""
@@ -151,9 +151,9 @@ def _tritons_choice(arch: str) -> str:
 def _program() -> str:
     """Where it lies: named by Triton's variable, brought along by Triton, or on the path."""
     triton = sys.modules.get("triton")
-    asked = os.environ.get("TRITON_PTXAS_PATH", "")
-    if triton is not None and asked:
-        return asked
+    requested = os.environ.get("TRITON_PTXAS_PATH", "")
+    if triton is not None and requested:
+        return requested
     if triton is not None and getattr(triton, "__file__", None):
         own = Path(str(triton.__file__)).parent / "backends" / "nvidia" / "bin" / "ptxas"
         if own.is_file():
@@ -165,5 +165,5 @@ def _program() -> str:
 def _told(program: str) -> str:
     if not program:
         return ""
-    found = _VERSION.search(answer([program, "--version"], 10) or "")
-    return found.group(1) if found else ""
+    match = _VERSION.search(answer([program, "--version"], 10) or "")
+    return match.group(1) if match else ""

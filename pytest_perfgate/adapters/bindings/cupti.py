@@ -228,8 +228,8 @@ def _tried() -> str:
         return f"the proof of its counter did not end within {PATIENCE_S:g} s"
     if done.returncode < 0:
         return f"the proof of its counter died of signal {-done.returncode}"
-    said = done.stderr.decode("utf-8", "replace").strip().splitlines() or [f"exit code {done.returncode}"]
-    return said[-1] if done.returncode else ""
+    lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or [f"exit code {done.returncode}"]
+    return lines[-1] if done.returncode else ""
 
 
 def prove_alone() -> None:

@@ -10,9 +10,9 @@ from pytest_perfgate.adapters.bindings.border import (
     BORDER,
     START_S,
     patient,
-    patiently,
     probe_availability,
     quiet_import,
+    with_timeout,
 )
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError
@@ -142,17 +142,17 @@ class Nvml:
         """The module after ``nvmlInit``."""
         if self._module is None:
             module = self._load()
-            patiently(self.maker, "nvmlInit", module.nvmlInit, START_S)
+            with_timeout(self.maker, "nvmlInit", module.nvmlInit, START_S)
             self._module = module
         return self._module
 
     def _version(self) -> str:
         ask = self.library.nvmlSystemGetDriverVersion
-        return f"driver {_text(patiently(self.maker, 'its version', ask))}"
+        return f"driver {_text(with_timeout(self.maker, 'its version', ask))}"
 
     def device(self, device: Device) -> NvmlDevice:
         """The handle of a device, by UUID or PCI id: the orders of CUDA and NVML differ."""
-        return patiently(
+        return with_timeout(
             self.maker, f"the device {device.uuid or device.pci}", partial(self._found, self.library, device)
         )
 
@@ -177,7 +177,7 @@ class Nvml:
 
     def every(self) -> tuple[NvmlDevice, ...]:
         """All devices of the machine, visible to CUDA or not."""
-        return patiently(self.maker, "its devices", partial(self._each, self.library))
+        return with_timeout(self.maker, "its devices", partial(self._each, self.library))
 
     def _each(self, nvml: Any) -> tuple[NvmlDevice, ...]:
         return tuple(
@@ -198,8 +198,8 @@ class NvmlDevice(NvmlCard):
         nvml, handle = self._nvml, self._handle
         count = self._tried(lambda: nvml.nvmlDeviceGetMaxMigDeviceCount(handle)) or 0
         find = nvml.nvmlDeviceGetMigDeviceHandleByIndex
-        found = (self._tried(partial(find, handle, at)) for at in range(count))
-        return tuple(NvmlDevice(nvml, part, self) for part in found if part is not None)
+        instances = (self._tried(partial(find, handle, at)) for at in range(count))
+        return tuple(NvmlDevice(nvml, part, self) for part in instances if part is not None)
 
     @patient
     def described(self) -> Device:
@@ -232,13 +232,13 @@ class NvmlDevice(NvmlCard):
     def facts(self) -> tuple[tuple[str, str], ...]:
         """Driver, power limits, MIG: what can be had of them."""
         nvml, handle = self._nvml, self._handle
-        asked: tuple[tuple[str, Callable[[], str]], ...] = (
+        questions: tuple[tuple[str, Callable[[], str]], ...] = (
             ("driver", lambda: _text(nvml.nvmlSystemGetDriverVersion())),
             ("power limit", lambda: f"{nvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1000:.0f} W"),
             ("default power limit", lambda: f"{nvml.nvmlDeviceGetPowerManagementDefaultLimit(handle) / 1000:.0f} W"),
             ("mig", lambda: "on" if nvml.nvmlDeviceGetMigMode(handle)[0] else "off"),
         )
-        return tuple((name, text) for name, ask in asked if (text := self._tried(ask)))
+        return tuple((name, text) for name, ask in questions if (text := self._tried(ask)))
 
     @patient
     def sample(self) -> ClockSample:
@@ -281,18 +281,18 @@ class NvmlDevice(NvmlCard):
     def slowdown_temperature(self) -> float | None:
         nvml = self._nvml
         kind = nvml.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN
-        found: float | None = self._tried(lambda: float(nvml.nvmlDeviceGetTemperatureThreshold(self._handle, kind)))
-        return found if found and found < HOTTEST else None
+        degrees: float | None = self._tried(lambda: float(nvml.nvmlDeviceGetTemperatureThreshold(self._handle, kind)))
+        return degrees if degrees and degrees < HOTTEST else None
 
     @patient
     def processes(self) -> tuple[int, ...] | None:
         """Those that compute there; none where the driver does not tell."""
-        found = self._tried(lambda: self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle))
-        return None if found is None else tuple(int(process.pid) for process in found)
+        processes = self._tried(lambda: self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle))
+        return None if processes is None else tuple(int(process.pid) for process in processes)
 
     def _watts(self) -> float | None:
-        found: float | None = self._tried(lambda: self._nvml.nvmlDeviceGetPowerUsage(self._handle) / 1000)
-        return found
+        watts: float | None = self._tried(lambda: self._nvml.nvmlDeviceGetPowerUsage(self._handle) / 1000)
+        return watts
 
 
 def _text(given: bytes | str) -> str:

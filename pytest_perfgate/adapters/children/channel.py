@@ -42,8 +42,8 @@ class Line:
             part = self._connection.recv(1 << 16)
             if not part:
                 self._rest = b""
-                left = b"".join(parts)
-                raise EOFError(f"closed after {len(left)} bytes of an unfinished message" if left else "closed")
+                rest = b"".join(parts)
+                raise EOFError(f"closed after {len(rest)} bytes of an unfinished message" if rest else "closed")
             parts.append(part)
         line, _, self._rest = b"".join(parts).partition(b"\n")
         return decode_line(line)
@@ -147,8 +147,8 @@ def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
     with _ONE_BY_ONE:
         if kind not in _DECODERS:
             _DECODERS[kind] = msgspec.json.Decoder(kind)
-        found: msgspec.json.Decoder[T] = _DECODERS[kind]
-        return found
+        decoder: msgspec.json.Decoder[T] = _DECODERS[kind]
+        return decoder
 
 
 def decode_value(text: bytes, kind: type[T]) -> T:
@@ -218,6 +218,6 @@ def _parent(folder: Path) -> str:
         lines = (folder / "environ").read_bytes().split(b"\0")
     except OSError:
         return ""
-    said = (line[len(PARENT) + 1 :] for line in lines if line.startswith(PARENT.encode() + b"="))
-    text = next(said, b"").decode("ascii", "replace")
+    values = (line[len(PARENT) + 1 :] for line in lines if line.startswith(PARENT.encode() + b"="))
+    text = next(values, b"").decode("ascii", "replace")
     return text if text.isdecimal() else ""

@@ -31,7 +31,7 @@ _START_S, _SEND_S = 120.0, 120.0
 _END_S, _GRACE_S = 5.0, 3.0
 
 
-class LocalNursery:
+class LocalSpawner:
     """Children on this machine."""
 
     def spawn(self, spec: ChildSpec) -> LocalChild:
@@ -138,8 +138,8 @@ class LocalChild:
         return PerfgateError("child-crashed", f"{self.label} {how}{self._words()}")
 
     def _words(self) -> str:
-        said = self.tail()
-        return f"; it last said:\n{_indented(said)}" if said else ""
+        output = self.tail()
+        return f"; it last said:\n{_indented(output)}" if output else ""
 
 
 def _command(spec: ChildSpec) -> list[str]:
@@ -247,10 +247,10 @@ def _on_cluster(address: str, function: Callable[[T], R], items: Sequence[T]) ->
         raise PerfgateError("cluster-tool", f"no scheduler answers at {address}: {broken}") from broken
     with client:
         for future in as_completed(client.map(partial(attempted, function), items, pure=False)):
-            found = future.result()
-            if isinstance(found, PerfgateError):
-                raise found
-            yield found
+            values = future.result()
+            if isinstance(values, PerfgateError):
+                raise values
+            yield values
 
 
 def attempted(function: Callable[[T], R], item: T) -> R | PerfgateError:

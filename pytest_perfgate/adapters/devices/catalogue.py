@@ -55,9 +55,9 @@ class DeviceCatalogue:
 
     def find(self, text: str) -> tuple[DeviceSpec, ...]:
         """Every line that a person may mean by a word: part of a name, an architecture, a die."""
-        found = self.lookup(text)
+        spec = self.lookup(text)
         word = text.casefold()
-        return (found,) if found else tuple(
+        return (spec,) if spec else tuple(
             s for s in self._specs if word in s.name.casefold() or word in (s.arch.casefold(), s.die.casefold())
         )  # fmt: skip
 

@@ -80,8 +80,8 @@ def read_lock(device: str) -> ClockLock | None:
 
 def read_locks() -> tuple[ClockLock, ...]:
     """Every lock on this machine."""
-    found = (_read(path) for path in sorted(lock_folder().glob("*.clocks.json")))
-    return tuple(lock for lock in found if lock)
+    locks = (_read(path) for path in sorted(lock_folder().glob("*.clocks.json")))
+    return tuple(lock for lock in locks if lock)
 
 
 def write_lock(device: str, sm_hz: float | None, *, memory: bool = False, by_hand: bool = False) -> ClockLock:
@@ -108,8 +108,8 @@ def this_run() -> str:
 
 def run_head() -> int:
     """The process that leads this run, or this one."""
-    said = os.environ.get(ROOT_VARIABLE, "")
-    return int(said) if said.isascii() and said.isdecimal() else os.getpid()
+    root_of_run = os.environ.get(ROOT_VARIABLE, "")
+    return int(root_of_run) if root_of_run.isascii() and root_of_run.isdecimal() else os.getpid()
 
 
 def keep_lock(lock: ClockLock) -> None:
@@ -180,7 +180,7 @@ class Card(Watched, Protocol):
     def unlock(self, *, memory: bool = False) -> None: ...
 
 
-class Held:
+class OwnLock:
     """A lock that this process owns."""
 
     def __init__(self, sm_hz: float | None, restoration: Restoration, memory: str | float = "by hand") -> None:
@@ -191,12 +191,12 @@ class Held:
         """Its clock, or why there is none."""
 
 
-def take_lock(card: Card, sm_hz: float | None) -> Held:
+def take_lock(card: Card, sm_hz: float | None) -> OwnLock:
     """Name the owner, lock, read back; whatever fails leaves the card as it was."""
     uuid = card.uuid()
     other = read_lock(uuid)
     if other and other.by_hand:
-        return Held(other.sm_hz, Restoration(_nothing))
+        return OwnLock(other.sm_hz, Restoration(_nothing))
     if other and not other.stale and not other.mine:
         raise PerfgateError("clocks-held", f"process {other.pid} holds the clocks of {uuid}")
     restoration = Restoration(lambda: put_back(card))
@@ -210,7 +210,7 @@ def take_lock(card: Card, sm_hz: float | None) -> Held:
             _forget(uuid, error, other)
             raise
         memory = _memory_locked(card, uuid, sm_hz)
-    return Held(sm_hz, restoration, memory)
+    return OwnLock(sm_hz, restoration, memory)
 
 
 def _forget(uuid: str, error: BaseException, before: ClockLock | None) -> None:

@@ -44,7 +44,7 @@ class Reading(NamedTuple):
     at_ns: int
 
 
-class Sight:
+class DeviceSampler:
     """Looks at one device, from one thread."""
 
     def __init__(self, device: Watched, strangers: Callable[[Pids], Others], sampling: Sampling) -> None:
@@ -146,15 +146,15 @@ def shares(readings: Sequence[Reading], *, throughout: bool = False) -> dict[str
 
     A region so short that nobody read between its begin and its end counts with the time around it.
     """
-    held: dict[str, int] = {}
+    counts: dict[str, int] = {}
     passed = 0
     for one, other in pairwise(readings):
         if not (throughout or one.mark % 2 or other.mark > one.mark + 1):
             continue
         passed += _between(one, other)
         for name in one.counts.held.keys() & other.counts.held.keys():
-            held[name] = held.get(name, 0) + other.counts.held[name] - one.counts.held[name]
-    return {name: grown / passed for name, grown in held.items() if grown > 0} if passed > 0 else {}
+            counts[name] = counts.get(name, 0) + other.counts.held[name] - one.counts.held[name]
+    return {name: grown / passed for name, grown in counts.items() if grown > 0} if passed > 0 else {}
 
 
 def _between(one: Reading, other: Reading) -> int:

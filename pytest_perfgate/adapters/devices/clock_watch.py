@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pytest_perfgate.adapters.bindings.border import PATIENCE_S, expendable
 from pytest_perfgate.adapters.bindings.nvml import POWER_CAP, ClockSample
-from pytest_perfgate.adapters.devices.clock_samples import Pids, Sight, Watched, reasons
+from pytest_perfgate.adapters.devices.clock_samples import DeviceSampler, Pids, Watched, reasons
 from pytest_perfgate.adapters.system.processes import Others
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import SAMPLING, Sampling
@@ -81,7 +81,7 @@ class DeviceWatch:
 
     def begin(self) -> None:
         """The thread has every look, the first too, so that a driver which never returns holds up nobody else."""
-        self._sight = Sight(self._device, self._strangers, self._sampling)
+        self._sight = DeviceSampler(self._device, self._strangers, self._sampling)
         before = self._before = self._sampling.tell(None)
 
         def wake() -> None:
@@ -185,9 +185,9 @@ class DeviceWatch:
         """A lock that nobody saw while samples were taken is believed where every look beside them found it."""
         beside = _told(sample.sm_hz for sample in self._sight.every())
         if at is None or not beside or any(left("SM", at, beside, cap=self._lock.cap)):
-            seen = f"{min(beside) / 1e6:.0f} to {max(beside) / 1e6:.0f} MHz" if beside else "the device does not tell"
+            text = f"{min(beside) / 1e6:.0f} to {max(beside) / 1e6:.0f} MHz" if beside else "the device does not tell"
             what = "it is unknown whether the SM clock stayed at its lock: no look fell into the sampling"
-            yield Problem(code="clock-moved", what=what, evidence=(("seen beside it", seen),))
+            yield Problem(code="clock-moved", what=what, evidence=(("seen beside it", text),))
 
     def _memory_clocks(self) -> list[float]:
         """As far as the device tells them."""
@@ -200,17 +200,17 @@ class DeviceWatch:
             yield Problem(code="foreign-process", what=what, evidence=(("processes", pids),))
 
 
-def throttled(sight: Sight) -> Iterator[Problem]:
+def throttled(sight: DeviceSampler) -> Iterator[Problem]:
     """What held the clocks down, the power limit left out: that is a state."""
     inside = sight.inside()
-    seen: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for sample in inside:
         for name in reasons(sample) - {POWER_CAP}:
-            seen[name] = seen.get(name, 0) + 1
+            counts[name] = counts.get(name, 0) + 1
     shares = {name: share for name, share in sight.held().items() if name != POWER_CAP}
-    grave = {name for name, share in shares.items() if share > SHARE} | set(seen)
+    grave = {name for name, share in shares.items() if share > SHARE} | set(counts)
     if grave:
-        evidence = [(name, f"in {count} of {len(inside)} looks") for name, count in seen.items()]
+        evidence = [(name, f"in {count} of {len(inside)} looks") for name, count in counts.items()]
         evidence += [(f"{name}, counted", f"{100 * share:.1f} % of the sampling") for name, share in shares.items()]
         what = f"the device held its clocks down: {', '.join(sorted(grave))}"
         yield Problem(code="throttled", what=what, evidence=tuple(evidence))
@@ -238,15 +238,15 @@ def _told(clocks: Iterable[float]) -> tuple[float, ...]:
 
 def read_back(card: Watched, lock: Lock, sleep: Callable[[float], None]) -> str:
     """Wait for a lock to be seen, for a second at most: an idle card may show an idle clock until it has work."""
-    seen = card.sample().sm_hz
+    clock = card.sample().sm_hz
     if lock.sm_hz is None:
         return "at an unknown clock"
     for _ in range(SETTLING):
-        if not any(left("SM", lock.sm_hz, [seen], cap=lock.cap)):
-            return f"read back at {seen / 1e6:.0f} MHz"
+        if not any(left("SM", lock.sm_hz, [clock], cap=lock.cap)):
+            return f"read back at {clock / 1e6:.0f} MHz"
         sleep(PERIOD_S)
-        seen = card.sample().sm_hz
-    return f"set to {lock.sm_hz / 1e6:.0f} MHz, read {seen / 1e6:.0f} MHz without load; what counts is read under load"
+        clock = card.sample().sm_hz
+    return f"set to {lock.sm_hz / 1e6:.0f} MHz, read {clock / 1e6:.0f} MHz without load; what counts is read under load"
 
 
 def left(name: str, locked: float | None, seen: Sequence[float], *, cap: bool = False) -> Iterator[Problem]:

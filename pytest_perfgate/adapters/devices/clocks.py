@@ -11,7 +11,7 @@ from typing import Any
 from pytest_perfgate.adapters.bindings.amdsmi import Amd
 from pytest_perfgate.adapters.bindings.border import silence
 from pytest_perfgate.adapters.bindings.nvml import Nvml
-from pytest_perfgate.adapters.devices.clock_locks import Card, Held, run_head, take_lock
+from pytest_perfgate.adapters.devices.clock_locks import Card, OwnLock, run_head, take_lock
 from pytest_perfgate.adapters.devices.clock_watch import UNLOCKED, DeviceWatch, Lock, read_back
 from pytest_perfgate.adapters.system.processes import Others, others
 from pytest_perfgate.model.device import Availability, Device
@@ -36,8 +36,8 @@ class CardClocks:
         """Who hears that a hot device is waited for."""
 
     def availability(self) -> Availability:
-        found: Availability = self._library.availability()
-        return found
+        availability: Availability = self._library.availability()
+        return availability
 
     def settled(self, device: Device, plan: Plan) -> tuple[Plan, str]:
         """The plan with ``try-lock`` decided, and why it is not ``lock``; the card is tried once in a process."""
@@ -55,11 +55,11 @@ class CardClocks:
         if plan.clocks is ClockPolicy.OFF:
             yield Unwatched("clocks=off")
             return
-        found = self._reach(device)
-        if not found.usable:
+        reached = self._reach(device)
+        if not reached.usable:
             if plan.clocks is ClockPolicy.LOCK:
-                raise PerfgateError("clocks-unsupported", found.why, mend=found.mend)
-            yield Unwatched(found.why)
+                raise PerfgateError("clocks-unsupported", reached.why, mend=reached.mend)
+            yield Unwatched(reached.why)
             return
         card = self._library.device(device)
         silent = "" if plan.clocks is ClockPolicy.LOCK else _silent(card)
@@ -71,7 +71,7 @@ class CardClocks:
         watch = DeviceWatch(
             card,
             lock=self._lock_of(locked) if locked else UNLOCKED,
-            strangers=strangers,
+            strangers=other_processes,
         )
         watch.note("clocks", "locked" if locked else "observed")
         if locked:
@@ -90,26 +90,26 @@ class CardClocks:
             if locked:
                 locked.restoration.run()
 
-    def _lock_of(self, held: Held) -> Lock:
+    def _lock_of(self, held: OwnLock) -> Lock:
         """A lock as it is watched; some libraries lock a highest clock."""
         cap = bool(getattr(self._library, "cap", False))
         return Lock(held.sm_hz, held.memory_hz, base=held.sm_hz is None, cap=cap)
 
     def _reach(self, device: Device) -> Availability:
         """Whether the library works and can be asked for this card; one that hangs is no missing one."""
-        found = self.availability()
+        availability = self.availability()
         if why := silence(str(getattr(self._library, "maker", ""))):
             raise PerfgateError("driver-silent", why)
-        if found.usable and not (device.uuid or device.pci):
+        if availability.usable and not (device.uuid or device.pci):
             why = f"nothing tells which card {device.name} is: its library gives neither UUID nor bus"
-            return replace(found, usable=False, why=why)
-        return found
+            return replace(availability, usable=False, why=why)
+        return availability
 
     def _refusal(self, device: Device) -> str:
         """Why this process may not lock; empty where it may: the card is locked and put back to find out."""
-        found = self._reach(device)
-        if not found.usable:
-            return found.why
+        card = self._reach(device)
+        if not card.usable:
+            return card.why
         try:
             take_lock(self._library.device(device), lock_frequency(device)).restoration.run()
         except PerfgateError as error:
@@ -132,8 +132,8 @@ class CardClocks:
             waited += 1.0
             if limit - card.sample().temperature >= FAR:
                 return ()
-        seen = f"{card.sample().temperature:.0f} of {limit:.0f} degrees C"
-        return (Problem(code="hot", what="the device did not cool down", evidence=(("temperature", seen),)),)
+        text = f"{card.sample().temperature:.0f} of {limit:.0f} degrees C"
+        return (Problem(code="hot", what="the device did not cool down", evidence=(("temperature", text),)),)
 
 
 def _silent(card: Card) -> str:
@@ -173,8 +173,12 @@ class MachineClocks:
         self._nvidia.tell = self._amd.tell = tell
 
     def availability(self) -> Availability:
-        found = self._nvidia.availability()
-        return found if found.usable else next((a for a in (self._amd.availability(),) if a.usable), found)
+        availability = self._nvidia.availability()
+        return (
+            availability
+            if availability.usable
+            else next((a for a in (self._amd.availability(),) if a.usable), availability)
+        )
 
     def settled(self, device: Device, plan: Plan) -> tuple[Plan, str]:
         return self._of(device).settled(device, plan)
@@ -191,7 +195,7 @@ def lock_frequency(device: Device) -> float | None:
     return device.spec.lock_hz if device.spec else None
 
 
-def strangers(pids: tuple[int, ...]) -> Others:
+def other_processes(pids: tuple[int, ...]) -> Others:
     """Processes that are not of this run."""
     return others(pids, run_head())
 

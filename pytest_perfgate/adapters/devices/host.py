@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pytest_perfgate.adapters.bindings.border import touched
+from pytest_perfgate.adapters.bindings.border import reachable_objects
 from pytest_perfgate.adapters.system.commands import answer
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.measurement import Environment
@@ -90,15 +90,15 @@ _PARTS = {  # the designs that servers and boards with GPUs carry; Linux tells n
 
 def probe_name() -> str:
     """The processor's model: two models of one family must not share baselines."""
-    told = _sysctl("machdep.cpu.brand_string") if sys.platform == "darwin" else parse_cpuinfo(_text(_CPUINFO))
-    return told or platform.processor() or platform.machine() or "unknown"
+    name = _sysctl("machdep.cpu.brand_string") if sys.platform == "darwin" else parse_cpuinfo(_text(_CPUINFO))
+    return name or platform.processor() or platform.machine() or "unknown"
 
 
 def parse_cpuinfo(text: str) -> str:
     """The model as x86, MIPS and POWER tell it; on ARM its makers' numbers, by name where that is known."""
-    found = re.search(r"^(?:model name|cpu model|cpu)\s*:\s*(.+)$", text, re.MULTILINE)
-    if found:
-        return found.group(1).strip()
+    match = re.search(r"^(?:model name|cpu model|cpu)\s*:\s*(.+)$", text, re.MULTILINE)
+    if match:
+        return match.group(1).strip()
     makers = re.findall(r"^CPU implementer\s*:\s*(0x[0-9a-fA-F]+)", text, re.MULTILINE)
     parts = re.findall(r"^CPU part\s*:\s*(0x[0-9a-fA-F]+)", text, re.MULTILINE)
     if makers and len(makers) == len(parts):
@@ -130,8 +130,8 @@ def _found(folder: Path) -> Sequence[Path]:
 
 
 def _parse_size(text: str) -> float:
-    found = _SIZE.match(text)
-    return float(found.group(1)) * _TIMES[found.group(2)] if found else 0.0
+    match = _SIZE.match(text)
+    return float(match.group(1)) * _TIMES[match.group(2)] if match else 0.0
 
 
 def _sysctl(name: str) -> str:
@@ -178,8 +178,8 @@ def probe_pools(call: object) -> str:
     torch: Any = sys.modules.get("torch")
     if not hasattr(torch, "get_num_threads"):
         return ""
-    found = touched(call, (torch.Tensor, torch.nn.Module, ModuleType))
-    own = any(not isinstance(thing, ModuleType) or thing.__name__.split(".")[0] == "torch" for thing in found)
+    objects = reachable_objects(call, (torch.Tensor, torch.nn.Module, ModuleType))
+    own = any(not isinstance(thing, ModuleType) or thing.__name__.split(".")[0] == "torch" for thing in objects)
     return f"torch={torch.get_num_threads()}" if own else ""
 
 
@@ -212,12 +212,12 @@ _NVIDIA, _AMD = Path("/proc/driver/nvidia/version"), Path("/sys/module/amdgpu/ve
 
 def probe_packages(declared: Collection[str] = ()) -> tuple[tuple[str, str], ...]:
     """(name, version) of installed packages that move numbers, those that the project declares among them, sorted."""
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for package in metadata.distributions():
         name = (package.metadata["Name"] or "").lower()
         if name in _PACKAGES or name.startswith(_FAMILIES) or (declared and re.sub(r"[-_.]+", "-", name) in declared):
-            found.setdefault(name, package.version)
-    return tuple(sorted(found.items()))
+            versions.setdefault(name, package.version)
+    return tuple(sorted(versions.items()))
 
 
 def probe_facts() -> tuple[tuple[str, str], ...]:
@@ -236,21 +236,21 @@ def probe_facts() -> tuple[tuple[str, str], ...]:
 
 def parse_nvidia(text: str) -> str:
     """The version in ``NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.10  …``."""
-    found = re.search(r"\s(\d{3,}\.\d+(?:\.\d+)?)\s", f"{text} ")
-    return found.group(1) if found else ""
+    match = re.search(r"\s(\d{3,}\.\d+(?:\.\d+)?)\s", f"{text} ")
+    return match.group(1) if match else ""
 
 
 def _switches() -> Iterator[tuple[str, str]]:
     """Switches of the processor, of which the first that is there counts."""
     for name, places in _SWITCHES.items():
-        said = next(((text, on) for path, on in places if (text := _text(path))), None)
-        if said is not None:
-            yield name, "on" if said[0] == said[1] else "off"
+        switch = next(((text, on) for path, on in places if (text := _text(path))), None)
+        if switch is not None:
+            yield name, "on" if switch[0] == switch[1] else "off"
 
 
 def _microcode() -> str:
-    found = re.search(r"^microcode\s*:\s*(\S+)", _text(Path("/proc/cpuinfo")), re.MULTILINE)
-    return found.group(1) if found else ""
+    match = re.search(r"^microcode\s*:\s*(\S+)", _text(Path("/proc/cpuinfo")), re.MULTILINE)
+    return match.group(1) if match else ""
 
 
 def _memory() -> str:

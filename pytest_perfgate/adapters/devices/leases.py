@@ -134,10 +134,10 @@ class DeviceLeases:
     @staticmethod
     def _record(path: Path) -> dict[str, object]:
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
+            data = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
-        return found if isinstance(found, dict) else {}
+        return data if isinstance(data, dict) else {}
 
 
 def _opened(path: Path) -> int:

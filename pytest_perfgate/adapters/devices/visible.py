@@ -49,15 +49,15 @@ def parse_visible(text: str | None, slots: Sequence[Slot], *, sorted_by_bus: boo
     entries = [entry.strip() for entry in text.split(",")]
     if not sorted_by_bus and any(is_number(entry) for entry in entries):
         _same_order(slots)
-    found: list[Device] = []
+    devices: list[Device] = []
     for entry in entries:
         device = _named(entry, slots)
         if device is None:
             break
-        if device in found:
+        if device in devices:
             return ()
-        found.append(device)
-    return _numbered(found)
+        devices.append(device)
+    return _numbered(devices)
 
 
 def surroundings(devices: Sequence[Device]) -> dict[str, str]:
@@ -79,8 +79,8 @@ def _named(entry: str, slots: Sequence[Slot]) -> Device | None:
     if entry.startswith("MIG-GPU-"):
         return _instance(entry, slots)
     every = [device for slot in slots for device in (slot.card, *slot.parts)]
-    found = [device for device in every if len(entry) > len("GPU-") and device.uuid.startswith(entry)]
-    return found[0] if len(found) == 1 else None
+    devices = [device for device in every if len(entry) > len("GPU-") and device.uuid.startswith(entry)]
+    return devices[0] if len(devices) == 1 else None
 
 
 def is_number(entry: str) -> bool:
@@ -119,11 +119,11 @@ def visible_amd(amd: Amd, environ: Mapping[str, str] | None = None) -> tuple[Dev
         return ()
     env = os.environ if environ is None else environ
     every = sorted((card.described() for card in amd.every()), key=lambda device: device.index)
-    left = [
+    devices = [
         replace(device, facts=(*device.facts, (_NUMBER, str(at))))
         for at, device in enumerate(chosen(every, env.get(ROCR)))
     ]
-    shown = chosen(left, env.get(HIP, env.get(ALIAS)))
+    shown = chosen(devices, env.get(HIP, env.get(ALIAS)))
     return tuple(replace(device, index=at) for at, device in enumerate(shown))
 
 
@@ -138,13 +138,13 @@ def chosen(devices: Sequence[Device], text: str | None) -> list[Device]:
     """What a value of a variable shows, up to an entry that names nothing."""
     if text is None:
         return list(devices)
-    found: list[Device] = []
+    picked: list[Device] = []
     for entry in (entry.strip() for entry in text.split(",")):
         device = _amd_named(entry, devices)
-        if device is None or device in found:
+        if device is None or device in picked:
             break
-        found.append(device)
-    return found
+        picked.append(device)
+    return picked
 
 
 def _amd_named(entry: str, devices: Sequence[Device]) -> Device | None:

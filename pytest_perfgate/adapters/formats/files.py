@@ -191,10 +191,10 @@ def frame(source: Union[Analysis, Document, Table, MetricSet], view: str = "") -
         return pd.DataFrame([{"metric": m.name, "value": m.value, **dict(m.labels)} for m in source.metrics])
     if isinstance(source, Table):
         return _framed(source)
-    found = frames(source, view)
-    if not found:
+    tables = frames(source, view)
+    if not tables:
         raise ValueError("the document has no table")
-    return next(iter(found.values()))
+    return next(iter(tables.values()))
 
 
 def frames(source: Union[Analysis, Document], view: str = "") -> dict[str, Any]:
@@ -304,9 +304,9 @@ def write_junit(path: Path, subject: str, verdicts: Sequence[Verdict]) -> None:
     for verdict in verdicts:
         case = TestCase(verdict.limit.text, classname=f"perfgate.{subject}", stdout=verdict.sentence)
         if verdict.effect is Effect.FAIL:
-            said = f"{verdict.outcome.value.upper()}: {verdict.sentence}"
+            message = f"{verdict.outcome.value.upper()}: {verdict.sentence}"
             add = case.add_failure_info if verdict.metric is not None else case.add_error_info
-            add(message=said, output="\n".join(f"{name}: {text}" for name, text in verdict.evidence))
+            add(message=message, output="\n".join(f"{name}: {text}" for name, text in verdict.evidence))
         cases.append(case)
     path.write_text(to_xml_report_string([TestSuite("perfgate", cases)]), encoding="utf-8")
 

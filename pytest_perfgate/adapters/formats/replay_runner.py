@@ -32,13 +32,13 @@ def main() -> None:
     parser.add_argument("--device", default="")
     parser.add_argument("--repeat", type=int, default=10)
     parser.add_argument("--json", action="store_true")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     import torch
 
-    device = asked.device or ("cuda" if torch.cuda.is_available() else "cpu")
-    form = json.loads(asked.operations.read_text(encoding="utf-8"))
-    results = [replay(operation, device, asked.repeat) for operation in form["operations"]]
-    print(json.dumps(results, indent=2) if asked.json else "\n".join(map(line, results)))
+    device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    form = json.loads(options.operations.read_text(encoding="utf-8"))
+    results = [replay(operation, device, options.repeat) for operation in form["operations"]]
+    print(json.dumps(results, indent=2) if options.json else "\n".join(map(line, results)))
 
 
 def line(result: dict[str, Any]) -> str:
@@ -50,19 +50,19 @@ def line(result: dict[str, Any]) -> str:
 
 def replay(operation: dict[str, Any], device: str, repeat: int) -> dict[str, Any]:
     """Run one operation; what came in and out, and the median time."""
-    values = [made(given, device) for given in operation["inputs"]]
+    values = [made(argument, device) for argument in operation["inputs"]]
     every = [part for value in values for part in (value if isinstance(value, list) else [value])]
     tensors = [described(value) for value in every if hasattr(value, "stride")]
-    found: dict[str, Any] = {"name": operation["name"], "device": device, "inputs": tensors}
+    result: dict[str, Any] = {"name": operation["name"], "device": device, "inputs": tensors}
     try:
         ran_as, call = bound(operation["name"], values, device)
         outcome = call()
         times = [timed(call, device) for _ in range(repeat)]
     except (RuntimeError, NotImplementedError, TypeError, AttributeError, ValueError) as broken:
-        return {**found, "error": f"{type(broken).__name__}: {str(broken).splitlines()[0]}"}
+        return {**result, "error": f"{type(broken).__name__}: {str(broken).splitlines()[0]}"}
     outcomes = outcome if isinstance(outcome, (tuple, list)) else (outcome,)
     outputs = [described(value) for value in outcomes if hasattr(value, "stride") and value.numel()]
-    return {**found, "ran_as": ran_as, "outputs": outputs, "median_us": sorted(times)[len(times) // 2] * 1e6}
+    return {**result, "ran_as": ran_as, "outputs": outputs, "median_us": sorted(times)[len(times) // 2] * 1e6}
 
 
 def made(given: dict[str, Any], device: str) -> Any:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from pytest_perfgate.adapters.bindings.border import quietly
 from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
 from pytest_perfgate.adapters.bindings.cupti import prove
-from pytest_perfgate.adapters.profilers.tools import Bystander, settle
+from pytest_perfgate.adapters.profilers.tools import AttachedProfiler, settle
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
@@ -41,8 +41,8 @@ class OwnTraces:
         return out / f"{self.stem}{len(self._written(out))}.json"
 
     def _written(self, out: Path) -> list[Path]:
-        found = out.glob(f"{self.stem}*.json") if out.is_dir() else ()
-        return sorted(found, key=lambda path: int(path.stem.removeprefix(self.stem)))
+        files = out.glob(f"{self.stem}*.json") if out.is_dir() else ()
+        return sorted(files, key=lambda path: int(path.stem.removeprefix(self.stem)))
 
 
 class Torch(OwnTraces):
@@ -120,8 +120,12 @@ class Cupti(OwnTraces):
         self._touch = touch or CudaDriver().touch
 
     def availability(self) -> Availability:
-        found = self._recorder.availability()
-        return found if found.usable else replace(found, why=f"it needs a GPU and its driver: {found.why}")
+        availability = self._recorder.availability()
+        return (
+            availability
+            if availability.usable
+            else replace(availability, why=f"it needs a GPU and its driver: {availability.why}")
+        )
 
     @contextmanager
     def region(self, out: Path) -> Iterator[None]:
@@ -164,7 +168,7 @@ def render_trace(records: Sequence[Any]) -> str:
 TIMES = "event.json"
 
 
-class EventTimes(Bystander):
+class EventTimes(AttachedProfiler):
     """The events timer of the child does the work, where a device has events."""
 
     name = TIMED

@@ -62,13 +62,13 @@ class Nsys:
             done = _ran(behind(self._launcher, ["nsys", "--version"]), 60.0)
         except PerfgateError as error:
             return Availability(name=self.name, usable=False, why=error.what, mend=mend)
-        found = _VERSION.search(done)
-        if found is None:
+        match = _VERSION.search(done)
+        if match is None:
             return Availability(name=self.name, usable=False, why=f"nsys --version says {done.strip()!r}", mend=mend)
-        if (int(found.group(1)), int(found.group(2))) < OLDEST:
-            why = f"nsys {found.group()} is older than {OLDEST[0]}.{OLDEST[1]}"
-            return Availability(name=self.name, usable=False, why=why, mend=mend, version=found.group())
-        return Availability(name=self.name, usable=True, version=found.group())
+        if (int(match.group(1)), int(match.group(2))) < OLDEST:
+            why = f"nsys {match.group()} is older than {OLDEST[0]}.{OLDEST[1]}"
+            return Availability(name=self.name, usable=False, why=why, mend=mend, version=match.group())
+        return Availability(name=self.name, usable=True, version=match.group())
 
     def command(self, argv: Sequence[str], out: Path, plan: Plan) -> Sequence[str]:  # noqa: ARG002 - the port's
         """The child behind nsys, and both behind the launcher."""
@@ -125,8 +125,8 @@ def _ran(argv: Sequence[str], timeout_s: float) -> str:
     try:
         done = run_captured(argv, timeout_s)
     except subprocess.TimeoutExpired as late:
-        said = (late.output or b"") + (late.stderr or b"")
-        raise PerfgateError("nsys-child", f"{abridged(argv)} took over {timeout_s:.0f} s{_tail(said)}") from late
+        printed = (late.output or b"") + (late.stderr or b"")
+        raise PerfgateError("nsys-child", f"{abridged(argv)} took over {timeout_s:.0f} s{_tail(printed)}") from late
     output = done.stdout + done.stderr
     if done.returncode:
         what = f"{abridged(argv)} ended with exit code {done.returncode}{_tail(output)}"
@@ -145,9 +145,9 @@ def _import(stream: Path, timeout_s: float) -> None:
 
 
 def _importer(stream: Path) -> Path:
-    found = shutil.which(_IMPORTER)
+    program = shutil.which(_IMPORTER)
     beside = (Path(shutil.which("nsys") or "nsys").resolve().parent.parent, Path("/usr/lib/nsight-systems"))
-    places = [Path(found)] if found else [place for root in beside for place in root.glob(f"host-*/{_IMPORTER}")]
+    places = [Path(program)] if program else [place for root in beside for place in root.glob(f"host-*/{_IMPORTER}")]
     if not places:
         what = f"nsys left {stream.name} and no {_IMPORTER} turns it into a report"
         raise PerfgateError("nsys-child", what, mend="install the host part of Nsight Systems beside the target part")
@@ -214,7 +214,7 @@ def _no_device(why: str) -> PerfgateError:
 
 
 def _library(names: Sequence[str]) -> ctypes.CDLL | None:
-    return next((found for name in names if (found := _loaded(name)) is not None), None)
+    return next((library for name in names if (library := _loaded(name)) is not None), None)
 
 
 def _loaded(name: str) -> ctypes.CDLL | None:
@@ -256,20 +256,20 @@ class Ncu:
             done = run_captured(argv, 60)
         except (OSError, subprocess.TimeoutExpired) as error:
             return Availability(name=self.name, usable=False, why=f"ncu --version: {error}", mend=mend)
-        found = _NCU_VERSION.search(done.stdout.decode("utf-8", "replace"))
-        if done.returncode or found is None:
+        match = _NCU_VERSION.search(done.stdout.decode("utf-8", "replace"))
+        if done.returncode or match is None:
             return Availability(name=self.name, usable=False, why="ncu --version says no version", mend=mend)
-        return Availability(name=self.name, usable=True, version=found[1])
+        return Availability(name=self.name, usable=True, version=match[1])
 
     def command(self, argv: Sequence[str], out: Path, plan: Plan) -> list[str]:
         """The child behind ncu, region by cudaProfilerStart; ncu itself leaves the clocks alone."""
         del plan
-        asked = [word for section in (DEEP if self._deep else SECTIONS) for word in ("--section", section)]
+        sections = [word for section in (DEEP if self._deep else SECTIONS) for word in ("--section", section)]
         source = ["--import-source", "yes"] if self._deep else []
         return behind(
             self._launcher,
             ["ncu", "--profile-from-start", "off", "--target-processes", "all", "--clock-control", "none",
-             *asked, *source, "--force-overwrite", "--export", str(out.absolute() / STEM), *argv],
+             *sections, *source, "--force-overwrite", "--export", str(out.absolute() / STEM), *argv],
         )  # fmt: skip
 
     def region(self, out: Path) -> AbstractContextManager[None]:
@@ -280,16 +280,16 @@ class Ncu:
         """The report; where there is none, what ncu said decides which error it is."""
         report = out / f"{STEM}.ncu-rep"
         log = out / LOG
-        said = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
-        if "ERR_NVGPUCTRPERM" in said:
+        log_text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
+        if "ERR_NVGPUCTRPERM" in log_text:
             raise PerfgateError("ncu-permission", "ncu may not read this device's counters: ERR_NVGPUCTRPERM")
         if not report.is_file():
-            lines = [line for line in said.splitlines() if line.startswith(("==ERROR==", "==WARNING=="))]
+            lines = [line for line in log_text.splitlines() if line.startswith(("==ERROR==", "==WARNING=="))]
             raise PerfgateError("ncu-nothing", lines[-1] if lines else "ncu left no report", place=str(out))
         return (Artifact(kind="ncu", path=str(report), parameters=(("mode", self.name),)),)
 
 
-class Bystander:
+class AttachedProfiler:
     """Everything of a profiler but its artifacts."""
 
     name: str
@@ -306,18 +306,18 @@ class Bystander:
         return nullcontext()
 
 
-class CubinKeeper(Bystander):
+class CubinKeeper(AttachedProfiler):
     """The child writes what the test attaches."""
 
     name = "cubin"
 
     def artifacts(self, out: Path) -> tuple[Artifact, ...]:
-        found = sorted(path for path in out.rglob("*") if path.suffix in CODE_SUFFIXES)
-        if not found:
+        cubins = sorted(path for path in out.rglob("*") if path.suffix in CODE_SUFFIXES)
+        if not cubins:
             raise PerfgateError(
                 "kernel-none",
                 "the test handed over no machine code",
                 mend="perfgate.attach('kernel.cubin', path), or perfgate.attach('kernel', compiled) for Triton",
                 place=str(out),
             )
-        return tuple(Artifact(kind="cubin", path=str(path)) for path in found)
+        return tuple(Artifact(kind="cubin", path=str(path)) for path in cubins)

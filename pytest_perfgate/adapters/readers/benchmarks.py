@@ -75,18 +75,18 @@ def _result(name: str, rows: Sequence[Row], place: str) -> BenchResult:
     aggregates = {str(row.get("aggregate_name")): row for row in rows if row["run_type"] == "aggregate"}
     runs = [row for row in rows if row["run_type"] != "aggregate"]
     times = [t for t in (_time(row, place) for row in runs) if t is not None]
-    found = _figures(aggregates, times, place)
+    figures = _figures(aggregates, times, place)
     skipped = _skipped(rows)
-    if not found and not runs:
+    if not figures and not runs:
         skipped = skipped or f"of its repetitions only {', '.join(aggregates)} are in the file"
     chosen = aggregates.get("median") or aggregates.get("mean") or rows[0]
     rates = ((kind, number(chosen.get(key)), dimension) for key, (kind, dimension) in _RATES.items())
-    first = next(iter(found), "")
+    first = next(iter(figures), "")
     return BenchResult(
         name=name,
-        time=found[first] if first and not skipped else None,
+        time=figures[first] if first and not skipped else None,
         statistic=first,
-        also=tuple((said, time) for said, time in found.items() if said != first),
+        also=tuple((statistic, time) for statistic, time in figures.items() if statistic != first),
         scatter=_scatter(aggregates, times),
         samples=len(runs) or int(number(chosen.get("repetitions")) or 0),
         rates=tuple((kind, rate, dimension) for kind, rate, dimension in rates if rate is not None),
@@ -96,12 +96,14 @@ def _result(name: str, rows: Sequence[Row], place: str) -> BenchResult:
 
 def _figures(aggregates: Mapping[str, Row], times: Sequence[float], place: str) -> dict[str, float]:
     """The tool's own figures, or ours of its repetitions; the first is the one that counts."""
-    told = {said: _time(aggregates[said], place) for said in ("median", "mean") if said in aggregates}
+    times_of = {
+        statistic: _time(aggregates[statistic], place) for statistic in ("median", "mean") if statistic in aggregates
+    }
     ours = (
         {"median": median(times), "mean": fmean(times)} if len(times) > 1 else {"mean": fmean(times)} if times else {}
     )
-    whole = {said: told.get(said, ours.get(said)) for said in ("median", "mean")}
-    return {said: time for said, time in whole.items() if time is not None}
+    whole = {statistic: times_of.get(statistic, ours.get(statistic)) for statistic in ("median", "mean")}
+    return {statistic: time for statistic, time in whole.items() if time is not None}
 
 
 def _skipped(rows: Sequence[Row]) -> str:
@@ -161,12 +163,12 @@ def _results(name: str, row: Any, columns: list[str], place: str) -> Iterator[Be
     if len(listed) > count or count > _MOST:
         what = f"{name} has {len(listed)} results of {count:,} combinations of parameters"
         raise PerfgateError("artifact-unreadable", what, place=place)
-    for combination, found in zip_longest(product(*params), listed):
-        time = nanoseconds(found)
+    for combination, value in zip_longest(product(*params), listed):
+        time = nanoseconds(value)
         yield BenchResult(
             name=f"{name}[{'-'.join(map(str, combination))}]" if combination else name,
             time=time,
-            skipped="" if time is not None else "failed or skipped" if number(found) is None else "below zero",
+            skipped="" if time is not None else "failed or skipped" if number(value) is None else "below zero",
         )
 
 
@@ -180,9 +182,9 @@ def _fields(row: Any, columns: list[str]) -> tuple[Any, Any]:
 def _date(milliseconds: Any) -> str:
     import datetime as dt
 
-    found = number(milliseconds)
+    seconds = number(milliseconds)
     try:
-        return dt.datetime.fromtimestamp(found / 1e3, dt.timezone.utc).isoformat() if found else ""
+        return dt.datetime.fromtimestamp(seconds / 1e3, dt.timezone.utc).isoformat() if seconds else ""
     except (OverflowError, ValueError, OSError):
         return ""
 
@@ -203,7 +205,7 @@ def read_pytest_benchmark(path: Path) -> BenchFile:
 def _pytest_benchmark_result(bench: Any, place: str) -> BenchResult:
     name = mapping(bench).get("fullname") or member(bench, "name", str, f"{place}: benchmarks")
     stats = member(bench, "stats", dict, f"{place}: benchmarks.'{name}'")
-    first = next((said for said in ("median", "mean") if said in stats), "")
+    first = next((statistic for statistic in ("median", "mean") if statistic in stats), "")
     time, mean, spread = nanoseconds(stats.get(first)), number(stats.get("mean")), number(stats.get("stddev"))
     other = nanoseconds(stats.get("mean")) if first == "median" else None
     return BenchResult(
@@ -280,10 +282,10 @@ def mapping(found: Any) -> Mapping[str, Any]:
 
 def member(node: Any, name: str, kind: type, place: str) -> Any:
     """A member that must be there and of this type."""
-    found = node.get(name) if isinstance(node, Mapping) else None
-    if not isinstance(found, kind):
+    value = node.get(name) if isinstance(node, Mapping) else None
+    if not isinstance(value, kind):
         raise PerfgateError("artifact-unreadable", f"'{name}' is missing or of another type", place=place)
-    return found
+    return value
 
 
 _TIMES = {
@@ -332,8 +334,10 @@ def _nvbench_results(bench: Any, devices: Mapping[Any, str], place: str) -> Iter
         states = [{"name": name, **state} for name, state in states.items()]
     for state in objects(states, f"{where}: states"):
         name = _name(state)
-        found = dict(_summaries(state.get("summaries"), f"{where}[{name}]: summaries"))
-        yield _nvbench_result(f"{title}[{name}]" if name else title, state, found, devices.get(state.get("device"), ""))
+        summaries = dict(_summaries(state.get("summaries"), f"{where}[{name}]: summaries"))
+        yield _nvbench_result(
+            f"{title}[{name}]" if name else title, state, summaries, devices.get(state.get("device"), "")
+        )
 
 
 def _name(state: Mapping[str, Any]) -> str:
@@ -358,7 +362,7 @@ def _nvbench_result(name: str, state: Mapping[str, Any], found: Figures, device:
         name=name,
         time=time,
         statistic=_TIMES.get(tag, ""),
-        also=tuple((said, other) for said, other in others if other is not None and time is not None),
+        also=tuple((statistic, other) for statistic, other in others if other is not None and time is not None),
         scatter=found.get(noise),
         samples=int(found.get(count) or 0),
         device=device,

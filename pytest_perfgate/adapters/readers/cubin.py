@@ -86,10 +86,10 @@ class _Opened:
 
 def _with_kernels(path: Path, room: Path) -> list[_Opened]:
     """The cubins of a path, without those that hold data alone, or functions for others to call."""
-    found = [_opened(*cubin) for cubin in _cubins(path, room)]
-    launched = [one for one in found if one.code.kernels]
+    opened = [_opened(*cubin) for cubin in _cubins(path, room)]
+    launched = [one for one in opened if one.code.kernels]
     if not launched:
-        names = ", ".join(sorted({name for one in found for name in one.code.symbols})[:4])
+        names = ", ".join(sorted({name for one in opened for name in one.code.symbols})[:4])
         what = f"it holds functions that kernels call ({names}), and no kernel" if names else "it holds no code"
         raise PerfgateError("kernel-none", what, place=str(path), mend="name the file that it is linked into")
     return launched
@@ -135,15 +135,15 @@ def _listings(batch: Sequence[_Opened]) -> dict[str, bytes]:
 def _whole(one: _Opened) -> bytes:
     """As printed; by a sample where the tool prints no JSON, or names and options of the file break it."""
     try:
-        told = _listing(["-json", str(one.path.resolve())], one.name)
-        json.loads(told)
+        listing = _listing(["-json", str(one.path.resolve())], one.name)
+        json.loads(listing)
     except PerfgateError as error:
         if _NO_JSON not in error.what and _TOO_OLD not in error.what:
             raise
     except ValueError:
         pass
     else:
-        return told
+        return listing
     return _sampled([one])[one.name]
 
 
@@ -153,11 +153,11 @@ def _cubins(path: Path, room: Path) -> Iterator[tuple[Path, str]]:
         files = sorted(p for p in path.rglob("*") if p.suffix in CODE_SUFFIXES and p.is_file())
         if not files:
             raise PerfgateError("kernel-none", f"no {', '.join(CODE_SUFFIXES)} file in it", place=str(path))
-        found = [pair for file in files for pair in _within(file, room)]
-        if not found:
+        pairs = [pair for file in files for pair in _within(file, room)]
+        if not pairs:
             what = f"none of its {', '.join(CODE_SUFFIXES)} files holds code of a GPU"
             raise PerfgateError("kernel-none", what, place=str(path))
-        yield from found
+        yield from pairs
     elif is_cubin(read_head(path)):
         yield path, str(path)
     elif _is_alien(path):
@@ -180,24 +180,24 @@ def _within(file: Path, room: Path) -> list[tuple[Path, str]]:
 def _is_alien(path: Path) -> bool:
     """Whether nothing of NVIDIA can be in it; archives and object files of the host may hold a fatbin."""
     head = read_head(path, _HEAD)
-    return bool(stranger(head)[0]) and elf_machine(head) in {None, AMD_MACHINE} and not head.startswith(ARCHIVE)
+    return bool(foreign_kind(head)[0]) and elf_machine(head) in {None, AMD_MACHINE} and not head.startswith(ARCHIVE)
 
 
 def _extracted(path: Path, room: Path) -> Iterable[tuple[Path, str]]:
     """Cubins that ``cuobjdump`` finds inside a fatbin, an object file, a library or an archive."""
     out = Path(tempfile.mkdtemp(dir=room))
     done = _run([str(tool("cuobjdump")), "--extract-elf", "all", str(path.resolve())], where=out)
-    found = sorted(out.iterdir())
-    said = (done.stderr or done.stdout).decode("utf-8", "replace").strip()
+    extracted = sorted(out.iterdir())
+    output = (done.stderr or done.stdout).decode("utf-8", "replace").strip()
     head = read_head(path)
     if elf_machine(head) is not None:
         check_whole(path.read_bytes(), str(path))
-    holds_code = bool(found) or head.startswith((FATBIN, ARCHIVE)) or elf_machine(head) is not None
-    if done.returncode and _FATAL in said and holds_code:
-        raise PerfgateError("kernel-broken", f"cuobjdump says: {_last(said, path)}", place=str(path))
-    if not found:
-        raise _no_kernel(path, said)
-    return [(file, f"{path}:{file.name}") for file in found]
+    holds_code = bool(extracted) or head.startswith((FATBIN, ARCHIVE)) or elf_machine(head) is not None
+    if done.returncode and _FATAL in output and holds_code:
+        raise PerfgateError("kernel-broken", f"cuobjdump says: {_last(output, path)}", place=str(path))
+    if not extracted:
+        raise _no_kernel(path, output)
+    return [(file, f"{path}:{file.name}") for file in extracted]
 
 
 def _last(said: str, path: Path) -> str:
@@ -207,7 +207,7 @@ def _last(said: str, path: Path) -> str:
 
 def _no_kernel(path: Path, said: str) -> PerfgateError:
     """What it is instead, as far as its first bytes or the tool say."""
-    is_a, mend = stranger(read_head(path, _HEAD))
+    is_a, mend = foreign_kind(read_head(path, _HEAD))
     if _NOT_COMPILED in said:
         listed = _run([str(tool("cuobjdump")), "--list-ptx", str(path.resolve())]).stdout
         what, mend = not_compiled(listed.decode("utf-8", "replace"))
@@ -236,8 +236,8 @@ def _sampled(batch: Sequence[_Opened]) -> dict[str, bytes]:
     names = ", ".join(one.name for one in batch[:3])
     with tempfile.TemporaryDirectory(prefix="perfgate-sample-") as room:
         files = [(one.code, one.data) for one in batch]
-        told = sampled_listings(files, Path(room), lambda words: _listing(words, names))
-    return {one.name: listing for one, listing in zip(batch, told)}
+        listings = sampled_listings(files, Path(room), lambda words: _listing(words, names))
+    return {one.name: listing for one, listing in zip(batch, listings)}
 
 
 def _listing(arguments: Sequence[str], name: str) -> bytes:
@@ -281,12 +281,12 @@ def _launches(path: Path) -> Mapping[str, Launch]:
     if not beside.is_file():
         return {}
     try:
-        told = json.loads(beside.read_text(encoding="utf-8"))
-        warps, shared = int(told["num_warps"]), int(told.get("shared", 0))
-        warp = int((told.get("target") or {}).get("warp_size", 32))
+        data = json.loads(beside.read_text(encoding="utf-8"))
+        warps, shared = int(data["num_warps"]), int(data.get("shared", 0))
+        warp = int((data.get("target") or {}).get("warp_size", 32))
     except (ValueError, KeyError, TypeError, AttributeError):
         return {}
-    return {str(told.get("name", "")): Launch(block=(warps * warp, 1, 1), shared_dynamic=shared, source=beside.name)}
+    return {str(data.get("name", "")): Launch(block=(warps * warp, 1, 1), shared_dynamic=shared, source=beside.name)}
 
 
 _FOLDERS = ("nvidia/*/bin", "triton/backends/nvidia/bin")
@@ -300,10 +300,10 @@ def tool(name: str) -> Path:
 
 def every_tool(name: str) -> tuple[Path, ...]:
     """Each place it is in: an older toolkit on PATH may not know what the wheel beside it knows."""
-    found = tuple(dict.fromkeys(_found(name)))
-    if not found:
+    tools = tuple(dict.fromkeys(_found(name)))
+    if not tools:
         raise PerfgateError("kernel-tool", f"{name} is neither on PATH nor among the installed wheels")
-    return found
+    return tools
 
 
 def _found(name: str) -> Iterator[Path]:
@@ -343,7 +343,7 @@ _ROCPROF = "registers and counters of AMD's kernels come from rocprof: name its 
 _PTXAS = "compile it: ptxas -arch=sm_90 FILE.ptx -o FILE.cubin, or nvcc -arch=sm_90"
 
 
-def stranger(head: bytes) -> tuple[str, str]:
+def foreign_kind(head: bytes) -> tuple[str, str]:
     """(what it is, what to do instead); nothing where the bytes do not say."""
     if _PTX.search(head):
         return "PTX, which ptxas has not compiled yet", _PTXAS
@@ -351,8 +351,8 @@ def stranger(head: bytes) -> tuple[str, str]:
     if machine is not None:
         named = _MACHINES.get(machine, f"machine {machine}")
         return f"an ELF file of {named}, without code of an NVIDIA GPU", _ROCPROF if machine == AMD_MACHINE else ""
-    said = next((said for mark, said in _MARKS if head.startswith(mark)), "")
-    return said, _ROCPROF if "AMD" in said else ""
+    kind = next((kind for mark, kind in _MARKS if head.startswith(mark)), "")
+    return kind, _ROCPROF if "AMD" in kind else ""
 
 
 def elf_machine(head: bytes) -> int | None:

@@ -130,10 +130,10 @@ def _text(table: bytes, offset: int) -> str:
 
 def _read(elf: _Elf) -> CubinFile:
     pairs = list(zip(elf.names, elf.sections))
-    told: dict[int, dict[int, int]] = {}
+    values: dict[int, dict[int, int]] = {}
     for name, section in pairs:
         if name == _INFO:
-            told.update(numbers(elf.bytes_of(section)))
+            values.update(numbers(elf.bytes_of(section)))
     symbols = list(_symbols(elf))
     headers = {name[len(_TEXT) :]: section[7] >> 24 for name, section in pairs if name.startswith(_TEXT)}
     sizes = _sizes(pairs)
@@ -147,7 +147,7 @@ def _read(elf: _Elf) -> CubinFile:
         symbols={name: index for index, name, _ in symbols},
         bounds={name: most for name, most in bounds if most is not None},
         kernels={
-            name: resources(told.get(index, {}), sizes.get(name, {}), headers[name])
+            name: resources(values.get(index, {}), sizes.get(name, {}), headers[name])
             for index, name, launched in symbols
             if launched
         },
@@ -156,12 +156,12 @@ def _read(elf: _Elf) -> CubinFile:
 
 def _sizes(pairs: list[tuple[str, Section]]) -> dict[str, dict[str, int]]:
     """Bytes of shared, local and constant memory by function."""
-    found: dict[str, dict[str, int]] = {}
+    sizes: dict[str, dict[str, int]] = {}
     for name, section in pairs:
         for kind in _SIZES:
             if name.startswith(kind):
-                found.setdefault(name[len(kind) :], {})[kind] = section[5]
-    return found
+                sizes.setdefault(name[len(kind) :], {})[kind] = section[5]
+    return sizes
 
 
 def _symbols(elf: _Elf) -> Iterator[tuple[int, str, bool]]:
@@ -209,18 +209,18 @@ def records(table: bytes) -> Iterator[tuple[int, bytes]]:
 
 def most_threads(table: bytes) -> int | None:
     """``__launch_bounds__`` of a kernel, from the records of its own."""
-    found = (struct.unpack_from("<III", v) for name, v in records(table) if name in _MOST_THREADS and len(v) >= 12)
-    return next((x * y * z for x, y, z in found), None)
+    limits = (struct.unpack_from("<III", v) for name, v in records(table) if name in _MOST_THREADS and len(v) >= 12)
+    return next((x * y * z for x, y, z in limits), None)
 
 
 def numbers(table: bytes) -> dict[int, dict[int, int]]:
     """What the records of the whole file say of each symbol, by the name of the record."""
-    said: dict[int, dict[int, int]] = {}
+    numbers_of: dict[int, dict[int, int]] = {}
     for name, content in records(table):
         if len(content) == 8:
             symbol, number = struct.unpack("<II", content)
-            said.setdefault(symbol, {})[name] = number
-    return said
+            numbers_of.setdefault(symbol, {})[name] = number
+    return numbers_of
 
 
 def resources(said: Mapping[int, int], sizes: Mapping[str, int], in_header: int) -> Resources:
@@ -284,8 +284,8 @@ def sampled_listings(files: Sequence[tuple[CubinFile, bytes]], room: Path, run: 
     raw.write_bytes(words[shown].tobytes())
     arch = architecture(files[0][1])
     target = f"SM{arch}a" if arch >= _ARCH_SPECIFIC else f"SM{arch}"
-    told = _parsed(run(["--binary", target, "--base-address", hex(_BASE), str(raw)]), len(shown))
-    entries = [_entry(told[at], at) for at in range(len(shown))]
+    rows = _parsed(run(["--binary", target, "--base-address", hex(_BASE), str(raw)]), len(shown))
+    entries = [_entry(rows[at], at) for at in range(len(shown))]
     ends = np.cumsum([len(one) // _INSTRUCTION for one in code])
     parts = np.split(stands_for, ends[:-1])
     return [_listing(arch, data, cubin, entries, place) for (cubin, data), place in zip(files, parts)]
@@ -323,24 +323,26 @@ def _elsewhere(low: Words, high: Words) -> Words:
     root = low & _ROOT
     modes = np.where(root == _SHUFFLE, low & _SHUFFLE_MODE, 0) >> np.uint64(58)
     caches = np.where(np.isin(root, _LOADS), high & _CACHES, 0)
-    found: Words = _powers(low) | modes.astype(np.uint64) | caches.astype(np.uint64)
-    return found
+    words: Words = _powers(low) | modes.astype(np.uint64) | caches.astype(np.uint64)
+    return words
 
 
 def _powers(low: Words) -> Words:
     """Which power of two an integer multiply-add takes as its constant, plus one: by it the disassembler names it."""
     constant = low >> np.uint64(32)
     alone = np.isin(low & _OPCODE, _MULTIPLY_ADDS) & (constant > 0) & (constant & (constant - np.uint64(1)) == 0)
-    found: Words = np.where(alone, np.log2(np.maximum(constant, 1)) + 1, 0).astype(np.uint64)
-    return found
+    powers: Words = np.where(alone, np.log2(np.maximum(constant, 1)) + 1, 0).astype(np.uint64)
+    return powers
 
 
 def _parsed(text: bytes, count: int) -> list[tuple[str, str, str]]:
     """(predicate, opcode, operands) of each shown instruction."""
-    found = [(int(a, 16), p, o, rest) for a, p, o, rest in _LINE.findall(text.decode("utf-8", "replace"))]
-    if not found or [at - found[0][0] for at, *_ in found] != [_INSTRUCTION * n for n in range(count)]:
-        raise PerfgateError("kernel-tool-failed", f"nvdisasm printed {len(found)} of {count} instructions")
-    return [(p, o, rest) for _, p, o, rest in found]
+    instructions = [(int(a, 16), p, o, rest) for a, p, o, rest in _LINE.findall(text.decode("utf-8", "replace"))]
+    if not instructions or [at - instructions[0][0] for at, *_ in instructions] != [
+        _INSTRUCTION * n for n in range(count)
+    ]:
+        raise PerfgateError("kernel-tool-failed", f"nvdisasm printed {len(instructions)} of {count} instructions")
+    return [(p, o, rest) for _, p, o, rest in instructions]
 
 
 def _entry(told: tuple[str, str, str], at: int) -> dict[str, Any]:

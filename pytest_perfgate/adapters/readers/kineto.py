@@ -152,14 +152,14 @@ def _parts(path: Path, start: int = 0, end: int | None = None) -> Iterator[Heade
     stream = text.blocks(path, start, end)
     rest, offset, bare = b"", start, False
     if not start:
-        head, found = _opening(stream, path)
-        if found is None:
+        head, opening = _opening(stream, path)
+        if opening is None:
             raise _unopened(head, path)
-        bare = found.re is text.BARE
-        _refuse_overwritten(head[: found.end()], 0, path)
+        bare = opening.re is text.BARE
+        _refuse_overwritten(head[: opening.end()], 0, path)
         if not bare:
-            yield _decoded_header(head[: found.end()] + b"]}", 0, path)
-        rest, offset = head[found.end() :], found.end()
+            yield _decoded_header(head[: opening.end()] + b"]}", 0, path)
+        rest, offset = head[opening.end() :], opening.end()
     for block in stream:
         rest += block
         cut = text.last_cut(rest)
@@ -193,9 +193,9 @@ def _opening(stream: Iterator[bytes], path: Path) -> tuple[bytes, re.Match[bytes
     head = b""
     for block in stream:
         head += block
-        found = text.BARE.match(head) or text.OPENING.search(head)
-        if found or len(head) > _LONGEST_HEADER:
-            return head, found
+        match = text.BARE.match(head) or text.OPENING.search(head)
+        if match or len(head) > _LONGEST_HEADER:
+            return head, match
     if not head.strip():
         inside = "what is packed in it is empty" if path.stat().st_size else "the file is empty"
         raise PerfgateError("trace-empty", inside, mend=_COPIED, place=str(path))
@@ -274,9 +274,9 @@ def _end_of_root(rest: bytes) -> int:
     try:
         msgspec.json.decode(opened + rest)
     except msgspec.DecodeError as broken:
-        found = _BYTE.search(str(broken))
-        if found and "trailing characters" in str(broken):
-            return int(found.group(1)) - 1 - len(opened)
+        match = _BYTE.search(str(broken))
+        if match and "trailing characters" in str(broken):
+            return int(match.group(1)) - 1 - len(opened)
     return 0
 
 
@@ -293,19 +293,19 @@ def _second(rest: bytes, at: str, path: Path) -> PerfgateError:
 
 def _malformed(broken: Exception, chunk: bytes, offset: int, path: Path) -> PerfgateError:
     """The error for JSON that does not parse, with its place in the unpacked file."""
-    said = str(broken)
-    found = _BYTE.search(said)
-    byte = int(found.group(1)) if found else 0
-    if "truncated" in said:
+    text = str(broken)
+    match = _BYTE.search(text)
+    byte = int(match.group(1)) if match else 0
+    if "truncated" in text:
         return PerfgateError("trace-truncated", "the JSON ends in the middle of an event list", place=str(path))
-    if "trailing characters" in said:
+    if "trailing characters" in text:
         byte += _end_of_root(chunk[byte - 1 :]) - 1  # the decoder has read one byte of what it complains about
         return _second(chunk[byte:], f" at byte {max(0, offset + byte):,} of the unpacked file", path)
-    at = f" at byte {max(0, offset + byte):,} of the unpacked file" if found else ""
-    if "out of range" in said:
-        what = f"a number is larger than a computer's ({said})"
+    at = f" at byte {max(0, offset + byte):,} of the unpacked file" if match else ""
+    if "out of range" in text:
+        what = f"a number is larger than a computer's ({text})"
         return PerfgateError("trace-malformed", what, mend="export the trace again", place=str(path))
-    what = _BYTE.sub("", said).strip() if found else said
+    what = _BYTE.sub("", text).strip() if match else text
     return PerfgateError("trace-malformed", f"{what}{at}", place=str(path))
 
 

@@ -38,30 +38,30 @@ def traces_of(columns: Columns, header: Header) -> tuple[Trace, ...]:
     names = columns.chunks[0].keys()
     table = {name: np.concatenate([chunk.pop(name) for chunk in columns.chunks]) for name in list(names)}
     base = _timed(columns, table)
-    ranks, kept = _ranks(columns, table), ~table["lost"]
+    ranks, is_kept = _ranks(columns, table), ~table["lost"]
     if len(ranks) < 2:
-        mask = None if kept.all() else kept
+        mask = None if is_kept.all() else is_kept
         return (_trace(columns, table, header, ranks[0] if ranks else _rank(columns, header), base, mask),)
-    return tuple(_trace(columns, table, header, rank, base, kept & (table["rank"] == rank)) for rank in ranks)
+    return tuple(_trace(columns, table, header, rank, base, is_kept & (table["rank"] == rank)) for rank in ranks)
 
 
 def nothing(columns: Columns) -> PerfgateError:
     """Why no event of a file can be used: it has none, or they are another program's."""
     place = columns.path
-    seen = f"{columns.seen:,} event{'s' * (columns.seen != 1)}"
+    text = f"{columns.seen:,} event{'s' * (columns.seen != 1)}"
     if columns.dropped[APART]:
-        what = f"{seen}, and their begins and ends stand apart (phases B and E): PyTorch writes one event (X)"
+        what = f"{text}, and their begins and ends stand apart (phases B and E): PyTorch writes one event (X)"
         return PerfgateError("trace-foreign", what, place=place)
     strange = _strange(columns)
     if set(strange) == _FRAME:
-        what = f"{seen}, and none of an operator or of a device: what was recorded called nothing of PyTorch"
+        what = f"{text}, and none of an operator or of a device: what was recorded called nothing of PyTorch"
         return PerfgateError("trace-empty", what, place=place)
     if strange and not columns.dropped["without a time"]:
         most = sorted(strange.items(), key=lambda item: -item[1])[:4]
         named = ", ".join(f"{name} ({count:,})" for name, count in most)
-        what = f"{seen}, and none of a category that PyTorch writes; their categories: {named}"
+        what = f"{text}, and none of a category that PyTorch writes; their categories: {named}"
         return PerfgateError("trace-foreign", what, place=place)
-    what = f"{seen}, none of them with a category and a duration" if columns.seen else "no events"
+    what = f"{text}, none of them with a category and a duration" if columns.seen else "no events"
     return PerfgateError("trace-empty", what, place=place)
 
 
@@ -99,33 +99,33 @@ def _timed(columns: Columns, table: dict[str, NDArray[Any]]) -> float:
 
 
 def _ranks(columns: Columns, table: dict[str, NDArray[Any]]) -> list[int]:
-    found = [int(rank) for rank in np.unique(table["rank"]) if rank >= 0]
-    if len(found) > 1:
-        left = table["rank"] < 0
-        lost = int((left & np.isin(table["category"], GPU)).sum())
+    numbers = [int(rank) for rank in np.unique(table["rank"]) if rank >= 0]
+    if len(numbers) > 1:
+        unranked = table["rank"] < 0
+        lost = int((unranked & np.isin(table["category"], GPU)).sum())
         if lost:
-            what = f"{lost:,} GPU event{'s' * (lost > 1)} without a rank in a file of {len(found)} ranks"
+            what = f"{lost:,} GPU event{'s' * (lost > 1)} without a rank in a file of {len(numbers)} ranks"
             why = "whose they are is not in the file, and every figure of a rank would miss them"
             mend = "whatever joined the ranks left args.rank out: join them again, or give each rank's own file"
             raise PerfgateError("trace-ranks", what, why=why, place=columns.path, mend=mend)
-        columns.dropped["without a rank in a file of several"] += int(left.sum())
-    return found
+        columns.dropped["without a rank in a file of several"] += int(unranked.sum())
+    return numbers
 
 
 def _rank(columns: Columns, header: Header) -> int | None:
-    given = _whole(header.distributed, "rank")
-    if given is not None:
-        return given
-    found = _RANK.search(columns.path.rpartition("/")[2])
-    return _counted(int(found.group(1))) if found else None
+    rank = _whole(header.distributed, "rank")
+    if rank is not None:
+        return rank
+    match = _RANK.search(columns.path.rpartition("/")[2])
+    return _counted(int(match.group(1))) if match else None
 
 
 def _whole(distributed: Any, name: str) -> int | None:
     """A number of the header, which some writers put down as text."""
-    given = distributed.get(name) if isinstance(distributed, dict) else None
-    if isinstance(given, str) and given.isdecimal():
-        return _counted(int(given))
-    return _counted(given) if type(given) is int else None
+    number = distributed.get(name) if isinstance(distributed, dict) else None
+    if isinstance(number, str) and number.isdecimal():
+        return _counted(int(number))
+    return _counted(number) if type(number) is int else None
 
 
 def _counted(number: int) -> int | None:
@@ -134,8 +134,8 @@ def _counted(number: int) -> int | None:
 
 
 def _backend(distributed: Any) -> str:
-    given = distributed.get("backend") if isinstance(distributed, dict) else None
-    return given.lower() if isinstance(given, str) else ""
+    backend = distributed.get("backend") if isinstance(distributed, dict) else None
+    return backend.lower() if isinstance(backend, str) else ""
 
 
 def _trace(
@@ -151,8 +151,8 @@ def _trace(
     place = {old: new for new, old in enumerate(rows.tolist())} if rows is not None else None
     messages = columns.messages if place is None else {place[r]: m for r, m in columns.messages.items() if r in place}
     world = _whole(header.distributed, "world_size")
-    told = header.devices or header.compute  # the first versions called it the other way
-    devices = told if isinstance(told, list) else []
+    device_rows = header.devices or header.compute  # the first versions called it the other way
+    devices = device_rows if isinstance(device_rows, list) else []
     return Trace(
         path=columns.path,
         **taken,
@@ -233,7 +233,7 @@ def following(start: NDArray[np.int64], group: NDArray[np.int64]) -> NDArray[np.
     ends = np.append(change, len(starts))
     at = ends[np.searchsorted(change, np.arange(len(starts)), side="right")]
     inside = np.minimum(at, len(starts) - 1)
-    found = np.where((at < len(starts)) & (groups[inside] == groups), starts[inside], -1)
-    after = np.empty_like(found)
-    after[order] = found
+    starts_after = np.where((at < len(starts)) & (groups[inside] == groups), starts[inside], -1)
+    after = np.empty_like(starts_after)
+    after[order] = starts_after
     return after

@@ -93,14 +93,14 @@ class Columns:
 
     def add(self, events: Sequence[Event]) -> None:
         """Take in one chunk."""
-        kept, categories, index = self._kept(events)
-        if kept:
-            self.chunks.append(self._table(kept, categories, index))
-            self.rows += len(kept)
+        chosen, categories, index = self._kept(events)
+        if chosen:
+            self.chunks.append(self._table(chosen, categories, index))
+            self.rows += len(chosen)
         self.seen += len(events)
 
     def _kept(self, events: Sequence[Event]) -> tuple[list[Event], list[int], list[int]]:
-        kept: list[Event] = []
+        chosen: list[Event] = []
         categories: list[int] = []
         index: list[int] = []
         known = CATEGORIES.get
@@ -113,7 +113,7 @@ class Columns:
                     self.dropped["without a time"] += 1
                     self.untimed += category in GPU
                 else:
-                    kept.append(event)
+                    chosen.append(event)
                     categories.append(category)
                     index.append(at)
             elif event.ph == "s":
@@ -127,7 +127,7 @@ class Columns:
                 self.dropped[APART] += 1
             elif event.name == "[memory]" and event.args is not None and event.args.memory_of not in {0, -1, None}:
                 self.device_memory = True
-        return kept, categories, index
+        return chosen, categories, index
 
     def _unwhole(self, event: Event, category: Category) -> None:
         """Work that is no one event with a start and a duration, as every version of PyTorch writes it."""
@@ -163,9 +163,9 @@ class Columns:
             if arg.dims is not NOTHING or arg.concrete is not NOTHING:
                 key = (bytes(arg.dims), bytes(arg.types), bytes(arg.strides), bytes(arg.concrete))
                 table["argument"][row] = arguments[key]
-        told = list(map(_COLLECTIVE, args))
-        if told.count(None) < count:
-            rows = (row for row, name in enumerate(told) if name is not None)
+        fields = list(map(_COLLECTIVE, args))
+        if fields.count(None) < count:
+            rows = (row for row, name in enumerate(fields) if name is not None)
             self.messages.update((self.rows + row, message(args[row])) for row in rows)
         return table
 
@@ -230,11 +230,11 @@ def table_of(kept: Sequence[Event], args: Sequence[Arguments]) -> dict[str, NDAr
         name: np.fromiter(map(attrgetter(name), kept), np.float64, len(kept)) for name in ("ts", "dur")
     }
     for name in ("correlation", "external", "sequence", "forward_thread", "size"):
-        found = list(map(attrgetter(name), args))
-        if found.count(-1) == len(found):
-            table[name] = np.full(len(found), -1, np.int64)
+        values = list(map(attrgetter(name), args))
+        if values.count(-1) == len(values):
+            table[name] = np.full(len(values), -1, np.int64)
         else:
-            table[name] = whole(list(map(_size, found)) if name == "size" else found)
+            table[name] = whole(list(map(_size, values)) if name == "size" else values)
     return table
 
 

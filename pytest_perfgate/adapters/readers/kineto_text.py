@@ -94,8 +94,8 @@ def _unpacked(raw: BinaryIO, path: Path) -> Iterator[bytes]:
         while not member.eof:
             packed = packed or raw.read(_PACKED)
             if not packed:
-                said = f"the gzip stream ends in the middle, after {done:,} unpacked bytes"
-                raise PerfgateError("trace-truncated", said, place=str(path))
+                text = f"the gzip stream ends in the middle, after {done:,} unpacked bytes"
+                raise PerfgateError("trace-truncated", text, place=str(path))
             raw_at = raw.tell() - len(packed)
             try:
                 block = member.decompress(packed, CHUNK)
@@ -113,11 +113,11 @@ def _unpacked(raw: BinaryIO, path: Path) -> Iterator[bytes]:
 def _damaged(broken: zlib.error, between: tuple[int, int], done: int, path: Path) -> PerfgateError:
     """Where a gzip is damaged; its checksum is of all that is packed, so it tells no place."""
     if "incorrect data check" in str(broken) or "incorrect length check" in str(broken):
-        said = "the gzip's checksum does not fit what is packed in it: a byte somewhere in the file has changed"
+        text = "the gzip's checksum does not fit what is packed in it: a byte somewhere in the file has changed"
     else:
         where = f"between its bytes {between[0]:,} and {between[1]:,}, after {done:,} unpacked bytes"
-        said = f"the gzip stream is damaged {where}: {broken}"
-    return PerfgateError("trace-unreadable", said, place=str(path))
+        text = f"the gzip stream is damaged {where}: {broken}"
+    return PerfgateError("trace-unreadable", text, place=str(path))
 
 
 def _next_member(raw: BinaryIO, rest: bytes, path: Path) -> bytes:
@@ -129,8 +129,8 @@ def _next_member(raw: BinaryIO, rest: bytes, path: Path) -> bytes:
     rest = rest.lstrip(b"\0")
     if not rest.startswith(GZIP[: len(rest)]):
         at = raw.tell() - len(rest)
-        said = f"the gzip stream ends at byte {at:,} of the file, and what follows is not gzip"
-        raise PerfgateError("trace-trailing", said, place=str(path))
+        text = f"the gzip stream ends at byte {at:,} of the file, and what follows is not gzip"
+        raise PerfgateError("trace-trailing", text, place=str(path))
     return rest
 
 
@@ -158,7 +158,7 @@ def last_cut(text: bytes) -> int:
     if at >= 0:
         return at
     tail = max(0, len(text) - _TAIL)
-    return max((found.start() for found in _BETWEEN.finditer(text, tail)), default=-1)
+    return max((match.start() for match in _BETWEEN.finditer(text, tail)), default=-1)
 
 
 def overwritten(text: bytes, *, closely: bool = False) -> tuple[int, bytes] | None:

@@ -78,15 +78,15 @@ def parse_csv(data: bytes, place: str) -> Iterator[KernelFacts]:
     if not pages and SOURCE_PAGE.search(text):
         yield from parse_source(text, place)
         return
-    found = [launch for line, page in pages for launch in _kernels(page, line, place)]
-    if not found:
+    launches = [launch for line, page in pages for launch in _kernels(page, line, place)]
+    if not launches:
         raise (
             _no_page(text, place)
             if not pages
             else PerfgateError("ncu-nothing", "the page holds no kernel", place=place)
         )
-    _refuse_copies(found, place)
-    yield from (replace(facts, index=index) for index, (_, _, facts) in enumerate(found))
+    _refuse_copies(launches, place)
+    yield from (replace(facts, index=index) for index, (_, _, facts) in enumerate(launches))
 
 
 Found = tuple[int, tuple[str, ...], KernelFacts]
@@ -113,7 +113,7 @@ def _refuse_copies(found: Sequence[Found], place: str) -> None:
 
 def _pages(text: str) -> list[tuple[int, str]]:
     """(line, text) from each header to the next: after whatever ncu and the program printed."""
-    starts = [found.start() for found in _HEADER.finditer(text)]
+    starts = [match.start() for match in _HEADER.finditer(text)]
     lines = (text.count("\n", 0, begin) + 1 for begin in starts)
     return [(line, text[begin:end]) for line, begin, end in zip(lines, starts, [*starts[1:], len(text)])]
 
@@ -135,10 +135,10 @@ def _no_page(text: str, place: str) -> PerfgateError:
         what = "it is a page as text, which only people can read"
         mend = "add --csv: ncu --import FILE.ncu-rep --csv --page raw"
     elif "==PROF==" in text or "==ERROR==" in text:
-        said = [line for line in text.splitlines() if line.startswith(("==ERROR==", "==WARNING=="))]
+        problems = [line for line in text.splitlines() if line.startswith(("==ERROR==", "==WARNING=="))]
         if "ERR_NVGPUCTRPERM" in text:
             return PerfgateError("ncu-permission", "ncu might not read the counters: ERR_NVGPUCTRPERM", place=place)
-        what = f"ncu printed no page: {said[-1].rpartition('== ')[2]}" if said else "ncu printed no page"
+        what = f"ncu printed no page: {problems[-1].rpartition('== ')[2]}" if problems else "ncu printed no page"
     return PerfgateError("ncu-report", what, place=place, mend=mend)
 
 
@@ -147,8 +147,8 @@ def _rows(page: str, first: int, place: str) -> list[Numbered]:
     fault = partial(_fault, place)
     lines = [_quoted(line) for line in io.StringIO(page)]
     quoted, mark = lines[0].startswith('"'), ";" if lines[0].count(";") > lines[0].count(",") else ","
-    told = [line if not line.startswith("==") else "\n" for line in lines]
-    records = list(Lines(told, mark, first, fault).records())
+    table_lines = [line if not line.startswith("==") else "\n" for line in lines]
+    records = list(Lines(table_lines, mark, first, fault).records())
     header = header_of(records[0][1], first, fault)
     rows: list[Numbered] = []
     for line, cells in records[1:]:
@@ -203,10 +203,10 @@ def _value(row: Row) -> str | None:
 
 def _pointed(rows: list[Numbered]) -> list[Numbered]:
     """Numbers with a decimal point, whatever the locale that ncu ran under."""
-    told = _VALUES if "Metric Name" in rows[0][1] else frozenset(rows[0][1]) - _WHO
-    if not decimal_comma((row.get(name) for _, row in rows for name in told), _without_parts(rows)):
+    columns = _VALUES if "Metric Name" in rows[0][1] else frozenset(rows[0][1]) - _WHO
+    if not decimal_comma((row.get(name) for _, row in rows for name in columns), _without_parts(rows)):
         return rows
-    return [(line, {k: with_point(v) if k in told else v for k, v in row.items()}) for line, row in rows]
+    return [(line, {k: with_point(v) if k in columns else v for k, v in row.items()}) for line, row in rows]
 
 
 def _without_parts(rows: Sequence[Numbered]) -> list[str | None]:
@@ -263,8 +263,8 @@ def _facts(
 ) -> KernelFacts:
     time = counters.get(_DURATION)
     if time is not None and time.unit != "ns":
-        said = f"in '{time.unit}', which is not a unit of time" if time.unit else "without a unit"
-        what, why = f"{_DURATION} is told {said}", "the number alone may be of nanoseconds or of seconds"
+        reason = f"in '{time.unit}', which is not a unit of time" if time.unit else "without a unit"
+        what, why = f"{_DURATION} is told {reason}", "the number alone may be of nanoseconds or of seconds"
         raise PerfgateError("ncu-report", what, why=why, place=place[0], mend=_WITH_UNITS)
     capability = (row.get("CC") or "").strip()
     arch = f"sm_{capability.replace('.', '')}" if re.fullmatch(r"\d+\.\d", capability) else ""
@@ -288,9 +288,9 @@ def _counters(
 
 def _launch_counters(row: Row) -> Iterator[tuple[str, Counter]]:
     for column, stem in (("Block Size", "launch__block_dim_"), ("Grid Size", "launch__grid_dim_")):
-        found = _DIMENSIONS.search(row.get(column) or "")
-        if found:
-            for axis, text in zip("xyz", found.groups()):
+        match = _DIMENSIONS.search(row.get(column) or "")
+        if match:
+            for axis, text in zip("xyz", match.groups()):
                 yield f"{stem}{axis}", Counter(name=f"{stem}{axis}", value=float(text))
 
 

@@ -59,8 +59,8 @@ def parse_source(text: str, place: str) -> Iterator[KernelFacts]:
 
 
 def _rows(text: str, place: str) -> Iterator[tuple[int, list[str]]]:
-    found = PAGE.search(text)
-    header = found[0] if found else ""
+    match = PAGE.search(text)
+    header = match[0] if match else ""
     mark = ";" if header.count(";") > header.count(",") else ","
     lines = [line if not line.startswith("==") else "\n" for line in io.StringIO(text)]
     return Lines(lines, mark, 1, lambda what, why: PerfgateError("ncu-report", what, why=why, place=place)).records()
@@ -139,7 +139,7 @@ def _executed(lines: Sequence[SourceLine]) -> dict[str, float]:
     """Warp instructions by opcode."""
     counts: dict[str, float] = {}
     for line in lines:
-        found = _OPCODE.match(line.text)
-        if found and line.executed is not None:
-            counts[found[1]] = counts.get(found[1], 0.0) + line.executed
+        match = _OPCODE.match(line.text)
+        if match and line.executed is not None:
+            counts[match[1]] = counts.get(match[1], 0.0) + line.executed
     return counts

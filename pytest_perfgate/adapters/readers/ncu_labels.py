@@ -146,8 +146,8 @@ def kernel_facts(
 
 
 def _fact_value(counters: Mapping[str, Counter], name: str) -> float | None:
-    seen = counters.get(name)
-    return seen.value if seen is not None and math.isfinite(seen.value) else None
+    counter = counters.get(name)
+    return counter.value if counter is not None and math.isfinite(counter.value) else None
 
 
 def _launch(counters: Mapping[str, Counter]) -> Launch | None:

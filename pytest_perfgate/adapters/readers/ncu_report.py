@@ -149,12 +149,12 @@ def _metrics(action: Any) -> tuple[dict[str, Counter], dict[str, str]]:
     numbers: dict[str, Counter] = {}
     texts: dict[str, str] = {}
     for name in action.metric_names():
-        found = action.metric_by_name(name)
-        seen = found.value() if found is not None else None
-        if isinstance(seen, (int, float)) and math.isfinite(seen):
-            numbers[name] = Counter(name=name, value=float(seen), unit=found.unit() or "")
-        elif isinstance(seen, str):
-            texts[name] = seen
+        metrics = action.metric_by_name(name)
+        raw = metrics.value() if metrics is not None else None
+        if isinstance(raw, (int, float)) and math.isfinite(raw):
+            numbers[name] = Counter(name=name, value=float(raw), unit=metrics.unit() or "")
+        elif isinstance(raw, str):
+            texts[name] = raw
     return numbers, texts
 
 
@@ -312,11 +312,11 @@ def source_texts(action: Any) -> Mapping[str, str]:
 def executed_opcodes(action: Any) -> Mapping[str, float]:
     """Warp instructions by opcode, as the profiler counted them."""
     every = (action.metric_by_name(name) for name in _PER_OPCODE)
-    found = next((one for one in every if one is not None and one.has_correlation_ids()), None)
-    if found is None:
+    metric = next((one for one in every if one is not None and one.has_correlation_ids()), None)
+    if metric is None:
         return {}
-    names = found.correlation_ids()
-    return {str(names.value(i)): float(found.value(i)) for i in range(found.num_instances())}
+    names = metric.correlation_ids()
+    return {str(names.value(i)): float(metric.value(i)) for i in range(metric.num_instances())}
 
 
 def _text(said: str | None) -> str:
@@ -343,8 +343,8 @@ def _reasons(action: Any) -> dict[int, str]:
 
 
 def _by_address(action: Any, name: str) -> Mapping[int, float]:
-    found = action.metric_by_name(name)
-    if found is None or not found.num_instances() or not found.has_correlation_ids():
+    metric = action.metric_by_name(name)
+    if metric is None or not metric.num_instances() or not metric.has_correlation_ids():
         return {}
-    address, number = found.correlation_ids().as_uint64, found.as_double
-    return {address(i): number(i) for i in range(found.num_instances())}
+    address, number = metric.correlation_ids().as_uint64, metric.as_double
+    return {address(i): number(i) for i in range(metric.num_instances())}

@@ -80,14 +80,14 @@ def numbers(
 
 def texts(connection: Connection, table: str, column: str, where: str) -> tuple[Ints, list[str]]:
     """A text column as indices into its distinct values; NULL is the empty text."""
-    seen: dict[str, int] = {}
+    places: dict[str, int] = {}
     parts: list[Ints] = []
     for first in _firsts(connection, table):
         words = _words(connection, table, column, f"rowid BETWEEN {first} AND {_last(first)} AND ({where})")
         for word in dict.fromkeys(words):
-            seen.setdefault(word, len(seen))
-        parts.append(np.fromiter(map(seen.__getitem__, words), np.int64, len(words)))
-    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64), list(seen)
+            places.setdefault(word, len(places))
+        parts.append(np.fromiter(map(places.__getitem__, words), np.int64, len(words)))
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64), list(places)
 
 
 def _words(connection: Connection, table: str, column: str, where: str) -> list[str]:
@@ -118,12 +118,12 @@ def read_ranges(db: Connection, names: Names) -> Ranges:
         none = np.empty(0, dtype=np.int64)
         return Ranges(start=none, end=none, tid=none, text=none, texts=())
     have = db.columns(tables.RANGES)
-    until, held = _ended(have)
+    until, has = _ended(have)
     known = "textId" if "textId" in have else "-1"
-    start, end, tid, ids = numbers(db, tables.RANGES, ["start", until, THREAD, known], held)
+    start, end, tid, ids = numbers(db, tables.RANGES, ["start", until, THREAD, known], has)
     inline, words = np.zeros_like(ids), [""]
     if "text" in have:
-        inline, words = texts(db, tables.RANGES, "text", held)
+        inline, words = texts(db, tables.RANGES, "text", has)
     text, whole = _resolved(ids, inline, words, names)
     return Ranges(start=start, end=end, tid=tid, text=text, texts=whole)
 
@@ -139,8 +139,8 @@ def _ended(have: Mapping[str, str]) -> tuple[str, str]:
 def _resolved(ids: Ints, inline: Ints, words: list[str], names: Names) -> tuple[Ints, tuple[str, ...]]:
     """A text stands in the row itself, a registered one in the table of strings; old schemas number both."""
     registered, position = np.unique(ids, return_inverse=True)
-    found = names(registered.tolist())
-    listed = [*words, *(found.get(int(known), "") for known in registered)]
+    texts_of = names(registered.tolist())
+    listed = [*words, *(texts_of.get(int(known), "") for known in registered)]
     elsewhere = ids >= 0
     if any(words):
         elsewhere &= np.array([not word for word in words], dtype=bool)[inline]

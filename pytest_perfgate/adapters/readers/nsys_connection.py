@@ -88,9 +88,9 @@ class Connection:
             kinds = self.columns(table)
             odd = [name for name in NUMBERS if name in kinds and "INT" not in kinds[name]]
             cast = [f"CAST({name} AS INTEGER) AS {name}" for name in odd]
-            kept = [_name(name) for name in kinds if name not in odd]
+            columns = [_name(name) for name in kinds if name not in odd]
             whole = self._quoted(table)
-            self._sources[table] = f"(SELECT {', '.join(['rowid', *cast, *kept])} FROM {whole})" if odd else whole
+            self._sources[table] = f"(SELECT {', '.join(['rowid', *cast, *columns])} FROM {whole})" if odd else whole
         return self._sources[table]
 
     def _quoted(self, table: str) -> str:
@@ -106,12 +106,12 @@ class Connection:
 
 def _by_name(listed: Sequence[str]) -> dict[str, str]:
     """By the name in lower case; the one without a number comes first, else the newest form."""
-    found: dict[str, tuple[float, str]] = {}
+    ranked: dict[str, tuple[float, str]] = {}
     for actual in listed:
         name, number = plain(actual)
         rank = (float(number) if number else inf, actual)
-        found[name] = max(rank, found.get(name, rank))
-    return {name: actual for name, (_, actual) in found.items()}
+        ranked[name] = max(rank, ranked.get(name, rank))
+    return {name: actual for name, (_, actual) in ranked.items()}
 
 
 def _name(text: str) -> str:
@@ -257,7 +257,7 @@ def check_export(db: Connection) -> None:
     if db.has(STRINGS):
         return
     place, what, mend = str(db.path), f"an SQLite file without the table {STRINGS}", ""
-    held = [table for table in NEEDED if db.has(table)]
+    present = [table for table in NEEDED if db.has(table)]
     if db.has(_RPD):
         what = "a database of rocmProfileData, which is not read"
         raise PerfgateError("rocprof-csv", what, why=_OTHER_TOOL, mend=_V3, place=place)
@@ -266,17 +266,17 @@ def check_export(db: Connection) -> None:
         raise PerfgateError("rocprof-csv", "a database of rocprofv3, which is read as CSV", place=place, mend=mend)
     if db.has(_NVPROF):
         what, mend = "a database of nvprof, which nsys has replaced", "capture again with: nsys profile"
-    elif held:
-        what = f"it holds {', '.join(held)} and no {STRINGS}, where their names are"
+    elif present:
+        what = f"it holds {', '.join(present)} and no {STRINGS}, where their names are"
         raise PerfgateError("nsys-schema", what, place=place, mend=_WHOLE)
     raise PerfgateError("nsys-not-export", what, place=place, mend=mend)
 
 
 def check_layout(db: Connection) -> None:
     """What could not be read without guessing is an error."""
-    said = next(filter(None, map(partial(_unread, db), NEEDED)), "") or _misnumbered(db)
-    if said:
-        raise PerfgateError("nsys-schema", said, place=str(db.path))
+    problem = next(filter(None, map(partial(_unread, db), NEEDED)), "") or _misnumbered(db)
+    if problem:
+        raise PerfgateError("nsys-schema", problem, place=str(db.path))
 
 
 def _unread(db: Connection, table: str) -> str:

@@ -70,8 +70,8 @@ def _check_kernels(facts: ExportFacts, has_table: bool) -> None:
     if facts.graphs:
         raise PerfgateError("nsys-graphs", f"{facts.graphs:,} graph launches and no kernel", place=facts.path)
     table = "an empty kernel table" if has_table else "no kernel table"
-    held = ", ".join(facts.tables) or "nothing of the GPU"
-    raise PerfgateError("nsys-no-kernels", f"{table}; the file holds {held}", place=facts.path)
+    tables_text = ", ".join(facts.tables) or "nothing of the GPU"
+    raise PerfgateError("nsys-no-kernels", f"{table}; the file holds {tables_text}", place=facts.path)
 
 
 def _check_places(found: Collection[tuple[int, int, int]], path: str) -> None:
@@ -119,14 +119,14 @@ class Export:
         rows = self._db.rows(
             f"SELECT DISTINCT {', '.join(columns)} FROM {self._db.source(tables.KERNELS)} WHERE {tables.TIMED}"
         )
-        found = {(int(process or 0) >> 24, int(device or 0), int(context or 0)) for process, device, context in rows}
-        _check_places(found, str(self._db.path))
-        return tuple(found)
+        places = {(int(process or 0) >> 24, int(device or 0), int(context or 0)) for process, device, context in rows}
+        _check_places(places, str(self._db.path))
+        return tuple(places)
 
     def extents(self) -> tuple[Extent, ...]:
-        key, held = self._key("0"), tables.TIMED
-        firsts = sums(chunks(self._db, tables.KERNELS, [key, "start"], held))
-        lasts = sums(chunks(self._db, tables.KERNELS, [key, "end"], held))
+        key, table = self._key("0"), tables.TIMED
+        firsts = sums(chunks(self._db, tables.KERNELS, [key, "start"], table))
+        lasts = sums(chunks(self._db, tables.KERNELS, [key, "end"], table))
         return tuple(
             Extent(pid=who[0], device=who[1], first=row[2], last=lasts[who][3], kernels=row[0])
             for who, row in sorted(firsts.items())
@@ -139,8 +139,8 @@ class Export:
     def threads(self) -> tuple[tuple[int, str], ...]:
         if not complete(self._db, tables.THREADS):
             return ()
-        found = self._db.rows(f"SELECT globalTid, nameId FROM {self._db.source(tables.THREADS)} ORDER BY globalTid")
-        named = [(int(thread or 0) >> 24 & _PROCESS, int(name or 0)) for thread, name in found]
+        rows = self._db.rows(f"SELECT globalTid, nameId FROM {self._db.source(tables.THREADS)} ORDER BY globalTid")
+        named = [(int(thread or 0) >> 24 & _PROCESS, int(name or 0)) for thread, name in rows]
         names = self.names([name for _, name in named])
         return tuple((pid, names[name]) for pid, name in named if name in names)
 
@@ -196,28 +196,28 @@ class Export:
 
     def calls(self, first: int, last: int) -> Calls:
         if complete(self._db, tables.RUNTIME):
-            columns, held = ["start", THREAD, "correlationId"], "correlationId BETWEEN ? AND ?"
-            start, tid, correlation = numbers(self._db, tables.RUNTIME, columns, held, (first, last))
+            columns, condition = ["start", THREAD, "correlationId"], "correlationId BETWEEN ? AND ?"
+            start, tid, correlation = numbers(self._db, tables.RUNTIME, columns, condition, (first, last))
         else:
             start, tid, correlation = (np.empty(0, dtype=np.int64) for _ in range(3))
         return Calls(start=start, tid=tid, correlation=correlation)
 
     def names(self, ids: Sequence[int]) -> dict[int, str]:
-        found: dict[int, str] = {}
+        names: dict[int, str] = {}
         for first in range(0, len(ids), _AT_ONCE):
             part = ", ".join(str(int(known)) for known in ids[first : first + _AT_ONCE])
             rows = self._db.rows(f"SELECT id, value FROM {self._db.source(tables.STRINGS)} WHERE id IN ({part})")
-            found.update((int(known), "" if text is None else str(text)) for known, text in rows)
-        return found
+            names.update((int(known), "" if text is None else str(text)) for known, text in rows)
+        return names
 
     def kernel_totals(self, low: int, high: int, whole: Collection[int] = ()) -> tuple[KernelTotal, ...]:
         columns = [self._key(self._named(whole)), "end - start"]
-        found = sums(chunks(self._db, tables.KERNELS, columns, "start BETWEEN ? AND ?", (low, high - 1)))
-        names = self.names([key[2] for key in found])
+        totals = sums(chunks(self._db, tables.KERNELS, columns, "start BETWEEN ? AND ?", (low, high - 1)))
+        names = self.names([key[2] for key in totals])
         return tuple(
             KernelTotal(pid=key[0], device=key[1], name=names.get(key[2], f"kernel {key[2]}"), count=row[0],
                         total_ns=row[1], least_ns=row[2], most_ns=row[3])
-            for key, row in found.items()
+            for key, row in totals.items()
         )  # fmt: skip
 
     def api_totals(self, spans: Mapping[int, tuple[int, int]], like: str = "") -> tuple[ApiTotal, ...]:
@@ -230,16 +230,16 @@ class Export:
         low, high = (_by_process(spans, side) for side in (0, 1))
         listed = [packed("globalTid", "0", "nameId"), f"min(end, {high}) - max(start, {low})"]
         hull = (max(until for _, until in spans.values()), min(since for since, _ in spans.values()))
-        held = f"{_TOUCHES} AND nameId IN ({self._called(like)})" if like else _TOUCHES
-        own = f"{held} AND start < {high} AND end > {low}"
-        found = sums(chunks(self._db, tables.RUNTIME, listed, own, hull))
-        names = self.names([key[2] for key in found])
-        kept: dict[tuple[int, str], ApiTotal] = {}
-        for key, row in found.items():
+        condition = f"{_TOUCHES} AND nameId IN ({self._called(like)})" if like else _TOUCHES
+        own = f"{condition} AND start < {high} AND end > {low}"
+        totals = sums(chunks(self._db, tables.RUNTIME, listed, own, hull))
+        names = self.names([key[2] for key in totals])
+        best: dict[tuple[int, str], ApiTotal] = {}
+        for key, row in totals.items():
             name = _VERSION.sub("", names.get(key[2], "?"))
             total = ApiTotal(pid=key[0], name=name, count=row[0], total_ns=row[1])
-            kept[key[0], name] = max(total, kept.get((key[0], name), total), key=lambda one: one.total_ns)
-        return tuple(kept.values())
+            best[key[0], name] = max(total, best.get((key[0], name), total), key=lambda one: one.total_ns)
+        return tuple(best.values())
 
     def _called(self, like: str) -> str:
         """The numbers of the names that hold a word."""
@@ -271,12 +271,12 @@ def unpacked(keys: Ints) -> tuple[Ints, Ints, Ints]:
 
 def sums(parts: Iterable[list[Ints]]) -> dict[Key, Row]:
     """Count, total, least and most of the second column by the packed first."""
-    found: dict[int, Row] = {}
+    totals: dict[int, Row] = {}
     for keys, amount in parts:
         for key, row in _chunk(keys, amount):
-            old = found.get(key)
-            found[key] = row if old is None else _joined(old, row)
-    return {_unpacked(key): row for key, row in found.items()}
+            old = totals.get(key)
+            totals[key] = row if old is None else _joined(old, row)
+    return {_unpacked(key): row for key, row in totals.items()}
 
 
 def _joined(a: Row, b: Row) -> Row:

@@ -44,10 +44,10 @@ def version_in(path: Path) -> str:
         with path.open("rb") as file:
             head = file.read(_EDGE)
             file.seek(max(len(head), path.stat().st_size - _EDGE))
-            found = _VERSION.search(head) or _VERSION.search(file.read(_EDGE))
+            match = _VERSION.search(head) or _VERSION.search(file.read(_EDGE))
     except OSError as error:
         raise PerfgateError("nsys-missing", str(error.strerror or error), place=str(path)) from error
-    return found.group(1).decode() if found else ""
+    return match.group(1).decode() if match else ""
 
 
 def _exported(path: Path) -> Export:
@@ -124,11 +124,11 @@ def _rebuild(path: Path, target: sqlite3.Connection) -> tuple[tuple[str, ...], i
         "SELECT type, name, tbl_name, sql FROM source.sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"
     ).fetchall()
     tables = {name: sql for kind, name, _, sql in listed if kind == "table"}
-    kept = [name for name in tables if not is_secret(name)]
-    named = _named(target, kept)
+    public = [name for name in tables if not is_secret(name)]
+    named = _named(target, public)
     target.set_authorizer(_door)
     target.execute("BEGIN")
-    for name in kept:
+    for name in public:
         target.execute(tables[name])
         chosen = named if _is_strings(name) else "*"
         target.execute(f"INSERT INTO main.{_quoted(name)} SELECT {chosen} FROM source.{_quoted(name)}")
@@ -137,7 +137,9 @@ def _rebuild(path: Path, target: sqlite3.Connection) -> tuple[tuple[str, ...], i
             target.execute(sql)
     target.execute("COMMIT")
     target.execute("DETACH source")
-    counted = [f"SELECT count(*) FROM {_quoted(name)} WHERE value = '{REMOVED}'" for name in kept if _is_strings(name)]
+    counted = [
+        f"SELECT count(*) FROM {_quoted(name)} WHERE value = '{REMOVED}'" for name in public if _is_strings(name)
+    ]
     strings = sum(target.execute(sql).fetchone()[0] for sql in counted)
     return tuple(name for name in tables if is_secret(name)), strings
 

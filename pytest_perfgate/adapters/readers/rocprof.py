@@ -30,18 +30,18 @@ _SAME = {"*_kernel_stats.csv": FILES, "results.stats.csv": ("results.csv",), "pm
 def read_rocprof(paths: Sequence[Path]) -> tuple[KernelFacts, ...]:
     """Every dispatch of these files and folders; passes and traces of one dispatch become one."""
     files = [file for path in paths for file in _files(Path(path))]
-    found = joined([tuple(_read(file)) for file in files])
-    return tuple(replace(facts, index=number) for number, facts in enumerate(found))
+    launches = joined([tuple(_read(file)) for file in files])
+    return tuple(replace(facts, index=number) for number, facts in enumerate(launches))
 
 
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
     for names in _KINDS:
-        found = _named(path, names)
-        if found:
-            _refuse_unread(path, found)
-            return found
+        files = _named(path, names)
+        if files:
+            _refuse_unread(path, files)
+            return files
     raise PerfgateError("rocprof-csv", "no file of rocprof is in it", place=str(path))
 
 
@@ -57,7 +57,7 @@ def _refuse_unread(path: Path, read: Sequence[Path]) -> None:
         for (name,) in _KINDS[1:]
         for file in _named(path, (name,))
         if file not in read
-        and not any((kept, file.parent) in folders for kept in _SAME.get(name, ()))
+        and not any((column, file.parent) in folders for column in _SAME.get(name, ()))
         and _is_of_rocprof(file)
     }
     if unread:
@@ -138,12 +138,12 @@ def _passes(counted: Sequence[KernelFacts]) -> list[KernelFacts]:
     """One entry a dispatch, in the order in which it was first seen."""
     ordinals = _ordinals(counted)
     apart = not any(map(_number, counted)) and not _disjoint(counted)
-    found: dict[Key, KernelFacts] = {}
+    by_key: dict[Key, KernelFacts] = {}
     for facts in sorted(counted, key=_number):
         root, process = _root(facts), ordinals[_number(facts), _root(facts), facts.notes.get("process", "")]
         key = (root, str(process), *_dispatch(facts), *((facts.source,) if apart else ()))
-        found[key] = _together(found[key], facts) if key in found else facts
-    return list(found.values())
+        by_key[key] = _together(by_key[key], facts) if key in by_key else facts
+    return list(by_key.values())
 
 
 def _together(first: KernelFacts, other: KernelFacts) -> KernelFacts:
@@ -158,25 +158,25 @@ def _together(first: KernelFacts, other: KernelFacts) -> KernelFacts:
 
 def _ordinals(counted: Iterable[KernelFacts]) -> dict[tuple[int, str, str], int]:
     """Each pass runs the program anew, under other process ids: the first process of each is the same one."""
-    seen: dict[tuple[int, str], set[str]] = {}
+    agents: dict[tuple[int, str], set[str]] = {}
     for facts in counted:
-        seen.setdefault((_number(facts), _root(facts)), set()).add(facts.notes.get("process", ""))
-    for root in {root for _, root in seen}:
-        counts = {number: len(names) for (number, home), names in seen.items() if home == root and number}
+        agents.setdefault((_number(facts), _root(facts)), set()).add(facts.notes.get("process", ""))
+    for root in {root for _, root in agents}:
+        counts = {number: len(names) for (number, home), names in agents.items() if home == root and number}
         if len(set(counts.values())) > 1:
             what = "passes have different numbers of processes: which dispatch is which cannot be told"
             raise PerfgateError("rocprof-csv", what, place=root, mend="name the files of one process")
     return {
         (*where, process): at
-        for where, names in seen.items()
+        for where, names in agents.items()
         for at, process in enumerate(sorted(names, key=lambda name: (len(name), name)))
     }
 
 
 def _number(facts: KernelFacts) -> int:
     """Of the pass; zero where the folders name none."""
-    found = [_PASS.fullmatch(part) for part in Path(facts.source).parts]
-    return next((int(one[1]) for one in reversed(found) if one), 0)
+    matches = [_PASS.fullmatch(part) for part in Path(facts.source).parts]
+    return next((int(one[1]) for one in reversed(matches) if one), 0)
 
 
 def _root(facts: KernelFacts) -> str:
@@ -207,11 +207,11 @@ def _trace_keys(facts: KernelFacts) -> tuple[Key, Key]:
 
 def _timed(facts: KernelFacts, times: dict[Key, KernelFacts], used: set[int]) -> KernelFacts:
     keys = _trace_keys(facts)
-    found = next((times[key] for key in keys if key in times and _may_be(facts, times[key])), None)
-    if found is None:
+    time = next((times[key] for key in keys if key in times and _may_be(facts, times[key])), None)
+    if time is None:
         return facts
-    used.add(id(found))
-    return replace(facts, duration=facts.duration if facts.duration is not None else found.duration)
+    used.add(id(time))
+    return replace(facts, duration=facts.duration if facts.duration is not None else time.duration)
 
 
 def _may_be(facts: KernelFacts, other: KernelFacts) -> bool:

@@ -117,11 +117,11 @@ def _refuse_uneven(dispatches: Mapping[tuple[str, str, str | None, str | None], 
     for (dispatch, _, _, agent), lines in dispatches.items():
         for name, count in TotalOf(line["Counter_Name"] for line in lines).items():
             times.setdefault((agent, name), {}).setdefault(count, dispatch)
-    for (_, name), found in times.items():
-        if len(found) > 1:
-            told = " and ".join(f"{count} times for dispatch {dispatch}" for count, dispatch in sorted(found.items()))
+    for (_, name), counts in times.items():
+        if len(counts) > 1:
+            text = " and ".join(f"{count} times for dispatch {dispatch}" for count, dispatch in sorted(counts.items()))
             raise PerfgateError(
-                "rocprof-csv", f"{name} stands {told}", why="a row that came twice counts twice", place=str(path)
+                "rocprof-csv", f"{name} stands {text}", why="a row that came twice counts twice", place=str(path)
             )
 
 
@@ -170,12 +170,12 @@ def _statistics(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
         raise PerfgateError("rocprof-csv", what, place=str(path), mend="name results.stats.csv or *_kernel_stats.csv")
     for row in kernels:
         calls = _number(row["Calls"])
-        told = ((name, _number(row.get(name))) for name in _CALLS)
+        numbers = ((name, _number(row.get(name))) for name in _CALLS)
         yield KernelFacts(
             name=_bare(row["Name"]),
             arch="",
             source=str(path),
-            counters={name: Counter(name=name, value=number) for name, number in told if number is not None},
+            counters={name: Counter(name=name, value=number) for name, number in numbers if number is not None},
             duration=_number(row["AverageNs"]) or None,
             notes={"duration": f"mean of {calls:,.0f} dispatches" if calls is not None else ""},
         )
@@ -239,10 +239,10 @@ _IDENTITY: dict[Form, tuple[str, ...]] = {
 
 
 def _columns(row: Row, known: frozenset[str]) -> dict[str, Counter]:
-    told = ((name, _number(cell)) for name, cell in row.items() if name and name not in known)
+    numbers = ((name, _number(cell)) for name, cell in row.items() if name and name not in known)
     return {
         name: Counter(name=name, value=number)
-        for name, number in told
+        for name, number in numbers
         if number is not None and not name.startswith(_REPEATED)
     }
 
@@ -267,16 +267,16 @@ def _first(row: Row, columns: str) -> float | None:
 
 
 def _resources(row: Row, registers: str, shared: str, scratch: str) -> Resources | None:
-    seen = _first(row, registers)
-    if seen is None:
+    size = _first(row, registers)
+    if size is None:
         return None
-    told = {"shared": _first(row, shared), "stack": _first(row, scratch)}
+    sizes = {"shared": _first(row, shared), "stack": _first(row, scratch)}
     return Resources(
-        registers=int(seen),
-        shared=int(told["shared"] or 0),
-        stack=int(told["stack"] or 0),
+        registers=int(size),
+        shared=int(sizes["shared"] or 0),
+        stack=int(sizes["stack"] or 0),
         source="rocprof",
-        unsaid=tuple(name for name, number in told.items() if number is None),
+        unsaid=tuple(name for name, number in sizes.items() if number is None),
     )
 
 

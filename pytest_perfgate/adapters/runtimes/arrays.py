@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from pytest_perfgate.adapters.bindings.border import touched
+from pytest_perfgate.adapters.bindings.border import reachable_objects
 from pytest_perfgate.adapters.runtimes.array_bytes import Library, fingerprint, holding
 
 Extent = tuple[str, int, int]
@@ -29,8 +29,8 @@ class ArrayContents:
     def within(self, *things: Any) -> tuple[Any, ...]:
         """Arrays within reach of these things, each once; empty ones and those of Python objects hold no bytes."""
         kinds: Any = _kinds()
-        found: tuple[Any, ...] = touched(things, kinds) if kinds else ()
-        return tuple(array for array in found if _plain(array))
+        arrays: tuple[Any, ...] = reachable_objects(things, kinds) if kinds else ()
+        return tuple(array for array in arrays if _plain(array))
 
     def saved(self, array: Any) -> Any:
         """A copy of its bytes, on its own device where there is room."""
@@ -213,9 +213,9 @@ class _Torch:
         if array.device.type in _HOST or array.dtype in (torch.bool, torch.complex64, torch.complex128):
             return None
         whole = array.detach()
-        found = torch.aminmax(whole.view(torch.uint8) if array.element_size() == 1 else whole)
+        extremes = torch.aminmax(whole.view(torch.uint8) if array.element_size() == 1 else whole)
         first = float(whole[(0,) * whole.dim()].float())
-        return (first, first) if bool(found.min == found.max) else (0.0, 1.0)
+        return (first, first) if bool(extremes.min == extremes.max) else (0.0, 1.0)
 
     @staticmethod
     def extent(array: Any) -> Extent:

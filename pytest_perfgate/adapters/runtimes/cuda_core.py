@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pytest_perfgate.adapters.bindings.border import faults, probe_availability, quiet_import, sentence, touched
+from pytest_perfgate.adapters.bindings.border import (
+    faults,
+    probe_availability,
+    quiet_import,
+    reachable_objects,
+    sentence,
+)
 from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
 from pytest_perfgate.adapters.runtimes.host import Lookup, answering, cache_note, described, eviction_bytes, no_lookup
 from pytest_perfgate.model.device import Availability, Device
@@ -21,10 +27,10 @@ _FAULTS = (
 
 def cuda_core() -> Any:
     """The package; releases before 0.5 lie elsewhere and cannot fill memory, so that no cache is flushed by them."""
-    found = quiet_import("cuda.core")
-    if not hasattr(found, "Device"):
-        raise RuntimeError(f"cuda.core {found.__version__} is too old: 0.5 is needed")
-    return found
+    module = quiet_import("cuda.core")
+    if not hasattr(module, "Device"):
+        raise RuntimeError(f"cuda.core {module.__version__} is too old: 0.5 is needed")
+    return module
 
 
 def timed_event(options: Callable[..., Any]) -> Any:
@@ -80,13 +86,13 @@ class CudaCoreRuntime:
         return str(quiet_import("cuda.core").__version__)
 
     def _errors(self) -> tuple[type[Exception], ...]:
-        found = [getattr(quiet_import("cuda.core"), "CUDAError", None)]
+        kinds = [getattr(quiet_import("cuda.core"), "CUDAError", None)]
         for module in _FAULTS:
             try:
-                found.append(quiet_import(module).CUDAError)
+                kinds.append(quiet_import(module).CUDAError)
             except (ImportError, AttributeError):  # noqa: PERF203 - the place of this class moves between releases
                 continue
-        return tuple(error for error in found if error is not None)
+        return tuple(error for error in kinds if error is not None)
 
     def recognises(self, module_names: frozenset[str]) -> bool:
         return "cuda.core" in module_names and not {"torch", "cupy"} & module_names
@@ -109,11 +115,11 @@ class CudaCoreRuntime:
             kind = self._load().Stream
         except RuntimeError:
             kind = quiet_import("cuda.core.experimental").Stream
-        return bool(touched(call, kind))
+        return bool(reachable_objects(call, kind))
 
     def adopt(self, call: Any) -> None:
         """Take the stream that a call touches."""
-        streams = touched(call, self._load().Stream)
+        streams = reachable_objects(call, self._load().Stream)
         self._stream = streams[0] if streams else self._device.default_stream
 
     def own_queue(self) -> None:
@@ -122,19 +128,19 @@ class CudaCoreRuntime:
 
     def device(self, index: int = -1) -> Device:
         """Its UUID names it to the management library."""
-        seen = self._device if index < 0 else self._load().Device(index)
-        limits = seen.properties
+        device = self._device if index < 0 else self._load().Device(index)
+        limits = device.properties
         return described(
             Device(
                 key="",
-                name=seen.name,
+                name=device.name,
                 kind="gpu",
-                index=seen.device_id,
-                uuid=str(seen.uuid),
-                arch=f"sm_{seen.compute_capability.major}{seen.compute_capability.minor}",
+                index=device.device_id,
+                uuid=str(device.uuid),
+                arch=f"sm_{device.compute_capability.major}{device.compute_capability.minor}",
                 cache_bytes=float(limits.l2_cache_size) or None,
                 multiprocessors=int(limits.multiprocessor_count),
-                memory_bytes=self._driver.memory(seen.device_id),
+                memory_bytes=self._driver.memory(device.device_id),
                 facts=(
                     ("framework", f"cuda.core {quiet_import('cuda.core').__version__}"),
                     ("toolkit", str(quiet_import("cuda.bindings").__version__)),

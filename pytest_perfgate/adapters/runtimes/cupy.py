@@ -6,7 +6,13 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from pytest_perfgate.adapters.bindings.border import faults, probe_availability, quiet_import, sentence, touched
+from pytest_perfgate.adapters.bindings.border import (
+    faults,
+    probe_availability,
+    quiet_import,
+    reachable_objects,
+    sentence,
+)
 from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
 from pytest_perfgate.adapters.runtimes.host import Lookup, answering, cache_note, described, eviction_bytes, no_lookup
 from pytest_perfgate.model.device import Availability, Device
@@ -65,14 +71,14 @@ class CupyRuntime:
 
     def touches(self, call: Any) -> bool:
         """An array or CuPy itself within reach of the call."""
-        found = touched(call, (self._load().ndarray, ModuleType))
-        return any(not isinstance(thing, ModuleType) or thing.__name__.split(".")[0] == "cupy" for thing in found)
+        arrays = reachable_objects(call, (self._load().ndarray, ModuleType))
+        return any(not isinstance(thing, ModuleType) or thing.__name__.split(".")[0] == "cupy" for thing in arrays)
 
     def device(self, index: int = -1) -> Device:
         runtime = self._load().cuda.runtime
         at = runtime.getDevice() if index < 0 else index
-        seen = runtime.getDeviceProperties(at)
-        name = seen["name"].decode() if isinstance(seen["name"], bytes) else str(seen["name"])
+        properties = runtime.getDeviceProperties(at)
+        name = properties["name"].decode() if isinstance(properties["name"], bytes) else str(properties["name"])
         return described(
             Device(
                 key="",
@@ -81,10 +87,10 @@ class CupyRuntime:
                 index=at,
                 uuid=self._driver.uuid(at),
                 pci=runtime.deviceGetPCIBusId(at),
-                arch=f"sm_{seen['major']}{seen['minor']}",
-                memory_bytes=float(seen["totalGlobalMem"]),
-                cache_bytes=float(seen["l2CacheSize"]) or None,
-                multiprocessors=int(seen["multiProcessorCount"]),
+                arch=f"sm_{properties['major']}{properties['minor']}",
+                memory_bytes=float(properties["totalGlobalMem"]),
+                cache_bytes=float(properties["l2CacheSize"]) or None,
+                multiprocessors=int(properties["multiProcessorCount"]),
                 facts=(
                     ("framework", f"cupy {self._load().__version__}"),
                     ("toolkit", _dotted(runtime.runtimeGetVersion())),

@@ -218,8 +218,8 @@ class SimulatedGpu:
             work(max(self.now, self.ready[stream]))
 
     def _release(self) -> None:
-        held, self._held = self._held or [], None
-        for stream, work in held:
+        queue, self._held = self._held or [], None
+        for stream, work in queue:
             work(max(self.now, self.ready[stream]))
         self._released.set()
 

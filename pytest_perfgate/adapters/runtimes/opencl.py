@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pytest_perfgate.adapters.bindings.border import probe_availability, quiet_import, touched
+from pytest_perfgate.adapters.bindings.border import probe_availability, quiet_import, reachable_objects
 from pytest_perfgate.adapters.runtimes.host import Lookup, answering, cache_note, described, eviction_bytes, no_lookup
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError
@@ -45,10 +45,10 @@ class OpenClRuntime:
 
     def _version(self) -> str:
         cl = self._load()
-        found = [platform for platform in cl.get_platforms() if platform.get_devices()]
-        if not found:
+        platforms = [platform for platform in cl.get_platforms() if platform.get_devices()]
+        if not platforms:
             raise RuntimeError("no OpenCL platform has a device")
-        return ", ".join(f"{platform.name} ({platform.version.strip()})" for platform in found)
+        return ", ".join(f"{platform.name} ({platform.version.strip()})" for platform in platforms)
 
     def _errors(self) -> tuple[type[Exception], ...]:
         return (self._load().Error,)
@@ -58,12 +58,12 @@ class OpenClRuntime:
 
     def touches(self, call: Any) -> bool:
         """A queue within reach of the call."""
-        return bool(touched(call, self._load().CommandQueue))
+        return bool(reachable_objects(call, self._load().CommandQueue))
 
     def adopt(self, call: Any) -> None:
         """Take the queues that a call touches; one without timestamps is refused."""
         cl = self._load()
-        queues = touched(call, cl.CommandQueue)
+        queues = reachable_objects(call, cl.CommandQueue)
         if not queues:
             return
         if not queues[0].properties & cl.command_queue_properties.PROFILING_ENABLE:
@@ -97,19 +97,19 @@ class OpenClRuntime:
     def device(self, index: int = 0) -> Device:
         cl = self._load()
         every = [device for platform in cl.get_platforms() for device in platform.get_devices()]
-        seen = self._queues[0].device if self._queues else every[index]
-        kind = "gpu" if seen.type & cl.device_type.GPU else "host"
+        chosen = self._queues[0].device if self._queues else every[index]
+        kind = "gpu" if chosen.type & cl.device_type.GPU else "host"
         return described(
             Device(
                 key="",
-                name=seen.name.strip(),
+                name=chosen.name.strip(),
                 kind=kind,
-                index=every.index(seen) if seen in every else index,
-                pci=_bus(seen, cl.Error),
-                memory_bytes=float(seen.global_mem_size),
-                cache_bytes=float(seen.global_mem_cache_size) or None,
-                multiprocessors=int(seen.max_compute_units),
-                facts=(("driver", seen.driver_version), ("toolkit", seen.version.strip())),
+                index=every.index(chosen) if chosen in every else index,
+                pci=_bus(chosen, cl.Error),
+                memory_bytes=float(chosen.global_mem_size),
+                cache_bytes=float(chosen.global_mem_cache_size) or None,
+                multiprocessors=int(chosen.max_compute_units),
+                facts=(("driver", chosen.driver_version), ("toolkit", chosen.version.strip())),
             ),
             self._lookup,
         )

@@ -10,7 +10,13 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from pytest_perfgate.adapters.bindings.border import probe_availability, quiet_import, quietly, sentence, touched
+from pytest_perfgate.adapters.bindings.border import (
+    probe_availability,
+    quiet_import,
+    quietly,
+    reachable_objects,
+    sentence,
+)
 from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
 from pytest_perfgate.adapters.runtimes.host import Lookup, answering, cache_note, described, eviction_bytes, no_lookup
 from pytest_perfgate.model.device import Availability, Device
@@ -74,9 +80,9 @@ class TorchRuntime:
 
     def _version(self) -> str:
         torch = import_module("torch")
-        seen, warned = quietly(self._cuda.is_available)
+        usable, warned = quietly(self._cuda.is_available)
         self._warned = warned or self._warned
-        if not seen:
+        if not usable:
             built = torch.version.cuda or torch.version.hip
             why = f"torch {torch.__version__} sees no GPU" if built else f"torch {torch.__version__} has no GPU support"
             raise RuntimeError(f"{why}: {self._warned}" if self._warned else why)
@@ -90,27 +96,31 @@ class TorchRuntime:
     def touches(self, call: Any) -> bool:
         """A tensor, a module of layers, torch itself or Triton within reach of the call."""
         torch = import_module("torch")
-        found = touched(call, (torch.Tensor, torch.nn.Module, ModuleType))
-        return any(not isinstance(thing, ModuleType) or thing.__name__.split(".")[0] in _OWN for thing in found)
+        arrays = reachable_objects(call, (torch.Tensor, torch.nn.Module, ModuleType))
+        return any(not isinstance(thing, ModuleType) or thing.__name__.split(".")[0] in _OWN for thing in arrays)
 
     def device(self, index: int = -1) -> Device:
         at = self._cuda.current_device() if index < 0 else index
-        seen = self._cuda.get_device_properties(at)
-        arch = getattr(seen, "gcnArchName", "").partition(":")[0] if not self.cuda else f"sm_{seen.major}{seen.minor}"
-        bus = (getattr(seen, f"pci_{part}_id", None) for part in ("domain", "bus", "device"))
+        properties = self._cuda.get_device_properties(at)
+        arch = (
+            getattr(properties, "gcnArchName", "").partition(":")[0]
+            if not self.cuda
+            else f"sm_{properties.major}{properties.minor}"
+        )
+        bus = (getattr(properties, f"pci_{part}_id", None) for part in ("domain", "bus", "device"))
         pci = [number for number in bus if number is not None]
         return described(
             Device(
                 key="",
-                name=seen.name,
+                name=properties.name,
                 kind="gpu",
                 index=at,
-                uuid=str(getattr(seen, "uuid", "")),
+                uuid=str(getattr(properties, "uuid", "")),
                 pci="{:08X}:{:02X}:{:02X}.0".format(*pci) if len(pci) == 3 else "",
                 arch=arch,
-                memory_bytes=float(seen.total_memory),
-                cache_bytes=float(getattr(seen, "L2_cache_size", 0)) or None,
-                multiprocessors=int(seen.multi_processor_count),
+                memory_bytes=float(properties.total_memory),
+                cache_bytes=float(getattr(properties, "L2_cache_size", 0)) or None,
+                multiprocessors=int(properties.multi_processor_count),
                 facts=self._facts(),
             ),
             self._lookup,

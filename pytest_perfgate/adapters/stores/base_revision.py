@@ -22,7 +22,7 @@ _OWN_TARGET = 'of a branch that changes are merged into: protect it, or name it:
 _FORK = "fetch the target branch of the project that the merge request is for, not that of a fork"
 
 
-class Standing:
+class BaseRevision:
     """The current commit of one repository, seen from its target branch."""
 
     def __init__(self, git: Git, environment: Mapping[str, str], head: str) -> None:
@@ -33,8 +33,8 @@ class Standing:
         if base := self._named():
             return base
         for name in self._asked(target):
-            if found := self._common(name):
-                return self._pointed(self._from(name, found), name, target)
+            if commit := self._common(name):
+                return self._pointed(self._from(name, commit), name, target)
         return self._none(target)
 
     def resolved(self, revision: str) -> bool:
@@ -49,50 +49,50 @@ class Standing:
 
     def _named(self) -> Base | None:
         """What CI itself calls the base; branches of a fork's clone are its developer's own."""
-        told = named_base(self._environment)
-        found = self._common(told) if told else ""
-        if found and found != self._head:
-            return Base(commit=found, name="the base that CI names")
-        return self._shallow() if told and not found and self.shallow() else None
+        name = named_base(self._environment)
+        commit = self._common(name) if name else ""
+        if commit and commit != self._head:
+            return Base(commit=commit, name="the base that CI names")
+        return self._shallow() if name and not commit and self.shallow() else None
 
     def _from(self, name: str, found: str) -> Base:
         """What judges a commit that shares this one with a target branch."""
-        left = Base(commit=found, name=f"the merge base with {_shown(name)}")
+        base = Base(commit=found, name=f"the merge base with {_shown(name)}")
         if targets(self._environment):
-            return left if found != self._head else self._merged(name)
-        return self._before() if found == self._head else self._elsewhere(left)
+            return base if found != self._head else self._merged(name)
+        return self._before() if found == self._head else self._elsewhere(base)
 
     def _merged(self, name: str) -> Base:
         """A request for what its target has already: that branch may be the one of a fork."""
-        found = self._common(requested(self._environment) or self._head)
-        if found and found != self._head:
-            return Base(commit=found, name="the base that CI names")
+        commit = self._common(requested(self._environment) or self._head)
+        if commit and commit != self._head:
+            return Base(commit=commit, name="the base that CI names")
         return Base(why=f"{_shown(name)} already contains this commit, so it cannot be its target", mend=_FORK)
 
     def _elsewhere(self, left: Base) -> Base:
         """A push to another branch: of one that is protected, what was there before; else its lines are no base."""
-        told = pushed(self._environment)
-        if not told or told == self._head or self._common(told) != told:
+        pushed_from = pushed(self._environment)
+        if not pushed_from or pushed_from == self._head or self._common(pushed_from) != pushed_from:
             return left
         if protected(self._environment):
-            return Base(commit=told, name="what was there before this push")
-        if not self._git("diff", "--name-only", left.commit, told, "--", "*.py.yaml"):
+            return Base(commit=pushed_from, name="what was there before this push")
+        if not self._git("diff", "--name-only", left.commit, pushed_from, "--", "*.py.yaml"):
             return left
-        return replace(left, why=f"not those of {told[:10]}, which was there before this push", mend=_OWN_TARGET)
+        return replace(left, why=f"not those of {pushed_from[:10]}, which was there before this push", mend=_OWN_TARGET)
 
     def _pointed(self, base: Base, used: str, target: str) -> Base:
         """A target that the change itself wrote may be the change: where it left another branch, it was not there."""
         if not target or used not in _forms(target) or used in _forms(*targets(self._environment)):
             return base
-        name, found = self._left(target)
-        if not found or target_at(self._git("show", f"{found}:./pyproject.toml") or "") == target:
+        name, commit = self._left(target)
+        if not commit or target_at(self._git("show", f"{commit}:./pyproject.toml") or "") == target:
             return base
         why = f"[tool.perfgate] target names '{target}' since this change left {_shown(name)}"
         mend = f"merge that setting into {_shown(name)} by itself, or take it away"
         default = self._default()
         if self._environment.get("CI") and default and name in _forms(default):
-            return Base(commit=found, name=f"the merge base with {_shown(name)}", why=why, mend=mend)
-        older = self._git("merge-base", found, base.commit) == found != base.commit
+            return Base(commit=commit, name=f"the merge base with {_shown(name)}", why=why, mend=mend)
+        older = self._git("merge-base", commit, base.commit) == commit != base.commit
         if not base.why:
             return replace(base, why=why, mend=mend) if older else base
         return replace(base, why=f"{base.why}, and {why}")
@@ -103,27 +103,27 @@ class Standing:
             return "", ""
         others = [form for one in self._usual() if one != target for form in _forms(one)]
         name = next(filter(self.resolved, others), "")
-        found = self._common(name) if name else ""
-        return (name, found) if found and found != self._head else ("", "")
+        commit = self._common(name) if name else ""
+        return (name, commit) if commit and commit != self._head else ("", "")
 
     def _before(self) -> Base:
         """On the target branch: the tip before this push where CI tells it, else the parent."""
-        told = pushed(self._environment)
-        found = self._common(told) if told else ""
-        if found and found != self._head:
-            return Base(commit=found, name="what was there before this push")
-        name, left = self._left("") if unborn(self._environment) and brings(self._environment) else ("", "")
-        if left:
-            return Base(commit=left, name=f"the merge base with {_shown(name)}: this branch is new")
+        pushed_from = pushed(self._environment)
+        commit = self._common(pushed_from) if pushed_from else ""
+        if commit and commit != self._head:
+            return Base(commit=commit, name="what was there before this push")
+        name, base = self._left("") if unborn(self._environment) and brings(self._environment) else ("", "")
+        if base:
+            return Base(commit=base, name=f"the merge base with {_shown(name)}: this branch is new")
         parent = self._git("rev-parse", "--verify", "--quiet", "HEAD^1")
         if not parent:
             return self._shallow() if self.shallow() else Base(name="the first commit")
         why, mend = (
             ("CI does not say which commit came before this push", _TELL) if brings(self._environment) else ("", "")
         )
-        if told:
-            place = "this commit" if found else "not in the history of this clone"
-            why = f"{told[:10]}, which was there before this push, is {place}"
+        if pushed_from:
+            place = "this commit" if commit else "not in the history of this clone"
+            why = f"{pushed_from[:10]}, which was there before this push, is {place}"
             mend = _DEEPER if self.shallow() else ""
         return Base(commit=parent, name="the parent", why=why, mend=mend)
 
@@ -134,9 +134,9 @@ class Standing:
         why, mend = "no target branch is known in this clone", 'name it: [tool.perfgate] target = "BRANCH"'
         if known:
             why = f"{_shown(known[0])} and this commit have no common one"
-        elif told := targets(self._environment):
-            why = f"'{told[0]}', which CI names as the target, is not a branch in this clone"
-            mend = f"check out with fetch-depth: 0, or git fetch origin {told[0]}:refs/remotes/origin/{told[0]}"
+        elif branches := targets(self._environment):
+            why = f"'{branches[0]}', which CI names as the target, is not a branch in this clone"
+            mend = f"check out with fetch-depth: 0, or git fetch origin {branches[0]}:refs/remotes/origin/{branches[0]}"
         elif target:
             why = f"[tool.perfgate] target names '{target}', which is not a branch in this clone"
             mend = f"git fetch origin {target}:refs/remotes/origin/{target}"
@@ -147,9 +147,9 @@ class Standing:
 
     def _asked(self, target: str) -> list[str]:
         """What CI says of a merge request comes first: the change itself can write another target in its settings."""
-        told = targets(self._environment)
-        tip = requested(self._environment) if told else ""
-        return [*_forms(*told), *filter(None, [tip]), *_forms(*([target] if target else self._usual()))]
+        branches = targets(self._environment)
+        tip = requested(self._environment) if branches else ""
+        return [*_forms(*branches), *filter(None, [tip]), *_forms(*([target] if target else self._usual()))]
 
     def _usual(self) -> list[str]:
         default = self._default()
@@ -212,8 +212,8 @@ def named_base(environment: Mapping[str, str]) -> str:
     """The commit that a merge queue or a merge request is held against, where CI itself names it."""
     if environment.get("GITHUB_EVENT_NAME") == "merge_group":
         return _text(_event(environment), "merge_group", "base_sha")
-    told = (environment[name] for name in _BASES if environment.get(name))
-    return next(told, "") if targets(environment) else ""
+    names = (environment[name] for name in _BASES if environment.get(name))
+    return next(names, "") if targets(environment) else ""
 
 
 def requested(environment: Mapping[str, str]) -> str:
@@ -234,14 +234,14 @@ def protected(environment: Mapping[str, str]) -> bool:
 
 def pushed(environment: Mapping[str, str]) -> str:
     """The commit that a branch stood at before the push that CI tests; empty where CI does not say."""
-    told = _before(environment)
-    return told if told.strip("0") else ""
+    before = _before(environment)
+    return before if before.strip("0") else ""
 
 
 def unborn(environment: Mapping[str, str]) -> bool:
     """Whether CI says that the branch was not there before this push."""
-    told = _before(environment)
-    return bool(told) and not told.strip("0")
+    before = _before(environment)
+    return bool(before) and not before.strip("0")
 
 
 def brings(environment: Mapping[str, str]) -> bool:

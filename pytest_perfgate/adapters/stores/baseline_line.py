@@ -137,9 +137,11 @@ def _flow(node: Node) -> str:
 
 def _identity_text(identity: Identity, device: str) -> str:
     default = Identity(device=device)
-    given = {name: getattr(identity, name) for name in IDENTITY if getattr(identity, name) != getattr(default, name)}
-    parts = [f"{name}: {_word(str(text))}" for name, text in given.items() if name != "notes"]
-    if "notes" in given:
+    differing = {
+        name: getattr(identity, name) for name in IDENTITY if getattr(identity, name) != getattr(default, name)
+    }
+    parts = [f"{name}: {_word(str(text))}" for name, text in differing.items() if name != "notes"]
+    if "notes" in differing:
         parts.append(f"notes: {{{', '.join(_key(_quoted(k)) + _quoted(v) for k, v in identity.notes)}}}")
     return f"{{{', '.join(parts)}}}"
 

@@ -88,11 +88,11 @@ def _case(old: _Case | None, mine: _Case | None, other: _Case | None) -> _Part:
 
 def _gone(old: _Case | None, mine: _Case | None, other: _Case | None) -> _Part:
     """A case that one side does not have: it was put in by the other, or taken out by this one."""
-    left = mine or other
-    if left is None or left == old:
+    remaining = mine or other
+    if remaining is None or remaining == old:
         return _Part("")
     if old is None:
-        return _Part("".join(left))
+        return _Part("".join(remaining))
     done = ("removed it", "accepted it anew") if mine is None else ("accepted it anew", "removed it")
     return _marked("".join(mine or ()), "".join(other or ()), f"ours {done[0]}, theirs {done[1]}")
 

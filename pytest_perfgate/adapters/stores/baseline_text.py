@@ -59,12 +59,12 @@ def own_entries(lines: list[str], place: str, device: str) -> dict[str, Entry] |
         line = lines[number].rstrip("\r")
         if not line or line.startswith("#"):
             continue
-        found = _own(line, number, device) or _single(line, number, place, device)
-        if found is None:
+        entry = _own(line, number, device) or _single(line, number, place, device)
+        if entry is None:
             return None
-        if found.name in entries:
-            raise _twice(f"{place}: baselines", found.name, number)
-        entries[found.name] = found
+        if entry.name in entries:
+            raise _twice(f"{place}: baselines", entry.name, number)
+        entries[entry.name] = entry
     return entries
 
 
@@ -116,8 +116,8 @@ def _yaml_entries(text: str, place: str, device: str) -> dict[str, Entry]:
     cases = pairs["baselines"][1]
     if isinstance(cases, yaml.ScalarNode) and not cases.value:
         return {}
-    found = [_entry(key, node, place, device, None) for _, (key, node) in _pairs(cases, f"{place}: baselines")]
-    return {entry.name: entry for entry in found}
+    entries = [_entry(key, node, place, device, None) for _, (key, node) in _pairs(cases, f"{place}: baselines")]
+    return {entry.name: entry for entry in entries}
 
 
 def _check_schema(pairs: Mapping[str, tuple[Any, Any]], place: str) -> None:
@@ -136,13 +136,13 @@ def _pairs(node: Any, place: str) -> Iterator[tuple[str, tuple[Any, Any]]]:
 
     if not isinstance(node, yaml.MappingNode):
         raise PerfgateError("baseline-unreadable", "a mapping is expected", place=place.removesuffix(": "))
-    seen: set[str] = set()
+    keys: set[str] = set()
     for key, child in node.value:
         if not isinstance(key, yaml.ScalarNode):
             raise PerfgateError("baseline-unreadable", "a key must be a text", place=place.removesuffix(": "))
-        if key.value in seen:
+        if key.value in keys:
             raise _twice(place.removesuffix(": "), key.value, key.start_mark.line)
-        seen.add(key.value)
+        keys.add(key.value)
         yield key.value, (key, child)
 
 
@@ -212,8 +212,8 @@ def _spliced(lines: list[str], entries: Mapping[str, Entry], written: Mapping[st
         behind = min((n for n in entries if n > name), default=None)
         at = len(lines) if behind is None else _above_comments(lines, entries[behind].first)
         ahead.setdefault(at, []).append(written[name])
-    kept = [line for n, old in enumerate(lines) for line in (*ahead.get(n, ()), *replaced.get(n, [old]))]
-    return [*kept, *ahead.get(len(lines), ())]
+    lines_after = [line for n, old in enumerate(lines) for line in (*ahead.get(n, ()), *replaced.get(n, [old]))]
+    return [*lines_after, *ahead.get(len(lines), ())]
 
 
 def _above_comments(lines: list[str], number: int) -> int:
@@ -232,9 +232,9 @@ def _holds(text: str, names: set[str], place: str, device: str) -> bool:
 
 def _check_written(text: str, names: set[str], place: str, device: str) -> None:
     """Refuse to write what would stop every later run."""
-    found = set(parse_entries(text, place=place, device=device))
-    if found != names:
-        missing = ", ".join(ascii(name) for name in sorted(found ^ names)[:3])
+    written = set(parse_entries(text, place=place, device=device))
+    if written != names:
+        missing = ", ".join(ascii(name) for name in sorted(written ^ names)[:3])
         raise PerfgateError("baseline-unwritable", f"the line of {missing} does not read back", place=place)
 
 

@@ -23,7 +23,7 @@ Show = Callable[[str, str], "str | None"]
 """(revision, path relative to the root) to text, or None where it did not exist."""
 
 
-class Kept(NamedTuple):
+class StoredFiles(NamedTuple):
     """What is known of the lines of a revision."""
 
     folder: Callable[[str], str]
@@ -53,13 +53,13 @@ class Baselines:
         devices: Sequence[str] = (),
         folder: str = "baselines",
         show: Show | None = None,
-        kept: Kept | None = None,
+        kept: StoredFiles | None = None,
     ) -> None:
         self._root = root
         self._devices = tuple(devices)
         self._folder = folder
         self._show = show
-        found = kept or Kept(lambda _revision: folder, lambda _revision, _folder: ())
+        found = kept or StoredFiles(lambda _revision: folder, lambda _revision, _folder: ())
         self._kept = found._replace(folder=cache(found.folder), listed=cache(found.listed))
 
     def committed(self, device: str) -> bool:
@@ -78,10 +78,10 @@ class Baselines:
         return self._read(self.path(device, path), device, path)
 
     def read_all(self, device: str) -> Mapping[str, Baseline]:
-        home, found = self._home(device), dict[str, Baseline]()
+        home, lines = self._home(device), dict[str, Baseline]()
         for file in sorted(home.rglob("*.yaml")) if home.is_dir() else ():
-            found |= self._read(file, device, _read_path(file.relative_to(home)))
-        return found
+            lines |= self._read(file, device, _read_path(file.relative_to(home)))
+        return lines
 
     def parsed(self, text: str, device: str, path: str) -> Mapping[str, Baseline]:
         """The lines of a file that lay elsewhere, as if it lay here."""
@@ -92,8 +92,8 @@ class Baselines:
         if not (self.committed(device) or self._kept.lists(device, revision)):
             return ()
         home = PurePosixPath(self._kept.folder(revision)) / device
-        found = (PurePosixPath(file) for file in self._kept.files(revision, home.as_posix()))
-        return tuple(_read_path(file.relative_to(home)) for file in found if file.suffix == ".yaml")
+        files = (PurePosixPath(file) for file in self._kept.files(revision, home.as_posix()))
+        return tuple(_read_path(file.relative_to(home)) for file in files if file.suffix == ".yaml")
 
     def write(self, baselines: Sequence[Baseline]) -> tuple[Path, ...]:
         changed: list[Path] = []
@@ -150,10 +150,10 @@ class Baselines:
         around = Environments(self._root / self._folder / device if revision else self._home(device))
         show = self._show
         shown = (lambda path: show(revision, self._place_at(revision, path))) if revision and show else None
-        found: dict[str, Baseline] = {}
+        lines: dict[str, Baseline] = {}
         for name, entry in parse_entries(text, place=place, device=device).items():
             key = f"{path}::{name}"
-            found[key] = Baseline(
+            lines[key] = Baseline(
                 key=parse_case_key(key),
                 device=device,
                 local=local,
@@ -161,7 +161,7 @@ class Baselines:
                 surroundings=around.read(entry.fields.get("environment", ""), shown),
                 **entry.fields,
             )
-        return found
+        return lines
 
     def _place_at(self, revision: str, file: Path) -> str:
         """Where a revision has what lies here: a change that moves the folder moves no line of before."""
@@ -183,9 +183,9 @@ class Baselines:
         """A file's text before and after, which reads back; raises where either does not."""
         file = self.path(device, path)
         with _named(file, self._root, mine=self.committed(device)):
-            found = _text(file) or ""
+            text = _text(file) or ""
             after = partial(edited, put=put, drop=drop, place=_shown(file, self._root), device=device)
-            return found, _in_its_lines(found, after)
+            return text, _in_its_lines(text, after)
 
 
 def _in_its_lines(found: str, change: Callable[[str], str]) -> str:

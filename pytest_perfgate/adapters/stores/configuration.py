@@ -56,7 +56,9 @@ def _fields(table: Mapping[str, Any], keys: Sequence[ConfigKey], place: str) -> 
     for name in table:
         if name not in known:
             raise _unknown(name, known, place)
-    return {name: _READERS[known[name].kind](given, f"{place}.{name}", known[name]) for name, given in table.items()}
+    return {
+        name: _READERS[known[name].kind](setting, f"{place}.{name}", known[name]) for name, setting in table.items()
+    }
 
 
 def _unknown(name: str, known: Iterable[str], place: str) -> PerfgateError:
@@ -218,8 +220,8 @@ def settings_at(root: Path, show: Callable[[str, str], str | None], revision: st
 
 def folder_at(show: Callable[[str, str], str | None], revision: str) -> str:
     """The folder that a revision keeps its baselines in."""
-    found = _table(_tool(show(revision, "pyproject.toml") or "").get("perfgate")).get("baselines")
-    return found if isinstance(found, str) and found else "baselines"
+    folder = _table(_tool(show(revision, "pyproject.toml") or "").get("perfgate")).get("baselines")
+    return folder if isinstance(folder, str) and folder else "baselines"
 
 
 def devices_at(show: Callable[[str, str], str | None], revision: str) -> tuple[str, ...]:
@@ -230,8 +232,8 @@ def devices_at(show: Callable[[str, str], str | None], revision: str) -> tuple[s
 
 def target_at(text: str) -> str:
     """The branch that a ``pyproject.toml`` names as the target of changes."""
-    found = _table(_tool(text).get("perfgate")).get("target")
-    return found if isinstance(found, str) else ""
+    target = _table(_tool(text).get("perfgate")).get("target")
+    return target if isinstance(target, str) else ""
 
 
 def _here(path: Path) -> str | None:
@@ -283,18 +285,18 @@ def _collecting(table: Mapping[str, Any], place: str) -> Iterator[tuple[str, str
 
 
 def _flat(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
-    for name, given in table.items():
+    for name, setting in table.items():
         at = f"{before}{name}"
-        if isinstance(given, dict):
-            yield from _flat(given, f"{at}.")
-        elif isinstance(given, list) and given and all(isinstance(entry, dict) for entry in given):
-            for number, entry in enumerate(given):
+        if isinstance(setting, dict):
+            yield from _flat(setting, f"{at}.")
+        elif isinstance(setting, list) and setting and all(isinstance(entry, dict) for entry in setting):
+            for number, entry in enumerate(setting):
                 own = f"{at}[{entry.get('pattern', entry.get('path', number))}]"
                 yield from _flat(
                     {key: value for key, value in entry.items() if key != "pattern"} or {"": ""}, f"{own}."
                 )
         else:
-            yield at, _setting_text(given)
+            yield at, _setting_text(setting)
 
 
 def _setting_text(given: object) -> str:
@@ -307,8 +309,8 @@ _NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
 def declared_names(root: Path, projects: Iterable[str]) -> frozenset[str]:
     """Names in ``[project] dependencies`` of these folders, as an index spells them; none of a broken file."""
     texts = (_declared_text(root / project / "pyproject.toml") for project in projects)
-    found = (_NAME.match(requirement) for text in texts for requirement in parse_declared(text))
-    return frozenset(plain_name(one.group(1)) for one in found if one is not None)
+    matches = (_NAME.match(requirement) for text in texts for requirement in parse_declared(text))
+    return frozenset(plain_name(one.group(1)) for one in matches if one is not None)
 
 
 def parse_declared(text: str) -> tuple[str, ...]:

@@ -89,9 +89,9 @@ class Environments:
 
     def sweep(self, used: Iterable[str]) -> None:
         """Remove those that no line names any more."""
-        kept = set(used)
+        in_use = set(used)
         for path in self._folder.glob("*.json") if self._folder.is_dir() else ():
-            if path.stem not in kept:
+            if path.stem not in in_use:
                 path.unlink(missing_ok=True)
 
 
@@ -149,7 +149,7 @@ def parse_ceilings(text: str, place: str) -> Ceilings:
             clock_hz=None if clock is None else _rate(clock) * 1e6,
             method=str(fields.get("method", "")),
             when=str(fields.get("when", "")),
-            facts=tuple((str(name), str(said)) for name, said in fields.get("facts", {}).items()),
+            facts=tuple((str(name), str(fact)) for name, fact in fields.get("facts", {}).items()),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as fault:
         raise PerfgateError("ceilings-unreadable", f"{type(fault).__name__}: {fault}", place=place) from fault

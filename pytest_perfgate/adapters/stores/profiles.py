@@ -56,13 +56,13 @@ class ProfileFolders:
         folder = next((home for home in artifact.parents if (home / _PARAMETERS).is_file()), None)
         if folder is None:
             return {}
-        held = json.loads((folder / _PARAMETERS).read_text(encoding="utf-8"))
+        data = json.loads((folder / _PARAMETERS).read_text(encoding="utf-8"))
         before = self.earlier(folder)
         baseline = before / artifact.relative_to(folder) if before and (before / _READ).is_file() else None
-        given = {"problem": held.get("parameters"), **(held.get("work") or {})}
+        stated = {"problem": data.get("parameters"), **(data.get("work") or {})}
         if baseline is not None and baseline.is_file():
-            given["baseline"] = baseline
-        return {name: _named(text) for name, text in given.items() if text}
+            stated["baseline"] = baseline
+        return {name: _named(text) for name, text in stated.items() if text}
 
     def write_text(self, folder: Path, name: str, text: str) -> None:
         """Whole or not at all."""
@@ -74,11 +74,11 @@ class ProfileFolders:
     def read_json(self, folder: Path, name: str) -> dict[str, Any]:
         """What a child left; empty where it left nothing, or died while it wrote."""
         try:
-            held = json.loads((folder / name).read_text(encoding="utf-8"))
+            data = json.loads((folder / name).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
         (folder / name).unlink()
-        return held if isinstance(held, dict) else {}
+        return data if isinstance(data, dict) else {}
 
     def tail(self, folder: Path, name: str) -> str:
         """The last lines of a log, indented."""
@@ -119,7 +119,7 @@ Named = Iterator[tuple[str, Path]]
 """(name under which it is kept, where it lies)."""
 
 
-def handed_files(name: str, thing: Any, room: Path) -> Named:
+def attachments(name: str, thing: Any, room: Path) -> Named:
     """The files behind a thing; what is not a file yet is written into the room."""
     if isinstance(thing, (str, Path)):
         yield from _on_disk(name, Path(thing))
@@ -144,8 +144,8 @@ def _on_disk(name: str, path: Path) -> Named:
     built = [p for p in inside if p.suffix in MACHINE_CODE]
     files = [p for p in built if not _of_the_host(p)] or built or inside
     if not files or len(files) > MOST_FILES:
-        said = f"holds {len(files):,} files, {MOST_FILES:,} at the most" if files else "is empty"
-        raise PerfgateError("call-wrong", f"attach({name!r}): the folder {path} {said}")
+        text = f"holds {len(files):,} files, {MOST_FILES:,} at the most" if files else "is empty"
+        raise PerfgateError("call-wrong", f"attach({name!r}): the folder {path} {text}")
     yield from ((f"{name}/{file.relative_to(path).as_posix()}", file) for file in files)
 
 
@@ -171,9 +171,9 @@ def _compiled(name: str, kernel: Any, room: Path) -> Named:
         there = ", ".join(stages) or "nothing"
         what = f"attach({name!r}): the compiled kernel holds no cubin, only {there}"
         raise PerfgateError("kernel-none", what, mend=f"hand over {_OFFERED}")
-    kept, path = _written(f"{name.removesuffix('.cubin')}.cubin", _raw(stages["cubin"]), room)
+    cubin, path = _written(f"{name.removesuffix('.cubin')}.cubin", _raw(stages["cubin"]), room)
     _write_launch(kernel, path.with_suffix(".json"))
-    yield kept, path
+    yield cubin, path
 
 
 def _raw(content: Any) -> bytes:
@@ -185,12 +185,12 @@ def _write_launch(kernel: Any, path: Path) -> None:
     metadata = getattr(kernel, "metadata", None)
     warps = int(getattr(metadata, "num_warps", 0) or 0)
     if warps:
-        told = {
+        launch = {
             "name": str(getattr(metadata, "name", "")),
             "num_warps": warps,
             "shared": int(getattr(metadata, "shared", 0) or 0),
         }
-        path.write_text(json.dumps(told), encoding="utf-8")
+        path.write_text(json.dumps(launch), encoding="utf-8")
 
 
 def _written(name: str, content: bytes, room: Path) -> tuple[str, Path]:

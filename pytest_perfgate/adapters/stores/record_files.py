@@ -135,7 +135,7 @@ def packed(value: Any) -> tuple[Any, list[Any]]:
 
     def fields(value: Any) -> dict[str, Any]:
         pairs = ((field, getattr(value, field.name)) for field in dataclasses.fields(value))
-        return {field.name: pack(given) for field, given in pairs if given != field.default or _kept(field)}
+        return {field.name: pack(default) for field, default in pairs if default != field.default or _kept(field)}
 
     return pack(value), shared
 
@@ -192,9 +192,9 @@ def fetched(url: str, *, wait: float = _WAIT) -> bytes:
     for attempt in range(_TRIES):
         if attempt:
             time.sleep(wait * 2 ** (attempt - 1))
-        asked = _Asking(url)
+        answer = _Asking(url)
         try:
-            return asked.content()
+            return answer.content()
         except _Refused as fault:
             last = str(fault)
             if not fault.again:
@@ -213,11 +213,11 @@ class _Asking(Thread):
 
     def content(self) -> bytes:
         self.start()
-        seen = 0
+        received = 0
         while self._waits():
-            if len(self._data) - seen < _SLOWEST * _LOOK:
-                raise _Refused(f"the server sent {len(self._data) - seen} bytes in {_LOOK:g} s and was not done")
-            seen = len(self._data)
+            if len(self._data) - received < _SLOWEST * _LOOK:
+                raise _Refused(f"the server sent {len(self._data) - received} bytes in {_LOOK:g} s and was not done")
+            received = len(self._data)
         if self._fault is not None:
             raise self._fault
         return bytes(self._data)
@@ -270,17 +270,17 @@ _WORDS: tuple[tuple[frozenset[str], str, bool], ...] = (
 
 def _worded(fault: BaseException) -> _Refused:
     names = {type(one).__name__ for one in _chain(fault)}
-    for types, said, again in _WORDS:
+    for types, words, again in _WORDS:
         if names & types:
-            return _Refused(said, again=again)
+            return _Refused(words, again=again)
     return _Refused(f"the connection failed: {type(fault).__name__}", again=True)
 
 
 def _chain(fault: Any) -> Iterator[BaseException]:
     """What came of what: urllib3 keeps it as a reason or an argument."""
-    seen: set[int] = set()
-    while isinstance(fault, BaseException) and id(fault) not in seen:
-        seen.add(id(fault))
+    known: set[int] = set()
+    while isinstance(fault, BaseException) and id(fault) not in known:
+        known.add(id(fault))
         yield fault
         inner = (getattr(fault, "reason", None), *fault.args, fault.__cause__, fault.__context__)
         fault = next((one for one in inner if isinstance(one, BaseException)), None)

@@ -73,11 +73,11 @@ class Records:
 
     def _named(self, source: str) -> Path:
         """A path; a bare name that is no file here is one of the records that lie together."""
-        path, kept = Path(source), self._folder / source
-        if path.exists() or not self._folder.is_dir() or kept.parent != self._folder:
+        path, stored = Path(source), self._folder / source
+        if path.exists() or not self._folder.is_dir() or stored.parent != self._folder:
             return path
-        if kept.exists():
-            return kept
+        if stored.exists():
+            return stored
         mend = f"records lie in {self._folder}; without a name the last one is read"
         raise PerfgateError("record-missing", "there is no such record", mend=mend, place=source)
 
@@ -116,9 +116,9 @@ def render_record(report: RunReport, samples: dict[str, Any] | None = None) -> b
 
 
 def _rendered(report: RunReport, samples: dict[str, Any] | None) -> bytes:
-    kept = samples or {"data": base64.b64encode(render_samples(report)).decode("ascii")}
+    packed_samples = samples or {"data": base64.b64encode(render_samples(report)).decode("ascii")}
     tree, shared = packed(without_samples(report))
-    body = {"perfgate": SCHEMA, "run": tree, "shared": shared, "samples": {**kept, "counts": counts(report)}}
+    body = {"perfgate": SCHEMA, "run": tree, "shared": shared, "samples": {**packed_samples, "counts": counts(report)}}
     return msgspec.json.encode(body, enc_hook=plain) + b"\n"
 
 
@@ -299,8 +299,8 @@ class Pointer:
 
 def _elsewhere(root: Path) -> str:
     """Projects below a folder that has no record itself; empty where none has one."""
-    found = sorted(path for depth in ("*", "*/*", "*/*/*") for path in root.glob(f"{depth}/.perfgate/records/last"))
-    names = [path.parents[2].relative_to(root).as_posix() for path in found]
+    records = sorted(path for depth in ("*", "*/*", "*/*/*") for path in root.glob(f"{depth}/.perfgate/records/last"))
+    names = [path.parents[2].relative_to(root).as_posix() for path in records]
     return (
         f"a run left one below: --root {names[0]}" + (f" (of {len(names)})" if len(names) > 1 else "") if names else ""
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pytest_perfgate.adapters.stores.base_revision import (
     USUAL,
-    Standing,
+    BaseRevision,
     default_branch,
     named_base,
     pushed,
@@ -50,7 +50,7 @@ class GitRepository:
         """The revision before this change; where there is none, why."""
         head = self.head()
         if head:
-            return Standing(self._git, self._environment, head).base(target or self._target)
+            return BaseRevision(self._git, self._environment, head).base(target or self._target)
         why, mend = self.trouble() or ("nothing was ever committed here", "git commit")
         return Base(why=why, mend=mend)
 
@@ -63,9 +63,9 @@ class GitRepository:
         done = self._run("rev-parse", "--is-inside-work-tree")
         if done is None:
             return "git is not installed here, or does not answer", "install git"
-        said = done.stderr.decode("utf-8", "replace")
-        if "dubious ownership" in said:
-            mend = next((line.strip() for line in said.splitlines() if "safe.directory" in line), "")
+        output = done.stderr.decode("utf-8", "replace")
+        if "dubious ownership" in output:
+            mend = next((line.strip() for line in output.splitlines() if "safe.directory" in line), "")
             return "git does not trust this folder, which belongs to another user", mend
         if done.returncode:
             return (
@@ -85,8 +85,8 @@ class GitRepository:
 
     def files(self, revision: str, folder: str) -> tuple[str, ...]:
         """The files that a revision has below a folder, by their paths from here."""
-        found = self._git("ls-tree", "-r", "-z", "--name-only", revision, "--", f"{folder}/") or ""
-        return tuple(path for path in found.split("\0") if path)
+        listing = self._git("ls-tree", "-r", "-z", "--name-only", revision, "--", f"{folder}/") or ""
+        return tuple(path for path in listing.split("\0") if path)
 
     def below(self) -> str:
         """This folder, from the top of the repository; empty at the top."""
@@ -96,9 +96,9 @@ class GitRepository:
         """Files of a revision with such an ending above or beside this folder, from here, and whether HEAD has them."""
         place = self.below() or "."
         there, here = (self._whole(one) for one in (revision, "HEAD"))
-        found = (path for path in there if path.endswith(ending))
-        named = {posixpath.relpath(path, place): path in here for path in found}
-        return {path: kept for path, kept in named.items() if place == "." or path.startswith("../")}
+        paths = (path for path in there if path.endswith(ending))
+        named = {posixpath.relpath(path, place): path in here for path in paths}
+        return {path: known for path, known in named.items() if place == "." or path.startswith("../")}
 
     def _whole(self, revision: str) -> frozenset[str]:
         """Every file of a revision, from the top of the repository."""
@@ -106,8 +106,8 @@ class GitRepository:
 
     def changed(self, revision: str) -> tuple[str, ...]:
         """Files that git knows, there or here, and that are other than in a revision."""
-        found = self._git("diff", "--name-only", "--no-renames", "--relative", "-z", revision, "--") or ""
-        return tuple(path for path in found.split("\0") if path)
+        listing = self._git("diff", "--name-only", "--no-renames", "--relative", "-z", revision, "--") or ""
+        return tuple(path for path in listing.split("\0") if path)
 
     def touched(self, revision: str, words: Sequence[str]) -> Mapping[str, tuple[str | None, str | None]] | None:
         """Both texts of each Python file with one of these words, there or here, that is other than in a revision.
@@ -119,8 +119,8 @@ class GitRepository:
     def missing(self, commits: Iterable[str]) -> frozenset[str]:
         """Those of these names that are no commit in this clone; none where git does not answer."""
         names = sorted(set(commits))
-        asked = "".join(f"{name}^{{commit}}\n" for name in names).encode()
-        done = self._run("cat-file", "--batch-check", stdin=asked) if names else None
+        requests = "".join(f"{name}^{{commit}}\n" for name in names).encode()
+        done = self._run("cat-file", "--batch-check", stdin=requests) if names else None
         if done is None or done.returncode:
             return frozenset()
         answers = done.stdout.decode("utf-8", "replace").splitlines()
@@ -134,8 +134,8 @@ class GitRepository:
         if self._git("rev-parse", "--is-shallow-repository") != "false":
             return ""
         place = f":(glob){folder}/**/*.yaml"
-        found = self._git("log", "--reverse", "--format=%H", f"-S{commit}", until, "--", place)
-        return (found or "").partition("\n")[0]
+        commits = self._git("log", "--reverse", "--format=%H", f"-S{commit}", until, "--", place)
+        return (commits or "").partition("\n")[0]
 
     def dirty(self) -> bool:
         """Whether the commit does not hold what is here: a changed file, or code that git was never given."""
@@ -207,19 +207,19 @@ def _paths(done: subprocess.CompletedProcess[bytes] | None, nothing: int = 0) ->
 
 def _blobs(run: Run, revision: str, paths: Sequence[str]) -> dict[str, str]:
     """Texts of a revision, asked for at once; a path that would end the line it is asked in has none."""
-    asked = [path for path in paths if "\n" not in path]
-    stdin = "".join(f"{revision}:./{path}\n" for path in asked).encode("utf-8", "surrogateescape")
-    done = run("cat-file", "--batch", stdin=stdin) if asked else None
-    if asked and (done is None or done.returncode):
+    wanted = [path for path in paths if "\n" not in path]
+    stdin = "".join(f"{revision}:./{path}\n" for path in wanted).encode("utf-8", "surrogateescape")
+    done = run("cat-file", "--batch", stdin=stdin) if wanted else None
+    if wanted and (done is None or done.returncode):
         raise _SilentError
-    found, rest = {}, done.stdout if done is not None else b""
-    for path in asked:
+    blobs, rest = {}, done.stdout if done is not None else b""
+    for path in wanted:
         head, _, rest = rest.partition(b"\n")
         words = head.rsplit(b" ", 2)
         if words[-2:-1] == [b"blob"]:
             size = int(words[-1])
-            found[path], rest = rest[:size].decode("utf-8", "replace"), rest[size + 1 :]
-    return found
+            blobs[path], rest = rest[:size].decode("utf-8", "replace"), rest[size + 1 :]
+    return blobs
 
 
 def _here(path: Path) -> str | None:
@@ -231,18 +231,20 @@ def _here(path: Path) -> str | None:
 
 def kept_before(root: Path, folder: str, environment: Mapping[str, str]) -> bool:
     """Whether a revision that this change may have left has the folder; which one judges is found out afterwards."""
-    asked = "".join(f"{revision}:./{folder}\n" for revision in dict.fromkeys(_revisions(environment)))
-    done = ask_git(root, "cat-file", "--batch-check", env=environment, stdin=asked.encode("utf-8", "surrogateescape"))
+    requests = "".join(f"{revision}:./{folder}\n" for revision in dict.fromkeys(_revisions(environment)))
+    done = ask_git(
+        root, "cat-file", "--batch-check", env=environment, stdin=requests.encode("utf-8", "surrogateescape")
+    )
     if done is None:
         return False
     return any(line.split()[1:2] == [b"tree"] for line in done.stdout.splitlines())
 
 
 def _revisions(environment: Mapping[str, str]) -> Iterator[str]:
-    told = (*targets(environment), default_branch(environment), *USUAL)
+    names = (*targets(environment), default_branch(environment), *USUAL)
     yield from (commit for commit in (named_base(environment), requested(environment), pushed(environment)) if commit)
     yield "HEAD^1"
-    for branch in told:
+    for branch in names:
         if branch:
             yield from (f"refs/remotes/origin/{branch}", f"refs/heads/{branch}")
     yield "refs/remotes/origin/HEAD"

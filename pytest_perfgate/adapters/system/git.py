@@ -145,8 +145,8 @@ class Git:
         return subprocess.CompletedProcess(done.args, done.returncode, out, err)
 
     def _commit(self, name: str) -> str:
-        found = self.run("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
-        return "" if found.returncode else found.stdout.strip()
+        commit = self.run("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        return "" if commit.returncode else commit.stdout.strip()
 
     def _changed_submodules(self, variables: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         """Submodules whose own working copy differs from their commit, each with a snapshot of it."""
@@ -154,9 +154,9 @@ class Git:
         paths = [entry.partition("\t")[2] for entry in staged if entry.startswith("160000 ")]
         for path in paths:
             if (self.top / path / ".git").exists():
-                found = Git(self.top / path).snapshot()
-                if found.dirty:
-                    yield path, found.commit
+                snapshot = Git(self.top / path).snapshot()
+                if snapshot.dirty:
+                    yield path, snapshot.commit
 
     def _missing(self, name: str) -> PerfgateError:
         """Why a revision is not here, and what fetches it."""
@@ -243,8 +243,8 @@ def _listed(git: Git, folder: Path) -> list[tuple[str, str]]:
     file = folder / ".gitmodules"
     if not file.is_file():
         return []
-    said = git.run("config", "--file", str(file), "--null", "--get-regexp", r"^submodule\..*\.path$").stdout
-    pairs = (entry.partition("\n") for entry in said.split("\0") if entry)
+    lines = git.run("config", "--file", str(file), "--null", "--get-regexp", r"^submodule\..*\.path$").stdout
+    pairs = (entry.partition("\n") for entry in lines.split("\0") if entry)
     return [(key[len("submodule.") : -len(".path")], path) for key, _, path in pairs]
 
 

@@ -62,8 +62,8 @@ class AutoTimer:
         passed: list[str] = []
         coarse = None
         for name in choice.names:
-            found = self._timers[name].availability(runtime) if name in self._timers else None
-            if found and found.usable:
+            availability = self._timers[name].availability(runtime) if name in self._timers else None
+            if availability and availability.usable:
                 try:
                     samples = self._timers[name].measure(call, plan, runtime, setup)
                 except PerfgateError as error:
@@ -72,9 +72,9 @@ class AutoTimer:
                     coarse = error if error.code.name == "timer-too-coarse" else coarse
                     passed.append(f"not {name}: {error.code.title}")
                     continue
-                said = "; ".join([f"{name}: {choice.why}", *passed])
-                return replace(samples, notes=(("timer", said), *samples.notes))
-            passed.append(f"not {name}: {found.why if found else 'not there'}")
+                text = "; ".join([f"{name}: {choice.why}", *passed])
+                return replace(samples, notes=(("timer", text), *samples.notes))
+            passed.append(f"not {name}: {availability.why if availability else 'not there'}")
         if coarse is not None:
             raise coarse
         code = "timer-too-coarse" if "short" in choice.why else "timer-unsuited"
@@ -104,11 +104,11 @@ def leant(choice: Choice, leaning: str) -> Choice:
 def chosen(duration: float, empty: Empty, dry: bool, leaning: str = "") -> Choice:
     """Too short for events, a host slower than the device, or the plain case."""
     times = duration / (empty.overhead + empty.resolution)
-    said = f"a sample takes {duration:.0f} ns, {times:.0f} times the overhead and resolution of an event pair"
+    text = f"a sample takes {duration:.0f} ns, {times:.0f} times the overhead and resolution of an event pair"
     if duration < empty.shortest * (STAYS if leaning == "events" else MARGIN):
-        return Choice(names=("cupti", "graph"), why=f"{said}, too short for it")
+        return Choice(names=("cupti", "graph"), why=f"{text}, too short for it")
     if dry:
         return Choice(
-            names=("cupti", "blocking", "graph"), why=f"{said}, but the host launches more slowly than the device works"
+            names=("cupti", "blocking", "graph"), why=f"{text}, but the host launches more slowly than the device works"
         )
-    return Choice(names=("events", "cupti", "graph"), why=said)
+    return Choice(names=("events", "cupti", "graph"), why=text)

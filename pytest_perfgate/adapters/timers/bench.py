@@ -53,8 +53,8 @@ class Warmth(NamedTuple):
     @property
     def notes(self) -> tuple[tuple[str, str], ...]:
         """That samples were taken of a device that had not settled."""
-        said = f"clock and power had not settled after {self.spent_ns / 1e9:.3g} s"
-        return () if self.settled else (("warm-up", said),)
+        text = f"clock and power had not settled after {self.spent_ns / 1e9:.3g} s"
+        return () if self.settled else (("warm-up", text),)
 
 
 @array_value
@@ -154,9 +154,9 @@ class Bench:
 
 def queue_of(runtime: Runtime, timer: str) -> QueueRuntime:
     """The runtime as one with queues, or why this timer cannot use it."""
-    found = queue_availability(timer, runtime)
-    if not found.usable:
-        raise PerfgateError("timer-unsuited", f"timer {timer!r} with runtime {runtime.name!r}: {found.why}")
+    availability = queue_availability(timer, runtime)
+    if not availability.usable:
+        raise PerfgateError("timer-unsuited", f"timer {timer!r} with runtime {runtime.name!r}: {availability.why}")
     return runtime  # type: ignore[return-value]
 
 
@@ -164,8 +164,14 @@ def queue_availability(timer: str, runtime: Runtime) -> Availability:
     """Whether a timer that needs a device's queue can work with this runtime."""
     if not isinstance(runtime, SupportsWait):
         return Availability(name=timer, usable=False, why=f"the {runtime.name} runtime has no queue of its own")
-    found = runtime.availability()
-    return Availability(name=timer, usable=found.usable, why=found.why, mend=found.mend, version=found.version)
+    availability = runtime.availability()
+    return Availability(
+        name=timer,
+        usable=availability.usable,
+        why=availability.why,
+        mend=availability.mend,
+        version=availability.version,
+    )
 
 
 def sound(durations: Sequence[float], timer: str) -> Sequence[float]:
@@ -190,7 +196,7 @@ _FULL = 0.8
 """Of all processors in use, from which on that somebody may have queued unseen."""
 
 
-class Seen(NamedTuple):
+class LoadSample(NamedTuple):
     """Between two looks."""
 
     queued: float | None
@@ -204,8 +210,8 @@ class Seen(NamedTuple):
 class Nobody:
     """A clock that is simulated is shared with nobody."""
 
-    def seen(self) -> Seen:
-        return Seen(0.0, 0.0, 0.0)
+    def seen(self) -> LoadSample:
+        return LoadSample(0.0, 0.0, 0.0)
 
 
 class _Look(NamedTuple):
@@ -218,13 +224,13 @@ class _Look(NamedTuple):
     thread: int
 
 
-class Crowd:
+class CpuLoad:
     """Looks when it is made and when it is asked."""
 
     def __init__(self) -> None:
         self._then = _look()
 
-    def seen(self) -> Seen:
+    def seen(self) -> LoadSample:
         now, then = _look(), self._then
         elapsed = max(1, now.clock - then.clock)
         mine, worked = now.mine - then.mine, now.thread - then.thread
@@ -234,7 +240,7 @@ class Crowd:
         delays = {thread: delay - then.delays.get(thread, 0) for thread, delay in now.delays.items()}
         own = delays.get(str(get_native_id()))
         queued = _queued(delays, elapsed, worked, worked + (own or 0), (others or 0.0) + mine / elapsed)
-        return Seen(queued, others, None if own is None else float(own))
+        return LoadSample(queued, others, None if own is None else float(own))
 
 
 def _queued(delays: Mapping[str, int], elapsed: int, worked: int, accounted: int, used: float) -> float | None:
@@ -246,17 +252,17 @@ def _queued(delays: Mapping[str, int], elapsed: int, worked: int, accounted: int
     return float(sum(delays.values()))
 
 
-def beside(crowd: Crowd | Nobody, samples: Samples) -> Samples:
+def beside(cpu_load: CpuLoad | Nobody, samples: Samples) -> Samples:
     """The samples with what the crowd took; all that was queued counts as queued by them."""
-    seen = crowd.seen()
+    crowd_seen = cpu_load.seen()
     calls = len(samples.durations) * samples.batch
     unqueued = None
-    if seen.queued is not None and calls:
-        unqueued = round(max(0.0, sum(samples.durations) * samples.batch - seen.queued) / calls, 1)
-    others = None if seen.others is None else round(seen.others, 3)
+    if crowd_seen.queued is not None and calls:
+        unqueued = round(max(0.0, sum(samples.durations) * samples.batch - crowd_seen.queued) / calls, 1)
+    others = None if crowd_seen.others is None else round(crowd_seen.others, 3)
     blocked = None
-    if seen.own is not None and samples.cpu:
-        idle = (sum(samples.durations) - sum(samples.cpu)) * samples.batch - seen.own
+    if crowd_seen.own is not None and samples.cpu:
+        idle = (sum(samples.durations) - sum(samples.cpu)) * samples.batch - crowd_seen.own
         blocked = round(max(0.0, idle) / calls, 1)
     return replace(samples, unqueued=unqueued, others=others, blocked=blocked)
 
@@ -357,4 +363,4 @@ def _monitored() -> list[Callable[[], object]]:
     events = {tool: _MONITORING.get_events(tool) for tool in _tools()}
     for tool in events:
         _MONITORING.set_events(tool, 0)
-    return [partial(_MONITORING.set_events, tool, asked) for tool, asked in events.items()]
+    return [partial(_MONITORING.set_events, tool, callbacks) for tool, callbacks in events.items()]

@@ -74,16 +74,16 @@ class CuptiTimer:
         """What proves the counter of lost records outside of this process, which must not die of it."""
 
     def availability(self, runtime: Runtime) -> Availability:
-        found = queue_availability(self.name, runtime)
-        if found.usable and not (isinstance(runtime, SupportsCuda) and runtime.cuda):
+        availability = queue_availability(self.name, runtime)
+        if availability.usable and not (isinstance(runtime, SupportsCuda) and runtime.cuda):
             return Availability(name=self.name, usable=False, why=f"{runtime.name} does not run on CUDA")
-        return self._recorder.availability() if found.usable else found
+        return self._recorder.availability() if availability.usable else availability
 
     def measure(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Samples:
         bench = Bench(call=call, plan=plan, runtime=queue_of(runtime, self.name), rules=self._rules, setup=setup)
-        found = self.availability(runtime)
-        if not found.usable:
-            raise PerfgateError("timer-unsuited", f"timer 'cupti' with runtime {runtime.name!r}: {found.why}")
+        availability = self.availability(runtime)
+        if not availability.usable:
+            raise PerfgateError("timer-unsuited", f"timer 'cupti' with runtime {runtime.name!r}: {availability.why}")
         warmth = bench.warm()
         discarded: list[Discard] = []
         for size in SIZES:

@@ -223,9 +223,9 @@ def escaped(bench: Bench) -> Outside:
     What a short call leaves is lost in the noise of waiting; of many in a row, work that takes longer than they do
     themselves piles up. A host that is held up looks the same once: a finding has to come back, in a longer row too.
     """
-    found = _left(bench, 1)
-    many = int(min(MOST_CALLS, ROW_NS / found.lasted)) if found.lasted > 0 and not bench.prepares else 1
-    asides = {1: found} | ({many: _left(bench, many)} if many > 1 else {})
+    gaps = _left(bench, 1)
+    many = int(min(MOST_CALLS, ROW_NS / gaps.lasted)) if gaps.lasted > 0 and not bench.prepares else 1
+    asides = {1: gaps} | ({many: _left(bench, many)} if many > 1 else {})
     _keeps_time(bench, [aside.rate for aside in asides.values()])
     calls = next((calls for calls, aside in asides.items() if aside.left > _allowed(aside)), 0)
     if not calls:
@@ -255,7 +255,7 @@ def _keeps_time(bench: Bench, rates: Sequence[float]) -> None:
 def _left(bench: Bench, calls: int) -> Aside:
     """What so many calls take, and for how long the device works on after their last event."""
     runtime, clock = bench.runtime, bench.clock
-    idle, left, lasted, waits = [], [], [], []
+    idle, waits_after, lasted, waits = [], [], [], []
     for start, end in allocate(runtime, TRIALS):
         bench.ready()
         runtime.synchronize()
@@ -269,12 +269,14 @@ def _left(bench: Bench, calls: int) -> Aside:
         passed = clock()
         runtime.synchronize()
         ended = clock()
-        left.append(ended - passed)
+        waits_after.append(ended - passed)
         lasted += read(Pairs([(start, end)]))
         believable(lasted[-1], ended - begun, 1, "events")
         waits.append((passed - enclosing, enqueued - enclosing, lasted[-1]))
     usual = median(idle)
-    return Aside(lasted=median(lasted), left=median(left) - usual, least=min(left) - usual, rate=_rate(*min(waits)))
+    return Aside(
+        lasted=median(lasted), left=median(waits_after) - usual, least=min(waits_after) - usual, rate=_rate(*min(waits))
+    )
 
 
 def _rate(waited: float, enqueuing: float, lasted: float) -> float:

@@ -98,8 +98,8 @@ def launch_gap(bench: Bench, durations: Sequence[float]) -> float:
 
 
 def _dry_note(dry: bool) -> tuple[tuple[str, str], ...]:
-    said = "ran dry: the host launches more slowly than the device works, so these times hold the host's"
-    return (("queue", said),) if dry else ()
+    text = "ran dry: the host launches more slowly than the device works, so these times hold the host's"
+    return (("queue", text),) if dry else ()
 
 
 PATIENCE_S = 2.0
@@ -121,14 +121,14 @@ class BlockingTimer:
         self._patience = patience_s
 
     def availability(self, runtime: Runtime) -> Availability:
-        found = queue_availability(self.name, runtime)
-        if not found.usable:
-            return found
+        availability = queue_availability(self.name, runtime)
+        if not availability.usable:
+            return availability
         try:
             queue_of(runtime, self.name).block()()
         except PerfgateError as error:
             return Availability(name=self.name, usable=False, why=error.what, mend=error.mend)
-        return found
+        return availability
 
     def measure(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Samples:
         bench = Bench(call=call, plan=plan, runtime=queue_of(runtime, self.name), rules=self._rules, setup=setup)

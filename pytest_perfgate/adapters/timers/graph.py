@@ -54,14 +54,14 @@ class GraphTimer:
         self._rules = rules
 
     def availability(self, runtime: Runtime) -> Availability:
-        found = queue_availability(self.name, runtime)
-        if not found.usable:
-            return found
+        availability = queue_availability(self.name, runtime)
+        if not availability.usable:
+            return availability
         try:
             runtime.capture(_nothing)
         except PerfgateError as error:
             return Availability(name=self.name, usable=False, why=error.what, mend=error.mend)
-        return found
+        return availability
 
     def measure(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Samples:
         bench = Bench(call=call, plan=plan, runtime=queue_of(runtime, self.name), rules=self._rules, setup=setup)
@@ -135,7 +135,7 @@ def rotation(bench: Bench) -> list[Call]:
         raise PerfgateError("cache-cold-batch", 'timer="graph" with a cold cache and no setup=')
     first = bench.setup()
     count = _buffers(bytes_of(first), bench.runtime.device().cache_bytes)
-    return [call.bind(given) for given in (first, *(bench.setup() for _ in range(count - 1)))]
+    return [call.bind(arguments) for arguments in (first, *(bench.setup() for _ in range(count - 1)))]
 
 
 def _buffers(size: int, cache: float | None) -> int:

@@ -11,7 +11,7 @@ from typing import Protocol
 from pytest_perfgate.adapters.timers.bench import (
     COLD,
     Bench,
-    Crowd,
+    CpuLoad,
     Nobody,
     Rules,
     Undisturbed,
@@ -81,9 +81,9 @@ class HostTimer:
         if isinstance(runtime, SupportsWait):
             rules = Rules(stop=self._rule, warm=self._warm, clock=clock)
             queue = queue_of(runtime, self.name)
-            crowd = crowd_of(clock)
+            cpu_load = load_of(clock)
             bench = Bench(call=call, plan=plan, runtime=queue, rules=rules, setup=setup)
-            return beside(crowd, synchronised(bench, resolution))
+            return beside(cpu_load, synchronised(bench, resolution))
         prepare = _prepared(setup, plan, runtime)
         with Undisturbed():
             take = _after(prepare, call, clock) if prepare else _singles(call, clock)
@@ -99,7 +99,7 @@ class HostTimer:
             busy: list[float] = []
             if plan.witness and prepare is None and clock is HOST_CLOCK.wall:
                 take = _witnessed(call, batch, busy)
-            stop, crowd = None, crowd_of(clock)
+            stop, cpu_load = None, load_of(clock)
             begun = clock()
             while stop is None:
                 take(_slice(durations, first[0], batch), durations)
@@ -115,7 +115,7 @@ class HostTimer:
                 resolution=resolution,
                 warmups=1 + warmups * batch,
             )
-            return beside(crowd, taken)
+            return beside(cpu_load, taken)
 
     def _warmed(self, take: Take, sample_ns: float, plan: Plan, clock: Clock) -> int:
         """Samples taken and thrown away until the call is warm."""
@@ -150,9 +150,9 @@ def probe_clock(clock: Clock, reads: int = 1000) -> tuple[float, float]:
     return float(min((step for step in steps if step > 0), default=1)), float(median(steps))
 
 
-def crowd_of(clock: Clock) -> Crowd | Nobody:
+def load_of(clock: Clock) -> CpuLoad | Nobody:
     """Who else asks for the processors; by a clock that is simulated, nobody."""
-    return Crowd() if clock is HOST_CLOCK.wall else Nobody()
+    return CpuLoad() if clock is HOST_CLOCK.wall else Nobody()
 
 
 def _singles(call: Call, clock: Clock) -> Take:
@@ -186,11 +186,11 @@ def _witnessed(call: Call, batch: int, busy: list[float]) -> Take:
     def take(count: int, into: list[float]) -> None:
         for _ in repeat(None, count):
             turns = repeat(None, batch)
-            given, begin = thread(), wall()
+            thread_begin, begin = thread(), wall()
             for _ in turns:
                 call()
             into.append((wall() - begin) / batch)
-            busy.append((thread() - given) / batch)
+            busy.append((thread() - thread_begin) / batch)
 
     return take
 
@@ -258,10 +258,10 @@ def synchronised(bench: Bench, resolution: float) -> Samples:
     """Clock, call, wait for the device, clock; launching and waiting are in the time, and their own cost beside it."""
     calls = bench.batch()
     warmth = bench.warm()
-    asked = replace(bench, call=_repeated(bench.call, calls))
+    repeated = replace(bench, call=_repeated(bench.call, calls))
     with Undisturbed():
         overhead = waiting(bench.runtime, bench.clock)
-        durations, stop = bench.sampled(lambda: [asked.once() / calls])
+        durations, stop = bench.sampled(lambda: [repeated.once() / calls])
     return Samples(
         durations=tuple(sound(durations, "host")),
         timer="host",

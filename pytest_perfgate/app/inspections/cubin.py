@@ -8,7 +8,12 @@ from pathlib import Path
 
 from pytest_perfgate.core.analysis.kernels.bottleneck import OPTIONS, Stated, findings_of, parse_stated, signals, timing
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, diagnose
-from pytest_perfgate.core.analysis.kernels.metrics import asked_launches, asked_metrics, asked_opcodes, metrics_of
+from pytest_perfgate.core.analysis.kernels.metrics import (
+    metrics_of,
+    requested_launches,
+    requested_metrics,
+    requested_opcodes,
+)
 from pytest_perfgate.core.analysis.kernels.reports import devlog_part
 from pytest_perfgate.core.analysis.kernels.views import (
     bottleneck_view,
@@ -51,15 +56,15 @@ def earlier_report(options: Mapping[str, str]) -> list[Path]:
 
 def spec_of(options: Mapping[str, str], catalogue: Catalogue, seen: str = "") -> DeviceSpec | None:
     """The data sheet of the device that the options name, or of the one that the file is from."""
-    asked = options.get("device", "")
-    found = catalogue.lookup(asked or seen) if asked or seen else None
-    if found is not None or not asked:
-        return found
-    alike = [spec for spec in catalogue if asked.casefold() in spec.name.casefold()]
+    name = options.get("device", "")
+    device = catalogue.lookup(name or seen) if name or seen else None
+    if device is not None or not name:
+        return device
+    alike = [spec for spec in catalogue if name.casefold() in spec.name.casefold()]
     if len(alike) != 1:
         known = ", ".join(spec.name for spec in alike or catalogue)
         raise PerfgateError(
-            "kernel-option", f"device={asked} is not one device of the catalogue", mend=f"one of {known}"
+            "kernel-option", f"device={name} is not one device of the catalogue", mend=f"one of {known}"
         )
     return alike[0]
 
@@ -93,27 +98,27 @@ class Cubin:
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         catalogue = self._catalogue()
         limits, stated = limits_by_arch(catalogue), parse_stated(options, spec_of(options, catalogue))
-        found = self._diagnosed(paths, options, limits, stated)
+        diagnoses = self._diagnosed(paths, options, limits, stated)
         earlier = self._diagnosed(earlier_report(options), options, limits) if "baseline" in options else []
-        asked = asked_launches(options)
-        shown = _elsewhere(found, options, limits, stated)
+        launches = requested_launches(options)
+        shown = _elsewhere(diagnoses, options, limits, stated)
         subject = ", ".join(str(path) for path in paths)
         title = f"Kernels in {subject}"
-        more = {"changes": lambda: changes_view(earlier, found, _changed(options["baseline"], subject))}
+        more = {"changes": lambda: changes_view(earlier, diagnoses, _changed(options["baseline"], subject))}
         return Analysis(
             kind=self.name,
             subject=subject,
-            metrics=metrics_of(found, self.name, asked_opcodes(options))
-            | MetricSet(metrics=tuple(asked_metrics(found, asked, limits))),
+            metrics=metrics_of(diagnoses, self.name, requested_opcodes(options))
+            | MetricSet(metrics=tuple(requested_metrics(diagnoses, launches, limits))),
             views={
                 "overview": lambda: code_overview(shown, title),
                 "bottleneck": lambda: bottleneck_view(shown, title, timing(stated, stated.time_ns, "device events")),
-                "mix": lambda: mix_view(found, title),
+                "mix": lambda: mix_view(diagnoses, title),
                 "devlog": lambda: devlog_part(shown, earlier),
                 **(more if earlier else {}),
             },
             findings=findings_of(shown),
-            window=_window(found),
+            window=_window(diagnoses),
         )
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
@@ -123,8 +128,8 @@ class Cubin:
         return Analysis(
             kind=self.name,
             subject=subject,
-            metrics=metrics_of(new, self.name, asked_opcodes(options))
-            | MetricSet(metrics=tuple(asked_metrics(new, asked_launches(options), limits))),
+            metrics=metrics_of(new, self.name, requested_opcodes(options))
+            | MetricSet(metrics=tuple(requested_metrics(new, requested_launches(options), limits))),
             views={"changes": lambda: changes_view(old, new, _changed(_listed(before), _listed(after)))},
             window=_window(new),
         )
@@ -136,7 +141,7 @@ class Cubin:
         limits: Mapping[str, SmLimits],
         stated: Stated | None = None,
     ) -> list[Diagnosis]:
-        facts = [k for seen in self._read(paths) for k in kernels(seen)]
+        facts = [k for kernel_facts in self._read(paths) for k in kernels(kernel_facts)]
         wanted = [k for k in facts if options.get("kernel", "") in k.name]
         if not wanted:
             raise PerfgateError(
@@ -148,8 +153,8 @@ class Cubin:
         if stated and stated.time_ns and len(wanted) > 1:
             what = f"time= is of one kernel, and {len(wanted)} are here"
             raise PerfgateError("kernel-option", what, mend=f"kernel={wanted[0].name}")
-        names, seen = labels_of(wanted), signals(stated, stated.time_ns) if stated else None
-        return [diagnose(_launched(k, options), names[id(k)], limits.get(k.arch), seen) for k in wanted]
+        names, kernel_facts = labels_of(wanted), signals(stated, stated.time_ns) if stated else None
+        return [diagnose(_launched(k, options), names[id(k)], limits.get(k.arch), kernel_facts) for k in wanted]
 
 
 def _listed(paths: Sequence[Path]) -> str:
@@ -162,11 +167,11 @@ def _changed(before: str, after: str) -> str:
 
 def _launched(facts: KernelFacts, options: Mapping[str, str]) -> KernelFacts:
     """The facts with the launch that the options name for the code's own architecture."""
-    asked = next((a for a in asked_launches({k: v for k, v in options.items() if k != "limits"})), None)
-    if asked is None or (asked.arch and asked.arch != facts.arch):
+    requested = next((a for a in requested_launches({k: v for k, v in options.items() if k != "limits"})), None)
+    if requested is None or (requested.arch and requested.arch != facts.arch):
         return facts
-    given = facts.launch.shared_dynamic if facts.launch and asked.shared is None else asked.shared or 0
-    launch = Launch(block=(asked.threads, 1, 1), shared_dynamic=given, source="--set threads")
+    shared = facts.launch.shared_dynamic if facts.launch and requested.shared is None else requested.shared or 0
+    launch = Launch(block=(requested.threads, 1, 1), shared_dynamic=shared, source="--set threads")
     return replace(facts, launch=launch)
 
 
@@ -177,13 +182,16 @@ def _elsewhere(
     arch = options.get("arch", "") if "threads" in options else ""
     if not arch or any(d.facts.arch == arch for d in found):
         return found
-    seen, launch = signals(stated, stated.time_ns), {name: text for name, text in options.items() if name != "arch"}
-    return [diagnose(_held_on(arch, d.facts, launch), d.name, limits.get(arch), seen) for d in found]
+    given_signals, launch = (
+        signals(stated, stated.time_ns),
+        {name: text for name, text in options.items() if name != "arch"},
+    )
+    return [diagnose(_held_on(arch, d.facts, launch), d.name, limits.get(arch), given_signals) for d in found]
 
 
 def _held_on(arch: str, facts: KernelFacts, launch: Mapping[str, str]) -> KernelFacts:
-    said = f"{facts.source} · occupancy on {arch}, registers as compiled for {facts.arch}"
-    return replace(_launched(facts, launch), source=said)
+    text = f"{facts.source} · occupancy on {arch}, registers as compiled for {facts.arch}"
+    return replace(_launched(facts, launch), source=text)
 
 
 def _window(found: Sequence[Diagnosis]) -> str:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from pytest_perfgate.app.inspections.kineto_trace import (
     OPTIONS,
-    Lens,
-    Seen,
     Spread,
+    TraceReader,
+    TraceView,
     job_of,
     parse_options,
     refuse_twice,
@@ -96,39 +96,39 @@ class Kineto:
             raise PerfgateError("trace-memory", "the memory is full", place=str(paths[0])) from full
 
     def _inspected(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
-        asked = parse_options(options, self.operators, self._project())
+        choices = parse_options(options, self.operators, self._project())
         refuse_twice(paths)
-        lens = Lens(read=self._read, catalogue=self._catalogue(), asked=asked, most=MOST // max(len(paths), 1))
+        lens = TraceReader(read=self._read, catalogue=self._catalogue(), asked=choices, most=MOST // max(len(paths), 1))
         if len(paths) == 1:
-            refuse_workers(asked, "one file was given")
+            refuse_workers(choices, "one file was given")
             traces = self._read(paths[0])
             if len(traces) == 1:
                 return self._alone(lens.seen(traces[0]))
             job = job_of(lens.figures(trace, at) for at, trace in enumerate(traces))
         else:
-            spread = self._spread(asked.workers)
+            spread = self._spread(choices.workers)
             job = job_of(one for part in spread(lens.ranks_of, tuple(enumerate(paths))) for one in part)
         again = partial(lens.again, job.measured)
-        if asked.replay:
-            self._replay(Path(asked.replay), replay_text(next(again())))
-        return job_analysis(job, again, bool(asked.compat))
+        if choices.replay:
+            self._replay(Path(choices.replay), replay_text(next(again())))
+        return job_analysis(job, again, bool(choices.compat))
 
-    def _alone(self, seen: Seen) -> Analysis:
+    def _alone(self, seen: TraceView) -> Analysis:
         if seen.asked.replay:
             self._replay(Path(seen.asked.replay), replay_text(seen))
         return analysis_of(seen)
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
-        asked = parse_options(options, self.operators, self._project())
-        refuse_workers(asked, "a comparison is of two")
+        choices = parse_options(options, self.operators, self._project())
+        refuse_workers(choices, "a comparison is of two")
         sides = []
-        for side, paths, device in (("reference", before, asked.reference), ("target", after, "")):
+        for side, paths, device in (("reference", before, choices.reference), ("target", after, "")):
             traces = [trace for path in paths for trace in self._read(path)]
             if len(traces) != 1:
                 what = f"the {side} has {len(traces)} ranks"
                 raise PerfgateError("trace-ranks", what, mend="compare one rank with one rank")
-            one = replace(asked, device=device) if device else asked
-            sides.append(Seen(survey(traces[0], asked.settings), one, self._catalogue()))
+            one = replace(choices, device=device) if device else choices
+            sides.append(TraceView(survey(traces[0], choices.settings), one, self._catalogue()))
         return comparison_of(*sides)
 
 
@@ -137,7 +137,7 @@ REPORTS = {f"comparative_analysis_{kind}": kind for kind in ("rough", "fair")}
 TABLES = ("ops", "arguments", "categories", "kernels", "tree", "selection")
 
 
-def comparison_of(before: Seen, after: Seen) -> Analysis:
+def comparison_of(before: TraceView, after: TraceView) -> Analysis:
     """What differs between two traces; nothing is said of times that do not compare."""
     roofs = Roofs(before=before.roof, after=after.roof)
     alike, host = before.survey.on_host == after.survey.on_host, after.survey.on_host
@@ -203,27 +203,27 @@ def _metrics(
 
 
 def _by_scope(**scopes: Sequence[Pair]) -> MetricSet:
-    found = MetricSet()
+    metrics = MetricSet()
     for scope, pairs in scopes.items():
-        found |= pair_metrics(scope, pairs)
-    return found
+        metrics |= pair_metrics(scope, pairs)
+    return metrics
 
 
-def _framing(before: Seen, after: Seen) -> str:
-    said = [f"reference {name_of(before.survey)}, target {name_of(after.survey)}"]
-    said += [f"windows: {before.survey.label} and {after.survey.label}"]
-    said += [UNLIKE] if before.survey.on_host != after.survey.on_host else []
-    for side, seen in (("reference", before), ("target", after)):
-        said += [f"{side} roof: {seen.roof.note}"] if seen.roof else [f"{side} roof unknown: no expectation"]
-    return " · ".join(said)
+def _framing(before: TraceView, after: TraceView) -> str:
+    lines = [f"reference {name_of(before.survey)}, target {name_of(after.survey)}"]
+    lines += [f"windows: {before.survey.label} and {after.survey.label}"]
+    lines += [UNLIKE] if before.survey.on_host != after.survey.on_host else []
+    for side, view in (("reference", before), ("target", after)):
+        lines += [f"{side} roof: {view.roof.note}"] if view.roof else [f"{side} roof unknown: no expectation"]
+    return " · ".join(lines)
 
 
 def _findings(pairs: Sequence[Pair]) -> tuple[Finding, ...]:
-    found = []
+    findings_of_all = []
     for pair in pairs:
         if not pair.unexpected or pair.ratio is None or pair.expected is None:
             continue
-        found.append(
+        findings_of_all.append(
             Finding(
                 title=f"{pair.name} takes {pair.ratio:.2f} times the reference; hardware explains {pair.expected:.2f}",
                 detail=f"{pair.detail}; {pair.calls[1]:,} calls, {pair.bound}-bound.",
@@ -233,4 +233,4 @@ def _findings(pairs: Sequence[Pair]) -> tuple[Finding, ...]:
                 severity=Severity.WARNING,
             )
         )
-    return tuple(found)
+    return tuple(findings_of_all)

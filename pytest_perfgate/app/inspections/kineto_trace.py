@@ -40,10 +40,10 @@ from pytest_perfgate.model.profiles import Trace
 from pytest_perfgate.model.values import Work, value
 
 
-class Seen:
+class TraceView:
     """A survey, and lazily its tables, its roof, its findings, its figures."""
 
-    def __init__(self, survey: Survey, asked: Asked, catalogue: Catalogue) -> None:
+    def __init__(self, survey: Survey, asked: TraceOptions, catalogue: Catalogue) -> None:
         self.whole = survey
         self.asked = asked
         self._catalogue = catalogue
@@ -51,8 +51,8 @@ class Seen:
     @cached_property
     def windows(self) -> tuple[Survey, ...]:
         """The stretches asked for; the whole trace where none was."""
-        found = windows_of(self.whole, self.asked.window)
-        return tuple(through(self.whole, found)) or (self.whole,)
+        windows = windows_of(self.whole, self.asked.window)
+        return tuple(through(self.whole, windows)) or (self.whole,)
 
     @cached_property
     def steps(self) -> tuple[Survey, ...]:
@@ -78,9 +78,9 @@ class Seen:
     @cached_property
     def roof(self) -> Roof | None:
         """Peaks as given, else the catalogue's for the named device, else for what the trace says it ran on."""
-        given = given_roof(self.asked.peak, self.asked.bandwidth)
-        if given is not None:
-            return given
+        roof = given_roof(self.asked.peak, self.asked.bandwidth)
+        if roof is not None:
+            return roof
         devices = set(self.survey.trace.devices)
         name = self.asked.device or (devices.pop() if len(devices) == 1 else "")
         spec = self._catalogue.lookup(name) if name else None
@@ -126,27 +126,27 @@ class Seen:
         if not self.asked.rows:
             return MetricSet()
         total = self.line.total if self.line else 0
-        found = row_metrics(self.survey, self.rows, self.kernels, self.roof, scopes, most)
-        return found | impact_metrics(self.rows, self.asked.settings.top, self.roof, total, scopes)
+        metrics = row_metrics(self.survey, self.rows, self.kernels, self.roof, scopes, most)
+        return metrics | impact_metrics(self.rows, self.asked.settings.top, self.roof, total, scopes)
 
     @property
     def problems(self) -> tuple[Problem, ...]:
         """Why no limit on this trace may be kept or broken."""
         coverage, unread, floor = self.survey.coverage, self.survey.unread, self.asked.settings.floor
-        said = []
+        problems = []
         if coverage is not None and coverage < floor:
             what = f"only {coverage:.1%} of the GPU time is linked to a launch; the floor is {floor:.0%}"
-            said.append(("trace-coverage", what))
+            problems.append(("trace-coverage", what))
         if unread > 1 - floor:
             what = f"{unread:.1%} of the GPU events or their time has no readable duration; the floor is {floor:.0%}"
-            said.append(("trace-durations", what))
+            problems.append(("trace-durations", what))
         place = (("trace", self.whole.trace.path),)
-        return tuple(Problem(code=code, what=what, evidence=place, retry=False) for code, what in said)
+        return tuple(Problem(code=code, what=what, evidence=place, retry=False) for code, what in problems)
 
     def figures(self, number: int, most: int = MOST) -> RankFigures:
         """What is kept of it as one of several ranks; one that does not say its rank has its place among the files."""
-        said = self.whole.trace.rank
-        rank = said if said is not None else number
+        own_rank = self.whole.trace.rank
+        rank = own_rank if own_rank is not None else number
         return RankFigures(
             rank=rank,
             path=self.whole.trace.path,
@@ -157,7 +157,7 @@ class Seen:
             findings=self.findings,
             problems=self.problems,
             on_host=self.survey.on_host,
-            placed=said is None,
+            placed=own_rank is None,
             world=self.whole.trace.world or 0,
         )
 
@@ -166,8 +166,8 @@ def _of_each(whole: MetricSet, parts: MetricSet) -> MetricSet:
     """Of several windows the figures of each: those of the whole trace, where a window has them too, are no answer."""
     stepped = {"step"}
     names = {m.name for m in (*parts.metrics, *whole.metrics) if stepped <= dict(m.labels).keys()}
-    kept = (m for m in whole.metrics if m.name not in names or stepped <= dict(m.labels).keys())
-    return MetricSet(metrics=tuple(kept), absent=whole.absent) | parts
+    metrics = (m for m in whole.metrics if m.name not in names or stepped <= dict(m.labels).keys())
+    return MetricSet(metrics=tuple(metrics), absent=whole.absent) | parts
 
 
 OPTIONS = (
@@ -191,7 +191,7 @@ OPTIONS = (
 
 
 @value
-class Asked:
+class TraceOptions:
     """The options, parsed."""
 
     settings: Settings
@@ -211,7 +211,7 @@ class Asked:
 
 def parse_options(
     options: Mapping[str, str], models: Mapping[str, Callable[..., Work]], project: Sequence[str] = ()
-) -> Asked:
+) -> TraceOptions:
     """Options as values, beside the project's own patterns of communication.
 
     An unknown or unreadable option is an error that names the known.
@@ -240,7 +240,7 @@ def parse_options(
     if "step" in options:
         named["window"] = f"step={options['step']}"
     rows = "limits" not in options or names_rows(options["limits"])
-    return Asked(settings=settings, rates=rates, compat=options.get("compat", ""), rows=rows, **named)
+    return TraceOptions(settings=settings, rates=rates, compat=options.get("compat", ""), rows=rows, **named)
 
 
 def _patterns(asked: str, project: Sequence[str]) -> tuple[str, ...]:
@@ -258,7 +258,7 @@ def _check_pattern(pattern: str, place: str = "") -> None:
         raise PerfgateError("trace-option", f"communication={pattern!r} is not a pattern: {odd}", place=place) from odd
 
 
-def refuse_workers(asked: Asked, why: str) -> None:
+def refuse_workers(asked: TraceOptions, why: str) -> None:
     """A cluster that would be asked for nothing is a misunderstanding."""
     if asked.workers:
         raise PerfgateError("trace-option", f"workers={asked.workers!r} spreads the files of many ranks, and {why}")
@@ -269,12 +269,12 @@ def _number(
 ) -> float:
     text = options.get(name, "")
     try:
-        found = float(text) if text else default
+        number = float(text) if text else default
     except ValueError as odd:
         raise PerfgateError("trace-option", f"{name}={text!r} is not a number", mend=mend) from odd
-    if not least <= found <= most:
+    if not least <= number <= most:
         raise PerfgateError("trace-option", f"{name}={text!r} is out of range", mend=mend)
-    return found
+    return number
 
 
 Numbered = tuple[int, Path]
@@ -286,17 +286,17 @@ Spread = Callable[[Callable[[Numbered], Ranks], Sequence[Numbered]], Iterable[Ra
 
 
 @value
-class Lens:
+class TraceReader:
     """How a trace is looked at, wherever that happens."""
 
     read: Callable[[Path], tuple[Trace, ...]]
     catalogue: Catalogue
-    asked: Asked
+    asked: TraceOptions
     most: int
     """Figures of steps that one rank may have."""
 
-    def seen(self, trace: Trace) -> Seen:
-        return Seen(survey(trace, self.asked.settings), self.asked, self.catalogue)
+    def seen(self, trace: Trace) -> TraceView:
+        return TraceView(survey(trace, self.asked.settings), self.asked, self.catalogue)
 
     def figures(self, trace: Trace, number: int) -> RankFigures:
         """What is kept of a trace, the so-manieth among the files."""
@@ -307,7 +307,7 @@ class Lens:
         number, path = numbered
         return tuple(self.figures(trace, number + at) for at, trace in enumerate(self.read(path)))
 
-    def again(self, job: Job) -> Iterator[Seen]:
+    def again(self, job: Job) -> Iterator[TraceView]:
         """The traces once more, in the order of ranks."""
         path: str = ""
         traces: tuple[Trace, ...] = ()

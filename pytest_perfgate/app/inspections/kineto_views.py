@@ -7,7 +7,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from pytest_perfgate.app.inspections.kineto_trace import Seen
+from pytest_perfgate.app.inspections.kineto_trace import TraceView
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.analysis.trace import tables
 from pytest_perfgate.core.analysis.trace.findings import wants_replay
@@ -61,7 +61,7 @@ _GLANCE = 16
 """Ranks that a written report shows before it folds the others away."""
 
 
-def analysis_of(seen: Seen) -> Analysis:
+def analysis_of(seen: TraceView) -> Analysis:
     """The analysis of one trace."""
     rank = seen.whole.trace.rank or 0
     meeting = Meeting(parts=collectives(seen.survey, rank), present=frozenset({rank}))
@@ -81,7 +81,7 @@ def analysis_of(seen: Seen) -> Analysis:
     )
 
 
-def job_analysis(job: Job, again: Callable[[], Iterator[Seen]], compat: bool) -> Analysis:
+def job_analysis(job: Job, again: Callable[[], Iterator[TraceView]], compat: bool) -> Analysis:
     """The analysis of several ranks; ``again`` looks at their traces once more, one at a time."""
     meeting, subject = job.meeting, job.subject
     views = _pages(subject, again, compat)
@@ -111,10 +111,10 @@ def _exports(compat: bool) -> dict[str, Any]:
     return {"reports": {f"standalone_analysis_{kind}": kind for kind in ("rough", "fair")}, "tables": TRACE_TABLES}
 
 
-def _pages(subject: str, again: Callable[[], Iterator[Seen]], compat: bool) -> dict[str, Callable[[], Document]]:
+def _pages(subject: str, again: Callable[[], Iterator[TraceView]], compat: bool) -> dict[str, Callable[[], Document]]:
     """Views by name; the report and the ranks are put in by whoever knows them."""
 
-    def first() -> Seen:
+    def first() -> TraceView:
         return next(again())
 
     def reference() -> Document:
@@ -123,7 +123,7 @@ def _pages(subject: str, again: Callable[[], Iterator[Seen]], compat: bool) -> d
     if compat:
         return {"tracelens": reference}
 
-    def page(title: str, block: Callable[[Seen], Block]) -> Callable[[], Document]:
+    def page(title: str, block: Callable[[TraceView], Block]) -> Callable[[], Document]:
         return lambda: _page(title, subject, again, block)
 
     return {
@@ -149,7 +149,9 @@ def _pages(subject: str, again: Callable[[], Iterator[Seen]], compat: bool) -> d
     }
 
 
-def _page(title: str, subject: str, again: Callable[[], Iterator[Seen]], block: Callable[[Seen], Block]) -> Document:
+def _page(
+    title: str, subject: str, again: Callable[[], Iterator[TraceView]], block: Callable[[TraceView], Block]
+) -> Document:
     made = [(name_of(one.survey), subtitle(one.survey), block(one)) for one in again()]
     if made[0][0] == subject:
         _, note, only = made[0]
@@ -158,14 +160,14 @@ def _page(title: str, subject: str, again: Callable[[], Iterator[Seen]], block: 
     return Document(title=f"{title} of {subject}", blocks=sections)
 
 
-def _report(one: Seen) -> Document:
+def _report(one: TraceView) -> Document:
     page = report_document(one.survey, one.rows, one.kernels, one.findings, one.roof)
     if not one.asked.replay:
         return page
     return replace(page, blocks=(*page.blocks, Section(title="Replay", blocks=(Paragraph(text=_replayed(one)),))))
 
 
-def _replayed(one: Seen) -> str:
+def _replayed(one: TraceView) -> str:
     """How to get at the package, or at what it holds."""
     zipped = one.asked.replay
     if not zipped:
@@ -194,8 +196,8 @@ def _ranks_section(job: Job, limit: int = 0) -> Section:
 
 def _coverage(one: RankFigures) -> float | None:
     """The GPU time of a rank that is linked to a launch; ``None`` where there is no such thing."""
-    found = one.metrics.find("coverage", labels(rank=one.rank))
-    return found[0].value if found else None
+    metrics = one.metrics.find("coverage", labels(rank=one.rank))
+    return metrics[0].value if metrics else None
 
 
 def _overview(job: Job, subject: str) -> Document:
@@ -213,14 +215,14 @@ def _overview(job: Job, subject: str) -> Document:
 def _of_job(job: Job, subject: str, page: Document) -> Document:
     """The report of the first rank behind what all ranks say together."""
     late = straggler(job.meeting.shared)
-    said = f"Rank {late} waits least and so arrives last. " if late is not None else ""
-    note = Paragraph(text=f"{said}What follows is of rank {job.measured.ranks[0].rank} alone.")
+    prefix = f"Rank {late} waits least and so arrives last. " if late is not None else ""
+    note = Paragraph(text=f"{prefix}What follows is of rank {job.measured.ranks[0].rank} alone.")
     blocks = (*_ranks_section(job, _GLANCE).blocks, *meeting_document(job.meeting, subject).blocks)
     everybody = Section(title="All ranks", blocks=(*blocks, Section(title="One rank", blocks=(note,))))
     return replace(page, title=f"{subject}: {page.title.rpartition(': ')[2]}", blocks=(everybody, *page.blocks))
 
 
-def _timeline_block(one: Seen) -> Block:
+def _timeline_block(one: TraceView) -> Block:
     lines = timelines(one.survey)
     if not lines:
         return Paragraph(text="The trace has no GPU activity.")
@@ -232,33 +234,33 @@ def _timeline_block(one: Seen) -> Block:
     return parts[0] if len(parts) == 1 else Section(title="Devices", blocks=parts)
 
 
-def _steps_block(one: Seen) -> Block:
+def _steps_block(one: TraceView) -> Block:
     parts = one.windows if len(one.windows) > 1 else one.steps
     lines = [
-        (f"{part.label}, device {device}" if len(found) > 1 else part.label, line)
+        (f"{part.label}, device {device}" if len(by_device) > 1 else part.label, line)
         for part in parts
-        for found in [timelines(part)]
-        for device, line in found.items()
+        for by_device in [timelines(part)]
+        for device, line in by_device.items()
     ]
     if not lines:
         marked = len(steps(one.whole.trace))
         work = "operator" if one.survey.on_host else "GPU work"
-        said = f"marks {marked:,} step{'s' * (marked > 1)}, and no {work} lies in" if marked else "marks no steps"
-        return Paragraph(text=f"The trace {said}{' one of them' * (marked > 0)}.")
+        text = f"marks {marked:,} step{'s' * (marked > 1)}, and no {work} lies in" if marked else "marks no steps"
+        return Paragraph(text=f"The trace {text}{' one of them' * (marked > 0)}.")
     return tables.ranks_table(lines, "step", on_host=one.survey.on_host)
 
 
-def _impact_block(one: Seen) -> Block:
+def _impact_block(one: TraceView) -> Block:
     total = one.line.total if one.line else 0
     top = one.rows[: one.asked.settings.top]
-    found = [made for row in top if (made := impact(row, one.roof, total)) is not None]
-    if not found:
+    impacts = [made for row in top if (made := impact(row, one.roof, total)) is not None]
+    if not impacts:
         why = "no roof is known: give device= or peak= and bandwidth=" if one.roof is None else "no model"
         return Paragraph(text=f"No gain can be estimated: {why}.")
-    return impact_table(found)
+    return impact_table(impacts)
 
 
-def replay_text(one: Seen) -> str:
+def replay_text(one: TraceView) -> str:
     """Operations worth a reproducer as JSON: the one that was named, else those large and slow enough."""
     if one.asked.op:
         chosen = [row for row in one.rows if fnmatchcase(row.name, one.asked.op) and row.call.recorded]
@@ -277,12 +279,12 @@ def _fraction(row: OperatorRow, roof: Roof | None) -> float | None:
     return place(row.work, row.total / row.count, roof).fraction if row.work and roof else None
 
 
-def _replay_page(one: Seen, subject: str) -> Document:
+def _replay_page(one: TraceView, subject: str) -> Document:
     note = Paragraph(text=_replayed(one))
     return Document(title=f"Replay of {subject}", blocks=(note, Code(text=replay_text(one), language="json")))
 
 
-def _material(one: Seen) -> Material:
+def _material(one: TraceView) -> Material:
     return Material(
         seen=one.survey,
         line=one.line,
@@ -293,7 +295,7 @@ def _material(one: Seen) -> Material:
     )
 
 
-def _stack(one: Seen) -> Document:
+def _stack(one: TraceView) -> Document:
     if one.asked.op:
         return stack_document(one.survey, one.asked.op)
     named = [row for row in one.rows if row.example >= 0]

@@ -10,7 +10,7 @@ from pytest_perfgate.core.analysis.foreign_files import GZIP, unpacked_head
 from pytest_perfgate.core.analysis.kernels.bottleneck import OPTIONS, findings_of, parse_stated, run_figures, timing
 from pytest_perfgate.core.analysis.kernels.counters import amd_numbers
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, diagnose
-from pytest_perfgate.core.analysis.kernels.metrics import asked_opcodes, metrics_of
+from pytest_perfgate.core.analysis.kernels.metrics import metrics_of, requested_opcodes
 from pytest_perfgate.core.analysis.kernels.reports import analysis_report, contract_document, contract_text, devlog_part
 from pytest_perfgate.core.analysis.kernels.source import annotation_view, code_files
 from pytest_perfgate.core.analysis.kernels.views import (
@@ -108,37 +108,37 @@ class Ncu:
         )
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
-        found = self._diagnosed(paths, options)
+        diagnoses = self._diagnosed(paths, options)
         earlier = self._diagnosed(earlier_report(options), options) if "baseline" in options else []
-        stated = parse_stated(options, spec_of(options, self._catalogue(), found[0].facts.device))
-        total = total_time(found)
+        stated = parse_stated(options, spec_of(options, self._catalogue(), diagnoses[0].facts.device))
+        total = total_time(diagnoses)
         subject = ", ".join(str(path) for path in paths)
         title = f"Kernels in {subject}"
-        views = {"comparison": lambda: counters_compared(earlier, found, options["baseline"])} if earlier else {}
+        views = {"comparison": lambda: counters_compared(earlier, diagnoses, options["baseline"])} if earlier else {}
         return Analysis(
             kind=self.name,
             subject=subject,
-            metrics=metrics_of(found, self.name, asked_opcodes(options)),
+            metrics=metrics_of(diagnoses, self.name, requested_opcodes(options)),
             views={
-                "overview": lambda: counter_overview(found, title),
-                "bottleneck": lambda: bottleneck_view(found, title, timing(stated, total, "the profiler")),
-                "health": lambda: health_view(found, title),
-                "rules": lambda: rules_view(found, title),
-                "report": lambda: analysis_report(found, title, tuple(run_figures(stated, total))),
-                "contract": lambda: contract_document(found, configuration=stated.configuration, baseline=earlier),
-                "annotation": lambda: annotation_view(found, title),
-                "devlog": lambda: devlog_part(found, earlier),
+                "overview": lambda: counter_overview(diagnoses, title),
+                "bottleneck": lambda: bottleneck_view(diagnoses, title, timing(stated, total, "the profiler")),
+                "health": lambda: health_view(diagnoses, title),
+                "rules": lambda: rules_view(diagnoses, title),
+                "report": lambda: analysis_report(diagnoses, title, tuple(run_figures(stated, total))),
+                "contract": lambda: contract_document(diagnoses, configuration=stated.configuration, baseline=earlier),
+                "annotation": lambda: annotation_view(diagnoses, title),
+                "devlog": lambda: devlog_part(diagnoses, earlier),
                 **views,
             },
-            findings=findings_of(found),
-            files=code_files(found),
-            kept={"contract.json": lambda: contract_text(found)},
-            window=f"{_launches(found)} under ncu: times are of the profiled, serialised kernel",
+            findings=findings_of(diagnoses),
+            files=code_files(diagnoses),
+            kept={"contract.json": lambda: contract_text(diagnoses)},
+            window=f"{_launches(diagnoses)} under ncu: times are of the profiled, serialised kernel",
         )
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         old, new = (Side(paths=paths, found=self._diagnosed(paths, options)) for paths in (before, after))
-        return launches_compared(self.name, old, new, "launches under ncu", asked_opcodes(options))
+        return launches_compared(self.name, old, new, "launches under ncu", requested_opcodes(options))
 
     def _diagnosed(self, paths: Sequence[Path], options: Mapping[str, str]) -> list[Diagnosis]:
         limits = limits_by_arch(self._catalogue())
@@ -187,20 +187,20 @@ class Rocprof:
         return path.suffix == ".csv" and any(all(word in first for word in mark) for mark in _MARKS)
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
-        found = self._diagnosed(paths, options)
+        diagnoses = self._diagnosed(paths, options)
         subject = ", ".join(str(path) for path in paths)
         title = f"Kernels in {subject}"
         return Analysis(
             kind=self.name,
             subject=subject,
-            metrics=metrics_of(found, self.name),
+            metrics=metrics_of(diagnoses, self.name),
             views={
-                "overview": lambda: counter_overview(found, title),
-                "report": lambda: analysis_report(found, title),
-                "contract": lambda: contract_document(found),
+                "overview": lambda: counter_overview(diagnoses, title),
+                "report": lambda: analysis_report(diagnoses, title),
+                "contract": lambda: contract_document(diagnoses),
             },
-            findings=findings_of(found),
-            window=f"{len(found)} dispatches under rocprof",
+            findings=findings_of(diagnoses),
+            window=f"{len(diagnoses)} dispatches under rocprof",
         )
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:

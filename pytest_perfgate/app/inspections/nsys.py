@@ -99,14 +99,14 @@ class Nsys:
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         """The same options, and so the same window rule, on both sides."""
-        asked = self._asked(options)
-        (old, _), (new, _) = self._job(before, asked), self._job(after, asked)
-        found = comparison(old, new)
+        choices = self._asked(options)
+        (old, _), (new, _) = self._job(before, choices), self._job(after, choices)
+        compared = comparison(old, new)
         return Analysis(
             kind=self.name,
             subject=" against ".join(", ".join(path.name for path in side) for side in (before, after)),
-            metrics=comparison_metrics(found, new),
-            views={"difference": lambda: difference(found, old, new)},
+            metrics=comparison_metrics(compared, new),
+            views={"difference": lambda: difference(compared, old, new)},
             findings=findings(new),
             problems=(*problems(old), *problems(new)),
             window=f"before {window_text(old.ranks)}; after {window_text(new.ranks)}",
@@ -118,10 +118,10 @@ class Nsys:
         known: list[Rank] = []
         notes: list[str] = []
         for number, export in enumerate(exports):
-            found, left = _analysed(export, asked, number, len(known))
-            results += found
-            known += [result.rank for result in found]
-            notes += left
+            analysed, omitted = _analysed(export, asked, number, len(known))
+            results += analysed
+            known += [result.rank for result in analysed]
+            notes += omitted
         facts = tuple(export.facts() for export in exports)
         check_distinct(known, [one.path for one in facts])
         check_copies(results, [one.path for one in facts])
@@ -137,11 +137,11 @@ def _in_order(paths: Sequence[Path]) -> list[Path]:
 def _analysed(export: NsysExport, asked: Reading, file: int, first: int) -> tuple[list[RankResult], list[str]]:
     """The ranks of one file, and what was left out of it."""
     ranges = _counted(export.ranges(), asked)
-    found = ranks(ranges, export.processes(), asked.preset, file, first, export.threads())
-    if not found:
+    ranks_of_file = ranks(ranges, export.processes(), asked.preset, file, first, export.threads())
+    if not ranks_of_file:
         what = "no kernel of the export has a start and an end"
         raise PerfgateError("nsys-no-kernels", what, place=export.facts().path)
-    chosen = windows(ranges, found, asked, lambda: _extents(export, asked))
+    chosen = windows(ranges, ranks_of_file, asked, lambda: _extents(export, asked))
     if not chosen:
         what = "no kernel starts at or after the capture's time zero, and compat=pithtrain counts no other"
         raise PerfgateError("nsys-no-kernels", what, place=export.facts().path, mend="read it without compat")
@@ -159,12 +159,14 @@ def _analysed(export: NsysExport, asked: Reading, file: int, first: int) -> tupl
         names=export.names(np.unique(kernels.name).tolist()),
     )
     api = export.api_totals(_spans(chosen), LAUNCH)
-    left = [
-        f"{_who(rank, export.facts())} has no range that matches the anchor" for rank in found if rank not in chosen
+    omitted = [
+        f"{_who(rank, export.facts())} has no range that matches the anchor"
+        for rank in ranks_of_file
+        if rank not in chosen
     ]
-    left += _nobody_s(recorded, export.facts().path)
-    left += _early(export, asked)
-    return [jobs.result(lane, api) for lane in lanes(recorded, chosen, asked)], left
+    omitted += _nobody_s(recorded, export.facts().path)
+    omitted += _early(export, asked)
+    return [jobs.result(lane, api) for lane in lanes(recorded, chosen, asked)], omitted
 
 
 def _counted(ranges: Ranges, asked: Reading) -> Ranges:
@@ -195,11 +197,11 @@ def _nobody_s(recorded: Recorded, path: str) -> list[str]:
 
 def _spans(chosen: Mapping[Rank, Window]) -> dict[int, tuple[int, int]]:
     """Each process's window; of one on several devices from the first start to the last end."""
-    found: dict[int, tuple[int, int]] = {}
+    spans: dict[int, tuple[int, int]] = {}
     for rank, window in chosen.items():
-        low, high = found.get(rank.pid, (window.start, window.end))
-        found[rank.pid] = (min(low, window.start), max(high, window.end))
-    return found
+        low, high = spans.get(rank.pid, (window.start, window.end))
+        spans[rank.pid] = (min(low, window.start), max(high, window.end))
+    return spans
 
 
 def _hull(chosen: Mapping[Rank, Window]) -> tuple[int, int]:

@@ -85,8 +85,8 @@ class Benchmarks:
         if not results:
             what = f"it holds no time, and {untimed} of memory or another unit" if untimed else "it holds no benchmark"
             raise PerfgateError("artifact-unreadable", what, place=_names(paths))
-        said = sorted({" ".join(filter(None, (f.machine, f.commit[:7], f.when[:16]))) for f in files})
-        return results, "; ".join(filter(None, said)), untimed
+        origins = sorted({" ".join(filter(None, (f.machine, f.commit[:7], f.when[:16]))) for f in files})
+        return results, "; ".join(filter(None, origins)), untimed
 
 
 def _names(paths: Sequence[Path]) -> str:

@@ -112,8 +112,8 @@ class Classification:
 
     @property
     def _named(self) -> str:
-        said = f"{self.bottleneck.value}{'-bound' if self.bottleneck in _BOUND else ''}"
-        return said if self.measured else f"{said} (a bound from intensity, not a measurement)"
+        text = f"{self.bottleneck.value}{'-bound' if self.bottleneck in _BOUND else ''}"
+        return text if self.measured else f"{text} (a bound from intensity, not a measurement)"
 
     @property
     def _near(self) -> str:
@@ -137,8 +137,8 @@ def _known(number: float | None) -> float | None:
 
 def _over(name: str, limit: str) -> Margin:
     def margin(signals: Signals, at: Thresholds) -> float | None:
-        seen = _known(getattr(signals, name))
-        return None if seen is None else seen - float(getattr(at, limit))
+        value = _known(getattr(signals, name))
+        return None if value is None else value - float(getattr(at, limit))
 
     return margin
 
@@ -186,9 +186,9 @@ def classify(signals: Signals, at: Thresholds = THRESHOLDS) -> Classification:
     if signals.problems:
         return Classification(bottleneck=Bottleneck.INVALID, evidence=signals.problems)
     margins = [(name, margin(signals, at), closed) for name, margin, closed in ORDER]
-    held = [name for name, margin, closed in margins if margin is not None and _holds(margin, closed)]
-    if held:
-        return _named(held[0], held[1:], signals, at)
+    names = [name for name, margin, closed in margins if margin is not None and _holds(margin, closed)]
+    if names:
+        return _named(names[0], names[1:], signals, at)
     if _known(signals.compute) is None and _known(signals.memory) is None:
         return _by_intensity(signals, at)
     return _named(Bottleneck.LATENCY, [], signals, at)
@@ -359,13 +359,13 @@ def kinds(
     pattern = communication(extra)
     for name in np.unique(trace.name[rows]).tolist():
         by_name[name] = _kind(trace.names[name], pattern)
-    found: NDArray[np.uint8] = by_name[trace.name[rows]]
+    kind: NDArray[np.uint8] = by_name[trace.name[rows]]
     if sent is not None:
-        found[sent & (found == Kind.COMPUTE)] = Kind.COMMUNICATION
+        kind[sent & (kind == Kind.COMPUTE)] = Kind.COMMUNICATION
     category = trace.category[rows]
-    found[category == Category.MEMCPY] = Kind.MEMCPY
-    found[category == Category.MEMSET] = Kind.MEMSET
-    return found
+    kind[category == Category.MEMCPY] = Kind.MEMCPY
+    kind[category == Category.MEMSET] = Kind.MEMSET
+    return kind
 
 
 def _kind(name: str, pattern: re.Pattern[str]) -> Kind:

@@ -184,10 +184,10 @@ ROWS: tuple[Row, ...] = (
 
 def recommendations(situation: Situation, rows: Sequence[Row] = ROWS) -> tuple[Finding, ...]:
     """Advice whose conditions all hold, best expected gain first; each names what triggered it."""
-    told = [_finding(row, situation) for row in rows if not row.last and _applies(row, situation)]
-    if not told:
-        told = [_finding(row, situation) for row in rows if row.last and _applies(row, situation)]
-    return tuple(sorted(told, key=_promise, reverse=True))
+    findings = [_finding(row, situation) for row in rows if not row.last and _applies(row, situation)]
+    if not findings:
+        findings = [_finding(row, situation) for row in rows if row.last and _applies(row, situation)]
+    return tuple(sorted(findings, key=_promise, reverse=True))
 
 
 def _applies(row: Row, situation: Situation) -> bool:

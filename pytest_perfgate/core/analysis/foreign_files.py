@@ -71,8 +71,8 @@ def _plain(head: bytes) -> tuple[str, str]:
         return "a tar archive", "unpack it (tar -xf FILE) and give the file inside"
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:200].lower()
     if start.startswith((b"<!doctype html", b"<html", b"<head")):
-        said = "an HTML page"
-        return said, "the download got a page of login or error instead of the file: open it in a browser and look"
+        text = "an HTML page"
+        return text, "the download got a page of login or error instead of the file: open it in a browser and look"
     if start.startswith(b"<?xml"):
         return "an XML document", "storage answers so where a file is not there or not yours: look into it"
     return foreign_text(head)

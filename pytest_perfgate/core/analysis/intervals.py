@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 def union(starts: Ints, ends: Ints) -> Spans:
     """The disjoint, sorted intervals that cover the same points; empty ones vanish."""
-    kept = ends > starts
-    starts, ends = starts[kept], ends[kept]
+    lasting = ends > starts
+    starts, ends = starts[lasting], ends[lasting]
     if not len(starts):
         return starts, ends
     order = np.argsort(starts, kind="stable")
@@ -74,8 +74,8 @@ def crossed(a: Spans, b: Spans) -> Spans:
     columns = np.repeat(first, counts) + offsets
     starts = np.maximum(a[0][rows], b[0][columns])
     ends = np.minimum(a[1][rows], b[1][columns])
-    kept = ends > starts
-    return starts[kept], ends[kept]
+    lasting = ends > starts
+    return starts[lasting], ends[lasting]
 
 
 def covered_by(starts: Ints, ends: Ints, cover: Spans) -> Ints:

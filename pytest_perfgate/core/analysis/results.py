@@ -41,19 +41,19 @@ def _scoped(case: str, metric: Metric) -> Metric:
 def pairs(before: RunReport, after: RunReport) -> list[Pair]:
     """The times of cases that both runs measured alike: same device, same identity."""
     old = {str(c.key): c.measurement for c in before.cases if c.measurement}
-    found = []
+    matched = []
     for case in after.cases:
         then, now = old.get(str(case.key)), case.measurement
         if then and now and not then.identity.differences(now.identity):
             times = (_time(then), _time(now))
             if times[0] and times[1]:
-                found.append((str(case.key), times[0], times[1]))
-    return found
+                matched.append((str(case.key), times[0], times[1]))
+    return matched
 
 
 def _time(measurement: Measurement) -> Metric | None:
-    found = measurement.metrics.find("time")
-    return found[0] if found and found[0].value > 0 else None
+    times = measurement.metrics.find("time")
+    return times[0] if times and times[0].value > 0 else None
 
 
 def compared(before: RunReport, after: RunReport) -> MetricSet:
@@ -74,8 +74,8 @@ def compared(before: RunReport, after: RunReport) -> MetricSet:
 
 
 def comparison_table(before: RunReport, after: RunReport) -> Table:
-    found = sorted(pairs(before, after), key=_fastest)
-    rows = tuple((name, old.value, new.value, new.value / old.value - 1) for name, old, new in found)
+    matched = sorted(pairs(before, after), key=_fastest)
+    rows = tuple((name, old.value, new.value, new.value / old.value - 1) for name, old, new in matched)
     columns = (
         Column(name="case"),
         Column(name="before", dimension=Dimension.TIME),
@@ -120,19 +120,19 @@ def previous_of(
     """By case; ``earlier`` are runs, the newest first, of which no more is read than is needed."""
     version = _version(report)
     wanted = {case.key: case.measurement for case in cases if case.measurement is not None}
-    found: dict[CaseKey, Previous] = {}
+    previous: dict[CaseKey, Previous] = {}
     tried: dict[CaseKey, Previous] = {}
     for run in _before(report, earlier) if version else ():
         if _version(run) and _version(run) != version:
-            before = tried if run.environment.dirty else found
+            before = tried if run.environment.dirty else previous
             before |= dict(_alike(run, {key: now for key, now in wanted.items() if key not in before}))
-        if len(found) == len(wanted):
+        if len(previous) == len(wanted):
             break
     for case in cases:
         line = case.baseline
-        if case.key not in found and line is not None and _other(line, version):
-            found[case.key] = Previous(commit=short_commit(line.commit, 7), when=line.when[:10], time=line.time)
-    return tried | found  # what was tried before a commit is most often that commit: it is asked last
+        if case.key not in previous and line is not None and _other(line, version):
+            previous[case.key] = Previous(commit=short_commit(line.commit, 7), when=line.when[:10], time=line.time)
+    return tried | previous  # what was tried before a commit is most often that commit: it is asked last
 
 
 def _before(report: RunReport, earlier: Iterable[RunReport]) -> Iterator[RunReport]:
@@ -202,19 +202,19 @@ def result_table(results: Results) -> Table:
 
 def _keyed(results: Results) -> dict[tuple[str, str, int], BenchResult]:
     """What has a time, by name and device; the second of one name on one device meets the second."""
-    found: dict[tuple[str, str, int], BenchResult] = {}
+    by_key: dict[tuple[str, str, int], BenchResult] = {}
     counts: Counter[tuple[str, str]] = Counter()
     for result in results:
-        found[result.name, result.device, counts[result.name, result.device]] = result
+        by_key[result.name, result.device, counts[result.name, result.device]] = result
         counts[result.name, result.device] += 1
-    return {key: result for key, result in found.items() if result.time}
+    return {key: result for key, result in by_key.items() if result.time}
 
 
 def _both(old: BenchResult, new: BenchResult) -> tuple[float, float] | None:
     """One statistic of both sides: the later file's own, else the first that the earlier one has too."""
     known = {old.statistic: old.time, **dict(old.also)}
-    for said, time in ((new.statistic, new.time), *new.also):
-        was = known.get(said)
+    for statistic, time in ((new.statistic, new.time), *new.also):
+        was = known.get(statistic)
         if was and time is not None:
             return was, time
     return None
@@ -229,11 +229,11 @@ def _pairs(before: Results, after: Results) -> list[tuple[BenchResult, float, fl
 
 def comparison_metrics(before: Results, after: Results) -> MetricSet:
     """The slowdown of each benchmark that both sides have."""
-    found = _pairs(before, after)
+    matched = _pairs(before, after)
     return MetricSet(
         metrics=tuple(
             Metric(name="slowdown", value=new / old - 1, dimension=_PART, labels=labels(case=r.name))
-            for r, old, new in found
+            for r, old, new in matched
         )
     )
 

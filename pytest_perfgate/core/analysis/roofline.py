@@ -101,12 +101,12 @@ _SLICES = 8
 
 def roofs(device: Device, clocks_hz: Sequence[float] = (), ceilings: Ceilings | None = None) -> tuple[Roof, ...]:
     """Every roof that is known; one without its instrument is left out, never guessed."""
-    found = []
+    rooflines = []
     if device.spec is not None:
-        found = [datasheet_roof(device, device.spec)]
+        rooflines = [datasheet_roof(device, device.spec)]
         if clocks_hz:
-            found.insert(0, clock_roof(device, device.spec, median(clocks_hz)))
-    return (*found, ceiling_roof(device, ceilings)) if ceilings else tuple(found)
+            rooflines.insert(0, clock_roof(device, device.spec, median(clocks_hz)))
+    return (*rooflines, ceiling_roof(device, ceilings)) if ceilings else tuple(rooflines)
 
 
 def clock_roof(device: Device, spec: DeviceSpec, hertz: float) -> Roof:

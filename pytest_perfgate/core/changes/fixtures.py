@@ -34,7 +34,7 @@ _Taken = tuple[str, int, str]
 """A module as it is named, how far above the file, and a name in it."""
 
 
-def borrowed(
+def fixture_sources(
     tests: Mapping[str, tuple[str, Collection[str]]],
     changed: Texts,
     standing: Mapping[str, str] | None = None,
@@ -45,16 +45,18 @@ def borrowed(
     ``tests`` are files, each with its text and those of its functions, ``Class::test``, that are meant; ``standing``
     the conftests and packages above them as they are now; ``everywhere`` fixtures that settings put around all tests.
     """
-    found: dict[str, set[str]] = {}
+    parts: dict[str, set[str]] = {}
     for path, (text, names) in tests.items():
         module = _only(module_of(text), names)
         named = {*reached(module.body), *_strings(module), *everywhere}
-        above = {one: module_of(said) for one, said in (standing or {}).items() if is_above(one, path)}
+        above = {
+            one: module_of(standing_text) for one, standing_text in (standing or {}).items() if is_above(one, path)
+        }
         for other in changed.keys() - tests.keys():
             sides = [_taken_from(side, other, path, module, named) for side in changed[other]]
             beside = [_by_others(side, other, above, named) for side in changed[other]]
-            found.setdefault(other, set()).update(apart(*sides) | apart(*beside))
-    return {path: tuple(sorted(names)) for path, names in sorted(found.items()) if names}
+            parts.setdefault(other, set()).update(apart(*sides) | apart(*beside))
+    return {path: tuple(sorted(names)) for path, names in sorted(parts.items()) if names}
 
 
 def is_above(file: str, path: str) -> bool:
@@ -70,26 +72,26 @@ def _taken_from(text: str | None, other: str, path: str, module: ast.Module, nam
     if is_above(other, path) and PurePosixPath(other).name == CONFTEST:
         return around(text, named)
     if _helps(other) or is_above(other, path):
-        given = {name.removesuffix("()") for taken in _used(module) if (name := _named(taken, path, other))}
+        names = {name.removesuffix("()") for taken in _used(module) if (name := _named(taken, path, other))}
         runs = is_above(other, path) or any(_named((*one[:2], EVERY), path, other) for one in _imports(module))
-        return {**_held(text, given), **(loose(text) if runs else {})}
-    given = {name for taken in _taken(module) if (name := _named(taken, path, other))}
-    return _meant(text, given)
+        return {**_held(text, names), **(loose(text) if runs else {})}
+    names = {name for taken in _taken(module) if (name := _named(taken, path, other))}
+    return _meant(text, names)
 
 
 def _by_others(text: str | None, other: str, above: Mapping[str, ast.Module], named: set[str]) -> Meanings:
     """What conftests and packages above a test have of one side of another file."""
-    found: dict[str, str] = {}
+    users: dict[str, str] = {}
     for place, module in above.items():
         if any(_named((plugin, 0, EVERY), place, other) for plugin in loaded(module)):
-            found.update(around(text, named))
+            users.update(around(text, named))
         taken = {one[2] for one in _imports(module) if _named((*one[:2], EVERY), place, other)}
         if taken and _helps(other):
-            given = {name.removesuffix("()") for one in _used(module) if (name := _named(one, place, other))}
-            found.update({**_held(text, given), **loose(text)})
+            names = {name.removesuffix("()") for one in _used(module) if (name := _named(one, place, other))}
+            users.update({**_held(text, names), **loose(text)})
         if taken:
-            found.update(handed_on(text, taken, named))
-    return found
+            users.update(passed_on(text, taken, named))
+    return users
 
 
 def _only(module: ast.Module, names: Collection[str]) -> ast.Module:
@@ -199,11 +201,11 @@ def _named(taken: _Taken, path: str, other: str) -> str:
     """The name where it is taken from this other file; empty where it is of another."""
     module, level, name = taken
     place = _place_of(other)
-    asked = module.replace(".", "/")
+    path_text = module.replace(".", "/")
     if level:
         home = PurePosixPath(path).parents[level - 1] if level <= len(PurePosixPath(path).parents) else None
-        return name if home is not None and place == str(home / asked) else ""
-    return name if asked and (place == asked or place.endswith(f"/{asked}")) else ""
+        return name if home is not None and place == str(home / path_text) else ""
+    return name if path_text and (place == path_text or place.endswith(f"/{path_text}")) else ""
 
 
 @lru_cache(maxsize=_FILES * _FILES)
@@ -244,7 +246,7 @@ def around(text: str | None, named: set[str]) -> Meanings:
     return {**roots({*(named & functions), *always}, scope), **loose(text)}
 
 
-def handed_on(text: str | None, taken: set[str], named: set[str]) -> Meanings:
+def passed_on(text: str | None, taken: set[str], named: set[str]) -> Meanings:
     """What a conftest has of a module that it imports names from: fixtures and hooks, and the module's own lines."""
     scope = defined(module_of(text or "").body)
     every = EVERY in taken
@@ -264,8 +266,8 @@ def loose(text: str | None) -> Meanings:
     body = module_of(text or "").body
     scope = defined(body)
     lines = list(_acting(body))
-    said = {LOOSE: said_by(lines) + str(sorted(meaning(reached(lines), scope).items()))} if lines else {}
-    return {**said, **roots(_made(body), scope), **dict(_conftest_imports(body))}
+    parts = {LOOSE: said_by(lines) + str(sorted(meaning(reached(lines), scope).items()))} if lines else {}
+    return {**parts, **roots(_made(body), scope), **dict(_conftest_imports(body))}
 
 
 def apart(then: Meanings, now: Meanings) -> set[str]:
@@ -335,9 +337,9 @@ def _made(body: Iterable[ast.stmt]) -> Iterator[str]:
 def _conftest_imports(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
     lines = [line for line in body if isinstance(line, (ast.Import, ast.ImportFrom))]
     used = set(reached(line for line in body if line not in lines))
-    for name, node in (found for line in lines if not _of_python(line) for found in names_of(line)):
-        said = said_by([node])
-        yield f"{_IMPORT}{said}", "" if name in used else said
+    for name, node in (imported for line in lines if not _of_python(line) for imported in names_of(line)):
+        text = said_by([node])
+        yield f"{_IMPORT}{text}", "" if name in used else text
 
 
 def _side_effect(then: str | None, now: str | None) -> bool:

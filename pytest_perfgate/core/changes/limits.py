@@ -33,7 +33,7 @@ _BASELINED = ("slowdown", FAMILY_MEAN)
 
 
 @value
-class Asked:
+class StatedLimits:
     """What one test is asked."""
 
     limits: tuple[Limit, ...] = ()
@@ -51,7 +51,7 @@ def relaxed(
     """
     then = {path: marked(before or "") for path, (before, _) in texts.items()}
     now = {path: marked(after or "") for path, (_, after) in texts.items()}
-    found: dict[str, int] = {}
+    weakened: dict[str, int] = {}
     for path, tests in then.items():
         lost = any(name not in now[path] for name in tests)
         names = same_bodies(texts[path][0] or "", texts[path][1] or "") if lost else {}
@@ -60,15 +60,17 @@ def relaxed(
             at, marks = _present(path, _renamed(name, names), now, then)
             whole = f"{at}::{_renamed(_whole(name), names)}"
             known = (run or {}).get(whole, ()) if name == _whole(name) else ()
-            asked = None if marks is None else _asked(f"{at}::{name}", marks, kinds, merged)
-            said = _apart(was, asked, known)
-            for text, rank in said:
-                if f"{whole}: {text}" not in found:  # else a parameter or a call says what its test has said
-                    found[f"{at}::{_renamed(name, names)}: {text}"] = rank
-    return dict(sorted(found.items(), key=lambda said: (said[1], said[0])))
+            limits = None if marks is None else _asked(f"{at}::{name}", marks, kinds, merged)
+            differences = _apart(was, limits, known)
+            for text, rank in differences:
+                if f"{whole}: {text}" not in weakened:  # else a parameter or a call says what its test has said
+                    weakened[f"{at}::{_renamed(name, names)}: {text}"] = rank
+    return dict(sorted(weakened.items(), key=lambda said: (said[1], said[0])))
 
 
-def _apart(was: Asked, now: Asked | None, known: Sequence[tuple[Limit, ...]]) -> Iterator[tuple[str, int]]:
+def _apart(
+    was: StatedLimits, now: StatedLimits | None, known: Sequence[tuple[Limit, ...]]
+) -> Iterator[tuple[str, int]]:
     """What became of one test's limits: as its file says it, or where that does not tell, as the run knows it."""
     if known and (now is None or (now.unread and not was.unread)):
         return chain.from_iterable(_changed(was, replace(was, limits=limits)) for limits in known)
@@ -92,8 +94,8 @@ def _renamed(name: str, names: Mapping[str, str]) -> str:
 
 def _nearest(tests: Mapping[str, tuple[Mark, ...]], name: str) -> tuple[Mark, ...] | None:
     """Marks of a parameter or a call; where it has none of its own, those of its test."""
-    found = tests.get(name)
-    return found if found is not None else tests.get(_whole(name))
+    marks = tests.get(name)
+    return marks if marks is not None else tests.get(_whole(name))
 
 
 def _present(
@@ -107,7 +109,7 @@ def _present(
     return others[0], _nearest(now[others[0]], name)
 
 
-def _asked(nodeid: str, marks: Sequence[Mark] | None, kinds: Kinds, merged: Merged) -> Asked:
+def _asked(nodeid: str, marks: Sequence[Mark] | None, kinds: Kinds, merged: Merged) -> StatedLimits:
     layers, unread = [], []
     for mark in marks or ():
         layer: list[Limit] = []
@@ -118,18 +120,18 @@ def _asked(nodeid: str, marks: Sequence[Mark] | None, kinds: Kinds, merged: Merg
                 unread.append(text)
         layers.append(layer)
         unread += mark.unread
-    settings = {name: said for mark in marks or () for name, said in mark.settings}
+    settings = {name: setting for mark in marks or () for name, setting in mark.settings}
     limits = merged(nodeid.partition("#")[0], layers)
-    return Asked(limits=limits, settings=tuple(settings.items()), unread=tuple(unread))
+    return StatedLimits(limits=limits, settings=tuple(settings.items()), unread=tuple(unread))
 
 
-def _gone(was: Asked) -> Iterator[tuple[str, int]]:
+def _gone(was: StatedLimits) -> Iterator[tuple[str, int]]:
     """A test that is nowhere any more, or gated no more: what no accepted line tells of."""
     lost = (limit for limit in was.limits if limit.source == "marker" and limit.metric not in _BASELINED)
     yield from ((f"{_said(limit)} -> none", LOOSER) for limit in lost)
 
 
-def _changed(was: Asked, now: Asked) -> Iterator[tuple[str, int]]:
+def _changed(was: StatedLimits, now: StatedLimits) -> Iterator[tuple[str, int]]:
     new = [text for text in now.unread if text not in was.unread]
     old = [text for text in was.unread if text not in now.unread]
     yield from _limits(was.limits, now.limits, f"not literal: {', '.join(new)}" if new else "none")
@@ -143,16 +145,16 @@ def _changed(was: Asked, now: Asked) -> Iterator[tuple[str, int]]:
 
 
 def _limits(then: Sequence[Limit], now: Sequence[Limit], without: str) -> Iterator[tuple[str, int]]:
-    left = [limit for limit in now if not any(_alike(limit, was) for was in then)]
+    weaker = [limit for limit in now if not any(_alike(limit, was) for was in then)]
     for was in then:
-        if any(_holds(limit, was) for limit in now if limit not in left):
+        if any(_holds(limit, was) for limit in now if limit not in weaker):
             continue
-        rivals = [limit for limit in left if limit.key == was.key and _side(limit) == _side(was)]
+        rivals = [limit for limit in weaker if limit.key == was.key and _side(limit) == _side(was)]
         near = min(rivals, key=lambda limit: limit.on != was.on, default=None)
         if near is None:
             yield f"{_said(was)} -> {without}", LOOSER
         else:
-            left.remove(near)
+            weaker.remove(near)
             yield f"{_said(was)} -> {_said(near)}", TIGHTER if _holds(near, was) else LOOSER
 
 

@@ -96,8 +96,8 @@ class _Reader:
         return (*chain.from_iterable(map(self._of_class, self._bases(one))), *own)
 
     def _bases(self, one: ast.ClassDef) -> list[ast.ClassDef]:
-        found = (self._classes.get(base.id) for base in one.bases if isinstance(base, ast.Name))
-        return [base for base in found if base is not None and base.lineno < one.lineno]
+        bases = (self._classes.get(base.id) for base in one.bases if isinstance(base, ast.Name))
+        return [base for base in bases if base is not None and base.lineno < one.lineno]
 
     def _ancestors(self, one: ast.ClassDef) -> Iterator[ast.ClassDef]:
         for base in self._bases(one):
@@ -107,25 +107,25 @@ class _Reader:
         """``pytest.param(..., marks=)`` of a parametrised test."""
         for call in ast.walk(decorator):
             if isinstance(call, ast.Call) and _dotted(call.func)[-1] == "param":
-                given = {word.arg: word.value for word in call.keywords}
-                if marks := self._listed(given.get("marks")):
-                    named = self._literal(given.get("id"))
+                keywords = {word.arg: word.value for word in call.keywords}
+                if marks := self._listed(keywords.get("marks")):
+                    named = self._literal(keywords.get("id"))
                     yield named if isinstance(named, str) else "-".join(map(ast.unparse, call.args)), marks
 
     def _brought(self, test: ast.AST) -> Iterator[tuple[str, tuple[Mark, ...]]]:
         """Calls of the fixture with ``limits=``, by their names."""
-        found: dict[str, tuple[Mark, ...]] = {}
+        marks: dict[str, tuple[Mark, ...]] = {}
         for call in ast.walk(test):
             if not isinstance(call, ast.Call) or _dotted(call.func)[0] not in _FIXTURES:
                 continue
-            given = {word.arg: word.value for word in call.keywords}
-            if "limits" in given:
-                named = given.get("name")
+            keywords = {word.arg: word.value for word in call.keywords}
+            if "limits" in keywords:
+                named = keywords.get("name")
                 literal = self._literal(named)
                 name = literal if isinstance(literal, str) else ast.unparse(named) if named else ""
-                limits, unread = self._texts([ast.Starred(value=given["limits"])])
-                found[name] = (*found.get(name, ()), Mark(limits=limits, unread=unread))
-        yield from found.items()
+                limits, unread = self._texts([ast.Starred(value=keywords["limits"])])
+                marks[name] = (*marks.get(name, ()), Mark(limits=limits, unread=unread))
+        yield from marks.items()
 
     def _listed(self, node: ast.expr | None) -> tuple[Mark, ...]:
         """``pytestmark``, or ``marks=``: one mark or a list, of which the first is the closest."""
@@ -138,8 +138,8 @@ class _Reader:
         if isinstance(node, ast.Call):
             far = self._mark(node.func)
             if far is not None and not far.gates:
-                said = ast.unparse(node).partition("(")[2].removesuffix(")")
-                return replace(far, settings=((far.settings[0][0], said or _BARE),))
+                arguments = ast.unparse(node).partition("(")[2].removesuffix(")")
+                return replace(far, settings=((far.settings[0][0], arguments or _BARE),))
             return _joined(far, self._called(node)) if far is not None else None
         words = _dotted(node)
         if words[-2:-1] == _MARK[:1] and words[-1] in EXCUSES:

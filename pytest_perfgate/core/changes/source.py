@@ -41,8 +41,8 @@ def parts_of(text: str) -> dict[str, Parts]:
 
 def marks_of(text: str, test: str) -> tuple[str, ...] | None:
     """All marks of a function, its classes and its file, as they are written; nothing where it is not there."""
-    found = dict(marks_in(module_of(text)))
-    return tuple(map(_dumped, found[test])) if test in found else None
+    marks = dict(marks_in(module_of(text)))
+    return tuple(map(_dumped, marks[test])) if test in marks else None
 
 
 def marks_in(module: ast.Module) -> Iterator[tuple[str, tuple[ast.AST, ...]]]:
@@ -97,10 +97,12 @@ def tests_in(
 
 def _parts(test: _Function, classes: tuple[ast.ClassDef, ...], scope: Scope) -> Parts:
     """The test's own lines, its parameters, and each name of the file that is reached from there."""
-    given = [split(mark) for mark in test.decorator_list if "parametrize" in _dumped(mark)]
-    marks = [node for frame, _ in given for node in frame]
+    parametrised = [split(mark) for mark in test.decorator_list if "parametrize" in _dumped(mark)]
+    marks = [node for frame, _ in parametrised for node in frame]
     values = {
-        f"{PARAMETERS} {number} {name}": node for number, (_, of) in enumerate(given) for name, node in of.items()
+        f"{PARAMETERS} {number} {name}": node
+        for number, (_, of) in enumerate(parametrised)
+        for name, node in of.items()
     }
     inner = {f"self.{name}": nodes for one in classes for name, nodes in defined(one.body).items()}
     known: Scope = {**scope, **inner}
@@ -108,11 +110,11 @@ def _parts(test: _Function, classes: tuple[ast.ClassDef, ...], scope: Scope) -> 
     around = list(_around(test, classes, scope))
     always = {"*", *_UNNAMED, *(f"self.{name}" for name in _UNNAMED), *everywhere(known)}
     bases = (name for one in classes for name in reached(one.bases))
-    found = meaning({*always, *reached([*own, *marks, *around]), *bases}, known)
+    parts = meaning({*always, *reached([*own, *marks, *around]), *bases}, known)
     apart = meaning(reached(values.values()), known).items()
-    by_value = {f"{PARAMETERS}: {name}": said for name, said in apart if name not in found}
-    said = {name: _dumped(node) for name, node in values.items()}
-    return {ITSELF: said_by(own), AROUND: said_by(around), PARAMETERS: said_by(marks), **said, **by_value, **found}
+    by_value = {f"{PARAMETERS}: {name}": dumped for name, dumped in apart if name not in parts}
+    dumped = {name: _dumped(node) for name, node in values.items()}
+    return {ITSELF: said_by(own), AROUND: said_by(around), PARAMETERS: said_by(marks), **dumped, **by_value, **parts}
 
 
 def _around(test: _Function, classes: tuple[ast.ClassDef, ...], scope: Scope) -> Iterator[ast.AST]:
@@ -140,14 +142,14 @@ def _uses(call: ast.Call) -> bool:
 
 def meaning(names: Iterable[str], known: Scope) -> dict[str, str]:
     """What these names stand for, and all that they name in turn."""
-    found: dict[str, str] = {}
+    meanings: dict[str, str] = {}
     waiting = {*names}
     while waiting:
         name = waiting.pop()
-        if name in known and name not in found:
-            found[name] = said_by(known[name])
+        if name in known and name not in meanings:
+            meanings[name] = said_by(known[name])
             waiting |= set(reached(known[name]))
-    return found
+    return meanings
 
 
 def everywhere(scope: Scope) -> Iterator[str]:
@@ -170,11 +172,11 @@ def reached(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 def defined(body: Iterable[ast.stmt]) -> Scope:
     """Names of one level, with all lines that say what each stands for."""
-    found: dict[str, list[ast.AST]] = defaultdict(list)
+    definitions: dict[str, list[ast.AST]] = defaultdict(list)
     for one in body:
         for name, node in names_of(one):
-            found[name].append(node)
-    return found
+            definitions[name].append(node)
+    return definitions
 
 
 def names_of(one: ast.stmt) -> Iterator[tuple[str, ast.AST]]:
@@ -256,8 +258,8 @@ def _listed(mark: ast.expr) -> Sequence[ast.expr]:
 def _id(node: ast.expr) -> str | None:
     """The id of a value that is written out, or given one; nothing where pytest would make one up by its place."""
     if isinstance(node, ast.Call):
-        given = [word.value for word in node.keywords if word.arg == "id"]
-        return str(given[0].value) if given and isinstance(given[0], ast.Constant) and given[0].value else None
+        ids = [word.value for word in node.keywords if word.arg == "id"]
+        return str(ids[0].value) if ids and isinstance(ids[0], ast.Constant) and ids[0].value else None
     try:
         parts = list(_parameter_parts(ast.literal_eval(node)))
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
@@ -304,7 +306,7 @@ def same_program(then: str, now: str) -> bool:
     return then == now or same_test(then, now, "")
 
 
-class _Said(NamedTuple):
+class _TestSource(NamedTuple):
     """What a file says for one of its tests."""
 
     lines: list[str]
@@ -313,7 +315,7 @@ class _Said(NamedTuple):
     """What its tests are parametrised with, by the ids of the cases."""
 
 
-def _said(text: str, test: str) -> _Said | None:
+def _said(text: str, test: str) -> _TestSource | None:
     """Nothing where the file does not parse."""
     try:
         ast.parse(text)
@@ -325,7 +327,7 @@ def _said(text: str, test: str) -> _Said | None:
         for node in ast.walk(part):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 values |= _bare_name(node)
-    return _Said([ast.dump(part) for part in parts], values)
+    return _TestSource([ast.dump(part) for part in parts], values)
 
 
 def _bare_name(test: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, str]:
@@ -337,8 +339,8 @@ def _bare_name(test: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, str]:
         if mark.func.attr == "perfgate":
             mark.args = []
         elif mark.func.attr == "parametrize":
-            frame, given = split(mark)
-            values |= {f"{test.name} {number} {name}": ast.dump(node) for name, node in given.items()}
+            frame, arguments = split(mark)
+            values |= {f"{test.name} {number} {name}": ast.dump(node) for name, node in arguments.items()}
             test.decorator_list[number] = ast.Tuple(elts=frame, ctx=ast.Load())
     return values
 

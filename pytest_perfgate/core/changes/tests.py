@@ -83,10 +83,10 @@ def _functions(node: ast.AST | None, prefix: str) -> Iterator[tuple[str, _Functi
 
 def _said(function: _Function) -> str:
     documented = ast.get_docstring(function) is not None
-    given = [
+    parts = [
         part for part in ast.iter_child_nodes(function.args) if not (isinstance(part, ast.arg) and part.arg == "self")
     ]
-    return "\n".join(ast.dump(part) for part in (*given, *function.body[documented:]))
+    return "\n".join(ast.dump(part) for part in (*parts, *function.body[documented:]))
 
 
 def _parameters(function: _Function) -> list[str]:
@@ -120,7 +120,9 @@ def _test_of(nodeid: str) -> str:
 _Pair = tuple[str, str]
 
 
-def twins(gone: Sequence[str], new: Sequence[str], names: Mapping[str, str] | None = None) -> Iterator[_Pair]:
+def rename_candidates(
+    gone: Sequence[str], new: Sequence[str], names: Mapping[str, str] | None = None
+) -> Iterator[_Pair]:
     """What each may be called now; a new test was one of them at most.
 
     ``names`` are functions that are known to be called otherwise now, and come first; then those of the own family,
@@ -129,12 +131,12 @@ def twins(gone: Sequence[str], new: Sequence[str], names: Mapping[str, str] | No
     known = dict(renamed_nodes(gone, new, names or {}))
     yield from known.items()
     taken = set(known.values())
-    lost, left = [name for name in gone if name not in known], [name for name in new if name not in taken]
+    lost, added = [name for name in gone if name not in known], [name for name in new if name not in taken]
     for among in (_family, _parallel, _any):
-        paired = dict(_paired(lost, left, among(left)))
+        paired = dict(_paired(lost, added, among(added)))
         yield from paired.items()
         taken = set(paired.values())
-        lost, left = [name for name in lost if name not in paired], [name for name in left if name not in taken]
+        lost, added = [name for name in lost if name not in paired], [name for name in added if name not in taken]
 
 
 def _paired(lost: Sequence[str], left: Sequence[str], among: Callable[[str], Iterable[str]]) -> Iterator[_Pair]:
@@ -175,10 +177,10 @@ def _rest(name: str) -> str:
 
 
 def _grouped(names: Iterable[str], mark: Callable[[str], str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for name in names:
-        found.setdefault(mark(name), []).append(name)
-    return found
+        groups.setdefault(mark(name), []).append(name)
+    return groups
 
 
 @value
@@ -197,14 +199,14 @@ class Successor:
         return self.new.time / self.gone.time - 1
 
 
-def heirs(
+def successors(
     gone: Iterable[Baseline], new: Iterable[Baseline], functions: Mapping[str, str] | None = None
 ) -> Iterator[Successor]:
     """New lines of a device, each with the line that it probably takes the place of."""
     old, fresh = ({(line.device, str(line.key)): line for line in lines} for lines in (gone, new))
     for device in sorted({device for device, _ in fresh}):
         before, after = (sorted(name for at, name in lines if at == device) for lines in (old, fresh))
-        for was, now in twins(before, after, functions):
+        for was, now in rename_candidates(before, after, functions):
             yield Successor(gone=old[device, was], new=fresh[device, now])
 
 
@@ -217,8 +219,8 @@ def absent(path: str, then: str, now: str | None, found: frozenset[str], reach: 
         node = f"{path}::{test}"
         if node in here or not reach.holds(node) or not test.rpartition("::")[2].startswith("test"):
             continue
-        said = f"now {names[test]}" if test in names else "here, and not collected" if test in known else "gone"
-        yield f"{node}: {said}"
+        place = f"now {names[test]}" if test in names else "here, and not collected" if test in known else "gone"
+        yield f"{node}: {place}"
 
 
 @value
@@ -265,10 +267,10 @@ def forerunner(files: Mapping[str, bool], device: str, path: str, below: str) ->
     tails = {f"/{device}/{path}.yaml": False}
     parts = PurePosixPath(below).parts
     tails |= {f"/{device}/{'/'.join(parts[at:])}/{path}.yaml": True for at in range(len(parts))}
-    found = (
+    candidates = (
         one
-        for one, kept in files.items()
+        for one, ending in files.items()
         for tail, above in tails.items()
-        if one.endswith(tail) and (above or not kept)
+        if one.endswith(tail) and (above or not ending)
     )
-    return next(found, "")
+    return next(candidates, "")

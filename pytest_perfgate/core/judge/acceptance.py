@@ -7,7 +7,7 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from pytest_perfgate.core.changes.tests import heirs
+from pytest_perfgate.core.changes.tests import successors
 from pytest_perfgate.core.judge.accepted_line import (
     Signature,
     carried,
@@ -21,7 +21,7 @@ from pytest_perfgate.core.judge.accepted_line import (
     with_sitting,
 )
 from pytest_perfgate.core.judge.family import family_of
-from pytest_perfgate.core.judge.samples import of_level
+from pytest_perfgate.core.judge.samples import crowded, of_level
 from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.measurement import DIRTY, Baseline, Measurement, Sitting, short_commit
 from pytest_perfgate.model.metric import Metric
@@ -112,31 +112,35 @@ def decide(
     report: CaseReport, before: Baseline | None, sittings: Sequence[Sitting], signature: Signature, *, add: bool = False
 ) -> Decision:
     """What accepting this case comes to; nothing is written here."""
-    found = _decision(report, before, sittings, signature, add=add)
-    if found.after is None or found.change is Change.RENEWED:
-        return found
+    decision = _decision(report, before, sittings, signature, add=add)
+    if decision.after is None or decision.change is Change.RENEWED:
+        return decision
     blind = blindness(report)
-    after = replace(found.after, blind=blind or 0.0) if found.change in MEASURED else found.after
-    return replace(found, blind=blind, after=after)
+    after = replace(decision.after, blind=blind or 0.0) if decision.change in MEASURED else decision.after
+    return replace(decision, blind=blind, after=after)
 
 
-def asked_slowdown(report: CaseReport) -> float:
+def requested_slowdown(report: CaseReport) -> float:
     """The slowdown that the case's limits ask about."""
     bounds = [v.limit.bound for v in report.verdicts if v.limit.metric == "slowdown" and v.limit.bound > 0]
     return min(bounds, default=_WIDE)
 
 
 def blindness(report: CaseReport) -> float | None:
-    """How little this sitting saw; nothing where it saw what the case's slowdown limit asks."""
+    """How little this sitting saw; nothing where it saw what the case's slowdown limit asks.
+
+    Beside busy neighbours its processes may agree with each other and all be slow: it is off by what those may take.
+    """
     time = _time(report.measurement)
     if time is None:
         return None
     half = (time.high - time.low) / (2 * time.value)
     asking = [v for v in report.verdicts if v.limit.metric == "slowdown"]
-    if half <= asked_slowdown(report):
+    beside = crowded(report.measurement.processes) if report.measurement else 0.0
+    if max(half, beside) <= requested_slowdown(report):
         return None
     accepted = report.baseline.blind if report.baseline else 0.0
-    return max([half, *(v.visible for v in asking if v.visible is not None and v.visible > accepted)])
+    return max([half, beside, *(v.visible for v in asking if v.visible is not None and v.visible > accepted)])
 
 
 def _decision(
@@ -166,10 +170,10 @@ def _decision(
     if change is Change.KEPT and before is not None:
         return _kept(report, before, line, signature)
     ends = before is not None and bool(before.expires) and _runs_out(before, signature)
-    found = Decision(report=report, change=change, before=before, after=line, ends=ends)
-    if before is None or not before.expires or found.asks:
-        return found
-    return replace(found, after=carried(line, before, signature))  # no reason is asked for: its end is still to come
+    decision = Decision(report=report, change=change, before=before, after=line, ends=ends)
+    if before is None or not before.expires or decision.asks:
+        return decision
+    return replace(decision, after=carried(line, before, signature))  # no reason is asked for: its end is still to come
 
 
 def _kept(report: CaseReport, before: Baseline, line: Baseline, signature: Signature) -> Decision:
@@ -218,8 +222,8 @@ def _runs_out(before: Baseline, signature: Signature) -> bool:
 
 
 def _time(measurement: Measurement | None) -> Metric | None:
-    found = measurement.metrics.find("time") if measurement else ()
-    return found[0] if found and not found[0].labels else None
+    times = measurement.metrics.find("time") if measurement else ()
+    return times[0] if times and not times[0].labels else None
 
 
 def _change(report: CaseReport, before: Baseline | None, measurement: Measurement, time: Metric) -> Change:
@@ -257,17 +261,17 @@ def between_sittings(line: Baseline) -> float:
     return _BETWEEN * line.scatter if line.sittings >= _KNOWN else max(_BETWEEN * line.scatter, _UNKNOWN)
 
 
-def scanty(decision: Decision, report: RunReport) -> Decision:
+def too_few_processes(decision: Decision, report: RunReport) -> Decision:
     """The decision with what its sitting lacks, and a line that says on how many processes it stands."""
     measurement = decision.report.measurement
     if decision.after is None or measurement is None:
         return decision
     count = len(measurement.processes)
-    said = _lacking(report, count)
-    if not said or decision.change not in MEASURED | {Change.SITTING}:
+    reason = _lacking(report, count)
+    if not reason or decision.change not in MEASURED | {Change.SITTING}:
         return decision
     after = replace(decision.after, processes=count) if decision.change in MEASURED else decision.after
-    return replace(decision, after=after, scanty=said)
+    return replace(decision, after=after, scanty=reason)
 
 
 def _lacking(report: RunReport, count: int) -> str:
@@ -291,8 +295,8 @@ def unmoved(found: Decision) -> Decision:
 def unasked(found: Decision, families: Collection[str]) -> Decision:
     """A new line that no limit asks for would be one too many from the next complete run on."""
     report = found.report
-    asked = not report.verdicts or any(v.limit.metric == "slowdown" for v in report.verdicts)
-    if found.change is not Change.NEW or asked or family_of(report.key) in families:
+    wants_slowdown = not report.verdicts or any(v.limit.metric == "slowdown" for v in report.verdicts)
+    if found.change is not Change.NEW or wants_slowdown or family_of(report.key) in families:
         return found
     return Decision(report=report, change=Change.UNASKED, why="no limit of this case asks for an accepted time")
 
@@ -330,7 +334,7 @@ def inherited(found: Sequence[Decision], gone: Sequence[Baseline]) -> tuple[Deci
     new = {str(d.report.key): d for d in found if d.change is Change.NEW}
     slower = {
         str(heir.new.key): heir.gone
-        for heir in heirs(gone, [d.after for d in new.values() if d.after is not None])
+        for heir in successors(gone, [d.after for d in new.values() if d.after is not None])
         if heir.slower > _unseen(new[str(heir.new.key)].report, heir.gone)
     }
     return tuple(replace(d, twin=slower.get(str(d.report.key))) for d in found)
@@ -338,7 +342,7 @@ def inherited(found: Sequence[Decision], gone: Sequence[Baseline]) -> tuple[Deci
 
 def _unseen(report: CaseReport, gone: Baseline) -> float:
     """What is no slowdown: less than the limit asks about, or than the line that is gone could have told."""
-    return max(asked_slowdown(report), gone.blind, between_sittings(gone))
+    return max(requested_slowdown(report), gone.blind, between_sittings(gone))
 
 
 def loosened(then: Baseline, edited: Baseline, measurement: Measurement | None) -> str:
@@ -347,17 +351,17 @@ def loosened(then: Baseline, edited: Baseline, measurement: Measurement | None) 
     Accepting writes what was measured, and sittings of one code lie on one level: what lies off it came by hand, or
     from code or a machine that this is not.
     """
-    found = [metric for metric in measurement.metrics.find("time") if not metric.labels] if measurement else []
-    if measurement is None or not found or edited.time <= then.time or not 0 < found[0].value < math.inf:
+    times = [metric for metric in measurement.metrics.find("time") if not metric.labels] if measurement else []
+    if measurement is None or not times or edited.time <= then.time or not 0 < times[0].value < math.inf:
         return ""
     if edited.identity is not None and edited.identity.differences(measurement.identity):
         return ""
-    time = found[0]
+    time = times[0]
     if (
         of_level(time.value, edited.time)
         or edited.time <= time.high
         or edited.time / time.value - 1 <= noise(edited, time)
     ):
         return ""
-    was, now, seen = (quantity(each, Dimension.TIME) for each in (then.time, edited.time, time.value))
-    return f"{was} -> {now}, measured {seen}"
+    was, now, measured = (quantity(each, Dimension.TIME) for each in (then.time, edited.time, time.value))
+    return f"{was} -> {now}, measured {measured}"

@@ -11,9 +11,9 @@ from pytest_perfgate.core.judge.against_revision import against_revision, renewi
 from pytest_perfgate.core.judge.context import (
     REASON,
     JudgeContext,
+    JudgedMeasurement,
     Ruling,
     Tolerance,
-    Trial,
     accepted_facts,
     facts_of,
     incomparable,
@@ -24,10 +24,10 @@ from pytest_perfgate.core.judge.paired import resting_on_arms, shift_metric
 from pytest_perfgate.core.judge.rounds import LEAST
 from pytest_perfgate.core.judge.suspects import (
     Suspicion,
-    beside_accepted,
+    against_accepted,
     by_arms,
     clock_event,
-    convict,
+    confirm,
     expired,
     near,
     other_state,
@@ -55,7 +55,7 @@ _MAY_BE_OFF = "the accepted time may be off by as much"
 DOUBTFUL = "ten times faster: is the work still done?"
 
 
-def against_baseline(limit: Limit, trial: Trial) -> Ruling:
+def against_baseline(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     """Screen against the accepted time; a suspect goes on to conviction."""
     ruling = _held(limit, trial)
     if trial.context.replaced is None or trial.baseline is None:
@@ -63,7 +63,7 @@ def against_baseline(limit: Limit, trial: Trial) -> Ruling:
     return remeasured(ruling, trial.baseline, trial.measurement, trial.context)
 
 
-def _held(limit: Limit, trial: Trial) -> Ruling:
+def _held(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     reason = unheld_line(trial)
     if trial.baseline is None:
         return _unbaselined(trial, reason) if trial.paired is None else _without_line(limit, trial)
@@ -82,14 +82,14 @@ def _held(limit: Limit, trial: Trial) -> Ruling:
     return ruling._replace(evidence=(*ruling.evidence, *since), raised=allowed.raised)
 
 
-def _without_line(limit: Limit, trial: Trial) -> Ruling:
+def _without_line(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     """Two builds decide where nobody has accepted a time; that one is missing is a note."""
     ruling = against_revision(limit, trial)
     note = ("no accepted time", f"two builds decided; {trial.accepting()} keeps one")
     return ruling._replace(evidence=(*ruling.evidence, note))
 
 
-def _demanded(limit: Limit, trial: Trial, metric: Metric, allowed: Tolerance) -> Ruling:
+def _demanded(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> Ruling:
     """A speed-up that must be there: one that the accepted time may be off by is none yet."""
     assert trial.seen is not None
     ruling = against_limit(limit, trial)._replace(against=True)
@@ -98,20 +98,20 @@ def _demanded(limit: Limit, trial: Trial, metric: Metric, allowed: Tolerance) ->
     return ruling._replace(
         outcome=Outcome.UNDECIDED,
         sentence=f"{_too_noisy(allowed)}: {_MAY_BE_OFF}",
-        next=tuple(beside_accepted(trial)),
+        next=tuple(against_accepted(trial)),
         visible=max(trial.seen.visible, allowed.blind),
     )
 
 
-def _moved(trial: Trial, baseline: Baseline) -> tuple[tuple[str, str], ...]:
+def _moved(trial: JudgedMeasurement, baseline: Baseline) -> tuple[tuple[str, str], ...]:
     """Versions that are others than when the time was accepted."""
     if trial.context.facts == "off" or baseline.surroundings is None:
         return ()
-    found = moves(accepted_facts(baseline), facts_of(trial.measurement.device))
-    return tuple(("since accepted", f"{name} {then} -> {now}") for name, then, now in found)
+    differences = moves(accepted_facts(baseline), facts_of(trial.measurement.device))
+    return tuple(("since accepted", f"{name} {then} -> {now}") for name, then, now in differences)
 
 
-def _silent(trial: Trial) -> str:
+def _silent(trial: JudgedMeasurement) -> str:
     """A line of the change that could be compared, were there a reason for it."""
     edited = trial.context.edited
     if edited is None or expired(edited, trial.context) or incomparable(edited, trial.measurement, trial.context):
@@ -119,22 +119,22 @@ def _silent(trial: Trial) -> str:
     return "; the line of this change gives no reason of its own"
 
 
-def _unbaselined(trial: Trial, reason: str, then: str = "") -> Ruling:
+def _unbaselined(trial: JudgedMeasurement, reason: str, then: str = "") -> Ruling:
     """What there is to accept; a time that becomes this machine's own line waits for nobody."""
     local = trial.context.policy.records and trial.baseline is None and not trial.context.unbaselined
-    kept = "; this measurement is kept under .perfgate/ as the local one, and judges the next run" if local else ""
+    text = "; this measurement is kept under .perfgate/ as the local one, and judges the next run" if local else ""
     return Ruling(
         outcome=Outcome.UNBASELINED,
-        sentence=f"{reason}{kept}",
+        sentence=f"{reason}{text}",
         next=() if local else (trial.accepting(then),),
         against=trial.baseline is not None,
     )
 
 
-def _screened(limit: Limit, trial: Trial, metric: Metric, allowed: Tolerance) -> Ruling:
-    seen = trial.seen
-    assert seen is not None
-    visible = max(allowed.counts, seen.visible, allowed.blind)
+def _screened(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> Ruling:
+    timing = trial.seen
+    assert timing is not None
+    visible = max(allowed.counts, timing.visible, allowed.blind)
     suspicion = Suspicion(limit=limit, metric=metric, counts=allowed.counts, visible=visible)
     if apart := other_state(suspicion, trial):
         return apart
@@ -144,11 +144,11 @@ def _screened(limit: Limit, trial: Trial, metric: Metric, allowed: Tolerance) ->
         return _kept_ruling(metric, allowed, visible, trial)
     if metric.value > allowed.counts:
         clocked = clock_event(suspicion, trial)
-        return clocked or _calmed(convict(suspicion, trial), limit, metric, trial, visible)
+        return clocked or _calmed(confirm(suspicion, trial), limit, metric, trial, visible)
     return _spanning(metric, trial, allowed, visible)
 
 
-def _by_builds(limit: Limit, trial: Trial, metric: Metric, allowed: Tolerance) -> Ruling:
+def _by_builds(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> Ruling:
     """Two builds in turns decide, whatever the accepted time says; what a change accepts with a reason it accepts."""
     paired = trial.paired
     assert paired is not None
@@ -162,36 +162,41 @@ def _by_builds(limit: Limit, trial: Trial, metric: Metric, allowed: Tolerance) -
     )
     if not clear:
         reads_slower = paired.decision is Decision.SLOWER or metric.value > counts
-        ruling = convict(suspicion, trial) if reads_slower else by_arms(suspicion, trial)
+        ruling = confirm(suspicion, trial) if reads_slower else by_arms(suspicion, trial)
         return clock_event(suspicion, trial) or ruling
     if _slower_since(trial, metric, counts):
-        return convict(suspicion, trial)
+        return confirm(suspicion, trial)
     beside = f"{paired.base or 'the base'} beside it over {plural(paired.rounds, 'round')}: {signed(paired.shift)}"
     ruling = Ruling(outcome=Outcome.PASSED, sentence=f"no slower than {beside}", visible=paired.visible, against=True)
     if paired.faster and not _taken(trial, allowed):
         doubtful = speed_up(shift_metric(paired)) >= SUSPICIOUS
-        said = f"faster than {beside}{f'; {DOUBTFUL}' if doubtful else ''}"
-        ruling = ruling._replace(outcome=Outcome.IMPROVED, sentence=said, next=(trial.accepting(" --improved"),))
+        text = f"faster than {beside}{f'; {DOUBTFUL}' if doubtful else ''}"
+        ruling = ruling._replace(outcome=Outcome.IMPROVED, sentence=text, next=(trial.accepting(" --improved"),))
     facts = (("beside", paired.stands_in),) if paired.stands_in else ()
     return resting_on_arms(ruling._replace(evidence=facts), metric, paired, len(trial.measurement.processes))
 
 
-def _slower_since(trial: Trial, metric: Metric, counts: float) -> bool:
+def _slower_since(trial: JudgedMeasurement, metric: Metric, counts: float) -> bool:
     """Whether what two builds cleared is slower than accepted, beyond what sittings scatter or with a cause known."""
     paired = trial.paired
     assert paired is not None
     if metric.low <= counts:
         return False
-    return bool(paired.moved or paired.shared) or metric.value > prediction(trial).reach
+    return bool(paired.moved or paired.shared) or (_scatters(trial) and metric.value > prediction(trial).reach)
 
 
-def clears(trial: Trial, metric: Metric, allowed: Tolerance) -> bool:
+def _scatters(trial: JudgedMeasurement) -> bool:
+    """Whether anybody knows how sittings scatter: one says nothing of the next."""
+    sittings = trial.baseline.sittings if trial.baseline is not None else 0
+    return max(sittings, trial.context.sittings) >= _SITTINGS
+
+
+def clears(trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> bool:
     """Whether the accepted time can see its limit, from one sitting to the next, and this one lies below it.
 
     How sittings scatter is what an accepted time may be off by: processes of one sitting agree with each other.
     """
-    assert trial.baseline is not None
-    if trial.baseline.sittings < _SITTINGS and trial.context.sittings < _SITTINGS:
+    if not _scatters(trial):
         return False
     between = prediction(trial).log_within(MISSES)
     return max(math.expm1(between), allowed.blind) <= allowed.counts and (
@@ -203,48 +208,56 @@ def _kept(operator: Operator, high: float, asked: float) -> bool:
     return high < asked if operator is Operator.LESS else high <= asked
 
 
-def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: Trial) -> Ruling:
+def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: JudgedMeasurement) -> Ruling:
+    kept = Ruling(outcome=Outcome.PASSED, sentence="", metric=metric, visible=visible, against=True)
     faster = speed_up(metric)
     if faster > max(allowed.counts, allowed.blind):
         if taken := _taken(trial, allowed):
-            return Ruling(outcome=Outcome.PASSED, sentence=taken, metric=metric, visible=visible, against=True)
-        return Ruling(
-            outcome=Outcome.IMPROVED,
-            sentence="faster than accepted" if faster < SUSPICIOUS else DOUBTFUL,
-            next=(trial.accepting(" --improved"),),
-            metric=metric,
-            visible=visible,
-            against=True,
-        )
-    if allowed.blind > allowed.counts:
+            return kept._replace(sentence=taken)
+        if _shown_faster(metric, trial):
+            said = "faster than accepted" if faster < SUSPICIOUS else DOUBTFUL
+            return kept._replace(outcome=Outcome.IMPROVED, sentence=said, next=(trial.accepting(" --improved"),))
+    elif allowed.blind > allowed.counts:
         return _of_a_blind_sitting(metric, allowed, visible, trial)
     if _asks_more(trial) and not clears(trial, metric, allowed):
-        between = math.expm1(prediction(trial).log_within(MISSES))
-        count = plural(max(trial.baseline.sittings if trial.baseline else 1, trial.context.sittings), "run")
-        return Ruling(
-            outcome=Outcome.UNDECIDED,
-            sentence=f"the accepted time is of {count}, which may lie {sight(between)} apart: two builds decide",
-            next=tuple(beside_accepted(trial)),
-            metric=metric,
-            visible=max(visible, between),
-            against=True,
-        )
-    return Ruling(
-        outcome=Outcome.PASSED,
-        sentence=f"the upper bound of the slowdown keeps {by_floor('the limit', allowed.raised)}",
-        metric=metric,
-        visible=visible,
-        against=True,
+        return _unseen(kept, trial, visible)
+    if faster > max(allowed.counts, allowed.blind):
+        return kept._replace(sentence=f"faster than accepted, not shown{_doubt(faster)}")
+    limit = by_floor("the limit", allowed.raised)
+    return kept._replace(sentence=f"the upper bound of the slowdown keeps {limit}")
+
+
+def _doubt(faster: float) -> str:
+    return f"; {DOUBTFUL}" if faster >= SUSPICIOUS else ""
+
+
+def _shown_faster(metric: Metric, trial: JudgedMeasurement) -> bool:
+    """Whether the whole interval is faster than any sitting of the accepted code may be; one process shows nothing."""
+    if trial.context.mode is Mode.QUICK:
+        return False
+    return math.log1p(max(metric.high, -0.999)) < -prediction(trial).log_reach
+
+
+def _unseen(kept: Ruling, trial: JudgedMeasurement, visible: float) -> Ruling:
+    """That an accepted time does not see its limit, and what does."""
+    between = math.expm1(prediction(trial).log_within(MISSES))
+    count = plural(max(trial.baseline.sittings if trial.baseline else 1, trial.context.sittings), "run")
+    decides = "two builds decide" if trial.context.paired_available else "it clears nothing by itself"
+    return kept._replace(
+        outcome=Outcome.UNDECIDED,
+        sentence=f"the accepted time is of {count}, and the next may lie {sight(between)} off: {decides}",
+        next=tuple(against_accepted(trial)),
+        visible=max(visible, between),
     )
 
 
-def _asks_more(trial: Trial) -> bool:
+def _asks_more(trial: JudgedMeasurement) -> bool:
     """Whether an accepted time clears only what it sees: where two builds can decide, and in CI anyway."""
     full = trial.context.mode is Mode.FULL and trial.context.replaced is None
     return full and (trial.context.paired_available or trial.context.policy.ci)
 
 
-def _taken(trial: Trial, allowed: Tolerance) -> str:
+def _taken(trial: JudgedMeasurement, allowed: Tolerance) -> str:
     """That the change accepts its own speed-up, and what is measured agrees: nothing is left to accept."""
     edited = _agreeing(trial, allowed)
     if edited is None or trial.baseline is None or edited.time >= trial.baseline.time:
@@ -252,7 +265,7 @@ def _taken(trial: Trial, allowed: Tolerance) -> str:
     return f"faster, and this change accepts {quantity(edited.time, Dimension.TIME)}"
 
 
-def _agreeing(trial: Trial, allowed: Tolerance) -> Baseline | None:
+def _agreeing(trial: JudgedMeasurement, allowed: Tolerance) -> Baseline | None:
     """The line of the change, where it holds and what is measured agrees with it."""
     edited = trial.context.edited
     if edited is None or expired(edited, trial.context):
@@ -262,7 +275,7 @@ def _agreeing(trial: Trial, allowed: Tolerance) -> Baseline | None:
     return edited if near(trial, edited, max(allowed.counts, edited.blind)) else None
 
 
-def _of_a_blind_sitting(metric: Metric, allowed: Tolerance, visible: float, trial: Trial) -> Ruling:
+def _of_a_blind_sitting(metric: Metric, allowed: Tolerance, visible: float, trial: JudgedMeasurement) -> Ruling:
     """It keeps the limit of a time that is not known well enough: slower by less, it would have kept it too."""
     better = _agreeing(trial, allowed)
     if better is not None and better.blind < allowed.blind:
@@ -286,18 +299,18 @@ def _too_noisy(allowed: Tolerance) -> str:
     return f"the accepted run was too noisy to detect less than {sight(allowed.blind)}"
 
 
-def _again(metric: Metric, trial: Trial) -> str:
+def _again(metric: Metric, trial: JudgedMeasurement) -> str:
     """Accepting what saw more; a time that may count as slower asks for a reason."""
     return trial.accepting(REASON if metric.value > 0 else "")
 
 
-def _calmed(ruling: Ruling, limit: Limit, metric: Metric, trial: Trial, visible: float) -> Ruling:
+def _calmed(ruling: Ruling, limit: Limit, metric: Metric, trial: JudgedMeasurement, visible: float) -> Ruling:
     """Processes in groups, some of them no slower: nothing convicts that but two arms."""
     grouped = trial.modes and metric.low <= limit.bound and ruling.outcome is Outcome.SUSPECT
     return _spread(undecided(metric, trial), visible) if grouped else ruling
 
 
-def _spanning(metric: Metric, trial: Trial, allowed: Tolerance, visible: float) -> Ruling:
+def _spanning(metric: Metric, trial: JudgedMeasurement, allowed: Tolerance, visible: float) -> Ruling:
     ruling = undecided(metric, trial)
     if allowed.own > allowed.asked:
         own = f"unchanged code moves by {signed(allowed.own)} here, and the limit is finer than that"
@@ -306,8 +319,8 @@ def _spanning(metric: Metric, trial: Trial, allowed: Tolerance, visible: float) 
 
 
 def _spread(ruling: Ruling, visible: float) -> Ruling:
-    seen = f"{ruling.sentence}; the smallest slowdown it could have seen is {signed(visible)}"
-    return ruling._replace(sentence=seen, visible=visible, against=True)
+    text = f"{ruling.sentence}; the smallest slowdown it could have seen is {signed(visible)}"
+    return ruling._replace(sentence=text, visible=visible, against=True)
 
 
 class RemeasuredBaseline(NamedTuple):
@@ -335,7 +348,7 @@ def remeasured(ruling: Ruling, baseline: Baseline, measurement: Measurement, con
     assert context.replaced is not None
     was, now = (quantity(line.time, Dimension.TIME) for line in (context.replaced, baseline))
     apart = incomparable(context.replaced, measurement, context)
-    said = f'{apart}; {was} was accepted before, this change accepts {now}: "{baseline.why}"'
+    text = f'{apart}; {was} was accepted before, this change accepts {now}: "{baseline.why}"'
     if ruling.outcome is Outcome.PASSED:
-        return ruling._replace(outcome=Outcome.ACCEPTED, sentence=said)
-    return ruling._replace(evidence=(*ruling.evidence, ("accepted", said)))
+        return ruling._replace(outcome=Outcome.ACCEPTED, sentence=text)
+    return ruling._replace(evidence=(*ruling.evidence, ("accepted", text)))

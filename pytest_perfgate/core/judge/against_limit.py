@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from pytest_perfgate.core.judge.context import JudgeContext, Ruling, Trial, verdict
+from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, verdict
 from pytest_perfgate.core.judge.metrics import DERIVED
 from pytest_perfgate.core.judge.policy import CI
 from pytest_perfgate.core.limits.grammar import noun
@@ -52,14 +52,14 @@ _ALIASED = frozenset({"mfu", "sol"})
 _SEVERITY = (Outcome.PASSED, Outcome.UNSTABLE, Outcome.UNDECIDED, Outcome.NOT_MEASURED, Outcome.INVALID, Outcome.BROKEN)
 
 
-def against_limit(limit: Limit, trial: Trial) -> Ruling:
+def against_limit(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     """The worst of all metrics that the limit's scope selects; each must hold."""
     scope = scope_within(limit, trial.measurement.key)
-    found = trial.metrics.find(limit.metric, scope)
-    if not found:
+    metrics = trial.metrics.find(limit.metric, scope)
+    if not metrics:
         return _not_found(limit, trial)
-    rulings = [_one(limit, metric, trial) for metric in found]
-    rulings += [_lacking(limit, gap) for gap in beside(limit.metric, scope, found, trial.metrics)]
+    rulings = [_one(limit, metric, trial) for metric in metrics]
+    rulings += [_lacking(limit, gap) for gap in beside(limit.metric, scope, metrics, trial.metrics)]
     return worst_first(limit, rulings)[0]
 
 
@@ -100,7 +100,7 @@ def _lacking(limit: Limit, absent: Absent) -> Ruling:
     )
 
 
-def _not_found(limit: Limit, trial: Trial) -> Ruling:
+def _not_found(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     scope = scope_within(limit, trial.measurement.key)
     meant = trial.metrics.missing(limit.metric, scope)
     if meant is not None and scope:
@@ -111,13 +111,13 @@ def _not_found(limit: Limit, trial: Trial) -> Ruling:
     missing = trial.metrics.missing(limit.metric)
     others = [m for m in trial.metrics.metrics if m.name == limit.metric]
     if others:
-        held = sorted({render_scope(m.labels) for m in others if m.labels})
+        scopes = sorted({render_scope(m.labels) for m in others if m.labels})
         strange = no_instruction(limit, trial.metrics)
         if strange is not None:
-            said = f"{strange[0]}; {strange[1]}"
-            return Ruling(outcome=Outcome.NOT_MEASURED, sentence=said, fails=True)
+            text = f"{strange[0]}; {strange[1]}"
+            return Ruling(outcome=Outcome.NOT_MEASURED, sentence=text, fails=True)
         what = render_scope(limit.labels)
-        near = proposal(what, held, all_of="there are")
+        near = proposal(what, scopes, all_of="there are")
         return Ruling(
             outcome=Outcome.NOT_MEASURED,
             sentence=f"the scope {what} of {limit.metric} matches nothing; {near}".rstrip("; "),
@@ -135,7 +135,7 @@ def _not_found(limit: Limit, trial: Trial) -> Ruling:
     )
 
 
-def _one(limit: Limit, metric: Metric, trial: Trial) -> Ruling:
+def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
     if metric.dimension is not limit.dimension:
         return Ruling(
             outcome=Outcome.INVALID,
@@ -161,12 +161,12 @@ def above_peak(metric: Metric) -> bool:
     return metric.source == "trace" and metric.name in OF_A_PEAK and metric.value > PLAY
 
 
-def _past_ceiling(metric: Metric, trial: Trial) -> bool:
+def _past_ceiling(metric: Metric, trial: JudgedMeasurement) -> bool:
     measured = metric.name in _OF_CEILING or (metric.name in _ALIASED and trial.measurement.device.kind != "gpu")
     return measured and metric.value > PLAY
 
 
-def _held(limit: Limit, metric: Metric, trial: Trial) -> Ruling:
+def _held(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
     keeps = kept(limit, metric)
     if keeps:
         return Ruling(
@@ -195,12 +195,12 @@ def holds(limit: Limit, number: float) -> bool:
     return _HOLDS[limit.operator](number, limit.bound)
 
 
-def _broken(metric: Metric, trial: Trial) -> Ruling:
+def _broken(metric: Metric, trial: JudgedMeasurement) -> Ruling:
     sentence = "the whole interval misses the limit" if metric.interval else "misses the limit"
     return Ruling(outcome=Outcome.BROKEN, sentence=sentence, next=_looks(metric, trial), metric=metric)
 
 
-def _looks(metric: Metric, trial: Trial) -> tuple[str, ...]:
+def _looks(metric: Metric, trial: JudgedMeasurement) -> tuple[str, ...]:
     """What tells more of a figure that misses its limit: where the time goes, and since when."""
     if not trial.measurement.processes:
         return ()
@@ -210,7 +210,7 @@ def _looks(metric: Metric, trial: Trial) -> tuple[str, ...]:
     return (*trial.profiles, f"perfgate history {trial.name}" if full else f"{trial.rerun} --perfgate=full")
 
 
-def undecided(metric: Metric, trial: Trial) -> Ruling:
+def undecided(metric: Metric, trial: JudgedMeasurement) -> Ruling:
     """The interval spans the limit: because the processes disagree in groups, or for want of evidence."""
     if trial.modes and metric.name in DERIVED:
         return Ruling(
@@ -325,8 +325,8 @@ def _unmatched(limit: Limit, metrics: MetricSet) -> PerfgateError:
     strange = no_instruction(limit, metrics)
     if strange is not None:
         return PerfgateError("limit-scope", f"'{limit.text}': {strange[0]}", place=limit.source, mend=strange[1])
-    asked = {name for name, text in limit.labels if not any(matches(m.labels, ((name, text),)) for m in there)}
-    asked = asked or {name for name, _ in limit.labels}
-    values = sorted({text for m in there for name, text in m.labels if name in asked})
+    missing = {name for name, text in limit.labels if not any(matches(m.labels, ((name, text),)) for m in there)}
+    missing = missing or {name for name, _ in limit.labels}
+    values = sorted({text for m in there for name, text in m.labels if name in missing})
     what = f"'{limit.text}': no {limit.metric} matches {render_scope(limit.labels)}"
     return PerfgateError("limit-scope", what, place=limit.source, mend=f"there are: {some_of(values)}")

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from pytest_perfgate.core.judge.accepted_line import reasoned
 from pytest_perfgate.core.judge.against_limit import kept
-from pytest_perfgate.core.judge.context import JudgeContext, Ruling, Trial, incomparable, tolerance
-from pytest_perfgate.core.judge.paired import not_told_apart, power_facts, shift_metric, slow_processes, wanting
+from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, incomparable, tolerance
+from pytest_perfgate.core.judge.paired import indistinguishable, power_facts, shift_metric, slow_processes, wanting
 from pytest_perfgate.core.judge.rounds import LEAST
 from pytest_perfgate.core.judge.suspects import SAME, Suspicion, clock_event, contested, expired
 from pytest_perfgate.core.limits.merge import applies_on, limits_for, without_case
@@ -26,18 +26,18 @@ _CLOSE = 0.02
 BARE = "it loads nothing of the package"
 
 
-def against_revision(limit: Limit, trial: Trial) -> Ruling:
+def against_revision(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     """The exact test convicts, the interval acquits, and what is left says what it could have seen."""
-    paired, seen = trial.paired, trial.seen
+    paired, timing = trial.paired, trial.seen
     assert paired is not None
-    assert seen is not None
+    assert timing is not None
     if limit.bound < 0:
         return _demanded(limit, trial, shift_metric(paired))
-    allowed = tolerance(limit, trial, seen, seen.time / (1 + paired.shift))
+    allowed = tolerance(limit, trial, timing, timing.time / (1 + paired.shift))
     return _decided(limit, trial, shift_metric(paired), allowed.counts)._replace(raised=allowed.raised)
 
 
-def _demanded(limit: Limit, trial: Trial, metric: Metric) -> Ruling:
+def _demanded(limit: Limit, trial: JudgedMeasurement, metric: Metric) -> Ruling:
     """A speed-up that must be there: the interval of the pairs decides, and nobody is convicted for want of one."""
     paired = trial.paired
     assert paired is not None
@@ -52,29 +52,29 @@ def _demanded(limit: Limit, trial: Trial, metric: Metric) -> Ruling:
         return _ruling(trial, Outcome.UNDECIDED, _spanning(paired), metric, (_more(trial, paired),))
     if keeps and paired.same:
         return _ruling(trial, Outcome.MOVED, f"faster in {_beside(paired)}, {SAME}", metric, ("perfgate doctor",))
-    said = f"the whole interval of {_beside(paired)} {'keeps' if keeps else 'misses'} the limit"
+    text = f"the whole interval of {_beside(paired)} {'keeps' if keeps else 'misses'} the limit"
     then = () if keeps else trial.profiles
-    return _ruling(trial, Outcome.PASSED if keeps else Outcome.BROKEN, said, metric, then)
+    return _ruling(trial, Outcome.PASSED if keeps else Outcome.BROKEN, text, metric, then)
 
 
-def _decided(limit: Limit, trial: Trial, metric: Metric, counts: float) -> Ruling:
+def _decided(limit: Limit, trial: JudgedMeasurement, metric: Metric, counts: float) -> Ruling:
     paired = trial.paired
     assert paired is not None
-    said = _beside(paired)
+    source = _beside(paired)
     if paired.edited:
         return _ruling(trial, Outcome.SUSPECT, not_compared(paired), metric, (f"{trial.rerun} --perfgate=full",))
     slower = paired.decision is Decision.SLOWER and paired.shift >= counts
     if slower and paired.same:
-        return _ruling(trial, Outcome.MOVED, f"slower in {said}, {SAME}", metric, ("perfgate doctor",))
+        return _ruling(trial, Outcome.MOVED, f"slower in {source}, {SAME}", metric, ("perfgate doctor",))
     if slower:
         suspicion = Suspicion(limit=limit, metric=metric, counts=counts, visible=paired.visible or counts)
         look = (*trial.profiles, f"git diff --stat {paired.base}")
         how = slow_processes(paired) or "slower"
-        convicted = _ruling(trial, Outcome.REGRESSED, f"{how} in {said}", metric, look)
-        return clock_event(suspicion, trial) or convicted
+        confirmed = _ruling(trial, Outcome.REGRESSED, f"{how} in {source}", metric, look)
+        return clock_event(suspicion, trial) or confirmed
     if metric.high < counts and paired.rounds >= LEAST:
         outcome = Outcome.IMPROVED if paired.faster else Outcome.PASSED
-        return _ruling(trial, outcome, f"{'faster' if paired.faster else 'no slower'} in {said}", metric, ())
+        return _ruling(trial, outcome, f"{'faster' if paired.faster else 'no slower'} in {source}", metric, ())
     if paired.unstable:
         return _ruling(trial, Outcome.UNSTABLE, _grouped(paired), metric, ())
     return _ruling(trial, Outcome.UNDECIDED, f"{_open(paired)}{wanting(paired)}", metric, (_more(trial, paired),))
@@ -88,7 +88,7 @@ def _grouped(paired: Paired) -> str:
     return f"processes stand in groups over {_beside(paired)}: the machine or the code is in two states"
 
 
-def _more(trial: Trial, paired: Paired) -> str:
+def _more(trial: JudgedMeasurement, paired: Paired) -> str:
     """The command that plays twice as many rounds."""
     return f"{trial.rerun} --perfgate-against {paired.base} --perfgate-rounds={2 * max(paired.rounds, LEAST)}"
 
@@ -105,7 +105,7 @@ def arm_facts(paired: Paired) -> Iterator[tuple[str, str]]:
         apart = "what differs is a file that it reads, or the machine"
         yield "arms", f"{BARE}: {apart if paired.decision is Decision.SLOWER else 'both arms are the same'}"
     if paired.shared and paired.revision:
-        yield "arms", not_told_apart(paired)
+        yield "arms", indistinguishable(paired)
     if paired.own_file:
         yield "arms", f"the base arm {paired.own_file}, and ran the file of {paired.base}"
     if paired.own_test:
@@ -140,10 +140,10 @@ def _spanning(paired: Paired) -> str:
     return f"the interval of {_beside(paired)} spans the limit"
 
 
-def _ruling(trial: Trial, outcome: Outcome, sentence: str, metric: Metric, then: tuple[str, ...]) -> Ruling:
-    paired, seen = trial.paired, trial.seen
+def _ruling(trial: JudgedMeasurement, outcome: Outcome, sentence: str, metric: Metric, then: tuple[str, ...]) -> Ruling:
+    paired, timing = trial.paired, trial.seen
     assert paired is not None
-    assert seen is not None
+    assert timing is not None
     return Ruling(
         outcome=outcome,
         sentence=sentence,
@@ -151,18 +151,18 @@ def _ruling(trial: Trial, outcome: Outcome, sentence: str, metric: Metric, then:
         metric=metric,
         visible=paired.visible,
         rounds=paired.rounds,
-        evidence=tuple(_facts(paired, seen.time)),
+        evidence=tuple(_facts(paired, timing.time)),
     )
 
 
-def unheld(trial: Trial) -> str:
+def unheld(trial: JudgedMeasurement) -> str:
     """Why nothing is held against the line, or the arm; empty where something is, and where there is none."""
     if trial.paired is not None and trial.paired.revision:
         return not_compared(trial.paired) if trial.paired.edited else ""
     return unheld_line(trial) if trial.baseline is not None else ""
 
 
-def unheld_line(trial: Trial) -> str:
+def unheld_line(trial: JudgedMeasurement) -> str:
     """Why the accepted time is none to hold anything against."""
     reason = incomparable(trial.baseline, trial.measurement, trial.context)
     if reason or trial.baseline is None:
@@ -170,7 +170,7 @@ def unheld_line(trial: Trial) -> str:
     return run_out(trial.baseline) if expired(trial.baseline, trial.context) else ""
 
 
-def renewing(trial: Trial) -> Baseline | None:
+def renewing(trial: JudgedMeasurement) -> Baseline | None:
     """The line with which the change under test accepts anew, with a reason, where this may be compared with both."""
     edited, before = trial.context.edited, trial.baseline
     if edited is None or expired(edited, trial.context) or not reasoned(edited, before):
@@ -179,7 +179,7 @@ def renewing(trial: Trial) -> Baseline | None:
     return None if apart else edited
 
 
-def accepting(trial: Trial) -> Baseline | None:
+def accepting(trial: JudgedMeasurement) -> Baseline | None:
     """The same, where it takes the place of the line of before: that has run out, or is faster."""
     line, before = renewing(trial), trial.baseline
     if line is None or before is None or (trial.paired is not None and trial.paired.revision):
@@ -223,7 +223,7 @@ def _allows(limit: Limit) -> bool:
 NEW = "new here: nothing to compare with"
 
 
-def newcomer(context: JudgeContext, why: str = NEW) -> JudgeContext:
+def new_test_verdicts(context: JudgeContext, why: str = NEW) -> JudgeContext:
     """Its slowdown has nothing to be held against, and nobody needs to accept it first."""
     policy = replace(context.policy, missing=Choice.WARN)
     return replace(context, policy=policy, unbaselined=why)

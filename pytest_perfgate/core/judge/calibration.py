@@ -157,13 +157,13 @@ def _judged(
 ) -> _Judged:
     design = Design(cases=len(measured))
     drawn = {name: _block(pairs, starts[name], design.last) for name, pairs in measured.items()}
-    found = {name: look(None, pairs, limit, design) for name, pairs in drawn.items()}
-    played = {name: drawn[name].first(one.rounds) for name, one in found.items()}
-    found = more_slow(found, played, dict.fromkeys(measured, limit), design.alpha)
+    looks = {name: look(None, pairs, limit, design) for name, pairs in drawn.items()}
+    played = {name: drawn[name].first(one.rounds) for name, one in looks.items()}
+    looks = more_slow(looks, played, dict.fromkeys(measured, limit), design.alpha)
     return _Judged(
-        decisions={name: one.decision for name, one in found.items()},
-        processes=math.fsum(one.rounds for one in found.values()) / len(measured),
-        seconds=math.fsum(one.rounds * shares.get(name, 0.0) for name, one in found.items()),
+        decisions={name: one.decision for name, one in looks.items()},
+        processes=math.fsum(one.rounds for one in looks.values()) / len(measured),
+        seconds=math.fsum(one.rounds * shares.get(name, 0.0) for name, one in looks.items()),
     )
 
 
@@ -204,8 +204,8 @@ def calibration_document(found: Calibration) -> Document:
         ),
         rows=found.own,
     )
-    said: tuple[Block, ...] = (Paragraph(text=alarms), Paragraph(text=source), power, *_injected(found), curve(found))
-    return Document(title="Calibration", blocks=(*said, Paragraph(text=_advice(found)), own))
+    blocks: tuple[Block, ...] = (Paragraph(text=alarms), Paragraph(text=source), power, *_injected(found), curve(found))
+    return Document(title="Calibration", blocks=(*blocks, Paragraph(text=_advice(found)), own))
 
 
 def _cost(found: Calibration) -> str:
@@ -268,11 +268,11 @@ def _points(frame: Frame, points: Sequence[tuple[float, Rate]], colour: str) -> 
 
 def _legend(frame: Frame, found: Calibration) -> list[str]:
     kinds = [("times scaled", MARK), *([("one side kept busy", OTHER)] if found.injected else [])]
-    said = words(frame.left, 18, f"Slowdowns that are confirmed; rounds: {found.rounds}")
+    label = words(frame.left, 18, f"Slowdowns that are confirmed; rounds: {found.rounds}")
     named = [
         words(frame.left + 330 + 110 * at, 18, f"● {kind}", colour=colour) for at, (kind, colour) in enumerate(kinds)
     ]
-    return [said, *named]
+    return [label, *named]
 
 
 def calibration_facts(found: Calibration) -> dict[str, object]:

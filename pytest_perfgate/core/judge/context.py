@@ -88,7 +88,7 @@ class JudgeContext:
 REASON = ' --reason "..."'
 
 
-class Trial(NamedTuple):
+class JudgedMeasurement(NamedTuple):
     """One measurement on the bench: what was seen, what it is held against, what is wrong with it."""
 
     measurement: Measurement
@@ -141,7 +141,7 @@ class Ruling(NamedTuple):
     """A policy that may fail it, beside that of its outcome."""
 
 
-def verdict(limit: Limit, ruling: Ruling, context: JudgeContext, trial: Trial | None = None) -> Verdict:
+def verdict(limit: Limit, ruling: Ruling, context: JudgeContext, trial: JudgedMeasurement | None = None) -> Verdict:
     """The ruling as a verdict, its effect taken from the policy."""
     done = effect(ruling.outcome, context.policy, context.mode)
     if ruling.fails or (ruling.policy and chosen(context.policy, ruling.policy) is Effect.FAIL):
@@ -162,7 +162,7 @@ def verdict(limit: Limit, ruling: Ruling, context: JudgeContext, trial: Trial | 
     )
 
 
-def _visible(ruling: Ruling, trial: Trial | None) -> float | None:
+def _visible(ruling: Ruling, trial: JudgedMeasurement | None) -> float | None:
     """What could have been seen: the ruling's own figure, else that of the sitting."""
     if ruling.visible is not None:
         return ruling.visible
@@ -191,7 +191,7 @@ class Tolerance(NamedTuple):
         return max(self.asked, self.own)
 
 
-def tolerance(limit: Limit, trial: Trial, seen: Summary, then: float) -> Tolerance:
+def tolerance(limit: Limit, trial: JudgedMeasurement, seen: Summary, then: float) -> Tolerance:
     """τ of one limit. The floor is of what the timer was shown: a batch of calls divides it.
 
     No floor raises a demanded improvement: it excuses a slowdown that is too short to time, and that is none.
@@ -204,7 +204,7 @@ def tolerance(limit: Limit, trial: Trial, seen: Summary, then: float) -> Toleran
     )
 
 
-def _floor(trial: Trial) -> float:
+def _floor(trial: JudgedMeasurement) -> float:
     """Times that were measured elsewhere were shown to no timer of ours: nobody knows what that could not tell."""
     elsewhere = all(process.stop is Stop.RECORDED for process in trial.measurement.processes)
     return 0.0 if elsewhere else trial.context.floor_ns
@@ -227,8 +227,8 @@ def measured_differently(baseline: Baseline, measurement: Measurement) -> str:
         return ""
     then, now = baseline.identity, measurement.identity
     names = [name for name, _, _ in now.differences(then)]
-    said = ", ".join(f"{name} {_part(getattr(then, name))} -> {_part(getattr(now, name))}" for name in names)
-    return f"measured differently, not compared: {said}" if said else ""
+    text = ", ".join(f"{name} {_part(getattr(then, name))} -> {_part(getattr(now, name))}" for name in names)
+    return f"measured differently, not compared: {text}" if text else ""
 
 
 def _part(part: object) -> str:
@@ -240,9 +240,9 @@ def _part(part: object) -> str:
 def _surroundings(baseline: Baseline, measurement: Measurement, level: str) -> str:
     if level in {"off", "shown"}:
         return ""
-    found = moves(accepted_facts(baseline), facts_of(measurement.device), level)
-    said = ", ".join(f"{name} {then} -> {now}" for name, then, now in found)
-    return f"measured with other versions, not compared: {said}" if said else ""
+    differences = moves(accepted_facts(baseline), facts_of(measurement.device), level)
+    text = ", ".join(f"{name} {then} -> {now}" for name, then, now in differences)
+    return f"measured with other versions, not compared: {text}" if text else ""
 
 
 KEPT = ("driver", "toolkit", "framework", "ptxas")
@@ -267,8 +267,8 @@ def facts_of(device: Device) -> tuple[Fact, ...]:
 def accepted_facts(baseline: Baseline) -> tuple[Fact, ...]:
     """Those around the accepted sitting; none where the line kept no environment."""
     known = dict(baseline.surroundings.facts) if baseline.surroundings else {}
-    found = ((name, known.get(f"device {name}") or known.get(name, "")) for name in KEPT)
-    return tuple((name, text) for name, text in found if text)
+    facts = ((name, known.get(f"device {name}") or known.get(name, "")) for name in KEPT)
+    return tuple((name, text) for name, text in facts if text)
 
 
 def moves(then: Iterable[Fact], now: Iterable[Fact], level: str = "exact") -> tuple[Move, ...]:
@@ -280,10 +280,10 @@ def moves(then: Iterable[Fact], now: Iterable[Fact], level: str = "exact") -> tu
 
 def rounded(text: str, level: str) -> tuple[str, ...]:
     """A version as far as this level looks: ``torch 2.13.0`` is ``torch``, 2, 13 at ``minor``."""
-    found = _VERSION.match(text) if level != "exact" else None
-    if found is None:
+    match = _VERSION.match(text) if level != "exact" else None
+    if match is None:
         return (text,)
-    name, major, minor = found.group(1), found.group(2), found.group(3) or ""
+    name, major, minor = match.group(1), match.group(2), match.group(3) or ""
     return (name, major) if level == "major" else (name, major, minor)
 
 
@@ -345,8 +345,8 @@ def how_measured(identity: Identity, *, at_limit: bool | None) -> str:
 
 def settled_turns(rounds: Iterable[tuple[Capture, Capture]]) -> list[tuple[Settled, Settled]]:
     """The long turns of base and head, round by round; none unless every round has both."""
-    found = [[capture.samples[-1].settled for capture in both] for both in rounds]
-    return [(base, head) for base, head in found if base and head] if all(map(all, found)) else []
+    turns = [[capture.samples[-1].settled for capture in both] for both in rounds]
+    return [(base, head) for base, head in turns if base and head] if all(map(all, turns)) else []
 
 
 def clock_of(processes: Iterable[Samples]) -> float | None:

@@ -37,13 +37,13 @@ def family_of(key: CaseKey) -> str:
 
 def family_limits(cases: Iterable[Case]) -> dict[str, tuple[Limit, ...]]:
     """The limits on means, by the family that they run over."""
-    found: dict[str, dict[tuple[object, ...], Limit]] = {}
+    by_family: dict[str, dict[tuple[object, ...], Limit]] = {}
     for case in cases:
         family = case.family or case.nodeid.partition("[")[0]
         for limit in case.limits:
             if limit.metric == FAMILY_MEAN:
-                found.setdefault(family, {})[limit.key, limit.operator, limit.on] = limit
-    return {family: tuple(limits.values()) for family, limits in found.items()}
+                by_family.setdefault(family, {})[limit.key, limit.operator, limit.on] = limit
+    return {family: tuple(limits.values()) for family, limits in by_family.items()}
 
 
 def family_notes(reports: Sequence[CaseReport], families: Families, context: JudgeContext) -> Iterable[SuiteNote]:
@@ -76,7 +76,7 @@ def _judged(
     if measured and measured[0].measurement and not applies_on(limit, measured[0].measurement.device):
         return
     of = dict(limit.labels)["of"]
-    meant = [in_force(report, limit) for report in members] if of in CHANGES else members
+    meant = [effective_members(report, limit) for report in members] if of in CHANGES else members
     metrics = [_metric(report, of) for report in meant]
     if not members or None in metrics:
         gaps = [report for report, metric in zip(meant, metrics) if metric is None]
@@ -99,8 +99,8 @@ def _metric(report: CaseReport, of: str) -> Metric | None:
     """The one figure of a case; a slowdown that its own limit would not be held against is none."""
     if report.measurement is None or report.problems or (of in CHANGES and report.unheld):
         return None
-    found = report.measurement.metrics.find(of)
-    return found[0] if len(found) == 1 and not found[0].labels else None
+    metrics = report.measurement.metrics.find(of)
+    return metrics[0] if len(metrics) == 1 and not metrics[0].labels else None
 
 
 def geometric_mean(metrics: Sequence[Metric], *, change: bool) -> Metric:
@@ -129,17 +129,17 @@ def _outcome(
     if of not in CHANGES or limit.bound < 0:
         return Outcome.BROKEN, "; the whole interval misses the limit"
     reach, arms = max(_reach(members, context), _blind(members)), all(map(_by_arms, members))
-    convicted = arms and slower_together(together(members), limit.bound, among)
-    if mean.value <= reach and not convicted:
-        said = f"; chance explains up to {signed(reach)}, for one run moves all cases together"
-        return open_together(members, among) if arms else (Outcome.SUSPECT, said)
+    confirmed = arms and slower_in_family(together(members), limit.bound, among)
+    if mean.value <= reach and not confirmed:
+        text = f"; chance explains up to {signed(reach)}, for one run moves all cases together"
+        return open_in_family(members, among) if arms else (Outcome.SUSPECT, text)
     if any(member.arms and member.arms.same for member in members):
         return Outcome.MOVED, f"; {SAME}"
     excuses = [excuse for member in members if (excuse := _excuse(member, reach))]
     if excuses:
         more = f" ({len(excuses)} of {plural(len(members), 'case')})" if len(members) > 1 else ""
         return Outcome.SUSPECT, f"; chance explains up to {signed(reach)}; {excuses[0]}{more}"
-    return Outcome.REGRESSED, "; slower side by side" if convicted else f"; chance explains up to {signed(reach)}"
+    return Outcome.REGRESSED, "; slower side by side" if confirmed else f"; chance explains up to {signed(reach)}"
 
 
 def _by_arms(member: CaseReport) -> bool:
@@ -209,14 +209,14 @@ def together(members: Sequence[CaseReport]) -> tuple[float, ...]:
     return tuple(fmean(column) for column in zip(*sides))
 
 
-def slower_together(differences: Sequence[float], bound: float, among: int) -> bool:
+def slower_in_family(differences: Sequence[float], bound: float, among: int) -> bool:
     """The exact test of one case, of the mean of each round; of so many means together."""
     if not differences or math.expm1(hodges_lehmann(differences)) < bound:
         return False
     return signed_rank(beyond(differences, bound)) <= ALPHA / among
 
 
-def open_together(members: Sequence[CaseReport], among: int) -> tuple[Outcome, str]:
+def open_in_family(members: Sequence[CaseReport], among: int) -> tuple[Outcome, str]:
     """Why rounds of two arms do not convict a mean that exceeds its limit, and how many could."""
     needed = pairs_needed(ALPHA / among)
     shared = len(together(members))
@@ -225,7 +225,7 @@ def open_together(members: Sequence[CaseReport], among: int) -> tuple[Outcome, s
     return Outcome.SUSPECT, f"; {plural(shared, 'round')} of all its cases confirm no mean, {needed} could"
 
 
-def in_force(report: CaseReport, limit: Limit) -> CaseReport:
+def effective_members(report: CaseReport, limit: Limit) -> CaseReport:
     """The case against the line that the change accepts with a reason, where what was measured agrees with that.
 
     One that is no slower than the limit allows, while the line of before holds, is not asked: nothing is accepted.
@@ -241,8 +241,8 @@ def in_force(report: CaseReport, limit: Limit) -> CaseReport:
     interval = Interval(low=time.low / line.time - 1, high=time.high / line.time - 1)
     value = time.value / line.time - 1
     slowdown = Metric(name="slowdown", value=value, dimension=Dimension.FRACTION, interval=interval)
-    held = measurement.with_metrics(MetricSet(metrics=(slowdown,)))
-    return replace(report, measurement=held, baseline=line, unheld="")
+    with_slowdown = measurement.with_metrics(MetricSet(metrics=(slowdown,)))
+    return replace(report, measurement=with_slowdown, baseline=line, unheld="")
 
 
 def _plain(measurement: Measurement, name: str) -> Metric | None:
@@ -256,5 +256,5 @@ def accepted_by_change(
     count = sum(now is not then for now, then in zip(meant, members))
     if not count:
         return outcome, why
-    said = f"{why}; {count} of {plural(len(members), 'case')} against what this change accepts"
-    return (Outcome.ACCEPTED if outcome is Outcome.PASSED else outcome), said
+    text = f"{why}; {count} of {plural(len(members), 'case')} against what this change accepts"
+    return (Outcome.ACCEPTED if outcome is Outcome.PASSED else outcome), text

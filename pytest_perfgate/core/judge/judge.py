@@ -8,7 +8,7 @@ from dataclasses import replace
 from pytest_perfgate.core.judge.against_baseline import against_baseline
 from pytest_perfgate.core.judge.against_limit import against_limit
 from pytest_perfgate.core.judge.against_revision import accepting, against_revision, arm_facts, arms_of, unheld
-from pytest_perfgate.core.judge.context import JudgeContext, Ruling, Trial, verdict
+from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, verdict
 from pytest_perfgate.core.judge.metrics import DERIVED, timed_metrics, timing
 from pytest_perfgate.core.judge.paired import shift_metric
 from pytest_perfgate.core.judge.rounds import split
@@ -58,7 +58,7 @@ def judge(
     ``paired`` turns suspicion into a conviction or an acquittal, or, where the user named a revision, takes
     the place of the stored baseline.
     """
-    trial = _trial(measurement, context, baseline, paired)
+    trial = _judged_measurement(measurement, context, baseline, paired)
     device = measurement.device
     parts = parts_of(measurement.metrics) if any(map(case_of, limits)) else ()
     meant = [limit for limit in limits_for(limits, measurement.key, parts) if not replaced_on(limit, device)]
@@ -81,23 +81,28 @@ def judge(
     )
 
 
-def _trial(measurement: Measurement, context: JudgeContext, baseline: Baseline | None, paired: Paired | None) -> Trial:
-    seen = timing(measurement)
-    modes = seen is not None and split(seen.medians, seen.spread, seen.resolution) is not None
-    if seen is not None and modes:
-        seen = seen._replace(interval=_hull(seen))
-    derived = timed_metrics(measurement, baseline, seen)
+def _judged_measurement(
+    measurement: Measurement, context: JudgeContext, baseline: Baseline | None, paired: Paired | None
+) -> JudgedMeasurement:
+    timing_of_call = timing(measurement)
+    modes = (
+        timing_of_call is not None
+        and split(timing_of_call.medians, timing_of_call.spread, timing_of_call.resolution) is not None
+    )
+    if timing_of_call is not None and modes:
+        timing_of_call = timing_of_call._replace(interval=_hull(timing_of_call))
+    derived = timed_metrics(measurement, baseline, timing_of_call)
     if paired is not None and paired.revision:
         derived = _with_shift(derived, paired)
     metrics = _joined(derived, measurement.metrics, timed=bool(measurement.processes))
-    problems = problems_of(measurement, metrics, timed=seen is not None)
-    return Trial(
+    problems = problems_of(measurement, metrics, timed=timing_of_call is not None)
+    return JudgedMeasurement(
         measurement=measurement,
         context=context,
         metrics=metrics,
         problems=problems + (paired.problems if paired else ()),
         baseline=baseline,
-        seen=seen,
+        seen=timing_of_call,
         modes=modes,
         paired=paired,
     )
@@ -137,7 +142,7 @@ def _joined(derived: MetricSet, others: MetricSet, *, timed: bool) -> MetricSet:
     )
 
 
-def _ruling(limit: Limit, trial: Trial) -> Ruling:
+def _ruling(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     if not applies_on(limit, trial.measurement.device):
         named = ", ".join(limit.on)
         return Ruling(
@@ -152,7 +157,7 @@ def _ruling(limit: Limit, trial: Trial) -> Ruling:
     return against_limit(limit, trial)
 
 
-def _with_arms(ruling: Ruling, limit: Limit, trial: Trial) -> Ruling:
+def _with_arms(ruling: Ruling, limit: Limit, trial: JudgedMeasurement) -> Ruling:
     """The ruling on a slowdown with how its two builds differ, or why they were not compared."""
     if limit.metric != "slowdown":
         return ruling
@@ -163,13 +168,13 @@ def _with_arms(ruling: Ruling, limit: Limit, trial: Trial) -> Ruling:
     return ruling
 
 
-def _recorded(trial: Trial, problems: tuple[Problem, ...]) -> bool:
+def _recorded(trial: JudgedMeasurement, problems: tuple[Problem, ...]) -> bool:
     """Whether times that were handed in are no times: measuring again reads the same."""
     timers = {process.timer for process in trial.measurement.processes}
     return timers == {"record"} and any(p.code == "bad-timing" for p in problems)
 
 
-def _invalid(problems: tuple[Problem, ...], trial: Trial) -> Ruling:
+def _invalid(problems: tuple[Problem, ...], trial: JudgedMeasurement) -> Ruling:
     """The first problem with its evidence, and what others there are: the same one may be of several processes."""
     others = dict.fromkeys(("problem", f"{p.what}  [{p.code}]") for p in problems)
     more = f" (and {len(others) - 1} more)" if len(others) > 1 else ""
@@ -229,7 +234,7 @@ WIDE = frozenset({"configuration", "command line"})
 """Sources of limits that are for every gated test: one without such a call is not meant by them."""
 
 
-def lost_limits(
+def unmatched_limits(
     reports: Sequence[CaseReport], limits: Iterable[Limit], context: JudgeContext
 ) -> tuple[CaseReport, ...]:
     """The report of limits whose ``case=`` names no call of their test; ``reports`` are of the calls it made."""
@@ -266,16 +271,16 @@ def with_trouble(measurement: Measurement, result: CaseResult) -> Measurement:
     """The measurement with what ended its rounds before their time."""
     if not result.trouble:
         return measurement
-    asked = plural(result.case.plan.rounds, "process", "processes")
-    said = " ".join(result.trouble[0].split())
-    told = Finding(title=UNFINISHED, detail=f"{len(result.captures)} of {asked}, then {said}")
-    return replace(measurement, findings=(*measurement.findings, told))
+    processes = plural(result.case.plan.rounds, "process", "processes")
+    reason = " ".join(result.trouble[0].split())
+    finding = Finding(title=UNFINISHED, detail=f"{len(result.captures)} of {processes}, then {reason}")
+    return replace(measurement, findings=(*measurement.findings, finding))
 
 
 def unfinished(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
     """One note for all of them: what is judged saw less, and a test that fails now and then is no steady one."""
-    found = [(r.key, one) for r in reports if r.measurement for one in r.measurement.findings]
-    names = tuple(f"{key}: {one.detail}" for key, one in found if one.title == UNFINISHED)
+    findings = [(r.key, one) for r in reports if r.measurement for one in r.measurement.findings]
+    names = tuple(f"{key}: {one.detail}" for key, one in findings if one.title == UNFINISHED)
     if names:
         yield SuiteNote(
             kind="unfinished", effect=Effect.WARN, text=f"{plural(len(names), 'case')} {UNFINISHED}", names=names

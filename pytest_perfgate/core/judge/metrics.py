@@ -148,18 +148,18 @@ def _absent(made: Made) -> tuple[Absent, ...]:
 
 
 def _time(call: Call, _name: str) -> Made:
-    seen = call.seen
-    return (Metric(name="time", value=seen.time, dimension=Dimension.TIME, interval=seen.interval),)
+    timing = call.seen
+    return (Metric(name="time", value=timing.time, dimension=Dimension.TIME, interval=timing.interval),)
 
 
 def _slowdown(call: Call, _name: str) -> Made:
     """Time over accepted time, minus one; the overhead of timing stays in both."""
-    seen, baseline = call.seen, call.baseline
+    timing, baseline = call.seen, call.baseline
     if baseline is None or baseline.time <= 0:
         return (_NO_BASELINE,)
-    then, now = baseline.time, seen.interval
+    then, now = baseline.time, timing.interval
     interval = Interval(low=now.low / then - 1, high=now.high / then - 1, confidence=now.confidence)
-    return (Metric(name="slowdown", value=seen.time / then - 1, dimension=Dimension.FRACTION, interval=interval),)
+    return (Metric(name="slowdown", value=timing.time / then - 1, dimension=Dimension.FRACTION, interval=interval),)
 
 
 def _launch_gap(call: Call, _name: str) -> Made:
@@ -169,12 +169,12 @@ def _launch_gap(call: Call, _name: str) -> Made:
 
 def _of_kernels(call: Call, _name: str) -> Made:
     """What an instrument that records kernels sees: from the first start to the last end, and how full that is."""
-    seen = [process for process in call.measurement.processes if process.span]
-    if not seen or len(seen) < len(call.measurement.processes):
+    processes = [process for process in call.measurement.processes if process.span]
+    if not processes or len(processes) < len(call.measurement.processes):
         return (_NO_SPAN,)
-    spans = [median(sorted(process.span)) for process in seen]
-    busy = [median(sorted(process.durations)) for process in seen]
-    full = [math.fsum(process.durations) / math.fsum(process.span) for process in seen]
+    spans = [median(sorted(process.span)) for process in processes]
+    busy = [median(sorted(process.durations)) for process in processes]
+    full = [math.fsum(process.durations) / math.fsum(process.span) for process in processes]
     return (
         _of_processes("span", Dimension.TIME, sorted(spans)),
         _of_processes("busy_time", Dimension.TIME, sorted(busy)),
@@ -287,17 +287,17 @@ class Absolute:
         return _sol(name, parts, (_sides(self._work, roof), alias))
 
     def _of_compute(self, roof: Roof) -> Part:
-        found = self._compute.get(id(roof))
-        if found is None:
-            found = self._compute[id(roof)] = self._part(of_compute(self._work, roof))
-        return found
+        fraction = self._compute.get(id(roof))
+        if fraction is None:
+            fraction = self._compute[id(roof)] = self._part(of_compute(self._work, roof))
+        return fraction
 
     def _of_memory(self, roof: Roof) -> Part:
-        found = self._memory.get(id(roof))
-        if found is None:
+        fraction = self._memory.get(id(roof))
+        if fraction is None:
             at = self._measurement
-            found = self._memory[id(roof)] = self._part(of_memory(self._work, roof, at.device, at.identity))
-        return found
+            fraction = self._memory[id(roof)] = self._part(of_memory(self._work, roof, at.device, at.identity))
+        return fraction
 
     def _part(self, of: Fraction) -> Part:
         return Part(of) if of.least_ns is None else Part(of, *self._timed.under(of.least_ns))
@@ -329,16 +329,16 @@ def _mfu(name: str, compute: Part, alias: str) -> Metric | Absent:
 
 def _sol(name: str, parts: tuple[Part, Part], said: tuple[str, str]) -> Made:
     """The larger part, which roof it is, and what is known of the other; ``sol`` itself also roof by roof."""
-    held = [part for part in parts if part.interval is not None]
+    known_parts = [part for part in parts if part.interval is not None]
     lacking = [f"{part.of.roof} {part.of.why}" for part in parts if part.interval is None]
-    if not held:
+    if not known_parts:
         return (Absent(name=name, why="; ".join(lacking), mend=parts[0].of.mend),)
-    binding = held[0] if held[0].value >= held[-1].value else held[-1]
+    binding = known_parts[0] if known_parts[0].value >= known_parts[-1].value else known_parts[-1]
     words = (f"{binding.of.roof} roof", *said, *lacking)
-    found = [binding.metric(name, note="; ".join([word for word in words if word]))]
+    metrics = [binding.metric(name, note="; ".join([word for word in words if word]))]
     if name == "sol":
-        found += [part.metric(name, labels=(("roof", part.of.roof),)) for part in held]
-    return found
+        metrics += [part.metric(name, labels=(("roof", part.of.roof),)) for part in known_parts]
+    return metrics
 
 
 def _sides(work: Work, roof: Roof) -> str:

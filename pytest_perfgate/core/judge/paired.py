@@ -24,7 +24,7 @@ def slow_processes(paired: Paired) -> str:
     return f"{head} of {plural(paired.rounds, 'process', 'processes')} slow and {base} of the base's:"
 
 
-def not_told_apart(paired: Paired) -> str:
+def indistinguishable(paired: Paired) -> str:
     """Files that both arms took from the head, though they are other ones since the base."""
     shown, base = first_of(paired.shared, _SHOWN), paired.base or "the base"
     return f"{shown} changed since {base}, and both arms read the version of the head"
@@ -50,22 +50,22 @@ def power_facts(paired: Paired) -> Iterator[tuple[str, str]]:
     """What both sides drew and ran at, where the device was at its power limit."""
     if paired.limited is None:
         return
-    told = [
+    facts = [
         f"{then} then, {now} now"
         for figures, dimension in ((paired.limited.clocks_hz, Dimension.CLOCK), (paired.limited.watts, Dimension.POWER))
         if figures is not None
         for then, now in [[quantity(figure, dimension) for figure in figures]]
     ]
     decides = "; turns of a second decide, since short ones share one clock" if paired.limited.decides else ""
-    yield "power", f"at the device's limit: {', '.join(told) or 'clocks are not known'}{decides}"
+    yield "power", f"at the device's limit: {', '.join(facts) or 'clocks are not known'}{decides}"
 
 
 def resting_on_arms(ruling: Ruling, screened: Metric, paired: Paired, processes: int) -> Ruling:
     """A conviction shows the figure that convicted; what the screening saw stands below it."""
     between = edges(screened, change=True)
-    seen = f"{signed(screened.value)} {between}".rstrip() + f" of {plural(processes, 'process', 'processes')}"
+    text = f"{signed(screened.value)} {between}".rstrip() + f" of {plural(processes, 'process', 'processes')}"
     return ruling._replace(
         metric=shift_metric(paired),
         rounds=paired.rounds,
-        evidence=(*ruling.evidence, ("against the accepted time", seen)),
+        evidence=(*ruling.evidence, ("against the accepted time", text)),
     )

@@ -158,9 +158,9 @@ def parse_policy(pairs: Pairs, ci: bool, place: str = "", *, request: bool = Fal
     In a merge request somebody relies on the lines of before: a run that has none fails there by default.
     """
     items = pairs.items() if isinstance(pairs, Mapping) else (_pair(text, place) for text in pairs)
-    given = {key: _choice(key, choice, place) for key, choice in items}
+    chosen = {key: _choice(key, choice, place) for key, choice in items}
     base = (REQUEST if request else CI) if ci else LOCAL
-    choices = {key: given.get(key, getattr(base, key)) for key in CHOICES}
+    choices = {key: chosen.get(key, getattr(base, key)) for key in CHOICES}
     return Policy(ci=ci, **choices)
 
 

@@ -151,19 +151,19 @@ def look(before: Finding | None, pairs: Pairs, counts: float, design: Design) ->
 
     What is cleared and looks faster has rounds up to the look that could show it, and stays cleared.
     """
-    found = before
-    for count in range(found.rounds + 1 if found else 1, len(pairs.base) + 1):
-        if found is not None and found.settled:
-            return found
+    result = before
+    for count in range(result.rounds + 1 if result else 1, len(pairs.base) + 1):
+        if result is not None and result.settled:
+            return result
         if count < LEAST and count < len(pairs.base):
             continue
         now = finding(pairs.first(count), counts, design)
-        if found is not None and found.decision is Decision.NOT_SLOWER:
+        if result is not None and result.decision is Decision.NOT_SLOWER:
             settled = now.settled or count >= design.looks[0]
             now = replace(now, decision=Decision.NOT_SLOWER, settled=settled)
-        found = now
-    assert found is not None
-    return found
+        result = now
+    assert result is not None
+    return result
 
 
 def visible(differences: Sequence[float]) -> float:
@@ -212,8 +212,8 @@ def more_slow(
         d = pairs[key].differences
         p = fisher(head, base, len(d))
         if found[key].decision is Decision.UNDECIDED and p <= level and fmean(d) >= math.log1p(counts[key]):
-            told = replace(found[key], decision=Decision.SLOWER, p=min(1.0, p * alpha / level), slow=(head, base))
-            changed[key] = told
+            decided = replace(found[key], decision=Decision.SLOWER, p=min(1.0, p * alpha / level), slow=(head, base))
+            changed[key] = decided
     return changed
 
 
@@ -308,13 +308,13 @@ def allotted(wants: Mapping[str, Want], left_s: float, start_s: float) -> Allotm
 
     A round starts its processes once for all cases in it, so rounds that others have anyway cost less.
     """
-    given: dict[str, Want] = {}
+    granted: dict[str, Want] = {}
     beyond: dict[str, Want] = {}
     for name, want in sorted(wants.items(), key=lambda pair: (not pair[1].suspected, pair[1].cost)):
-        fits = cost_of({**given, name: want}.values(), start_s) <= left_s
-        (given if fits else beyond)[name] = want
-    rounds = {name: want.rounds for name, want in given.items()}
-    return Allotment(rounds=rounds, beyond=beyond, cost=cost_of(given.values(), start_s))
+        fits = cost_of({**granted, name: want}.values(), start_s) <= left_s
+        (granted if fits else beyond)[name] = want
+    rounds = {name: want.rounds for name, want in granted.items()}
+    return Allotment(rounds=rounds, beyond=beyond, cost=cost_of(granted.values(), start_s))
 
 
 def cost_of(wants: Iterable[Want], start_s: float) -> float:

@@ -256,8 +256,18 @@ UNKNOWN = 1.0
 MOST = 2.0
 """Neighbours that one call can feel: half a core's other thread, and the memory that all share."""
 
+BUSY = 0.5
+"""Processors in use by others, from which on a sitting is none to judge others by."""
+
 FEW = 0.05
 """Processors in use by others, up to which they are not worth a word."""
+
+
+def crowded(processes: Sequence[Samples]) -> float:
+    """Processors that others kept busy beside a sitting on the host, where that is more than half of one; else 0."""
+    known = sorted(one.others for one in processes if one.others is not None and is_host(one))
+    neighbours = median(known) if known else 0.0
+    return min(neighbours, MOST) if neighbours > BUSY else 0.0
 
 
 def excused(processes: Sequence[Samples], time: float, reach: float) -> str:
@@ -280,10 +290,10 @@ def excused(processes: Sequence[Samples], time: float, reach: float) -> str:
     shared = (1 + reach) * (1 + (neighbours if neighbours > FEW else 0.0)) - 1
     if shift > shared:
         return ""
-    left = f"without waiting for a processor it is {signed(shift) if shift > 0 else 'no slower'}"
+    text = f"without waiting for a processor it is {signed(shift) if shift > 0 else 'no slower'}"
     if shift <= reach:
-        return f"{left}: the machine was busy"
-    return f"with {neighbours:.1f} processors in use by others up to {sight(shared)}, and {left}"
+        return f"{text}: the machine was busy"
+    return f"with {neighbours:.1f} processors in use by others up to {sight(shared)}, and {text}"
 
 
 def _own(samples: Samples) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 
-from pytest_perfgate.core.changes.tests import Reach, twins
+from pytest_perfgate.core.changes.tests import Reach, rename_candidates
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.family import Families, family_notes
 from pytest_perfgate.core.judge.judge import unfinished
@@ -70,17 +70,17 @@ class Suite:
 def judge_suite(reports: Sequence[CaseReport], suite: Suite) -> tuple[SuiteNote, ...]:
     """Notes on the whole run; what is missing is asked only of complete runs, and only where they looked."""
     notes = [*family_notes(reports, suite.families, suite.context), *_quick_in_ci(suite), *_nowhere(reports, suite)]
-    notes += [*floored(reports), *_skipped(suite), *moved_together(reports), *unfinished(reports)]
+    notes += [*floored(reports), *_skipped(suite), *common_moves(reports), *unfinished(reports)]
     if suite.complete:
         notes += [*_dropped(suite), *_unused(reports, suite)]
         if suite.context.policy.ci:
-            found = suite.collected | suite.deselected
+            present = suite.collected | suite.deselected
             notes += [
-                *removed(_lost(suite), found, suite.reach, suite.moved),
-                *left_out(suite.baselines, found, suite.left_out),
+                *removed(_lost(suite), present, suite.reach, suite.moved),
+                *left_out(suite.baselines, present, suite.left_out),
             ]
-            asked = frozenset(str(r.key) for r in reports if any(v.limit.metric in CHANGES for v in r.verdicts))
-            notes += unlined(suite.gone, asked, chosen(suite.context.policy, "missing"))
+            limited = frozenset(str(r.key) for r in reports if any(v.limit.metric in CHANGES for v in r.verdicts))
+            notes += unlined(suite.gone, limited, chosen(suite.context.policy, "missing"))
     return tuple(notes)
 
 
@@ -113,14 +113,14 @@ def _nowhere(reports: Sequence[CaseReport], suite: Suite) -> Iterator[SuiteNote]
     for report in reports:
         for v in report.verdicts:
             places.setdefault((v.limit.text, v.limit.on), []).append((v, str(CaseKey(nodeid=report.key.nodeid))))
-    for (text, on), asked in places.items():
-        if all(v.outcome is Outcome.NOT_APPLICABLE for v, _ in asked):
+    for (text, on), limits in places.items():
+        if all(v.outcome is Outcome.NOT_APPLICABLE for v, _ in limits):
             where = f" (on {', '.join(on)})" if on else ""
             yield SuiteNote(
                 kind="nowhere",
-                effect=_without_call(suite) if case_of(asked[0][0].limit) and not on else Effect.WARN,
+                effect=_without_call(suite) if case_of(limits[0][0].limit) and not on else Effect.WARN,
                 text=f"{text}{where} applied to no case of this run",
-                names=tuple(dict.fromkeys(name for _, name in asked)),
+                names=tuple(dict.fromkeys(name for _, name in limits)),
             )
 
 
@@ -132,15 +132,15 @@ def _without_call(suite: Suite) -> Effect:
 
 def _skipped(suite: Suite) -> Iterator[SuiteNote]:
     """Tests with an accepted baseline that this machine could have measured, and that were skipped."""
-    left = {b.key.nodeid: suite.skipped.get(b.key.nodeid, suite.skipped.get(b.key.path)) for b in suite.expected}
-    names = sorted(nodeid for nodeid, reason in left.items() if reason is not None)
+    skipped = {b.key.nodeid: suite.skipped.get(b.key.nodeid, suite.skipped.get(b.key.path)) for b in suite.expected}
+    names = sorted(nodeid for nodeid, reason in skipped.items() if reason is not None)
     if names:
         count = plural(len(names), "gated test")
         yield SuiteNote(
             kind=SKIPPED,
             effect=chosen(suite.context.policy, "unmeasured"),
             text=f"not measured: {count} skipped that {'has' if len(names) == 1 else 'have'} an accepted baseline here",
-            names=tuple(f"{name}: {left[name]}" if left[name] else name for name in names),
+            names=tuple(f"{name}: {skipped[name]}" if skipped[name] else name for name in names),
         )
 
 
@@ -149,13 +149,13 @@ def _dropped(suite: Suite) -> Iterator[SuiteNote]:
     if suite.reach.unknown:
         yield from _unsought(suite)
         return
-    found = suite.collected | suite.deselected
-    gone = sorted({str(b.key) for b in suite.baselines if b.key.nodeid not in found and _sought(b.key, suite)})
+    present = suite.collected | suite.deselected
+    gone = sorted({str(b.key) for b in suite.baselines if b.key.nodeid not in present and _sought(b.key, suite)})
     if not gone:
         return
     accepted = {b.key.nodeid for b in suite.baselines}
-    new = sorted(found - accepted)
-    moved = dict(twins(gone, new))
+    new = sorted(present - accepted)
+    moved = dict(rename_candidates(gone, new))
     yield SuiteNote(
         kind="dropped",
         effect=chosen(suite.context.policy, "unused"),
@@ -178,12 +178,12 @@ def _unsought(suite: Suite) -> Iterator[SuiteNote]:
 
 def _unused(reports: Sequence[CaseReport], suite: Suite) -> Iterator[SuiteNote]:
     """Baselines of tests that ran, and that no slowdown limit asked for."""
-    asked = {str(r.key) for r in reports if any(v.limit.metric == "slowdown" for v in r.verdicts)}
+    keys = {str(r.key) for r in reports if any(v.limit.metric == "slowdown" for v in r.verdicts)}
     ran = {r.key.nodeid for r in reports} - set(suite.skipped)
     idle = sorted(
         str(b.key)
         for b in suite.baselines
-        if b.key.nodeid in ran and str(b.key) not in asked and not _of_family(b.key, suite.families)
+        if b.key.nodeid in ran and str(b.key) not in keys and not _of_family(b.key, suite.families)
     )
     if idle:
         yield SuiteNote(
@@ -225,14 +225,14 @@ _FEW = 3
 """Fewer may each have a cause of its own."""
 
 
-def moved_together(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
+def common_moves(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
     """Half of what has a baseline, or more: before each is accepted as it is now, the machine is to be looked at."""
-    held = [report for report in reports if report.measurement is not None and report.baseline is not None]
-    moved = [report for report in held if any(v.outcome is Outcome.MOVED for v in report.verdicts)]
-    if len(moved) >= _FEW and 2 * len(moved) >= len(held):
+    compared = [report for report in reports if report.measurement is not None and report.baseline is not None]
+    moved = [report for report in compared if any(v.outcome is Outcome.MOVED for v in report.verdicts)]
+    if len(moved) >= _FEW and 2 * len(moved) >= len(compared):
         text = (
-            f"{len(moved)} of {len(held)} cases with a baseline moved, so it is the machine rather than each of them: "
-            "perfgate doctor; measure again where it is quiet before any of them is accepted"
+            f"{len(moved)} of {len(compared)} cases with a baseline moved, so the machine is the likely "
+            "cause: run perfgate doctor, and measure again where it is quiet before you accept any of them"
         )
         yield SuiteNote(kind="together", effect=Effect.WARN, text=text)
 

@@ -11,15 +11,15 @@ from pytest_perfgate.core.judge.accepted_line import reasoned
 from pytest_perfgate.core.judge.context import (
     REASON,
     JudgeContext,
+    JudgedMeasurement,
     Ruling,
-    Trial,
     Unpaired,
     clock_of,
     incomparable,
     limited,
     named,
 )
-from pytest_perfgate.core.judge.paired import not_told_apart, power_facts, resting_on_arms, slow_processes, wanting
+from pytest_perfgate.core.judge.paired import indistinguishable, power_facts, resting_on_arms, slow_processes, wanting
 from pytest_perfgate.core.judge.samples import LEAST, excused
 from pytest_perfgate.core.render.words import plural, quantity, sight, signed
 from pytest_perfgate.core.stats.inference import Prediction, freedom, predict, prior
@@ -47,7 +47,7 @@ class Suspicion(NamedTuple):
     visible: float
 
 
-def convict(suspicion: Suspicion, trial: Trial) -> Ruling:
+def confirm(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
     """Ask the change itself, then the two arms, then what a new sitting could read by chance."""
     if trial.context.edited is not None:
         ruling = _edited(suspicion, trial)
@@ -57,7 +57,7 @@ def convict(suspicion: Suspicion, trial: Trial) -> Ruling:
     return ruling._replace(evidence=(*ruling.evidence, *_unheard(trial)))
 
 
-def _held_against(suspicion: Suspicion, trial: Trial) -> Ruling:
+def _held_against(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
     """By two arms, or by what a new sitting could read by chance."""
     if trial.paired is not None:
         return by_arms(suspicion, trial)
@@ -73,13 +73,13 @@ def expired(line: Baseline, context: JudgeContext) -> bool:
     return bool(line.expires) and line.expires[:10] < context.today
 
 
-def renewed(suspicion: Suspicion, trial: Trial) -> Ruling | None:
+def renewed(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None:
     """An acceptance that ran out, accepted anew by the change under test; nothing where the two do not agree."""
     edited = trial.context.edited
     return _agreed(suspicion, trial, edited, "the acceptance before has expired") if edited is not None else None
 
 
-def _edited(suspicion: Suspicion, trial: Trial) -> Ruling | None:
+def _edited(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None:
     """The change edits the baseline's line: with a reason and in agreement it is accepted, while that holds."""
     edited = trial.context.edited
     assert edited is not None
@@ -98,7 +98,7 @@ def _edited(suspicion: Suspicion, trial: Trial) -> Ruling | None:
     return _agreed(suspicion, trial, edited, SLOWER)
 
 
-def _unheard(trial: Trial) -> Iterator[tuple[str, str]]:
+def _unheard(trial: JudgedMeasurement) -> Iterator[tuple[str, str]]:
     """A reason that the change gives for a time that cannot be held against this one."""
     edited = trial.context.edited
     if edited is None or expired(edited, trial.context) or not reasoned(edited, trial.baseline):
@@ -108,7 +108,7 @@ def _unheard(trial: Trial) -> Iterator[tuple[str, str]]:
         yield "why", f"{accepts}, which says nothing here: {apart}"
 
 
-def _agreed(suspicion: Suspicion, trial: Trial, edited: Baseline, said: str) -> Ruling | None:
+def _agreed(suspicion: Suspicion, trial: JudgedMeasurement, edited: Baseline, said: str) -> Ruling | None:
     """Accepted where the measurement agrees with the new value, alone or beside the commit of the old one."""
     assert trial.seen is not None
     accepts = f'{said}; this change accepts {quantity(edited.time, Dimension.TIME)}: "{edited.why}"'
@@ -122,13 +122,13 @@ def _agreed(suspicion: Suspicion, trial: Trial, edited: Baseline, said: str) -> 
     return None
 
 
-def near(trial: Trial, edited: Baseline, play: float) -> bool:
+def near(trial: JudgedMeasurement, edited: Baseline, play: float) -> bool:
     """Whether what was seen agrees with a line of the change."""
     assert trial.seen is not None
     return abs(math.log(trial.seen.time / edited.time)) <= math.log1p(play)
 
 
-def _beside(suspicion: Suspicion, trial: Trial, edited: Baseline) -> bool:
+def _beside(suspicion: Suspicion, trial: JudgedMeasurement, edited: Baseline) -> bool:
     """Whether two arms found the slowdown that was accepted: a sitting that lies off as a whole moves both of them."""
     paired, before = trial.paired, trial.baseline
     if paired is None or paired.interval is None or before is None:
@@ -137,7 +137,7 @@ def _beside(suspicion: Suspicion, trial: Trial, edited: Baseline) -> bool:
     return (1 + paired.interval.low) / play <= accepted <= (1 + paired.interval.high) * play
 
 
-def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:
+def by_arms(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
     """Two arms measured side by side decide."""
     paired = trial.paired
     assert paired is not None
@@ -150,10 +150,10 @@ def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:
         return _ruling(suspicion, Outcome.MOVED, f"slower {beside}, {SAME}", (DOCTOR,), facts)
     if slower:
         how = slow_processes(paired) or "slower"
-        convicted = _ruling(suspicion, Outcome.REGRESSED, f"{how} {beside}", _act(trial), facts)
-        return resting_on_arms(convicted, suspicion.metric, paired, _processes(trial))
+        confirmed = _ruling(suspicion, Outcome.REGRESSED, f"{how} {beside}", _act(trial), facts)
+        return resting_on_arms(confirmed, suspicion.metric, paired, _processes(trial))
     if paired.decision is Decision.NOT_SLOWER and paired.shared:
-        sentence = f"{SLOWER}, but not {beside}; {not_told_apart(paired)}: it may be that, or the machine"
+        sentence = f"{SLOWER}, but not {beside}; {indistinguishable(paired)}: it may be that, or the machine"
         return _ruling(suspicion, Outcome.SUSPECT, sentence, _act(trial), facts)
     if paired.decision is Decision.NOT_SLOWER:
         sentence = f"{SLOWER}, but not {beside}; what differs: {named(trial.baseline, paired.moved)}"
@@ -166,26 +166,26 @@ def by_arms(suspicion: Suspicion, trial: Trial) -> Ruling:
     return resting_on_arms(_open(suspicion, paired, beside, facts), suspicion.metric, paired, _processes(trial))
 
 
-def _installed(trial: Trial) -> set[str]:
+def _installed(trial: JudgedMeasurement) -> set[str]:
     """Names of what files of a project decide, among the facts of both sittings."""
     sides = [trial.measurement.environment, trial.baseline.surroundings if trial.baseline else None]
     return {"python", *(name for side in sides if side is not None for name, _ in side.packages)}
 
 
-def _processes(trial: Trial) -> int:
+def _processes(trial: JudgedMeasurement) -> int:
     return len(trial.measurement.processes)
 
 
 def _open(suspicion: Suspicion, paired: Paired, beside: str, facts: tuple[tuple[str, str], ...]) -> Ruling:
     """What the rounds leave open: nothing of it is to be accepted."""
     if paired.unstable:
-        said = f"processes stand in groups beside {paired.base or 'the base'}, as many of them slow in either build"
-        return _ruling(suspicion, Outcome.UNSTABLE, said, (), facts)
-    said = f"undecided whether slower {beside}{wanting(paired)}"
-    return _ruling(suspicion, Outcome.UNDECIDED, said, (), facts)
+        text = f"processes stand in groups beside {paired.base or 'the base'}, as many of them slow in either build"
+        return _ruling(suspicion, Outcome.UNSTABLE, text, (), facts)
+    text = f"undecided whether slower {beside}{wanting(paired)}"
+    return _ruling(suspicion, Outcome.UNDECIDED, text, (), facts)
 
 
-def _by_prediction(suspicion: Suspicion, trial: Trial) -> Ruling:
+def _by_prediction(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
     assert trial.baseline is not None
     chance = prediction(trial)
     reach = max(chance.reach, trial.baseline.blind)
@@ -201,15 +201,15 @@ def _by_prediction(suspicion: Suspicion, trial: Trial) -> Ruling:
     return _suspect(suspicion, explained, tuple(_decides(trial)))
 
 
-def _decides(trial: Trial) -> Iterator[str]:
+def _decides(trial: JudgedMeasurement) -> Iterator[str]:
     """What would tell: more processes where there were too few, another arm where its tree can be built."""
     if len(trial.measurement.processes) < LEAST:
         yield f"{trial.rerun} --perfgate=full --perfgate-rounds={LEAST}"
-    yield from beside_accepted(trial)
+    yield from against_accepted(trial)
     yield trial.accepting(REASON)
 
 
-def beside_accepted(trial: Trial) -> Iterator[str]:
+def against_accepted(trial: JudgedMeasurement) -> Iterator[str]:
     """The command that measures beside what was accepted, where that can be built."""
     unpaired = trial.context.unpaired
     if unpaired is not None and unpaired.base_missing:
@@ -218,7 +218,7 @@ def beside_accepted(trial: Trial) -> Iterator[str]:
         yield f"{trial.rerun} {AGAINST} {trial.baseline.commit}"
 
 
-def _loose(suspicion: Suspicion, trial: Trial) -> str:
+def _loose(suspicion: Suspicion, trial: JudgedMeasurement) -> str:
     """An interval of its own that does not exclude what counts for nothing."""
     count = len(trial.measurement.processes)
     rests = f"of {plural(count, 'process', 'processes')}"
@@ -240,7 +240,7 @@ def uncommitted(baseline: Baseline | None) -> str:
     return f"it was accepted from {commit} with changes that were never committed: that tree cannot be built again"
 
 
-def prediction(trial: Trial) -> Prediction:
+def prediction(trial: JudgedMeasurement) -> Prediction:
     """What one more sitting could read, from the history's scatter or the baseline's."""
     context, baseline = trial.context, trial.baseline
     expected = prior(trial.measurement.device.kind, trial.measurement.identity.clocks)
@@ -255,7 +255,7 @@ def _sittings(count: int) -> str:
     return f"{count} runs" if count > 1 else "one run"
 
 
-def _act(trial: Trial) -> tuple[str, ...]:
+def _act(trial: JudgedMeasurement) -> tuple[str, ...]:
     return (*trial.profiles, trial.accepting(REASON))
 
 
@@ -301,7 +301,7 @@ def _of(verdicts: Iterable[Verdict], outcomes: set[Outcome]) -> tuple[Verdict, .
     return tuple(v for v in verdicts if v.outcome in outcomes and v.limit.metric == "slowdown" and v.limit.bound >= 0)
 
 
-def clock_event(suspicion: Suspicion, trial: Trial) -> Ruling | None:
+def clock_event(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None:
     """INVALID where the cycles of a call stayed within what counts; nothing where a clock is not known.
 
     Where two arms can be made, they decide: at one clock for both, and what moved is named.
@@ -323,10 +323,10 @@ def clock_event(suspicion: Suspicion, trial: Trial) -> Ruling | None:
     if shift < suspicion.counts or cycles > suspicion.counts:
         return None
     clocks = tuple((name, quantity(hz, Dimension.CLOCK)) for name, hz in (("clock now", now), ("clock then", then)))
-    said = f"{signed(shift)} in time but {signed(cycles)} in cycles"
+    text = f"{signed(shift)} in time but {signed(cycles)} in cycles"
     return Ruling(
         outcome=Outcome.INVALID,
-        sentence=f"{said}: the clock ran at {clocks[0][1]}, and at {clocks[1][1]} {since}",
+        sentence=f"{text}: the clock ran at {clocks[0][1]}, and at {clocks[1][1]} {since}",
         next=(f"{trial.rerun} --perfgate=full --perfgate-clocks=lock", "perfgate clocks"),
         evidence=clocks,
         metric=suspicion.metric,
@@ -336,7 +336,7 @@ def clock_event(suspicion: Suspicion, trial: Trial) -> Ruling | None:
     )
 
 
-def other_state(suspicion: Suspicion, trial: Trial) -> Ruling | None:
+def other_state(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None:
     """A sitting at the power limit and a line that was not, or the other way round: two builds decide, nothing else.
 
     The clocks of the two states are 10 to 30 % apart, and no history says by how much for this code.
@@ -346,16 +346,16 @@ def other_state(suspicion: Suspicion, trial: Trial) -> Ruling | None:
         return None
     states = ("at the device's power limit", "below the device's power limit")
     then, here = states if trial.baseline.limited else states[::-1]
-    said = f"accepted {then}, measured {here}"
+    text = f"accepted {then}, measured {here}"
     if trial.paired is not None and trial.paired.decision is not Decision.NOT_SLOWER:
         return by_arms(suspicion, trial)
     if trial.paired is not None:
         beside = plural(trial.paired.rounds, "round")
-        return _of_states(suspicion, Outcome.PASSED, f"{said}; no slower in {beside} beside {trial.paired.base}", ())
+        return _of_states(suspicion, Outcome.PASSED, f"{text}; no slower in {beside} beside {trial.paired.base}", ())
     if trial.context.paired_available:
-        return _of_states(suspicion, Outcome.SUSPECT, f"{said}; to be decided beside the accepted commit", ())
-    then_what = tuple(beside_accepted(trial)) or (trial.accepting(REASON),)
-    return _of_states(suspicion, Outcome.UNDECIDED, f"{said}: nothing is held against such a line", then_what)
+        return _of_states(suspicion, Outcome.SUSPECT, f"{text}; to be decided beside the accepted commit", ())
+    then_what = tuple(against_accepted(trial)) or (trial.accepting(REASON),)
+    return _of_states(suspicion, Outcome.UNDECIDED, f"{text}: nothing is held against such a line", then_what)
 
 
 def _of_states(suspicion: Suspicion, outcome: Outcome, sentence: str, then: tuple[str, ...]) -> Ruling:

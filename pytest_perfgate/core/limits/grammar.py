@@ -231,8 +231,8 @@ def _comma(written: Written, whole: Span, head: str, dimension: Dimension) -> Ex
     if not readings:
         return written.fault("limit-number", "a comma ends the number", span, "write 1000 or 1_000")
     below_one = dimension is Dimension.FRACTION and number.lstrip("+-−")[0] == "0"
-    said = (f"{head} {one}{unit}" if unit or below_one else _examples(head, one, dimension) for one in readings)
-    return written.fault("limit-number", "a comma ends the number", span, f"write {' or '.join(said)}")
+    examples = (f"{head} {one}{unit}" if unit or below_one else _examples(head, one, dimension) for one in readings)
+    return written.fault("limit-number", "a comma ends the number", span, f"write {' or '.join(examples)}")
 
 
 _DECIMAL = (("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1e15))

@@ -33,8 +33,8 @@ def merge_limits(*layers: Layer) -> tuple[Limit, ...]:
 
 
 def _laid_over(far: tuple[Limit, ...], near: tuple[Limit, ...]) -> tuple[Limit, ...]:
-    kept = (_shadowed(limit, [n for n in near if n.key == limit.key]) for limit in far)
-    return (*(limit for limit in kept if limit is not None), *near)
+    remaining = (_shadowed(limit, [n for n in near if n.key == limit.key]) for limit in far)
+    return (*(limit for limit in remaining if limit is not None), *near)
 
 
 def _shadowed(limit: Limit, rivals: list[Limit]) -> Limit | None:
@@ -97,7 +97,7 @@ def unmatched_cases(limits: Layer, keys: Iterable[CaseKey], parts: Collection[st
 def parts_of(metrics: MetricSet) -> frozenset[str]:
     """The cases that a file held: what ``case=`` may name beside the call that brought it."""
     labels = [one.labels for one in metrics.metrics] + [one.labels for one in metrics.absent]
-    return frozenset(text for held in labels for name, text in held if name == "case")
+    return frozenset(text for labels_of in labels for name, text in labels_of if name == "case")
 
 
 def names_part(limit: Limit, parts: Collection[str]) -> bool:
@@ -118,10 +118,10 @@ def elsewhere(limits: Sequence[Limit], measurement: Measurement, kinds: Mapping[
     """
     if measurement.processes or measurement.identity.timer not in {READ, STATIC}:
         return ()
-    told = {*measurement.metrics.names(), *(absent.name for absent in measurement.metrics.absent)}
-    timed = {name for name, kind in kinds.items() if kind.source == "time"} - told
-    found = tuple(limit for limit in limits if limit.source in _FAR and limit.metric in timed)
-    return found if len(found) < len(limits) else ()
+    names = {*measurement.metrics.names(), *(absent.name for absent in measurement.metrics.absent)}
+    timed = {name for name, kind in kinds.items() if kind.source == "time"} - names
+    moved = tuple(limit for limit in limits if limit.source in _FAR and limit.metric in timed)
+    return moved if len(moved) < len(limits) else ()
 
 
 def without_case(limit: Limit) -> tuple[tuple[str, str], ...]:
@@ -206,8 +206,8 @@ Holds = Callable[[str], bool]
 
 
 def _either(tokens: list[str], at: int, expression: str) -> tuple[Holds, int]:
-    left, at = _both(tokens, at, expression)
-    parts = [left]
+    operand, at = _both(tokens, at, expression)
+    parts = [operand]
     while at < len(tokens) and tokens[at] == "or":
         right, at = _both(tokens, at + 1, expression)
         parts.append(right)
@@ -215,8 +215,8 @@ def _either(tokens: list[str], at: int, expression: str) -> tuple[Holds, int]:
 
 
 def _both(tokens: list[str], at: int, expression: str) -> tuple[Holds, int]:
-    left, at = _single(tokens, at, expression)
-    parts = [left]
+    operand, at = _single(tokens, at, expression)
+    parts = [operand]
     while at < len(tokens) and tokens[at] == "and":
         right, at = _single(tokens, at + 1, expression)
         parts.append(right)
@@ -260,15 +260,15 @@ COUNTS = frozenset({"count", "executed"})
 
 def no_instruction(limit: Limit, metrics: MetricSet) -> tuple[str, str] | None:
     """(what is wrong, what was probably meant) where the limit names an instruction that does not exist."""
-    asked = whole_name(limit.labels)
-    if limit.metric not in COUNTS or not asked or is_pattern(asked):
+    opcode = whole_name(limit.labels)
+    if limit.metric not in COUNTS or not opcode or is_pattern(opcode):
         return None
-    seen = {dict(m.labels).get("opcode", "") for m in metrics.metrics if m.name == limit.metric} - {""}
-    if known(asked, seen):
+    opcodes = {dict(m.labels).get("opcode", "") for m in metrics.metrics if m.name == limit.metric} - {""}
+    if known(opcode, opcodes):
         return None
-    root, _, modifiers = asked.partition(".")
-    what = f"{root} has no modifiers {modifiers}" if known(root, seen) else f"{root} is not an opcode"
-    near = closest(asked, seen)
+    root, _, modifiers = opcode.partition(".")
+    what = f"{root} has no modifiers {modifiers}" if known(root, opcodes) else f"{root} is not an opcode"
+    near = closest(opcode, opcodes)
     return what, f"did you mean {either(near)}?" if near else "perfgate inspect FILE --view mix shows those there are"
 
 
@@ -279,7 +279,7 @@ _OPEN = {"ncu": ("metric", "--metrics"), "rocprof": ("counter", "--pmc")}
 def not_in_the_report(limit: Limit, metrics: MetricSet) -> Absent | None:
     """Why a counter is not there, where its name alone is what no figure has: it is no wrong scope."""
     label, option = _OPEN.get(limit.metric, ("", ""))
-    asked = dict(limit.labels).get(label)
-    if asked is None or metrics.find(limit.metric, ((label, asked),)):
+    value = dict(limit.labels).get(label)
+    if value is None or metrics.find(limit.metric, ((label, value),)):
         return None
-    return Absent(name=limit.metric, why=f"{asked} is not in the report", mend=f"collect it with {option} {asked}")
+    return Absent(name=limit.metric, why=f"{value} is not in the report", mend=f"collect it with {option} {value}")

@@ -63,7 +63,7 @@ def _quote_end(written: Written, start: int) -> int:
 
 def pieces(written: Written, span: Span) -> list[Span]:
     """Spans between the commas that stand outside quotes and brackets."""
-    text, found, depth, begin, at = written.text, [], 0, span.start, span.start
+    text, parts, depth, begin, at = written.text, [], 0, span.start, span.start
     while at < span.end:
         char = text[at]
         if char in "\"'":
@@ -73,21 +73,21 @@ def pieces(written: Written, span: Span) -> list[Span]:
         elif char in _CLOSE:
             depth = max(0, depth - 1)
         elif char == "," and not depth:
-            found.append(Span(start=begin, end=at))
+            parts.append(Span(start=begin, end=at))
             begin = at + 1
         at += 1
-    return [*found, Span(start=begin, end=span.end)]
+    return [*parts, Span(start=begin, end=span.end)]
 
 
 def parse_scope(written: Written, span: Span, kind: MetricKind) -> Labels:
     """The labels that a scope asks for; named, or the bare word that the metric's kind has a name for."""
-    found: dict[str, str] = {}
+    labels_by_name: dict[str, str] = {}
     for piece in pieces(written, span):
         name, text = _label(written, piece, kind)
-        if name in found:
+        if name in labels_by_name:
             raise written.fault("limit-scope", f"the scope '{name}' is given twice", piece, "keep one of them")
-        found[name] = text
-    return tuple(sorted(found.items()))
+        labels_by_name[name] = text
+    return tuple(sorted(labels_by_name.items()))
 
 
 def _label(written: Written, piece: Span, kind: MetricKind) -> tuple[str, str]:

@@ -51,15 +51,15 @@ def _bare(report: CaseReport, why: str) -> str:
 
 def _whole(report: CaseReport, width: int, command: Callable[[str], str]) -> str:
     ordered = sorted(report.verdicts, key=lambda v: -_ORDER.index(v.outcome))
-    told = [v for v in ordered if v.outcome not in _QUIET] or ordered
-    lines = [line for verdict in told for line in _head(report, verdict, width)]
+    loud = [v for v in ordered if v.outcome not in _QUIET] or ordered
+    lines = [line for verdict in loud for line in _head(report, verdict, width)]
     sides = [*(_now(report.measurement) if report.measurement else ())]
-    sides += _then(next((v.baseline for v in told if v.baseline), None)) or _beside(told)
+    sides += _then(next((v.baseline for v in loud if v.baseline), None)) or _beside(loud)
     lines += [line for side in sides for line in _labelled(side[2:6].strip(), side[8:], width)]
-    lines += [line for text in _reasons(told) for line in _labelled("why", text, width)]
-    if report.measurement and not all(v.outcome in _QUIET for v in told):
+    lines += [line for text in _reasons(loud) for line in _labelled("why", text, width)]
+    if report.measurement and not all(v.outcome in _QUIET for v in loud):
         lines += [line for label, text in seen(report.measurement) for line in _labelled(label, text, width)]
-    for at, step in enumerate(dict.fromkeys(command(step) for v in told for step in v.next)):
+    for at, step in enumerate(dict.fromkeys(command(step) for v in loud for step in v.next)):
         lines.append(f"  {'' if at else 'next':<4}  {printable(step)}")
     return "\n".join(lines) + "\n"
 
@@ -117,11 +117,11 @@ def _limit(limit: Limit) -> str:
 
 
 def _now(measurement: Measurement) -> Iterator[str]:
-    found = measurement.metrics.find("time")
-    if not found or not measurement.processes:
+    times = measurement.metrics.find("time")
+    if not times or not measurement.processes:
         return
     fewest = min(len(p.durations) for p in measurement.processes)
-    parts = [quantity(found[0].value, Dimension.TIME), _count(len(measurement.processes), fewest), _place(measurement)]
+    parts = [quantity(times[0].value, Dimension.TIME), _count(len(measurement.processes), fewest), _place(measurement)]
     sol = next((m for m in measurement.metrics.metrics if m.name == "sol" and not m.labels), None)
     parts += [f"{quantity(sol.value, Dimension.FRACTION, 2)} of SOL"] if sol else []
     yield f"  now   {'  '.join(parts)}"
@@ -141,16 +141,16 @@ def _place(measurement: Measurement) -> str:
 
 def _beside(told: list[Verdict]) -> list[str]:
     """What was measured in the other arm, where no stored baseline was asked."""
-    found = dict.fromkeys(text for v in told for label, text in v.evidence if label == THEN)
-    return [f"  then  {printable(text)}" for text in list(found)[:1]]
+    texts = dict.fromkeys(text for v in told for label, text in v.evidence if label == THEN)
+    return [f"  then  {printable(text)}" for text in list(texts)[:1]]
 
 
 def _then(baseline: Baseline | None) -> list[str]:
     if baseline is None:
         return []
-    told = ", ".join(filter(None, (short_commit(baseline.commit, 7), baseline.when)))
+    text = ", ".join(filter(None, (short_commit(baseline.commit, 7), baseline.when)))
     why = f'"{printable(baseline.why)}"' if baseline.why else ""
-    origin = ": ".join(filter(None, (told, why)))
+    origin = ": ".join(filter(None, (text, why)))
     sittings = f"{baseline.sittings} runs" if baseline.sittings > 1 else ""
     blind = f"can detect {sight(baseline.blind)}" if baseline.blind else ""
     few = f"of {plural(baseline.processes, 'process', 'processes')}" if baseline.processes else ""
@@ -161,13 +161,17 @@ def _then(baseline: Baseline | None) -> list[str]:
 
 def _sentences(told: list[Verdict]) -> list[str]:
     """Why, and of several limits which: each sentence once, after those that it speaks of."""
-    found: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for verdict in told:
-        found.setdefault(verdict.sentence, []).append(verdict.limit.metric)
-    if len(found) < 2:
-        return list(found)
-    named = {said: ", ".join(dict.fromkeys(names)) for said, names in found.items()}
-    return [said if said.startswith(names) else f"{names}: {said}" for said, names in named.items() if said]
+        groups.setdefault(verdict.sentence, []).append(verdict.limit.metric)
+    if len(groups) < 2:
+        return list(groups)
+    named = {sentence: ", ".join(dict.fromkeys(names)) for sentence, names in groups.items()}
+    return [
+        sentence if sentence.startswith(names) else f"{names}: {sentence}"
+        for sentence, names in named.items()
+        if sentence
+    ]
 
 
 def _reasons(told: list[Verdict]) -> Iterator[str]:
@@ -177,7 +181,7 @@ def _reasons(told: list[Verdict]) -> Iterator[str]:
         (label, text)
         for v in told
         for label, text in v.evidence
-        if label != THEN and not any(text in said for said in texts)
+        if label != THEN and not any(text in reason for reason in texts)
     ]
     facts = [text if label == "why" else f"{label}: {text}" for label, text in new]
     for text in dict.fromkeys((*texts, *facts)):
@@ -189,8 +193,8 @@ def seen(measurement: Measurement) -> Iterator[tuple[str, str]]:
     """What an analysis saw, three things at the most: a class with its evidence, advice with what triggered it."""
     notable = [f for f in measurement.findings if f.severity is not Severity.INFO]
     for finding in notable[:_SEEN]:
-        told = f"{finding.advice} ({finding.trigger})" if finding.advice else finding.detail
-        yield ("try" if finding.advice else "seen"), printable(f"{finding.title}: {told}")
+        text = f"{finding.advice} ({finding.trigger})" if finding.advice else finding.detail
+        yield ("try" if finding.advice else "seen"), printable(f"{finding.title}: {text}")
 
 
 def _labelled(label: str, text: str, width: int) -> list[str]:

@@ -100,8 +100,8 @@ def _table(table: Table) -> Iterator[str]:
     if len(table.rows) > shown:
         yield f"<details><summary>{len(table.rows) - shown:,} more rows</summary>"
         yield from _rows(table, shown, shown + 20 * _SHOWN)
-        left = len(table.rows) - shown - 20 * _SHOWN
-        yield f"<p class='note'>{left:,} more are in the CSV</p></details>" if left > 0 else "</details>"
+        hidden = len(table.rows) - shown - 20 * _SHOWN
+        yield f"<p class='note'>{hidden:,} more are in the CSV</p></details>" if hidden > 0 else "</details>"
     if table.note:
         yield f'<p class="note">{html_escape(table.note)}</p>'
 
@@ -241,7 +241,7 @@ _ORDER = list(Outcome)
 def render_comment(report: RunReport) -> str:
     """Markdown that reads well in a few lines and holds all when it is opened."""
     cases = sorted(report.cases, key=lambda case: (-_ORDER.index(case.worst), str(case.key)))
-    told = [case for case in cases if case.effect is not Effect.PASS or case.worst is Outcome.ACCEPTED]
+    shown_cases = [case for case in cases if case.effect is not Effect.PASS or case.worst is Outcome.ACCEPTED]
     lines = [f"### perfgate: {headline(report)}", ""]
     edits = own_gate_lines(report.cases, report.notes)
     lines += [f"**{sentence(HEADING)}**", "", *_bullets(edits), ""] if edits else []
@@ -249,11 +249,11 @@ def render_comment(report: RunReport) -> str:
     notes = other_notes(report.cases, report.notes)
     lines += [f"- **{note.effect.value}** {note.text}" for note in notes]
     lines += [""] if notes else []
-    for case in told[:_COMMENT_ROWS]:
+    for case in shown_cases[:_COMMENT_ROWS]:
         block = render_block(case).rstrip("\n")
         fence = "`" * (3 + block.count("```"))
         lines += [f"{fence}text", block, fence, ""]
-    lines += [f"and {len(told) - _COMMENT_ROWS} more", ""] if len(told) > _COMMENT_ROWS else []
+    lines += [f"and {len(shown_cases) - _COMMENT_ROWS} more", ""] if len(shown_cases) > _COMMENT_ROWS else []
     table = render_markdown(Document(title="all", blocks=(verdict_table(cases, limit=200),))).partition("\n")[2]
     lines += [f"<details><summary>All {plural(len(cases), 'case')}</summary>", table.rstrip("\n"), "", "</details>"]
     return "\n".join(lines) + "\n"

@@ -12,8 +12,9 @@ from pytest_perfgate.core.analysis.results import Previous
 from pytest_perfgate.core.judge.acceptance import Change, Decision
 from pytest_perfgate.core.judge.accepted_line import LIMIT, drift
 from pytest_perfgate.core.judge.context import how_measured
+from pytest_perfgate.core.judge.samples import crowded
 from pytest_perfgate.core.render.block import printable
-from pytest_perfgate.core.render.pictures import timeline, told
+from pytest_perfgate.core.render.pictures import sittings_text, timeline
 from pytest_perfgate.core.render.words import ABSENT, plural, quantity, shown, signed
 from pytest_perfgate.core.stats.change_points import ChangePoint, change_points
 from pytest_perfgate.model.measurement import Baseline, Measurement, Sitting, short_commit
@@ -61,13 +62,13 @@ def render_entry(
     lines += [_one_line(version.changed), ""] if version.changed else []
     known = before or {}
     measured = [(case.key, case.measurement) for case in cases if case.measurement is not None]
-    bare = [(key, found) for key, found in measured if shown(partial(_is_bare, found), lambda _: False)]
+    bare = [(key, metrics) for key, metrics in measured if shown(partial(_is_bare, metrics), lambda _: False)]
     bare = bare if len(bare) >= _MANY else []
     shared = {key for key, _ in bare}
-    for key, found in measured:
+    for key, metrics in measured:
         if key not in shared:
             instead = partial(_unshown, key)
-            lines += [*shown(partial(_case_lines, key, found, known.get(key)), instead), ""]
+            lines += [*shown(partial(_case_lines, key, metrics, known.get(key)), instead), ""]
     lines += [*_bare_lines(bare, known), ""] if bare else []
     lines += [kernels.rstrip(), ""] if kernels else []
     for name in _OWN:
@@ -77,8 +78,8 @@ def render_entry(
 
 def _is_bare(measurement: Measurement) -> bool:
     """Whether nothing but its time is known: an entry of its own would say so five times."""
-    told = any(measurement.metrics.find(name) for _, name, *_ in ROWS[1:])
-    return not told and _bottleneck(measurement) == ABSENT and bool(measurement.metrics.find("time"))
+    has_more = any(measurement.metrics.find(name) for _, name, *_ in ROWS[1:])
+    return not has_more and _bottleneck(measurement) == ABSENT and bool(measurement.metrics.find("time"))
 
 
 def _bare_lines(bare: Sequence[tuple[CaseKey, Measurement]], before: Mapping[CaseKey, Previous]) -> Iterator[str]:
@@ -97,8 +98,8 @@ def _cells(why: str) -> str:
 
 def _bare_cells(measurement: Measurement, before: Previous | None) -> str:
     _, figure, change = _row(ROWS[0], measurement, before).strip("|").split("|")
-    told = _told(before).removeprefix("Previous: ").removesuffix(".")
-    return f"| {figure.strip()} | {change.strip()} | {_one_line(told)}"
+    text = _told(before).removeprefix("Previous: ").removesuffix(".")
+    return f"| {figure.strip()} | {change.strip()} | {_one_line(text)}"
 
 
 def _unshown(key: CaseKey, why: str) -> list[str]:
@@ -109,8 +110,8 @@ def _case_lines(key: CaseKey, measurement: Measurement, before: Previous | None)
     locked = ", locked clocks" if measurement.identity.clocks == "lock" else ""
     dtype = f", {measurement.work.dtype}" if measurement.work and measurement.work.dtype else ""
     device = printable(measurement.device.name or measurement.device.key)
-    given = _one_line(key.nodeid.partition("[")[2].removesuffix("]"))
-    shape = f", {given}" if given else ""
+    parameters = _one_line(key.nodeid.partition("[")[2].removesuffix("]"))
+    shape = f", {parameters}" if parameters else ""
     lines = [f"### {_one_line(str(key))}", "", f"**Performance** ({device}{locked}{dtype}{shape}):", ""]
     lines += ["| Metric | Value | vs Previous |", "|---|---:|---:|"]
     lines += [_row(row, measurement, before) for row in ROWS]
@@ -127,23 +128,23 @@ def _told(before: Previous | None) -> str:
 
 def _row(row: tuple[str, str, Dimension, Better], measurement: Measurement, before: Previous | None) -> str:
     title, name, dimension, better = row
-    found = _of_longest(measurement.metrics, name)
-    figure = quantity(found.value, dimension) if found else ABSENT
-    if found is None or before is None:
+    metrics = _of_longest(measurement.metrics, name)
+    figure = quantity(metrics.value, dimension) if metrics else ABSENT
+    if metrics is None or before is None:
         return f"| {title} | {figure} |  |"
     if before.metrics is not None:
-        return f"| {title} | {figure} | {_change(found, _of_longest(before.metrics, name))} |"
-    return f"| {title} | {figure} | {_against(found, better, measurement, before.time)} |"
+        return f"| {title} | {figure} | {_change(metrics, _of_longest(before.metrics, name))} |"
+    return f"| {title} | {figure} | {_against(metrics, better, measurement, before.time)} |"
 
 
 def _of_longest(metrics: MetricSet, name: str) -> Metric | None:
     """The metric of the call, or of the kernel that takes longest; of several without times none speaks for all."""
-    found = metrics.find(name)
-    plain = next((m for m in found if not m.labels), None)
-    if plain or len(found) < 2:
-        return plain or (found[0] if found else None)
+    matching = metrics.find(name)
+    plain = next((m for m in matching if not m.labels), None)
+    if plain or len(matching) < 2:
+        return plain or (matching[0] if matching else None)
     times = {m.labels: m.value for m in metrics.find("duration")}
-    known = [m for m in found if m.labels in times]
+    known = [m for m in matching if m.labels in times]
     return max(known, key=lambda m: times[m.labels], default=None)
 
 
@@ -165,8 +166,8 @@ def _against(found: Metric, better: Better, measurement: Measurement, then: floa
 
 
 def _bottleneck(measurement: Measurement) -> str:
-    told = (f for f in measurement.findings if "bound" in f"{f.title} {f.detail.partition(':')[0]}".lower())
-    finding = next(told, None)
+    findings = (f for f in measurement.findings if "bound" in f"{f.title} {f.detail.partition(':')[0]}".lower())
+    finding = next(findings, None)
     if finding:
         return _one_line(f"{finding.title}. {finding.detail}".strip())
     sol = next((m for m in measurement.metrics.find("sol") if not m.labels), None)
@@ -192,13 +193,13 @@ def kept_paragraphs(log: str, version: Version) -> dict[str, str]:
     if span is None:
         return {}
     text = log[span[0] : span[1]]
-    found = {}
+    paragraphs = {}
     for name, end in zip(_OWN, ("**Insights**", "")):
         _, sign, rest = text.partition(f"**{name}**")
         body = (rest.partition(end)[0] if end else rest).strip()
         if sign and body and body != _EMPTY:
-            found[name] = body
-    return found
+            paragraphs[name] = body
+    return paragraphs
 
 
 def _span(log: str, heading: str) -> tuple[int, int] | None:
@@ -227,8 +228,10 @@ Anchors = Mapping[tuple[str, str], Baseline]
 
 def history_document(cases: Sequence[Told], *, overview: bool, anchors: Anchors | None = None) -> Document:
     """All cases with their last sitting, or each case with all of its own."""
-    held = anchors or {}
-    blocks: tuple[Block, ...] = (_overview(cases),) if overview else tuple(_section(case, held) for case in cases)
+    anchored_lines = anchors or {}
+    blocks: tuple[Block, ...] = (
+        (_overview(cases),) if overview else tuple(_section(case, anchored_lines) for case in cases)
+    )
     return Document(title="History", blocks=blocks)
 
 
@@ -252,8 +255,8 @@ def _section(case: Told, anchors: Anchors) -> Section:
     accepted = baseline.time if baseline else None
     changes = change_points([s.time for s in sittings]) if all(s.time > 0 for s in sittings) else ()
     line = f"{bars([s.time for s in sittings])}  accepted: {quantity(accepted, _TIME) if accepted else 'nothing'}"
-    said = [line, told(sittings, changes), anchored(sittings, anchors.get((device, str(key)), baseline))]
-    paragraphs = tuple(Paragraph(text=text) for text in said if text)
+    lines = [line, sittings_text(sittings, changes), anchored(sittings, anchors.get((device, str(key)), baseline))]
+    paragraphs = tuple(Paragraph(text=text) for text in lines if text)
     drawn = (timeline(printable(str(key)), sittings, changes, accepted),) if len(sittings) > 1 else ()
     return Section(
         title=f"{printable(str(key))} on {device}", blocks=(*paragraphs, *drawn, _sittings(sittings, baseline, changes))
@@ -285,8 +288,8 @@ def _sittings(sittings: Sequence[Sitting], accepted: Baseline | None, changes: S
 def anchored(sittings: Sequence[Sitting], baseline: Baseline | None) -> str:
     """How the line stands against its fixed anchor, the accepted time where none is named; empty while it holds."""
     alike = [s for s in sittings if baseline is not None and _like(s, baseline)]
-    found = drift(alike, baseline.time, LIMIT, since=baseline.commit) if baseline else None
-    return f"ANCHOR  {signed(found.change)}: {found.sentence}" if found and found.alarms else ""
+    drifted = drift(alike, baseline.time, LIMIT, since=baseline.commit) if baseline else None
+    return f"ANCHOR  {signed(drifted.change)}: {drifted.sentence}" if drifted and drifted.alarms else ""
 
 
 def _like(sitting: Sitting, line: Baseline) -> bool:
@@ -336,16 +339,22 @@ def _warnings(shown: Sequence[Decision]) -> Iterator[str]:
         yield f"warning  {count} of {plural(len(shown), 'case')}, {scanty}; {_WHOLE}"
     if blind := sum(d.blind is not None for d in shown):
         share = f"{blind} of {plural(len(shown), 'case')}"
-        yield f"warning  {share} could not have seen a slowdown as small as the limit; {_AGAIN}"
+        yield f"warning  {share} could not have seen a slowdown as small as the limit{_beside(shown)}; {_AGAIN}"
+
+
+def _beside(shown: Sequence[Decision]) -> str:
+    """How busy others kept the machine meanwhile."""
+    most = max((crowded(d.report.measurement.processes) for d in shown if d.report.measurement), default=0.0)
+    return f": others kept {most:.1f} processors busy beside them" if most else ""
 
 
 def _warning(decision: Decision) -> str:
     """What a sitting is worth that is too wide for its limit, or of too few processes; empty where it is neither."""
-    told = [f"{decision.scanty}; {_WHOLE}"] if decision.scanty else []
+    warnings = [f"{decision.scanty}; {_WHOLE}"] if decision.scanty else []
     if decision.blind is not None:
-        seen = f"the smallest slowdown this run can detect is {signed(decision.blind)}"
-        told.append(f"{seen}; {_AGAIN}")
-    return "; ".join(told)
+        text = f"the smallest slowdown this run can detect is {signed(decision.blind)}"
+        warnings.append(f"{text}; {_AGAIN}")
+    return "; ".join(warnings)
 
 
 def decision_lines(decision: Decision) -> Iterator[str]:

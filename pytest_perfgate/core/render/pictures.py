@@ -107,8 +107,8 @@ def line(frame: Frame, points: Sequence[tuple[float, float]], *, colour: str = M
 
 def dot(frame: Frame, x: float, y: float, *, title: str = "", colour: str = MARK, radius: float = 4) -> str:
     px, py = frame.at(x, y)
-    said = f"<title>{escape(title)}</title>" if title else ""
-    return f'<circle cx="{px:.1f}" cy="{py:.1f}" r="{radius}" fill="{colour}">{said}</circle>'
+    text = f"<title>{escape(title)}</title>" if title else ""
+    return f'<circle cx="{px:.1f}" cy="{py:.1f}" r="{radius}" fill="{colour}">{text}</circle>'
 
 
 def words(x: float, y: float, text: str, *, anchor: str = "start", colour: str = INK) -> str:
@@ -116,9 +116,9 @@ def words(x: float, y: float, text: str, *, anchor: str = "start", colour: str =
 
 
 def box(x: float, y: float, width: float, height: float, *, colour: str = MARK, title: str = "") -> str:
-    said = f"<title>{escape(title)}</title>" if title else ""
+    text = f"<title>{escape(title)}</title>" if title else ""
     wide = max(width, 0.4)
-    return f'<rect x="{x:.2f}" y="{y:.2f}" width="{wide:.2f}" height="{height:.2f}" fill="{colour}">{said}</rect>'
+    return f'<rect x="{x:.2f}" y="{y:.2f}" width="{wide:.2f}" height="{height:.2f}" fill="{colour}">{text}</rect>'
 
 
 def nice_step(rough: float) -> float:
@@ -181,18 +181,18 @@ def distribution_picture(case: CaseReport) -> Picture | None:
         marks += [line(frame, [(then, frame.y.low), (then, frame.y.high)], colour=OTHER, dash="5 4")]
         x, y = frame.at(then, frame.y.high)
         marks.append(words(x + 5, y + 12, "accepted", colour=OTHER))
-    held = sum(len(p.durations) for p in processes) - sum(map(len, usual))
-    said = f"; {held} slowest of all samples are beyond the right edge" if held else ""
+    hidden = sum(len(p.durations) for p in processes) - sum(map(len, usual))
+    text = f"; {hidden} slowest of all samples are beyond the right edge" if hidden else ""
     alt = f"Samples of {short_name(case.key)}: {plural(len(processes), 'process', 'processes')}" + (
         f", accepted {_time(then)}" if then else ""
     )
-    return Picture(svg=picture(frame, marks, alt), alt=alt + said)
+    return Picture(svg=picture(frame, marks, alt), alt=alt + text)
 
 
 def _usual(durations: Sequence[float]) -> list[float]:
     """Samples without the slowest hundredth, which would squeeze the rest together."""
-    kept = sorted(d for d in durations if math.isfinite(d))
-    return kept[: max(1, math.ceil(len(kept) * 0.99))]
+    finite = sorted(d for d in durations if math.isfinite(d))
+    return finite[: max(1, math.ceil(len(finite) * 0.99))]
 
 
 def _strip(frame: Frame, shown: Sequence[float], row: int) -> list[str]:
@@ -236,8 +236,8 @@ def history_picture(case: CaseReport, sittings: Sequence[Sitting]) -> Picture | 
 
 
 def _roof(measurement: Measurement) -> Roof | None:
-    found = (measurement.device.roof(basis) for basis in (Basis.CLOCK, Basis.CEILING, Basis.DATASHEET))
-    return next((roof for roof in found if roof and roof.bandwidth and roof.compute), None)
+    rooflines = (measurement.device.roof(basis) for basis in (Basis.CLOCK, Basis.CEILING, Basis.DATASHEET))
+    return next((roof for roof in rooflines if roof and roof.bandwidth and roof.compute), None)
 
 
 def roofline_picture(cases: Sequence[CaseReport]) -> Picture | None:
@@ -275,11 +275,11 @@ def _placed(measurement: Measurement, roof: Roof | None) -> list[tuple[float, fl
     time = measurement.metrics.find("time")
     if roof is None or measurement.work is None or not time or not 0 < time[0].value < math.inf:
         return []
-    found = place(measurement.work, time[0].value, roof)
+    point = place(measurement.work, time[0].value, roof)
     known = (
-        found.intensity is not None and found.flops_rate is not None and found.intensity > 0 and found.flops_rate > 0
+        point.intensity is not None and point.flops_rate is not None and point.intensity > 0 and point.flops_rate > 0
     )
-    return [(found.intensity or 0.0, found.flops_rate or 0.0)] if known else []
+    return [(point.intensity or 0.0, point.flops_rate or 0.0)] if known else []
 
 
 _WIDE, _ROWS, _TURNED = 90, 3, 0.75
@@ -310,7 +310,7 @@ def timeline(
     marks += [line(frame, points, colour=OTHER) for points in _levels(len(times), changes)]
     marks += _accepted(frame, accepted) if accepted else []
     alt = f"{name} over {plural(len(times), 'run')}, {_tick_time(min(times))} to {_tick_time(max(times))}"
-    return Picture(svg=picture(frame, marks, f"{alt}; {told(sittings, changes)}"), alt=alt)
+    return Picture(svg=picture(frame, marks, f"{alt}; {sittings_text(sittings, changes)}"), alt=alt)
 
 
 def _days(sittings: Sequence[Sitting]) -> Callable[[float], str]:
@@ -327,9 +327,9 @@ def _step(frame: Frame, change: ChangePoint, sittings: Sequence[Sitting], row: i
     """A line where the level changed, and beside it by how much and at which commit."""
     at = change.index - 0.5
     x, _ = frame.at(at, frame.y.high)
-    left = x > _TURNED * frame.width
+    turned = x > _TURNED * frame.width
     text = f"{signed(change.change)} at {sittings[change.index].commit[:7] or sittings[change.index].when[:10]}"
-    beside = words(x - 5 if left else x + 5, frame.top + 12 + 16 * row, text, anchor="end" if left else "start")
+    beside = words(x - 5 if turned else x + 5, frame.top + 12 + 16 * row, text, anchor="end" if turned else "start")
     return [line(frame, [(at, frame.y.low), (at, frame.y.high)], colour=SOFT, dash="2 4"), beside]
 
 
@@ -339,7 +339,7 @@ def _accepted(frame: Frame, time: float) -> list[str]:
     return [across, words(x - 4, y - 5, f"accepted {_tick_time(time)}", anchor="end", colour=SOFT)]
 
 
-def told(sittings: Sequence[Sitting], changes: Sequence[ChangePoint]) -> str:
+def sittings_text(sittings: Sequence[Sitting], changes: Sequence[ChangePoint]) -> str:
     """The change points in one sentence."""
     if not changes:
         return "no change point"

@@ -48,12 +48,12 @@ def run_document(
 ) -> Document:
     """The whole run, the worst first; pictures where there is something to draw, unless nobody could see them."""
     cases = sorted(report.cases, key=lambda case: (-_ORDER.index(case.worst), str(case.key)))
-    told = [case for case in cases if case.worst not in _QUIET]
+    loud = [case for case in cases if case.worst not in _QUIET]
     blocks: list[Block] = [*_own_gate(report), Paragraph(text=summary_line(report))]
     blocks += _notes(report)
-    blocks += [Section(title="What needs a look", blocks=tuple(_block(case, width) for case in told))] if told else []
+    blocks += [Section(title="What needs a look", blocks=tuple(_block(case, width) for case in loud))] if loud else []
     blocks.append(Section(title="Verdicts", blocks=(verdict_table(cases),)))
-    pictures = _pictures(told or cases, history or {}) if drawn else ()
+    pictures = _pictures(loud or cases, history or {}) if drawn else ()
     blocks += [Section(title="Pictures", blocks=pictures)] if pictures else []
     blocks.append(Section(title="Where and how", blocks=(_surroundings(report),)))
     return Document(title="perfgate: " + headline(report), subtitle=_subtitle(report), blocks=tuple(blocks))
@@ -75,8 +75,8 @@ def _failed_notes(report: RunReport) -> int:
 def summary_line(report: RunReport) -> str:
     """How many cases came to what, and whether that is all of them."""
     counts = Counter(case.worst for case in report.cases)
-    said = ", ".join(f"{counts[outcome]} {outcome.value}" for outcome in reversed(_ORDER) if counts[outcome])
-    parts = [f"{plural(len(report.cases), 'case')}: {said}" if said else "No case was measured"]
+    text = ", ".join(f"{counts[outcome]} {outcome.value}" for outcome in reversed(_ORDER) if counts[outcome])
+    parts = [f"{plural(len(report.cases), 'case')}: {text}" if text else "No case was measured"]
     parts += [] if report.complete else ["the run was interrupted: this is what it had"]
     parts += ["some tests were left out"] if report.filtered and report.mode != "check" else []
     return "; ".join(parts) + "."
@@ -127,14 +127,14 @@ def _safe_row(case: CaseReport, verdict: Verdict) -> tuple[Cell, ...]:
 
 
 def _row(case: CaseReport, verdict: Verdict) -> tuple[Cell, ...]:
-    found = case.measurement.metrics.find("time") if case.measurement else ()
+    times = case.measurement.metrics.find("time") if case.measurement else ()
     return (
         verdict.outcome.value.upper(),
         printable(str(case.key)),
         by_floor(verdict.limit.text, verdict.raised),
         _measured(verdict),
         _then(case, verdict),
-        found[0].value if found else None,
+        times[0].value if times else None,
         sighted(verdict),
     )
 
@@ -167,9 +167,9 @@ def _pictures(cases: Sequence[CaseReport], history: History) -> tuple[Block, ...
             shown(partial(distribution_picture, case), _words),
             shown(partial(history_picture, case, history.get(str(case.key), ())), _words),
         ]
-        found = tuple(picture for picture in drawn if picture)
-        if found:
-            blocks.append(Section(title=short_name(case.key), blocks=found))
+        pictures = tuple(picture for picture in drawn if picture)
+        if pictures:
+            blocks.append(Section(title=short_name(case.key), blocks=pictures))
     return (*_roofline(cases), *blocks)
 
 
@@ -217,10 +217,10 @@ _VERDICT_COLUMNS = (
 def verdicts_document(subject: str, verdicts: Sequence[Verdict]) -> Document:
     """The worst first, under a count of all."""
     counts = Counter(verdict.outcome for verdict in verdicts)
-    said = ", ".join(f"{counts[outcome]} {outcome.value}" for outcome in reversed(_ORDER) if counts[outcome])
+    text = ", ".join(f"{counts[outcome]} {outcome.value}" for outcome in reversed(_ORDER) if counts[outcome])
     ordered = sorted(verdicts, key=lambda verdict: -_ORDER.index(verdict.outcome))
     table = Table(columns=_VERDICT_COLUMNS, rows=tuple(_verdict_row(verdict) for verdict in ordered))
-    return Document(title="Limits", subtitle=printable(subject), blocks=(Paragraph(text=f"{said}."), table))
+    return Document(title="Limits", subtitle=printable(subject), blocks=(Paragraph(text=f"{text}."), table))
 
 
 def _verdict_row(verdict: Verdict) -> tuple[str, ...]:

@@ -54,10 +54,10 @@ def change_points(
     cuts: list[tuple[int, float]] = []
     while True:
         edges = sorted([0, *(at for at, _ in cuts), len(line)])
-        found = [(*_best(line[a:b], least), a) for a, b in pairwise(edges) if b - a >= 2 * least]
-        if not found:
+        candidates = [(*_best(line[a:b], least), a) for a, b in pairwise(edges) if b - a >= 2 * least]
+        if not candidates:
             break
-        strength, at, start = max(found)
+        strength, at, start = max(candidates)
         p = _chance(line, edges, least, strength, random)
         if p > level:
             break
@@ -73,10 +73,10 @@ def _best(segment: Array, least: int) -> tuple[float, int]:
     corner[1:, 1:] = apart.cumsum(axis=0).cumsum(axis=1)
     m = np.arange(least, count - least + 1)
     n = count - m
-    left, whole = corner[m, m], corner[count, count]
-    across = corner[m, count] - left
-    right = whole - left - 2 * across
-    energy = 2 * across / (m * n) - left / (m * np.maximum(m - 1, 1)) - right / (n * np.maximum(n - 1, 1))
+    before, whole = corner[m, m], corner[count, count]
+    across = corner[m, count] - before
+    right = whole - before - 2 * across
+    energy = 2 * across / (m * n) - before / (m * np.maximum(m - 1, 1)) - right / (n * np.maximum(n - 1, 1))
     strength = m * n / (m + n) * energy
     at = int(np.argmax(strength))
     return float(strength[at]), int(m[at])

@@ -208,9 +208,9 @@ def predict(
 
     ``freedom`` is what the scatter rests on, where that is not one less than the sittings.
     """
-    seen = max(sittings, 1) - 1 if freedom is None else freedom
-    dof = PRIOR_DOF + seen
-    pooled = math.sqrt((PRIOR_DOF * expected**2 + seen * scatter**2) / dof)
+    degrees = max(sittings, 1) - 1 if freedom is None else freedom
+    dof = PRIOR_DOF + degrees
+    pooled = math.sqrt((PRIOR_DOF * expected**2 + degrees * scatter**2) / dof)
     return Prediction(scatter=pooled, dof=dof, sittings=max(sittings, 1), gates=max(gates, 1))
 
 

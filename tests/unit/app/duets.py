@@ -179,7 +179,7 @@ PROOF = {"base": (("/base/kern.py", "1"),), "head": (("/head/kern.py", "2"),)}
 
 def staged(world: World, said: list[str], kept: list[int], budget_s: float = 0.0) -> Stage:
     return Stage(
-        nursery=world,
+        spawner=world,
         spec=spec,
         job=Job(cases=()),
         timeout_s=1,

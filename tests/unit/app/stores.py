@@ -46,13 +46,13 @@ class Past:
         self.sittings += sittings
 
 
-def court(lines: Lines, past: Past | None = None, **fields: Any) -> Court:
+def gate_judge(lines: Lines, past: Past | None = None, **fields: Any) -> Court:
     from pytest_perfgate.core.judge.context import JudgeContext
 
     repository: Any = SimpleNamespace(base=lambda: Base(commit="base"))
     given: dict[str, Any] = {"committed": lambda device: True, "repository": repository, **fields}
     tools = GateTools(
-        kinds=by_name(), nursery=None, environment=Environment, roofed=lambda device: device, history=past,
+        kinds=by_name(), spawner=None, environment=Environment, roofed=lambda device: device, history=past,
         **{"baselines": lines, **given},
     )  # type: ignore[arg-type]  # fmt: skip
     return Court(tools, JudgeContext(today="2026-06-01"))

@@ -16,8 +16,8 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline, Identity, Sitting
 from pytest_perfgate.model.plan import CaseKey, Mode, Outcome
 from pytest_perfgate.model.project import Base
-from pytest_perfgate.plugin.arms import standing_in
-from tests.unit.app.stores import Lines, captured, case, court
+from pytest_perfgate.plugin.arms import substitute_commit
+from tests.unit.app.stores import Lines, captured, case, gate_judge
 from tests.unit.core.judge.bench import HOST, KEY, accepted, measured
 
 THEN = accepted(1e6, place="c0ffee: baselines")
@@ -91,13 +91,13 @@ def test_no_commit_of_the_change_itself_stands_in_for_what_was_accepted() -> Non
     asked: list[str] = []
     repository = SimpleNamespace(missing=frozenset, brought=lambda _commit, _folder, until: asked.append(until) or "")
     for commit, until in (("c0ffee", "c0ffee"), ("", "HEAD")):
-        court = SimpleNamespace(
+        gate_judge = SimpleNamespace(
             tools=SimpleNamespace(repository=repository), accepted=SimpleNamespace(base=Base(commit=commit))
         )
         session: Any = SimpleNamespace(
-            court=court, settings=SimpleNamespace(project=SimpleNamespace(baselines="baselines"))
+            gate_judge=gate_judge, settings=SimpleNamespace(project=SimpleNamespace(baselines="baselines"))
         )
-        assert standing_in(session, "deadbeef") == ("deadbeef", "")
+        assert substitute_commit(session, "deadbeef") == ("deadbeef", "")
         assert asked.pop() == until
 
 
@@ -126,7 +126,7 @@ ENDING = Ending(mode=Mode.FULL, started="2026-11-21T07:00:00", seconds=1.0, comp
 
 def test_a_damaged_one_is_found_before_anything_is_measured(tmp_path: Path) -> None:
     file = tmp_path / "history.db"
-    bench = court(Lines(None), SqliteHistory(file), baselines=None)  # type: ignore[arg-type]
+    bench = gate_judge(Lines(None), SqliteHistory(file), baselines=None)  # type: ignore[arg-type]
     bench.read_baselines([case()])
     file.write_text("garbage")
     with pytest.raises(PerfgateError, match="history-unreadable"):
@@ -140,7 +140,7 @@ def broken(key: CaseKey, device: str, last: int = 0) -> list[Sitting]:
 
 def test_one_that_breaks_later_is_left_out_and_the_run_says_so() -> None:
     line = accepted(1e6)
-    bench = court(Lines(line, line), SimpleNamespace(read=broken))  # type: ignore[arg-type]
+    bench = gate_judge(Lines(line, line), SimpleNamespace(read=broken))  # type: ignore[arg-type]
     (report,) = bench.judge_result(captured(measured(1e6)))
     assert report.verdicts[0].outcome is Outcome.PASSED
     bench.tools.baselines.read_all = lambda device: {}  # type: ignore[union-attr]

@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pytest_perfgate.adapters.stores.baselines import Baselines, Kept
+from pytest_perfgate.adapters.stores.baselines import Baselines, StoredFiles
 from pytest_perfgate.adapters.stores.repository import GitRepository
 from pytest_perfgate.app.changed_project import (
     absent_tests,
     binary_files,
     changed_settings,
-    edited_beside,
+    edited_imports,
+    moved_root_lines,
     tracked_files,
-    uprooted_lines,
     with_files,
 )
 from pytest_perfgate.app.lockstep import OwnFiles
@@ -48,9 +48,9 @@ def absent_notes(
     repository = SimpleNamespace(
         touched=lambda at, words: answers[words[0]] if at == revision else every,
     )
-    court: Any = SimpleNamespace(revision=revision, tools=SimpleNamespace(repository=repository))
+    gate_judge: Any = SimpleNamespace(revision=revision, tools=SimpleNamespace(repository=repository))
     suite = Suite(**{"context": CONTEXT, "collected": frozenset({"t.py::test_a[1]"}), **given})
-    return list(absent_tests(court, suite))
+    return list(absent_tests(gate_judge, suite))
 
 
 def test_a_test_of_the_revision_alone_is_listed_with_what_became_of_it() -> None:
@@ -95,15 +95,15 @@ def test_what_a_change_edits_beside_a_test_is_named(tmp_path: Path) -> None:
 
     def edited(**then: str) -> tuple[str, ...]:
         kept = {"t.py": TEST, "helper.py": now["helper.py"]} | {f"{name}.py": text for name, text in then.items()}
-        return edited_beside(case, LOADED, ("t.py", "other.py"), tmp_path, {**kept, "gone.py": ""}.get)
+        return edited_imports(case, LOADED, ("t.py", "other.py"), tmp_path, {**kept, "gone.py": ""}.get)
 
     assert edited() == ()
     assert edited(helper="# words\ndef work(): ...\n") == ()
     assert edited(helper="def work(): pass\n") == ("helper.py",)
     assert edited(helper="def work( broken") == ("helper.py",)
     assert edited(t=TEST.replace("work", "walk")) == ("t.py",)
-    assert edited_beside(case, ("t.py", "helper.py"), ("t.py",), tmp_path, lambda _: None) == ("helper.py",)
-    assert edited_beside(case, ("_ops.py",), ("t.py",), tmp_path, lambda _: None) == (), "neither then nor now"
+    assert edited_imports(case, ("t.py", "helper.py"), ("t.py",), tmp_path, lambda _: None) == ("helper.py",)
+    assert edited_imports(case, ("_ops.py",), ("t.py",), tmp_path, lambda _: None) == (), "neither then nor now"
 
 
 def test_what_changed_and_both_arms_read_from_the_head_is_named(tmp_path: Path) -> None:
@@ -156,12 +156,12 @@ class Lines(NamedTuple):
 def settings_notes(
     now: dict[str, str], *, ci: bool = True, base: str = "c0ffee", then: dict[str, str] = THEN, lines: bool = True
 ) -> list[SuiteNote]:
-    court: Any = SimpleNamespace(
+    gate_judge: Any = SimpleNamespace(
         context=SimpleNamespace(policy=Policy(ci=ci)),
         accepted=SimpleNamespace(base=Base(commit=base)),
         tools=SimpleNamespace(settings=lambda revision: then if revision else now, baselines=Lines(lines)),
     )
-    return list(changed_settings(court))
+    return list(changed_settings(gate_judge))
 
 
 def test_what_can_loosen_a_limit_is_named_first_with_before_and_after() -> None:
@@ -191,7 +191,7 @@ def test_nothing_is_said_where_nothing_changed_or_nobody_relies_on_it() -> None:
     assert settings_notes(THEN) == settings_notes(NOW, ci=False) == settings_notes(NOW, base="") == []
 
 
-def court(repository: Any, *, ci: bool = True, base: str = "") -> Any:
+def gate_judge(repository: Any, *, ci: bool = True, base: str = "") -> Any:
     return SimpleNamespace(
         tools=SimpleNamespace(repository=repository), context=SimpleNamespace(policy=Policy(ci=ci)),
         revision="", accepted=SimpleNamespace(base=Base(commit=base)),
@@ -213,13 +213,13 @@ def test_a_history_that_is_committed_is_nobody_s(tmp_path: Path) -> None:
 
     repository = GitRepository(tmp_path, {})
     commit("a.py", ".perfgate/.gitignore")
-    assert list(tracked_files(court(repository))) == []
+    assert list(tracked_files(gate_judge(repository))) == []
     commit(".perfgate/history.db")
-    (note,) = tracked_files(court(repository))
+    (note,) = tracked_files(gate_judge(repository))
     assert (note.effect, note.names) == (Effect.FAIL, (".perfgate/history.db",))
     assert note.text.startswith("1 file under .perfgate/ is committed")
-    assert list(tracked_files(court(repository, ci=False))) == []
-    assert list(tracked_files(court(None))) == []
+    assert list(tracked_files(gate_judge(repository, ci=False))) == []
+    assert list(tracked_files(gate_judge(None))) == []
 
 
 def test_a_binary_that_python_may_load_is_named(tmp_path: Path) -> None:
@@ -239,11 +239,11 @@ def test_a_binary_that_python_may_load_is_named(tmp_path: Path) -> None:
     base = commit("src/kern.py", "src/old.so")
     (tmp_path / "src" / "old.so").unlink()
     commit("src/kern.py", "src/__pycache__/kern.cpython-311.pyc")
-    (note,) = binary_files(court(repository, base=base))
+    (note,) = binary_files(gate_judge(repository, base=base))
     assert (note.kind, note.effect) == ("binary", Effect.WARN)
     assert note.names == ("src/__pycache__/kern.cpython-311.pyc",)
-    assert list(binary_files(court(repository, base=base, ci=False))) == []
-    assert list(binary_files(court(repository, base=repository.head()))) == []
+    assert list(binary_files(gate_judge(repository, base=base, ci=False))) == []
+    assert list(binary_files(gate_judge(repository, base=repository.head()))) == []
 
 
 LINE = "perfgate: 1\nbaselines:\n  'test_x': {time: TIME, commit: c0ffee, when: 2026-05-02, why: \"WHY\"}\n"
@@ -272,16 +272,16 @@ def moved_root_notes(
     top: Path, root: str, base: str, policy: Policy = Policy(ci=True, baseless=Choice.FAIL)
 ) -> list[Any]:
     repository = GitRepository(top / root, {"PATH": os.environ["PATH"]})
-    kept = Kept(lambda _revision: "baselines", repository.files)
+    kept = StoredFiles(lambda _revision: "baselines", repository.files)
     store = Baselines(top / root, ["*"], show=repository.show, kept=kept)
     (line,) = store.read_all("host-x").values()
     report = CaseReport(key=CaseKey(nodeid=str(line.key)), verdicts=(), baseline=line)
-    court: Any = SimpleNamespace(
+    gate_judge: Any = SimpleNamespace(
         context=SimpleNamespace(policy=policy),
         accepted=SimpleNamespace(base=Base(commit=base)),
         tools=SimpleNamespace(repository=repository, baselines=store),
     )
-    return list(uprooted_lines(court, [report]))
+    return list(moved_root_lines(gate_judge, [report]))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from pytest_perfgate.app.accepted import Accepted
 from pytest_perfgate.app.changed_tests import (
     NOTHING,
-    borrowed_parts,
+    fixture_parts,
     followed,
     loosened_lines,
     newly_marked,
@@ -50,7 +50,7 @@ def fixture_notes(
 ) -> list[SuiteNote]:
     texts = {NOTHING: {KEY.path: (None, TEST)}, base: changed}
     before = accepted(1e6) if line else None
-    court: Any = SimpleNamespace(
+    gate_judge: Any = SimpleNamespace(
         context=SimpleNamespace(policy=Policy(ci=ci)),
         accepted=SimpleNamespace(
             base=Base(commit=base),
@@ -70,7 +70,7 @@ def fixture_notes(
         revision="",
     )
     report = CaseReport(key=KEY, verdicts=(), measurement=measured(1e6))
-    return list(borrowed_parts(court, [report, report]))
+    return list(fixture_parts(gate_judge, [report, report]))
 
 
 def test_a_fixture_of_a_conftest_that_the_change_edits_is_named_in_ci() -> None:
@@ -129,8 +129,8 @@ def line_notes(
     context = JudgeContext(kinds=KINDS, mode=mode, policy=Policy(**policy))
     report = judge(measured(1e6), [limit("slowdown <= 3%")], baseline=accepted(1e6), context=context)
     lines = SimpleNamespace(judging=lambda _: (then, edited))
-    court: Any = SimpleNamespace(context=context, accepted=lines)
-    return list(loosened_lines(court, [report]))
+    gate_judge: Any = SimpleNamespace(context=context, accepted=lines)
+    return list(loosened_lines(gate_judge, [report]))
 
 
 @pytest.mark.parametrize(("policy", "effect"), [({}, Effect.WARN), ({"improved": Choice.FAIL}, Effect.FAIL)])
@@ -177,13 +177,13 @@ NEW = f"@pytest.mark.nightly\n{OLD}"
 
 def mark_notes(then: str | None, now: str | None, *, ci: bool = True, left: str = KEY.nodeid) -> list[SuiteNote]:
     repository = SimpleNamespace(touched=lambda _revision, _words: {KEY.path: (then, now)})
-    court: Any = SimpleNamespace(
+    gate_judge: Any = SimpleNamespace(
         context=SimpleNamespace(policy=Policy(ci=ci)),
         accepted=SimpleNamespace(base=Base(commit="c0ffee")),
         tools=SimpleNamespace(repository=repository),
     )
     suite: Any = SimpleNamespace(baselines=[accepted(1e6)], deselected=frozenset({left}))
-    return list(newly_marked(court, suite))
+    return list(newly_marked(gate_judge, suite))
 
 
 def test_a_deselected_test_whose_marks_the_change_edits_is_named_in_ci() -> None:
@@ -215,13 +215,13 @@ def limit_notes(
         return None if now is None else {"t.py": (then, now)} if found else {}
 
     repository = SimpleNamespace(touched=touched)
-    court: Any = SimpleNamespace(
+    gate_judge: Any = SimpleNamespace(
         context=SimpleNamespace(policy=Policy(ci=ci)),
         accepted=SimpleNamespace(base=Base(commit=base)),
         tools=SimpleNamespace(repository=repository, kinds={}),
         merged=lambda _nodeid, layers: merge_limits(*layers),
     )
-    return list(relaxed_limits(court, {case.nodeid: case for case in cases}))
+    return list(relaxed_limits(gate_judge, {case.nodeid: case for case in cases}))
 
 
 def test_a_limit_that_the_change_loosens_is_named_in_ci() -> None:
@@ -369,9 +369,9 @@ def test_a_change_that_only_adds_or_only_removes_says_nothing() -> None:
 
 
 def test_a_line_that_was_there_is_told_from_one_that_came_with_the_change() -> None:
-    court = court_of(baseline("test_uno", 2e6), EARLIER_LINES[1])
+    gate_judge = court_of(baseline("test_uno", 2e6), EARLIER_LINES[1])
     new, same = (report.measurement for report in REPORTS)
-    assert (court.accepted.came_with(new), court.accepted.came_with(same)) == (True, False)
+    assert (gate_judge.accepted.came_with(new), gate_judge.accepted.came_with(same)) == (True, False)
     assert not court_of(baseline("test_uno", 2e6), base="").accepted.came_with(new)
 
 
@@ -389,7 +389,7 @@ def body_notes(texts: Any, edited: Baseline | None = None, **given: Any) -> list
         then_and_now=lambda _device, _path: ({str(KEY): given.get("line", LINE)}, {str(KEY): edited} if edited else {}),
         came_with=lambda _measurement: given.get("came", False),
     )
-    court: Any = SimpleNamespace(
+    gate_judge: Any = SimpleNamespace(
         context=SimpleNamespace(policy=Policy(ci=given.get("ci", True))),
         accepted=lines,
         tools=SimpleNamespace(
@@ -400,7 +400,7 @@ def body_notes(texts: Any, edited: Baseline | None = None, **given: Any) -> list
         revision=given.get("revision", ""),
     )
     report = CaseReport(key=KEY, verdicts=(), measurement=measured(1e6) if given.get("ran", True) else None)
-    return list(reworked_tests(court, [report, report]))
+    return list(reworked_tests(gate_judge, [report, report]))
 
 
 def test_an_edited_test_whose_line_stays_is_named_once_with_what_differs() -> None:

@@ -19,7 +19,7 @@ from tests.unit.app.power_card import Build, Card, PoweredWorld
 
 def compared(base: Build, head: Build, card: Card | None = None) -> tuple[Paired, Comparison, PoweredWorld]:
     world = PoweredWorld(card or Card(), base, head)
-    stage = Stage(nursery=world, spec=spec, job=Job(cases=()), timeout_s=1, say=lambda text: None,
+    stage = Stage(spawner=world, spec=spec, job=Job(cases=()), timeout_s=1, say=lambda text: None,
                   keep=lambda rounds: None, clock=lambda: 0.0)  # fmt: skip
     comparison = Comparison((arm("base"), arm("head")), cases(1), stage, Design())
     hearing = Hearing(comparison, lambda key: 0.03)

@@ -35,14 +35,14 @@ def notes(
     alike: bool = True,
     edits: EnvironmentEdits = EnvironmentEdits(),
 ) -> list[SuiteNote]:
-    court: Any = SimpleNamespace(
+    gate_judge: Any = SimpleNamespace(
         revision=revision,
         alike=alike,
         context=SimpleNamespace(policy=policy),
         tools=SimpleNamespace(repository=SimpleNamespace(head=lambda: head)),
         environment_edits=edits,
     )
-    return list(alike_arms(court))
+    return list(alike_arms(gate_judge))
 
 
 def test_the_commit_under_test_held_against_itself_was_not_compared() -> None:
@@ -93,16 +93,16 @@ class Sittings:
 def anchor_notes(times: list[float], now: float, *, anchor: str = "v1", line: Baseline | None = None):
     tools = GateTools(
         kinds=KINDS,
-        nursery=None,
+        spawner=None,
         environment=Environment,
         roofed=lambda device: device,
         baselines=Lines(line or accepted(1e6, device=HOST)),
         history=Sittings(times),
     )
-    court = Court(tools, JudgeContext(kinds=KINDS))
+    gate_judge = Court(tools, JudgeContext(kinds=KINDS))
     case = Case(nodeid=KEY.nodeid, limits=(), plan=Plan(anchor=anchor), path=KEY.path)
-    reports = [court.judged(case, measured(now))]
-    found = suite_notes(court, {KEY.nodeid: case}, reports, ENDING)
+    reports = [gate_judge.judged(case, measured(now))]
+    found = suite_notes(gate_judge, {KEY.nodeid: case}, reports, ENDING)
     return [note for note in found if note.kind == "anchor"]
 
 
@@ -134,21 +134,21 @@ def base_notes(
         read_all=lambda device: {str(KEY): line} if line else {},
         paths=lambda device, revision: (),
     )
-    nursery: Any = None
+    spawner: Any = None
     tools = GateTools(
         kinds=KINDS,
-        nursery=nursery,
+        spawner=spawner,
         environment=Environment,
         roofed=lambda device: device,
         baselines=lines,
         repository=repository,
     )
-    court = Court(tools, JudgeContext(kinds=KINDS, policy=policy))
-    court.paired = {KEY: paired} if paired else {}
+    gate_judge = Court(tools, JudgeContext(kinds=KINDS, policy=policy))
+    gate_judge.paired = {KEY: paired} if paired else {}
     case = Case(nodeid=KEY.nodeid, limits=(limit("slowdown <= 3%"),), plan=Plan(), path=KEY.path)
-    reports = [court.judged(case, measured(1e6))]
+    reports = [gate_judge.judged(case, measured(1e6))]
     kinds = {"no merge base", "parent"}
-    return [note for note in suite_notes(court, {KEY.nodeid: case}, reports, ENDING) if note.kind in kinds]
+    return [note for note in suite_notes(gate_judge, {KEY.nodeid: case}, reports, ENDING) if note.kind in kinds]
 
 
 @pytest.mark.parametrize("choice", [Choice.WARN, Choice.FAIL])
@@ -183,19 +183,19 @@ def skip_notes(device: str, line: Any, cases: tuple[str, ...] = (KEY.nodeid,)) -
     store: Any = SimpleNamespace(
         devices=lambda: (device,), read_all=lambda asked: {str(line.key): line} if asked == device else {}
     )
-    nursery: Any = None
+    spawner: Any = None
     tools = GateTools(
         kinds=KINDS,
-        nursery=nursery,
+        spawner=spawner,
         environment=Environment,
         roofed=lambda found: found,
         baselines=store,
         here=lambda: (HOST.key, "NVIDIA-H200-[0-9]*GiB*"),
     )
-    court = Court(tools, JudgeContext(kinds=KINDS, policy=CI))
+    gate_judge = Court(tools, JudgeContext(kinds=KINDS, policy=CI))
     found = {nodeid: Case(nodeid=nodeid, limits=(), plan=Plan()) for nodeid in cases}
     ending = replace(ENDING, skipped={KEY.nodeid: "no --run-bench"} if cases else {})
-    return [(note.kind, note.effect) for note in suite_notes(court, found, [], ending)]
+    return [(note.kind, note.effect) for note in suite_notes(gate_judge, found, [], ending)]
 
 
 @pytest.mark.parametrize("device", [HOST.key, "NVIDIA-H200-140GiB-observe"])

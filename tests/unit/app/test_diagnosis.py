@@ -32,7 +32,7 @@ def figures(runtime, timer):
 
 
 def text(same=None, **changed) -> str:
-    ward = Ward(
+    doctor_tools = Ward(
         **{
             "devices": [Device(key="k", name="Card", kind="gpu", memory_bytes=2.0**30)],
             "libraries": [Availability(name="cupy", usable=False, why="not installed", mend="pip install cupy")],
@@ -49,7 +49,7 @@ def text(same=None, **changed) -> str:
             **changed,
         }
     )  # fmt: skip
-    return render_text(diagnosis(ward, same))
+    return render_text(diagnosis(doctor_tools, same))
 
 
 def test_everything_has_its_line() -> None:

@@ -51,7 +51,7 @@ TIMERS = [
 LOCK = "once for everybody: sudo perfgate clocks lock"
 
 
-def ward(**changed) -> Ward:
+def doctor_tools(**changed) -> Ward:
     parts = {
         "devices": [CARD, HOST],
         "libraries": [works("torch", "2.9.0"), fails("cupy", "ModuleNotFoundError: No module named 'cupy'", "pip install cupy"), works("host")],
@@ -93,7 +93,7 @@ The same call against itself: shift 0.1 %, scatter of a pair 0.2 %. This machine
 
 
 def test_a_machine_with_a_card_on_one_screen() -> None:
-    assert screen(ward(), (0.001, 0.002)) == SCREEN
+    assert screen(doctor_tools(), (0.001, 0.002)) == SCREEN
 
 
 def test_a_timer_that_fails_when_it_is_tried_says_why() -> None:
@@ -104,7 +104,9 @@ def test_a_timer_that_fails_when_it_is_tried_says_why() -> None:
             raise RuntimeError("an illegal memory access was encountered")
         return 3_200.0, 500.0
 
-    found = ward(timers=[Instrument(name, host=NO_QUEUE) for name in ("events", "graph", "cupti")], resolution=fineness)
+    found = doctor_tools(
+        timers=[Instrument(name, host=NO_QUEUE) for name in ("events", "graph", "cupti")], resolution=fineness
+    )
     said = " ".join(screen(found, None).split())
     assert "no graph: an illegal memory access was encountered; cupti: a record without room was lost" in said
     assert "torch timers yes overhead/resolution: events 3.2 µs/500 ns no" in said
@@ -112,14 +114,14 @@ def test_a_timer_that_fails_when_it_is_tried_says_why() -> None:
 
 
 def test_an_administrator_locks_and_nobody_looks_at_what_is_not_restricted() -> None:
-    said = screen(ward(gpu_permissions=[works("lock GPU clocks")], restricted=False), None)
+    said = screen(doctor_tools(gpu_permissions=[works("lock GPU clocks")], restricted=False), None)
     assert "yes  observe (driver 580.65), lock (as root; not tried), off" in said
     assert "shown" not in said
 
 
 def test_without_a_card_the_reasons_come_first() -> None:
     libraries = [fails("torch", "RuntimeError: torch 2.9.0 sees no GPU", "a build for it"), works("host")]
-    found = ward(devices=[HOST], runtimes=[Library("host", queue=False)], libraries=libraries, management=fails("nvml", "no driver"))  # fmt: skip
+    found = doctor_tools(devices=[HOST], runtimes=[Library("host", queue=False)], libraries=libraries, management=fails("nvml", "no driver"))  # fmt: skip
     none, host = groups(found)
     assert none.title == "No GPU that a library can use"
     seen = groups(replace(found, driven=["NVIDIA L4", "NVIDIA L4", "NVIDIA T4"]))[0].title
@@ -136,7 +138,7 @@ def test_event_mode_is_there_where_a_device_has_events() -> None:
     assert timed_here(event, [host]) == replace(event, usable=False, why="no library here has a device with events")
     assert timed_here(works("nsys"), [host]).usable
     processor = replace(HOST, key="pocl")
-    mine = groups(ward(devices=[processor, HOST], runtimes=[Library("opencl"), host]))[1]
+    mine = groups(doctor_tools(devices=[processor, HOST], runtimes=[Library("opencl"), host]))[1]
     assert [line for part in mine.parts for line in part.lines() if part.name == "profilers"] == [
         ("profilers", "yes", "event")
     ]

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_perfgate.adapters.runtimes.fakes import FakeRuntime
 from pytest_perfgate.app.instrument import (
-    Together,
+    SharedClocks,
     ceiled,
     choose_runtime,
     choose_timer,
@@ -323,7 +323,7 @@ def measured(clocks: ClocksOfSeveral) -> Samples:
         return EVENT_SAMPLES
 
     companions = [replace(card, arch="") for card in CARDS[1:]]
-    return watched(take, CARDS[0], Plan(), Together(clocks, companions), lambda: 0.0)
+    return watched(take, CARDS[0], Plan(), SharedClocks(clocks, companions), lambda: 0.0)
 
 
 def test_all_are_held_and_the_first_tells_the_clock() -> None:
@@ -342,6 +342,6 @@ def test_any_one_spoils_it_and_is_named() -> None:
 
 def test_all_are_locked_or_none() -> None:
     plan = replace(Plan(), clocks=ClockPolicy.TRY)
-    assert settled(CARDS[0], plan, Together(ClocksOfSeveral(), CARDS[1:]))[0].clocks is ClockPolicy.LOCK
-    found, why = settled(CARDS[0], plan, Together(ClocksOfSeveral(denied="GPU-1"), CARDS[1:]))
+    assert settled(CARDS[0], plan, SharedClocks(ClocksOfSeveral(), CARDS[1:]))[0].clocks is ClockPolicy.LOCK
+    found, why = settled(CARDS[0], plan, SharedClocks(ClocksOfSeveral(denied="GPU-1"), CARDS[1:]))
     assert (found.clocks, why) == (ClockPolicy.OBSERVE, "no permission")

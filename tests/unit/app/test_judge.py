@@ -10,7 +10,7 @@ import pytest
 
 from pytest_perfgate.app import judge as gate
 from pytest_perfgate.app.conclude import keep
-from pytest_perfgate.app.judge import COMMIT_FIRST, agreed, in_short
+from pytest_perfgate.app.judge import COMMIT_FIRST, agreed, error_summary
 from pytest_perfgate.app.judge import GateJudge as Court
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import NOBODY, judge
@@ -25,14 +25,14 @@ from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.plugin.ending import not_kept
 from pytest_perfgate.plugin.measure_ahead import judge_measured
 from tests.reports import run
-from tests.unit.app.stores import Lines, Past, captured, case, court
+from tests.unit.app.stores import Lines, Past, captured, case, gate_judge
 from tests.unit.core.judge.bench import GPU, HOST, KEY, KINDS, accepted, limit, measured, samples
 from tests.unit.core.judge.paired_builds import NOT_SLOWER
 
 
 def test_a_limit_of_a_call_that_names_another_call_is_lost() -> None:
     named = measured(1e6, key=CaseKey(nodeid=KEY.nodeid, name="fwd"))
-    found = court(Lines(None)).judge_result(captured(named, limits=("time(case=bwd) <= 1ns",)))
+    found = gate_judge(Lines(None)).judge_result(captured(named, limits=("time(case=bwd) <= 1ns",)))
     assert [report.key.name for report in found] == ["fwd", NOBODY]
     assert found[1].effect is Effect.FAIL
 
@@ -49,7 +49,7 @@ def test_the_end_of_an_acceptance_is_moved_with_a_reason_or_not_at_all(
     change: dict[str, str], outcome: Outcome
 ) -> None:
     then = accepted(1e6, expires="2026-05-01")
-    (found,) = court(Lines(replace(then, **change), then)).judge_result(captured(measured(1e6)))
+    (found,) = gate_judge(Lines(replace(then, **change), then)).judge_result(captured(measured(1e6)))
     assert found.verdicts[0].outcome is outcome
 
 
@@ -65,7 +65,7 @@ def test_the_history_tells_at_which_clock_a_line_was_measured(past: Past, outcom
         1.25e6, device=GPU, clocks="observe", processes=tuple(samples(1.25e6, clock_hz=(1.2e9,)) for _ in range(3))
     )
     line = accepted(1e6, device=GPU, clocks="observe")
-    (found,) = court(Lines(line, line), past).judge_result(captured(slow))
+    (found,) = gate_judge(Lines(line, line), past).judge_result(captured(slow))
     assert found.verdicts[0].outcome is outcome
 
 
@@ -81,7 +81,7 @@ def test_the_history_tells_at_which_clock_a_line_was_measured(past: Past, outcom
 def test_what_was_convicted_does_not_become_noise(past: list[tuple[str, float]], dirty: bool, outcome: Outcome) -> None:
     history = Past(*(replace(sitting(None, commit), time=time) for commit, time in past))
     line = accepted(1e6, device=GPU)
-    bench = court(Lines(line, line), history)
+    bench = gate_judge(Lines(line, line), history)
     bench.tools = replace(bench.tools, environment=lambda: Environment(commit="c0ffee", dirty=dirty))
     (found,) = bench.judge_result(captured(measured(1.12e6, device=GPU)))
     assert found.verdicts[0].outcome is outcome
@@ -89,7 +89,9 @@ def test_what_was_convicted_does_not_become_noise(past: list[tuple[str, float]],
 
 def test_the_accepted_commit_tells_how_its_own_sittings_scatter() -> None:
     line = accepted(1e6, device=GPU, commit="c0ffee")
-    bench = court(Lines(line, line), Past(*(replace(sitting(None, "c0ffee"), time=t) for t in (0.9e6, 1e6, 1.14e6))))
+    bench = gate_judge(
+        Lines(line, line), Past(*(replace(sitting(None, "c0ffee"), time=t) for t in (0.9e6, 1e6, 1.14e6)))
+    )
     bench.tools = replace(bench.tools, environment=lambda: Environment(commit="c0ffee"))
     (found,) = bench.judge_result(captured(measured(1.12e6, device=GPU)))
     assert found.verdicts[0].outcome is Outcome.SUSPECT
@@ -101,7 +103,7 @@ def test_sittings_that_were_measured_differently_are_no_scatter(how: str, outcom
     past = [replace(sitting(None, "c0ffee"), time=time, identity=how) for time in (0.9e6, 8e6, 1.14e6)]
     line, now = accepted(1e6, device=GPU, commit="c0ffee"), measured(1.12e6, device=GPU)
     usual = [replace(sitting(None, "c0ffee"), identity=now.identity.text())] * 2
-    bench = court(Lines(line, line), Past(*past, *usual))
+    bench = gate_judge(Lines(line, line), Past(*past, *usual))
     bench.tools = replace(bench.tools, environment=lambda: Environment(commit="beef"))
     (found,) = bench.judge_result(captured(now))
     assert found.verdicts[0].outcome is outcome
@@ -111,7 +113,7 @@ def test_sittings_that_were_measured_differently_are_no_scatter(how: str, outcom
 def test_a_busy_machine_is_known_by_the_accepted_commit_alone(witness: str, outcome: Outcome) -> None:
     line = accepted(1e6, device=GPU, commit="c0ffee")
     times = [(witness, 1.6e6), ("feed", 1e6), ("feed", 1e6), ("feed", 1e6)]
-    bench = court(Lines(line, line), Past(*(replace(sitting(None, commit), time=time) for commit, time in times)))
+    bench = gate_judge(Lines(line, line), Past(*(replace(sitting(None, commit), time=time) for commit, time in times)))
     bench.tools = replace(bench.tools, environment=lambda: Environment(commit="beef"))
     (found,) = bench.judge_result(captured(measured(1.3e6, device=GPU)))
     assert found.verdicts[0].outcome is outcome
@@ -124,7 +126,7 @@ def test_why_no_arm_could_be_made_is_said() -> None:
         ("a1b2c3d4e5f6", "is not in this clone", f"perfgate accept '{KEY}' --reason \"...\""),
     ):
         line = accepted(1e6, commit=commit)
-        bench = court(Lines(line, line), convict=lambda reports, cases: {})
+        bench = gate_judge(Lines(line, line), confirm=lambda reports, cases: {})
         (report,) = bench.judge_result(captured(measured(1.2e6)))
         (verdict,) = bench.without_arms(case(), report, fault).verdicts
         assert why in dict(verdict.evidence)["no arms"]
@@ -140,7 +142,7 @@ def test_why_no_arm_could_be_made_is_said() -> None:
 @pytest.mark.parametrize(("dirty", "commit"), [(False, "c0ffee"), (True, "c0ffee+dirty")])
 def test_what_a_run_leaves_names_the_tree_that_it_measured(dirty: bool, commit: str) -> None:
     lines, past = Lines(None), Past()
-    bench = court(lines, past, committed=lambda device: False)
+    bench = gate_judge(lines, past, committed=lambda device: False)
     clocked = measured(1e6, processes=tuple(samples(1e6, clock_hz=(2e9,)) for _ in range(3)))
     (found,) = bench.judge_result(captured(clocked))
     keep(bench, run(found, environment=Environment(commit="c0ffee", dirty=dirty)))
@@ -159,7 +161,7 @@ def test_what_cannot_be_kept_costs_nothing_else() -> None:
 
     past: Any = SimpleNamespace(read=lambda *_: [], append=lambda sittings: refuse(damaged))
     records = SimpleNamespace(write=lambda report: refuse(full))
-    bench = court(lines, past, committed=lambda device: False, records=records)
+    bench = gate_judge(lines, past, committed=lambda device: False, records=records)
     (found,) = bench.judge_result(captured(measured(1e6)))
     kept = keep(bench, run(found))
     assert kept.lost == (("the record of this run", full), ("this run's part of the history", damaged))
@@ -175,29 +177,29 @@ def test_what_cannot_be_kept_costs_nothing_else() -> None:
 
 def test_a_mean_over_a_family_is_no_limit_of_one_call() -> None:
     with pytest.raises(PerfgateError, match="speaks of the whole parametrised test") as raised:
-        court(Lines(None)).limits(case(), measured(1e6, limits=("geomean(slowdown) <= 1%",)))
+        gate_judge(Lines(None)).limits(case(), measured(1e6, limits=("geomean(slowdown) <= 1%",)))
     assert raised.value.mend == "write it on the test: @pytest.mark.perfgate('geomean(slowdown) <= 1%')"
 
 
 def test_a_limit_on_machine_code_without_its_capture_is_told_the_capture() -> None:
     asked = case(limit("registers <= 128"), limit("time <= 1ms"))
-    (found,) = court(Lines(None)).judge_result(CaseResult(case=asked, captures=((),)))
+    (found,) = gate_judge(Lines(None)).judge_result(CaseResult(case=asked, captures=((),)))
     code, clock = found.verdicts
     assert code.outcome is clock.outcome is Outcome.NOT_MEASURED
     assert code.sentence == "nothing was told to read machine code for it: the test has no capture='cubin'"
     assert code.next == ("@pytest.mark.perfgate('registers <= 128', capture='cubin')",)
     assert clock.sentence.startswith("the test called perfgate() nowhere")
     given = replace(asked, plan=Plan(captures=("ncu",)))
-    (other,) = court(Lines(None)).judge_result(CaseResult(case=given, captures=((),)))
+    (other,) = gate_judge(Lines(None)).judge_result(CaseResult(case=given, captures=((),)))
     assert {verdict.sentence for verdict in other.verdicts} == {clock.sentence}
 
 
 def test_a_call_that_raised_has_no_measurement_and_says_what_it_raised() -> None:
     said = (KEY, "call raised ValueError: odd")
-    (report,) = court(Lines(None)).judge_result(CaseResult(case=case(), captures=((),), raised=(said,)))
+    (report,) = gate_judge(Lines(None)).judge_result(CaseResult(case=case(), captures=((),), raised=(said,)))
     assert (report.key, report.worst) == (KEY, Outcome.NOT_MEASURED)
     assert report.verdicts[0].sentence == "its call raised ValueError: odd, and the test caught that"
-    (silent,) = court(Lines(None)).judge_result(CaseResult(case=case(), captures=((),)))
+    (silent,) = gate_judge(Lines(None)).judge_result(CaseResult(case=case(), captures=((),)))
     assert silent.verdicts[0].sentence == "the test called perfgate() nowhere, and entered no region"
 
 
@@ -207,10 +209,10 @@ def test_nothing_is_kept_of_what_raised_whatever_else_was_timed_of_it() -> None:
     empty = replace(captured(measured(1e6)).captures[0][0], key=region, samples=())
     fine = captured(measured(1e6))
     result = replace(fine, captures=((*fine.captures[0], empty),), raised=raised)
-    found = court(Lines(None)).judge_result(result)
+    found = gate_judge(Lines(None)).judge_result(result)
     assert {report.key: report.measurement is None for report in found} == {KEY: True, region: True, second: True}
     assert found[1].verdicts[0].sentence == "its call raised region, and the test caught that"
-    later = agreed(court(Lines(None)), case(), found, (KEY, second, region))
+    later = agreed(gate_judge(Lines(None)), case(), found, (KEY, second, region))
     assert later == found
 
 
@@ -221,23 +223,23 @@ def test_a_limit_of_the_project_on_times_is_not_for_a_test_that_reads_figures_wi
     trace = replace(figures, identity=replace(figures.identity, timer="read"))
     far, own = limit("slowdown <= 5%", source="configuration"), limit("overlap >= 80%")
     plan = Case(nodeid=KEY.nodeid, limits=(far, own), plan=Plan())
-    (only,) = court(Lines(None)).judged(plan, trace).verdicts
+    (only,) = gate_judge(Lines(None)).judged(plan, trace).verdicts
     assert (only.limit, only.outcome) == (own, Outcome.PASSED)
     here = replace(trace, limits=("overlap >= 95%",))
-    assert [v.outcome for v in court(Lines(None)).judged(plan, here).verdicts] == [Outcome.BROKEN]
-    (alone,) = court(Lines(None)).judged(replace(plan, limits=(far,)), trace).verdicts
+    assert [v.outcome for v in gate_judge(Lines(None)).judged(plan, here).verdicts] == [Outcome.BROKEN]
+    (alone,) = gate_judge(Lines(None)).judged(replace(plan, limits=(far,)), trace).verdicts
     assert (alone.limit, alone.outcome) == (far, Outcome.NOT_MEASURED), "nothing passes for want of a limit"
     assert alone.next == ("give the test a limit on what it read: overlap",)
     asked = replace(far, source="command line")
-    both = court(Lines(None)).judged(replace(plan, limits=(own, asked)), trace).verdicts
+    both = gate_judge(Lines(None)).judged(replace(plan, limits=(own, asked)), trace).verdicts
     assert [v.outcome for v in both] == [Outcome.PASSED, Outcome.NOT_APPLICABLE], "what was asked for now is answered"
     timed = replace(trace, metrics=trace.metrics | MetricSet(metrics=(replace(overlap, name="time", value=5.0),)))
     late = limit("time <= 1s", source="configuration")
-    assert late in court(Lines(None)).limits(replace(plan, limits=(late, own)), timed)
+    assert late in gate_judge(Lines(None)).limits(replace(plan, limits=(late, own)), timed)
 
 
 def test_every_call_of_a_run_may_alarm() -> None:
-    bench, taken = court(Lines(None)), captured(measured(1e6))
+    bench, taken = gate_judge(Lines(None)), captured(measured(1e6))
     other = replace(taken.captures[0][0], key=replace(KEY, name="other"))
     bench.judge_all({KEY.nodeid: replace(taken, captures=((*taken.captures[0], other), taken.captures[0]))})
     assert bench.context.gates == 2
@@ -263,35 +265,35 @@ def test_what_differs_is_named_in_the_verdict() -> None:
     store = Store(accepted(1e6, surroundings=THEN))
     tools = GateTools(
         kinds=KINDS,
-        nursery=None,
+        spawner=None,
         environment=Environment,
         roofed=lambda device: device,
         baselines=store,
         history=store,
-        convict=lambda reports, cases: {},
+        confirm=lambda reports, cases: {},
     )
-    court = Court(tools, JudgeContext(kinds=KINDS))
+    gate_judge = Court(tools, JudgeContext(kinds=KINDS))
     case = Case(nodeid=KEY.nodeid, limits=(limit("slowdown <= 3%"),), plan=Plan(), path=KEY.path)
     here = measured(1.1e6, environment=NOW)
     slow = replace(here, processes=tuple(replace(one, clock_hz=(2.9e9,)) for one in here.processes))
-    suspect = court.judged(case, slow)
+    suspect = gate_judge.judged(case, slow)
     assert suspect.worst is Outcome.SUSPECT
-    (found,) = court.with_arms(case, suspect, replace(NOT_SLOWER, moved=())).verdicts
+    (found,) = gate_judge.with_arms(case, suspect, replace(NOT_SLOWER, moved=())).verdicts
     assert found.outcome is Outcome.MOVED
     assert found.sentence.endswith("what differs: clock 3 GHz -> 2.9 GHz, numpy 2.0.1 -> 2.1.0")
-    bare = court.with_arms(case, suspect, replace(NOT_SLOWER, bare=True))
+    bare = gate_judge.with_arms(case, suspect, replace(NOT_SLOWER, bare=True))
     assert bare.verdicts[0].evidence[-1] == ("arms", "it loads nothing of the package: both arms are the same")
 
 
 def test_what_a_revision_does_not_have_is_held_against_nothing_and_keeps_its_own_limits() -> None:
     line = accepted(1e6)
     tools = GateTools(
-        kinds=KINDS, nursery=None, environment=Environment, roofed=lambda device: device, baselines=Store(line)
+        kinds=KINDS, spawner=None, environment=Environment, roofed=lambda device: device, baselines=Store(line)
     )
-    court = Court(tools, JudgeContext(kinds=KINDS, policy=CI))
+    gate_judge = Court(tools, JudgeContext(kinds=KINDS, policy=CI))
     case = Case(nodeid=KEY.nodeid, limits=(limit("slowdown <= 3%"), limit("time <= 1us")), plan=Plan(), path=KEY.path)
-    court.new = frozenset({KEY.nodeid})
-    found = court.judged(case, measured(1.1e6))
+    gate_judge.new = frozenset({KEY.nodeid})
+    found = gate_judge.judged(case, measured(1.1e6))
     slowdown, time = found.verdicts
     assert (slowdown.outcome, slowdown.effect) == (Outcome.UNBASELINED, Effect.WARN)
     assert slowdown.sentence == "new here: nothing to compare with"
@@ -300,17 +302,17 @@ def test_what_a_revision_does_not_have_is_held_against_nothing_and_keeps_its_own
 
 def test_what_the_base_cannot_run_is_judged_by_its_stored_line_and_says_why() -> None:
     tools = GateTools(
-        kinds=KINDS, nursery=None, environment=Environment, roofed=lambda device: device, baselines=Store(accepted(1e6))
+        kinds=KINDS, spawner=None, environment=Environment, roofed=lambda device: device, baselines=Store(accepted(1e6))
     )
-    court = Court(tools, JudgeContext(kinds=KINDS, policy=CI))
+    gate_judge = Court(tools, JudgeContext(kinds=KINDS, policy=CI))
     case = Case(nodeid=KEY.nodeid, limits=(limit("slowdown <= 3%"), limit("time <= 1us")), plan=Plan(), path=KEY.path)
-    court.unready = {KEY.nodeid: "base: failed: call: TypeError: exact"}
-    slowdown, time = court.judged(case, measured(1.1e6)).verdicts
+    gate_judge.unready = {KEY.nodeid: "base: failed: call: TypeError: exact"}
+    slowdown, time = gate_judge.judged(case, measured(1.1e6)).verdicts
     assert (slowdown.outcome, slowdown.effect) == (Outcome.SUSPECT, Effect.WARN)
     assert slowdown.evidence[-1] == ("no arms", "base: failed: call: TypeError: exact")
     assert time.outcome is Outcome.BROKEN
-    bare = Court(replace(tools, baselines=None), court.context)
-    bare.unready = court.unready
+    bare = Court(replace(tools, baselines=None), gate_judge.context)
+    bare.unready = gate_judge.unready
     slowdown, _ = bare.judged(case, measured(1.1e6)).verdicts
     assert (slowdown.outcome, slowdown.effect) == (Outcome.UNBASELINED, Effect.WARN)
     assert slowdown.sentence == "nothing to compare with"
@@ -322,7 +324,7 @@ def test_a_fault_of_the_judge_is_one_failed_case_with_its_measurement(monkeypatc
 
     monkeypatch.setattr(gate, "judge", broken)
     measurement = measured(1e6)
-    report = court(Lines(None)).judged(case(limit("slowdown <= 3%"), limit("time <= 2ms")), measurement)
+    report = gate_judge(Lines(None)).judged(case(limit("slowdown <= 3%"), limit("time <= 2ms")), measurement)
     assert report.measurement is measurement
     assert [(v.outcome, v.effect) for v in report.verdicts] == [(Outcome.INVALID, Effect.FAIL)] * 2
     assert "ZeroDivisionError: float division by zero (test_judge.py:" in report.verdicts[0].sentence
@@ -363,13 +365,13 @@ class Torn(Lines):
 @pytest.mark.parametrize("revision", ["", "base"])
 def test_files_are_read_before_anything_is_measured(revision: str) -> None:
     with pytest.raises(PerfgateError, match="does not read"):
-        court(Torn(revision)).read_baselines([case()])
-    court(Torn("another")).read_baselines([case()])
-    court(Torn(revision)).read_baselines([])
+        gate_judge(Torn(revision)).read_baselines([case()])
+    gate_judge(Torn("another")).read_baselines([case()])
+    gate_judge(Torn(revision)).read_baselines([])
 
 
 def test_what_was_measured_is_kept_without_a_verdict() -> None:
-    held: Any = SimpleNamespace(court=court(Torn("")), reports={}, faults={}, died=set())
+    held: Any = SimpleNamespace(gate_judge=gate_judge(Torn("")), reports={}, faults={}, died=set())
     with pytest.raises(PerfgateError, match="does not read"):
         judge_measured(held, {KEY.nodeid: captured(measured(1e6))})
     ((report,),) = held.reports.values()
@@ -398,4 +400,4 @@ PIP = """the base arm: pip install: exit 1
     ],
 )  # fmt: skip
 def test_the_line_that_calls_itself_the_error(what: str, place: str, said: list[str]) -> None:
-    assert in_short(PerfgateError("arm-build-failed", what, place=place)).splitlines() == said
+    assert error_summary(PerfgateError("arm-build-failed", what, place=place)).splitlines() == said

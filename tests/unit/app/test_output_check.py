@@ -24,14 +24,14 @@ from pytest_perfgate.app.output_check import OutputCheck as Scrutiny
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Samples, Stop
 from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.plugin.calls import Asked
+from pytest_perfgate.plugin.calls import MeasuredCall
 
 SAMPLES = Samples(durations=(1.0,), timer="fake", stop=Stop.COUNT)
 
 
 def codes(fn, *args, setup=None, check=lambda result: True, calls=5) -> list[str]:
     """The problems of a call that a timer calls so many times."""
-    asked = Asked(CaseKey(nodeid="t.py::t"), fn, args, setup=setup, check=check)
+    asked = MeasuredCall(CaseKey(nodeid="t.py::t"), fn, args, setup=setup, check=check)
     call = asked.kept()
 
     def take() -> Samples:
@@ -150,7 +150,7 @@ def test_half_an_output_is_caught_and_the_share_is_said() -> None:
         np.matmul(a[:8], b, out=out[:8])
         return out
 
-    asked = Asked(CaseKey(nodeid="t.py::t"), call, check=lambda c: np.allclose(c, a @ b))
+    asked = MeasuredCall(CaseKey(nodeid="t.py::t"), call, check=lambda c: np.allclose(c, a @ b))
     kept = asked.kept()
     subject = Subject(once=asked.called, last=lambda: kept.last, check=asked.judge, reach=(call,))
     scrutiny = Scrutiny(subject, ArrayContents())
@@ -197,7 +197,7 @@ def test_nothing_is_done_without_a_check() -> None:
 @pytest.mark.parametrize("form", ["timed", "kept"])
 def test_a_call_is_bound_to_one_making_of_its_setup(form) -> None:
     numbers = iter(range(1, 9))
-    asked = Asked(CaseKey(nodeid="t"), lambda x, y: x + y, (10,), setup=lambda: next(numbers), check=bool)
+    asked = MeasuredCall(CaseKey(nodeid="t"), lambda x, y: x + y, (10,), setup=lambda: next(numbers), check=bool)
     call = getattr(asked, form)()
     one, two = (call.bind(asked.prepare()) for _ in range(2))
     asked.prepare()

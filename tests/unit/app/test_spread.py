@@ -38,8 +38,8 @@ class Child:
 
     label = "child"
 
-    def __init__(self, nursery, env) -> None:
-        self.nursery, self.env, self.answers, self.closed = nursery, env, [], threading.Event()
+    def __init__(self, spawner, env) -> None:
+        self.spawner, self.env, self.answers, self.closed = spawner, env, [], threading.Event()
 
     def send(self, command) -> None:
         if isinstance(command, Job):
@@ -47,14 +47,14 @@ class Child:
             self.answers = [Collected(found=tuple(c.nodeid for c in self.cases)), self._ready()]
         elif isinstance(command, Go):
             if "static" in self.cases[0].nodeid:
-                self.nursery.note(self, self.cases[0].nodeid)
+                self.spawner.note(self, self.cases[0].nodeid)
                 self.answers += [self._finished(self.cases.pop(0)), self._ready()]
             else:
                 self.answers.append(Entered(key=CaseKey(nodeid=self.cases[0].nodeid)))
         elif isinstance(command, Measure):
             nodeid = self.cases[0].nodeid
-            self.nursery.note(self, nodeid)
-            self.nursery.leanings.append(command.plan.leaning)
+            self.spawner.note(self, nodeid)
+            self.spawner.leanings.append(command.plan.leaning)
             self.answers.append(Taken(key=CaseKey(nodeid=nodeid), samples=SAMPLES))
         else:
             case = self.cases.pop(0)
@@ -63,8 +63,8 @@ class Child:
     def receive(self, timeout_s):
         if self.closed.is_set():
             raise PerfgateError("child-crashed", "the child was closed")
-        if isinstance(self.answers[0], Entered) and self.nursery.hangs:
-            self.nursery.hanging.set()
+        if isinstance(self.answers[0], Entered) and self.spawner.hangs:
+            self.spawner.hanging.set()
             self.closed.wait(5)
             raise PerfgateError("child-crashed", "the child was closed")
         return self.answers.pop(0)
@@ -117,7 +117,7 @@ class Nursery:
 
 
 @pytest.fixture
-def nursery() -> Nursery:
+def spawner() -> Nursery:
     return Nursery()
 
 
@@ -129,14 +129,14 @@ def cards(count: int, name: str = "H200") -> tuple[Device, ...]:
     return tuple(Device(key="", name=name, kind="gpu", index=i, uuid=f"GPU-{name}{i}") for i in range(count))
 
 
-def measured(nursery, cases, devices):
+def measured(spawner, cases, devices):
     crew = Crew(
-        nursery=nursery, spec=lambda some: ChildSpec(argv=(), python=(), cwd=Path(), env=(("A", "1"),)), job=Job(cases=()),
+        spawner=spawner, spec=lambda some: ChildSpec(argv=(), python=(), cwd=Path(), env=(("A", "1"),)), job=Job(cases=()),
         timeout_s=5, progress=lambda *told: None, clock=lambda: 0.0,
     )  # fmt: skip
     rounds = Rounds(cases, crew)
     fleet = Fleet(
-        devices=devices, surroundings=lambda some: {"SEES": ",".join(d.uuid for d in some)}, hold=nursery.hold
+        devices=devices, surroundings=lambda some: {"SEES": ",".join(d.uuid for d in some)}, hold=spawner.hold
     )
     run_spread(rounds, cases, fleet)
     return rounds.results()
@@ -146,100 +146,100 @@ def names_on(lane: int, count: int, many: int, prefix: str) -> list[str]:
     return [n for n in (f"{prefix}{i}" for i in range(200)) if lane_of(f"t.py::{n}", count) == lane][:many]
 
 
-def test_lanes_measure_at_the_same_time_each_on_its_own_device(nursery) -> None:
-    nursery.together = threading.Barrier(2)
+def test_lanes_measure_at_the_same_time_each_on_its_own_device(spawner) -> None:
+    spawner.together = threading.Barrier(2)
     names = [*names_on(0, 2, 2, "gpu"), *names_on(1, 2, 2, "gpu")]
-    results = measured(nursery, [case(name, runtime="torch") for name in names], cards(2))
+    results = measured(spawner, [case(name, runtime="torch") for name in names], cards(2))
     assert [len(result.captures) for result in results.values()] == [2] * 4
     for at, name in enumerate(names):
-        assert nursery.where(f"t.py::{name}") == {f"GPU-H200{at // 2}"}
+        assert spawner.where(f"t.py::{name}") == {f"GPU-H200{at // 2}"}
 
 
-def test_a_later_round_is_told_the_timer_of_the_first(nursery) -> None:
-    measured(nursery, [case("gpu", rounds=3)], ())
-    assert nursery.leanings == ["", "graph", "graph"]
+def test_a_later_round_is_told_the_timer_of_the_first(spawner) -> None:
+    measured(spawner, [case("gpu", rounds=3)], ())
+    assert spawner.leanings == ["", "graph", "graph"]
 
 
-def test_all_devices_are_leased_while_lanes_run_and_named_without_their_mark(nursery) -> None:
-    measured(nursery, [case("gpu", runtime="torch")], cards(3))
-    assert {leases for _, _, leases in nursery.ran} == {("H2000", "H2001", "H2002")}
-    assert nursery.leases == ()
+def test_all_devices_are_leased_while_lanes_run_and_named_without_their_mark(spawner) -> None:
+    measured(spawner, [case("gpu", runtime="torch")], cards(3))
+    assert {leases for _, _, leases in spawner.ran} == {("H2000", "H2001", "H2002")}
+    assert spawner.leases == ()
 
 
-def test_a_first_round_shows_what_uses_a_device_and_the_host_runs_alone(nursery) -> None:
-    results = measured(nursery, [case("gpu"), case("plain"), case("gpu_named", runtime="cupy")], cards(2))
+def test_a_first_round_shows_what_uses_a_device_and_the_host_runs_alone(spawner) -> None:
+    results = measured(spawner, [case("gpu"), case("plain"), case("gpu_named", runtime="cupy")], cards(2))
     assert all(len(result.captures) == 2 for result in results.values())
-    assert nursery.where("t.py::plain") == {""}
-    seen = [sees for name, sees, _ in nursery.ran if name == "t.py::gpu"]
+    assert spawner.where("t.py::plain") == {""}
+    seen = [sees for name, sees, _ in spawner.ran if name == "t.py::gpu"]
     assert seen[0] == ""
     assert seen[1].startswith("GPU-")
-    assert "" not in nursery.where("t.py::gpu_named")
-    hosts = [at for at, (name, _, _) in enumerate(nursery.ran) if name == "t.py::plain"]
-    lanes = [at for at, (_, sees, _) in enumerate(nursery.ran) if sees]
+    assert "" not in spawner.where("t.py::gpu_named")
+    hosts = [at for at, (name, _, _) in enumerate(spawner.ran) if name == "t.py::plain"]
+    lanes = [at for at, (_, sees, _) in enumerate(spawner.ran) if sees]
     assert hosts[0] < min(lanes)
     assert hosts[1] > max(lanes)
 
 
-def test_one_device_is_one_lane_that_sees_what_the_run_sees_under_its_lease(nursery) -> None:
+def test_one_device_is_one_lane_that_sees_what_the_run_sees_under_its_lease(spawner) -> None:
     """Another session must not measure between two cases: a child that waits for the next has a context on the card."""
-    measured(nursery, [case("gpu", runtime="torch"), case("found"), case("plain")], cards(1))
-    assert {(sees, leases) for name, sees, leases in nursery.ran if name == "t.py::gpu"} == {("", ("H2000",))}
-    assert {(sees, leases) for name, sees, leases in nursery.ran if name == "t.py::plain"} == {("", ())}
-    assert len(nursery.ran) == 6
+    measured(spawner, [case("gpu", runtime="torch"), case("found"), case("plain")], cards(1))
+    assert {(sees, leases) for name, sees, leases in spawner.ran if name == "t.py::gpu"} == {("", ("H2000",))}
+    assert {(sees, leases) for name, sees, leases in spawner.ran if name == "t.py::plain"} == {("", ())}
+    assert len(spawner.ran) == 6
 
 
-def test_without_a_device_there_are_no_leases(nursery) -> None:
-    measured(nursery, [case("gpu", runtime="torch"), case("plain")], ())
-    assert {(sees, leases) for _, sees, leases in nursery.ran} == {("", ())}
+def test_without_a_device_there_are_no_leases(spawner) -> None:
+    measured(spawner, [case("gpu", runtime="torch"), case("plain")], ())
+    assert {(sees, leases) for _, sees, leases in spawner.ran} == {("", ())}
 
 
-def test_cards_unlike_the_first_take_no_part(nursery) -> None:
+def test_cards_unlike_the_first_take_no_part(spawner) -> None:
     many = [case(f"gpu{i}", runtime="torch") for i in range(8)]
-    measured(nursery, many, (*cards(2), *cards(2, "L4")))
-    assert {sees for _, sees, _ in nursery.ran} == {"GPU-H2000", "GPU-H2001"}
+    measured(spawner, many, (*cards(2), *cards(2, "L4")))
+    assert {sees for _, sees, _ in spawner.ran} == {"GPU-H2000", "GPU-H2001"}
 
 
-def test_a_case_for_several_devices_sees_them_all_under_all_their_leases(nursery) -> None:
-    measured(nursery, [case("gpu_wide", runtime="torch", devices=3)], cards(4))
-    assert set(nursery.ran) == {("t.py::gpu_wide", "GPU-H2000,GPU-H2001,GPU-H2002", ("H2000", "H2001", "H2002"))}
+def test_a_case_for_several_devices_sees_them_all_under_all_their_leases(spawner) -> None:
+    measured(spawner, [case("gpu_wide", runtime="torch", devices=3)], cards(4))
+    assert set(spawner.ran) == {("t.py::gpu_wide", "GPU-H2000,GPU-H2001,GPU-H2002", ("H2000", "H2001", "H2002"))}
 
 
 @pytest.mark.parametrize(("count", "said"), [(0, "none is visible"), (3, "3 of one kind are visible")])
-def test_a_case_for_more_devices_than_there_are_is_not_measured_and_says_so(nursery, count, said) -> None:
-    (result,) = measured(nursery, [case("gpu_wide", devices=4)], cards(count)).values()
+def test_a_case_for_more_devices_than_there_are_is_not_measured_and_says_so(spawner, count, said) -> None:
+    (result,) = measured(spawner, [case("gpu_wide", devices=4)], cards(count)).values()
     assert result.captures == ()
     assert said in result.trouble[0]
-    assert nursery.spawned == 0
+    assert spawner.spawned == 0
 
 
-def test_a_case_stays_on_its_device_whatever_else_is_selected(nursery) -> None:
-    measured(nursery, [case(f"gpu{i}", runtime="torch") for i in range(6)], cards(3))
-    first = nursery.where("t.py::gpu3")
-    nursery.ran.clear()
-    measured(nursery, [case("gpu3", runtime="torch")], cards(3))
-    assert nursery.where("t.py::gpu3") == first
+def test_a_case_stays_on_its_device_whatever_else_is_selected(spawner) -> None:
+    measured(spawner, [case(f"gpu{i}", runtime="torch") for i in range(6)], cards(3))
+    first = spawner.where("t.py::gpu3")
+    spawner.ran.clear()
+    measured(spawner, [case("gpu3", runtime="torch")], cards(3))
+    assert spawner.where("t.py::gpu3") == first
 
 
-def test_an_interrupt_ends_every_lane(nursery) -> None:
-    nursery.hangs = True
+def test_an_interrupt_ends_every_lane(spawner) -> None:
+    spawner.hangs = True
     crew = Crew(
-        nursery=nursery, spec=lambda some: ChildSpec(argv=(), python=(), cwd=Path(), env=()), job=Job(cases=()),
+        spawner=spawner, spec=lambda some: ChildSpec(argv=(), python=(), cwd=Path(), env=()), job=Job(cases=()),
         timeout_s=5, progress=lambda *told: None, clock=lambda: 0.0,
     )  # fmt: skip
     cases = [case("gpu", runtime="torch")]
     rounds = Rounds(cases, crew)
 
     def interrupt() -> None:
-        nursery.hanging.wait(5)
+        spawner.hanging.wait(5)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         at_once([lambda: rounds.round(0, cases), interrupt], rounds.stop)
-    assert nursery.spawned == 1
+    assert spawner.spawned == 1
     assert rounds.results()["t.py::gpu"].captures == ()
 
 
-def test_a_child_that_starts_while_the_run_is_stopped_runs_nothing(nursery) -> None:
+def test_a_child_that_starts_while_the_run_is_stopped_runs_nothing(spawner) -> None:
     cases = [case("host")]
 
     def spec(some) -> ChildSpec:
@@ -247,11 +247,11 @@ def test_a_child_that_starts_while_the_run_is_stopped_runs_nothing(nursery) -> N
         return ChildSpec(argv=(), python=(), cwd=Path(), env=())
 
     crew = Crew(
-        nursery=nursery, spec=spec, job=Job(cases=()), timeout_s=5, progress=lambda *told: None, clock=lambda: 0.0
+        spawner=spawner, spec=spec, job=Job(cases=()), timeout_s=5, progress=lambda *told: None, clock=lambda: 0.0
     )
     rounds = Rounds(cases, crew)
     rounds.run()
-    assert (nursery.spawned, nursery.ran) == (1, [])
+    assert (spawner.spawned, spawner.ran) == (1, [])
     assert rounds.results()["t.py::host"].captures == ()
 
 
@@ -278,6 +278,6 @@ def test_a_uuid_may_be_cut_short_where_it_still_means_one_device() -> None:
             picked(devices, nothing)
 
 
-def test_machine_code_alone_is_read_by_one_process_whatever_the_plan_says(nursery) -> None:
-    results = measured(nursery, [case("static", rounds=3), case("host", rounds=3)], ())
+def test_machine_code_alone_is_read_by_one_process_whatever_the_plan_says(spawner) -> None:
+    results = measured(spawner, [case("static", rounds=3), case("host", rounds=3)], ())
     assert {n.partition("::")[2]: len(result.captures) for n, result in results.items()} == {"static": 1, "host": 3}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_perfgate.core.judge.context import JudgeContext, Trial
+from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement
 from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.plan import CaseKey, parse_case_key
 from tests.unit.core.judge.bench import measured
@@ -38,7 +38,9 @@ def test_keys_survive_being_written(text: str, node: str, name: str) -> None:
 
 def test_the_command_that_runs_a_test_again_names_no_call() -> None:
     key = CaseKey(nodeid="t.py::test_x[it's]", name="bwd")
-    trial = Trial(measured(1.0, key=key), JudgeContext(), MetricSet(), (), None, None, modes=False, paired=None)
+    trial = JudgedMeasurement(
+        measured(1.0, key=key), JudgeContext(), MetricSet(), (), None, None, modes=False, paired=None
+    )
     assert trial.rerun == "pytest 't.py::test_x[it'\"'\"'s]'"
     assert trial.name.endswith("#bwd'")
 

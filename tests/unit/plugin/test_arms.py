@@ -12,7 +12,7 @@ import pytest
 from pytest_perfgate.model.verdict import PairedRound
 from pytest_perfgate.plugin.arms import Bounds, FinishedRounds
 from pytest_perfgate.wiring import read_values
-from tests.unit.app.stores import Lines, captured, case, court
+from tests.unit.app.stores import Lines, captured, case, gate_judge
 from tests.unit.core.judge.bench import KEY, limit, measured
 
 
@@ -36,13 +36,13 @@ def test_a_call_is_held_to_its_own_limit() -> None:
         captured(measured(1e6)),
         captured(replace(measured(1e6), key=tight), limits=("slowdown <= 1%",)),
     )
-    bounds = Bounds(court(Lines(None)), played)
+    bounds = Bounds(gate_judge(Lines(None)), played)
     assert [bounds(key) for key in (KEY, tight, KEY)] == pytest.approx([0.05, 0.01, 0.05])
     assert played.asked == 1
 
 
 def test_a_limit_that_does_not_read_leaves_those_of_the_test() -> None:
-    bounds = Bounds(court(Lines(None)), Played(captured(measured(1e6), limits=("slowdown =< 1%",))))  # type: ignore[arg-type]
+    bounds = Bounds(gate_judge(Lines(None)), Played(captured(measured(1e6), limits=("slowdown =< 1%",))))  # type: ignore[arg-type]
     assert bounds(KEY) == pytest.approx(0.05)
 
 

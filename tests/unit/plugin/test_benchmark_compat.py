@@ -15,7 +15,7 @@ from pytest_perfgate.plugin.benchmark_compat import (
     FIGURES,
     BenchmarkJson,
     Seat,
-    add_inherited,
+    add_benchmark_options,
     document,
     idle_lines,
     intruder,
@@ -58,7 +58,7 @@ def test_a_place_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
 
 def parsed(*given: str) -> SimpleNamespace:
     parser = pytest.Parser(_ispytest=True)
-    add_inherited(parser)
+    add_benchmark_options(parser)
     return SimpleNamespace(**vars(parser.parse(list(given))))
 
 

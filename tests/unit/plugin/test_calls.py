@@ -28,15 +28,15 @@ from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.ports import Instruments
 from pytest_perfgate.model.values import plain
 from pytest_perfgate.plugin.benches import Bench
-from pytest_perfgate.plugin.calls import Asked, View, refuse_unrun
+from pytest_perfgate.plugin.calls import MeasuredCall, View, refuse_unrun
 from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.measuring import Measuring
 
 NAN = np.array([1.0, np.nan])
 
 
-def asked(check: Any) -> Asked:
-    return Asked(CaseKey(nodeid="t"), lambda: NAN, check=check)
+def asked(check: Any) -> MeasuredCall:
+    return MeasuredCall(CaseKey(nodeid="t"), lambda: NAN, check=check)
 
 
 @pytest.mark.parametrize("said", [True, None, np.True_, np.array(True)])
@@ -98,7 +98,7 @@ def test_constant_inputs_are_a_note_of_the_capture(gpu) -> None:
         fake.kernel()
 
     plan = replace(Plan(), runtime="fake" if gpu else "host", warmup_ns=1.0, budget_ns=1.0)
-    asked = Asked(CaseKey(nodeid="t.py::test_a"), call)
+    asked = MeasuredCall(CaseKey(nodeid="t.py::test_a"), call)
     captures = [measuring.capture(asked, plan) for _ in range(2)]
     assert contents.looks == gpu
     titles = [[finding.title for finding in capture.findings] for capture in captures]
@@ -133,7 +133,7 @@ def test_what_a_set_up_makes_is_looked_at_once_before_a_call_writes_it(made, tit
         contents.written = True
         fake.kernel()
 
-    asked = Asked(CaseKey(nodeid="t.py::test_a"), call, setup=prepare)
+    asked = MeasuredCall(CaseKey(nodeid="t.py::test_a"), call, setup=prepare)
     measuring = Measuring(instruments, lambda capture: MetricSet())
     plan = replace(Plan(), runtime="fake", warmup_ns=1.0, budget_ns=1.0)
     captures = [measuring.capture(asked, plan) for _ in range(2)]
@@ -148,9 +148,9 @@ class Kind(str, enum.Enum):
 class Kept(Bench):
     """Keeps what it was asked."""
 
-    asked: Asked
+    asked: MeasuredCall
 
-    def take(self, asked: Asked) -> View:
+    def take(self, asked: MeasuredCall) -> View:
         self.asked = asked
         return super().take(asked)
 

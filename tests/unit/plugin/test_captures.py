@@ -13,7 +13,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.metric import Analysis, Metric, MetricSet
 from pytest_perfgate.model.values import Dimension
-from pytest_perfgate.plugin.captures import code_of, handed_over
+from pytest_perfgate.plugin.captures import attached_files, code_of
 
 SPILLS = Metric(name="spills", value=8.0, dimension=Dimension.BYTES)
 
@@ -95,8 +95,8 @@ def test_bytes_are_meant_as_a_kernel_whatever_they_hold(kernel: str, tmp_path: P
     monkeypatch.chdir(tmp_path)
     handed = (
         *files(kernel),
-        *handed_over("bad", b"\x00\x01 cut short", "t"),
-        *handed_over("compiled/stage1", SimpleNamespace(asm={"ttir": "module"}), "t"),
+        *attached_files("bad", b"\x00\x01 cut short", "t"),
+        *attached_files("compiled/stage1", SimpleNamespace(asm={"ttir": "module"}), "t"),
     )
     toy = Toy()
     told = code_of(handed, [], toy)

@@ -16,7 +16,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, Plan
 from pytest_perfgate.model.project import Config
 from pytest_perfgate.plugin.benches import Bench
-from pytest_perfgate.plugin.collect import Collector, insist_on_whole
+from pytest_perfgate.plugin.collect import Collector, refuse_half_characters
 from pytest_perfgate.plugin.fixture import Gate
 
 gate = pytest.mark.perfgate
@@ -157,4 +157,4 @@ def test_an_id_that_no_file_can_hold_is_the_fault_of_its_test() -> None:
 
 
 def test_a_whole_text_is_handed_back() -> None:
-    assert insist_on_whole("größe", "name=", "here", code="call-wrong", mend="") == "größe"
+    assert refuse_half_characters("größe", "name=", "here", code="call-wrong", mend="") == "größe"

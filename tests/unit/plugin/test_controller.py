@@ -12,7 +12,7 @@ import pytest
 
 from pytest_perfgate.adapters.stores.records import Records
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.plugin.controller import interrupts_heard
+from pytest_perfgate.plugin.controller import interrupts_handled
 from pytest_perfgate.plugin.ending import close_records
 
 
@@ -35,7 +35,7 @@ def test_an_interrupt_that_was_swallowed_ends_the_run_all_the_same() -> None:
     before, reached = signal.getsignal(signal.SIGINT), []
 
     def swallowing() -> None:
-        with interrupts_heard():
+        with interrupts_handled():
             with contextlib.suppress(KeyboardInterrupt):
                 signal.raise_signal(signal.SIGINT)
             reached.append("the end")
@@ -48,11 +48,11 @@ def test_an_interrupt_that_was_swallowed_ends_the_run_all_the_same() -> None:
 
 def test_what_ends_it_otherwise_goes_its_way_and_nothing_is_heard_of_nothing() -> None:
     before = signal.getsignal(signal.SIGINT)
-    with interrupts_heard():
+    with interrupts_handled():
         pass
-    with pytest.raises(ZeroDivisionError), interrupts_heard():
+    with pytest.raises(ZeroDivisionError), interrupts_handled():
         raise ZeroDivisionError
-    with pytest.raises(KeyboardInterrupt), interrupts_heard():
+    with pytest.raises(KeyboardInterrupt), interrupts_handled():
         signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
 
@@ -60,7 +60,7 @@ def test_what_ends_it_otherwise_goes_its_way_and_nothing_is_heard_of_nothing() -
 def test_an_ignored_interrupt_and_another_thread_are_left_alone() -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with interrupts_heard():
+        with interrupts_handled():
             signal.raise_signal(signal.SIGINT)
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
@@ -68,7 +68,7 @@ def test_an_ignored_interrupt_and_another_thread_are_left_alone() -> None:
     seen = []
 
     def aside() -> None:
-        with interrupts_heard():
+        with interrupts_handled():
             seen.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=aside)

@@ -10,9 +10,16 @@ import pytest
 from pytest_perfgate.core.judge.policy import CI, LOCAL
 from pytest_perfgate.model.plan import Effect, Mode, Outcome, Policy
 from pytest_perfgate.model.verdict import SuiteNote
-from pytest_perfgate.plugin.ending import announce, commanded_notes, hear, stand_by, text_of, unreported_notes
+from pytest_perfgate.plugin.ending import (
+    announce,
+    commanded_notes,
+    receive_reports,
+    stand_by,
+    text_of,
+    unreported_notes,
+)
 from pytest_perfgate.plugin.options import STARTED_WITH
-from pytest_perfgate.plugin.summary import said_of
+from pytest_perfgate.plugin.summary import reported_text
 from tests.reports import case
 
 
@@ -46,9 +53,9 @@ def test_a_note_that_fails_is_counted_and_progress_ends_at_100_percent() -> None
 def test_a_note_that_stands_among_the_failures_is_only_named_where_notes_are_listed() -> None:
     failed = SuiteNote(kind="dropped", effect=Effect.FAIL, text="1 accepted case", names=("t.py::test_gone",))
     warned = SuiteNote(kind="dropped", effect=Effect.WARN, text="1 accepted case")
-    assert said_of(failed, "auto") == "perfgate::dropped, above"
-    assert said_of(failed, "no") == "1 accepted case\n  t.py::test_gone"
-    assert said_of(warned, "auto") == "1 accepted case"
+    assert reported_text(failed, "auto") == "perfgate::dropped, above"
+    assert reported_text(failed, "no") == "1 accepted case\n  t.py::test_gone"
+    assert reported_text(warned, "auto") == "1 accepted case"
 
 
 def session(limits: list[str] | None, args: list[str], *, ci: bool = True) -> Any:
@@ -57,7 +64,7 @@ def session(limits: list[str] | None, args: list[str], *, ci: bool = True) -> An
         invocation_params=SimpleNamespace(args=args),
     )
     context = SimpleNamespace(policy=Policy(ci=ci))
-    return SimpleNamespace(settings=SimpleNamespace(pytest=config), court=SimpleNamespace(context=context))
+    return SimpleNamespace(settings=SimpleNamespace(pytest=config), gate_judge=SimpleNamespace(context=context))
 
 
 @pytest.mark.parametrize(
@@ -137,9 +144,9 @@ SLOWER_CASE, KEPT_CASE = case("test_a", 2e6, 1e6, Outcome.REGRESSED), case("test
 
 
 def docket(policy: Policy = CI, **given: Any) -> Any:
-    court = SimpleNamespace(context=SimpleNamespace(policy=policy))
+    gate_judge = SimpleNamespace(context=SimpleNamespace(policy=policy))
     known = {"cases": {"test_a": None}, "reports": {}, "heard": set(), "complete": True, "mode": Mode.FULL}
-    return SimpleNamespace(court=court, **{**known, **given})
+    return SimpleNamespace(gate_judge=gate_judge, **{**known, **given})
 
 
 def notes(*args: Any, **given: Any) -> tuple[SuiteNote, ...]:
@@ -167,7 +174,7 @@ def test_what_was_not_run_and_would_not_have_failed_goes_by_the_policy() -> None
 def test_a_test_was_run_or_its_setup_says_why_not(when: str, passed: bool, heard: bool) -> None:
     session = docket()
     report: Any = SimpleNamespace(when=when, passed=passed, nodeid="test_a")
-    hear(session, report)
+    receive_reports(session, report)
     assert (unreported_notes(session) == ()) == heard
 
 

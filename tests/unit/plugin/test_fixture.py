@@ -14,7 +14,7 @@ from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.plugin.benches import Bench
 from pytest_perfgate.plugin.calls import View
-from pytest_perfgate.plugin.fixture import Gate, note_text, told, unknown_arguments
+from pytest_perfgate.plugin.fixture import Gate, error_text, note_text, unknown_arguments
 
 CASE = Case(nodeid="t.py::test_a", limits=(), plan=Plan())
 
@@ -79,8 +79,8 @@ class Mute(RuntimeError):
     ],
 )
 def test_an_error_is_told_in_one_line(fault: Exception, said: str) -> None:
-    assert told(fault).startswith(said)
-    assert "\n" not in told(fault)
+    assert error_text(fault).startswith(said)
+    assert "\n" not in error_text(fault)
 
 
 TIMED = MetricSet(

@@ -17,7 +17,7 @@ from pytest_perfgate.cli.doctor import told_lines
 from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.plan import Case, CaseKey, Plan
+from pytest_perfgate.model.plan import Case, CaseKey, Mode, Plan
 from pytest_perfgate.model.protocol import CaseResult
 from pytest_perfgate.plugin.child_arguments import paired_line, triable, trying_line
 from pytest_perfgate.plugin.measure_ahead import (
@@ -32,7 +32,7 @@ from pytest_perfgate.plugin.measure_ahead import (
     suspicion_line,
     write_costs,
 )
-from pytest_perfgate.plugin.reporting import told_once, usage_errors
+from pytest_perfgate.plugin.reporting import usage_errors, without_repeats
 from tests.unit.core.judge.bench import KINDS
 
 TRIED = "; what the accepted times do not clear goes to two builds in turns: 1 case about 19 s"
@@ -110,14 +110,20 @@ def test_what_two_builds_would_cost_is_said_beforehand() -> None:
 def test_no_builds_are_asked_for_without_a_baseline_or_where_none_are_made(
     devices: tuple[str, ...], convicts: bool, said: str
 ) -> None:
-    tools = SimpleNamespace(convict=dict if convicts else None, baselines=SimpleNamespace(devices=lambda: devices))
+    tools = SimpleNamespace(confirm=dict if convicts else None, baselines=SimpleNamespace(devices=lambda: devices))
     held = Case(nodeid="t.py::test_b", limits=(parse_limit("slowdown <= 3%", kinds=KINDS),), plan=Plan())
-    base = SimpleNamespace(base=SimpleNamespace(commit="c0ffee"))
-    court, settings = SimpleNamespace(tools=tools, accepted=base), SimpleNamespace(ci=False)
-    session: Any = SimpleNamespace(court=court, settings=settings)
+    base = SimpleNamespace(base=SimpleNamespace(commit="c0ffee", why="there is no git repository here"))
+    gate_judge, project = SimpleNamespace(tools=tools, accepted=base), SimpleNamespace(conviction="paired")
+    settings = SimpleNamespace(ci=False, project=project)
+    session: Any = SimpleNamespace(gate_judge=gate_judge, settings=settings, mode=Mode.FULL)
     assert suspicion_line(session, [held]) == said
     settings.ci = True
-    assert suspicion_line(session, [held]) == (TRIED if convicts else "")
+    assert suspicion_line(session, [held]) == (
+        TRIED if convicts else "; no two builds: there is no git repository here"
+    )
+    project.conviction = "interval"
+    assert suspicion_line(session, [held]) == (TRIED if convicts else '; no two builds: conviction = "interval"')
+    assert suspicion_line(session, []) == ""
 
 
 def denied(path: Any, *given: Any, **named: Any) -> Any:
@@ -170,9 +176,9 @@ def test_what_mends_it_can_be_copied_whole() -> None:
 
 def test_a_fault_that_many_tests_meet_is_told_whole_once() -> None:
     fault, told = PerfgateError("baseline-value", "expected a time", place="baselines/h/t.py.yaml"), {}
-    assert told_once(fault, "t.py::a", told) == fault.text()
+    assert without_repeats(fault, "t.py::a", told) == fault.text()
     short = "baselines/h/t.py.yaml: expected a time  [baseline-value]\n  why   t.py::a says it whole"
-    assert (told_once(fault, "t.py::b", told), told_once(fault, "t.py::a", told)) == (short, fault.text())
+    assert (without_repeats(fault, "t.py::b", told), without_repeats(fault, "t.py::a", told)) == (short, fault.text())
     with usage_errors(told):
         raise fault
     with pytest.raises(pytest.UsageError, match="another"), usage_errors(told):

@@ -22,7 +22,7 @@ from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.ports import Instruments
 from pytest_perfgate.model.protocol import Bye, Entered, Finish, Go, Job, Measure, Ready
 from pytest_perfgate.plugin import measuring as slowing
-from pytest_perfgate.plugin.calls import Asked, Schedule
+from pytest_perfgate.plugin.calls import MeasuredCall, Schedule
 from pytest_perfgate.plugin.measuring import Measuring
 
 KEY = CaseKey(nodeid="t.py::test_a")
@@ -39,7 +39,7 @@ def measuring() -> Measuring:
 
 def test_rounds_iterations_and_warm_ups_are_the_least(measuring: Measuring) -> None:
     calls: list[int] = []
-    asked = Asked(KEY, lambda: calls.append(1), schedule=Schedule(samples=40, iterations=6, warmups=3))
+    asked = MeasuredCall(KEY, lambda: calls.append(1), schedule=Schedule(samples=40, iterations=6, warmups=3))
     quick = measuring.capture(asked, SHORT).samples[0]
     assert len(quick.durations) >= 40
     assert quick.batch % 6 == 0
@@ -50,13 +50,15 @@ def test_rounds_iterations_and_warm_ups_are_the_least(measuring: Measuring) -> N
 
 
 def test_what_one_call_stands_for_is_part_of_how_it_was_measured(measuring: Measuring) -> None:
-    found = [measuring.capture(Asked(KEY, list, calls=calls), SHORT).identity for calls in (1, 2)]
+    found = [measuring.capture(MeasuredCall(KEY, list, calls=calls), SHORT).identity for calls in (1, 2)]
     assert [(one.calls, found[0].differences(one)) for one in found] == [("1", ()), ("2", (("calls", "1", "2"),))]
 
 
 def test_what_is_asked_for_beforehand_runs_once_a_process_each_with_its_set_up(measuring: Measuring) -> None:
     told: list[str] = []
-    asked = Asked(KEY, lambda: told.append("call"), setup=lambda: told.append("setup"), schedule=Schedule(warmups=2))
+    asked = MeasuredCall(
+        KEY, lambda: told.append("call"), setup=lambda: told.append("setup"), schedule=Schedule(warmups=2)
+    )
     measuring.samples(asked, SHORT)
     first = len(told)
     assert told[:4] == ["setup", "call"] * 2
@@ -68,7 +70,7 @@ def test_what_is_asked_for_beforehand_runs_once_a_process_each_with_its_set_up(m
 def test_nothing_asked_for_changes_nothing() -> None:
     plan, call = Plan(), int
     assert at_least(plan, 0) is plan
-    assert Asked(KEY, call).sample(call) is call
+    assert MeasuredCall(KEY, call).sample(call) is call
     more = at_least(Plan(max_samples=100), 300)
     assert (more.least_samples, more.min_samples, more.max_samples) == (300, 300, 300)
     few = at_least(plan, 3)

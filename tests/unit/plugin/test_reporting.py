@@ -22,7 +22,7 @@ from pytest_perfgate.core.stats.summary import Stopping, WarmUp
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.protocol import Finished
 from pytest_perfgate.plugin.benches import Bench
-from pytest_perfgate.plugin.calls import Asked
+from pytest_perfgate.plugin.calls import MeasuredCall
 from pytest_perfgate.plugin.controller import ControllerRole
 from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.reporting import (
@@ -58,7 +58,7 @@ def gate() -> Gate:
 
 
 def timed(*args: Any) -> None:
-    asked = Asked(CaseKey(nodeid="t.py::test_a"), kernel, args)
+    asked = MeasuredCall(CaseKey(nodeid="t.py::test_a"), kernel, args)
     HostTimer(Stopping(), WarmUp()).measure(asked.timed(), Plan(), HostRuntime(probe_host))
 
 

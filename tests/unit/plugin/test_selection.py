@@ -26,7 +26,7 @@ def session(*, ci: bool = True, complete: bool = True, skipped: tuple[Any, ...] 
         cases={"tests/t.py::test_gemm[4-fp16]": None},
         faults={"tests/t.py::test_softmax": None},
         settings=SimpleNamespace(project=Config(tests=TABLES), pytest=config),
-        court=SimpleNamespace(context=JudgeContext(policy=parse_policy((), ci=ci, place=""))),
+        gate_judge=SimpleNamespace(context=JudgeContext(policy=parse_policy((), ci=ci, place=""))),
     )
 
 

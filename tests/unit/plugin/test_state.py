@@ -63,7 +63,7 @@ FATAL, OTHERS = "t.py::test_1", ("t.py::test_0", "t.py::test_2")
 
 def measured(world: World, *, stopping: bool = False, tell: Any = len) -> Rounds:
     crew = Crew(
-        nursery=world,
+        spawner=world,
         spec=lambda some: spec(arm("head"), some, 1),
         job=Job(cases=()),
         timeout_s=1,
@@ -87,7 +87,7 @@ def test_a_test_that_kills_its_child_is_told_from_one_that_fails() -> None:
         FATAL: "died", **dict.fromkeys(OTHERS, "passed"),
     }  # fmt: skip
     died: set[str] = set()
-    session: Any = SimpleNamespace(died=died, court=SimpleNamespace(read_limits=lambda result: None))
+    session: Any = SimpleNamespace(died=died, gate_judge=SimpleNamespace(read_limits=lambda result: None))
     fit_results(session, found)
     assert died == {FATAL}
 

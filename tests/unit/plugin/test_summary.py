@@ -79,8 +79,8 @@ def session(measured: int, of: int = 8, processes: int = 3, started: str = "/p",
         report = report_of(name.partition("::")[2], 1e6)
         taken = replace(report.measurement, processes=report.measurement.processes[:processes])
         reports[name] = (replace(report, measurement=taken),)
-    court = SimpleNamespace(tools=SimpleNamespace(convict=dict))
-    given = {"measured_ahead": True, "resumable": False, "mode": Mode.FULL, "court": court} | fields
+    gate_judge = SimpleNamespace(tools=SimpleNamespace(confirm=dict))
+    given = {"measured_ahead": True, "resumable": False, "mode": Mode.FULL, "gate_judge": gate_judge} | fields
     config = SimpleNamespace(rootpath=Path("/p"), invocation_params=SimpleNamespace(dir=Path(started)))
     return SimpleNamespace(cases=cases, reports=reports, settings=SimpleNamespace(pytest=config), **given)
 
@@ -126,7 +126,7 @@ def test_suspects_that_nobody_tried_to_the_end_are_counted() -> None:
         "cut short: 2 of 2 cases measured and kept; 1 suspect not tried to the end",
         "next  the same command again: it goes on behind the rounds that were finished",
     ]
-    held.court.tools.convict = None
+    held.gate_judge.tools.confirm = None
     assert cut_short_lines(held) == []
 
 
@@ -137,8 +137,10 @@ def test_an_interrupted_trial_of_suspects_leaves_what_was_measured() -> None:
     def interrupted(results: object) -> None:
         raise KeyboardInterrupt
 
-    court = SimpleNamespace(judge_all=interrupted, judge_result=lambda result: (CaseKey(nodeid=name),), read_limits=id)
-    held: Any = SimpleNamespace(court=court, reports={}, faults={}, died=set())
+    gate_judge = SimpleNamespace(
+        judge_all=interrupted, judge_result=lambda result: (CaseKey(nodeid=name),), read_limits=id
+    )
+    held: Any = SimpleNamespace(gate_judge=gate_judge, reports={}, faults={}, died=set())
     with pytest.raises(KeyboardInterrupt):
         judge_measured(held, {name: result})
     assert held.reports == {name: (CaseKey(nodeid=name),)}

@@ -72,10 +72,10 @@ def bottleneck_report(diagnosis: Diagnosis, timing: Timing | None = None) -> Doc
 
 def in_short(diagnosis: Diagnosis) -> str:
     """The class, what the code shows, and the first thing to try."""
-    found, told = diagnosis.classification, list(code_evidence(diagnosis))
-    collected = found.bottleneck is not Bottleneck.NOT_COLLECTED
-    parts = [_sentence(found.sentence)] if collected else []
-    parts += [_sentence(", ".join(told))] if told else []
+    classification, evidence = diagnosis.classification, list(code_evidence(diagnosis))
+    collected = classification.bottleneck is not Bottleneck.NOT_COLLECTED
+    parts = [_sentence(classification.sentence)] if collected else []
+    parts += [_sentence(", ".join(evidence))] if evidence else []
     first = next((f for f in diagnosis.advice if f.trigger != NO_ROW), None)
     parts += [f"First to try: {first.title[:1].lower()}{first.title[1:]} ({first.trigger})."] if first else []
     return " ".join(parts) or "Nothing was collected."
@@ -122,24 +122,24 @@ def _unknown(time: Timing) -> list[str]:
 
 def _missing(names: Sequence[str], told: Sequence[str] = (), device: str = "") -> str:
     """What is not there, and how to state it: neither what was asked for further up, nor a device that is known."""
-    asked = [flag for name in names for flag in _STATED.get(name, ()) if not (device and flag.startswith("--device"))]
-    fresh = " ".join(dict.fromkeys(flag for flag in asked if flag not in told))
-    above = "the work as above" if any(flag in told for flag in asked) else ""
+    flags = [flag for name in names for flag in _STATED.get(name, ()) if not (device and flag.startswith("--device"))]
+    fresh = " ".join(dict.fromkeys(flag for flag in flags if flag not in told))
+    above = "the work as above" if any(flag in told for flag in flags) else ""
     how = " and ".join(filter(None, (above, fresh)))
     state = f"state {how}" if above else f"state {'them' if len(names) > 1 else 'it'}: {how}"
     return f"Not collected: {', '.join(names)}" + (f" ({state})" if how else "") if names else ""
 
 
 def _roofline(diagnosis: Diagnosis, time: Timing) -> Iterator[str]:
-    found, placed = diagnosis.classification, time.placement
+    classification, placed = diagnosis.classification, time.placement
     if placed and placed.intensity is not None:
         yield f"Arithmetic intensity: {quantity(placed.intensity, Dimension.INTENSITY)}"
     if time.ridge is not None:
         yield f"Balance point: {quantity(time.ridge, Dimension.INTENSITY)} ({time.dtype})"
-    if found.bottleneck is not Bottleneck.NOT_COLLECTED:
-        yield f"Classification: {found.short}"
-        yield from (f"{told[:1].upper()}{told[1:]}" for told in found.evidence)
-    yield from (f"Note: {note}" for note in found.notes)
+    if classification.bottleneck is not Bottleneck.NOT_COLLECTED:
+        yield f"Classification: {classification.short}"
+        yield from (f"{line[:1].upper()}{line[1:]}" for line in classification.evidence)
+    yield from (f"Note: {note}" for note in classification.notes)
     if diagnosis.pipe:
         yield f"Busiest pipe that computes: {diagnosis.pipe[0]}, {quantity(diagnosis.pipe[1], Dimension.FRACTION, 3)}"
     if placed and placed.fraction is not None:
@@ -148,15 +148,15 @@ def _roofline(diagnosis: Diagnosis, time: Timing) -> Iterator[str]:
 
 
 def _no_roofline(diagnosis: Diagnosis, time: Timing) -> str:
-    placed, told = time.placement, []
+    placed, lines = time.placement, []
     if diagnosis.classification.bottleneck is Bottleneck.NOT_COLLECTED:
-        told.append(f"Not collected: classification ({_COUNTERS})")
+        lines.append(f"Not collected: classification ({_COUNTERS})")
     missing = [] if placed and placed.intensity is not None else ["arithmetic intensity"]
     missing += [] if time.ridge is not None else ["balance point"]
     missing += [] if placed and placed.fraction is not None else ["attained fraction"]
     above = [flag for name in _unknown(time) for flag in _STATED[name]]
-    told += [_missing(missing, above, diagnosis.facts.device)] if missing else []
-    return "; ".join(told[:1] + [text[:1].lower() + text[1:] for text in told[1:]])
+    lines += [_missing(missing, above, diagnosis.facts.device)] if missing else []
+    return "; ".join(lines[:1] + [text[:1].lower() + text[1:] for text in lines[1:]])
 
 
 def _recommendations(diagnosis: Diagnosis) -> Iterator[Block]:
@@ -197,8 +197,8 @@ class Stated:
     @property
     def configuration(self) -> dict[str, str]:
         """What the contract says of the call beside its launch."""
-        given = {"parameters": self.problem, "dtype": self.dtype}
-        return {name: text for name, text in given.items() if text}
+        stated = {"parameters": self.problem, "dtype": self.dtype}
+        return {name: text for name, text in stated.items() if text}
 
     def placed(self, time_ns: float | None) -> Placement | None:
         """The work done in a time, held against the roof as far as it is known."""
@@ -232,21 +232,21 @@ def _amount(options: Mapping[str, str], name: str, dimension: Dimension) -> floa
     text = options.get(name)
     if text is None:
         return None
-    found = _AMOUNT.fullmatch(text)
+    match = _AMOUNT.fullmatch(text)
     units = UNITS[dimension]
-    if found is None or found[2] not in units or not float(found[1]) > 0:
+    if match is None or match[2] not in units or not float(match[1]) > 0:
         known = ", ".join(list(units)[:6])
         raise PerfgateError("kernel-option", f"{name}={text} does not read", mend=f"a number with a unit: {known}")
-    return float(found[1]) * units[found[2]]
+    return float(match[1]) * units[match[2]]
 
 
 def _items(text: str) -> tuple[float | None, str]:
-    found = _AMOUNT.fullmatch(text)
+    match = _AMOUNT.fullmatch(text)
     if not text:
         return None, "items"
-    if found is None:
+    if match is None:
         raise PerfgateError("kernel-option", f"items={text} does not read", mend="items='8192 tokens'")
-    return float(found[1]), found[2] or "items"
+    return float(match[1]), match[2] or "items"
 
 
 def timing(stated: Stated, time_ns: float | None, by: str) -> Timing:
@@ -308,13 +308,13 @@ def _advice(diagnosis: Diagnosis) -> list[Finding]:
 
 
 def _of(diagnosis: Diagnosis, *, alone: bool) -> Iterator[Finding]:
-    found, advice = diagnosis.classification, _advice(diagnosis)
+    classification, advice = diagnosis.classification, _advice(diagnosis)
     code = tuple(code_evidence(diagnosis))
-    if found.bottleneck is not Bottleneck.NOT_COLLECTED:
+    if classification.bottleneck is not Bottleneck.NOT_COLLECTED:
         yield Finding(
             title=diagnosis.name,
-            detail="; ".join((found.sentence, *found.notes)),
-            trigger=", ".join(found.evidence),
+            detail="; ".join((classification.sentence, *classification.notes)),
+            trigger=", ".join(classification.evidence),
             scope=diagnosis.name,
         )
     elif code and (alone or advice):
@@ -325,16 +325,16 @@ def _of(diagnosis: Diagnosis, *, alone: bool) -> Iterator[Finding]:
 
 def code_evidence(diagnosis: Diagnosis) -> Iterator[str]:
     """What resources and machine code say of a kernel, in a few words."""
-    numbers, held = diagnosis.numbers, diagnosis.occupancy
+    numbers, occupied = diagnosis.numbers, diagnosis.occupancy
     if "registers" in numbers:
         yield f"{numbers['registers']:.0f} registers"
     if numbers.get("spills"):
         touched = sum(diagnosis.whole.counts.get(name, 0) for name in LOCAL) if diagnosis.whole else 0
         by = f" ({touched:,} LDL and STL)" if touched else ""
         yield f"{numbers['spills']:,.0f} bytes of local memory a thread{by}"
-    if held is not None:
-        blocks = f"{held.blocks} block{'' if held.blocks == 1 else 's'}"
-        yield held.why_none or f"{blocks} and {held.warps} warps/SM by {', '.join(held.limiting)}"
+    if occupied is not None:
+        blocks = f"{occupied.blocks} block{'' if occupied.blocks == 1 else 's'}"
+        yield occupied.why_none or f"{blocks} and {occupied.warps} warps/SM by {', '.join(occupied.limiting)}"
     yield from _loop(diagnosis)
 
 

@@ -104,16 +104,16 @@ def plain(counters: Mapping[str, Counter]) -> Iterator[tuple[Plain, str, float]]
     """(plain name, full name that answered, value inside) of all that was collected."""
     for entry in PLAIN:
         for full in entry.full:
-            seen = counters.get(full)
-            if seen is not None and math.isfinite(seen.value):
-                yield entry, full, seen.value * entry.scale
+            counter = counters.get(full)
+            if counter is not None and math.isfinite(counter.value):
+                yield entry, full, counter.value * entry.scale
                 break
 
 
 def leading(counters: Mapping[str, Counter], table: tuple[tuple[str, str], ...]) -> tuple[str, float] | None:
     """The busiest of these, as a fraction of its peak."""
-    seen = [(words, counters[full].value * 0.01) for words, full in table if full in counters]
-    return max((pair for pair in seen if math.isfinite(pair[1])), key=lambda pair: pair[1], default=None)
+    shares = [(words, counters[full].value * 0.01) for words, full in table if full in counters]
+    return max((pair for pair in shares if math.isfinite(pair[1])), key=lambda pair: pair[1], default=None)
 
 
 def stalls(counters: Mapping[str, Counter]) -> dict[str, float]:
@@ -122,19 +122,19 @@ def stalls(counters: Mapping[str, Counter]) -> dict[str, float]:
     A share is of all reasons: nothing is said where neither their sum nor every one of them was collected.
     """
     for head, tail in (_STALL, _STALL_LATENCY):
-        found = _reasons(counters, head, tail)
-        total = _total(found, counters)
+        reasons = _reasons(counters, head, tail)
+        total = _total(reasons, counters)
         if total is not None:
-            return {reason: number / total for reason, number in found.items() if reason != _NO_STALL}
+            return {reason: number / total for reason, number in reasons.items() if reason != _NO_STALL}
     return {}
 
 
 def stalls_missing(counters: Mapping[str, Counter]) -> str:
     """Why there is no share of stalls; empty where nothing of them was collected."""
-    found = _reasons(counters, *_STALL) or _reasons(counters, *_STALL_LATENCY)
-    if not found:
+    reasons = _reasons(counters, *_STALL) or _reasons(counters, *_STALL_LATENCY)
+    if not reasons:
         return ""
-    return f"{len(found)} of at least {len(_REASONS)} reasons were collected, and a share is of all of them"
+    return f"{len(reasons)} of at least {len(_REASONS)} reasons were collected, and a share is of all of them"
 
 
 def _reasons(counters: Mapping[str, Counter], head: str, tail: str) -> dict[str, float]:
@@ -147,11 +147,11 @@ def _reasons(counters: Mapping[str, Counter], head: str, tail: str) -> dict[str,
 
 def _total(found: Mapping[str, float], counters: Mapping[str, Counter]) -> float | None:
     """What the reasons are shares of; none where a part of them is all there is."""
-    known, told = sum(found.values()), counters.get(_ALL_STALLS)
+    known, total = sum(found.values()), counters.get(_ALL_STALLS)
     if not 0 < known < math.inf:
         return None
-    if told is not None and math.isfinite(told.value) and told.value >= known * _WHOLE:
-        return max(told.value, known)
+    if total is not None and math.isfinite(total.value) and total.value >= known * _WHOLE:
+        return max(total.value, known)
     return known if found.keys() >= _REASONS else None
 
 
@@ -194,20 +194,20 @@ def collected_with(name: str, counters: Mapping[str, Counter]) -> str:
 
 def amd_numbers(facts: KernelFacts, spec: DeviceSpec | None) -> Iterator[tuple[str, float]]:
     """(plain name, value) of all that these counters and this data sheet allow."""
-    seen = facts.counters
-    hit = _l2_hit(seen)
+    counters = facts.counters
+    hit = _l2_hit(counters)
     if hit is not None:
         yield "l2_hit", hit
     for name, derived in _DERIVED:
-        share = _share(seen, derived)
+        share = _share(counters, derived)
         if share is not None:
             yield name, share
     if facts.resources is not None and "stack" not in facts.resources.unsaid:
         yield "spills", facts.resources.stack
-    moved = memory_bytes(seen)
+    moved = memory_bytes(counters)
     if moved is not None and facts.duration and spec and spec.bandwidth:
         yield "dram", moved / (facts.duration * 1e-9) / spec.bandwidth
-    busy = _compute(seen, facts.duration, spec)
+    busy = _compute(counters, facts.duration, spec)
     if busy is not None:
         yield "sm", busy
 

@@ -57,33 +57,35 @@ def diagnose(
     extra: Mapping[str, float] | None = None,
 ) -> Diagnosis:
     """Everything that follows from the facts; ``signals`` and ``extra`` bring what the caller knows besides."""
-    told = [(entry.name, full, number) for entry, full, number in plain(facts.counters) if _usable(entry.name, facts)]
-    numbers = {**{n: number for n, _, number in told}, **dict(_static_numbers(facts)), **(extra or {})}
+    plain_numbers = [
+        (entry.name, full, number) for entry, full, number in plain(facts.counters) if _usable(entry.name, facts)
+    ]
+    numbers = {**{n: number for n, _, number in plain_numbers}, **dict(_static_numbers(facts)), **(extra or {})}
     loop = main_loop(facts.code) if facts.code else None
     whole = mix(facts.code) if facts.code else None
     inner = mix(facts.code, loop.rows) if facts.code and loop else whole
     ran = executed_mix(facts.executed) if facts.executed else None
     none_spilled = "" if "spills" in numbers else unspilled(ran, facts.counters)
     numbers |= {"spills": 0.0} if none_spilled else {}
-    held, step = _fit(facts, sm)
-    seen = _with_warps(signals, held, numbers) if signals else _signals(facts, numbers, held, sm)
-    found = _unexplained(classify(seen), seen, numbers)
+    fit, step = _fit(facts, sm)
+    inputs = _with_warps(signals, fit, numbers) if signals else _signals(facts, numbers, fit, sm)
+    classification = _unexplained(classify(inputs), inputs, numbers)
     code = _code_situation(facts, whole, inner, loop)
-    situation = {**_situation(facts, numbers, held, step), **_ran_situation(ran), **code}
-    room = _room(found, seen)
-    if found.bottleneck is not Bottleneck.NOT_COLLECTED:
-        situation["class"] = found.bottleneck.value
-        situation["cause"] = found.cause
+    situation = {**_situation(facts, numbers, fit, step), **_ran_situation(ran), **code}
+    room = _room(classification, inputs)
+    if classification.bottleneck is not Bottleneck.NOT_COLLECTED:
+        situation["class"] = classification.bottleneck.value
+        situation["cause"] = classification.cause
     if room is not None:
         situation["room"] = room
     return Diagnosis(
         facts=facts,
         name=name,
         numbers=numbers,
-        answered={n: full for n, full, _ in told} | ({"spills": none_spilled} if none_spilled else {}),
-        classification=found,
+        answered={n: full for n, full, _ in plain_numbers} | ({"spills": none_spilled} if none_spilled else {}),
+        classification=classification,
         advice=recommendations(situation),
-        occupancy=held,
+        occupancy=fit,
         cliff=step,
         sm=sm,
         whole=whole,
@@ -271,8 +273,8 @@ def unspilled(ran: Mix | None, counters: Mapping[str, Counter]) -> str:
     """Why a kernel spills nothing; empty where that does not follow: instructions that ran tell of no bytes."""
     if ran is not None:
         return "" if _touched(ran) else "no LDL or STL was executed"
-    seen = [counters[name].value for name in _TOUCHES if name in counters]
-    return " and ".join(f"{name} is 0" for name in _TOUCHES) if seen == [0, 0] else ""
+    values = [counters[name].value for name in _TOUCHES if name in counters]
+    return " and ".join(f"{name} is 0" for name in _TOUCHES) if values == [0, 0] else ""
 
 
 def why_no_bytes(ran: Mix | None) -> str:

@@ -35,20 +35,20 @@ def metrics_of(diagnoses: Sequence[Diagnosis], source: str, asked: Iterable[Labe
     written = _meant(asked, opcodes, every)
     named = list(zip(diagnoses, _labels(diagnoses)))
     several = _in_several_files(diagnoses)
-    found = [
+    metrics = [
         _of_file(m, d.facts.source) if (d.name, d.facts.arch) in several else m
         for d, who in named
-        for m in (*_kernel_metrics(d, who, opcodes), *asked_counts(d, who, written))
+        for m in (*_kernel_metrics(d, who, opcodes), *requested_counts(d, who, written))
     ]
     absent = [a for d, who in named for a in (*_absent(d, who, source), *uncounted(d, who, written))]
-    return MetricSet(metrics=tuple(found), absent=tuple(absent))
+    return MetricSet(metrics=tuple(metrics), absent=tuple(absent))
 
 
 def _in_several_files(diagnoses: Sequence[Diagnosis]) -> set[tuple[str, str]]:
     """Kernels by name and architecture that more than one file holds: a number alone does not say which is meant."""
     files = {(d.name, d.facts.arch, d.facts.source) for d in diagnoses}
-    seen = Counter((name, arch) for name, arch, _ in files)
-    return {key for key, number in seen.items() if number > 1}
+    counts = Counter((name, arch) for name, arch, _ in files)
+    return {key for key, number in counts.items() if number > 1}
 
 
 def _of_file(found: Metric, source: str) -> Metric:
@@ -71,13 +71,13 @@ def _labels(diagnoses: Sequence[Diagnosis]) -> list[Labels]:
 
     A limit selects the metrics with the fewest labels, so all must carry the same ones or some would be left out.
     """
-    seen: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     numbered = []
     for d in diagnoses:
         key = (d.name, d.facts.arch)
-        numbered.append((d, seen[key]))
-        seen[key] += 1
-    repeated = max(seen.values(), default=0) > 1
+        numbered.append((d, counts[key]))
+        counts[key] += 1
+    repeated = max(counts.values(), default=0) > 1
     arches = any(d.facts.arch for d in diagnoses)
     return [
         labels(
@@ -98,8 +98,8 @@ def _kernel_metrics(diagnosis: Diagnosis, who: Labels, opcodes: Iterable[str]) -
         yield metric(name, number, who, diagnosis.answered.get(name) or diagnosis.facts.notes.get(name, ""))
     if diagnosis.occupancy is not None:
         yield metric("occupancy_limit", diagnosis.occupancy.fraction, who, ", ".join(diagnosis.occupancy.limiting))
-    elif (told := theoretical(diagnosis)) is not None:
-        yield metric("occupancy_limit", told, who, "as ncu says")
+    elif (percent := theoretical(diagnosis)) is not None:
+        yield metric("occupancy_limit", percent, who, "as ncu says")
     if diagnosis.cliff is not None and not diagnosis.cliff.moot:
         yield metric("cliff_distance", diagnosis.cliff.edge - diagnosis.cliff.shared, who)
     for reason, share in diagnosis.stalls.items():
@@ -134,7 +134,7 @@ def _code_metrics(diagnosis: Diagnosis, whole: Mix, who: Labels, opcodes: Iterab
         yield from _scheduling(code, diagnosis.loop.rows, (*who, ("loop", "main")))
 
 
-def asked_counts(diagnosis: Diagnosis, who: Labels, written: Mapping[Labels, str]) -> Iterator[Metric]:
+def requested_counts(diagnosis: Diagnosis, who: Labels, written: Mapping[Labels, str]) -> Iterator[Metric]:
     """Counts of the instructions that limits name, in the kernel, in its main loop, as executed."""
     whole, inner, ran = diagnosis.whole, diagnosis.inner, diagnosis.ran
     for label, name in written.items():
@@ -215,8 +215,8 @@ _THEORETICAL = "sm__maximum_warps_per_active_cycle_pct"
 
 def theoretical(diagnosis: Diagnosis) -> float | None:
     """Theoretical occupancy by the profiler's own word."""
-    told = diagnosis.facts.counters.get(_THEORETICAL)
-    return told.value / 100 if told is not None and math.isfinite(told.value) else None
+    counter = diagnosis.facts.counters.get(_THEORETICAL)
+    return counter.value / 100 if counter is not None and math.isfinite(counter.value) else None
 
 
 def _name_the_launch(diagnosis: Diagnosis) -> str:
@@ -251,7 +251,7 @@ _UNITS = {"": 1, "B": 1, "KB": 1000, "KiB": 1024, "MB": 1000**2, "MiB": 1024**2}
 
 
 @value
-class AskedLaunch:
+class RequestedLaunch:
     """A block of so many threads on an architecture, with what the launch adds to shared memory."""
 
     threads: int
@@ -263,7 +263,7 @@ class AskedLaunch:
     """The scope as it was written, which the metric must answer to."""
 
 
-def asked_launches(options: Mapping[str, str]) -> tuple[AskedLaunch, ...]:
+def requested_launches(options: Mapping[str, str]) -> tuple[RequestedLaunch, ...]:
     """From the options ``threads``, ``arch`` and ``smem``, and from ``limits``: the text of the limits to judge."""
     scopes = [_pairs(inside) for inside in _SCOPED.findall(options.get("limits", ""))]
     if "threads" in options:
@@ -276,9 +276,9 @@ def _pairs(inside: str) -> dict[str, str]:
     return {name.strip(): text.strip() for name, sign, text in parts if sign}
 
 
-def _asked(scope: Mapping[str, str]) -> AskedLaunch:
+def _asked(scope: Mapping[str, str]) -> RequestedLaunch:
     written = {name: text for name, text in scope.items() if name in {"threads", "smem", "arch"}}
-    return AskedLaunch(
+    return RequestedLaunch(
         threads=_number("threads", scope["threads"]),
         arch=_FAMILY.sub(r"\1", scope.get("arch", "")),
         shared=_number("smem", scope["smem"]) if "smem" in scope else None,
@@ -293,7 +293,7 @@ def _number(name: str, text: str) -> int:
     return int(read[1]) * _UNITS[read[2] or ""]
 
 
-def asked_opcodes(options: Mapping[str, str]) -> tuple[Labels, ...]:
+def requested_opcodes(options: Mapping[str, str]) -> tuple[Labels, ...]:
     """Instructions that the limits to judge count: ``count(LDG.E.128)`` or ``count(LDG, modifiers=E.128)``."""
     scopes = (dict(_scope(line)) for line in options.get("limits", "").splitlines())
     return tuple(dict.fromkeys(instruction(**scope) for scope in scopes if "opcode" in scope))
@@ -301,20 +301,20 @@ def asked_opcodes(options: Mapping[str, str]) -> tuple[Labels, ...]:
 
 def instruction(opcode: str, modifiers: str = "", **_: str) -> Labels:
     """Modifiers are a label of their own, so that a pattern of opcodes selects opcodes alone."""
-    told = modifiers or opcode.partition(".")[2]
-    return (*((("modifiers", told),) if told else ()), ("opcode", opcode))
+    modifier = modifiers or opcode.partition(".")[2]
+    return (*((("modifiers", modifier),) if modifier else ()), ("opcode", opcode))
 
 
 def _scope(line: str) -> Labels:
-    found = _COUNTS.match(line)
-    if found is None:
+    match = _COUNTS.match(line)
+    if match is None:
         return ()
-    written, opened = Written(text=line), found.end() - 1
-    return parse_scope(written, Span(start=opened + 1, end=closing(written, opened)), _KINDS[found[1]])
+    written, opened = Written(text=line), match.end() - 1
+    return parse_scope(written, Span(start=opened + 1, end=closing(written, opened)), _KINDS[match[1]])
 
 
-def asked_metrics(
-    diagnoses: Sequence[Diagnosis], asked: Sequence[AskedLaunch], limits: Mapping[str, SmLimits]
+def requested_metrics(
+    diagnoses: Sequence[Diagnosis], asked: Sequence[RequestedLaunch], limits: Mapping[str, SmLimits]
 ) -> Iterator[Metric]:
     """Occupancy and cliff distance of each kernel under each asked launch.
 
@@ -326,7 +326,7 @@ def asked_metrics(
             yield from _answers(diagnosis, launch, limits)
 
 
-def _answers(diagnosis: Diagnosis, asked: AskedLaunch, limits: Mapping[str, SmLimits]) -> Iterator[Metric]:
+def _answers(diagnosis: Diagnosis, asked: RequestedLaunch, limits: Mapping[str, SmLimits]) -> Iterator[Metric]:
     facts = diagnosis.facts
     arch = asked.arch or facts.arch
     if facts.resources is None:
@@ -334,16 +334,16 @@ def _answers(diagnosis: Diagnosis, asked: AskedLaunch, limits: Mapping[str, SmLi
     if arch not in limits:
         known = ", ".join(sorted(limits, key=lambda a: int(re.sub(r"\D", "", a) or 0)))
         raise PerfgateError("kernel-arch", f"the catalogue has no limits of {arch}", mend=f"name one of {known}")
-    given = facts.launch.shared_dynamic if facts.launch else 0
-    shared = static_shared(facts) + (given if asked.shared is None else asked.shared)
+    static = facts.launch.shared_dynamic if facts.launch else 0
+    shared = static_shared(facts) + (static if asked.shared is None else asked.shared)
     who = labels(**{"arch": arch, **dict(asked.written), "kernel": diagnosis.name})
     note = "" if arch == facts.arch else f"registers as compiled for {facts.arch}"
     resources = facts.resources.registers
-    held = occupancy(limits[arch], threads=asked.threads, registers=resources, shared=shared)
+    occupied = occupancy(limits[arch], threads=asked.threads, registers=resources, shared=shared)
     step = cliff(limits[arch], threads=asked.threads, registers=resources, shared=shared)
     most = facts.most_threads
     over = f"compiled for {most} threads at the most" if most and asked.threads > most else ""
-    why = over or held.why_none or ", ".join(held.limiting)
-    yield metric("occupancy_limit", 0.0 if over else held.fraction, who, "; ".join(filter(None, (why, note))))
+    why = over or occupied.why_none or ", ".join(occupied.limiting)
+    yield metric("occupancy_limit", 0.0 if over else occupied.fraction, who, "; ".join(filter(None, (why, note))))
     if not step.moot:
         yield metric("cliff_distance", step.edge - step.shared, who, note)

@@ -32,11 +32,11 @@ def contract_document(
 ) -> Document:
     """Configuration, stages, the bottleneck of the longest stage, three opportunities, the baseline."""
     longest = longest_stage(diagnoses)
-    given = {**(configuration or {}), **_configuration(longest)}
+    settings = {**(configuration or {}), **_configuration(longest)}
     sections: list[Block] = [
         Section(
             title="Configuration",
-            blocks=(Table(columns=tuple(Column(name=n) for n in given), rows=(tuple(given.values()),)),),
+            blocks=(Table(columns=tuple(Column(name=n) for n in settings), rows=(tuple(settings.values()),)),),
         ),
         Section(
             title="Stages",
@@ -52,8 +52,8 @@ def contract_document(
 
 def profiler_of(diagnoses: Sequence[Diagnosis]) -> str:
     """The instrument with its version, where the report says it: ``ncu 2025.3.1``."""
-    told = dict.fromkeys(d.facts.notes.get("profiler", "") for d in diagnoses)
-    return ", ".join(filter(None, told))
+    names = dict.fromkeys(d.facts.notes.get("profiler", "") for d in diagnoses)
+    return ", ".join(filter(None, names))
 
 
 def _written_by(diagnoses: Sequence[Diagnosis]) -> str:
@@ -84,9 +84,13 @@ def said(diagnosis: Diagnosis) -> str:
 
 def root_cause(diagnosis: Diagnosis) -> str:
     """Two sentences at the most."""
-    found = diagnosis.classification
-    first = f"{diagnosis.name} is {found.sentence}."
-    return f"{first} {found.notes[0][:1].upper()}{found.notes[0][1:]}." if found.notes else first
+    classification = diagnosis.classification
+    first = f"{diagnosis.name} is {classification.sentence}."
+    return (
+        f"{first} {classification.notes[0][:1].upper()}{classification.notes[0][1:]}."
+        if classification.notes
+        else first
+    )
 
 
 def _stage(diagnosis: Diagnosis) -> tuple[str, ...]:
@@ -249,8 +253,8 @@ def _noted(diagnosis: Diagnosis, row: Health) -> bool:
 
 
 def _advice(longest: Diagnosis) -> Block:
-    told = [f for f in longest.advice if f.trigger != NO_ROW] or longest.advice
-    return Bullets(items=tuple(advice_items(told)), ordered=True)
+    advice = [f for f in longest.advice if f.trigger != NO_ROW] or longest.advice
+    return Bullets(items=tuple(advice_items(advice)), ordered=True)
 
 
 MOST = 10
@@ -284,16 +288,16 @@ def _said(new: Diagnosis, old: Diagnosis | None) -> Iterator[str]:
     yield f"Bottleneck: {_class(new)}"
     if old is not None and old.classification.bottleneck is not new.classification.bottleneck:
         yield f"Before: {_class(old)}"
-    told = ", ".join(code_evidence(new))
-    if told:
-        yield f"Code: {told}"
+    evidence = ", ".join(code_evidence(new))
+    if evidence:
+        yield f"Code: {evidence}"
 
 
 def _class(diagnosis: Diagnosis) -> str:
-    found = diagnosis.classification
-    if found.bottleneck is Bottleneck.NOT_COLLECTED:
+    classification = diagnosis.classification
+    if classification.bottleneck is Bottleneck.NOT_COLLECTED:
         return "not collected"
-    return ". ".join((found.sentence, *found.notes))
+    return ". ".join((classification.sentence, *classification.notes))
 
 
 def _code(old: Diagnosis, new: Diagnosis) -> Iterator[Block]:
@@ -303,8 +307,8 @@ def _code(old: Diagnosis, new: Diagnosis) -> Iterator[Block]:
     if same_code(old.facts, new.facts):
         yield Paragraph(text="The same machine code, to the last control bit.")
         return
-    found = [change for change in changes(old.facts, new.facts) if change.what not in _RESOURCES]
-    ranked = sorted(found, key=_size, reverse=True)
+    differences = [change for change in changes(old.facts, new.facts) if change.what not in _RESOURCES]
+    ranked = sorted(differences, key=_size, reverse=True)
     if not ranked:
         yield Paragraph(text="Other operands or another order; the counts of instructions are the same.")
         return

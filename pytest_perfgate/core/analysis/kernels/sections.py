@@ -45,19 +45,19 @@ _NOTES = {
 
 def occupancy_section(diagnosis: Diagnosis) -> Iterator[Block]:
     """The table of four resources, with the one that limits."""
-    held, sm, facts = diagnosis.occupancy, diagnosis.sm, diagnosis.facts
-    if held is None or sm is None or facts.resources is None:
+    options, sm, facts = diagnosis.occupancy, diagnosis.sm, diagnosis.facts
+    if options is None or sm is None or facts.resources is None:
         yield from _possible(sm, facts)
         return
     yield Table(
         columns=(Column(name="Resource"), Column(name="Per block"), Column(name="Limit/SM"),
                  Column(name="Blocks/SM", dimension=Dimension.COUNT)),
-        rows=tuple(_resource_rows(held, sm, facts)),
+        rows=tuple(_resource_rows(options, sm, facts)),
     )  # fmt: skip
     achieved = diagnosis.numbers.get("occupancy")
     yield Bullets(
         items=(
-            held.why_none or theoretical_warps(held, sm, diagnosis.numbers),
+            options.why_none or theoretical_warps(options, sm, diagnosis.numbers),
             f"Achieved occupancy: {quantity(achieved, Dimension.FRACTION, 3)}"
             + ("" if achieved is not None else " (perfgate profile NODEID --mode annotation)"),
         )
@@ -75,14 +75,14 @@ def _possible(sm: SmLimits | None, facts: KernelFacts) -> Iterator[Block]:
     registers, shared = facts.resources.registers, shared_of(facts)
     most = facts.most_threads
     sizes = sorted({*(n for n in _SIZES if not most or n <= most), *([most] if most else [])})
-    held = [(size, occupancy(sm, threads=size, registers=registers, shared=shared)) for size in sizes]
+    options = [(size, occupancy(sm, threads=size, registers=registers, shared=shared)) for size in sizes]
     bound = f" The code was compiled for blocks of {most} threads at the most." if most else ""
     yield Table(
         columns=(Column(name="Threads a block", dimension=Dimension.COUNT),
                  Column(name="Blocks/SM", dimension=Dimension.COUNT),
                  Column(name="Warps/SM", dimension=Dimension.COUNT),
                  Column(name="Occupancy", dimension=Dimension.FRACTION, digits=3), Column(name="Limited by")),
-        rows=tuple((n, h.blocks, h.warps, h.fraction, h.why_none or ", ".join(h.limiting)) for n, h in held),
+        rows=tuple((n, h.blocks, h.warps, h.fraction, h.why_none or ", ".join(h.limiting)) for n, h in options),
         note=f"The launch is not known (--set threads=256 --set smem=48KiB); {registers} registers a thread and "
         f"{quantity(shared, Dimension.BYTES)} of static shared memory decide this.{bound}",
     )  # fmt: skip
@@ -154,14 +154,14 @@ def _ratio(inner: Mix) -> str:
     if inner.ratio is None:
         return f"none ({inner.no_ratio})"
     if inner.ratio > HIGH:
-        said = "high: cp.async does not pay"
+        text = "high: cp.async does not pay"
     elif inner.ratio >= LOW:
-        said = "medium: measure with and without cp.async"
+        text = "medium: measure with and without cp.async"
     elif any(inner.counts.get(name) for name in _TILED):
-        said = "low: cp.async pays"
+        text = "low: cp.async pays"
     else:
-        said = "low: loads dominate, and no tile goes through shared memory, where cp.async would put it"
-    return f"{inner.ratio:.3g} : 1 ({said})"
+        text = "low: loads dominate, and no tile goes through shared memory, where cp.async would put it"
+    return f"{inner.ratio:.3g} : 1 ({text})"
 
 
 def mix_section(diagnosis: Diagnosis) -> Iterator[Block]:
@@ -249,8 +249,8 @@ def _note(name: str, diagnosis: Diagnosis, stall: int | None) -> str:
         return "many barriers between stages"
     if name == "HFMA2" and diagnosis.whole and diagnosis.whole.constants:
         return f"{diagnosis.whole.constants} of the kernel's only write a constant: no computing"
-    least, said = _TIGHT.get(name, (16, ""))
-    return said if stall is not None and stall >= least else _NOTES.get(name, "")
+    least, advice = _TIGHT.get(name, (16, ""))
+    return advice if stall is not None and stall >= least else _NOTES.get(name, "")
 
 
 def cliff_section(diagnosis: Diagnosis) -> Iterator[Block]:
@@ -265,8 +265,8 @@ def cliff_section(diagnosis: Diagnosis) -> Iterator[Block]:
         return
     above = f"above the cliff of {brink}: one block where two would fit"
     side = above if step.crossed else f"under the cliff of {brink}"
-    left = f"would leave {step.doubled_blocks} blocks/SM" if step.doubled_blocks else "would not fit"
-    double = "would cross the cliff" if step.doubling_crosses else left
+    outcome = f"would leave {step.doubled_blocks} blocks/SM" if step.doubled_blocks else "would not fit"
+    double = "would cross the cliff" if step.doubling_crosses else outcome
     yield Bullets(
         items=(
             f"Shared memory a block: {own}, {side}",
@@ -287,10 +287,10 @@ def _static_cliff(diagnosis: Diagnosis) -> str:
 
 
 def _next_drop(diagnosis: Diagnosis) -> str:
-    step, held = diagnosis.cliff, diagnosis.occupancy
-    if step is None or held is None:
+    step, options = diagnosis.cliff, diagnosis.occupancy
+    if step is None or options is None:
         return ""
-    carved, now = diagnosis.facts.counters.get("launch__shared_mem_config_size"), dict(held.limits)["shared memory"]
+    carved, now = diagnosis.facts.counters.get("launch__shared_mem_config_size"), dict(options.limits)["shared memory"]
     small = f"; {now} in the {quantity(carved.value, Dimension.BYTES)} that were configured" if carved else ""
     drop = f"{step.alone}, one less when a block takes over {quantity(step.next_edge, Dimension.BYTES)}"
     return f" (shared memory alone: {drop}{small if now != step.alone else ''})"

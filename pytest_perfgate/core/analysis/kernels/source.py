@@ -56,14 +56,14 @@ def _blocks(facts: KernelFacts) -> Iterator[Block]:
         return
     hottest = sorted(facts.lines, key=lambda line: -(line.samples or 0.0))[:HOTTEST]
     shown = [line for line in hottest if line.samples]
-    told = sum(line.samples or 0.0 for line in shown) / total
+    share = sum(line.samples or 0.0 for line in shown) / total
     columns = [column for column in _COLUMNS if any(column.cell(line) for line in shown)]
     bare = "" if any(line.text for line in shown) else " The report holds no machine code, only where it was sampled."
     yield Table(
         columns=(Column(name="share", dimension=_PART, digits=3), *(c.column for c in columns)),
         rows=tuple(((line.samples or 0.0) / total, *(c.cell(line) or c.otherwise for c in columns)) for line in shown),
         title="Hottest instructions",
-        note=f"{len(shown)} of {len(facts.lines)} instructions, {told * 100:.0f} % of {total:,.0f} samples.{bare}",
+        note=f"{len(shown)} of {len(facts.lines)} instructions, {share * 100:.0f} % of {total:,.0f} samples.{bare}",
     )
     if any(line.place for line in facts.lines):
         yield _by_source(facts, total)
@@ -170,10 +170,10 @@ def _cell(number: float | None) -> str:
 
 def annotated_source(facts: KernelFacts, name: str) -> str:
     """The file as it was compiled, each line with its share of the samples and what it waits for."""
-    total, seen = sampled(facts), source_lines(facts)
+    total, source = sampled(facts), source_lines(facts)
     lines = []
     for number, text in enumerate(facts.sources[name].splitlines(), 1):
-        count, reason = seen.get(f"{name}:{number}", (0.0, ""))
+        count, reason = source.get(f"{name}:{number}", (0.0, ""))
         share = f"{100 * count / total:5.1f} %" if count and total else ""
         lines.append(f"{share:>7}  {reason if share else '':<22.22}  {number:>5} | {text}".rstrip())
     return "\n".join(lines) + "\n"
@@ -181,8 +181,8 @@ def annotated_source(facts: KernelFacts, name: str) -> str:
 
 def ptx_text(facts: KernelFacts) -> str:
     """The PTX behind the instructions, in the order of the code; neighbours from one line are one line."""
-    told: list[str] = []
+    lines: list[str] = []
     for line in facts.lines:
-        if line.ptx and (not told or told[-1] != line.ptx):
-            told.append(line.ptx)
-    return "\n".join(told) + "\n"
+        if line.ptx and (not lines or lines[-1] != line.ptx):
+            lines.append(line.ptx)
+    return "\n".join(lines) + "\n"

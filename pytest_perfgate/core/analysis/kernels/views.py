@@ -50,15 +50,15 @@ def code_overview(diagnoses: Sequence[Diagnosis], title: str) -> Document:
 
 
 def _code_row(diagnosis: Diagnosis) -> tuple[Cell, ...]:
-    held, inner, whole = diagnosis.occupancy, diagnosis.inner, diagnosis.whole
+    occupied, inner, whole = diagnosis.occupancy, diagnosis.inner, diagnosis.whole
     return (
         diagnosis.name,
         diagnosis.facts.arch,
         diagnosis.numbers.get("registers"),
         diagnosis.numbers.get("spills"),
         diagnosis.numbers.get("smem"),
-        held.fraction if held else None,
-        ", ".join(held.limiting) if held else "launch not known",
+        occupied.fraction if occupied else None,
+        ", ".join(occupied.limiting) if occupied else "launch not known",
         whole.counts.get("MMA") if whole else None,
         inner.wide if inner else None,
         f"{inner.ratio:.3g}" if inner and inner.ratio is not None else "-",
@@ -89,9 +89,9 @@ def counter_overview(diagnoses: Sequence[Diagnosis], title: str) -> Document:
 
 
 def _evidence(diagnoses: Sequence[Diagnosis]) -> Iterator[Block]:
-    told = Counter(f"{d.name}: {d.classification.sentence}" for d in diagnoses if d.classification.evidence)
-    silent = len(diagnoses) - sum(told.values())
-    items = [f"{line} ({number:,} launches)" if number > 1 else line for line, number in told.items()]
+    counts = Counter(f"{d.name}: {d.classification.sentence}" for d in diagnoses if d.classification.evidence)
+    silent = len(diagnoses) - sum(counts.values())
+    items = [f"{line} ({number:,} launches)" if number > 1 else line for line, number in counts.items()]
     items += [f"Not collected for {'any' if silent == len(diagnoses) else f'{silent:,}'} of them"] if silent else []
     yield Section(title="Classes and their evidence", blocks=(Bullets(items=tuple(items)),))
 
@@ -117,7 +117,7 @@ def mix_view(diagnoses: Sequence[Diagnosis], title: str) -> Document:
             for name, count in sorted(d.whole.counts.items(), key=lambda pair: (-pair[1], pair[0]))
             if count
         )
-        found = tuple(
+        loop_rows = tuple(
             (
                 f"0x{16 * loop.first:04x}",
                 f"0x{16 * loop.last:04x}",
@@ -129,13 +129,13 @@ def mix_view(diagnoses: Sequence[Diagnosis], title: str) -> Document:
         table = Table(columns=(Column(name="opcode"), Column(name="kernel", dimension=_COUNT),
                                Column(name="main loop", dimension=_COUNT)), rows=rows)  # fmt: skip
         nest = Table(columns=(Column(name="from"), Column(name="to"), Column(name="instructions", dimension=_COUNT),
-                              Column(name="loop")), rows=found)  # fmt: skip
-        blocks.append(Section(title=f"{d.name} ({d.facts.arch})", blocks=(table, nest) if found else (table,)))
+                              Column(name="loop")), rows=loop_rows)  # fmt: skip
+        blocks.append(Section(title=f"{d.name} ({d.facts.arch})", blocks=(table, nest) if loop_rows else (table,)))
     return Document(title=title, blocks=tuple(blocks) or (Paragraph(text="not collected: no machine code"),))
 
 
 def _kind(main: bool, innermost: bool) -> str:
-    return ", ".join(word for word, said in (("main", main), ("innermost", innermost)) if said)
+    return ", ".join(word for word, label in (("main", main), ("innermost", innermost)) if label)
 
 
 def bottleneck_view(diagnoses: Sequence[Diagnosis], title: str, timing: Timing | None = None) -> Document:
@@ -160,8 +160,8 @@ def changes_view(before: Sequence[Diagnosis], after: Sequence[Diagnosis], title:
     renamed = _renamed(here, there)
     for key, old in here.items():
         other = renamed.get(key, key)
-        said = f", taken for {other[0]} now: no other kernel is left on either side" if key in renamed else ""
-        blocks.append(Section(title=f"{key[0]} ({key[1]}){said}", blocks=tuple(_pair(old, there.get(other)))))
+        text = f", taken for {other[0]} now: no other kernel is left on either side" if key in renamed else ""
+        blocks.append(Section(title=f"{key[0]} ({key[1]}){text}", blocks=tuple(_pair(old, there.get(other)))))
     added = [f"{name} ({arch})" for name, arch in there if (name, arch) not in {*here, *renamed.values()}]
     if added:
         blocks.append(Section(title="Only in the second", blocks=(Bullets(items=tuple(added)),)))
@@ -175,18 +175,18 @@ def _renamed(here: Iterable[_Key], there: Iterable[_Key]) -> dict[_Key, _Key]:
 
 
 def _by_arch(keys: Iterable[_Key]) -> dict[str, list[_Key]]:
-    found: dict[str, list[_Key]] = {}
+    names_of: dict[str, list[_Key]] = {}
     for key in keys:
-        found.setdefault(key[1], []).append(key)
-    return found
+        names_of.setdefault(key[1], []).append(key)
+    return names_of
 
 
 def _compilers(before: Sequence[Diagnosis], after: Sequence[Diagnosis]) -> Iterator[Block]:
     """Machine code depends on the compiler: a change of it is said before any other."""
     old, new = (sorted({d.facts.code.compiler for d in side if d.facts.code}) for side in (before, after))
     if old != new:
-        told = [", ".join(filter(None, names)) or "not said" for names in (old, new)]
-        yield Paragraph(text=f"Another compiler: {told[0]} before, {told[1]} now.")
+        compilers = [", ".join(filter(None, names)) or "not said" for names in (old, new)]
+        yield Paragraph(text=f"Another compiler: {compilers[0]} before, {compilers[1]} now.")
 
 
 def _pair(old: Diagnosis, new: Diagnosis | None) -> Iterator[Block]:
@@ -274,10 +274,10 @@ def _rows(numbers: Mapping[str, float]) -> Iterator[tuple[str, str, str, str]]:
     bad = {row.name for row, _ in unhealthy(numbers)}
     for row in HEALTH:
         number = numbers.get(row.name)
-        said = "the other side binds" if row.name not in bad else row.otherwise
+        text = "the other side binds" if row.name not in bad else row.otherwise
         if number is None or row.keeps(number):
-            said = "" if number is None else "healthy"
-        yield row.name, quantity(number, row.dimension, 3), row.words, said
+            text = "" if number is None else "healthy"
+        yield row.name, quantity(number, row.dimension, 3), row.words, text
 
 
 def rules_view(diagnoses: Sequence[Diagnosis], title: str) -> Document:

@@ -197,16 +197,18 @@ def difference(found: Comparison, before: Job, after: Job) -> Document:
 
 def sentences(found: Comparison) -> str:
     """What a person waits for, what runs, what communicates, and the greatest difference."""
-    said = [f"The {found.step.name} of a rank went {_change(found.step)}; time in kernels went {_change(found.total)}."]
+    lines = [
+        f"The {found.step.name} of a rank went {_change(found.step)}; time in kernels went {_change(found.total)}."
+    ]
     if found.communication.before_ns or found.communication.after_ns:
         alone = f", all of it {found.talkers[0]}" if len(found.talkers) == 1 else ""
-        said.append(f"Communication went {_change(found.communication)}{alone}.")
+        lines.append(f"Communication went {_change(found.communication)}{alone}.")
     if found.kernels:
         top = found.kernels[0]
-        said.append(f"The greatest difference is {top.name} on rank {top.rank}: {_change(top)}.")
+        lines.append(f"The greatest difference is {top.name} on rank {top.rank}: {_change(top)}.")
     if not found.anchored:
-        said.append("The windows are whole captures: they compare only if both did the same work.")
-    return " ".join(said)
+        lines.append("The windows are whole captures: they compare only if both did the same work.")
+    return " ".join(lines)
 
 
 def _change(pair: Pair) -> str:

@@ -43,29 +43,29 @@ def lanes(recorded: Recorded, windows: Mapping[Rank, Window], reading: Reading) 
     nameless = ~np.isin(kernels.name, [known for known, name in recorded.names.items() if name])
     talks = _talking(names, reading)[number] if len(names) else np.zeros(0, dtype=bool)
     whole = replace(kernels, name=number)
-    found = []
+    result = []
     for rank, window in windows.items():
-        kept, cut, straddlers = _inside(whole, rank, window, whole_only=reading.original)
-        found.append(
+        rows, cut, straddlers = _inside(whole, rank, window, whole_only=reading.original)
+        result.append(
             Lane(
                 rank=rank,
                 window=window,
-                kernels=_clipped(whole.where(kept), window),
+                kernels=_clipped(whole.where(rows), window),
                 names=names,
-                talks=talks[kept],
-                stage=stage[kept],
+                talks=talks[rows],
+                stage=stage[rows],
                 stages=stages,
-                purpose=purpose[kept],
+                purpose=purpose[rows],
                 purposes=purposes,
-                linked=linked[kept],
+                linked=linked[rows],
                 copies=_copies(recorded.copies, rank, window),
                 cut=cut,
                 straddlers=straddlers,
-                faults=faults(whole.where(kept)),
-                unnamed=int(nameless[kept].sum()),
+                faults=faults(whole.where(rows)),
+                unnamed=int(nameless[rows].sum()),
             )
         )
-    return tuple(found)
+    return tuple(result)
 
 
 def _inside(kernels: Activity, rank: Rank, window: Window, *, whole_only: bool) -> tuple[NDArray[np.bool_], int, int]:
@@ -79,18 +79,18 @@ def _inside(kernels: Activity, rank: Rank, window: Window, *, whole_only: bool) 
     total = int(np.sum((kernels.end - kernels.start)[straddles]))
     if whole_only:
         return wholly, total, int(straddles.sum())
-    kept = touches | wholly
+    rows = touches | wholly
     inside = np.minimum(kernels.end, window.end) - np.maximum(kernels.start, window.start)
-    return kept, total - int(np.sum(inside[straddles])), int(straddles.sum())
+    return rows, total - int(np.sum(inside[straddles])), int(straddles.sum())
 
 
 def faults(rows: Activity) -> tuple[str, ...]:
     """Kernels that end before they start, and kernels that stand there twice."""
     backward = int((rows.end < rows.start).sum())
     twice = _repeated(rows)
-    said = f"{backward:,} of {len(rows):,} kernels end before they start"
+    text = f"{backward:,} of {len(rows):,} kernels end before they start"
     also = f"{twice:,} of {len(rows):,} kernels stand in the export twice, as after export --append"
-    return (*((said,) if backward else ()), *((also,) if twice else ()))
+    return (*((text,) if backward else ()), *((also,) if twice else ()))
 
 
 def _repeated(rows: Activity) -> int:
@@ -111,8 +111,8 @@ def _clipped(rows: Activity, window: Window) -> Activity:
 
 
 def _copies(copies: Activity, rank: Rank, window: Window) -> Activity:
-    kept, _, _ = _inside(copies, rank, window, whole_only=False)
-    return _clipped(copies.where(kept), window)
+    rows, _, _ = _inside(copies, rank, window, whole_only=False)
+    return _clipped(copies.where(rows), window)
 
 
 def _names(ids: Ints, names: Mapping[int, str]) -> tuple[Ints, tuple[str, ...]]:
@@ -132,21 +132,21 @@ def _stages(texts: Iterable[str], preset: Preset) -> list[str | None]:
 
 
 def _last(pattern: re.Pattern[str], text: str) -> str | None:
-    found = None
-    for found in pattern.finditer(text):  # noqa: B007 - the last one is what is wanted
+    match = None
+    for match in pattern.finditer(text):  # noqa: B007 - the last one is what is wanted
         pass
-    return found.group() if found else None
+    return match.group() if match else None
 
 
 def _purposes(texts: Iterable[str], preset: Preset) -> list[str | None]:
     """The purpose whose pattern matches last in each text; earlier patterns win a tie."""
     patterns = [(re.compile(pattern, re.IGNORECASE), purpose) for pattern, purpose in preset.purposes]
-    found: list[str | None] = []
+    purposes: list[str | None] = []
     for text in texts:
         ends = [(max((hit.start() for hit in p.finditer(text)), default=-1), purpose) for p, purpose in patterns]
         at, purpose = max(ends, key=lambda pair: pair[0], default=(-1, ""))
-        found.append(purpose if at >= 0 else None)
-    return found
+        purposes.append(purpose if at >= 0 else None)
+    return purposes
 
 
 def _labelled(ranges: Ranges, when: Ints, thread: Ints, labels: Sequence[str | None]) -> tuple[Ints, tuple[str, ...]]:
@@ -181,13 +181,13 @@ def _ends_later(ends: Ints) -> Ints:
     All look one back at once; whoever finds one that ended takes over where that one has got to, since
     nothing between those two ends later. The way doubles with every round.
     """
-    found = np.arange(-1, len(ends) - 1, dtype=np.int64)
-    pending = np.flatnonzero(found >= 0)
+    later = np.arange(-1, len(ends) - 1, dtype=np.int64)
+    pending = np.flatnonzero(later >= 0)
     while len(pending):
-        pending = pending[ends[found[pending]] <= ends[pending]]
-        found[pending] = found[found[pending]]
-        pending = pending[found[pending] >= 0]
-    return found
+        pending = pending[ends[later[pending]] <= ends[pending]]
+        later[pending] = later[later[pending]]
+        pending = pending[later[pending] >= 0]
+    return later
 
 
 def launches(kernels: Activity, calls: Calls) -> tuple[Ints, Ints, NDArray[np.bool_]]:
@@ -214,7 +214,7 @@ def contexts(ranges: Ranges, label: Ints, when: Ints, thread: Ints) -> Ints:
 
     ``label`` holds one index per text of the ranges; -1 does not count as a range here.
     """
-    found = np.full(len(when), -1, dtype=np.int64)
+    codes = np.full(len(when), -1, dtype=np.int64)
     named = label[ranges.text] >= 0 if len(ranges) else np.zeros(0, dtype=bool)
     rows = np.flatnonzero(named)
     for tid in np.unique(thread[thread >= 0]):
@@ -224,8 +224,8 @@ def contexts(ranges: Ranges, label: Ints, when: Ints, thread: Ints) -> Ints:
         mine = mine[(ranges.start[mine] <= high) & (ranges.end[mine] >= low)]
         if len(mine):
             at = innermost(ranges.start[mine], ranges.end[mine], when[here])
-            found[here] = np.where(at >= 0, label[ranges.text[mine[np.maximum(at, 0)]]], -1)
-    return found
+            codes[here] = np.where(at >= 0, label[ranges.text[mine[np.maximum(at, 0)]]], -1)
+    return codes
 
 
 _ANONYMOUS = re.compile(r"<unnamed>|\(anonymous namespace\)")

@@ -25,18 +25,18 @@ _ASKED = ("overlap", "overlap_sum", "overlap_min", "overlap_max", "exposed_comm"
 
 def metrics(job: Job) -> MetricSet:
     """Every figure by rank, by rank and stage, by rank and kernel; nothing is added up over ranks."""
-    found: list[Metric] = []
+    collected: list[Metric] = []
     absent: list[Absent] = []
     for result in job.ranks:
-        found += _rank(result)
-        found += _kernels(result)
+        collected += _rank(result)
+        collected += _kernels(result)
         for row in filter(_lasts, result.overlaps):
-            found += _overlap(row, scope(result, row), original=job.reading.original)
+            collected += _overlap(row, scope(result, row), original=job.reading.original)
         if result.whole is not None and _lasts(result.whole):
-            found += _overlap(result.whole, labels(rank=result.rank.name), original=job.reading.original)
+            collected += _overlap(result.whole, labels(rank=result.rank.name), original=job.reading.original)
         absent += _missing(result)
-    found += _balances(job)
-    return MetricSet(metrics=tuple(found), absent=tuple(absent))
+    collected += _balances(job)
+    return MetricSet(metrics=tuple(collected), absent=tuple(absent))
 
 
 def _lasts(row: OverlapRow) -> bool:
@@ -207,12 +207,12 @@ def findings(job: Job) -> tuple[Finding, ...]:
 
 def doubts(job: Job) -> tuple[Finding, ...]:
     """What was left out, streams that disagree, stages that are silent on some ranks."""
-    found = [Finding(title=note, severity=Severity.WARNING) for note in job.notes]
+    findings = [Finding(title=note, severity=Severity.WARNING) for note in job.notes]
     foreign = (facts.path for facts in job.files if facts.foreign)
-    found += [Finding(title=f"{path}: text that is not UTF-8 is shown with � in its place") for path in foreign]
+    findings += [Finding(title=f"{path}: text that is not UTF-8 is shown with � in its place") for path in foreign]
     for result in job.ranks:
-        found += [*_empty(result), *_mixed(result)]
-    return (*found, *_silent(job))
+        findings += [*_empty(result), *_mixed(result)]
+    return (*findings, *_silent(job))
 
 
 def _empty(result: RankResult) -> Iterator[Finding]:
@@ -325,7 +325,7 @@ def _longest(job: Job) -> str:
 def _used(job: Job) -> str:
     window = sum(result.time.window_ns for result in job.ranks) or 1
     idle = quantity(sum(result.time.idle_ns for result in job.ranks) / window, _PART)
-    said = f"The devices were idle for {idle} of it"
-    found = balances(job.ranks)
-    parts = [f"{quantity(b.excess, _PART)} over {b.over}" for b in found if b.over != "rank" or len(found) == 1]
-    return f"{said}, and the busiest part computed more than the mean by {', '.join(parts)}." if parts else f"{said}."
+    text = f"The devices were idle for {idle} of it"
+    balanced = balances(job.ranks)
+    parts = [f"{quantity(b.excess, _PART)} over {b.over}" for b in balanced if b.over != "rank" or len(balanced) == 1]
+    return f"{text}, and the busiest part computed more than the mean by {', '.join(parts)}." if parts else f"{text}."

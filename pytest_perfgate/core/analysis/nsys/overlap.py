@@ -102,9 +102,9 @@ def _stream_row(lane: Lane, stream: int) -> StreamRow:
     talks = lane.talks[on]
     start, end = lane.kernels.start[on], lane.kernels.end[on]
     computes = not talks.all()
-    said = _said(lane, on) if not computes else {}
-    purpose = "" if computes else next(iter(said)) if len(said) == 1 else MIXED
-    listed = ", ".join(f"{name} {count}" for name, count in sorted(said.items()))
+    purposes = _said(lane, on) if not computes else {}
+    purpose = "" if computes else next(iter(purposes)) if len(purposes) == 1 else MIXED
+    listed = ", ".join(f"{name} {count}" for name, count in sorted(purposes.items()))
     return StreamRow(
         stream=stream,
         kind=COMPUTE if computes else COMMUNICATION,
@@ -118,8 +118,8 @@ def _stream_row(lane: Lane, stream: int) -> StreamRow:
 
 def _said(lane: Lane, on: NDArray[np.bool_]) -> dict[str, int]:
     """How many kernels were launched for which purpose."""
-    found, counts = np.unique(lane.purpose[on], return_counts=True)
-    return {lane.purposes[at] if at >= 0 else UNKNOWN: n for at, n in zip(found.tolist(), counts.tolist())}
+    codes, counts = np.unique(lane.purpose[on], return_counts=True)
+    return {lane.purposes[at] if at >= 0 else UNKNOWN: n for at, n in zip(codes.tolist(), counts.tolist())}
 
 
 def times(lane: Lane) -> TimeRow:
@@ -161,9 +161,9 @@ def balances(ranks: Sequence[RankResult], stage: str = "") -> tuple[Balance, ...
     """One per dimension that has two coordinates or more, and one over all ranks; of one stage where it is named."""
     amounts = [(result, amount) for result in ranks if (amount := _computed(result, stage)) is not None]
     axes = sorted({axis for result, _ in amounts for axis, _, size in result.rank.mesh if size > 1})
-    found = [_over(axis, [(_coordinates(result).get(axis), amount) for result, amount in amounts]) for axis in axes]
+    rows = [_over(axis, [(_coordinates(result).get(axis), amount) for result, amount in amounts]) for axis in axes]
     everyone: list[tuple[str | None, int]] = [(result.rank.name, amount) for result, amount in amounts]
-    return tuple(balance for balance in (*found, _over("rank", everyone)) if len(balance.parts) > 1)
+    return tuple(balance for balance in (*rows, _over("rank", everyone)) if len(balance.parts) > 1)
 
 
 def stages(ranks: Sequence[RankResult]) -> tuple[str, ...]:

@@ -35,14 +35,14 @@ def ranks(
     for pid, _ in processes:
         devices[pid] = devices.get(pid, 0) + 1
     order = sorted(processes, key=lambda pair: (pair[1], pair[0]))
-    found = []
+    result = []
     for number, (pid, device) in enumerate(order, first):
         label = labels.get(pid, "")
         name = _rank(label, preset) if label else str(number)
         if label and devices[pid] > 1:
             name = f"{name}/gpu{device}"
-        found.append(_named(name, pid, device, label, preset, file))
-    return tuple(found)
+        result.append(_named(name, pid, device, label, preset, file))
+    return tuple(result)
 
 
 def _labels(ranges: Ranges, preset: Preset) -> dict[int, str]:
@@ -51,10 +51,10 @@ def _labels(ranges: Ranges, preset: Preset) -> dict[int, str]:
     names = np.array([bool(pattern.search(text)) for text in ranges.texts], dtype=bool)
     rows = np.flatnonzero(names[ranges.text]) if len(ranges) else np.empty(0, dtype=np.int64)
     rows = rows[np.argsort(ranges.start[rows], kind="stable")]
-    found: dict[int, str] = {}
+    labels: dict[int, str] = {}
     for pid, text in zip(pid_of(ranges.tid[rows]).tolist(), ranges.text[rows].tolist()):
-        found.setdefault(pid, ranges.texts[text])
-    return found
+        labels.setdefault(pid, ranges.texts[text])
+    return labels
 
 
 def _rank(label: str, preset: Preset) -> str:
@@ -78,9 +78,9 @@ def _named(name: str, pid: int, device: int, label: str, preset: Preset, file: i
 
 def check_distinct(found: Sequence[Rank], files: Sequence[str]) -> None:
     """Two processes with one rank would be added up as one."""
-    seen: dict[str, Rank] = {}
+    known: dict[str, Rank] = {}
     for rank in found:
-        other = seen.setdefault(rank.name, rank)
+        other = known.setdefault(rank.name, rank)
         if other is not rank:
             here, there = (f"process {r.pid} of {files[r.file]}" for r in (rank, other))
             raise PerfgateError("nsys-ranks", f"rank {rank.name} is {there} and {here}")
@@ -88,10 +88,10 @@ def check_distinct(found: Sequence[Rank], files: Sequence[str]) -> None:
 
 def check_copies(found: Sequence[RankResult], files: Sequence[str]) -> None:
     """Without labels, two files in which the same processes run the same kernels at the same times are one."""
-    seen: dict[tuple[int, int, int, int], RankResult] = {}
+    known: dict[tuple[int, int, int, int], RankResult] = {}
     for result in (result for result in found if not result.rank.label):
         rank, window = result.rank, result.lane.window
-        other = seen.setdefault((rank.pid, rank.device, window.start, window.end), result)
+        other = known.setdefault((rank.pid, rank.device, window.start, window.end), result)
         if other.rank.file != rank.file and _same(other.lane.kernels, result.lane.kernels):
             here, there = files[rank.file], files[other.rank.file]
             what = "the same file was given twice" if here == there else f"{here} is a copy of {there}"
@@ -149,11 +149,11 @@ def _anchored(ranges: Ranges, found: Sequence[Rank], anchor: str) -> dict[Rank, 
 
 def _lasting(ranges: Ranges, rows: Ints, anchor: str) -> Ints:
     """Ranges that take time: in one that takes none nothing runs, and every share of it would be zero."""
-    found = rows[ranges.end[rows] > ranges.start[rows]]
-    if len(rows) and not len(found):
+    lasting = rows[ranges.end[rows] > ranges.start[rows]]
+    if len(rows) and not len(lasting):
         mend = "name another range (--anchor), or give a start and an end"
         raise PerfgateError("nsys-window", f"every range that matches {anchor!r} starts and ends at once", mend=mend)
-    return found
+    return lasting
 
 
 def _regular(anchor: str) -> str:
@@ -266,10 +266,10 @@ def _preset(options: Mapping[str, str]) -> Preset:
 
 def _pattern(option: str, text: str, groups: int = 0) -> str:
     try:
-        found = re.compile(text)
+        pattern = re.compile(text)
     except re.error as error:
         raise PerfgateError("nsys-option", f"{option}={text!r} is not a regular expression: {error}") from error
-    if found.groups < groups:
+    if pattern.groups < groups:
         raise PerfgateError("nsys-option", f"{option}={text!r} has no group", mend=r"for instance rank=(\d+)")
     return text
 

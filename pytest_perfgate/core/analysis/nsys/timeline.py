@@ -187,13 +187,13 @@ _SPANS = 10
 def timeline_view(job: Job) -> Document:
     """Streams as lanes; of many ranks the first few."""
     shown = job.ranks[:_RANKS]
-    left = len(job.ranks) - len(shown)
+    hidden = len(job.ranks) - len(shown)
     alt = (
         f"A lane per stream of {len(shown)} of {len(job.ranks)} ranks; what stands exposed is marked across all lanes."
     )
     blocks: list[Block] = [Paragraph(text=sentences(job)), Picture(svg=timeline(shown), alt=alt)]
-    if left:
-        blocks.append(Paragraph(text=f"{left} more ranks are not drawn; the overlap view has all of them."))
+    if hidden:
+        blocks.append(Paragraph(text=f"{hidden} more ranks are not drawn; the overlap view has all of them."))
     spans = [row for result in job.ranks for row in _spans(result)]
     spans.sort(key=lambda row: -row[3])
     columns = (c.text("rank"), c.ns("start"), c.ns("end"), c.ns("length"), c.text("stage"), c.text("kernel"))
@@ -207,15 +207,15 @@ def _spans(result: RankResult) -> list[tuple[str, int, int, int, str, str]]:
     """A rank's longest exposed spans, each with the first kernel that runs in it."""
     lane = result.lane
     start, end = exposed(lane)
-    found = []
+    spans = []
     for at in np.argsort(start - end, kind="stable")[:_SPANS]:
         low, high = int(start[at]), int(end[at])
         runs = np.flatnonzero(lane.talks & (lane.kernels.start < high) & (lane.kernels.end > low))
         first = int(runs[np.argmin(lane.kernels.start[runs])])
-        found.append(
+        spans.append(
             (result.rank.name, low, high, high - low, _stage(lane, first), lane.names[lane.kernels.name[first]])
         )
-    return found
+    return spans
 
 
 def _stage(lane: Lane, at: int) -> str:

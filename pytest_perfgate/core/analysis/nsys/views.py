@@ -15,16 +15,16 @@ from pytest_perfgate.model.values import Dimension
 
 def balance(job: Job) -> Document:
     """How much more than the mean the busiest part computes."""
-    found = balances(job.ranks)
+    balanced = balances(job.ranks)
     excess = Table(
         columns=(text("over"), part("balance"), count("parts")),
-        rows=tuple((b.over, b.excess, len(b.parts)) for b in found),
-        note="balance: the busiest part's compute over the mean of the parts, minus one" if found
+        rows=tuple((b.over, b.excess, len(b.parts)) for b in balanced),
+        note="balance: the busiest part's compute over the mean of the parts, minus one" if balanced
         else "one part alone: there is nothing to balance",
     )  # fmt: skip
     parts = Table(
         columns=(text("over"), text("part"), ns("compute_ns"), count("ranks")),
-        rows=tuple((b.over, name, amount, ranks) for b in found for name, amount, ranks in b.parts),
+        rows=tuple((b.over, name, amount, ranks) for b in balanced for name, amount, ranks in b.parts),
     )
     stages = Table(
         title="Compute per rank and stage",

@@ -185,8 +185,8 @@ def _lengths(ends: tuple[int, ...]) -> tuple[int, ...]:
 
 def _longest(call: Call, at: int, total: int) -> int:
     """The recorded longest, which cannot exceed the total."""
-    found = call.numbers(at)
-    return min(found[0], total) if found and found[0] > 0 else total
+    numbers = call.numbers(at)
+    return min(numbers[0], total) if numbers and numbers[0] > 0 else total
 
 
 def _note(packing: Packing, least: int, most: int) -> str:
@@ -205,8 +205,8 @@ def packed_ends(call: Call) -> dict[int, tuple[int, ...]]:
     layout = PACKED_FORWARD.get(call.name) or PACKED_BACKWARD.get(call.name)
     if layout is None or not (call.tensor(layout.lengths) and call.tensor(layout.lengths + 1)):
         return {}
-    found = {}
+    ends = {}
     for at, tensor in ((layout.lengths, layout.query), (layout.lengths + 1, layout.query + 1)):
         total, count = call.shape(tensor)[-3], max(call.shape(at)[0] - 1, 1)
-        found[at] = tuple(total * number // count for number in range(count + 1))
-    return found
+        ends[at] = tuple(total * number // count for number in range(count + 1))
+    return ends

@@ -47,10 +47,10 @@ class Call:
         return shape
 
     def dtype(self, at: int = 0) -> str:
-        found = known_dtype(self.type(at))
-        if found is None:
+        dtype = known_dtype(self.type(at))
+        if dtype is None:
             raise ValueError(f"argument {at} of {self.name} is not a tensor")
-        return found
+        return dtype
 
     def size(self, at: int) -> float:
         """Bytes of the tensor there; none when it is absent."""
@@ -64,10 +64,10 @@ class Call:
         return tuple(int(n) for n in _NUMBER.findall(self.text(at)))
 
     def number(self, at: int) -> int:
-        found = self.numbers(at)
-        if not found:
+        numbers = self.numbers(at)
+        if not numbers:
             raise ValueError(f"argument {at} of {self.name} was not recorded")
-        return found[0]
+        return numbers[0]
 
     def flag(self, at: int) -> bool:
         """A recorded truth value: ``False`` arrives as text."""
@@ -96,8 +96,8 @@ def parse_call(name: str, arguments: Sequence[bytes]) -> Call:
 
 def _parsed(text: bytes) -> tuple[Any, ...]:
     try:
-        found = json.loads(text) if text else []
-        return _frozen(found) if isinstance(found, list) else ()
+        value = json.loads(text) if text else []
+        return _frozen(value) if isinstance(value, list) else ()
     except (ValueError, RecursionError):
         return ()
 

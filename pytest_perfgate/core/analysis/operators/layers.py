@@ -224,10 +224,10 @@ def rms_backward(call: Call) -> Work:
 
 
 def _mask(call: Call, at: int) -> tuple[bool, bool, bool]:
-    found = call.flags(at)
-    if len(found) != 3:
+    flags = call.flags(at)
+    if len(flags) != 3:
         raise ValueError("the output mask was not recorded")
-    return found[0], found[1], found[2]
+    return flags[0], flags[1], flags[2]
 
 
 NORM_FORWARD = {

@@ -32,10 +32,10 @@ def unary(call: Call) -> Work:
 
 def binary(call: Call) -> Work:
     """Operands broadcast; a scalar moves nothing."""
-    given = [at for at in (0, 1) if call.tensor(at)]
-    shape = _broadcast([call.shape(at) for at in given])
-    widest = max(given, key=lambda at: (len(call.shape(at)) > 0, width(call.type(at))))
-    moved = sum(call.size(at) for at in given) + prod(shape) * width(call.type(widest))
+    tensors = [at for at in (0, 1) if call.tensor(at)]
+    shape = _broadcast([call.shape(at) for at in tensors])
+    widest = max(tensors, key=lambda at: (len(call.shape(at)) > 0, width(call.type(at))))
+    moved = sum(call.size(at) for at in tensors) + prod(shape) * width(call.type(widest))
     return streamed(prod(shape), moved, call.dtype(widest), "elementwise")
 
 
@@ -157,11 +157,11 @@ def each(call: Call) -> Work:
         raise ValueError(f"{call.name} has no shapes of its lists")
     sorts = element_types(call.kernel)
     passes = _passes(call.name, [n for n in sizes if n])
-    kept = [n for n in sizes if n]
-    moved = sum(kept[at] * _width(sorts, at) for at in (*passes.reads, *passes.writes) if at < len(kept))
+    nonzero = [n for n in sizes if n]
+    moved = sum(nonzero[at] * _width(sorts, at) for at in (*passes.reads, *passes.writes) if at < len(nonzero))
     if passes.writes == ():
         moved += len(call.dims[lists[0]]) * _width(sorts, 0)
-    return _listed(passes.flops * kept[0], moved, sorts)
+    return _listed(passes.flops * nonzero[0], moved, sorts)
 
 
 def joined(call: Call) -> Work:
@@ -182,10 +182,10 @@ def element_types(kernel: str) -> tuple[str, ...]:
     opaque = _OPAQUE.search(kernel)
     if opaque:
         return (f"{opaque.group(1)} bytes",)
-    found = _ELEMENT.search(kernel)
-    if found is None:
+    match = _ELEMENT.search(kernel)
+    if match is None:
         return ()
-    names = [part.strip() for part in found.groups() if part and known_dtype(part)]
+    names = [part.strip() for part in match.groups() if part and known_dtype(part)]
     return tuple(names if "CopyFunctor" in kernel else names[:1])
 
 
@@ -196,8 +196,8 @@ def _passes(name: str, sizes: list[int]) -> Passes:
         plan = _OPTIMISERS[fused.group(1)]
         more = (4,) if len(sizes) > 4 and sizes[4] == sizes[0] else ()
         return Passes(reads=(*plan.reads, *more), writes=(*plan.writes, *more), flops=plan.flops)
-    found = _EACH.match(name)
-    stem, in_place = (found.group(1), bool(found.group(2))) if found else ("", False)
+    match = _EACH.match(name)
+    stem, in_place = (match.group(1), bool(match.group(2))) if match else ("", False)
     whole = tuple(at for at, size in enumerate(sizes) if size == sizes[0])
     flops = _FLOPS.get(stem, 1)
     if stem == "zero":
@@ -268,8 +268,8 @@ def triton(call: Call) -> Work:
 
 def fused_operators(name: str) -> tuple[str, ...]:
     """Operators that a fused kernel's name lists and that compute something."""
-    found = NAME.match(name)
-    if not found:
+    match = NAME.match(name)
+    if not match:
         return ()
-    listed = found.group(2).replace("_unsafe_view", "").replace("__", "_").strip("_")
+    listed = match.group(2).replace("_unsafe_view", "").replace("__", "_").strip("_")
     return tuple(word for word in listed.split("_") if word and word not in _FREE and not word.isdigit())

@@ -21,14 +21,14 @@ _SYSTEM_SHARED = 1024
 def kernels(disassembly: Disassembly) -> tuple[KernelFacts, ...]:
     """Every kernel of one file; device functions that are no kernel are left out."""
     try:
-        found = [
+        listed = [
             f for part in (disassembly.listing, *disassembly.parts) for f in parse_listing(part, disassembly.words)
         ]
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise PerfgateError(
             "kernel-tool-failed", f"the disassembler's listing does not read: {error}", place=disassembly.source
         ) from error
-    return tuple(_facts(disassembly, name, arch, code) for name, arch, code in found if name in disassembly.resources)
+    return tuple(_facts(disassembly, name, arch, code) for name, arch, code in listed if name in disassembly.resources)
 
 
 def _facts(disassembly: Disassembly, name: str, arch: str, code: KernelCode) -> KernelFacts:
@@ -170,12 +170,12 @@ def _dominators(edges: Edges) -> list[int]:
     while changed:
         changed = False
         for block in order[1:]:
-            found = -1
+            dominator = -1
             for one in before[block]:
                 if above[one] >= 0:
-                    found = one if found < 0 else _common(above, rank, found, one)
-            if above[block] != found:
-                above[block], changed = found, True
+                    dominator = one if dominator < 0 else _common(above, rank, dominator, one)
+            if above[block] != dominator:
+                above[block], changed = dominator, True
     return above
 
 
@@ -190,15 +190,15 @@ def _common(above: list[int], rank: dict[int, int], one: int, other: int) -> int
 
 def _order(edges: Edges) -> list[int]:
     """Stretches that can be reached, each before those that follow it but for branches back."""
-    seen, done, stack = {0}, [], [(0, iter(edges[0]))]
+    visited, done, stack = {0}, [], [(0, iter(edges[0]))]
     while stack:
         block, following = stack[-1]
-        new = next((one for one in following if one not in seen), None)
+        new = next((one for one in following if one not in visited), None)
         if new is None:
             done.append(block)
             stack.pop()
         else:
-            seen.add(new)
+            visited.add(new)
             stack.append((new, iter(edges[new])))
     return done[::-1]
 
@@ -257,17 +257,17 @@ def main_loop(code: KernelCode) -> Loop | None:
 
     An unrolled loop wins over its remainder, and a tile loop with tensor cores over a small loop inside it.
     """
-    found = loops(code)
+    candidates = loops(code)
     work = _named(code, _TENSOR) or _named(code, _WORK)
     until = list(accumulate((opcode in work for opcode in code.opcodes), initial=0))
 
     def held(loop: Loop) -> int:
         return until[loop.last + 1] - until[loop.first]
 
-    inside = sum(until[last + 1] - until[first] for first, last in _stretches(found))
-    carrying = [loop for loop in found if 2 * held(loop) > inside]
+    inside = sum(until[last + 1] - until[first] for first, last in _stretches(candidates))
+    carrying = [loop for loop in candidates if 2 * held(loop) > inside]
     smallest = min(carrying, key=lambda loop: len(loop.rows), default=None)
-    return smallest or max(found, key=lambda loop: len(loop.rows) if loop.innermost else 0, default=None)
+    return smallest or max(candidates, key=lambda loop: len(loop.rows) if loop.innermost else 0, default=None)
 
 
 def _stretches(found: tuple[Loop, ...]) -> Iterator[tuple[int, int]]:
@@ -327,11 +327,11 @@ def _changed_facts(facts: KernelFacts) -> Iterator[tuple[str, float]]:
 
 def _counted(facts: KernelFacts, rows: range | None, prefix: str) -> Iterator[tuple[str, float]]:
     assert facts.code is not None
-    seen = mix(facts.code, rows)
-    for name in sorted(seen.counts):
-        if seen.counts[name]:
-            yield f"{prefix}{name}", seen.counts[name]
-    for width, count in seen.widths:
+    counts = mix(facts.code, rows)
+    for name in sorted(counts.counts):
+        if counts.counts[name]:
+            yield f"{prefix}{name}", counts.counts[name]
+    for width, count in counts.widths:
         yield f"{prefix}{width}-byte loads", count
     cycles = stall_cycles(facts.code, rows if rows is not None else range(len(facts.code)))
     if cycles is not None:

@@ -90,5 +90,5 @@ def branch_target(operands: str) -> int | None:
 
 def identity(code: KernelCode) -> str:
     """A hash of the machine code without its padding; of the listing where the code itself was not at hand."""
-    told = code.words or repr((code.predicates, code.opcodes, code.operands)).encode()
-    return hashlib.sha256(told).hexdigest()[:16]
+    text = code.words or repr((code.predicates, code.opcodes, code.operands)).encode()
+    return hashlib.sha256(text).hexdigest()[:16]

@@ -207,8 +207,8 @@ def usual_stall(code: KernelCode, family: str, rows: Sequence[int] | range) -> i
     names = frozenset(opcode for opcode in set(shown) if opcode.partition(".")[0] == family)
     if not names or not code.controls:
         return None
-    seen = Counter(bits & _STALL for bits, opcode in zip(at_rows(code.controls, rows), shown) if opcode in names)
-    return min(seen, key=lambda stall: (-seen[stall], stall))
+    counts = Counter(bits & _STALL for bits, opcode in zip(at_rows(code.controls, rows), shown) if opcode in names)
+    return min(counts, key=lambda stall: (-counts[stall], stall))
 
 
 def barrier_waits(code: KernelCode, rows: Sequence[int] | range) -> int | None:

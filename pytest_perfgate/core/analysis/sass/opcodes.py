@@ -66,8 +66,8 @@ def matches_opcode(written: str, opcode: str) -> bool:
     ``LDG``, ``LDG.E``, ``LDG.128`` and ``LDG.E.128`` all mean ``LDG.E.128.CONSTANT``.
     """
     root, *wanted = written.split(".")
-    here, *held = opcode.split(".")
-    rest = iter(held)
+    here, *modifiers_of = opcode.split(".")
+    rest = iter(modifiers_of)
     return root == here and all(part in rest for part in wanted)
 
 
@@ -95,8 +95,8 @@ def known(written: str, seen: Iterable[str] = ()) -> bool:
 
 def whole_name(labels: Iterable[tuple[str, str]]) -> str:
     """The instruction that the labels ``opcode`` and ``modifiers`` of a scope mean together."""
-    told = dict(labels)
-    opcode, modifiers = told.get("opcode", ""), told.get("modifiers", "")
+    names = dict(labels)
+    opcode, modifiers = names.get("opcode", ""), names.get("modifiers", "")
     return f"{opcode.partition('.')[0]}.{modifiers}" if modifiers else opcode
 
 

@@ -162,13 +162,14 @@ def table_metrics(
 
 def told_apart(rows: Sequence[OperatorRow]) -> list[Labels]:
     """Labels of argument sets: operator and shapes, and of what else they differ in as much as is needed."""
-    found = [labels(op=row.name, shapes=shapes(row).replace("×", "x") or "none") for row in rows]
-    for name, told in (("types", _types), ("strides", _strides), ("scalars", _scalars)):
-        seen = Counter(found)
-        found = [
-            tuple(sorted((*where, (name, told(row))))) if seen[where] > 1 else where for row, where in zip(rows, found)
+    scopes = [labels(op=row.name, shapes=shapes(row).replace("×", "x") or "none") for row in rows]
+    for name, describe in (("types", _types), ("strides", _strides), ("scalars", _scalars)):
+        counts = Counter(scopes)
+        scopes = [
+            tuple(sorted((*where, (name, describe(row))))) if counts[where] > 1 else where
+            for row, where in zip(rows, scopes)
         ]
-    return found
+    return scopes
 
 
 def _types(row: OperatorRow) -> str:
@@ -180,4 +181,4 @@ def _strides(row: OperatorRow) -> str:
 
 
 def _scalars(row: OperatorRow) -> str:
-    return " ".join(str(given) for given in row.call.concrete if given not in ("", None))
+    return " ".join(str(scalar) for scalar in row.call.concrete if scalar not in ("", None))

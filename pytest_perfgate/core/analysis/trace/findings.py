@@ -36,7 +36,7 @@ def findings(
     roof: Roof | None,
 ) -> tuple[Finding, ...]:
     """Everything that was seen; time beside compute first."""
-    found = [
+    collected = [
         *_durations(seen),
         *_foreign(seen),
         *_longer_than_the_trace(seen),
@@ -48,7 +48,7 @@ def findings(
         *_norms(rows, roof),
         *_recompute(seen),
     ]
-    return tuple(found)
+    return tuple(collected)
 
 
 def _durations(seen: Survey) -> Iterator[Finding]:

@@ -173,8 +173,8 @@ def meeting_document(meeting: Meeting, subject: str) -> Document:
         Section(title="Collectives", blocks=(_kinds(shared),)),
     ]
     if unmatched:
-        said = f"{unmatched:,} collectives were recorded by one rank only; they tell nothing about waiting."
-        blocks.append(Section(title="Unmatched", blocks=(Paragraph(text=said),)))
+        text = f"{unmatched:,} collectives were recorded by one rank only; they tell nothing about waiting."
+        blocks.append(Section(title="Unmatched", blocks=(Paragraph(text=text),)))
     return Document(title=title, blocks=tuple(blocks))
 
 
@@ -194,7 +194,7 @@ def _waits_table(shared: Sequence[Instance]) -> Table:
             *(by_starts if agreed else ()),
             Column(name=""),
         ),
-        rows=rows if agreed else tuple((rank, waited, said) for rank, waited, _, said in rows),
+        rows=rows if agreed else tuple((rank, waited, remark) for rank, waited, _, remark in rows),
         note=note + ("By starts: from its start to the latest, since the clocks agree." if agreed else f"{APART}."),
     )
 
@@ -213,12 +213,12 @@ def _lone_table(meeting: Meeting) -> Table:
 
 def alone(meeting: Meeting) -> str:
     """What cannot be known without the other ranks."""
-    seen, ranks = len(meeting.parts), len(meeting.present)
-    if not seen:
+    parts, ranks = len(meeting.parts), len(meeting.present)
+    if not parts:
         return "No collective is in this window."
     whose = "one rank's trace is" if ranks < 2 else f"{ranks} ranks without a collective in common are"
     return (
-        f"Only {whose} here ({seen:,} collectives). Their duration is transfer and waiting together: "
+        f"Only {whose} here ({parts:,} collectives). Their duration is transfer and waiting together: "
         "which of the two, which rank is late, and the bandwidth of the links cannot be known. "
         "Give the traces of all ranks."
     )

@@ -117,19 +117,19 @@ def _paired(
 ) -> tuple[Pair, ...]:
     first, second = _grouped(before, key), _grouped(after, key)
     pairs = []
-    for found in dict.fromkeys((*first, *second)):
-        one, two = first.get(found, []), second.get(found, [])
+    for name in dict.fromkeys((*first, *second)):
+        one, two = first.get(name, []), second.get(name, [])
         bind, expected = _expectation(one or two, roofs)
-        pairs.append(_pair(*found, _sums(one), _sums(two), bind, expected))
+        pairs.append(_pair(*name, _sums(one), _sums(two), bind, expected))
     return tuple(sorted(pairs, key=lambda pair: -max(pair.total)))
 
 
 def _expectation(rows: Sequence[OperatorRow], roofs: Roofs) -> tuple[str, float | None]:
     """The time-weighted expectation of a group; none unless every modelled part has one."""
-    found = [(row.total, *roofs.expected(row)) for row in rows]
-    binds = {bind for _, bind, _ in found if bind}
-    known = [(total, ratio) for total, _, ratio in found if ratio is not None]
-    if not known or len(known) < len(found):
+    times = [(row.total, *roofs.expected(row)) for row in rows]
+    binds = {bind for _, bind, _ in times if bind}
+    known = [(total, ratio) for total, _, ratio in times if ratio is not None]
+    if not known or len(known) < len(times):
         return binds.pop() if len(binds) == 1 else "", None
     weight = sum(total for total, _ in known)
     return binds.pop() if len(binds) == 1 else "mixed", sum(t * r for t, r in known) / weight if weight else None
@@ -149,11 +149,11 @@ def _sums(rows: Sequence[OperatorRow]) -> tuple[int, float] | None:
 
 
 def _kernels(rows: Sequence[KernelRow]) -> dict[str, tuple[int, float]]:
-    found: dict[str, tuple[int, float]] = {}
+    totals: dict[str, tuple[int, float]] = {}
     for row in rows:
-        count, total = found.get(row.name, (0, 0.0))
-        found[row.name] = (count + row.count, total + row.total)
-    return found
+        count, total = totals.get(row.name, (0, 0.0))
+        totals[row.name] = (count + row.count, total + row.total)
+    return totals
 
 
 def _pair(
@@ -248,16 +248,16 @@ def edits(before: Node, after: Node, path: str = "") -> tuple[Edit, ...]:
         return ()
     if len(before.children) * len(after.children) > CELLS:
         return _counted(before, after, path)
-    found: list[Edit] = []
+    changes: list[Edit] = []
     for one, two in aligned(before.children, after.children):
         if one is not None and two is not None and one.name == two.name:
-            found += edits(one, two, f"{path}/{one.name}")
+            changes += edits(one, two, f"{path}/{one.name}")
         else:
             size = max(one.size if one else 0, two.size if two else 0)
-            found.append(
+            changes.append(
                 Edit(path=path or "/", before=one.name if one else "", after=two.name if two else "", size=size)
             )
-    return tuple(found)
+    return tuple(changes)
 
 
 def aligned(one: Sequence[Node], two: Sequence[Node]) -> list[tuple[Node | None, Node | None]]:
@@ -269,10 +269,10 @@ def aligned(one: Sequence[Node], two: Sequence[Node]) -> list[tuple[Node | None,
     cost = np.zeros((len(first) + 1, len(second) + 1), np.int64)
     cost[:, 0] = np.cumsum([0, *(n.size for n in first)])
     cost[0, :] = np.cumsum([0, *(n.size for n in second)])
-    for i, left in enumerate(first, 1):
+    for i, row in enumerate(first, 1):
         for j, right in enumerate(second, 1):
-            best = min(cost[i - 1, j] + left.size, cost[i, j - 1] + right.size)
-            cost[i, j] = min(best, cost[i - 1, j - 1] + _swap(left, right))
+            best = min(cost[i - 1, j] + row.size, cost[i, j - 1] + right.size)
+            cost[i, j] = min(best, cost[i - 1, j - 1] + _swap(row, right))
     return _backtracked(cost, first, second)
 
 

@@ -100,22 +100,22 @@ def no_work(seen: Survey) -> tuple[str, str]:
 
 def timeline_metrics(seen: Survey, scopes: Sequence[Labels]) -> MetricSet:
     """Breakdown per device; a single device's figures stand for the trace too."""
-    found = timelines(seen)
-    if not found:
+    by_device = timelines(seen)
+    if not by_device:
         names = (*_NAMES, *_KERNELS)
         why, mend = no_work(seen)
         missing = [Absent(name=name, labels=s, why=why, mend=mend) for name in names for s in scopes]
         return MetricSet(absent=tuple(missing))
     metrics: list[Metric] = []
     absent: list[Absent] = []
-    whole = pooled(list(found.values()))
+    whole = pooled(list(by_device.values()))
     for scope in scopes:
         if seen.on_host and whole:
             made, missing = _host_line(whole, scope)
             metrics += made
             absent += missing
             continue
-        lines = [(_with(scope, gpu=device), line) for device, line in found.items()]
+        lines = [(_with(scope, gpu=device), line) for device, line in by_device.items()]
         if whole is None:
             absent += [Absent(name=name, labels=scope, why=SEVERAL, mend=NAME_ONE) for name in _OF_ONE]
         for where, line in [(scope, whole), *lines] if whole else lines:
@@ -149,14 +149,14 @@ def _line(line: Timeline, where: Labels) -> tuple[list[Metric], list[Absent]]:
 def _host_line(line: Timeline, where: Labels) -> tuple[list[Metric], list[Absent]]:
     """The figures that need no device, and the others as absent rather than zero."""
     made = [m for m in _line(line, where)[0] if m.name in (*_ON_HOST, *_SHARES_ON_HOST)]
-    kept = {metric.name for metric in made}
-    missing = [name for name in (*_NAMES, *_KERNELS) if name not in kept]
+    names = {metric.name for metric in made}
+    missing = [name for name in (*_NAMES, *_KERNELS) if name not in names]
     return made, [Absent(name=name, labels=where, why=HOST_ONLY, mend=ON_HOST) for name in missing]
 
 
 def step_metrics(parts: Sequence[Survey], scopes: Sequence[Labels]) -> MetricSet:
     """The breakdown of each step."""
-    found = MetricSet()
+    collected = MetricSet()
     metrics: list[Metric] = []
     absent: list[Absent] = []
     for part in parts:
@@ -167,7 +167,7 @@ def step_metrics(parts: Sequence[Survey], scopes: Sequence[Labels]) -> MetricSet
         metrics += made.metrics
         absent += made.absent
         metrics += [_metric("step_time", part.window.end - part.window.start, _TIME, scope) for scope in inner]
-    return found | MetricSet(metrics=tuple(metrics), absent=tuple(absent))
+    return collected | MetricSet(metrics=tuple(metrics), absent=tuple(absent))
 
 
 def operator_metrics(
@@ -176,9 +176,9 @@ def operator_metrics(
     """Time, count, rates and fractions by operator and by category; what has no model as absent, with the reason."""
     if not rows:
         return MetricSet()
-    found = MetricSet()
+    metrics = MetricSet()
     for scope in scopes:
-        found |= _operators(rows, roof, scope)
+        metrics |= _operators(rows, roof, scope)
     if roof is None:
         why, mend = "no peaks are known for this trace's device", f"{_CHECK} --device NAME, or --peak bf16=989TFLOPS"
         if on_host:
@@ -187,7 +187,7 @@ def operator_metrics(
     else:
         why, names = "the clock that ran is not in a trace", ("mfu", "sol")
         mend = f"limit mfu_datasheet or sol_datasheet, or give the peaks: {_CHECK} --peak bf16=989TFLOPS"
-    return found | MetricSet(absent=tuple(Absent(name=name, why=why, mend=mend) for name in names))
+    return metrics | MetricSet(absent=tuple(Absent(name=name, why=why, mend=mend) for name in names))
 
 
 def _operators(rows: Sequence[OperatorRow], roof: Roof | None, scope: Labels) -> MetricSet:
@@ -211,9 +211,9 @@ def _operators(rows: Sequence[OperatorRow], roof: Roof | None, scope: Labels) ->
                 made.append(_metric("op_mean", spent / count, _TIME, where))
                 made.append(_metric("op_variants", len(group), _COUNT, where))
                 made.append(_metric("op_running", running, _PART, where))
-            found = list(rates(group, roof, where))
-            made += found
-            missing += _unrated(group, {rate.name for rate in found}, where)
+            metrics = list(rates(group, roof, where))
+            made += metrics
+            missing += _unrated(group, {rate.name for rate in metrics}, where)
     modelled = [row for row in rows if row.work is not None]
     made.append(_metric("modelled", sum(row.total for row in modelled) / everything, _PART, scope))
     return MetricSet(metrics=tuple(made), absent=tuple(missing))
@@ -244,12 +244,12 @@ def rates(group: Sequence[OperatorRow], roof: Roof | None, where: Labels) -> Ite
         yield _metric("intensity", _summed(counted, "flops")[1] / moved, Dimension.INTENSITY, where, bounds)
     if roof is None:
         return
-    given = roof.note == GIVEN
+    is_given = roof.note == GIVEN
     for name, fraction in (("mfu", _weighted(known, roof, "compute")), ("sol", _weighted(known, roof, "fraction"))):
         if fraction is not None:
             note = "; ".join(filter(None, (roof.note, bounds)))
             yield _metric(f"{name}_datasheet", fraction, _PART, where, note)
-            if given:
+            if is_given:
                 yield _metric(name, fraction, _PART, where, note)
 
 

@@ -227,8 +227,8 @@ def parse_bandwidth(text: str) -> float:
 
 def _rate(text: str, form: re.Pattern[str], example: str) -> float:
     """A rate with its unit: a bare number could be any multiple of it."""
-    found = form.match(text.strip())
-    rate = float(found.group(1)) * _SCALE[found.group(2).upper()] if found else 0.0
+    match = form.match(text.strip())
+    rate = float(match.group(1)) * _SCALE[match.group(2).upper()] if match else 0.0
     if not 0 < rate < math.inf:
         raise PerfgateError("trace-option", f"{text!r} is not a rate", mend=f"write it with its unit: {example}")
     return rate
@@ -297,8 +297,8 @@ def library(name: str) -> str:
 def tile(name: str) -> str:
     """The tile a product kernel works in; empty where the name does not say."""
     for pattern in _TILES:
-        if found := pattern.search(name):
-            return found.group(1)
+        if match := pattern.search(name):
+            return match.group(1)
     return ""
 
 

@@ -44,7 +44,7 @@ def fusion_candidates(seen: Survey, least: int = 3) -> tuple[Candidate, ...]:
     trace = seen.trace
     kinds = _module_names(seen)
     counts, spent = _launched(seen), subtree_times(seen)
-    found = []
+    candidates = []
     for module, names in kinds.items():
         rows = np.flatnonzero(
             np.isin(trace.name, names) & ((trace.category == Category.PYTHON) | (trace.category == Category.OPERATOR))
@@ -54,7 +54,7 @@ def fusion_candidates(seen: Survey, least: int = 3) -> tuple[Candidate, ...]:
             continue
         kernels, total = float(counts[rows].sum()), float(spent[rows].sum())
         if kernels / len(rows) >= least and total / kernels < SHORT_NS:
-            found.append(
+            candidates.append(
                 Candidate(
                     module=module,
                     instances=len(rows),
@@ -63,7 +63,7 @@ def fusion_candidates(seen: Survey, least: int = 3) -> tuple[Candidate, ...]:
                     mean_kernel=total / kernels,
                 )
             )
-    return tuple(sorted(found, key=lambda c: -c.total))
+    return tuple(sorted(candidates, key=lambda c: -c.total))
 
 
 def fusion_table(candidates: tuple[Candidate, ...]) -> Table:
@@ -123,9 +123,9 @@ def passes(seen: Survey) -> tuple[Passes, ...]:
     engine = np.array([name.startswith(ENGINE) for name in trace.names] or [False])
     behind = {int(trace.sequence[r]): r for r in numbered[engine[trace.name[numbered]]].tolist()}
     times = subtree_times(seen)
-    found: dict[str, list[float]] = defaultdict(lambda: [0, 0, 0.0, 0.0])
+    totals: dict[str, list[float]] = defaultdict(lambda: [0, 0, 0.0, 0.0])
     for row in _outermost(seen, numbered[~engine[trace.name[numbered]]]):
-        entry = found[trace.names[trace.name[row]]]
+        entry = totals[trace.names[trace.name[row]]]
         other = behind.get(int(trace.sequence[row]))
         entry[0] += 1
         entry[2] += float(times[row])
@@ -134,7 +134,7 @@ def passes(seen: Survey) -> tuple[Passes, ...]:
             entry[3] += float(times[other])
     made = (
         Passes(name=name, calls=int(calls), matched=int(matched), forward=forward, backward=backward)
-        for name, (calls, matched, forward, backward) in found.items()
+        for name, (calls, matched, forward, backward) in totals.items()
         if forward or backward
     )
     return tuple(sorted(made, key=lambda p: -(p.forward + p.backward)))
@@ -238,8 +238,8 @@ def _input(call: Call, at: int) -> dict[str, Any]:
         }
     if call.type(at) == "TensorList":
         return _list(call, at)
-    found = parse_scalar(call.text(at))
-    return {"kind": "none"} if found is None else {"kind": "scalar", "value": found}
+    scalar = parse_scalar(call.text(at))
+    return {"kind": "none"} if scalar is None else {"kind": "scalar", "value": scalar}
 
 
 def _list(call: Call, at: int) -> dict[str, Any]:
@@ -298,8 +298,8 @@ def subtree_times(seen: Survey) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     while len(at):
         np.add.at(total, at, spent)
         up = seen.tree.parent[at]
-        kept = up >= 0
-        at, spent = up[kept], spent[kept]
+        inside = up >= 0
+        at, spent = up[inside], spent[inside]
     return total
 
 

@@ -48,10 +48,10 @@ class Meeting:
 
     @property
     def instances(self) -> tuple[Instance, ...]:
-        found: dict[tuple[str, str, int], list[Collective]] = defaultdict(list)
+        by_key: dict[tuple[str, str, int], list[Collective]] = defaultdict(list)
         for part in sorted(self.parts, key=lambda p: (p.kind, p.group, p.ordinal, p.rank)):
-            found[part.kind, part.group, part.ordinal].append(part)
-        return tuple(Instance(kind=k, group=g, ordinal=n, parts=tuple(p)) for (k, g, n), p in found.items())
+            by_key[part.kind, part.group, part.ordinal].append(part)
+        return tuple(Instance(kind=k, group=g, ordinal=n, parts=tuple(p)) for (k, g, n), p in by_key.items())
 
     @property
     def shared(self) -> tuple[Instance, ...]:
@@ -121,10 +121,10 @@ def _alone_metrics(meeting: Meeting) -> MetricSet:
 
 def lone_rows(meeting: Meeting) -> list[tuple[str, int, int, float]]:
     """Kind, number, time and bytes of the collectives of one rank, the longest first."""
-    found: dict[str, list[Collective]] = defaultdict(list)
+    by_name: dict[str, list[Collective]] = defaultdict(list)
     for part in meeting.parts:
-        found[part.kind].append(part)
-    rows = [(k, len(g), sum(p.length for p in g), float(sum(p.size or 0 for p in g))) for k, g in found.items()]
+        by_name[part.kind].append(part)
+    rows = [(k, len(g), sum(p.length for p in g), float(sum(p.size or 0 for p in g))) for k, g in by_name.items()]
     return sorted(rows, key=lambda row: -row[2])
 
 
@@ -156,10 +156,10 @@ def sums_of(group: Sequence[Instance]) -> Sums:
 
 def by_kind(shared: Sequence[Instance]) -> Mapping[str, list[Instance]]:
     """Instances of each kind."""
-    found: dict[str, list[Instance]] = defaultdict(list)
+    by_name: dict[str, list[Instance]] = defaultdict(list)
     for instance in shared:
-        found[instance.kind].append(instance)
-    return found
+        by_name[instance.kind].append(instance)
+    return by_name
 
 
 def _metric(name: str, number: float, dimension: Dimension, where: Labels) -> Metric:
@@ -199,14 +199,14 @@ def collectives(seen: Survey, rank: int) -> tuple[Collective, ...]:
     mine = np.flatnonzero(seen.kinds == Kind.COMMUNICATION)
     mine = mine[np.argsort(seen.trace.start[seen.rows[mine]], kind="stable")]
     counted: dict[tuple[str, str], int] = {}
-    found = []
+    result = []
     for at in mine.tolist():
         row = int(seen.rows[at])
         message = _message(seen, at)
         kind = word(seen.trace.names[seen.trace.name[row]])
         group = message.group if message else ""
         ordinal = counted[kind, group] = counted.get((kind, group), -1) + 1
-        found.append(
+        result.append(
             Collective(
                 kind=kind,
                 group=group,
@@ -219,14 +219,14 @@ def collectives(seen: Survey, rank: int) -> tuple[Collective, ...]:
                 operation=message.collective if message else "",
             )
         )
-    return tuple(found)
+    return tuple(result)
 
 
 def word(name: str) -> str:
     """What a communication kernel does, without algorithm, protocol and dtype."""
-    found = _WORD.search(name)
-    if found:
-        return found.group(1)
+    match = _WORD.search(name)
+    if match:
+        return match.group(1)
     return name.partition("<")[0].partition("(")[0].rpartition("::")[2] or name
 
 

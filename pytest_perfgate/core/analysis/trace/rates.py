@@ -77,18 +77,18 @@ def utilisation(
 
 def utilised(seen: Survey, rows: Sequence[OperatorRow], roof: Roof | None) -> str:
     """The same of the whole window as a sentence; empty where no work is known."""
-    found = {m.name: quantity(m.value, m.dimension) for m in utilisation(seen, rows, (), roof, ((),)).metrics}
-    named = [f"{found[name]} ({name})" for name in ("tflops", "bandwidth", *_SHEET) if name in found]
+    texts = {m.name: quantity(m.value, m.dimension) for m in utilisation(seen, rows, (), roof, ((),)).metrics}
+    named = [f"{texts[name]} ({name})" for name in ("tflops", "bandwidth", *_SHEET) if name in texts]
     return f"Over the whole window, idle time included: {', '.join(named)}." if named else ""
 
 
 def _calls(rows: Sequence[OperatorRow], roof: Roof | None) -> Calls:
-    held = [place(row.work, 1.0, roof or Roof(basis=Basis.DATASHEET)) if row.work else None for row in rows]
+    placements = [place(row.work, 1.0, roof or Roof(basis=Basis.DATASHEET)) if row.work else None for row in rows]
     return Calls(
         flops=_column([row.work.flops if row.work else None for row in rows]),
         bytes=_column([row.work.bytes if row.work else None for row in rows]),
-        compute=_column([_compute(row, at) for row, at in zip(rows, held)]),
-        roof=_column([at.fraction if at else None for at in held]),
+        compute=_column([_compute(row, at) for row, at in zip(rows, placements)]),
+        roof=_column([at.fraction if at else None for at in placements]),
     )
 
 
@@ -151,7 +151,7 @@ def _parts(
     if len(devices) > 1:
         alone = [(device, narrowed(seen, np.flatnonzero(seen.device == device))) for device in devices]
         stretches += [(part, labels(gpu=device)) for device, part in alone]
-    whole = _Whole(seen, rows) if stretches else None
+    whole = _CallTotals(seen, rows) if stretches else None
     for part, where in stretches:
         if whole and len(part.rows):
             yield where, whole.shared(part), _span(part, 1 if dict(where).get("gpu") else len(devices))
@@ -159,10 +159,10 @@ def _parts(
 
 def _span(seen: Survey, devices: int = 1) -> float:
     """Nanoseconds from the first start to the last end, or of the window, over all devices together."""
-    found = np.unique(seen.device).tolist()
+    device_numbers = np.unique(seen.device).tolist()
     if seen.window is not None:
-        return float((seen.window.end - seen.window.start) * max(devices, len(found)))
-    ends = [(seen.device == device) for device in found]
+        return float((seen.window.end - seen.window.start) * max(devices, len(device_numbers)))
+    ends = [(seen.device == device) for device in device_numbers]
     return float(sum(int(seen.end[here].max()) - int(seen.start[here].min()) for here in ends))
 
 
@@ -170,11 +170,11 @@ def _codes(seen: Survey, operators: NDArray[np.int64]) -> NDArray[np.int64]:
     """One number for a name and its arguments; -1 where no operator is known."""
     trace, at = seen.trace, np.maximum(operators, 0)
     wide = len(trace.arguments) + 1
-    found: NDArray[np.int64] = trace.name[at].astype(np.int64) * wide + trace.argument[at] + 1
-    return np.where(operators >= 0, found, -1)
+    codes: NDArray[np.int64] = trace.name[at].astype(np.int64) * wide + trace.argument[at] + 1
+    return np.where(operators >= 0, codes, -1)
 
 
-class _Whole:
+class _CallTotals:
     """What every call took in all, to know how much of it lies in a part."""
 
     def __init__(self, seen: Survey, rows: Sequence[OperatorRow]) -> None:
@@ -237,9 +237,9 @@ def impact_metrics(
 ) -> MetricSet:
     """What the operators on top would gain at each share of their roof."""
     named = list(zip(rows[:top], told_apart(rows)))
-    found = [(made, where) for row, where in named if (made := impact(row, roof, total)) is not None]
-    where = [tuple(sorted((*w, ("target", f"{t:.0%}")))) for made, w in found for t, _, _ in made.gains]
-    table = impact_table([made for made, _ in found])
+    impacts = [(made, where) for row, where in named if (made := impact(row, roof, total)) is not None]
+    where = [tuple(sorted((*w, ("target", f"{t:.0%}")))) for made, w in impacts for t, _, _ in made.gains]
+    table = impact_table([made for made, _ in impacts])
     known = ("GPU time", "of the roof")
     return MetricSet(metrics=tuple(table_metrics("impact", table, where, scopes, 10**6, known)))
 
@@ -258,9 +258,9 @@ def _kernels(seen: Survey, rows: Sequence[KernelRow], scopes: Sequence[Labels], 
 def _modules(seen: Survey, scopes: Sequence[Labels], most: int) -> Iterator[Metric]:
     """Modules and passes, where the trace has stacks or sequence numbers at all."""
     if any(name.startswith("nn.Module: ") for name in seen.trace.names):
-        found = fusion_candidates(seen)
-        where = [labels(module=one.module) for one in found]
-        yield from table_metrics("fusion", fusion_table(found), where, scopes, most)
+        candidates = fusion_candidates(seen)
+        where = [labels(module=one.module) for one in candidates]
+        yield from table_metrics("fusion", fusion_table(candidates), where, scopes, most)
     if len(seen.trace) and int(seen.trace.sequence.max()) >= 0:
         both = passes(seen)
         yield from table_metrics("backward", passes_table(both), [labels(op=one.name) for one in both], scopes, most)

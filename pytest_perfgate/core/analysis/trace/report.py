@@ -62,7 +62,7 @@ def _tables(
 ) -> Iterator[Section]:
     """What took the time; without a GPU there are no kernels."""
     top = 2 * seen.settings.top
-    said = utilised(seen, rows, roof)
+    rates_text = utilised(seen, rows, roof)
     for title, table, left_out in (
         ("Operators", operator_table(rows, limit=top), ("running",)),
         ("Roofline", roofline_table(rows, roof, limit=top), ("work", "bytes")),
@@ -74,7 +74,9 @@ def _tables(
             blocks = (of_host(brief(table, *left_out)),)
         else:
             continue
-        yield Section(title=title, blocks=(*blocks, Paragraph(text=said)) if said and title == "Roofline" else blocks)
+        yield Section(
+            title=title, blocks=(*blocks, Paragraph(text=rates_text)) if rates_text and title == "Roofline" else blocks
+        )
 
 
 def subtitle(seen: Survey) -> str:
@@ -134,7 +136,7 @@ def ranked_operators(rows: Sequence[OperatorRow]) -> list[tuple[str, float, floa
     for row in rows:
         total, share = spent.get(row.name, (0.0, 0.0))
         spent[row.name] = (total + row.total, share + row.share)
-    return [(name, *found) for name, found in sorted(spent.items(), key=lambda item: -item[1][0])]
+    return [(name, *spans) for name, spans in sorted(spent.items(), key=lambda item: -item[1][0])]
 
 
 def _sentence(seen: Survey, line: Timeline | None, ranked: Sequence[tuple[str, float, float]]) -> str:
@@ -142,13 +144,13 @@ def _sentence(seen: Survey, line: Timeline | None, ranked: Sequence[tuple[str, f
     if line is None:
         return "Several devices, or none, were at work: the detail has each for itself."
     who = "The host's operators run" if seen.on_host else "The GPU works"
-    said = f"{who} {_part(line.share(line.busy))} of a window of {quantity(line.total, _TIME)}"
+    text = f"{who} {_part(line.share(line.busy))} of a window of {quantity(line.total, _TIME)}"
     if line.communication:
-        said += f", and {_part(line.overlap or 0.0)} of its communication is hidden by compute"
+        text += f", and {_part(line.overlap or 0.0)} of its communication is hidden by compute"
     if not ranked:
-        return f"{said}."
+        return f"{text}."
     name, spent, share = ranked[0]
-    return f"{said}. {name} is the largest operator: {quantity(spent, _TIME)}, {_part(share)} of operators' time."
+    return f"{text}. {name} is the largest operator: {quantity(spent, _TIME)}, {_part(share)} of operators' time."
 
 
 def _metrics(seen: Survey, line: Timeline | None) -> Table:
@@ -188,13 +190,13 @@ class Material:
     def top(self) -> tuple[OperatorRow, ...]:
         """The argument sets that took longest, until so many operators are among them."""
         names: dict[str, None] = {}
-        found = []
+        rows = []
         for row in self.rows[: 4 * self.seen.settings.top]:
             names.setdefault(row.name)
             if len(names) > self.seen.settings.top:
                 break
-            found.append(row)
-        return tuple(found)
+            rows.append(row)
+        return tuple(rows)
 
 
 def standalone_fair(given: Material) -> Document:
@@ -261,24 +263,24 @@ def standalone_rough(given: Material) -> Document:
 
 def _trees(given: Material, most: int = 3) -> list[Section]:
     """Who called the operators that took longest, and what one call of each launched."""
-    found = dict.fromkeys(row.name for row in given.top if row.example >= 0)
-    rows = [next(row for row in given.top if row.name == name and row.example >= 0) for name in list(found)[:most]]
+    names = dict.fromkeys(row.name for row in given.top if row.example >= 0)
+    rows = [next(row for row in given.top if row.name == name and row.example >= 0) for name in list(names)[:most]]
     parts = [Section(title=row.name, blocks=stack_document(given.seen, str(row.example)).blocks) for row in rows]
     return [Section(title="Tree analysis", blocks=tuple(parts))] if parts else []
 
 
 def _operator_section(rows: Sequence[OperatorRow], roof: Roof | None) -> Section:
     """One operator with those of its argument sets that are on top."""
-    said = []
+    lines = []
     for row in rows:
         at = place(row.work, row.total / row.count, roof) if row.work and roof else None
         reached = f"{at.fraction:.0%} of its roof, {band(at.fraction)}" if at and at.fraction is not None else ""
         why = f"no work model: {row.why}" if row.work is None else ""
         kernel = f"longest kernel {short_name(row.kernel)}" + (f" ({of})" if (of := library(row.kernel)) else "")
         parts = "; ".join(filter(None, (reached, why, kernel)))
-        said.append(f"{tables.shapes(row) or 'no shapes'}: {parts}")
+        lines.append(f"{tables.shapes(row) or 'no shapes'}: {parts}")
     table = tables.brief(tables.roofline_table(rows, roof), "operator", "work", "bytes")
-    blocks = (Bullets(items=tuple(said)), replace(table, note=""))
+    blocks = (Bullets(items=tuple(lines)), replace(table, note=""))
     return Section(title=rows[0].name, blocks=blocks, anchor=anchor_of(rows[0].name))
 
 
@@ -292,11 +294,11 @@ def _dropped(seen: Survey) -> str:
 
 
 def _questions(given: Material) -> tuple[str, ...]:
-    asked = []
+    questions = []
     if given.line and given.line.share(given.line.idle) > 0.05:
-        asked.append("What does the host do in the idle gaps? Look at the trace in Perfetto.")
+        questions.append("What does the host do in the idle gaps? Look at the trace in Perfetto.")
     if given.line and given.line.communication:
-        asked.append("Is communication slow or is a rank late? That needs the traces of all ranks.")
+        questions.append("Is communication slow or is a rank late? That needs the traces of all ranks.")
     if not given.seen.trace.shapes:
-        asked.append("Shapes were not recorded: profile with record_shapes=True for work and roofline.")
-    return (*asked, "Were the clocks locked while this was recorded? A trace does not say.")
+        questions.append("Shapes were not recorded: profile with record_shapes=True for work and roofline.")
+    return (*questions, "Were the clocks locked while this was recorded? A trace does not say.")

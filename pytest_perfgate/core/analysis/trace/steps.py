@@ -26,19 +26,19 @@ def steps_of(seen: Survey) -> tuple[Window, ...]:
 
 def windows_of(seen: Survey, text: str) -> tuple[Window, ...]:
     """The windows that an option names."""
-    asked = parse_window(seen.trace, text)
+    marked = parse_window(seen.trace, text)
     every = steps(seen.trace)
-    if not all(window in every for window in asked):
-        found = _of_the_gpu(seen, _numbered(asked))
+    if not all(window in every for window in marked):
+        windows = _of_the_gpu(seen, _numbered(marked))
     else:
         known = {window.step: window for window in steps_of(seen)}
-        found = tuple(known[window.step] for window in asked if window.step in known)
-    if asked and not found:
-        names = ", ".join(window.label for window in asked[:4])
+        windows = tuple(known[window.step] for window in marked if window.step in known)
+    if marked and not windows:
+        names = ", ".join(window.label for window in marked[:4])
         what = f"nothing that was launched in {names} is in the trace"
         mend = "name another, or a range such as 2ms..5ms; a profile that stops early loses the work of its last step"
         raise PerfgateError("trace-window", what, place=seen.trace.path, mend=mend)
-    return found
+    return windows
 
 
 def _numbered(found: Sequence[Window]) -> tuple[Window, ...]:

@@ -74,13 +74,13 @@ class Survey:
     @property
     def start(self) -> Ints:
         """Starts of the GPU rows, cut to the window."""
-        found: Ints = self.trace.start[self.rows]
-        return np.clip(found, *self.window.pair) if self.window else found
+        starts: Ints = self.trace.start[self.rows]
+        return np.clip(starts, *self.window.pair) if self.window else starts
 
     @property
     def end(self) -> Ints:
-        found: Ints = self.trace.end[self.rows]
-        return np.clip(found, *self.window.pair) if self.window else found
+        ends: Ints = self.trace.end[self.rows]
+        return np.clip(ends, *self.window.pair) if self.window else ends
 
     @property
     def label(self) -> str:
@@ -97,8 +97,8 @@ class Survey:
     @property
     def strange(self) -> str:
         """The events of categories that nothing here knows; empty where there are none."""
-        told = [f"{name} ({count:,})" for name, count in self.trace.foreign[:4]]
-        return f"the events of unknown categories: {', '.join(told)}" if told else ""
+        names = [f"{name} ({count:,})" for name, count in self.trace.foreign[:4]]
+        return f"the events of unknown categories: {', '.join(names)}" if names else ""
 
     @property
     def guessed(self) -> NDArray[np.bool_]:
@@ -108,11 +108,11 @@ class Survey:
     @property
     def unread(self) -> float:
         """The part of the GPU events, or of their time where that is more, that is guessed or left out."""
-        left = self.trace.untimed
+        untimed = self.trace.untimed
         spent = self.end - self.start
         total = int(spent.sum())
         guessed = float(spent[self.guessed].sum() / total) if total else 0.0
-        return max(guessed, left / (left + len(self.rows)) if left else 0.0)
+        return max(guessed, untimed / (untimed + len(self.rows)) if untimed else 0.0)
 
     @property
     def coverage(self) -> float | None:
@@ -191,11 +191,11 @@ def timelines(seen: Survey) -> dict[int, Timeline]:
     window = seen.window.pair if seen.window else None
     if seen.on_host and len(seen.rows):
         return {-1: _of_host(seen, window)}
-    found = {}
+    by_device = {}
     for device in np.unique(seen.device).tolist():
         here = seen.device == device
-        found[device] = timeline(seen.start[here], seen.end[here], seen.kinds[here], window, seen.settings.micro_ns)
-    return found
+        by_device[device] = timeline(seen.start[here], seen.end[here], seen.kinds[here], window, seen.settings.micro_ns)
+    return by_device
 
 
 def _of_host(seen: Survey, window: tuple[int, int] | None) -> Timeline:
@@ -203,9 +203,9 @@ def _of_host(seen: Survey, window: tuple[int, int] | None) -> Timeline:
     trace, rows = seen.trace, operators(seen.trace)
     if window:
         rows = rows[(trace.start[rows] < window[1]) & (trace.end[rows] > window[0])]
-    told = np.full(len(trace), Kind.COMPUTE, np.uint8)
-    told[seen.rows] = seen.kinds
-    return timeline(trace.start[rows], trace.end[rows], told[rows], window, seen.settings.micro_ns)
+    kinds_of_rows = np.full(len(trace), Kind.COMPUTE, np.uint8)
+    kinds_of_rows[seen.rows] = seen.kinds
+    return timeline(trace.start[rows], trace.end[rows], kinds_of_rows[rows], window, seen.settings.micro_ns)
 
 
 def of_host_only(trace: Trace) -> bool:

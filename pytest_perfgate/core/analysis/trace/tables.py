@@ -164,9 +164,9 @@ def kernel_table(rows: Sequence[KernelRow], limit: int = 0) -> Table:
 
 def brief(table: Table, *names: str) -> Table:
     """The same table without these columns, for a page that is read at a glance."""
-    kept = [at for at, column in enumerate(table.columns) if column.name not in names]
-    rows = tuple(tuple(row[at] for at in kept) for row in table.rows)
-    return replace(table, columns=tuple(table.columns[at] for at in kept), rows=rows)
+    columns = [at for at, column in enumerate(table.columns) if column.name not in names]
+    rows = tuple(tuple(row[at] for at in columns) for row in table.rows)
+    return replace(table, columns=tuple(table.columns[at] for at in columns), rows=rows)
 
 
 def roofline_table(rows: Sequence[OperatorRow], roof: Roof | None, limit: int = 0) -> Table:
@@ -179,8 +179,8 @@ def roofline_table(rows: Sequence[OperatorRow], roof: Roof | None, limit: int = 
             continue
         at = place(row.work, row.total / row.count, roof or Roof(basis=Basis.DATASHEET))
         rates = (at.flops_rate, at.bandwidth, at.fraction)
-        said = "; ".join(filter(None, (at.bound, row.work.note)))
-        table.append((*head, row.work.flops, row.work.bytes, row.work.intensity, *rates, said))
+        text = "; ".join(filter(None, (at.bound, row.work.note)))
+        table.append((*head, row.work.flops, row.work.bytes, row.work.intensity, *rates, text))
     return Table(
         columns=(
             Column(name="operator"),
@@ -214,12 +214,12 @@ def _modelled(rows: Sequence[OperatorRow]) -> str:
 def shapes(row: OperatorRow) -> str:
     """The shapes of the tensors of a call; a list of tensors in brackets, its first ones where it is long."""
     call = row.call
-    said = [
+    texts = [
         _shape(call.dims[at]) if call.tensor(at) else _listed_shapes(call.dims[at])
         for at in range(min(len(call.types), len(call.dims)))
         if call.tensor(at) or (call.type(at) == "TensorList" and call.dims[at])
     ]
-    return " ".join(said)
+    return " ".join(texts)
 
 
 def _shape(sizes: Sequence[object]) -> str:
@@ -227,9 +227,9 @@ def _shape(sizes: Sequence[object]) -> str:
 
 
 def _listed_shapes(found: Sequence[object], most: int = 3) -> str:
-    said = [_shape(sizes) for sizes in found[:most] if isinstance(sizes, tuple)]
+    texts = [_shape(sizes) for sizes in found[:most] if isinstance(sizes, tuple)]
     more = [f"and {len(found) - most} more"] if len(found) > most else []
-    return f"[{', '.join((*said, *more))}]"
+    return f"[{', '.join((*texts, *more))}]"
 
 
 def listed(found: object) -> str:

@@ -236,9 +236,9 @@ class Window:
 def steps(trace: Trace) -> tuple[Window, ...]:
     """Windows of profiler steps as the GPU saw them, else as the host did; PyTorch 1 called them operators."""
     for category in (Category.GPU_ANNOTATION, Category.ANNOTATION, Category.OPERATOR):
-        found = [w for w in ranges(trace, "ProfilerStep#*", category) if w.step]
-        if found:
-            return tuple(found)
+        marked = [w for w in ranges(trace, "ProfilerStep#*", category) if w.step]
+        if marked:
+            return tuple(marked)
     return ()
 
 
@@ -271,17 +271,17 @@ def parse_window(trace: Trace, text: str) -> tuple[Window, ...]:
             raise PerfgateError("trace-option", f"the window {text!r} ends before it starts")
         return (Window(label=f"from {text}", start=round(start), end=round(end)),)
     kind, _, name = text.partition("=")
-    found: tuple[Window, ...]
+    windows: tuple[Window, ...]
     if kind in {"steps", "step"}:
-        found = tuple(w for w in steps(trace) if not name or fnmatchcase(w.step, name))
+        windows = tuple(w for w in steps(trace) if not name or fnmatchcase(w.step, name))
     else:
         name = name if kind == "annotation" else text
-        found = ranges(trace, name, Category.GPU_ANNOTATION) or ranges(trace, name, Category.ANNOTATION)
-    if not found:
+        windows = ranges(trace, name, Category.GPU_ANNOTATION) or ranges(trace, name, Category.ANNOTATION)
+    if not windows:
         raise PerfgateError(
             "trace-window", f"no step or annotation fits {text!r}", place=trace.path, mend=_known(trace)
         )
-    return found
+    return windows
 
 
 def _known(trace: Trace) -> str:

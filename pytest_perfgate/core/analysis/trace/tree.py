@@ -92,12 +92,12 @@ def _stacked(starts: Ints, ends: Ints) -> tuple[Ints, int]:
 
 def _nearest(parent: Ints, wanted: NDArray[np.bool_]) -> Ints:
     """For each row the nearest wanted row at or above it, by following parents all at once."""
-    found = np.where(wanted, np.arange(len(parent)), parent)
+    nearest = np.where(wanted, np.arange(len(parent)), parent)
     while True:
-        open_rows = np.flatnonzero((found >= 0) & ~wanted[np.maximum(found, 0)])
+        open_rows = np.flatnonzero((nearest >= 0) & ~wanted[np.maximum(nearest, 0)])
         if not len(open_rows):
-            return found
-        found[open_rows] = parent[found[open_rows]]
+            return nearest
+        nearest[open_rows] = parent[nearest[open_rows]]
 
 
 _ALLOCATES = ("empty", "empty_like", "empty_strided", "new_empty", "resize_", "set_")
@@ -129,16 +129,16 @@ def standing(trace: Trace, tree: Tree, models: Mapping[str, Callable[..., Work]]
 
 def operators(trace: Trace) -> Ints:
     """All operators, for the time in which any of them runs."""
-    found: Ints = np.flatnonzero(trace.category == Category.OPERATOR)
-    return found
+    rows: Ints = np.flatnonzero(trace.category == Category.OPERATOR)
+    return rows
 
 
 def _callers(rows: Ints, tree: Tree) -> Ints:
     """The place among these rows of the operator that called each; -1 where none did."""
     parents = tree.parent[rows]
     callers = np.where(parents >= 0, tree.operator[np.maximum(parents, 0)], -1)
-    found: Ints = np.where(callers >= 0, np.searchsorted(rows, callers), -1)
-    return found
+    caller_rows: Ints = np.where(callers >= 0, np.searchsorted(rows, callers), -1)
+    return caller_rows
 
 
 def _rank(name: str, models: Mapping[str, Callable[..., Work]]) -> int:
@@ -154,11 +154,11 @@ def _highest_beneath(ranks: Ints, above: Ints) -> Ints:
     beneath = np.full(len(ranks), -2, np.int64)
     calling = np.flatnonzero(above >= 0)
     while True:
-        seen = beneath.copy()
-        np.maximum.at(seen, above[calling], np.maximum(ranks, beneath)[calling])
-        if (seen == beneath).all():
+        highest = beneath.copy()
+        np.maximum.at(highest, above[calling], np.maximum(ranks, beneath)[calling])
+        if (highest == beneath).all():
             return beneath
-        beneath = seen
+        beneath = highest
 
 
 def _within(stands: NDArray[np.bool_], above: Ints) -> NDArray[np.bool_]:
@@ -166,11 +166,11 @@ def _within(stands: NDArray[np.bool_], above: Ints) -> NDArray[np.bool_]:
     inside = np.zeros(len(stands), bool)
     calling = np.flatnonzero(above >= 0)
     while True:
-        seen = inside.copy()
-        seen[calling] |= (stands | inside)[above[calling]]
-        if (seen == inside).all():
+        covered = inside.copy()
+        covered[calling] |= (stands | inside)[above[calling]]
+        if (covered == inside).all():
             return inside
-        inside = seen
+        inside = covered
 
 
 _RECORDERS = {"record_param_comms"}

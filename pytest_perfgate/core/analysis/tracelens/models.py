@@ -78,9 +78,9 @@ def category(name: str, kernel: str) -> str:
         return "reduce"
     if sheet or name in {"aten::cudnn_convolution", "aten::miopen_convolution"}:
         return category_of(name)
-    for word, found in (("elementwise", "elementwise"), ("reduce", "reduce"), ("multi_tensor_apply",) * 2):
+    for word, kind in (("elementwise", "elementwise"), ("reduce", "reduce"), ("multi_tensor_apply",) * 2):
         if kernel.startswith("void at::native") and word in kernel:
-            return found
+            return kind
     return "other"
 
 
@@ -288,8 +288,8 @@ def norm_parameters(call: Call) -> tuple[tuple[str, Any], ...]:
     ]
     if backward:
         mask = {"native_layer": call.flags(7), "native_group": call.flags(9), "rms": call.flags(5)}
-        found = next((list(flags) for part, flags in mask.items() if part in call.name), [True])
-        parameters.append(("output_mask", found))
+        outputs = next((list(flags) for part, flags in mask.items() if part in call.name), [True])
+        parameters.append(("output_mask", outputs))
     return tuple(parameters)
 
 

@@ -34,9 +34,9 @@ class Forest:
         self.seen = seen
         self.trace = trace
         self.stamp, self.length = (np.asarray(column, np.float64) for column in trace.stamps)
-        parents, kept = _tree(seen, self.stamp, self.length)
+        parents, roots = _tree(seen, self.stamp, self.length)
         arrows = np.isin(trace.correlation[seen.rows], list(trace.flows))
-        linked = np.isin(seen.link.launch, list(kept)) & arrows
+        linked = np.isin(seen.link.launch, list(roots)) & arrows
         self.gpu = seen.rows[linked]
         self.kinds = dict(zip(self.gpu.tolist(), seen.kinds[linked].tolist()))
         self.direct: dict[int, list[int]] = defaultdict(list)
@@ -86,7 +86,7 @@ class Forest:
 def _tree(seen: Survey, stamp: Floats, length: Floats) -> tuple[Ints, set[int]]:
     """Operators and runtime calls nested by float time, without annotations and frames; what straddles is dropped."""
     trace = seen.trace
-    parent, kept = np.full(len(trace), -1, np.int64), set()
+    parent, roots = np.full(len(trace), -1, np.int64), set()
     stacks: dict[int, list[tuple[float, int]]] = defaultdict(list)
     host = np.flatnonzero((trace.category == Category.OPERATOR) | (trace.category == Category.RUNTIME))
     for row in host[np.argsort(stamp[host], kind="stable")].tolist():
@@ -97,9 +97,9 @@ def _tree(seen: Survey, stamp: Floats, length: Floats) -> tuple[Ints, set[int]]:
         if stack and end > stack[-1][0]:
             continue
         parent[row] = stack[-1][1] if stack else -1
-        kept.add(row)
+        roots.add(row)
         stack.append((end, row))
-    return parent, kept
+    return parent, roots
 
 
 def merged(spans: Sequence[Span]) -> list[Span]:
@@ -140,14 +140,14 @@ PARTS = ("mean", "median", "std", "min", "max")
 
 def aggregates(column: str, numbers: Sequence[float], parts: Sequence[str] = PARTS) -> Row:
     """``column_mean`` and its siblings; the deviation of one number is unknown."""
-    found = np.asarray(numbers, np.float64)
+    values = np.asarray(numbers, np.float64)
     known = {
-        "mean": float(found.mean()),
-        "median": float(np.median(found)),
-        "std": float(found.std(ddof=1)) if len(found) > 1 else None,
-        "min": float(found.min()),
-        "max": float(found.max()),
-        "sum": float(found.sum()),
+        "mean": float(values.mean()),
+        "median": float(np.median(values)),
+        "std": float(values.std(ddof=1)) if len(values) > 1 else None,
+        "min": float(values.min()),
+        "max": float(values.max()),
+        "sum": float(values.sum()),
     }
     return {f"{column}_{part}": known[part] for part in parts}
 
@@ -179,21 +179,21 @@ def kernel_summary(lists: Kernels) -> str:
 def _columns(lists: Kernels) -> list[tuple[str, object, list[float]]]:
     template = next((call for call in lists if call), [])
     same = [call for call in lists if len(call) == len(template)]
-    found = [(name, stream, [call[at][2] for call in same]) for at, (name, stream, _) in enumerate(template)]
-    return sorted(found, key=lambda column: sum(column[2]))
+    columns = [(name, stream, [call[at][2] for call in same]) for at, (name, stream, _) in enumerate(template)]
+    return sorted(columns, key=lambda column: sum(column[2]))
 
 
 def _entry(name: str, stream: object, spent: Sequence[float]) -> str:
-    found = np.asarray(spent)
+    times = np.asarray(spent)
     parts = {
-        "total_duration_us": found.sum(),
-        "mean_duration_us": found.mean(),
-        "median_duration_us": np.median(found),
-        "std_dev_duration_us": found.std(),
-        "min_duration_us": found.min(),
-        "max_duration_us": found.max(),
+        "total_duration_us": times.sum(),
+        "mean_duration_us": times.mean(),
+        "median_duration_us": np.median(times),
+        "std_dev_duration_us": times.std(),
+        "min_duration_us": times.min(),
+        "max_duration_us": times.max(),
     }
-    head = f"{{'name': {name!r}, 'stream': {stream}, 'count': {len(found)}, "
+    head = f"{{'name': {name!r}, 'stream': {stream}, 'count': {len(times)}, "
     return head + ", ".join(f"'{key}': np.float64({float(number)!r})" for key, number in parts.items()) + "}"
 
 

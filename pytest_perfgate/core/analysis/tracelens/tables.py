@@ -227,7 +227,7 @@ def _sheet_row(group: Sequence[Row]) -> Row:
     first = group[0]
     parameters: Any = first["parameters"]
     row: Row = {"name": first["name"]}
-    row |= {f"param: {name}": given if isinstance(given, (int, float)) else _text(given) for name, given in parameters}
+    row |= {f"param: {name}": value if isinstance(value, (int, float)) else _text(value) for name, value in parameters}
     row |= {f"{name}_first": first[name] for name in ("GFLOPS", "Data Moved (MB)", "FLOPS/Byte")}
     for name in ("TB/s", "TFLOPS/s"):
         known = [float(r[name]) for r in group if r[name] is not None]  # type: ignore[arg-type]
@@ -253,7 +253,7 @@ def _unfrozen(found: Any) -> Any:
 
 def _unified(forest: Forest) -> list[Row]:
 
-    found: list[Row] = []
+    rows: list[Row] = []
     synthetic = forest.trace.events
     for at, name, below, modelled in chosen(forest):
         made = _worked(forest, at) if modelled else None
@@ -264,8 +264,8 @@ def _unified(forest: Forest) -> list[Row]:
         row |= {"has_perf_model": made is not None, "parameters": made.parameters if made else ()}
         if name != forest.name(at):
             row["UID"], synthetic = synthetic, synthetic + 1
-        found.append(row)
-    grouped = _grouped(found, lambda row: tuple(row[name] for name in (*_SAME, *_GIVEN)))
+        rows.append(row)
+    grouped = _grouped(rows, lambda row: tuple(row[name] for name in (*_SAME, *_GIVEN)))
     return with_shares([_unified_row(group) for _, group in grouped], "Kernel Time (µs)_sum")
 
 
@@ -370,15 +370,15 @@ _NAMES = {
 def reference_metrics(seen: Survey) -> MetricSet:
     """The reference's timeline and operator times as metrics, in our units."""
     tables = reference_tables(seen)
-    found = [
+    metrics = [
         _metric(_NAMES.get(str(row["type"]), str(row["type"])), float(str(row["time ms"])) * 1e6, ())
         for row in tables["gpu_timeline"]
     ]
-    found += [
+    metrics += [
         _metric("op_time", float(str(row["total_direct_kernel_time_sum"])) * 1e3, labels(op=row["name"]))
         for row in tables.get("ops_summary", [])
     ]
-    return MetricSet(metrics=tuple(found))
+    return MetricSet(metrics=tuple(metrics))
 
 
 def _metric(name: str, number: float, where: Labels) -> Metric:

@@ -150,9 +150,9 @@ def reduction(shape: Shape, *, dtype: str, dims: Sequence[int] | None = None, ou
     """A reduction of ``shape`` over ``dims`` (all of them when not given)."""
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     gone = set(range(len(sizes))) if dims is None else {d % max(len(sizes), 1) for d in dims}
-    left = prod(size for at, size in enumerate(sizes) if at not in gone)
+    kept_size = prod(size for at, size in enumerate(sizes) if at not in gone)
     count = prod(sizes)
-    return streamed(count, count * width(dtype) + left * width(out or dtype), dtype, "reduction")
+    return streamed(count, count * width(dtype) + kept_size * width(out or dtype), dtype, "reduction")
 
 
 @exact

@@ -230,5 +230,5 @@ def count_fault(count: Any) -> str:
 def work_fault(work: Work) -> str:
     """What is wrong with the figures of an operator's work, such as one of a negative size; empty where nothing is."""
     counts = ((name, getattr(work, name)) for name in _FIGURES)
-    found = ((name, count, count_fault(count)) for name, count in counts if count is not None)
-    return next((f"its {name} {fault}: {count!r:.60}" for name, count, fault in found if fault), "")
+    faults = ((name, count, count_fault(count)) for name, count in counts if count is not None)
+    return next((f"its {name} {fault}: {count!r:.60}" for name, count, fault in faults if fault), "")

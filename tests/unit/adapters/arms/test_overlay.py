@@ -13,10 +13,10 @@ from types import ModuleType
 import pytest
 
 from pytest_perfgate.adapters.arms.overlay import (
-    beside_modules,
     content_of,
     foreign_libraries,
     loaded_modules,
+    neighbour_modules,
     only_tests,
 )
 from pytest_perfgate.adapters.arms.store import ArmStore
@@ -146,8 +146,8 @@ def test_an_import_is_found_wherever_it_came_from(tmp_path: Path, monkeypatch: p
     __import__("proof_k")
     try:
         ((file, digest),) = loaded_modules(["proof_k"])
-        assert beside_modules(tmp_path, ["pkg"]) == (("proof_k.py", digest),)
-        assert beside_modules(tmp_path, ["proof_k"]) == beside_modules(tmp_path / "other", ["pkg"]) == ()
+        assert neighbour_modules(tmp_path, ["pkg"]) == (("proof_k.py", digest),)
+        assert neighbour_modules(tmp_path, ["proof_k"]) == neighbour_modules(tmp_path / "other", ["pkg"]) == ()
     finally:
         del sys.modules["proof_k"]
     assert (file, len(digest)) == (str(tmp_path / "proof_k.py"), 16)
@@ -158,7 +158,7 @@ def test_modules_that_a_library_makes_up_are_no_files_of_the_project(tmp_path: P
     torch = pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
     assert not Path(torch.ops.__file__).is_absolute()
     monkeypatch.chdir(tmp_path)
-    assert beside_modules(tmp_path, ["pkg"]) == ()
+    assert neighbour_modules(tmp_path, ["pkg"]) == ()
 
 
 def test_a_lazy_module_is_not_asked_and_one_that_is_gone_is_no_file(tmp_path: Path, monkeypatch) -> None:
@@ -172,7 +172,7 @@ def test_a_lazy_module_is_not_asked_and_one_that_is_gone_is_no_file(tmp_path: Pa
         made = ModuleType(name)
         made.__file__ = file
         monkeypatch.setitem(sys.modules, name, made)
-    assert beside_modules(tmp_path, ["pkg"]) == ()
+    assert neighbour_modules(tmp_path, ["pkg"]) == ()
     assert loaded_modules(["lazy_k", "made_up", "gone"]) == ()
 
 

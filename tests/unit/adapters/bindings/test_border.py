@@ -7,7 +7,7 @@ from collections import deque
 
 import pytest
 
-from pytest_perfgate.adapters.bindings.border import touched
+from pytest_perfgate.adapters.bindings.border import reachable_objects
 
 
 class Queue:
@@ -34,15 +34,15 @@ def test_closures_arguments_objects_and_globals_are_looked_at() -> None:
     def closed(again=fourth):
         return first, again
 
-    assert touched(closed, Queue) == (first, fourth)
-    assert touched(functools.partial(print, {"q": [second]}), Queue) == (second,)
-    assert touched(Holder().run, Queue) == (third,)
-    assert touched(uses_global, Queue) == (GLOBAL,)
+    assert reachable_objects(closed, Queue) == (first, fourth)
+    assert reachable_objects(functools.partial(print, {"q": [second]}), Queue) == (second,)
+    assert reachable_objects(Holder().run, Queue) == (third,)
+    assert reachable_objects(uses_global, Queue) == (GLOBAL,)
 
 
 def test_nothing_within_reach_is_nothing() -> None:
-    assert touched(lambda: 1, Queue) == ()
-    assert touched(len, Queue) == ()
+    assert reachable_objects(lambda: 1, Queue) == ()
+    assert reachable_objects(len, Queue) == ()
 
 
 def test_circles_and_unbound_names_do_no_harm() -> None:
@@ -52,13 +52,13 @@ def test_circles_and_unbound_names_do_no_harm() -> None:
     def call():
         return ring, later
 
-    assert touched(call, Queue) == ()
+    assert reachable_objects(call, Queue) == ()
     later = 1
 
 
 def test_each_is_found_once() -> None:
     queue = Queue()
-    assert touched(lambda: (queue, [queue]), Queue) == (queue,)
+    assert reachable_objects(lambda: (queue, [queue]), Queue) == (queue,)
 
 
 HELD = Queue()
@@ -102,11 +102,11 @@ class Callable_:
     ],
 )
 def test_what_a_call_holds_is_found(call) -> None:
-    assert touched(call, Queue) == (HELD,)
+    assert reachable_objects(call, Queue) == (HELD,)
 
 
 def test_of_a_module_what_is_named_is_found_and_the_rest_is_not() -> None:
-    assert touched(of_a_module, Queue) == (SPACE.queue,)
+    assert reachable_objects(of_a_module, Queue) == (SPACE.queue,)
 
 
 def test_weights_are_found_however_deep_they_lie() -> None:
@@ -114,7 +114,7 @@ def test_weights_are_found_however_deep_they_lie() -> None:
     layers = torch.nn.Linear(2, 3)
     for _ in range(5):
         layers = torch.nn.Sequential(layers)
-    found = touched(lambda: layers, torch.Tensor)
+    found = reachable_objects(lambda: layers, torch.Tensor)
     assert {id(tensor) for tensor in found} >= {id(tensor) for tensor in layers.parameters()}
 
 
@@ -130,7 +130,7 @@ def test_what_raises_at_being_asked_has_no_parts() -> None:
         def values(self):
             raise OSError("the file is gone")
 
-    assert touched([Rude(), Lazy(a=1), queue], Queue) == (queue,)
+    assert reachable_objects([Rude(), Lazy(a=1), queue], Queue) == (queue,)
 
 
 @pytest.mark.parametrize(
@@ -139,21 +139,21 @@ def test_what_raises_at_being_asked_has_no_parts() -> None:
 def test_a_million_numbers_within_reach_cost_no_second(table) -> None:
     numbers, queue = table(float(number) for number in range(1_000_000)), Queue()
     began = time.perf_counter()
-    assert touched(lambda: (numbers, queue), Queue) == (queue,)
+    assert reachable_objects(lambda: (numbers, queue), Queue) == (queue,)
     assert time.perf_counter() - began < 0.5
 
 
 def test_a_table_of_objects_ends_the_search_behind_what_is_near() -> None:
     points, queue, holder = [(float(number), [0.0]) for number in range(200_000)], Queue(), [Queue()]
     began = time.perf_counter()
-    assert touched(lambda: (holder, points, queue), Queue)[:1] == (queue,)
+    assert reachable_objects(lambda: (holder, points, queue), Queue)[:1] == (queue,)
     assert time.perf_counter() - began < 1
 
 
 def test_a_number_in_a_table_of_numbers_hides_no_object() -> None:
     queue = Queue()
     mixed = [1.0] * 100_000 + [queue]
-    assert touched(lambda: mixed, Queue) == (queue,)
+    assert reachable_objects(lambda: mixed, Queue) == (queue,)
 
 
 def test_the_way_to_an_object_is_the_shortest() -> None:
@@ -161,4 +161,4 @@ def test_the_way_to_an_object_is_the_shortest() -> None:
     queue = Queue()
     near = [[queue]]
     far = [[[[[near]]]]]
-    assert touched(lambda: (far, near), Queue) == (queue,)
+    assert reachable_objects(lambda: (far, near), Queue) == (queue,)

@@ -15,7 +15,7 @@ import pytest
 
 from pytest_perfgate.adapters.children import spawn
 from pytest_perfgate.adapters.children.channel import PARENT, VARIABLE, Line, decode_line, encode_line, stray_children
-from pytest_perfgate.adapters.children.spawn import LocalChild, LocalNursery
+from pytest_perfgate.adapters.children.spawn import LocalChild, LocalSpawner
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import CaseKey, Plan
 from pytest_perfgate.model.protocol import Bye, ChildSpec, Entered, Go, Hello, Job, Measure, Ready
@@ -112,7 +112,7 @@ line.sendall(('{{"kind": "Hello", "body": {{"token": "%s", "pid": 1}}}}' % token
 
 def spawned(code: str) -> LocalChild:
     python = (sys.executable, "-S")
-    return LocalNursery().spawn(ChildSpec(argv=("-c", code), python=python, cwd=Path(), env=(), label="the child"))
+    return LocalSpawner().spawn(ChildSpec(argv=("-c", code), python=python, cwd=Path(), env=(), label="the child"))
 
 
 def runs(pid: int) -> bool:

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_perfgate.adapters.children import spawn as cluster
 from pytest_perfgate.adapters.children.channel import VARIABLE
-from pytest_perfgate.adapters.children.spawn import LocalNursery
+from pytest_perfgate.adapters.children.spawn import LocalSpawner
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.protocol import Bye, ChildSpec
 
@@ -98,7 +98,7 @@ def test_a_stranger_without_the_token_is_hung_up_on() -> None:
     hello = '{"kind": "Hello", "body": {"token": "%s", "pid": 1}}'
     code = f"{CALLS}\nstranger = call('{hello}' % 'guess')\nown = call('{hello}' % token)\n"
     code += 'own.sendall(b\'{"kind": "Bye", "body": {}}\\n\'); own.recv(1)'
-    child = LocalNursery().spawn(spec(code))
+    child = LocalSpawner().spawn(spec(code))
     try:
         assert child.receive(10) == Bye()
     finally:
@@ -106,7 +106,7 @@ def test_a_stranger_without_the_token_is_hung_up_on() -> None:
 
 
 def test_a_child_that_dies_before_it_calls_says_what_it_printed() -> None:
-    child = LocalNursery().spawn(spec("import sys; sys.exit('no such option: --frobnicate')"))
+    child = LocalSpawner().spawn(spec("import sys; sys.exit('no such option: --frobnicate')"))
     with pytest.raises(PerfgateError, match="exit code 1") as caught:
         child.receive(10)
     assert "--frobnicate" in str(caught.value)
@@ -115,4 +115,4 @@ def test_a_child_that_dies_before_it_calls_says_what_it_printed() -> None:
 
 def test_a_launcher_that_is_not_there_is_named() -> None:
     with pytest.raises(PerfgateError, match="no-such-launcher does not start"):
-        LocalNursery().spawn(ChildSpec(argv=(), python=("x",), cwd=Path(), env=(), prefix=("no-such-launcher",)))
+        LocalSpawner().spawn(ChildSpec(argv=(), python=("x",), cwd=Path(), env=(), prefix=("no-such-launcher",)))

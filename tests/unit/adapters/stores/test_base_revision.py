@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.adapters.stores.base_revision import Standing, protected, pushed, targets
+from pytest_perfgate.adapters.stores.base_revision import BaseRevision, protected, pushed, targets
 from pytest_perfgate.adapters.stores.repository import GitRepository
 from pytest_perfgate.cli.doctor import commits
 from pytest_perfgate.cli.doctor import git as git_symptom
@@ -36,7 +36,7 @@ def answering(known: dict[str, str], *, shallow: bool = False) -> Callable[..., 
 
 
 def stood(known: dict[str, str], target: str = "", *, shallow: bool = False, **environment: str) -> tuple[str, ...]:
-    base = Standing(answering(known, shallow=shallow), environment, HEAD).base(target)
+    base = BaseRevision(answering(known, shallow=shallow), environment, HEAD).base(target)
     return base.commit, base.name, base.why
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.adapters.devices.host import probe_environment
-from pytest_perfgate.adapters.stores.baselines import Baselines, Kept
+from pytest_perfgate.adapters.stores.baselines import Baselines, StoredFiles
 from pytest_perfgate.adapters.stores.configuration import (
     declared_names,
     devices_at,
@@ -181,7 +181,7 @@ def test_a_change_that_moves_the_folder_moves_no_line_of_before(tmp_path: Path) 
         asked.append(path)
         return THEN if path == "pyproject.toml" else "perfgate: 1\nbaselines:\n  'test_a': {time: 1us}\n"
 
-    kept = Kept(
+    kept = StoredFiles(
         lambda revision: folder_at(show, revision), lambda _revision, folder: (f"{folder}/tests/test_k.py.yaml",)
     )
     store = Baselines(tmp_path, ["*"], "elsewhere", show, kept)
@@ -197,7 +197,9 @@ def test_a_change_that_moves_the_folder_moves_no_line_of_before(tmp_path: Path) 
 
 def test_a_device_off_the_list_keeps_the_lines_that_a_revision_lists(tmp_path: Path) -> None:
     line = "perfgate: 1\nbaselines:\n  'test_a': {time: 1us}\n"
-    kept = Kept(lambda _: "baselines", lambda _r, folder: (f"{folder}/tests/test_k.py.yaml",), lambda _: ("host-*",))
+    kept = StoredFiles(
+        lambda _: "baselines", lambda _r, folder: (f"{folder}/tests/test_k.py.yaml",), lambda _: ("host-*",)
+    )
     store = Baselines(tmp_path, [], "baselines", lambda *_: line, kept)
     (then,) = store.read(HOST.key, "tests/test_k.py", "c0ffee").values()
     assert not then.local

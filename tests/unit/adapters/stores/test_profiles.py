@@ -8,12 +8,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_perfgate.adapters.stores.profiles import MOST_FILES, handed_files
+from pytest_perfgate.adapters.stores.profiles import MOST_FILES, attachments
 from pytest_perfgate.model.errors import PerfgateError
 
 
 def kept(name: str, thing: object, room: Path) -> dict[str, Path]:
-    return dict(handed_files(name, thing, room))
+    return dict(attachments(name, thing, room))
 
 
 def compiled(**asm: object) -> SimpleNamespace:
@@ -43,10 +43,10 @@ def test_object_files_of_the_host_are_no_kernels_of_a_folder(tmp_path: Path) -> 
     (build / "host.o").write_bytes(b"\x7fELF" + bytes(60))
     (build / "k.o").write_bytes(b"\x7fELF" + bytes(60) + b".nv_fatbin")
     (build / "text.o").write_bytes(b"not what it says")
-    assert [name for name, _ in handed_files("b", build, tmp_path)] == ["b/k.o", "b/text.o"]
+    assert [name for name, _ in attachments("b", build, tmp_path)] == ["b/k.o", "b/text.o"]
     (build / "k.o").unlink()
     (build / "text.o").unlink()
-    assert [name for name, _ in handed_files("b", build, tmp_path)] == ["b/host.o"], "it says itself that it has none"
+    assert [name for name, _ in attachments("b", build, tmp_path)] == ["b/host.o"], "it says itself that it has none"
 
 
 @pytest.mark.parametrize(

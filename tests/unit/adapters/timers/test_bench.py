@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.adapters.runtimes.fakes import FakeRuntime, SimulatedGpu
-from pytest_perfgate.adapters.timers import bench as crowd
+from pytest_perfgate.adapters.timers import bench as cpu_load
 from pytest_perfgate.adapters.timers.bench import (
     SETTLE_NS,
     Bench,
-    Crowd,
+    CpuLoad,
     Nobody,
     Rules,
     Undisturbed,
@@ -36,12 +36,12 @@ SAMPLES = Samples(durations=(400.0, 600.0), batch=10, timer="host", stop=Stop.BU
 def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A system whose clocks and files say what the test tells them: four processors, one tick is 10 ms."""
     clocks = dict.fromkeys(HostClock._fields, 0)
-    monkeypatch.setattr(crowd, "HOST_CLOCK", HostClock(*(partial(clocks.__getitem__, clock) for clock in clocks)))
-    monkeypatch.setattr(crowd.os, "cpu_count", lambda: 4)
-    monkeypatch.setattr(crowd.os, "sysconf", lambda _name: 100)
-    monkeypatch.setattr(crowd, "get_native_id", lambda: 7)
-    monkeypatch.setattr(crowd, "_TASKS", tmp_path / "task")
-    monkeypatch.setattr(crowd, "_STAT", tmp_path / "stat")
+    monkeypatch.setattr(cpu_load, "HOST_CLOCK", HostClock(*(partial(clocks.__getitem__, clock) for clock in clocks)))
+    monkeypatch.setattr(cpu_load.os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(cpu_load.os, "sysconf", lambda _name: 100)
+    monkeypatch.setattr(cpu_load, "get_native_id", lambda: 7)
+    monkeypatch.setattr(cpu_load, "_TASKS", tmp_path / "task")
+    monkeypatch.setattr(cpu_load, "_STAT", tmp_path / "stat")
 
     def tell(passed: int, worked: int, *, ticks: int | None = 0, **queued: int) -> None:
         clocks.update(wall=passed, process=worked, thread=worked)
@@ -56,7 +56,7 @@ def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 def test_what_threads_queued_and_what_others_used(system) -> None:
     system(0, 0, ticks=10, t7=1000, t8=50)
-    looked = Crowd()
+    looked = CpuLoad()
     system(100_000_000, 60_000_000, ticks=10 + 30, t7=1000 + 40_000_000, t8=50, t9=2_000_000)
     seen = looked.seen()
     assert seen.queued == 42_000_000, "a thread that was born meanwhile counts from nothing"
@@ -67,7 +67,7 @@ def test_what_threads_queued_and_what_others_used(system) -> None:
 @pytest.mark.parametrize(("ticks", "queued"), [(36, None), (20, 0.0)], ids=["full", "room"])
 def test_work_that_others_do_for_the_call_may_queue_unseen(system, ticks: int, queued: float | None) -> None:
     system(0, 0, t7=0)
-    looked = Crowd()
+    looked = CpuLoad()
     system(100_000_000, 1_000_000, ticks=ticks, t7=0)
     assert looked.seen().queued == queued
 
@@ -75,7 +75,7 @@ def test_work_that_others_do_for_the_call_may_queue_unseen(system, ticks: int, q
 @pytest.mark.parametrize(("worked", "queued"), [(80_000_000, 20_000_000), (40_000_000, None)])
 def test_a_system_that_tells_no_delays_has_processor_time(system, worked: int, queued: float | None) -> None:
     system(0, 0, ticks=None)
-    looked = Crowd()
+    looked = CpuLoad()
     system(100_000_000, worked, ticks=None)
     assert looked.seen() == (queued, None, None)
 
@@ -83,8 +83,8 @@ def test_a_system_that_tells_no_delays_has_processor_time(system, worked: int, q
 @pytest.mark.parametrize(("queued", "unqueued"), [(0.0, 500.0), (4000.0, 300.0), (1e9, 0.0), (None, None)])
 def test_what_is_left_of_a_call(queued: float | None, unqueued: float | None) -> None:
     class Told:
-        def seen(self) -> crowd.Seen:
-            return crowd.Seen(queued, 0.3)
+        def seen(self) -> cpu_load.LoadSample:
+            return cpu_load.LoadSample(queued, 0.3)
 
     assert beside(Told(), SAMPLES) == replace(SAMPLES, unqueued=unqueued, others=0.3)
 
@@ -102,8 +102,8 @@ def test_what_is_left_of_a_call(queued: float | None, unqueued: float | None) ->
 )
 def test_what_neither_computed_nor_queued(own: float | None, cpu: tuple[float, ...], blocked: float | None) -> None:
     class Told:
-        def seen(self) -> crowd.Seen:
-            return crowd.Seen(0.0, 0.0, own)
+        def seen(self) -> cpu_load.LoadSample:
+            return cpu_load.LoadSample(0.0, 0.0, own)
 
     assert beside(Told(), replace(SAMPLES, cpu=cpu)).blocked == blocked
 
@@ -125,7 +125,7 @@ def test_a_simulated_clock_is_shared_with_nobody() -> None:
 
 
 def test_this_machine_tells_no_nonsense() -> None:
-    seen = Crowd().seen()
+    seen = CpuLoad().seen()
     assert seen.queued is None or seen.queued >= 0
     assert seen.others is None or seen.others >= 0
 

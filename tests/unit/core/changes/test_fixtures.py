@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.changes.fixtures import LOOSE, borrowed
+from pytest_perfgate.core.changes.fixtures import LOOSE, fixture_sources
 
 TEST = """
 import pytest
@@ -77,7 +77,7 @@ def dot(n):
 
 def told(path: str, text: str, old: str, new: str) -> tuple[str, ...]:
     assert old in text
-    return borrowed({"tests/bench/test_k.py": (TEST, {"test_dot"})}, {path: (text, text.replace(old, new))}).get(
+    return fixture_sources({"tests/bench/test_k.py": (TEST, {"test_dot"})}, {path: (text, text.replace(old, new))}).get(
         path, ()
     )
 
@@ -126,25 +126,25 @@ def test_of_a_module_what_marks_name_is_told_and_no_kernel(
 def test_a_file_that_is_new_or_gone_is_told_and_one_of_the_tests_is_not() -> None:
     tests = {"tests/test_k.py": (TEST, {"test_dot"})}
     whole = {"tests/conftest.py": ("always", "matrix", "quiet", LOOSE)}  # it imports pk, and nothing there uses it
-    assert borrowed(tests, {"tests/conftest.py": (None, CONFTEST)}) == whole
-    assert borrowed(tests, {"tests/conftest.py": (CONFTEST, None)}) == whole
-    assert borrowed(tests, {"tests/test_k.py": (TEST, "")}) == {}
-    assert borrowed(tests, {"tests/conftest.py": ("def (", "def (")}) == {}
+    assert fixture_sources(tests, {"tests/conftest.py": (None, CONFTEST)}) == whole
+    assert fixture_sources(tests, {"tests/conftest.py": (CONFTEST, None)}) == whole
+    assert fixture_sources(tests, {"tests/test_k.py": (TEST, "")}) == {}
+    assert fixture_sources(tests, {"tests/conftest.py": ("def (", "def (")}) == {}
 
 
 def test_what_another_test_of_the_file_takes_is_no_matter() -> None:
     text = f"{TEST}\n\ndef test_new(perfgate, other): pass\n\n\nclass TestIn:\n    def test_in(self, perfgate, other): pass\n"
     changed = {"conftest.py": (CONFTEST, CONFTEST.replace("def other():\n    yield", "def other():\n    pk.freeze()"))}
-    assert borrowed({"tests/test_k.py": (text, {"test_dot"})}, changed) == {}
+    assert fixture_sources({"tests/test_k.py": (text, {"test_dot"})}, changed) == {}
     for name in ("test_new", "TestIn::test_in", "TestIn::test_of_a_base_class"):
-        assert borrowed({"tests/test_k.py": (text, {"test_dot", name})}, changed) == {"conftest.py": ("other",)}
+        assert fixture_sources({"tests/test_k.py": (text, {"test_dot", name})}, changed) == {"conftest.py": ("other",)}
 
 
 def taken(imported: str, said: str, *others: str, path: str = "tests/bench/test_k.py") -> list[str]:
     """Which of these files a mark takes from."""
     test = f"import pytest\n{imported}\n@pytest.mark.parametrize('n', {said})\ndef test_dot(perfgate, n): pass\n"
     both = ("SMALL = [1]\nwide = [1]\n", "SMALL = [2]\nwide = [2]\n")
-    return [*borrowed({path: (test, {"test_dot"})}, dict.fromkeys(others, both))]
+    return [*fixture_sources({path: (test, {"test_dot"})}, dict.fromkeys(others, both))]
 
 
 def test_a_module_is_known_however_it_is_imported() -> None:
@@ -180,7 +180,7 @@ def test_a_module_that_is_new_brings_what_its_names_stand_for() -> None:
         "import pytest\nfrom pk import SMALL\n@pytest.mark.parametrize('n', SMALL)\ndef test_dot(perfgate, n): pass\n"
     )
     for sides in ((None, "SMALL = [1]\n"), ("SMALL = [1]\n", None)):
-        assert borrowed({"t.py": (test, {"test_dot"})}, {"pk.py": sides}) == {"pk.py": ("SMALL",)}
+        assert fixture_sources({"t.py": (test, {"test_dot"})}, {"pk.py": sides}) == {"pk.py": ("SMALL",)}
 
 
 def test_a_line_that_does_nothing_is_none_that_runs() -> None:
@@ -225,12 +225,12 @@ def test_a_helper_among_the_tests_is_told_and_what_is_measured_is_not(
 ) -> None:
     assert old in DATA
     changed = {path: (DATA, DATA.replace(old, old.replace("4", "2").replace("1", "7")))}
-    assert borrowed({"tests/bench/test_k.py": (HELPED, {"test_dot"})}, changed).get(path, ()) == names
+    assert fixture_sources({"tests/bench/test_k.py": (HELPED, {"test_dot"})}, changed).get(path, ()) == names
 
 
 def test_a_helper_that_is_new_or_gone_is_told() -> None:
     for sides in ((None, DATA), (DATA, None)):
-        found = borrowed({"tests/bench/test_k.py": (HELPED, {"test_dot"})}, {"tests/helpers.py": sides})
+        found = fixture_sources({"tests/bench/test_k.py": (HELPED, {"test_dot"})}, {"tests/helpers.py": sides})
         assert found == {"tests/helpers.py": ("sizes",)}
 
 
@@ -276,16 +276,16 @@ PATCH = "import kern\n\n\ndef fast(s): return s\n\n\nkern.smooth = fast\n"
 def test_the_package_that_a_test_lies_in_is_imported_before_it() -> None:
     tests = {"tests/bench/test_k.py": (PROJECT_TEST, {"test_dot"})}
     for path in ("tests/__init__.py", "tests/bench/__init__.py"):
-        assert borrowed(tests, {path: (None, PATCH)}) == {path: (LOOSE,)}
-        assert borrowed(tests, {path: (PATCH, PATCH.replace("return s", "return [s]"))}) == {path: (LOOSE,)}
-        assert borrowed(tests, {path: (None, "")}) == {}
-    assert borrowed(tests, {"tests/unit/__init__.py": (None, PATCH), "__init__.py": (None, PATCH)}) == {}
+        assert fixture_sources(tests, {path: (None, PATCH)}) == {path: (LOOSE,)}
+        assert fixture_sources(tests, {path: (PATCH, PATCH.replace("return s", "return [s]"))}) == {path: (LOOSE,)}
+        assert fixture_sources(tests, {path: (None, "")}) == {}
+    assert fixture_sources(tests, {"tests/unit/__init__.py": (None, PATCH), "__init__.py": (None, PATCH)}) == {}
 
 
 def test_the_lines_of_a_helper_that_is_imported_at_all_are_told() -> None:
     test = "import patches\ndef test_dot(perfgate): pass\n"
     changed = {"tests/patches.py": (None, PATCH), "src/patches.py": (None, PATCH), "tests/other.py": (None, PATCH)}
-    assert borrowed({"tests/test_k.py": (test, {"test_dot"})}, changed) == {"tests/patches.py": (LOOSE,)}
+    assert fixture_sources({"tests/test_k.py": (test, {"test_dot"})}, changed) == {"tests/patches.py": (LOOSE,)}
 
 
 @pytest.mark.parametrize(
@@ -298,14 +298,16 @@ def test_the_lines_of_a_helper_that_is_imported_at_all_are_told() -> None:
 )
 def test_the_plugins_that_a_conftest_loads_are_told(then: str | None, now: str | None) -> None:
     tests = {"tests/test_k.py": (PROJECT_TEST, {"test_dot"})}
-    assert borrowed(tests, {"conftest.py": (then, now)}) == {"conftest.py": ("pytest_plugins",)}
+    assert fixture_sources(tests, {"conftest.py": (then, now)}) == {"conftest.py": ("pytest_plugins",)}
 
 
 def test_a_plugin_of_the_project_is_read_as_a_conftest_is() -> None:
     tests = {"tests/test_k.py": (PROJECT_TEST, {"test_dot"})}
     standing = {"conftest.py": "pytest_plugins = ['pk.myplug']"}
     changed = {"src/pk/myplug.py": (None, PATCH + PROJECT_CONFTEST), "src/myplug.py": (None, PATCH)}
-    assert borrowed(tests, changed, standing) == {"src/pk/myplug.py": ("always", "fast", "matrix", "quiet", LOOSE)}
+    assert fixture_sources(tests, changed, standing) == {
+        "src/pk/myplug.py": ("always", "fast", "matrix", "quiet", LOOSE)
+    }
 
 
 def test_of_a_module_that_a_conftest_imports_fixtures_and_hooks_are_told_and_no_kernel() -> None:
@@ -315,14 +317,16 @@ def test_of_a_module_that_a_conftest_imports_fixtures_and_hooks_are_told_and_no_
         "src/kern.py": (None, PATCH),
     }
     for imported in ("from kfix import *", "from kfix import matrix", "from kfix import matrix as m, quiet"):
-        assert borrowed(tests, changed, {"conftest.py": f"{imported}\nfrom kern import fast"}) == {
+        assert fixture_sources(tests, changed, {"conftest.py": f"{imported}\nfrom kern import fast"}) == {
             "src/kfix.py": ("matrix",)
         }
-    assert borrowed(tests, changed, {"conftest.py": "from kfix import quiet"}) == {}
+    assert fixture_sources(tests, changed, {"conftest.py": "from kfix import quiet"}) == {}
     hook = {"src/kfix.py": ("", "def pytest_runtest_call(item): ...")}
-    assert borrowed(tests, hook, {"conftest.py": "from kfix import *"}) == {"src/kfix.py": ("pytest_runtest_call",)}
+    assert fixture_sources(tests, hook, {"conftest.py": "from kfix import *"}) == {
+        "src/kfix.py": ("pytest_runtest_call",)
+    }
     helper = {"tests/kit.py": ("SIZE = 1\nMORE = 1\n", "SIZE = 2\nMORE = 2\n")}
-    assert borrowed(tests, helper, {"conftest.py": "from tests.kit import SIZE\nprint(SIZE)"}) == {
+    assert fixture_sources(tests, helper, {"conftest.py": "from tests.kit import SIZE\nprint(SIZE)"}) == {
         "tests/kit.py": ("SIZE",)
     }
 
@@ -342,10 +346,13 @@ def test_of_a_module_that_a_conftest_imports_fixtures_and_hooks_are_told_and_no_
     ],
 )
 def test_what_a_new_conftest_does_when_it_is_imported(line: str, told: tuple[str, ...]) -> None:
-    found = borrowed({"tests/test_k.py": (PROJECT_TEST, {"test_dot"})}, {"conftest.py": (None, line)})
+    found = fixture_sources({"tests/test_k.py": (PROJECT_TEST, {"test_dot"})}, {"conftest.py": (None, line)})
     assert found.get("conftest.py", ()) == told
 
 
 def test_an_import_that_a_fixture_begins_to_use_does_nothing_more() -> None:
     used = PROJECT_CONFTEST.replace("def other():\n", "def other():\n    pk.freeze()\n")
-    assert borrowed({"tests/test_k.py": (PROJECT_TEST, {"test_dot"})}, {"conftest.py": (PROJECT_CONFTEST, used)}) == {}
+    assert (
+        fixture_sources({"tests/test_k.py": (PROJECT_TEST, {"test_dot"})}, {"conftest.py": (PROJECT_CONFTEST, used)})
+        == {}
+    )

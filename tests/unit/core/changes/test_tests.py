@@ -9,11 +9,11 @@ import pytest
 from pytest_perfgate.core.changes.tests import (
     Reach,
     is_new,
+    rename_candidates,
     renamed_nodes,
     same_bodies,
     same_function,
     same_test,
-    twins,
 )
 from pytest_perfgate.core.changes.tests import Successor as Heir
 from pytest_perfgate.model.measurement import Identity
@@ -139,20 +139,22 @@ def test_what_stands_in_the_brackets_of_a_parameter_is_no_name_of_a_call() -> No
 def test_of_two_files_the_own_one_is_looked_into_first() -> None:
     new = ["a.py::test_gemm_v2", "b.py::test_gemm_v2"]
     for path in "ab":
-        assert list(twins([f"{path}.py::test_gemm"], new)) == [(f"{path}.py::test_gemm", f"{path}.py::test_gemm_v2")]
+        assert list(rename_candidates([f"{path}.py::test_gemm"], new)) == [
+            (f"{path}.py::test_gemm", f"{path}.py::test_gemm_v2")
+        ]
 
 
 def test_of_a_renamed_function_those_with_the_same_parameters_are_the_same() -> None:
     gone, new = (
         [f"t.py::{name}[{at}]" for at in range(count)] for name, count in (("test_mm_bf16", 60), ("test_mm_fp16", 45))
     )
-    pairs = dict(twins(sorted(gone), sorted(new)))
+    pairs = dict(rename_candidates(sorted(gone), sorted(new)))
     assert pairs == dict(zip(gone, new))
     calls = [f"t.py::test_a[{at}]#{call}" for at in (1, 2) for call in ("fwd", "bwd")]
     later = [call.replace("test_a", "test_b") for call in calls[::-1]]
-    assert dict(twins(calls, later)) == {call: call.replace("test_a", "test_b") for call in calls}
+    assert dict(rename_candidates(calls, later)) == {call: call.replace("test_a", "test_b") for call in calls}
 
 
 def test_a_family_that_stays_keeps_its_own_before_another_with_the_same_parameters() -> None:
-    found = dict(twins(["t.py::test_a[1]"], ["t.py::test_b[1]", "t.py::test_a[01]"]))
+    found = dict(rename_candidates(["t.py::test_a[1]"], ["t.py::test_b[1]", "t.py::test_a[01]"]))
     assert found == {"t.py::test_a[1]": "t.py::test_a[01]"}

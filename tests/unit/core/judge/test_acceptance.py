@@ -8,7 +8,16 @@ from statistics import fmean, stdev
 
 import pytest
 
-from pytest_perfgate.core.judge.acceptance import Change, decide, inherited, loosened, noise, scanty, unasked, unmoved
+from pytest_perfgate.core.judge.acceptance import (
+    Change,
+    decide,
+    inherited,
+    loosened,
+    noise,
+    too_few_processes,
+    unasked,
+    unmoved,
+)
 from pytest_perfgate.core.judge.accepted_line import Signature
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
@@ -288,27 +297,6 @@ def test_one_limit_among_others_asks_for_a_line() -> None:
         assert unasked(decide(replace(report, verdicts=verdicts), None, (), Signature()), ()).change is Change.NEW
 
 
-@pytest.mark.parametrize("time", [1e6, 1.4e6, 0.6e6])
-def test_a_line_that_the_gate_refused_to_compare_with_is_written_anew_whatever_its_time(time: float) -> None:
-    """Its versions, for one: the command that the verdict names must do what it says."""
-    report = case("test_a", time, 1e6, Outcome.UNBASELINED)
-    before = report.baseline
-    signature = Signature(when="2026-06-01", why="driver 600")
-    found = decide(report, before, (), signature)
-    assert (found.change, found.asks, found.writes) == (Change.OTHER, True, True)
-    assert decide(report, found.after, (), signature).change is Change.KEPT, "that is the answer"
-    silent = decide(report, before, (), Signature(when="2026-05-02", why="TMA loads")).after
-    assert decide(report, silent, (), signature).change is Change.OTHER, "a line without a reason of its own is none"
-
-
-@pytest.mark.parametrize("named", [True, False])
-def test_an_end_is_given_to_a_line_without_one_where_the_case_is_named(named: bool) -> None:
-    signature = Signature(when="2026-06-01", why="until 600", expires="2027-01-31", named=named)
-    found = decide(case("test_a", 1e6, 1e6), baseline("test_a", 1e6), (), signature)
-    assert found.change is (Change.RENEWED if named else Change.KEPT)
-    assert not named or (found.after is not None and found.after.expires == "2027-01-31")
-
-
 def test_one_sitting_more_is_the_mean_and_the_deviation_of_all() -> None:
     logs = [-0.01, 0.0, 0.01]
     before = reports.baseline("test_a", 1e6, scatter=stdev(logs), sittings=3, expires="2999-01-01", who="then")
@@ -534,7 +522,7 @@ def test_a_line_says_that_it_stands_on_few_processes(mode: str, complete: bool, 
     assert report.measurement is not None
     few = replace(report.measurement, processes=report.measurement.processes[:1] * count)
     report = replace(report, measurement=few)
-    found = scanty(decide(report, None, (), Signature()), replace(run(report), mode=mode, complete=complete))
+    found = too_few_processes(decide(report, None, (), Signature()), replace(run(report), mode=mode, complete=complete))
     assert found.scanty == said
     assert found.after is not None
     assert found.after.processes == (count if said else 0)
@@ -551,8 +539,8 @@ def test_a_call_has_as_many_processes_as_any_other_of_its_run_or_too_few() -> No
         return replace(found, measurement=replace(found.measurement, processes=found.measurement.processes[:1] * count))
 
     cut = replace(run(of(7), of(9), of(3), replace(found, measurement=None)), complete=False)
-    assert scanty(decide(of(7), None, (), Signature()), cut).scanty == "from an interrupted run: 7 processes"
-    assert scanty(decide(of(9), None, (), Signature()), cut).scanty == ""
+    assert too_few_processes(decide(of(7), None, (), Signature()), cut).scanty == "from an interrupted run: 7 processes"
+    assert too_few_processes(decide(of(9), None, (), Signature()), cut).scanty == ""
 
 
 def test_a_whole_run_takes_the_place_of_a_quick_one() -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_perfgate.app.accept import Request, refuse_crowded
 from pytest_perfgate.core.judge.acceptance import (
     Change,
     Decision,
@@ -13,7 +14,7 @@ from pytest_perfgate.core.judge.acceptance import (
     decide,
     loosened,
     on_one_core,
-    scanty,
+    too_few_processes,
     unasked,
     unmoved,
     unpinned,
@@ -21,7 +22,9 @@ from pytest_perfgate.core.judge.acceptance import (
 from pytest_perfgate.core.judge.accepted_line import Signature
 from pytest_perfgate.core.judge.family import family_of
 from pytest_perfgate.core.judge.judge import judge
-from pytest_perfgate.model.measurement import DIRTY, Baseline, Identity
+from pytest_perfgate.core.render.logs import acceptance_lines
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import DIRTY, Baseline, Identity, Samples, Stop
 from pytest_perfgate.model.metric import Metric, MetricSet, labels
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.values import Dimension
@@ -130,7 +133,7 @@ def test_a_line_that_gains_no_time_stands_on_no_few_processes() -> None:
     dirty = line(commit=f"a1b2c3d{DIRTY}")
     for before, change in ((dirty, Change.COMMITTED), (line(expires="2026-05-01"), Change.RENEWED)):
         found = decided(1e6, before, replace(TODAY, commit="c0ffee1"))
-        assert (found.change, scanty(found, quick)) == (change, found)
+        assert (found.change, too_few_processes(found, quick)) == (change, found)
 
 
 def test_only_a_new_line_is_asked_whether_a_limit_wants_it() -> None:
@@ -184,3 +187,64 @@ def test_a_line_of_one_core_is_refused_unless_it_was_one_before() -> None:
     kept = replace(found, change=Change.KEPT, after=None)
     assert not kept.writes
     assert unpinned(kept, beside=True) is kept
+
+
+def beside(report: CaseReport, *others: float | None) -> CaseReport:
+    """The case measured on a host, in so many processes, beside so many busy processors."""
+    assert report.measurement is not None
+    one = Samples(durations=(1e6,) * 20, timer="host", stop=Stop.SETTLED)
+    processes = tuple(replace(one, others=number) for number in others)
+    return replace(report, measurement=replace(report.measurement, processes=processes))
+
+
+@pytest.mark.parametrize(
+    ("others", "blind"),
+    [
+        ((1.656, 1.378, 1.15), 1.378),
+        ((0.5, 0.5, 0.5), None),
+        ((0.1, 0.2, 5.0), None),
+        ((9.0, 9.0, 9.0), 2.0),
+        ((None, 1.0, 1.0), 1.0),
+        ((None,), None),
+    ],
+)
+def test_a_sitting_beside_busy_neighbours_is_one_that_could_not_see(others, blind: float | None) -> None:
+    """Its processes agreed with each other: +42 % was passed against a line that was taken beside two busy loops."""
+    found = decide(beside(case("test_a", 1e6, spread=0.01), *others), None, (), Signature())
+    assert found.blind == (pytest.approx(blind) if blind else None)
+    assert found.after is not None
+    assert found.after.blind == pytest.approx(blind or 0.0)
+    said = f": others kept {blind:.1f} processors busy beside them; " if blind else ""
+    assert said in "\n".join(acceptance_lines([found]))
+
+
+def test_in_ci_nothing_that_was_measured_beside_busy_neighbours_is_accepted_without_a_reason() -> None:
+    found = [decide(beside(case("test_a", 1e6), 1.4), None, (), Signature())]
+    with pytest.raises(PerfgateError, match=r"1 case was measured beside busy neighbours: .*test_a") as refused:
+        refuse_crowded(found, Request(signature=Signature()), 'perfgate accept --reason "..."')
+    assert refused.value.mend == 'perfgate accept --reason "..."'
+    refuse_crowded(found, Request(signature=Signature(why="the runner is never quieter")), "")
+    refuse_crowded(
+        [decide(beside(case("test_a", 1e6), 0.1), None, (), Signature())], Request(signature=Signature()), ""
+    )
+
+
+@pytest.mark.parametrize("time", [1e6, 1.4e6, 0.6e6])
+def test_a_line_that_the_gate_refused_to_compare_with_is_written_anew_whatever_its_time(time: float) -> None:
+    """Its versions, for one: the command that the verdict names must do what it says."""
+    report = case("test_a", time, 1e6, Outcome.UNBASELINED)
+    before = report.baseline
+    signature = Signature(when="2026-06-01", why="driver 600")
+    found = decide(report, before, (), signature)
+    assert (found.change, found.asks, found.writes) == (Change.OTHER, True, True)
+    assert decide(report, found.after, (), signature).change is Change.KEPT, "that is the answer"
+    silent = decide(report, before, (), Signature(when="2026-05-02", why="TMA loads")).after
+    assert decide(report, silent, (), signature).change is Change.OTHER, "a line without a reason of its own is none"
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_an_end_is_given_to_a_line_without_one_where_the_case_is_named(named: bool) -> None:
+    signature = Signature(when="2026-06-01", why="until 600", expires="2027-01-31", named=named)
+    found = decide(case("test_a", 1e6, 1e6), baseline("test_a", 1e6), (), signature)
+    assert found.change is (Change.RENEWED if named else Change.KEPT)
+    assert not named or (found.after is not None and found.after.expires == "2027-01-31")

@@ -9,7 +9,7 @@ import pytest
 from pytest_perfgate.core.judge.acceptance import Change, Decision, decide
 from pytest_perfgate.core.judge.accepted_line import LIMIT, Signature, drift, reasoned, widened
 from pytest_perfgate.core.render.logs import history_document
-from pytest_perfgate.core.render.pictures import timeline, told
+from pytest_perfgate.core.render.pictures import sittings_text, timeline
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.core.stats.change_points import change_points
 from pytest_perfgate.model.measurement import DIRTY, Baseline, Identity, Sitting
@@ -78,8 +78,8 @@ def test_the_picture_has_a_dot_a_sitting_and_a_level_a_segment() -> None:
     assert f"…{'a' * 90}<" in late.svg
     assert 'text-anchor="end" fill="currentColor">+20.0 %' in late.svg
     assert "a &lt;b&gt;" in drawn.svg
-    assert told(sittings, changes) == "1 change point: +20.0 % at 00000008"
-    assert told(sittings, ()) == "no change point"
+    assert sittings_text(sittings, changes) == "1 change point: +20.0 % at 00000008"
+    assert sittings_text(sittings, ()) == "no change point"
 
 
 def test_an_anchor_of_less_than_a_nanosecond() -> None:

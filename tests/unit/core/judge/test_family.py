@@ -10,13 +10,13 @@ from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.family import (
     _metric,
     _reach,
+    effective_members,
     family_limits,
     family_notes,
     geometric_mean,
-    in_force,
     is_in_a_mean,
-    open_together,
-    slower_together,
+    open_in_family,
+    slower_in_family,
     together,
 )
 from pytest_perfgate.core.judge.judge import judge
@@ -87,16 +87,16 @@ def test_what_the_change_accepts_is_not_what_the_arms_measured() -> None:
 
 @pytest.mark.parametrize(("rounds", "among", "convicts"), [(6, 1, False), (7, 1, True), (7, 2, False), (8, 2, True)])
 def test_a_mean_pays_for_the_others(rounds: int, among: int, convicts: bool) -> None:
-    assert slower_together(steady(0.1, rounds), 0.05, among) is convicts
-    assert not slower_together(steady(0.04, rounds), 0.05, among), "it does not count"
-    assert not slower_together((), 0.05, among)
+    assert slower_in_family(steady(0.1, rounds), 0.05, among) is convicts
+    assert not slower_in_family(steady(0.04, rounds), 0.05, among), "it does not count"
+    assert not slower_in_family((), 0.05, among)
 
 
 def test_a_round_speaks_for_all_cases_at_once() -> None:
     both = [member(1, (0.0, 0.2), 0.1), member(2, (0.2, 0.0), 0.1)]
     assert together(both) == pytest.approx((0.1, 0.1))
     assert together([*both, replace(both[0], arms=None)]) == ()
-    assert open_together(both, 1)[0] is Outcome.SUSPECT
+    assert open_in_family(both, 1)[0] is Outcome.SUSPECT
 
 
 def test_a_case_is_judged_with_others_where_a_mean_runs_over_its_family() -> None:
@@ -271,7 +271,7 @@ def test_at_exactly_what_a_mean_allows_the_line_of_before_counts_and_that_of_the
 
     def taken(bound: Limit, accepts: Baseline, before: float) -> bool:
         held = judge(exact, [bound], baseline=replace(line, time=before), context=PLAIN_CONTEXT)
-        return in_force(replace(held, accepts=accepts), bound).baseline == accepts
+        return effective_members(replace(held, accepts=accepts), bound).baseline == accepts
 
     assert taken(none, same, 1e6)
     assert taken(half, past, 0.9e6)
@@ -280,7 +280,7 @@ def test_at_exactly_what_a_mean_allows_the_line_of_before_counts_and_that_of_the
     assert not taken(replace(none, bound=-0.1), same, 1e6)
     brought = measured(1e6, processes=(), metrics=MetricSet(metrics=(replace(ratio(1, 1, 1), name="time"),)))
     untimed = CaseReport(key=case.key, verdicts=(), measurement=brought, accepts=same, unheld="it has run out")
-    assert in_force(untimed, none) is untimed
+    assert effective_members(untimed, none) is untimed
 
 
 def test_a_mean_under_two_arms_asks_no_accepted_sitting() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_perfgate.core.judge.context import JudgeContext
-from pytest_perfgate.core.judge.judge import NOBODY, judge, lost_limits, unfinished, with_trouble
+from pytest_perfgate.core.judge.judge import NOBODY, judge, unfinished, unmatched_limits, with_trouble
 from pytest_perfgate.core.judge.policy import CI, LOCAL
 from pytest_perfgate.model.measurement import Baseline, Measurement
 from pytest_perfgate.model.metric import Metric, MetricSet, labels
@@ -28,7 +28,9 @@ def called(*names: str) -> list[CaseReport]:
 
 @pytest.mark.parametrize("policy", [LOCAL, CI, replace(CI, unmeasured=Choice.WARN)])
 def test_a_limit_of_the_test_fails_whatever_the_policy(policy) -> None:
-    (found,) = lost_limits(called("forward"), [limit("time(case=forwrd) <= 1s")], replace(PLAIN_CONTEXT, policy=policy))
+    (found,) = unmatched_limits(
+        called("forward"), [limit("time(case=forwrd) <= 1s")], replace(PLAIN_CONTEXT, policy=policy)
+    )
     (verdict,) = found.verdicts
     assert (verdict.outcome, verdict.effect) == (Outcome.NOT_MEASURED, Effect.FAIL)
     assert verdict.sentence == "case=forwrd names no call of the test; did you mean 'forward'?"
@@ -39,27 +41,27 @@ def test_a_limit_of_the_test_fails_whatever_the_policy(policy) -> None:
 
 def test_what_names_there_are_is_said() -> None:
     lost = limit("time(case=zzz) <= 1s")
-    (several,) = lost_limits(called("fwd", "bwd"), [lost, lost], PLAIN_CONTEXT)
+    (several,) = unmatched_limits(called("fwd", "bwd"), [lost, lost], PLAIN_CONTEXT)
     (verdict,) = several.verdicts
     assert verdict.sentence.endswith("there are: bwd, fwd")
-    (bare,) = lost_limits(called(""), [lost], PLAIN_CONTEXT)
+    (bare,) = unmatched_limits(called(""), [lost], PLAIN_CONTEXT)
     assert bare.verdicts[0].sentence.endswith("none of its calls has a name")
 
 
 def test_a_limit_that_found_its_call_is_not_lost() -> None:
     limits = [limit("time(case=f*) <= 1s"), limit("time <= 1s")]
-    assert lost_limits(called("fwd"), limits, PLAIN_CONTEXT) == ()
+    assert unmatched_limits(called("fwd"), limits, PLAIN_CONTEXT) == ()
 
 
 def test_a_limit_for_other_devices_is_not_asked_here() -> None:
-    assert lost_limits(called("fwd"), [limit("time(case=bwd) <= 1s", on=("H200*",))], PLAIN_CONTEXT) == ()
+    assert unmatched_limits(called("fwd"), [limit("time(case=bwd) <= 1s", on=("H200*",))], PLAIN_CONTEXT) == ()
     unseen = [CaseReport(key=KEY, verdicts=())]
-    assert lost_limits(unseen, [limit("time(case=bwd) <= 1s", on=("H200*",))], PLAIN_CONTEXT)
+    assert unmatched_limits(unseen, [limit("time(case=bwd) <= 1s", on=("H200*",))], PLAIN_CONTEXT)
 
 
 @pytest.mark.parametrize("source", ["configuration", "command line"])
 def test_a_limit_for_every_test_is_about_those_that_make_the_call(source: str) -> None:
-    (found,) = lost_limits(
+    (found,) = unmatched_limits(
         called("fwd"), [limit("time(case=bwd) <= 1s", source=source)], replace(PLAIN_CONTEXT, policy=CI)
     )
     (verdict,) = found.verdicts
@@ -76,7 +78,7 @@ def test_a_limit_may_name_a_case_of_a_file_that_the_test_read() -> None:
     limits = [limit("time(case=BM/8) <= 2us"), limit("time(case=BM/64) <= 1ns"), limit("time(case=BM/65) <= 1us")]
     report = judge(of_a_file("BM/8", "BM/64"), limits, baseline=None, context=PLAIN_CONTEXT)
     assert [v.outcome for v in report.verdicts] == [Outcome.PASSED, Outcome.BROKEN]
-    (lost,) = lost_limits([report], limits, PLAIN_CONTEXT)
+    (lost,) = unmatched_limits([report], limits, PLAIN_CONTEXT)
     (verdict,) = lost.verdicts
     assert verdict.sentence.startswith("case=BM/65 names no call of the test and nothing in its files; did you mean")
     assert not verdict.next

@@ -10,9 +10,9 @@ import pytest
 from pytest_perfgate.core.changes.tests import Reach
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.family import family_limits, family_of, geometric_mean
-from pytest_perfgate.core.judge.judge import judge, lost_limits, not_measured
+from pytest_perfgate.core.judge.judge import judge, not_measured, unmatched_limits
 from pytest_perfgate.core.judge.policy import CI, exit_code, parse_policy
-from pytest_perfgate.core.judge.suite import LeftOut, Suite, floored, judge_suite, moved_together
+from pytest_perfgate.core.judge.suite import LeftOut, Suite, common_moves, floored, judge_suite
 from pytest_perfgate.core.render.block import render_block
 from pytest_perfgate.model.plan import Case, CaseKey, Effect, Mode, Outcome, Plan
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
@@ -161,7 +161,7 @@ def test_a_limit_that_applies_nowhere_is_said() -> None:
 def test_a_call_that_nobody_makes_is_a_mistake_in_the_whole_suite_only() -> None:
     named = limit("time(case=bwd) <= 1s", source="configuration")
     ci = replace(PLAIN_CONTEXT, policy=CI)
-    (lost,) = lost_limits(reports({"1": 1e6}), [named], ci)
+    (lost,) = unmatched_limits(reports({"1": 1e6}), [named], ci)
     (note,) = notes([lost], context=ci)
     assert (note.kind, note.effect) == ("nowhere", Effect.FAIL)
     assert note.text == "time(case=bwd) <= 1s applied to no case of this run"
@@ -349,7 +349,7 @@ def test_a_case_that_was_not_measured_is_none_that_could_have_moved() -> None:
         measurement=measured(1e6),
         baseline=accepted(1e6),
     )
-    assert len(list(moved_together([shifted] * 3 + [gone] * 9))) == 1
+    assert len(list(common_moves([shifted] * 3 + [gone] * 9))) == 1
 
 
 def test_a_limit_of_no_call_that_applied_nowhere_is_only_warned_of() -> None:
@@ -419,7 +419,7 @@ def report(outcome: Outcome, *, line: bool = True) -> CaseReport:
 
 def test_a_case_moved_though_another_limit_of_it_is_kept() -> None:
     both = (replace(verdict(), outcome=Outcome.MOVED), verdict())
-    assert len(list(moved_together([replace(report(Outcome.MOVED), verdicts=both)] * 3))) == 1
+    assert len(list(common_moves([replace(report(Outcome.MOVED), verdicts=both)] * 3))) == 1
 
 
 @pytest.mark.parametrize(
@@ -428,6 +428,6 @@ def test_a_case_moved_though_another_limit_of_it_is_kept() -> None:
 )
 def test_many_that_moved_at_once_are_said_once(moved: int, passed: int, bare: int, *, told: bool) -> None:
     cases = [report(Outcome.MOVED)] * moved + [report(Outcome.PASSED)] * passed
-    notes = list(moved_together([*cases, *[report(Outcome.PASSED, line=False)] * bare]))
+    notes = list(common_moves([*cases, *[report(Outcome.PASSED, line=False)] * bare]))
     assert [(note.kind, note.effect) for note in notes] == ([("together", Effect.WARN)] if told else [])
     assert all(note.text.startswith(f"{moved} of {moved + passed} cases") for note in notes)

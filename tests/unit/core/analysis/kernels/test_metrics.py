@@ -6,7 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.analysis.kernels.metrics import asked_launches, asked_metrics, asked_opcodes, metrics_of
+from pytest_perfgate.core.analysis.kernels.metrics import (
+    metrics_of,
+    requested_launches,
+    requested_metrics,
+    requested_opcodes,
+)
 from pytest_perfgate.core.metric_kinds import KERNEL_KINDS as KINDS
 from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.model.profiles import Launch, Resources
@@ -54,7 +59,7 @@ def test_a_stall_is_a_share_of_all_reasons_or_not_collected() -> None:
 
 
 def asked(*opcodes: str) -> tuple:
-    return asked_opcodes({"limits": "\n".join(f"count({opcode}) == 0" for opcode in opcodes)})
+    return requested_opcodes({"limits": "\n".join(f"count({opcode}) == 0" for opcode in opcodes)})
 
 
 def test_modifiers_may_be_a_scope_of_their_own() -> None:
@@ -170,8 +175,8 @@ def test_the_suffix_of_an_architecture_changes_no_limit_of_its_multiprocessor() 
     plain, suffixed = (
         [
             m
-            for m in asked_metrics(
-                [launch()], asked_launches({"limits": f"occupancy_limit(arch={arch}, threads=256)"}), limits
+            for m in requested_metrics(
+                [launch()], requested_launches({"limits": f"occupancy_limit(arch={arch}, threads=256)"}), limits
             )
         ]
         for arch in ("sm_90", "sm_90a")

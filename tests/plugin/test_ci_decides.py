@@ -1,0 +1,108 @@
+"""Plain pytest in CI: two builds decide what the accepted times cannot, and nothing slower passes for a slow sitting."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.plugin.projects import Project, Run
+from tests.plugin.test_against import KERNEL, SLOW, TESTS, git
+
+CHANGE = {"GITHUB_ACTIONS": "true", "GITHUB_BASE_REF": "main", "GITHUB_EVENT_NAME": "pull_request"}
+TWO_FIFTHS_MORE = KERNEL.replace("range(n)", "range(7 * n // 5)")
+ACCEPT = "import sys; from pytest_perfgate.cli import main; sys.exit(main(['accept', '--new', '--reason', 'first']))"
+
+
+class Upstream:
+    """A bare repository with accepted times, and clones of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.seed = Project(folder / "seed") if (folder / "seed").mkdir() is None else None
+        self.seed.configure('arms = "worktree"\nbudget = "60 ms"\ndevices = ["*"]', 'pythonpath = ["."]')
+        self.seed.write("kern.py", KERNEL)
+        self.seed.write("tests/test_kern.py", TESTS.replace("30%", "10%"))
+        self.seed.write(".gitignore", ".perfgate/\n__pycache__/\njunit.xml\n")
+        git(self.seed.root, "init", "-q", "-b", "main")
+        self._commit(self.seed.root, "code")
+
+    def accept(self, times: float) -> None:
+        """The sitting that is accepted reads so many times what the code takes."""
+        assert self.seed.run("--perfgate=full", "tests").code == 0
+        subprocess.run([sys.executable, "-c", ACCEPT], cwd=self.seed.root, check=True, capture_output=True)
+        (lines,) = (self.seed.root / "baselines").rglob("*.yaml")
+        text = lines.read_text()
+        assert "time: " in text
+        lines.write_text(re.sub(r"time: ([0-9.]+)", lambda found: f"time: {times * float(found[1]):.4f}", text))
+        self._commit(self.seed.root, "accepted")
+
+    def run(self, kernel: str, *words: str, settings: str = "") -> Run:
+        """A fresh clone, one commit on a branch, and plain pytest."""
+        root = self._folder / "clone"
+        git(self._folder, "clone", "-q", "--bare", "seed", "origin.git")
+        git(self._folder, "clone", "-q", "origin.git", "clone")
+        git(root, "checkout", "-q", "-b", "change")
+        (root / "kern.py").write_text(f"{kernel}# the change\n", encoding="utf-8")
+        if settings:
+            with (root / "pyproject.toml").open("a", encoding="utf-8") as file:
+                file.write(f"\n{settings}\n")
+        self._commit(root, "change")
+        clone = Project.__new__(Project)
+        clone.root = root
+        return clone.run(*words, ci=True, **CHANGE)
+
+    @staticmethod
+    def _commit(root: Path, text: str) -> None:
+        git(root, "add", "-A")
+        git(root, "-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-q", "-m", text)
+
+
+@pytest.fixture
+def upstream(tmp_path: Path) -> Upstream:
+    return Upstream(tmp_path)
+
+
+@SLOW
+@pytest.mark.parametrize("times", [0.6, 1.8])
+def test_two_fifths_more_is_a_regression_whatever_sitting_was_accepted(upstream: Upstream, times: float) -> None:
+    """A slow accepted sitting let a plain slowdown of 40 % pass in eight of nine runs."""
+    upstream.accept(times)
+    run = upstream.run(TWO_FIFTHS_MORE)
+    assert run.code == 1, run.text
+    assert "REGRESSED" in run.says("test_work"), run.text
+    assert re.search(r"slower than \w+ beside it over \d+ rounds: \+[34]\d", run.says("test_work")), run.text
+    assert run.outcome("test_other") == "passed", run.text
+
+
+@SLOW
+@pytest.mark.parametrize("times", [0.6, 1.8])
+def test_unchanged_code_passes_whatever_sitting_was_accepted(upstream: Upstream, times: float) -> None:
+    upstream.accept(times)
+    run = upstream.run(KERNEL)
+    assert run.code == 0, run.text
+    assert "full: 2 passed" in run.text
+    assert "improved" not in run.text.lower()
+    assert re.search(r"9 min \d+ s of the budget are left", run.text), "it is said before it is spent"
+
+
+@SLOW
+def test_a_case_without_a_line_is_decided_by_two_builds(upstream: Upstream) -> None:
+    run = upstream.run(TWO_FIFTHS_MORE)
+    assert run.code == 1, run.text
+    assert "REGRESSED" in run.says("test_work"), run.text
+    assert "no accepted time" in run.says("test_work"), run.text
+    assert run.outcome("test_other") == "passed", run.text
+
+
+@SLOW
+def test_a_base_that_cannot_be_built_is_said_once_before_the_tests(upstream: Upstream) -> None:
+    upstream.accept(1.0)
+    run = upstream.run(KERNEL, settings='build = "false"')
+    said = [line for line in run.text.splitlines() if "not decided by two builds" in line]
+    assert len(said) == 1, run.text
+    assert "the accepted times alone judge them" in said[0]
+    assert "2 undecided" in run.text, run.text
