@@ -25,7 +25,7 @@ from pytest_perfgate.model.protocol import (
 from pytest_perfgate.model.values import array_value
 
 if TYPE_CHECKING:
-    from pytest_perfgate.model.nsys import Scrub, Scrubbed
+    from pytest_perfgate.model.profiles import Scrub, Scrubbed
 
 TIMED_OUT = 124
 """The exit code of a child that had to be ended, as timeout(1) gives it."""

@@ -162,6 +162,14 @@ NSYS_KINDS: tuple[MetricKind, ...] = (
     ),
     profile_kind("barrier", Dimension.TIME, _LOW, "communication that runs on a compute stream", "rank"),
     profile_kind("launch_share", Dimension.FRACTION, _LOW, "fraction of the window the host spends launching", "rank"),
+    profile_kind("sync_time", Dimension.TIME, _LOW, "time the device idles behind blocking synchronisations", "rank"),
+    profile_kind("sync_share", Dimension.FRACTION, _LOW, "the same as a fraction of the window", "rank"),
+    profile_kind(
+        "window_coverage", Dimension.FRACTION, Better.HIGHER, "the part of a capture that its windows cover", "rank"
+    ),
+    profile_kind(
+        "step_to_step", Dimension.TIME, _LOW, "from the start of a step to the start of the next, the median", "rank"
+    ),
     profile_kind("straddling", Dimension.TIME, Better.NEITHER, "kernel time that the window cut off", "rank"),
 )
 

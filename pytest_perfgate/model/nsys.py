@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -73,8 +75,8 @@ class Activity:
 
 def activity(columns: Sequence[Ints]) -> Activity:
     """Rows of what ran from their seven columns."""
-    start, end, pid, device, stream, correlation, name = columns
-    return Activity(start=start, end=end, pid=pid, device=device, stream=stream, correlation=correlation, name=name)
+    names = ("start", "end", "pid", "device", "stream", "correlation", "name")
+    return Activity(**dict(zip(names, columns, strict=True)))
 
 
 _STREAM = 32
@@ -111,9 +113,7 @@ class Ranges:
         return len(self.start)
 
     def where(self, kept: NDArray[np.bool_] | Ints) -> Ranges:
-        columns = (self.start[kept], self.end[kept], self.tid[kept], self.text[kept])
-        start, end, tid, text = columns
-        return Ranges(start=start, end=end, tid=tid, text=text, texts=self.texts)
+        return replace(self, start=self.start[kept], end=self.end[kept], tid=self.tid[kept], text=self.text[kept])
 
 
 @array_value
@@ -175,7 +175,7 @@ class NsysExport(Protocol):
     def ranges(self) -> Ranges: ...
 
     def full_names(self) -> Mapping[int, str]:
-        """Names with namespaces, among them those of kernels whose ``name`` elsewhere is the short one."""
+        """Names with namespaces, also of kernels that go by their short ones."""
 
     def kernels(self, low: int, high: int, whole: Collection[int] = ()) -> Activity:
         """Kernels that touch the span; those whose full name is one of ``whole`` go by it."""
@@ -191,31 +191,15 @@ class NsysExport(Protocol):
     def kernel_totals(self, low: int, high: int, whole: Collection[int] = ()) -> tuple[KernelTotal, ...]:
         """Totals of kernels that start in the span."""
 
+    def waits(self, low: int, high: int, blocks: re.Pattern[str]) -> tuple[Ints, Ints, Ints]:
+        """(process, start, end) of calls in the span whose name says that they wait for a device."""
+
     def api_totals(self, spans: Mapping[int, tuple[int, int]], like: str = "") -> tuple[ApiTotal, ...]:
         """Host time per call, each process's clipped to its own span; only of calls with this word in their name."""
 
 
-class NsysReader(Protocol):
-    """Opens an export, or exports a report first."""
-
-    def __call__(self, path: Path) -> NsysExport: ...
-
-
-@value
-class Scrubbed:
-    """What a clean copy of an export lacks."""
-
-    path: str
-    out: str
-    tables: tuple[str, ...]
-    strings: int = 0
-    """Texts taken out of the table of strings: nothing that stays points to them."""
-
-
-class Scrub(Protocol):
-    """Writes a clean copy of an export."""
-
-    def __call__(self, path: Path, out: Path) -> Scrubbed: ...
+NsysReader = Callable[[Path], NsysExport]
+"""Opens an export, or exports a report first."""
 
 
 @value
@@ -279,6 +263,10 @@ class Window:
     start: int
     end: int
     how: str
+    covers: float | None = field(default=None, compare=False)
+    """The part of the rank's capture that all ranges like this one cover; none where no range was looked for."""
+    apart: int | None = field(default=None, compare=False)
+    """From the start of one such range to the start of the next, in the median."""
 
     @property
     def length(self) -> int:
@@ -383,6 +371,8 @@ class RankResult:
     compute: tuple[tuple[str, int], ...]
     """(stage, compute by union)."""
     api: tuple[ApiTotal, ...] = ()
+    sync_ns: int | None = None
+    """How long the device was idle behind calls that wait for it; ``None`` where no call was recorded."""
 
     @property
     def rank(self) -> Rank:

@@ -319,3 +319,18 @@ class BenchFile:
 
 
 BenchReader = Callable[[Path], BenchFile]
+
+
+@value
+class Scrubbed:
+    """What a clean copy of an export lacks."""
+
+    path: str
+    out: str
+    tables: tuple[str, ...]
+    strings: int = 0
+    """Texts taken out of the table of strings: nothing that stays points to them."""
+
+
+Scrub = Callable[[Path, Path], Scrubbed]
+"""Writes a clean copy of an export."""

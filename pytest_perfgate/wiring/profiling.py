@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from pytest_perfgate.app.diagnosis import DoctorTools
     from pytest_perfgate.app.profile import ProfileTools
-    from pytest_perfgate.model.nsys import Scrub
     from pytest_perfgate.model.ports import Profiler
+    from pytest_perfgate.model.profiles import Scrub
     from pytest_perfgate.model.protocol import Assignment, Capture
 
     Command = Callable[[str, Assignment], Sequence[str]]

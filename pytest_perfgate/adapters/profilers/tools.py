@@ -18,9 +18,9 @@ from pytest_perfgate.adapters.system.files import indented, last_lines
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
-from pytest_perfgate.model.nsys import REPORTS, Scrub
+from pytest_perfgate.model.nsys import REPORTS
 from pytest_perfgate.model.plan import Plan
-from pytest_perfgate.model.profiles import CODE_SUFFIXES
+from pytest_perfgate.model.profiles import CODE_SUFFIXES, Scrub
 
 OLDEST = (2022, 2)
 """Before it, --capture-range-end and node-level graph tracing are missing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from pytest_perfgate.adapters.readers import nsys_connection as tables
 from pytest_perfgate.adapters.readers.nsys_connection import NEVER_NULL, Connection, complete
-from pytest_perfgate.model.nsys import OPEN, Ranges
+from pytest_perfgate.model.nsys import OPEN, Calls, Ranges, pid_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -145,3 +146,28 @@ def _resolved(ids: Ints, inline: Ints, words: list[str], names: Names) -> tuple[
     if any(words):
         elsewhere &= np.array([not word for word in words], dtype=bool)[inline]
     return np.where(elsewhere, len(words) + position, inline).astype(np.int64), tuple(listed)
+
+
+def read_calls(db: Connection, first: int, last: int) -> Calls:
+    """Runtime calls with a correlation in the closed range."""
+    if complete(db, tables.RUNTIME):
+        columns, held = ["start", THREAD, "correlationId"], "correlationId BETWEEN ? AND ?"
+        start, tid, correlation = numbers(db, tables.RUNTIME, columns, held, (first, last))
+    else:
+        start, tid, correlation = (np.empty(0, dtype=np.int64) for _ in range(3))
+    return Calls(start=start, tid=tid, correlation=correlation)
+
+
+def read_waits(db: Connection, low: int, high: int, blocks: re.Pattern[str]) -> tuple[Ints, Ints, Ints]:
+    """(process, start, end) of calls in the span whose name says that they wait for a device."""
+    none = np.empty(0, dtype=np.int64)
+    if not complete(db, tables.RUNTIME):
+        return none, none, none
+    likely = "value LIKE '%Synchronize%' OR value LIKE '%Memcpy%'"
+    listed = db.rows(f"SELECT id, value FROM {db.source(tables.STRINGS)} WHERE {likely}")
+    blocking = [int(known) for known, name in listed if blocks.search(str(name))]
+    if not blocking:
+        return none, none, none
+    held = f"start < ? AND end > ? AND nameId IN ({', '.join(map(str, blocking))})"
+    thread, start, end = numbers(db, tables.RUNTIME, [THREAD, "start", "end"], held, (high, low))
+    return pid_of(thread), start, end

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pytest_perfgate.adapters.readers import nsys_connection as tables
-from pytest_perfgate.adapters.readers.nsys_columns import THREAD, chunks, numbers, read_ranges
+from pytest_perfgate.adapters.readers.nsys_columns import chunks, numbers, read_calls, read_ranges, read_waits
 from pytest_perfgate.adapters.readers.nsys_connection import (
     NEVER_NULL,
     Connection,
@@ -195,12 +195,7 @@ class Export:
         return f"{column} {suffix}" if column in self._db.columns(table) else missing
 
     def calls(self, first: int, last: int) -> Calls:
-        if complete(self._db, tables.RUNTIME):
-            columns, condition = ["start", THREAD, "correlationId"], "correlationId BETWEEN ? AND ?"
-            start, tid, correlation = numbers(self._db, tables.RUNTIME, columns, condition, (first, last))
-        else:
-            start, tid, correlation = (np.empty(0, dtype=np.int64) for _ in range(3))
-        return Calls(start=start, tid=tid, correlation=correlation)
+        return read_calls(self._db, first, last)
 
     def names(self, ids: Sequence[int]) -> dict[int, str]:
         names: dict[int, str] = {}
@@ -240,6 +235,9 @@ class Export:
             total = ApiTotal(pid=key[0], name=name, count=row[0], total_ns=row[1])
             best[key[0], name] = max(total, best.get((key[0], name), total), key=lambda one: one.total_ns)
         return tuple(best.values())
+
+    def waits(self, low: int, high: int, blocks: re.Pattern[str]) -> tuple[Ints, Ints, Ints]:
+        return read_waits(self._db, low, high, blocks)
 
     def _called(self, like: str) -> str:
         """The numbers of the names that hold a word."""

@@ -17,7 +17,8 @@ from pytest_perfgate.adapters.readers.nsys_export import Export, open_export
 from pytest_perfgate.adapters.system.commands import run_captured
 from pytest_perfgate.adapters.system.files import last_lines
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.nsys import REPORTS, SQLITE, Scrubbed
+from pytest_perfgate.model.nsys import REPORTS, SQLITE
+from pytest_perfgate.model.profiles import Scrubbed
 
 _VERSION = re.compile(rb"(20\d\d\.\d{1,2}\.\d{1,2}\.\d{1,5})-[0-9a-f]{6,}")
 """With the revision behind it: the header also holds the environment, where other versions stand."""

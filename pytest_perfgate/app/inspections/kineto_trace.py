@@ -8,6 +8,14 @@ from functools import cached_property, reduce
 from operator import or_
 from pathlib import Path
 
+from pytest_perfgate.core.analysis.classify import Classification
+from pytest_perfgate.core.analysis.trace.bottleneck import (
+    coverage_findings,
+    host_metrics,
+    step_metrics_of_all,
+    window_class,
+    window_findings,
+)
 from pytest_perfgate.core.analysis.trace.figures import names_rows
 from pytest_perfgate.core.analysis.trace.findings import findings
 from pytest_perfgate.core.analysis.trace.job import Job, RankFigures
@@ -102,7 +110,14 @@ class TraceView:
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        return findings(self.survey, self.line, self.rows, self.kernels, self.roof)
+        found = findings(self.survey, self.line, self.rows, self.kernels, self.roof)
+        stepped = coverage_findings(self.whole, self.steps) if self.asked.window else ()
+        return (*stepped, *found, *window_findings(self.bottleneck))
+
+    @cached_property
+    def bottleneck(self) -> Classification | None:
+        """What holds the window back; none of several devices, or of a program on the host."""
+        return window_class(self.survey, self.rows, self.roof)
 
     def metrics(self, scopes: Sequence[Labels] = (), most: int = MOST) -> MetricSet:
         """Its figures under these scopes: bare, and under its rank where that is known, unless they say otherwise."""
@@ -118,8 +133,19 @@ class TraceView:
             | (named if self.rows else without_operators(self.survey, scopes))
             | kernel_metrics(self.kernels, self.survey, scopes)
             | self._of_rows(scopes, most)
+            | self._of_host(inner, scopes)
         )
         return _of_each(whole, parts) if several else whole | parts
+
+    def _of_host(self, steps: Sequence[Survey], scopes: Sequence[Labels]) -> MetricSet:
+        """What the host did beside the device, in the window and in each step."""
+        parts = [(self.survey, scope) for scope in scopes]
+        for part in steps:
+            if part.window is not None:
+                where = labels(step=part.window.step)
+                parts += [(part, tuple(sorted((*scope, *where)))) for scope in scopes]
+        apart = step_metrics_of_all(self.whole, self.steps, scopes)
+        return MetricSet(metrics=(*host_metrics(parts), *apart))
 
     def _of_rows(self, scopes: Sequence[Labels], most: int) -> MetricSet:
         """Figures of single rows, unless limits are judged that name none."""

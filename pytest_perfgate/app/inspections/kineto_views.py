@@ -10,10 +10,11 @@ from typing import Any
 from pytest_perfgate.app.inspections.kineto_trace import TraceView
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.analysis.trace import tables
+from pytest_perfgate.core.analysis.trace.bottleneck import window_class
 from pytest_perfgate.core.analysis.trace.findings import wants_replay
 from pytest_perfgate.core.analysis.trace.job import Job, RankFigures, meeting_document
 from pytest_perfgate.core.analysis.trace.metrics import unobservable
-from pytest_perfgate.core.analysis.trace.operators import OperatorRow, selection_table
+from pytest_perfgate.core.analysis.trace.operators import OperatorRow, operators, selection_table
 from pytest_perfgate.core.analysis.trace.passes import (
     fusion_candidates,
     fusion_table,
@@ -34,12 +35,12 @@ from pytest_perfgate.core.analysis.trace.report import (
     standalone_rough,
     subtitle,
 )
-from pytest_perfgate.core.analysis.trace.survey import timelines
+from pytest_perfgate.core.analysis.trace.survey import Survey, timelines
 from pytest_perfgate.core.analysis.trace.timeline import steps
 from pytest_perfgate.core.analysis.tracelens.tables import reference_document, reference_metrics
 from pytest_perfgate.model.device import Roof
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Analysis, Block, Code, Document, Paragraph, Section, labels
+from pytest_perfgate.model.metric import Analysis, Block, Code, Column, Document, Paragraph, Section, labels
 
 TRACE_TABLES = (
     "timeline",
@@ -57,6 +58,8 @@ TRACE_TABLES = (
 )
 """Views that are tables."""
 
+_FEW = 32
+"""Steps of which each has its operators' roofs looked at."""
 _GLANCE = 16
 """Ranks that a written report shows before it folds the others away."""
 
@@ -162,6 +165,8 @@ def _page(
 
 def _report(one: TraceView) -> Document:
     page = report_document(one.survey, one.rows, one.kernels, one.findings, one.roof)
+    if one.bottleneck is not None:
+        page = replace(page, blocks=(Paragraph(text=f"The window is {one.bottleneck.sentence}."), *page.blocks))
     if not one.asked.replay:
         return page
     return replace(page, blocks=(*page.blocks, Section(title="Replay", blocks=(Paragraph(text=_replayed(one)),))))
@@ -247,7 +252,23 @@ def _steps_block(one: TraceView) -> Block:
         work = "operator" if one.survey.on_host else "GPU work"
         text = f"marks {marked:,} step{'s' * (marked > 1)}, and no {work} lies in" if marked else "marks no steps"
         return Paragraph(text=f"The trace {text}{' one of them' * (marked > 0)}.")
-    return tables.ranks_table(lines, "step", on_host=one.survey.on_host)
+    table = tables.ranks_table(lines, "step", on_host=one.survey.on_host)
+    held = {part.label: _class_of(one, part, len(parts)) for part in parts}
+    if not any(held.values()):
+        return table
+    named = (Column(name="limited by"),)
+    return replace(
+        table,
+        columns=(*table.columns, *named),
+        rows=tuple((*row, held.get(str(row[0]), "")) for row in table.rows),
+    )
+
+
+def _class_of(one: TraceView, part: Survey, count: int) -> str:
+    """The class of one step; the roofs of many are not worked out."""
+    rows = operators(part) if count <= _FEW else ()
+    found = window_class(part, rows, one.roof)
+    return found.bottleneck.value if found is not None else ""
 
 
 def _impact_block(one: TraceView) -> Block:

@@ -10,11 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from pytest_perfgate.core.analysis.foreign_files import foreign
+from pytest_perfgate.core.analysis.kinds import BLOCKS
 from pytest_perfgate.core.analysis.nsys import overlap as jobs
 from pytest_perfgate.core.analysis.nsys import views as balance
 from pytest_perfgate.core.analysis.nsys import views as overlap
 from pytest_perfgate.core.analysis.nsys import views as preparation
 from pytest_perfgate.core.analysis.nsys import views as summary
+from pytest_perfgate.core.analysis.nsys.bottleneck import class_findings, coverage_findings
 from pytest_perfgate.core.analysis.nsys.compare import comparison, comparison_metrics, difference
 from pytest_perfgate.core.analysis.nsys.lanes import Recorded, hidden_talkers, lanes
 from pytest_perfgate.core.analysis.nsys.metrics import LAUNCH, findings, metrics, problems, window_text
@@ -92,7 +94,7 @@ class Nsys:
                 "summary": lambda: _summary(job, exports),
                 "timeline": lambda: timeline_view(job),
             },
-            findings=findings(job),
+            findings=(*coverage_findings(job), *findings(job), *class_findings(job.ranks)),
             problems=problems(job),
             window=window_text(job.ranks),
         )
@@ -166,7 +168,8 @@ def _analysed(export: NsysExport, asked: Reading, file: int, first: int) -> tupl
     ]
     omitted += _nobody_s(recorded, export.facts().path)
     omitted += _early(export, asked)
-    return [jobs.result(lane, api) for lane in lanes(recorded, chosen, asked)], omitted
+    waits = export.waits(low, high, BLOCKS)
+    return [jobs.result(lane, api, waits) for lane in lanes(recorded, chosen, asked)], omitted
 
 
 def _counted(ranges: Ranges, asked: Reading) -> Ranges:

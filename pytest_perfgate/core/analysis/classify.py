@@ -1,19 +1,13 @@
-"""What holds a kernel or a window back; kernel classes."""
+"""What holds a kernel or a window back."""
 
 from __future__ import annotations
 
 import enum
 import math
-import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
-from pytest_perfgate.model.profiles import Category, Trace
 from pytest_perfgate.model.values import value
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 class Bottleneck(str, enum.Enum):
@@ -46,6 +40,13 @@ class Thresholds:
     """The host's launch share that counts as high beside an idle device."""
     short_ns: float = 10_000.0
     roof: float = 0.60
+    """Where a roof begins to hold a kernel that lies at the balance point."""
+    far: float = 0.40
+    """The same for one that lies far from it: only one roof is in its way."""
+    balances: float = 4.0
+    """How many times the balance point is far."""
+    alone: float = 0.80
+    """From here on a roof holds a kernel, whatever the other one, which nobody measured, may be."""
     near: float = 0.10
     warps: float = 8.0
     l2_hit: float = 0.80
@@ -165,9 +166,28 @@ def _side(first: str, second: str) -> Margin:
         mine, other = _known(getattr(signals, first)), _known(getattr(signals, second))
         if mine is None:
             return None
-        return mine - at.roof if other is None else min(mine - at.roof, mine - other)
+        return mine - at.alone if other is None else min(mine - _begins(mine, other, at), mine - other)
 
     return margin
+
+
+def _begins(mine: float, other: float, at: Thresholds) -> float:
+    """From which part of a roof on it is the limit: the further from the balance point, the sooner."""
+    if mine <= other:
+        return at.roof
+    times = mine / other if other > 0 else at.balances
+    return at.roof - (at.roof - at.far) * min(math.log(times) / math.log(at.balances), 1.0)
+
+
+def completed(signals: Signals) -> Signals:
+    """A roof that was not measured follows from the other one, where the intensity and the balance point are known."""
+    compute, memory = _known(signals.compute), _known(signals.memory)
+    intensity, ridge = _known(signals.intensity), _known(signals.ridge)
+    if not intensity or not ridge or (compute is None) is (memory is None):
+        return signals
+    if compute is None and memory is not None:
+        return replace(signals, compute=memory * intensity / ridge)
+    return replace(signals, memory=(compute or 0.0) * ridge / intensity)
 
 
 ORDER: tuple[tuple[Bottleneck, Margin, bool], ...] = (
@@ -185,13 +205,26 @@ def classify(signals: Signals, at: Thresholds = THRESHOLDS) -> Classification:
     """The class of these signals; every point of the plane has exactly one."""
     if signals.problems:
         return Classification(bottleneck=Bottleneck.INVALID, evidence=signals.problems)
+    signals = completed(signals)
     margins = [(name, margin(signals, at), closed) for name, margin, closed in ORDER]
     names = [name for name, margin, closed in margins if margin is not None and _holds(margin, closed)]
     if names:
         return _named(names[0], names[1:], signals, at)
+    if _idles(signals, at):
+        return _named(Bottleneck.LATENCY, [], signals, at)
     if _known(signals.compute) is None and _known(signals.memory) is None:
         return _by_intensity(signals, at)
+    if _known(signals.compute) is None or _known(signals.memory) is None:
+        return Classification(
+            bottleneck=Bottleneck.NOT_COLLECTED, evidence=tuple(_evidence(Bottleneck.BALANCED, signals, at))
+        )
     return _named(Bottleneck.LATENCY, [], signals, at)
+
+
+def _idles(signals: Signals, at: Thresholds) -> bool:
+    """Whether the device does nothing for so much of a window that no roof can be what holds it back."""
+    idle = _known(signals.idle)
+    return idle is not None and idle > at.idle
 
 
 def _holds(margin: float, closed: bool) -> bool:
@@ -281,6 +314,10 @@ def _evidence(name: Bottleneck, signals: Signals, at: Thresholds) -> Iterator[st
 
 
 def _cause(signals: Signals, at: Thresholds) -> str:
+    if _idles(signals, at):
+        launching = _known(signals.launch_share)
+        beside = f", and the host launches for {launching * 100:.1f} %" if launching is not None else ""
+        return f"the device idles for {(signals.idle or 0.0) * 100:.1f} % of the window{beside}"
     warps = _known(signals.warps)
     if warps is not None and warps < at.warps:
         return f"{warps:.1f} warps a multiprocessor, fewer than {at.warps:.0f}"
@@ -307,70 +344,3 @@ def _notes(name: Bottleneck, signals: Signals, at: Thresholds) -> Iterator[str]:
         yield f"locality: L2 hit rate {hit * 100:.1f} %, under {at.l2_hit * 100:.0f} %"
     if name is Bottleneck.LATENCY and signals.stall and _inside(signals, at):
         yield _inside(signals, at)
-
-
-PATTERNS = (
-    r"(?i:nccl|rccl|cross_device_reduce)",
-    r"(^|::|\s)(deep_ep|dpsk::ep)::.*(dispatch|combine|notify)",
-    r"(?i:\bnvshmem|(^|::)multimem|nvshmemi?_)",
-)
-"""Case matters in the second: a bare ``dispatch`` would take CUB's ``DispatchReduceByKey``."""
-
-MARKS = ("nccl", "rccl", "cross_device_reduce", "deep_ep", "dpsk::ep", "nvshmem", "multimem")
-"""In lower case, what a name has in it before one of the patterns can find it: told a hundred times sooner."""
-
-
-def communication(extra: Sequence[str] = ()) -> re.Pattern[str]:
-    """One pattern that finds communication kernels, with the user's own beside the known ones."""
-    return re.compile("|".join(f"(?:{pattern})" for pattern in (*PATTERNS, *extra)))
-
-
-class Kind(enum.IntEnum):
-    """Classes of GPU work; the value is what the column holds."""
-
-    COMPUTE = 0
-    COMMUNICATION = 1
-    MEMCPY = 2
-    MEMSET = 3
-
-
-WORDS = {Kind.COMPUTE: "compute", Kind.COMMUNICATION: "communication", Kind.MEMCPY: "memcpy", Kind.MEMSET: "memset"}
-
-_COPY = re.compile(r"^MEMORY_COPY_|__amd_rocclr_copyBuffer|CopyDeviceToHost|CopyHostToDevice|CopyDeviceToDevice")
-
-_FILL = re.compile(r"fillBuffer|^MEMORY_FILL")
-
-
-def gpu_rows(trace: Trace) -> NDArray[np.int64]:
-    """Rows of kernels, copies and fills, in the order of the file; none where not one of them took time."""
-    import numpy as np
-
-    rows = np.flatnonzero((trace.category >= Category.KERNEL) & (trace.category <= Category.MEMSET))
-    return rows if (trace.end[rows] > trace.start[rows]).any() else rows[:0]
-
-
-def kinds(
-    trace: Trace, rows: NDArray[np.int64], extra: Sequence[str] = (), sent: NDArray[np.bool_] | None = None
-) -> NDArray[np.uint8]:
-    """The class of each of these GPU rows; ``extra`` patterns and ``sent``, one a row, find more communication."""
-    import numpy as np
-
-    by_name = np.zeros(len(trace.names), np.uint8)
-    pattern = communication(extra)
-    for name in np.unique(trace.name[rows]).tolist():
-        by_name[name] = _kind(trace.names[name], pattern)
-    kind: NDArray[np.uint8] = by_name[trace.name[rows]]
-    if sent is not None:
-        kind[sent & (kind == Kind.COMPUTE)] = Kind.COMMUNICATION
-    category = trace.category[rows]
-    kind[category == Category.MEMCPY] = Kind.MEMCPY
-    kind[category == Category.MEMSET] = Kind.MEMSET
-    return kind
-
-
-def _kind(name: str, pattern: re.Pattern[str]) -> Kind:
-    if pattern.search(name):
-        return Kind.COMMUNICATION
-    if _COPY.search(name):
-        return Kind.MEMCPY
-    return Kind.MEMSET if _FILL.search(name) else Kind.COMPUTE

@@ -96,3 +96,36 @@ def covered_by(starts: Ints, ends: Ints, cover: Spans) -> Ints:
 
     result: Ints = before(ends) - before(starts)
     return result
+
+
+def idle_behind(busy: Spans, waits: tuple[Ints, Ints], edges: tuple[int, int]) -> int:
+    """How long a device did nothing behind calls that wait for it: from where one waits until the next work begins.
+
+    A gap counts where a wait ends in it; one that ends while the device works has cost nothing.
+    """
+    begun, done = waits
+    if not len(done):
+        return 0
+    starts, ends = np.append(edges[0], busy[1]), np.append(busy[0], edges[1])
+    order = np.argsort(done, kind="stable")
+    first = np.searchsorted(done[order], starts, side="left")
+    behind = np.searchsorted(done[order], ends, side="right")
+    total = 0
+    for gap in np.flatnonzero((behind > first) & (ends > starts)).tolist():
+        earliest = int(begun[order[first[gap] : behind[gap]]].min())
+        total += max(int(ends[gap]) - max(int(starts[gap]), earliest), 0)
+    return total
+
+
+TRAIN = 20
+"""Kernels from which on a window has a train of them."""
+
+
+def train(starts: Ints, ends: Ints, close_ns: int, window_ns: int) -> float | None:
+    """The mean length where many intervals that follow each other closely fill most of a window; none where not."""
+    if len(starts) < TRAIN:
+        return None
+    order = np.argsort(starts, kind="stable")
+    pauses = np.maximum(starts[order][1:] - np.maximum.accumulate(ends[order])[:-1], 0)
+    filled = covered(starts, ends) + int(pauses[pauses <= close_ns].sum())
+    return float(np.mean(ends - starts)) if filled >= window_ns / 2 else None

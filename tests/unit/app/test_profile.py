@@ -20,8 +20,8 @@ from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact, Identity, Samples, Stop
 from pytest_perfgate.model.metric import Analysis, Document, MetricSet, Paragraph
-from pytest_perfgate.model.nsys import Scrubbed
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
+from pytest_perfgate.model.profiles import Scrubbed
 from pytest_perfgate.model.protocol import CAPTURES, Capture, parse_assignment
 from pytest_perfgate.plugin.captures import asking
 from pytest_perfgate.wiring.profiling import profile_tools, write_times

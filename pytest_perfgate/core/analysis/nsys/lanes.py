@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_perfgate.core.analysis import classify as communication
+from pytest_perfgate.core.analysis import kinds as communication
 from pytest_perfgate.model.nsys import Activity, Calls, Lane, Preset, Ranges, Rank, Reading, Window, pid_of
 from pytest_perfgate.model.values import array_value
 

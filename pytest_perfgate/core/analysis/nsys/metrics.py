@@ -100,6 +100,12 @@ def _rank(result: RankResult) -> Iterator[Metric]:
         values.append(("exposed_share", time.exposed_comm_ns / window, _PART))
     if result.api:
         values.append(("launch_share", launching / window, _PART))
+    if result.sync_ns is not None:
+        values += [("sync_time", result.sync_ns, _TIME), ("sync_share", result.sync_ns / window, _PART)]
+    if result.lane.window.covers is not None:
+        values.append(("window_coverage", result.lane.window.covers, _PART))
+    if result.lane.window.apart is not None:
+        values.append(("step_to_step", result.lane.window.apart, _TIME))
     where = labels(rank=result.rank.name)
     for name, number, dimension in values:
         yield Metric(name=name, value=float(number), dimension=dimension, labels=where, source="nsys")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Mask = NDArray[np.bool_]
+    Ints = NDArray[np.int64]
 
 
 def overlaps(lane: Lane) -> tuple[OverlapRow, ...]:
@@ -190,7 +191,11 @@ def _over(axis: str, members: Sequence[tuple[str | None, int]]) -> Balance:
     return Balance(over=axis, parts=tuple(sorted(listed, key=lambda part: (len(part[0]), part[0]))))
 
 
-def result(lane: Lane, api: Sequence[ApiTotal] = ()) -> RankResult:
+Waits = tuple["Ints", "Ints", "Ints"]
+"""(process, start, end) of calls that return when a device has done its work."""
+
+
+def result(lane: Lane, api: Sequence[ApiTotal] = (), waits: Waits | None = None) -> RankResult:
     """Everything about one rank; the calls may be those of a whole file."""
     rank = lane.rank
     return RankResult(
@@ -201,4 +206,14 @@ def result(lane: Lane, api: Sequence[ApiTotal] = ()) -> RankResult:
         time=times(lane),
         compute=computation_by_stage(lane),
         api=tuple(row for row in api if row.pid == rank.pid),
+        sync_ns=_idle_behind(lane, waits) if waits is not None and api else None,
     )
+
+
+def _idle_behind(lane: Lane, waits: Waits) -> int:
+    process, start, end = waits
+    mine = process == lane.rank.pid
+    busy = intervals.union(
+        np.append(lane.kernels.start, lane.copies.start), np.append(lane.kernels.end, lane.copies.end)
+    )
+    return intervals.idle_behind(busy, (start[mine], end[mine]), (lane.window.start, lane.window.end))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.nsys import OPEN, Activity, Extent, Preset, Ranges, Rank, RankResult, Reading, Window, pid_of
 from pytest_perfgate.model.values import TIME_UNIT, TIME_UNITS
@@ -116,7 +117,7 @@ def windows(
         start, end = reading.span
         return {rank: Window(start=start, end=end, how="as given") for rank in found}
     for anchor in (reading.anchor,) if reading.anchor else reading.preset.anchors:
-        anchored = _anchored(ranges, found, anchor)
+        anchored = _anchored(ranges, found, anchor, extents)
         if anchored:
             return anchored
     if reading.anchor:
@@ -130,21 +131,39 @@ def windows(
     }
 
 
-def _anchored(ranges: Ranges, found: Sequence[Rank], anchor: str) -> dict[Rank, Window]:
+def _anchored(
+    ranges: Ranges, found: Sequence[Rank], anchor: str, extents: Callable[[], Sequence[Extent]]
+) -> dict[Rank, Window]:
     pattern = re.compile(_regular(anchor), re.IGNORECASE)
     hits = np.array([bool(pattern.search(text)) for text in ranges.texts], dtype=bool)
     rows = np.flatnonzero(hits[ranges.text] & (ranges.end < OPEN)) if len(ranges) else np.empty(0, dtype=np.int64)
     rows = _lasting(ranges, rows, anchor)
     process = pid_of(ranges.tid[rows])
     result = {}
+    spans = {(extent.pid, extent.device): extent for extent in extents()} if len(rows) else {}
     for rank in found:
         mine = rows[process == rank.pid]
         if len(mine):
             mine = mine[np.argsort(ranges.start[mine], kind="stable")]
             middle = mine[len(mine) // 2]
             how = f"{ranges.texts[ranges.text[middle]]!r}, number {len(mine) // 2 + 1} of {len(mine)} that match"
-            result[rank] = Window(start=int(ranges.start[middle]), end=int(ranges.end[middle]), how=how)
+            start, end = ranges.start[mine], ranges.end[mine]
+            result[rank] = Window(
+                start=int(ranges.start[middle]),
+                end=int(ranges.end[middle]),
+                how=how,
+                covers=_covers(start, end, spans.get((rank.pid, rank.device))),
+                apart=int(np.median(np.diff(start))) if len(start) > 1 else None,
+            )
     return result
+
+
+def _covers(start: Ints, end: Ints, extent: Extent | None) -> float | None:
+    """The part of a capture, from its first kernel or range to its last, that these ranges cover."""
+    if extent is None:
+        return None
+    low, high = min(extent.first, int(start.min())), max(extent.last, int(end.max()))
+    return intervals.covered(start, end) / max(high - low, 1)
 
 
 def _lasting(ranges: Ranges, rows: Ints, anchor: str) -> Ints:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from pytest_perfgate.core.analysis.classify import communication
+from pytest_perfgate.core.analysis.kinds import communication
+from pytest_perfgate.core.analysis.nsys.bottleneck import class_sentences, rank_class
 from pytest_perfgate.core.analysis.nsys.metrics import doubts, figures, is_launch, problems, sentences, window_text
 from pytest_perfgate.core.analysis.nsys.overlap import balances
 from pytest_perfgate.model.metric import Block, Bullets, Cell, Column, Document, Paragraph, Table
@@ -80,7 +81,8 @@ _LAST = (count("kernels"), text("window"))
 def overlap(job: Job) -> Document:
     """What was hidden, for a person in three sentences and for a tool in a table."""
     blocks: list[Block] = [Paragraph(text=sentences(job)), overlap_table(job), *_barriers(job)]
-    return Document(title="Overlap per rank and stage", blocks=(*blocks, *notes(job)))
+    held = [] if job.reading.original else [Paragraph(text=text) for text in class_sentences(job.ranks)]
+    return Document(title="Overlap per rank and stage", blocks=(*blocks, *held, *notes(job)))
 
 
 def _barriers(job: Job) -> tuple[Table, ...]:
@@ -144,15 +146,17 @@ def _files(job: Job) -> tuple[Table, ...]:
 def window(job: Job) -> Document:
     """Where every figure is from, and what its edges cut."""
     columns = (text("pid"), text("rank"), ns("start"), ns("end"), time("length"), count("kernels"),
-               count("straddling"), time("cut off"), text("chosen as"))  # fmt: skip
+               count("straddling"), time("cut off"), part("coverage"), time("step to step"), text("limited by"),
+               text("chosen as"))  # fmt: skip
     rows = tuple(
         (str(r.rank.pid), r.rank.name, w.start, w.end, w.length, len(r.lane.kernels), r.lane.straddlers, r.lane.cut,
-         w.how)
+         w.covers, w.apart, rank_class(r).bottleneck.value, w.how)
         for r in job.ranks
         for w in (r.lane.window,)
     )  # fmt: skip
     rule = "left out whole" if job.reading.original else "clipped to it"
-    table = Table(columns=columns, rows=rows, note=f"Kernels that straddle an edge of the window are {rule}.")
+    note = f"Kernels that straddle an edge of the window are {rule}. Coverage: of the capture, by all ranges like it."
+    table = Table(columns=columns, rows=rows, note=note)
     return Document(title="Window", blocks=(table, *notes(job)))
 
 

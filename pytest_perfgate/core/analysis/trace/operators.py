@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_perfgate.core.analysis.classify import WORDS, Kind
+from pytest_perfgate.core.analysis.kinds import WORDS, Kind
 from pytest_perfgate.core.analysis.operators import category_of, work_of
 from pytest_perfgate.core.analysis.operators.call import Call, parse_call
 from pytest_perfgate.core.analysis.trace.survey import Survey

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_perfgate.core.analysis.classify import Kind, gpu_rows, kinds
+from pytest_perfgate.core.analysis.kinds import Kind, gpu_rows, kinds
 from pytest_perfgate.core.analysis.operators import model_of
 from pytest_perfgate.core.analysis.trace.timeline import Timeline, Window, timeline
 from pytest_perfgate.core.analysis.trace.tree import Linkage, Tree, call_tree, link, operators, sent, standing

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_perfgate.core.analysis.classify import Kind
+from pytest_perfgate.core.analysis.kinds import Kind
 from pytest_perfgate.core.analysis.operators.call import Call, parse_call
 from pytest_perfgate.core.analysis.trace.survey import Survey
 from pytest_perfgate.model.profiles import Category

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pytest_perfgate.core.analysis.classify import Kind
+from pytest_perfgate.core.analysis.kinds import Kind
 from pytest_perfgate.core.analysis.trace.survey import Survey
 from pytest_perfgate.core.analysis.tracelens.models import Figures, category, figures, sheet_of
 from pytest_perfgate.core.analysis.tracelens.nodes import (

@@ -192,4 +192,4 @@ def test_a_rank_whose_window_holds_no_kernel_is_named(tmp_path) -> None:
         maker.range(pid, start, start + 8_000, "forward chunk 0 backward chunk 0")
         maker.kernel(pid, 4_000, 6_000, "gemm", device=pid)
     titles = [finding.title for finding in Nsys(read_nsys).inspect([maker.done()], {}).findings]
-    assert titles == ["rank 1 ran no kernel in its window 50000..58000"]
+    assert "rank 1 ran no kernel in its window 50000..58000" in titles

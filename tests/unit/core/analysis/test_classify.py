@@ -7,7 +7,8 @@ import math
 
 import pytest
 
-from pytest_perfgate.core.analysis.classify import WORDS, Bottleneck, Kind, Signals, classify
+from pytest_perfgate.core.analysis.classify import Bottleneck, Signals, classify
+from pytest_perfgate.core.analysis.kinds import WORDS, Kind
 from tests.kineto_file import kernel, seen
 from tests.launches import ELAPSED, launch
 
@@ -37,6 +38,12 @@ def test_kernels_are_classed_by_name(tmp_path, name, kind):
 STEPS = [i / 50 for i in range(51)]
 
 
+def begins(mine: float, other: float) -> float:
+    """60 % of a roof at the balance point, 40 % from four times the balance point on, by the logarithm between."""
+    times = min(mine / other, 4.0) if other else 4.0
+    return 0.6 - 0.2 * math.log(times) / math.log(4.0) if times > 1 else 0.6
+
+
 def test_every_point_of_the_plane_has_one_class() -> None:
     for compute, memory in itertools.product(STEPS, STEPS):
         seen = classify(Signals(compute=compute, memory=memory))
@@ -44,7 +51,7 @@ def test_every_point_of_the_plane_has_one_class() -> None:
             wanted = {Bottleneck.BALANCED}
             if abs(abs(compute - memory) - 0.1) < 1e-9:
                 wanted |= {Bottleneck.COMPUTE, Bottleneck.MEMORY}
-        elif max(compute, memory) < 0.6:
+        elif max(compute, memory) < begins(max(compute, memory), min(compute, memory)) - 1e-12:
             wanted = {Bottleneck.LATENCY}
         else:
             wanted = {Bottleneck.COMPUTE if compute > memory else Bottleneck.MEMORY}
@@ -76,9 +83,19 @@ def test_crossing_the_distance_reaches_the_runner_up() -> None:
         ({"idle": 0.4, "launch_share": 0.1, "compute": 0.9, "memory": 0.1}, "compute"),
         ({"kernel_ns": 4000.0, "compute": 0.1, "memory": 0.1}, "launch"),
         ({"compute": 0.65, "memory": 0.60}, "balanced"),
-        ({"compute": 0.6, "memory": None}, "compute"),
-        ({"compute": None, "memory": 0.7}, "memory"),
-        ({"compute": 0.3, "memory": math.nan}, "latency"),
+        ({"compute": 0.565, "memory": 0.565 / 19.2}, "compute"),
+        ({"compute": 0.39, "memory": 0.01}, "latency"),
+        ({"compute": 0.1, "memory": 0.5}, "memory"),
+        ({"compute": 0.4, "memory": 0.5}, "latency"),
+        ({"compute": 0.8, "memory": None}, "compute"),
+        ({"compute": None, "memory": 0.7}, "not collected"),
+        ({"compute": 0.3, "memory": math.nan}, "not collected"),
+        ({"compute": None, "memory": 0.7, "intensity": 1.0, "ridge": 10.0}, "memory"),
+        ({"compute": 0.5, "memory": None, "intensity": 100.0, "ridge": 10.0}, "compute"),
+        ({"compute": 0.2, "memory": None, "intensity": 10.0, "ridge": 10.0}, "latency"),
+        ({"idle": 0.9}, "latency"),
+        ({"idle": 0.2}, "not collected"),
+        ({"idle": 0.9, "compute": 0.9, "memory": 0.1}, "compute"),
         ({}, "not collected"),
         ({"intensity": 1.0}, "not collected"),
         ({"intensity": 1.0, "ridge": 10.0}, "memory"),
@@ -102,6 +119,12 @@ def test_a_bound_from_intensity_says_that_it_is_one() -> None:
     seen = classify(Signals(intensity=4.0, ridge=20.0))
     assert not seen.measured
     assert "a bound from intensity, not a measurement" in seen.sentence
+
+
+def test_half_the_evidence_is_no_class_and_says_which_half() -> None:
+    seen = classify(Signals(memory=0.225))
+    assert seen.sentence == "not collected: compute not collected, memory 22.5 % of its roof"
+    assert (seen.runner_up, seen.distance) == (None, None)
 
 
 def test_locality_is_a_note_beside_memory() -> None:

@@ -1,0 +1,102 @@
+"""What holds the window of a rank back, and windows that leave most of a capture out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_perfgate.adapters.readers.nsys_report import read_nsys
+from pytest_perfgate.app.inspections.nsys import Nsys
+from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.model.metric import Analysis
+from tests.nsys_file import ExportMaker
+
+
+def inspected(maker: ExportMaker, **options: str) -> Analysis:
+    return Nsys(read_nsys).inspect([maker.done()], options)
+
+
+def titles(analysis: Analysis) -> list[str]:
+    return [finding.title for finding in analysis.findings]
+
+
+def value(analysis: Analysis, name: str) -> float:
+    (found,) = analysis.metrics.find(name)
+    return found.value
+
+
+def test_an_idle_device_behind_waits_is_bound_by_synchronisation(tmp_path: Path) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    for n in range(10):
+        maker.kernel(1, 1_000_000 * n, 1_000_000 * n + 600_000, "gemm", launched=1_000_000 * n - 10)
+        maker.call(1, 1_000_000 * n + 5_000, 1_000_000 * n + 610_000, "cudaDeviceSynchronize_v3020")
+    found = inspected(maker)
+    assert value(found, "sync_time") == 9 * 400_000
+    assert value(found, "sync_share") == pytest.approx(3.6 / 9.6)
+    assert any(title.startswith("The window of rank 0 is synchronisation-bound") for title in titles(found))
+    assert "Remove blocking synchronisations" in titles(found)
+    assert "The window of rank 0 is synchronisation-bound" in render_text(found.views["overlap"]())
+
+
+def test_exposed_communication_binds_the_window_and_its_stage(tmp_path: Path) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    maker.range(1, 0, 90_000, "rank=0")
+    maker.range(1, 100, 900, "stage2_f")
+    maker.kernel(1, 1_000, 50_000, "gemm", launched=10)
+    maker.kernel(1, 50_000, 90_000, "ncclDevKernel_AllReduce", stream=20, launched=200)
+    found = inspected(maker)
+    assert any(title.startswith("The window of rank 0 is communication-bound") for title in titles(found))
+    assert "Overlap communication" in titles(found)
+    assert "Communication-bound stages: stage2_f of rank 0." in render_text(found.views["overlap"]())
+
+
+def test_short_kernels_back_to_back_are_launch_bound(tmp_path: Path) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    for n in range(50):
+        maker.kernel(1, 5_000 * n, 5_000 * n + 3_000, "tiny", launched=5_000 * n)
+    found = inspected(maker)
+    assert any(title.startswith("The window of rank 0 is launch-bound") for title in titles(found))
+    assert "Fewer, longer launches" in titles(found)
+
+
+def test_without_calls_no_synchronisation_is_told(tmp_path: Path) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    maker.kernel(1, 0, 1_000_000, "gemm")
+    found = inspected(maker)
+    assert found.metrics.find("sync_time") == found.metrics.find("launch_share") == ()
+    assert not [title for title in titles(found) if title.startswith("The window of rank")]
+
+
+def steps(path: Path, length: int) -> ExportMaker:
+    """Steps every 10 ms, with a kernel that fills them."""
+    maker = ExportMaker(path)
+    for n in range(5):
+        begin = 10_000_000 * n
+        maker.range(1, begin, begin + length, f"ProfilerStep#{n}")
+        maker.kernel(1, begin, begin + length, "gemm", launched=begin)
+    return maker
+
+
+def test_windows_that_leave_most_of_a_capture_out_are_said(tmp_path: Path) -> None:
+    found = inspected(steps(tmp_path / "x.sqlite", 1_000_000), preset="ddp")
+    assert value(found, "idle") == 0.0
+    assert value(found, "window_coverage") == pytest.approx(5 / 41)
+    assert value(found, "step_to_step") == 10_000_000
+    (said,) = [one for one in found.findings if "of its capture" in one.title]
+    assert said.title == "The windows of rank 0 cover 12% of its capture"
+    assert "1 ms long, and the next one starts 10 ms after it" in said.detail
+    text = render_text(found.views["window"]())
+    assert "12.2 %" in text
+    assert "10 ms" in text
+
+
+def test_windows_that_cover_a_capture_are_not_warned_of(tmp_path: Path) -> None:
+    found = inspected(steps(tmp_path / "x.sqlite", 9_000_000), preset="ddp")
+    assert value(found, "window_coverage") > 0.9
+    assert not [title for title in titles(found) if "of its capture" in title]
+
+
+def test_a_window_that_was_given_has_no_coverage_of_others(tmp_path: Path) -> None:
+    found = inspected(steps(tmp_path / "x.sqlite", 1_000_000), start="0", end="1000")
+    assert found.metrics.find("window_coverage") == ()

@@ -1,0 +1,128 @@
+"""What holds a window back: launches, communication, blocking synchronisations, or one of the two roofs."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_perfgate.core.render.text import render_text
+from tests.kineto_file import host, kernel, launch, written
+
+
+def waiting(count=60, idle=80):
+    """Each kernel of 100 us is waited for, and the next one is launched a while later."""
+    for n in range(count):
+        at, number = n * (100 + idle), n + 1
+        yield host("aten::mm", at, 9)
+        yield launch(at + 1, number)
+        yield kernel("gemm", at + 5, 100, correlation=number)
+        yield host("cudaStreamSynchronize", at + 10, 95, cat="cuda_runtime", correlation=10_000 + n)
+
+
+def talking(count=10):
+    """Half of each round is an exposed collective."""
+    for n in range(count):
+        at, number = n * 200, 2 * n + 1
+        yield host("aten::mm", at, 9)
+        yield launch(at + 1, number)
+        yield kernel("gemm", at + 5, 100, correlation=number)
+        yield launch(at + 3, number + 1)
+        yield kernel("ncclDevKernel_AllReduce_Sum", at + 105, 95, correlation=number + 1, stream=20)
+
+
+def tiny(count=300):
+    """Kernels of 2 us, one behind the other."""
+    for n in range(count):
+        yield host("aten::add", 5 * n, 4)
+        yield launch(5 * n + 1, n + 1)
+        yield kernel("tiny", 5 * n + 3, 2, correlation=n + 1)
+
+
+def slow_launches(count=40):
+    """The host is in the launch three quarters of the time, and the device idles for half of it."""
+    for n in range(count):
+        yield host("cudaLaunchKernel", 100 * n, 75, cat="cuda_runtime", correlation=n + 1)
+        yield kernel("k", 100 * n + 40, 50, correlation=n + 1)
+
+
+WINDOWS = {
+    "synchronisation": (waiting, "Remove blocking synchronisations"),
+    "communication": (talking, "Overlap communication"),
+    "launch": (tiny, "Fewer, longer launches"),
+}
+
+
+@pytest.mark.parametrize("held", WINDOWS)
+def test_a_window_has_its_class_and_the_advice_that_follows(kineto, tmp_path, held) -> None:
+    events, advice = WINDOWS[held]
+    found = kineto.inspect([written(tmp_path / "t.json", list(events()))], {})
+    titles = [finding.title for finding in found.findings]
+    assert any(title.startswith(f"The window is {held}-bound") for title in titles), titles
+    assert advice in titles
+    assert f"The window is {held}-bound: " in render_text(found.views["report"]())
+
+
+def test_an_idle_device_beside_a_host_that_launches_is_launch_bound(kineto, tmp_path) -> None:
+    found = kineto.inspect([written(tmp_path / "t.json", list(slow_launches()))], {})
+    assert any(one.title.startswith("The window is launch-bound") for one in found.findings)
+    (share,) = found.metrics.find("launch_share")
+    assert share.value == pytest.approx(0.75, abs=0.02)
+
+
+def test_a_device_that_idles_for_another_reason_is_said_to_idle(kineto, tmp_path) -> None:
+    events = [event for n in range(9) for event in (launch(1_000 * n, n + 1), kernel("k", 1_000 * n + 5, 100,
+              correlation=n + 1))]  # fmt: skip
+    found = kineto.inspect([written(tmp_path / "t.json", events)], {})
+    (said,) = [one for one in found.findings if one.title.startswith("The window is")]
+    assert said.title.startswith("The window is latency-bound")
+    assert "the device idles for 88.9 % of the window, and the host launches for 0.1 %" in said.detail
+
+
+def test_time_behind_synchronisations_can_be_limited(kineto, tmp_path) -> None:
+    found = kineto.inspect([written(tmp_path / "t.json", list(waiting()))], {})
+    (spent,), (share,) = found.metrics.find("sync_time"), found.metrics.find("sync_share")
+    assert spent.value == pytest.approx(59 * 80_000)
+    assert share.value == pytest.approx(59 * 80 / (59 * 180 + 100))
+
+
+def test_a_wait_that_ends_while_the_device_works_costs_nothing(kineto, tmp_path) -> None:
+    events = [host("cudaEventSynchronize", 0, 50, cat="cuda_runtime", correlation=99), launch(1, 1), launch(2, 2)]
+    events += [kernel("a", 10, 100, correlation=1), kernel("b", 130, 100, correlation=2)]
+    found = kineto.inspect([written(tmp_path / "t.json", events)], {})
+    assert [metric.value for metric in found.metrics.find("sync_time")] == [0.0]
+
+
+def test_each_step_has_a_class(kineto, tmp_path) -> None:
+    events = list(waiting()) + [host(f"ProfilerStep#{n}", n * 5_400, 5_399, cat="user_annotation") for n in range(2)]
+    found = kineto.inspect([written(tmp_path / "t.json", events)], {})
+    text = render_text(found.views["steps"]())
+    assert text.count("synchronisation") == 2
+    assert len(found.metrics.find("sync_time", (("step", "*"),))) == 2
+
+
+def test_steps_that_leave_most_of_a_trace_out_are_said(kineto, tmp_path) -> None:
+    events = []
+    for n in range(4):
+        events.append(host(f"ProfilerStep#{n}", 10_000 * n, 1_000, cat="gpu_user_annotation"))
+        events.append(launch(10_000 * n, n + 1))
+        events.append(kernel("k", 10_000 * n, 1_000, correlation=n + 1))
+    path = written(tmp_path / "t.json", events)
+    whole = kineto.inspect([path], {})
+    assert whole.metrics.find("window_coverage")[0].value == pytest.approx(4 / 31)
+    assert whole.metrics.find("step_to_step")[0].value == 10_000_000
+    found = kineto.inspect([path], {"window": "steps"})
+    (said,) = [one for one in found.findings if one.title == "The steps cover 13% of the trace"]
+    assert "A step is 1 ms long, and the next one starts 10 ms after it" in said.detail
+
+
+def test_roofs_of_operators_give_the_class_where_most_of_their_work_is_known(kineto, tmp_path) -> None:
+    shapes = {"Input Dims": [[8192, 8192], [8192, 8192]], "Input type": ["c10::BFloat16"] * 2}
+    events = []
+    for n in range(4):
+        events.append(host("aten::mm", 2_000 * n, 9, **shapes))
+        events.append(launch(2_000 * n + 1, n + 1))
+        events.append(kernel("gemm", 2_000 * n + 5, 1_990, correlation=n + 1))
+    path = written(tmp_path / "t.json", events)
+    found = kineto.inspect([path], {"peak": "bf16=989TFLOPS", "bandwidth": "3.35TB/s"})
+    assert any(one.title.startswith("The window is compute-bound") for one in found.findings)
+    unknown = kineto.inspect([path], {})
+    assert not any(one.title.startswith("The window is") for one in unknown.findings)
