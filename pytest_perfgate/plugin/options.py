@@ -131,5 +131,5 @@ def seconds(given: Any, place: str) -> float:
 
     number = span_seconds(str(given))
     if not number:
-        raise PerfgateError("option-wrong", f"{given!r} is no time such as '500 ms'", place=place)
+        raise PerfgateError("option-wrong", f"{given!r} is not a time such as '500 ms'", place=place)
     return number
