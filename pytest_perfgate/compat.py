@@ -12,6 +12,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.plugin import ROLE
 from pytest_perfgate.plugin.benchmark_compat import (
     add_benchmark_options,
+    gate_hidden,
     gate_test,
     heed,
     intruder,
@@ -224,6 +225,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     gate_test(items)
+    gate_hidden(items)
     select(config.option, items)
 
 

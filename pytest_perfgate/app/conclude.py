@@ -126,7 +126,7 @@ def _unanchored(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Iterabl
         yield SuiteNote(kind="parent", effect=Effect.WARN, text=what)
     else:
         what = f"no merge base, so the change's own baselines judged: {base.why}{step}"
-        effect = chosen(gate_judge.context.policy, "baseless")
+        effect = chosen(gate_judge.context.policy, "no_base")
         yield SuiteNote(kind="no merge base", effect=effect, text=what, names=keys)
 
 

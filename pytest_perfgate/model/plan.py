@@ -83,6 +83,8 @@ class Case:
     """``file:line`` for messages."""
     family: str = ""
     """The node id without its parameters: what ``geomean`` runs over."""
+    unreached: tuple[str, str] = ("", "")
+    """Why its calls cannot reach perfgate, such as a fixture of the same name in a conftest, and what to do."""
 
 
 @value
@@ -225,7 +227,7 @@ class Policy:
     moved: Choice = Choice.WARN
     unmeasured: Choice = Choice.WARN
     """Collected, but never measured."""
-    baseless: Choice = Choice.WARN
+    no_base: Choice = Choice.WARN
     """Committed lines judged in CI, and there is no merge base whose lines could."""
     moved_by_change: Choice = Choice.WARN
     """MOVED, and the change itself edits what is installed: a pin, a lock file, a toolchain."""

@@ -227,6 +227,15 @@ def gate_test(items: Iterable[pytest.Item]) -> None:
                 names.append("perfgate")
 
 
+def gate_hidden(items: Iterable[pytest.Item]) -> None:
+    """Gate tests whose ``benchmark`` is a fixture of a conftest: nothing measures them, and that is said."""
+    from pytest_perfgate.plugin.collect import foreign_fixture
+
+    for item in items:
+        if "benchmark" in getattr(item, "fixturenames", ()) and foreign_fixture(item, "benchmark"):
+            item.add_marker("perfgate")
+
+
 def measure_test(item: Any, fixture: Callable[..., Any]) -> bool | None:
     """Call the test by a fixture that nobody asked for, where it is one of those."""
     if not item.stash.get(_WHOLE, False):

@@ -8,6 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
@@ -77,6 +78,7 @@ class Collector:
             params=_params(item),
             location=place,
             family=getattr(item, "originalname", "") and item.nodeid.partition("[")[0],
+            unreached=unreached(item),
         )
 
     def merged(self, nodeid: str, layers: Sequence[Sequence[Limit]]) -> tuple[Limit, ...]:
@@ -286,3 +288,29 @@ def refuse_half_characters(text: str, what: str, place: str, *, code: str, mend:
         sentence = f"{what} holds half a character, {half!a}: no record, baseline or report can name it"
         raise PerfgateError(code, sentence, mend=mend, place=place) from fault
     return str.__str__(text)
+
+
+def unreached(item: pytest.Item) -> tuple[str, str]:
+    """Why calls of a test cannot reach perfgate, and what to do: it takes no fixture of ours, or one that hides it."""
+    for name in ("perfgate", "benchmark"):
+        if place := foreign_fixture(item, name):
+            what = f"its fixture {name!r} is the one of {place}, not that of perfgate"
+            return what, f"rename the fixture in {place}, or let it take the one that it hides: def {name}({name})"
+    if "perfgate" in getattr(item, "fixturenames", ()):
+        return "", ""
+    test = item.nodeid.rpartition("::")[2].partition("[")[0]
+    return "it does not take the fixture", f"take the fixture: def {test}(perfgate), and call perfgate(fn)"
+
+
+def foreign_fixture(item: pytest.Item, name: str) -> str:
+    """The file whose fixture a test gets under a name of ours, where ours does not stand behind it; else nothing."""
+    found = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {}).get(name)
+    if not found or any(one.func.__module__.startswith("pytest_perfgate.") for one in found[-1:]):
+        return ""
+    if name in found[-1].argnames or (name != "perfgate" and "perfgate" in getattr(item, "fixturenames", ())):
+        return ""
+    file = Path(found[-1].func.__code__.co_filename)
+    root = item.config.rootpath
+    if file.is_relative_to(root):
+        return file.relative_to(root).as_posix()
+    return str(file) if name == "perfgate" else ""  # pytest-benchmark's own, where it measures

@@ -192,9 +192,9 @@ class GateSession(SessionState):
 
 
 def confirmer(session: SessionState, tools: GateTools) -> Convict | None:
-    """The paired conviction, where the project wants it and git knows the commits."""
+    """The paired confirmation, where the project wants it and git knows the commits."""
     settings = session.settings
-    if session.mode is not Mode.FULL or settings.project.conviction == "interval":
+    if session.mode is not Mode.FULL or settings.project.confirmation == "interval":
         return None
     if settings.options.perfgate_against or tools.repository is None or not tools.repository.head():
         return None

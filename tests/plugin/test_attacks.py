@@ -20,7 +20,7 @@ from pytest_perfgate.adapters.stores.baselines import Baselines
 from tests.plugin.projects import OUTSIDE, QUIET, Project, Run
 from tests.plugin.test_vacuous_baselines import DEVICE, accepted, git
 
-SETTINGS = 'conviction = "interval"\nrounds = 2\nlimits = ["slowdown <= 10%"]\n'
+SETTINGS = 'confirmation = "interval"\nrounds = 2\nlimits = ["slowdown <= 10%"]\n'
 DEVICES = 'devices = ["host-*"]\n'
 POLY = """
 @pytest.mark.perfgate
@@ -131,7 +131,7 @@ ATTACKS = (
     Attack(
         "fixture overridden",
         (1, 4),
-        ("NOT MEASURED  test_poly",),
+        ("NOT MEASURED  test_poly", "its fixture 'perfgate' is the one of tests/conftest.py"),
         files=conftest(
             "class Fake:\n    def record(self, *a, **k): pass\n@pytest.fixture\ndef perfgate():\n    return Fake()\n"
         ),

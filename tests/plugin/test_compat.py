@@ -152,3 +152,34 @@ def test_a_figure_that_was_not_measured_is_an_error_and_no_figure(project: Proje
     assert run.outcome("test_unguarded") == "failed"
     assert "NoneType" in run.says("test_unguarded")
     assert "--benchmark-disable: nothing was measured" in run.text
+
+
+FALLBACK = """
+    import pytest
+
+    @pytest.fixture
+    def benchmark():
+        return lambda function, *words: function(*words)
+"""
+
+
+def test_a_fallback_fixture_of_a_conftest_is_told_and_fails_in_ci(project: Project) -> None:
+    project.write("conftest.py", FALLBACK)
+    project.write("test_it.py", "def test_wide(benchmark):\n    assert benchmark(len, 'wide') == 4\n")
+    run = project.run("-p", "pytest_perfgate.compat", ci=True)
+    assert run.code == 1, run.text
+    assert run.outcome("test_wide") == "failed"
+    said = " ".join(run.says("test_wide").split())
+    assert "NOT MEASURED test_wide" in said
+    assert "its fixture 'benchmark' is the one of conftest.py, not that of perfgate" in said
+    assert (
+        "next rename the fixture in conftest.py, or let it take the one that it hides: def benchmark(benchmark)" in said
+    )
+    here = project.run("-p", "pytest_perfgate.compat")
+    assert (here.code, here.outcome("test_wide")) == (0, "passed"), here.text
+    assert "is the one of conftest.py" in " ".join(here.text.split())
+    project.write(
+        "conftest.py", FALLBACK.replace("benchmark()", "benchmark(benchmark)").replace("lambda", "benchmark #")
+    )
+    wrapped = project.run("-p", "pytest_perfgate.compat")
+    assert "not measured" not in wrapped.text, "one that hands ours on is ours"

@@ -37,6 +37,8 @@ def test_what_is_well_passes(in_ci: Run, here: Run) -> None:
 @pytest.mark.parametrize("test", ["test_never_asks", "test_never_calls"])
 def test_a_marker_whose_test_never_calls_the_fixture(in_ci: Run, here: Run, test: str) -> None:
     failing(in_ci, test, "NOT MEASURED")
+    takes = "take the fixture: def test_never_asks(perfgate), and call perfgate(fn)"
+    assert (takes in in_ci.says(test)) is (test == "test_never_asks")
     assert here.outcome(test) == "passed"
     assert "not measured" in here.text
 

@@ -217,7 +217,7 @@ def slower_in_family(differences: Sequence[float], bound: float, among: int) -> 
 
 
 def open_in_family(members: Sequence[CaseReport], among: int) -> tuple[Outcome, str]:
-    """Why rounds of two arms do not convict a mean that exceeds its limit, and how many could."""
+    """Why rounds of two arms do not confirm a mean that exceeds its limit, and how many could."""
     needed = pairs_needed(ALPHA / among)
     shared = len(together(members))
     if shared >= needed:

@@ -55,7 +55,7 @@ def judge(
 ) -> CaseReport:
     """Every limit that is meant for this call, judged; the report's measurement carries all metrics.
 
-    ``paired`` turns suspicion into a conviction or an acquittal, or, where the user named a revision, takes
+    ``paired`` turns suspicion into a confirmation or clears it, or, where the user named a revision, takes
     the place of the stored baseline.
     """
     trial = _judged_measurement(measurement, context, baseline, paired)
@@ -197,12 +197,16 @@ def not_measured(key: CaseKey, limits: Sequence[Limit], why: str, context: Judge
     )
 
 
-def not_called(key: CaseKey, limits: Sequence[Limit], why: str, context: JudgeContext) -> CaseReport:
-    """The report of a test that timed nothing; a limit on machine code lacks the capture that reads it, not a call."""
+def not_called(key: CaseKey, limits: Sequence[Limit], why: tuple[str, str], context: JudgeContext) -> CaseReport:
+    """The report of a test that timed nothing, with why and what to do.
+
+    A limit on machine code lacks the capture that reads it, not a call.
+    """
+    sentence, then = why
 
     def ruling(limit: Limit) -> Ruling:
         if limit.metric not in CODE_NAMES:
-            return Ruling(outcome=Outcome.NOT_MEASURED, sentence=why)
+            return Ruling(outcome=Outcome.NOT_MEASURED, sentence=sentence, next=(then,) if then else ())
         unread = f"nothing was told to read machine code for it: the test has no capture={STATIC!r}"
         step = f"@pytest.mark.perfgate({limit.text!r}, capture={STATIC!r})"
         return Ruling(outcome=Outcome.NOT_MEASURED, sentence=unread, next=(step,))

@@ -153,7 +153,7 @@ def base_notes(
 
 @pytest.mark.parametrize("choice", [Choice.WARN, Choice.FAIL])
 def test_a_change_that_its_own_lines_judged_says_so_and_fails_where_that_is_asked(choice: Choice) -> None:
-    (note,) = base_notes(LINE, policy=replace(CI_POLICY, baseless=choice))
+    (note,) = base_notes(LINE, policy=replace(CI_POLICY, no_base=choice))
     assert (note.effect, note.names) == (Effect(choice.value), (str(KEY),))
     assert "this clone is shallow; check out with fetch-depth: 0" in note.text
 

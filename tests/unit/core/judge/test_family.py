@@ -85,9 +85,9 @@ def test_what_the_change_accepts_is_not_what_the_arms_measured() -> None:
     assert "chance explains up to" in said(one, *others), "a mean of both kinds is no mean of rounds"
 
 
-@pytest.mark.parametrize(("rounds", "among", "convicts"), [(6, 1, False), (7, 1, True), (7, 2, False), (8, 2, True)])
-def test_a_mean_pays_for_the_others(rounds: int, among: int, convicts: bool) -> None:
-    assert slower_in_family(steady(0.1, rounds), 0.05, among) is convicts
+@pytest.mark.parametrize(("rounds", "among", "confirms"), [(6, 1, False), (7, 1, True), (7, 2, False), (8, 2, True)])
+def test_a_mean_pays_for_the_others(rounds: int, among: int, confirms: bool) -> None:
+    assert slower_in_family(steady(0.1, rounds), 0.05, among) is confirms
     assert not slower_in_family(steady(0.04, rounds), 0.05, among), "it does not count"
     assert not slower_in_family((), 0.05, among)
 
