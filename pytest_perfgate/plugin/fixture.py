@@ -56,8 +56,10 @@ class Gate:
         returning ``False``; ``calls`` says how many calls one call of ``fn`` stands for.
         """
         with self._noted(name, "call"):
-            if not callable(fn):
-                raise PerfgateError("call-wrong", f"perfgate() measures a callable, and {fn!r} is none")
+            given: object = fn  # whatever a test hands over
+            if not callable(given):
+                what = f"perfgate(fn) needs a callable, got {given!r:.60} ({type(given).__name__})"
+                raise PerfgateError("call-wrong", what, mend="perfgate(lambda: ...), or perfgate(fn, arguments)")
             if unknown:
                 raise unknown_arguments(fn, unknown)
             insist_on_callables(setup=setup, check=check)

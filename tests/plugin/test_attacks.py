@@ -128,6 +128,21 @@ ATTACKS = (
             "@pytest.hookimpl(trylast=True)\ndef pytest_sessionfinish(session):\n    session.exitstatus = 0\n"
         ),
     ),
+    *(
+        Attack(
+            f"os._exit(0) in {hook}",
+            ends,
+            ("something called os._exit(0) before pytest had ended",),
+            files=conftest(f"import os\ndef {hook}():\n    os._exit(0)\n"),
+        )
+        for hook, ends in (("pytest_unconfigure", (1, 1)), ("pytest_collection_finish", (1, 12)))
+    ),
+    Attack(
+        "os._exit(0) in the package",
+        (1, 12),
+        ("something called os._exit(0) before pytest had ended",),
+        files={"kern.py": "import os\nos._exit(0)\n"},
+    ),
     Attack(
         "fixture overridden",
         (1, 4),
