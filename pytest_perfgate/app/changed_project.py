@@ -123,7 +123,7 @@ def moved_root_lines(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> It
             f"{plural(len(names), 'line')} of this change judged in place of those of the merge base, which lie where "
             "this root was not: move them as they are, or accept with a reason"
         )
-        effect = chosen(gate_judge.context.policy, "baseless")
+        effect = chosen(gate_judge.context.policy, "no_base")
         yield SuiteNote(kind="uprooted", effect=effect, text=text, names=names)
 
 

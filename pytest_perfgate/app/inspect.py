@@ -12,7 +12,7 @@ from pytest_perfgate.core.judge.against_limit import judge_artifact
 from pytest_perfgate.core.judge.policy import CI, chosen, exit_code, parse_policy
 from pytest_perfgate.core.limits.grammar import Kinds, parse_limit
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Absent, Analysis, Document, Finding, MetricSet, Severity
+from pytest_perfgate.model.metric import Absent, Analysis, Bullets, Document, Finding, MetricSet, Severity
 from pytest_perfgate.model.plan import Case, CaseKey, Limit, Outcome, Policy
 from pytest_perfgate.model.ports import Inspector
 from pytest_perfgate.model.protocol import Capture, CaseResult, external
@@ -57,6 +57,26 @@ def view(analysis: Analysis, name: str = "") -> Document:
         there = ", ".join(analysis.views)
         raise PerfgateError("view-unknown", f"a {analysis.kind} file has no view '{name}'", mend=f"one of: {there}")
     return analysis.views[name]()
+
+
+def every_view(analysis: Analysis) -> dict[str, Document]:
+    """All views of an analysis; those that do not apply to this file are listed at the end, each with its reason."""
+    built = {name: _built(build) for name, build in analysis.views.items()}
+    documents = {name: found for name, found in built.items() if isinstance(found, Document)}
+    left = {name: found for name, found in built.items() if isinstance(found, PerfgateError)}
+    if left and not documents:
+        raise next(iter(left.values()))
+    if left:
+        items = tuple(f"{name}: {error.what}" for name, error in left.items())
+        documents["not applicable"] = Document(title="Views that do not apply", blocks=(Bullets(items=items),))
+    return documents
+
+
+def _built(build: Callable[[], Document]) -> Document | PerfgateError:
+    try:
+        return build()
+    except PerfgateError as error:
+        return error
 
 
 def _recognised(path: Path, inspectors: Sequence[Inspector], peek: Peek) -> Inspector:

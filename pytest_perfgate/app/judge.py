@@ -77,7 +77,7 @@ class GateJudge:
         self.accepted.read_files(case.path for case in cases)
 
     def judge_all(self, results: Mapping[str, CaseResult]) -> dict[str, tuple[CaseReport, ...]]:
-        """Every case screened; suspects are tried by the paired conviction where there is one."""
+        """Every case screened; suspects are tried by the paired confirmation where there is one."""
         self.context = replace(self.context, gates=max(1, sum(map(_calls, results.values()))))
         reports = {nodeid: self.judge_result(result) for nodeid, result in results.items()}
         if self.tools.confirm is not None:

@@ -37,6 +37,7 @@ def accept_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--new", action="store_true", help="only cases without a baseline")
     parser.add_argument("--improved", action="store_true", help="only cases that got faster")
     parser.add_argument("--add", action="store_true", help="add this sitting to the accepted ones")
+    parser.add_argument("--anchor", action="store_true", help="count the drift of the line from this time on")
     parser.add_argument("--expires", default="", metavar="DATE", help="accept until then, such as 2027-01-31")
     parser.add_argument("--from", dest="source", default="", metavar="RECORD|URL", help="instead of the last record")
     parser.add_argument("--dry-run", action="store_true", help="show what would be written")
@@ -139,6 +140,7 @@ def signature_of(options: Namespace, project: Project, report: Any) -> Any:
         commit=measured_commit(report.environment, None if options.source else project.repository),
         expires=_end(options.expires, today),
         started=report.started,
+        anchor=options.anchor,
     )
 
 
@@ -231,7 +233,7 @@ def review_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--from", dest="source", default="", metavar="RECORD|URL", help="instead of the last record")
     add_root(parser)
     parser.set_defaults(
-        reason="", each=True, new=False, improved=False, add=False, expires="", dry_run=False, in_ci=False
+        reason="", each=True, new=False, improved=False, add=False, expires="", dry_run=False, in_ci=False, anchor=False
     )
 
 

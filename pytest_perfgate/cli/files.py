@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from pytest_perfgate.app.inspect import check, compare, exit_of, inspect, view
+from pytest_perfgate.app.inspect import check, compare, every_view, exit_of, inspect, view
 from pytest_perfgate.app.profile import metrics_data, profile, scrub, sentence
 from pytest_perfgate.cli import output as looking
 from pytest_perfgate.cli import output as verdicts
@@ -103,8 +103,8 @@ def run_inspect(options: argparse.Namespace) -> int:
         names = list(analysis.views)
         looking.write_json(names) if options.json else looking.write("\n".join(names))
         return 0
-    names = list(analysis.views) if options.view == "all" else [options.view]
-    documents = {name or next(iter(analysis.views)): view(analysis, name) for name in names}
+    chosen = options.view or next(iter(analysis.views))
+    documents = every_view(analysis) if chosen == "all" else {chosen: view(analysis, chosen)}
     written = _write_files(options, documents) | _write_more(options, documents, analysis)
     if options.json:
         looking.write_json(looking.analysis_json(analysis, documents))

@@ -296,6 +296,10 @@ class Baseline:
     """What the digest stands for, where it is known."""
     limited: bool = False
     """Accepted at the device's power limit: a time that was not is held against it by two builds alone."""
+    anchor: float = 0.0
+    """Accepted nanoseconds of before, from which the drift of this line is counted; 0 where it begins with itself."""
+    anchored: str = ""
+    """ISO date of that acceptance."""
     counted: str = ""
     """When the newest sitting started that was added to the accepted one; empty while none was."""
 

@@ -227,7 +227,7 @@ class Policy:
     moved: Choice = Choice.WARN
     unmeasured: Choice = Choice.WARN
     """Collected, but never measured."""
-    baseless: Choice = Choice.WARN
+    no_base: Choice = Choice.WARN
     """Committed lines judged in CI, and there is no merge base whose lines could."""
     moved_by_change: Choice = Choice.WARN
     """MOVED, and the change itself edits what is installed: a pin, a lock file, a toolchain."""

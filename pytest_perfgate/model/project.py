@@ -67,7 +67,7 @@ class Config:
     """Packages that an arm builds, where they are not the repository's one."""
     test_paths: tuple[str, ...] = ()
     """What a worktree arm takes from the working copy beside the test files and their conftests."""
-    conviction: str = ""
+    confirmation: str = ""
     target: str = ""
     anchor: str = ""
     communication: tuple[str, ...] = ()
@@ -153,9 +153,9 @@ KEYS: tuple[ConfigKey, ...] = (
         default="the tests and their conftests",
     ),
     ConfigKey(
-        name="conviction",
+        name="confirmation",
         kind="choice",
-        doc="what convicts a slowdown against the baseline",
+        doc="what confirms a slowdown against the baseline",
         default="paired where an arm can be built",
         choices=("paired", "interval"),
     ),
@@ -189,10 +189,10 @@ POLICIES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("unused", ("fail", "warn", "ignore"), "a baseline without a test, or a test that is gone"),
     ("improved", ("ignore", "warn", "fail"), "faster than the baseline"),
     ("undecided", ("warn", "fail"), "the interval spans the limit"),
-    ("suspect", ("warn", "fail"), "slower, and nothing here can convict"),
+    ("suspect", ("warn", "fail"), "slower, and nothing here can confirm"),
     ("moved", ("warn", "fail"), "the machine moved, not the code"),
     ("unmeasured", ("warn", "fail"), "collected, but never measured"),
-    ("baseless", ("warn", "fail"), "in CI, no merge base: the change's own baselines judged"),
+    ("no_base", ("warn", "fail"), "in CI, no merge base: the change's own baselines judged"),
     ("moved_by_change", ("warn", "fail"), "MOVED, and the change edits a pin, a lock file or a toolchain"),
     ("own_gate", ("warn", "fail"), "in CI, the change edits limits, marks, lines, settings or tests that judge it"),
 )

@@ -180,7 +180,7 @@ class Paired:
     problems: tuple[Problem, ...] = ()
     """An arm that loaded the other's files, and the like: INVALID, never a verdict."""
     unstable: bool = False
-    """Processes of a side stand in groups: where nothing is convicted, that is the verdict."""
+    """Processes of a side stand in groups: where nothing is confirmed, that is the verdict."""
     same: bool = False
     """Both sides ran the same code: whatever is slower then, it is not the code."""
     faster: bool = False

@@ -373,3 +373,14 @@ def _lazy_source(passing: object, depth: int = _DEEPEST) -> bool:
     if any(isinstance(source, (Generator, *_WORKING)) for source in sources):
         return True
     return depth > 0 and any(_lazy_source(source, depth - 1) for source in sources if type(source) in _CARRYING)
+
+
+USAGE = {
+    "__call__": "perfgate(lambda: multiply(a, b))",
+    "region": 'with perfgate.region("forward"): ...',
+    "record": 'perfgate.record([12.5, 12.4], "us")',
+    "read": 'perfgate.read("trace.json")',
+    "note": 'perfgate.note("tile", "64x128")',
+    "attach": 'perfgate.attach("kernel.cubin", path)',
+}
+"""How each method of the fixture is called."""

@@ -149,8 +149,8 @@ def suspicion_line(session: SessionState, cases: Iterable[Case]) -> str:
 
 def _no_builds(session: SessionState) -> str:
     """Why a full run in CI has no other build to decide by."""
-    if session.settings.project.conviction == "interval":
-        return 'conviction = "interval"'
+    if session.settings.project.confirmation == "interval":
+        return 'confirmation = "interval"'
     return session.gate_judge.accepted.base.why or "git knows no commit here"
 
 

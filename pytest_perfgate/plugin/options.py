@@ -91,10 +91,10 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "--perfgate-policy",
         "what an outcome does, as KEY=VALUE: missing, unused, improved, undecided, suspect, moved, unmeasured, "
-        "baseless, moved_by_change, own_gate; repeatable",
+        "no_base, moved_by_change, own_gate; repeatable",
         {"metavar": "KEY=VALUE", "action": "append", "default": []},
         "missing=record",
-        "missing=fail unused=fail unmeasured=fail moved_by_change=fail; in a merge request baseless=fail",
+        "missing=fail unused=fail unmeasured=fail moved_by_change=fail; in a merge request no_base=fail",
     ),
     Option("--perfgate-history", "database of the history", {"metavar": "PATH"}, ".perfgate/history.db"),
     Option("--perfgate-json", "write the record of this run here too", {"metavar": "PATH"}, "none"),

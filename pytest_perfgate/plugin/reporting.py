@@ -249,7 +249,7 @@ def _unshown(stem: str, why: str) -> list[tuple[str, object]]:
 
 
 def _figures(report: CaseReport, stem: str) -> list[tuple[str, object]]:
-    """The figures of the measurement; what two arms convicted by stands in the place of what the screening saw."""
+    """The figures of the measurement; what two arms confirmed by stands in the place of what the screening saw."""
     metrics = report.measurement.metrics.metrics if report.measurement else ()
     by_arms = {v.metric.name: v.metric for v in report.verdicts if v.metric and v.metric.source.startswith(BESIDE)}
     plain = (by_arms.get(metric.name, metric) for metric in metrics if not metric.labels)

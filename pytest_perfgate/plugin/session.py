@@ -61,6 +61,9 @@ class GateSession(SessionState):
             self.collect(items)
             if self.cases:
                 insist_on_folder(self.settings.pytest.rootpath / ".perfgate")
+                from pytest_perfgate.plugin.controller import end_as_interrupted
+
+                end_as_interrupted(self.settings.pytest)
         if self.mode is Mode.FULL:
             self.measure()
             return
@@ -192,9 +195,9 @@ class GateSession(SessionState):
 
 
 def confirmer(session: SessionState, tools: GateTools) -> Convict | None:
-    """The paired conviction, where the project wants it and git knows the commits."""
+    """The paired confirmation, where the project wants it and git knows the commits."""
     settings = session.settings
-    if session.mode is not Mode.FULL or settings.project.conviction == "interval":
+    if session.mode is not Mode.FULL or settings.project.confirmation == "interval":
         return None
     if settings.options.perfgate_against or tools.repository is None or not tools.repository.head():
         return None

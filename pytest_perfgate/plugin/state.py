@@ -69,7 +69,7 @@ class SessionState:
         self.resumable = False
         """Whether finished rounds of two arms lie ready for the same command."""
         self.convictor: Callable[[SessionState, GateTools], Convict | None] | None = None
-        """Makes what tries suspects; without it nothing is convicted by two arms."""
+        """Makes what tries suspects; without it nothing is confirmed by two arms."""
         self._gate_judge: GateJudge | None = None
 
     @property

@@ -21,7 +21,7 @@ _NOTES = {
     "unused": "tests that are gone, and baselines that no limit asks for",
     "moved_by_change": "MOVED where the change itself edits a dependency, a lock file, a toolchain or an image",
     "own_gate": "in CI, the change edits limits, marks, lines, settings or tests by which it is judged",
-    "baseless": "committed lines that CI judges without a merge base; where CI names a target branch, `fail` by default",
+    "no_base": "committed lines that CI judges without a merge base; where CI names a target branch, `fail` by default",
 }
 SCOPES = {  # larger sets first: a metric that takes one whole says its name
     "trace": (*CAPTURE, *ARGUMENTS, "launcher", "module", "target", "part", "side", "collective", "group"),

@@ -1,4 +1,4 @@
-"""Two real arms: a slower head is convicted, a suspect of a stored baseline is tried beside its commit."""
+"""Two real arms: a slower head is confirmed, a suspect of a stored baseline is tried beside its commit."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_slower_head_is_convicted_and_nothing_of_the_user_is_touched(repositor
 
 @SLOW
 def test_a_suspect_is_tried_beside_the_commit_of_its_baseline(repository: Project) -> None:
-    """Accepted at a commit, then slower in the working copy: two arms convict, not the stored number."""
+    """Accepted at a commit, then slower in the working copy: two arms confirm, not the stored number."""
     repository.run("--perfgate=full", "tests/test_kern.py::test_work")
     repository.write("kern.py", SLOWER)
     run = repository.run("--perfgate=full", "tests/test_kern.py::test_work")

@@ -20,7 +20,7 @@ from pytest_perfgate.adapters.stores.baselines import Baselines
 from tests.plugin.projects import OUTSIDE, QUIET, Project, Run
 from tests.plugin.test_vacuous_baselines import DEVICE, accepted, git
 
-SETTINGS = 'conviction = "interval"\nrounds = 2\nlimits = ["slowdown <= 10%"]\n'
+SETTINGS = 'confirmation = "interval"\nrounds = 2\nlimits = ["slowdown <= 10%"]\n'
 DEVICES = 'devices = ["host-*"]\n'
 POLY = """
 @pytest.mark.perfgate

@@ -1,4 +1,4 @@
-"""How often the prediction interval convicts, without a second arm: unchanged and slowed code, alone and beside hogs.
+"""How often the prediction interval confirms, without a second arm: unchanged and slowed code, alone and beside hogs.
 
 Real runs of the real command with 30 ms of sampling in each of three processes, against times that a quiet machine
 would read. Prints, by condition and by how much the code was slowed, how many verdicts are REGRESSED, and how many
@@ -23,7 +23,7 @@ pythonpath = ["."]
 budget = 0.03
 warmup = 0.02
 devices = ["*"]
-conviction = "interval"
+confirmation = "interval"
 """
 KERNELS = """import os, zlib
 import numpy as np

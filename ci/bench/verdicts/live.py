@@ -134,7 +134,7 @@ def summary(suites: list[dict[str, Any]]) -> str:
     for size, seen in sorted(found.items()):
         low, high = clopper_pearson(sum(seen), len(seen)).low, upper_bound(sum(seen), len(seen))
         bound = f"≤ {high:.2%}" if size == "nothing" else f"≥ {low:.0%}"
-        lines.append(f"planted {size}, convicted: {sum(seen)}/{len(seen)} ({bound})")
+        lines.append(f"planted {size}, confirmed: {sum(seen)}/{len(seen)} ({bound})")
     seconds, loads = [s["seconds"] for s in suites], [s["load"] for s in suites]
     lines.append(
         f"seconds a suite: {min(seconds):.0f} to {max(seconds):.0f}; "

@@ -76,7 +76,7 @@ def drawn(tape: list[Round], count: int, slower: float, dice: random.Random) -> 
 
 
 def suite(tape: list[Round], limit: float, slower: float, dice: random.Random) -> tuple[int, int, int]:
-    """Of 40 tests: alarms on the unchanged, convictions of the slowed, unchanged ones left undecided."""
+    """Of 40 tests: alarms on the unchanged, confirmations of the slowed, unchanged ones left undecided."""
     design = Design(cases=TESTS)
     by = {at: slower if at < SLOWED else 0.0 for at in range(TESTS)}
     counts = dict.fromkeys(by, limit)
@@ -103,7 +103,7 @@ def pairs_table(suites: int, seed: int) -> str:
             runs = {by: [suite(tape, limit, by, dice) for _ in range(suites)] for by in (0.02, 0.05)}
             both = [run for found in runs.values() for run in found]
             loud, asked = sum(alarms > 0 for alarms, _, _ in both), SLOWED * suites
-            seen = [sum(convictions for _, convictions, _ in found) for found in runs.values()]
+            seen = [sum(confirmations for _, confirmations, _ in found) for found in runs.values()]
             told = [f"{hits / asked:.0%} (≥ {clopper_pearson(hits, asked).low:.0%})" for hits in seen]
             calm = sum(unseen for _, _, unseen in both) / (len(both) * (TESTS - SLOWED))
             alarms = f"{loud}/{len(both)} (≤ {upper_bound(loud, len(both)):.1%})"
@@ -121,7 +121,7 @@ def sitting(processes: list[list[float]], slower: float) -> Measurement:
 
 def sittings_table(draws: int, seed: int) -> str:
     """Three processes against a line of three others, where two builds are there to decide what it leaves open."""
-    rows = ["| kernel | code | the line clears | goes to two builds | convicted by the line |", "|" + " --- |" * 5]
+    rows = ["| kernel | code | the line clears | goes to two builds | confirmed by the line |", "|" + " --- |" * 5]
     lines = (TAPES / "processes.jsonl").read_text(encoding="utf-8").splitlines()
     limit = parse_limit("slowdown <= 3%", kinds=by_name())
     for name, field in SITTINGS.items():

@@ -43,6 +43,8 @@ FIELDS = (
     "sittings",
     "blind",
     "processes",
+    "anchor",
+    "anchored",
     "commit",
     "who",
     "when",
@@ -72,6 +74,8 @@ def render_line(name: str, baseline: Baseline, extra: Mapping[str, Node] | None 
         parts.append(f"blind: {_fixed(min(baseline.blind, _BLINDEST) * 100, 3)}%")
     if baseline.processes:
         parts.append(f"processes: {baseline.processes}")
+    if baseline.anchor:
+        parts += [f"anchor: {_time(baseline.anchor)}", f"anchored: {_word(baseline.anchored)}"]
     parts += [f"commit: {_word(short_commit(baseline.commit, _COMMIT))}"] if baseline.commit else []
     parts += [f"who: {_quoted(baseline.who)}"] if baseline.who else []
     parts += [f"when: {_word(baseline.when)}"] if baseline.when else []
@@ -105,8 +109,10 @@ def render_key(name: str) -> str:
 
 
 def _time(nanoseconds: float) -> str:
-    step, unit = next(((f, u) for u, f in (("s", 1e9), ("ms", 1e6), ("us", 1e3)) if nanoseconds >= f), (1.0, "ns"))
-    return f"{_fixed(nanoseconds / step, _DIGITS)}{unit}"
+    """In the unit that the rounded time has: 999,999 ns are 1.0000ms, whoever reads and writes them again."""
+    whole = float(f"{nanoseconds:.{_DIGITS - 1}e}")
+    step, unit = next(((f, u) for u, f in (("s", 1e9), ("ms", 1e6), ("us", 1e3)) if whole >= f), (1.0, "ns"))
+    return f"{_fixed(whole / step, _DIGITS)}{unit}"
 
 
 def _fixed(number: float, digits: int) -> str:
@@ -236,6 +242,8 @@ _PARSERS: dict[str, Callable[[Node, str], Any]] = {
     "when": _parse_date,
     "why": _parse_text,
     "expires": _parse_date,
+    "anchor": _parse_time,
+    "anchored": _parse_date,
     "environment": _parse_text,
     "counted": _parse_text,
 }

@@ -61,9 +61,16 @@ def _fields(table: Mapping[str, Any], keys: Sequence[ConfigKey], place: str) -> 
     }
 
 
+_RENAMED = {"conviction": "confirmation", "baseless": "no_base"}
+"""Settings and policies that had another name, and the name of today."""
+
+
 def _unknown(name: str, known: Iterable[str], place: str) -> PerfgateError:
-    near = difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
-    mend = f"did you mean {' or '.join(near)}?" if near else f"known keys: {', '.join(sorted(known))}"
+    names, today = list(known), _RENAMED.get(name, "")
+    if today in names:
+        return PerfgateError("config-unknown-key", f"{name!r} is now {today!r}", mend=f"write {today}", place=place)
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    mend = f"did you mean {' or '.join(near)}?" if near else f"known keys: {', '.join(sorted(names))}"
     return PerfgateError("config-unknown-key", f"{name!r} is no setting", mend=mend, place=place)
 
 

@@ -65,7 +65,7 @@ def with_samples(report: RunReport, data: bytes, table: Counts, place: str) -> R
     try:
         unpacking, numbers = zlib.decompressobj(), array("d")
         numbers.frombytes(unpacking.decompress(data[len(MAGIC) :], most))
-    except (zlib.error, ValueError) as fault:
+    except (zlib.error, ValueError, OverflowError) as fault:
         raise PerfgateError("record-unreadable", f"the samples are damaged: {fault}", place=place) from fault
     processes = list(_processes(report))
     if not unpacking.eof or len(flat) != len(processes) or sum(map(sum, flat)) != len(numbers):

@@ -105,6 +105,7 @@ class Kineto:
             if len(traces) == 1:
                 return self._alone(lens.seen(traces[0]))
             job = job_of(lens.figures(trace, at) for at, trace in enumerate(traces))
+            lens = replace(lens, read=lambda _: traces)
         else:
             spread = self._spread(choices.workers)
             job = job_of(one for part in spread(lens.ranks_of, tuple(enumerate(paths))) for one in part)
@@ -121,15 +122,22 @@ class Kineto:
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         choices = parse_options(options, self.operators, self._project())
         refuse_workers(choices, "a comparison is of two")
-        sides = []
-        for side, paths, device in (("reference", before, choices.reference), ("target", after, "")):
-            traces = [trace for path in paths for trace in self._read(path)]
-            if len(traces) != 1:
-                what = f"the {side} has {len(traces)} ranks"
-                raise PerfgateError("trace-ranks", what, mend="compare one rank with one rank")
-            one = replace(choices, device=device) if device else choices
-            sides.append(TraceView(survey(traces[0], choices.settings), one, self._catalogue()))
-        return comparison_of(*sides)
+        if choices.compat:
+            what = f"compat={choices.compat} is a way to read one trace, and a comparison has no such mode"
+            raise PerfgateError("trace-option", what, mend="compare without it, or inspect each side with it")
+        reference, target = self._single("reference", before), self._single("target", after)
+        alike = set(reference.devices) == set(target.devices) and not choices.says_of_reference()
+        sides = ((reference, choices if alike else choices.of_reference), (target, choices))
+        catalogue = self._catalogue()
+        seen = [TraceView(survey(trace, one.settings), one, catalogue) for trace, one in sides]
+        return comparison_of(*seen)
+
+    def _single(self, side: str, paths: Sequence[Path]) -> Trace:
+        traces = [trace for path in paths for trace in self._read(path)]
+        if len(traces) != 1:
+            what = f"the {side} has {len(traces)} ranks"
+            raise PerfgateError("trace-ranks", what, mend="compare one rank with one rank")
+        return traces[0]
 
 
 REPORTS = {f"comparative_analysis_{kind}": kind for kind in ("rough", "fair")}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, reduce
 from operator import or_
 from pathlib import Path
@@ -202,8 +203,10 @@ OPTIONS = (
     ("compat", "tracelens: the reference tool's tables and figures, its omissions included"),
     ("device", "the device's name in the catalogue, where the trace does not say it or says it wrong"),
     ("reference", "the reference's device in the catalogue, when comparing"),
-    ("peak", "peaks by dtype: bf16=708TFLOPS,fp32=163TFLOPS"),
-    ("bandwidth", "memory bandwidth: 5.3TB/s"),
+    ("peak", "peaks by dtype: bf16=708TFLOPS,fp32=163TFLOPS; of the target, when comparing"),
+    ("bandwidth", "memory bandwidth: 5.3TB/s; of the target, when comparing"),
+    ("reference_peak", "the reference's peaks by dtype, when comparing"),
+    ("reference_bandwidth", "the reference's memory bandwidth, when comparing"),
     ("rates", "datasheet or achievable: which column of the catalogue is the roof"),
     ("communication", "a pattern of kernel names that communicate, beside the known ones"),
     ("micro", "the longest gap that counts as micro idle, in microseconds"),
@@ -226,6 +229,8 @@ class TraceOptions:
     reference: str = ""
     peak: str = ""
     bandwidth: str = ""
+    reference_peak: str = ""
+    reference_bandwidth: str = ""
     rates: str = "datasheet"
     op: str = ""
     compat: str = ""
@@ -233,6 +238,18 @@ class TraceOptions:
     workers: str = ""
     rows: bool = True
     """Whether figures of single rows are wanted."""
+
+    @property
+    def of_reference(self) -> TraceOptions:
+        """The same for the reference of a comparison, which has a device, and peaks, of its own."""
+        return replace(self, device=self.reference, peak=self.reference_peak, bandwidth=self.reference_bandwidth)
+
+    def says_of_reference(self) -> bool:
+        """Whether anything is said of the reference's hardware."""
+        return bool(self.reference or self.reference_peak or self.reference_bandwidth)
+
+
+_OF_REFERENCE = ("reference_peak", "reference_bandwidth")
 
 
 def parse_options(
@@ -258,7 +275,7 @@ def parse_options(
     )
     named = {
         name: options[name]
-        for name in ("window", "device", "reference", "peak", "bandwidth", "op", "replay", "workers")
+        for name in ("window", "device", "op", "replay", "workers", "peak", "bandwidth", "reference", *_OF_REFERENCE)
         if name in options
     }
     if options.get("compat", "tracelens") != "tracelens":

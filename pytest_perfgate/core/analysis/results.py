@@ -248,7 +248,7 @@ def benchmark_comparison_table(before: Results, after: Results) -> Table:
     )
     rows = sorted(((r.name, old, new, new / old - 1, r.device) for r, old, new in _pairs(before, after)), key=_slowest)
     return Table(
-        columns=columns, rows=tuple(rows), note="within-process figures of one run each: a screen, no conviction"
+        columns=columns, rows=tuple(rows), note="within-process figures of one run each: a screen, no confirmation"
     )
 
 

@@ -189,7 +189,7 @@ def _said(limit: Limit) -> str:
 
 
 _FIRST = (
-    "limits", "tests", "policy", "target", "mode", "baselines", "devices", "conviction", "pytest", "floor", "facts",
+    "limits", "tests", "policy", "target", "mode", "baselines", "devices", "confirmation", "pytest", "floor", "facts",
 )  # fmt: skip
 """Keys that can take a limit away or loosen it, those first that do it plainest."""
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pytest_perfgate.core.changes.tests import successors
 from pytest_perfgate.core.judge.accepted_line import (
     Signature,
+    anchored,
     carried,
     committed,
     line_of,
@@ -116,7 +117,9 @@ def decide(
     if decision.after is None or decision.change is Change.RENEWED:
         return decision
     blind = blindness(report)
-    after = replace(decision.after, blind=blind or 0.0) if decision.change in MEASURED else decision.after
+    after = decision.after
+    if decision.change in MEASURED:
+        after = anchored(replace(after, blind=blind or 0.0), before, signature)
     return replace(decision, blind=blind, after=after)
 
 

@@ -56,7 +56,7 @@ DOUBTFUL = "ten times faster: is the work still done?"
 
 
 def against_baseline(limit: Limit, trial: JudgedMeasurement) -> Ruling:
-    """Screen against the accepted time; a suspect goes on to conviction."""
+    """Screen against the accepted time; a suspect goes on to confirmation."""
     ruling = _held(limit, trial)
     if trial.context.replaced is None or trial.baseline is None:
         return ruling
@@ -305,7 +305,7 @@ def _again(metric: Metric, trial: JudgedMeasurement) -> str:
 
 
 def _calmed(ruling: Ruling, limit: Limit, metric: Metric, trial: JudgedMeasurement, visible: float) -> Ruling:
-    """Processes in groups, some of them no slower: nothing convicts that but two arms."""
+    """Processes in groups, some of them no slower: nothing confirms that but two arms."""
     grouped = trial.modes and metric.low <= limit.bound and ruling.outcome is Outcome.SUSPECT
     return _spread(undecided(metric, trial), visible) if grouped else ruling
 

@@ -27,7 +27,7 @@ BARE = "it loads nothing of the package"
 
 
 def against_revision(limit: Limit, trial: JudgedMeasurement) -> Ruling:
-    """The exact test convicts, the interval acquits, and what is left says what it could have seen."""
+    """The exact test confirms, the interval clears, and what is left says what it could have seen."""
     paired, timing = trial.paired, trial.seen
     assert paired is not None
     assert timing is not None
@@ -38,7 +38,7 @@ def against_revision(limit: Limit, trial: JudgedMeasurement) -> Ruling:
 
 
 def _demanded(limit: Limit, trial: JudgedMeasurement, metric: Metric) -> Ruling:
-    """A speed-up that must be there: the interval of the pairs decides, and nobody is convicted for want of one."""
+    """A speed-up that must be there: the interval of the pairs decides, and nobody is confirmed for want of one."""
     paired = trial.paired
     assert paired is not None
     if paired.edited:

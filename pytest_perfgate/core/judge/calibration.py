@@ -69,10 +69,10 @@ class Calibration:
     rounds: int
     tests: int
     alarms: Rate
-    """Suites of unchanged code that convicted anything."""
+    """Suites of unchanged code that confirmed anything."""
     undecided: Rate
     power: tuple[tuple[float, Rate], ...]
-    """Slowed tests that were convicted, by slowdown."""
+    """Slowed tests that were confirmed, by slowdown."""
     processes: float
     """A side, on average over the suite."""
     own: tuple[tuple[str, float, float, int], ...]
@@ -119,7 +119,7 @@ def calibration(recorded: Recorded, limit: float, *, suites: int, seed: int = 0)
 
 
 def _seen(recorded: Recorded, slowed: Mapping[str, Pairs], drawn: Sequence[Mapping[str, int]], limit: float) -> Rate:
-    """How often one slowed test in an otherwise clean suite is convicted, each test in its turn."""
+    """How often one slowed test in an otherwise clean suite is confirmed, each test in its turn."""
     names, hits = list(slowed), 0
     for number, starts in enumerate(drawn):
         name = names[number % len(names)]
@@ -189,7 +189,7 @@ def calibration_document(found: Calibration) -> Document:
         "are: other days may differ by more."
     )
     power = Table(
-        title="Slowdowns that are convicted",
+        title="Slowdowns that are confirmed",
         columns=(Column(name="slowdown"), Column(name="seen"), Column(name="bounds")),
         rows=tuple((signed(by), f"{rate.rate:.1%}", _bounds(rate)) for by, rate in found.power),
     )
@@ -243,7 +243,7 @@ def curve(found: Calibration) -> Picture:
     real = [(one.found, one.seen) for one in found.injected]
     frame = Frame(
         x=Axis(low=-0.002, high=1.05 * max(by for by, _ in (*scaled, *real)), label="slowdown", text="{:.0%}".format),
-        y=Axis(low=0, high=1.04, label="convicted", text="{:.0%}".format),
+        y=Axis(low=0, high=1.04, label="confirmed", text="{:.0%}".format),
         top=34,
     )
     across, _ = frame.at(found.limit, 0)
@@ -268,7 +268,7 @@ def _points(frame: Frame, points: Sequence[tuple[float, Rate]], colour: str) -> 
 
 def _legend(frame: Frame, found: Calibration) -> list[str]:
     kinds = [("times scaled", MARK), *([("one side kept busy", OTHER)] if found.injected else [])]
-    label = words(frame.left, 18, f"Slowdowns that are convicted; rounds: {found.rounds}")
+    label = words(frame.left, 18, f"Slowdowns that are confirmed; rounds: {found.rounds}")
     named = [
         words(frame.left + 330 + 110 * at, 18, f"● {kind}", colour=colour) for at, (kind, colour) in enumerate(kinds)
     ]

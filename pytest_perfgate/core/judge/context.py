@@ -64,7 +64,7 @@ class JudgeContext:
     floor_ns: float = 0.0
     """Differences below this are none, per timed sample: a batch of calls divides it."""
     paired_available: bool = False
-    """Whether a suspect will be confirmed in two arms: then nothing else convicts it."""
+    """Whether a suspect will be confirmed in two arms: then nothing else confirms it."""
     edited: Baseline | None = None
     """The line of the work tree where this change edits it; ``baseline`` is the merge base's."""
     replaced: Baseline | None = None

@@ -217,12 +217,12 @@ def slower_in_family(differences: Sequence[float], bound: float, among: int) -> 
 
 
 def open_in_family(members: Sequence[CaseReport], among: int) -> tuple[Outcome, str]:
-    """Why rounds of two arms do not convict a mean that exceeds its limit, and how many could."""
+    """Why rounds of two arms do not confirm a mean that exceeds its limit, and how many could."""
     needed = pairs_needed(ALPHA / among)
     shared = len(together(members))
     if shared >= needed:
-        return Outcome.UNDECIDED, f"; {plural(shared, 'round')} do not convict it"
-    return Outcome.SUSPECT, f"; {plural(shared, 'round')} of all its cases convict no mean, {needed} could"
+        return Outcome.UNDECIDED, f"; {plural(shared, 'round')} do not confirm it"
+    return Outcome.SUSPECT, f"; {plural(shared, 'round')} of all its cases confirm no mean, {needed} could"
 
 
 def effective_members(report: CaseReport, limit: Limit) -> CaseReport:

@@ -55,7 +55,7 @@ def judge(
 ) -> CaseReport:
     """Every limit that is meant for this call, judged; the report's measurement carries all metrics.
 
-    ``paired`` turns suspicion into a conviction or an acquittal, or, where the user named a revision, takes
+    ``paired`` turns suspicion into a confirmation or clears it, or, where the user named a revision, takes
     the place of the stored baseline.
     """
     trial = _judged_measurement(measurement, context, baseline, paired)

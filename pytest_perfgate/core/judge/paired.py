@@ -61,7 +61,7 @@ def power_facts(paired: Paired) -> Iterator[tuple[str, str]]:
 
 
 def resting_on_arms(ruling: Ruling, screened: Metric, paired: Paired, processes: int) -> Ruling:
-    """A conviction shows the figure that convicted; what the screening saw stands below it."""
+    """A confirmation shows the figure that confirmed; what the screening saw stands below it."""
     between = edges(screened, change=True)
     text = f"{signed(screened.value)} {between}".rstrip() + f" of {plural(processes, 'process', 'processes')}"
     return ruling._replace(

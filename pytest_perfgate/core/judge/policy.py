@@ -43,7 +43,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         outcome=Outcome.SUSPECT,
-        meaning="slower, and nothing here can convict: quick mode, or no second arm",
+        meaning="slower, and nothing here can confirm: quick mode, or no second arm",
         key="suspect",
         exit=UNDECIDED,
     ),
@@ -79,7 +79,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         outcome=Outcome.REGRESSED,
-        meaning="slower, and convicted",
+        meaning="slower, and confirmed",
         effect=Effect.FAIL,
         exit=REGRESSED,
     ),
@@ -99,7 +99,7 @@ LOCAL = Policy()
 
 CI = Policy(ci=True, missing=Choice.FAIL, unused=Choice.FAIL, unmeasured=Choice.FAIL, moved_by_change=Choice.FAIL)
 
-REQUEST = replace(CI, baseless=Choice.FAIL)
+REQUEST = replace(CI, no_base=Choice.FAIL)
 """In CI of a change that is about to be merged."""
 
 _EFFECTS = {
@@ -173,7 +173,14 @@ def _pair(text: str, place: str) -> tuple[str, str]:
     return key, choice
 
 
+_RENAMED = {"baseless": "no_base"}
+"""Policies that had another name, and the name of today."""
+
+
 def _choice(key: str, choice: str, place: str) -> Choice:
+    if key in _RENAMED:
+        what = f"the policy '{key}' is now '{_RENAMED[key]}'"
+        raise PerfgateError("policy-unknown", what, mend=f"{_RENAMED[key]}={choice}", place=place)
     if key not in CHOICES:
         mend = proposal(key, CHOICES, all_of="the keys")
         raise PerfgateError("policy-unknown", f"there is no policy '{key}'", mend=mend, place=place)

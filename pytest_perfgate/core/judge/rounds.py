@@ -51,7 +51,7 @@ class Design:
     most: int = OFTEN
     """Rounds after which what is open stays so."""
     alpha: float = 0.01
-    """The chance that a clean suite convicts anything."""
+    """The chance that a clean suite confirms anything."""
     cases: int = 1
     """How many cases share it."""
 

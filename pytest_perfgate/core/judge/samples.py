@@ -271,7 +271,7 @@ def crowded(processes: Sequence[Samples]) -> float:
 
 
 def excused(processes: Sequence[Samples], time: float, reach: float) -> str:
-    """What keeps a sitting that is slower than ``reach`` from a conviction; empty where nothing does.
+    """What keeps a sitting that is slower than ``reach`` from a confirmation; empty where nothing does.
 
     Times of a device, or measured elsewhere, know no neighbours. On the host, what a call queued for a processor is
     not its own, and what is left may be slower by as much as its neighbours took of what they share.

@@ -103,7 +103,7 @@ def _quick_in_ci(suite: Suite) -> Iterator[SuiteNote]:
         yield SuiteNote(
             kind="quick",
             effect=Effect.WARN,
-            text="quick mode in CI: one process a case, so no slowdown is convicted; --perfgate=full decides",
+            text="quick mode in CI: one process a case, so no slowdown is confirmed; --perfgate=full decides",
         )
 
 

@@ -197,7 +197,7 @@ def _by_prediction(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
             return _ruling(suspicion, Outcome.REGRESSED, sentence, _act(trial))
         explained = f"{explained}; {excuse}"
     elif suspicion.metric.value > reach:
-        explained = f"{explained}, and this is more; what keeps it from a conviction is {_loose(suspicion, trial)}"
+        explained = f"{explained}, and this is more; what keeps it from a confirmation is {_loose(suspicion, trial)}"
     return _suspect(suspicion, explained, tuple(_decides(trial)))
 
 

@@ -177,7 +177,7 @@ VERDICT_CODES: tuple[Code, ...] = (
         name="arm-no-commit",
         family=Family.REPOSITORY,
         title="A baseline names no commit",
-        why="a suspect is convicted beside the commit that was accepted",
+        why="a suspect is confirmed beside the commit that was accepted",
         mend="accept it again inside the repository: perfgate accept NODEID --reason TEXT",
     ),
     Code(

@@ -269,7 +269,7 @@ def commit(folder: Path, files: dict[str, tuple[str, str] | None]) -> str:
 
 
 def moved_root_notes(
-    top: Path, root: str, base: str, policy: Policy = Policy(ci=True, baseless=Choice.FAIL)
+    top: Path, root: str, base: str, policy: Policy = Policy(ci=True, no_base=Choice.FAIL)
 ) -> list[Any]:
     repository = GitRepository(top / root, {"PATH": os.environ["PATH"]})
     kept = StoredFiles(lambda _revision: "baselines", repository.files)

@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_perfgate.app.inspect import capture_notes, trusted, with_captures
+import pytest
+
+from pytest_perfgate.app.inspect import capture_notes, every_view, trusted, with_captures
 from pytest_perfgate.app.profile import Profiled
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.policy import CI, LOCAL
 from pytest_perfgate.core.render.block import render_block
+from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact, Identity
-from pytest_perfgate.model.metric import Analysis, Metric, MetricSet, Problem, labels
+from pytest_perfgate.model.metric import Analysis, Document, Metric, MetricSet, Problem, labels
 from pytest_perfgate.model.plan import Case, Effect, Outcome, Plan
 from pytest_perfgate.model.protocol import Capture, CaseResult
 from pytest_perfgate.model.values import Dimension
@@ -119,3 +122,17 @@ def test_nothing_is_taken_of_a_test_that_failed_or_brought_its_own() -> None:
 
 def test_an_analysis_without_problems_is_taken_as_it_is() -> None:
     assert trusted(analysis()) == analysis().metrics
+
+
+def test_all_views_are_those_that_apply_with_the_reasons_of_the_others() -> None:
+    def silent() -> Document:
+        raise PerfgateError("trace-no-operation", "no operation is large and slow enough")
+
+    table = Document(title="Table", blocks=())
+    found = every_view(
+        Analysis(kind="toy", subject="x", metrics=MetricSet(), views={"table": lambda: table, "replay": silent})
+    )
+    assert found["table"] is table
+    assert "replay: no operation is large and slow enough" in render_text(found["not applicable"])
+    with pytest.raises(PerfgateError, match="no operation"):
+        every_view(Analysis(kind="toy", subject="x", metrics=MetricSet(), views={"replay": silent}))

@@ -104,25 +104,25 @@ def test_what_two_builds_would_cost_is_said_beforehand() -> None:
 
 
 @pytest.mark.parametrize(
-    ("devices", "convicts", "said"),
+    ("devices", "confirms", "said"),
     [(("host-x",), True, TRIED), ((), True, ""), (("host-x",), False, "")],
 )
 def test_no_builds_are_asked_for_without_a_baseline_or_where_none_are_made(
-    devices: tuple[str, ...], convicts: bool, said: str
+    devices: tuple[str, ...], confirms: bool, said: str
 ) -> None:
-    tools = SimpleNamespace(confirm=dict if convicts else None, baselines=SimpleNamespace(devices=lambda: devices))
+    tools = SimpleNamespace(confirm=dict if confirms else None, baselines=SimpleNamespace(devices=lambda: devices))
     held = Case(nodeid="t.py::test_b", limits=(parse_limit("slowdown <= 3%", kinds=KINDS),), plan=Plan())
     base = SimpleNamespace(base=SimpleNamespace(commit="c0ffee", why="there is no git repository here"))
-    gate_judge, project = SimpleNamespace(tools=tools, accepted=base), SimpleNamespace(conviction="paired")
+    gate_judge, project = SimpleNamespace(tools=tools, accepted=base), SimpleNamespace(confirmation="paired")
     settings = SimpleNamespace(ci=False, project=project)
     session: Any = SimpleNamespace(gate_judge=gate_judge, settings=settings, mode=Mode.FULL)
     assert suspicion_line(session, [held]) == said
     settings.ci = True
     assert suspicion_line(session, [held]) == (
-        TRIED if convicts else "; no two builds: there is no git repository here"
+        TRIED if confirms else "; no two builds: there is no git repository here"
     )
-    project.conviction = "interval"
-    assert suspicion_line(session, [held]) == (TRIED if convicts else '; no two builds: conviction = "interval"')
+    project.confirmation = "interval"
+    assert suspicion_line(session, [held]) == (TRIED if confirms else '; no two builds: confirmation = "interval"')
     assert suspicion_line(session, []) == ""
 
 

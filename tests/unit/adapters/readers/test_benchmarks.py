@@ -153,6 +153,7 @@ ANSWERS: dict[str, tuple[Any, list[tuple[str, float]]]] = {
     "nvbench: by name, several values": (early("values"), [("copy[T=F32]", 2e6)]),
     "nvbench: a long command line": (nvbench(state(MEAN), argv=("x" * 5000,)), [("copy[T=F32]", 2e6)]),
     "nvbench: keys sorted": (json.dumps(nvbench(*[state(MEAN)] * 30), sort_keys=True), [("copy[T=F32]", 2e6)] * 30),
+    "nvbench: a device that is no number": (nvbench(state(MEAN, device={"a": 0})), [("copy[T=F32]", 2e6)]),
     "nvbench: two devices": (nvbench(state(MEAN, name="Device=0"), state(BATCH, name="Device=1", device=1)), [("copy[Device=0]", 2e6), ("copy[Device=1]", 3e6)]),
     "pytest-benchmark: 5": (ours(bench(), bench("t.py::b[µ-名]")), [("t.py::a", 1e3), ("t.py::b[µ-名]", 1e3)]),
     "pytest-benchmark: 3": (ours(bench(), machine_info={"node": "n", "cpu": {"brand": "X"}}, version="3.4.1"), [("t.py::a", 1e3)]),
@@ -184,6 +185,7 @@ ABSENT: dict[str, tuple[Any, list[tuple[str, str]]]] = {
     "asv: failed and skipped": (asv({"b.time_x": [[math.nan], []], "b.time_y": None, "b.time_z": [[-1], []]}), [("b.time_x", "failed or skipped"), ("b.time_y", "failed or skipped"), ("b.time_z", "below zero")]),
 }  # fmt: skip
 REFUSED: dict[str, tuple[Any, str]] = {
+    "google: a unit that is no text": (google(run("a", 1, {"a": 1})), "timed in {'a': 1}"),
     "google: another unit": (google(run("a", 1, "day")), "timed in 'day'"),
     "google: no rows": (google(), "it holds no benchmark"),
     "google: rows of nothing": (google(None), "a list of objects belongs here"),

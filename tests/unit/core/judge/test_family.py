@@ -60,21 +60,21 @@ def test_rounds_side_by_side_convict_what_chance_between_sittings_would_explain(
 
 def test_too_few_rounds_or_other_ones_convict_nothing_and_say_what_could() -> None:
     few = member(1, steady(0.1, 5), 0.105)
-    assert said(few).endswith("; 5 rounds of all its cases convict no mean, 7 could")
+    assert said(few).endswith("; 5 rounds of all its cases confirm no mean, 7 could")
     mixed = said(few, member(2, steady(0.1, 10), 0.105))
     assert mixed.startswith("suspect: ")
-    assert mixed.endswith("; 5 rounds of all its cases convict no mean, 7 could")
+    assert mixed.endswith("; 5 rounds of all its cases confirm no mean, 7 could")
     enough = said(member(1, steady(0.1, 10), 0.105), member(2, steady(0.1, 12), 0.105))
     assert enough.startswith("regressed: "), "the rounds that all of them had are enough"
     seven = member(1, (*steady(0.1, 6), -0.1), 0.105)
-    assert said(seven).endswith("; 7 rounds do not convict it"), "they could have"
+    assert said(seven).endswith("; 7 rounds do not confirm it"), "they could have"
     torn = member(1, (0.3, -0.1) * 5, 0.105)
     assert said(torn).startswith("undecided: ")
-    assert said(torn).endswith("; 10 rounds do not convict it")
+    assert said(torn).endswith("; 10 rounds do not confirm it")
     assert said(member(1, steady(0.1, 10), 0.105), families=20).startswith("suspect: ")
     assert said(member(1, steady(0.1, 11), 0.105), families=20).startswith("regressed: ")
     assert said(member(1, steady(0.1, 10), 0.105), families=20).endswith(
-        "10 rounds of all its cases convict no mean, 11 could"
+        "10 rounds of all its cases confirm no mean, 11 could"
     )
 
 
@@ -85,9 +85,9 @@ def test_what_the_change_accepts_is_not_what_the_arms_measured() -> None:
     assert "chance explains up to" in said(one, *others), "a mean of both kinds is no mean of rounds"
 
 
-@pytest.mark.parametrize(("rounds", "among", "convicts"), [(6, 1, False), (7, 1, True), (7, 2, False), (8, 2, True)])
-def test_a_mean_pays_for_the_others(rounds: int, among: int, convicts: bool) -> None:
-    assert slower_in_family(steady(0.1, rounds), 0.05, among) is convicts
+@pytest.mark.parametrize(("rounds", "among", "confirms"), [(6, 1, False), (7, 1, True), (7, 2, False), (8, 2, True)])
+def test_a_mean_pays_for_the_others(rounds: int, among: int, confirms: bool) -> None:
+    assert slower_in_family(steady(0.1, rounds), 0.05, among) is confirms
     assert not slower_in_family(steady(0.04, rounds), 0.05, among), "it does not count"
     assert not slower_in_family((), 0.05, among)
 

@@ -98,7 +98,7 @@ def test_policies_read_from_the_command_line_and_from_configuration() -> None:
     [
         ("missing", "'missing' is no KEY=VALUE", "missing=warn"),
         ("mising=warn", "no policy 'mising'", "'missing'"),
-        ("qqqq=warn", "no policy 'qqqq'", "the keys: baseless, improved"),
+        ("qqqq=warn", "no policy 'qqqq'", "the keys: improved, missing"),
         ("undecided=ignore", "'undecided' cannot be 'ignore'", "choose warn, fail"),
         ("improved=", "'improved' cannot be ''", "choose ignore, warn, fail"),
     ],
@@ -113,6 +113,12 @@ def test_a_policy_that_is_not_understood_is_an_error(pair: str, what: str, mend:
 
 
 def test_a_merge_request_without_lines_of_before_fails_by_default() -> None:
-    assert parse_policy((), ci=True, request=True).baseless is Choice.FAIL
-    assert parse_policy(["baseless=warn"], ci=True, request=True).baseless is Choice.WARN
-    assert parse_policy((), ci=True).baseless is parse_policy((), ci=False, request=True).baseless is Choice.WARN
+    assert parse_policy((), ci=True, request=True).no_base is Choice.FAIL
+    assert parse_policy(["no_base=warn"], ci=True, request=True).no_base is Choice.WARN
+    assert parse_policy((), ci=True).no_base is parse_policy((), ci=False, request=True).no_base is Choice.WARN
+
+
+def test_a_policy_of_another_name_is_named_by_its_name_of_today() -> None:
+    with pytest.raises(PerfgateError) as caught:
+        parse_policy(["baseless=warn"], ci=True)
+    assert (caught.value.code.name, caught.value.mend) == ("policy-unknown", "no_base=warn")

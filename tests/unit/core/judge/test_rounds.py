@@ -91,7 +91,7 @@ def test_slower_is_found_at_a_look_and_nowhere_else() -> None:
     assert [one.decision is Decision.SLOWER for one in found] == [False, True, False, True]
     assert found[1].p == pytest.approx(2**-9 * 0.01 / Design().level)
     many = finding(slow.first(13), 0.03, Design(cases=40))
-    assert many.decision is Decision.UNDECIDED, "thirteen rounds cannot convict one of forty"
+    assert many.decision is Decision.UNDECIDED, "thirteen rounds cannot confirm one of forty"
     assert look(None, slow, 0.03, Design(cases=40)).rounds == 14
 
 

@@ -326,7 +326,7 @@ def test_a_suspect_beyond_chance_says_what_kept_it_from_a_conviction() -> None:
     report = judge(loose, [limit("slowdown <= 3%")], baseline=accepted(1e6), context=JudgeContext(kinds=KINDS))
     (found,) = report.verdicts
     assert found.outcome is Outcome.SUSPECT
-    assert "and this is more; what keeps it from a conviction is its own interval of 2 processes" in found.sentence
+    assert "and this is more; what keeps it from a confirmation is its own interval of 2 processes" in found.sentence
     assert "it begins at -" in found.sentence
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.model.errors import PerfgateError
 from tests.kineto_file import host, kernel, launch, written
 from tests.kineto_job import PEAKS
 from tests.kineto_operators import CALLS, ROWS, WISE, operation, zoo
@@ -40,3 +41,29 @@ def test_nested_operators_of_equal_times_are_compared(kineto, tmp_path):
     path = [written(tmp_path / "t.json", events)]
     (edits,) = kineto.compare(path, path, {}).metrics.find("tree_edits")
     assert edits.value == 0
+
+
+def products(path, length):
+    shapes = {"Input Dims": [[4096, 4096], [4096, 4096]], "Input type": ["c10::BFloat16"] * 2}
+    events = [host("aten::mm", 0, 9, **shapes), launch(1, 1), kernel("gemm", 5, length, correlation=1)]
+    return written(path, events)
+
+
+def test_peaks_are_of_the_target_and_the_reference_has_its_own(kineto, tmp_path):
+    sides = [products(tmp_path / "a.json", 200)], [products(tmp_path / "b.json", 300)]
+    target = {"peak": "bf16=500TFLOPS", "bandwidth": "2TB/s"}
+    both = kineto.compare(*sides, {**target, "reference_peak": "bf16=1000TFLOPS", "reference_bandwidth": "4TB/s"})
+    (expected,) = both.metrics.find("expected_slowdown", (("op", "aten::mm"),))
+    assert expected.value == pytest.approx(1.0)
+    by_device = kineto.compare(*sides, {**target, "reference": "H100 SXM5 80GB"})
+    (expected,) = by_device.metrics.find("expected_slowdown", (("op", "aten::mm"),))
+    assert expected.value == pytest.approx(989.4 / 500 - 1, rel=0.01)
+    same = kineto.compare(*sides, target)
+    (expected,) = same.metrics.find("expected_slowdown", (("op", "aten::mm"),))
+    assert expected.value == 0, "nothing says that the reference ran on another device"
+
+
+def test_a_comparison_has_no_compat_mode(kineto, tmp_path):
+    sides = [products(tmp_path / "a.json", 200)], [products(tmp_path / "b.json", 300)]
+    with pytest.raises(PerfgateError, match="compat=tracelens"):
+        kineto.compare(*sides, {"compat": "tracelens"})

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_perfgate.app.inspect import every_view
 from pytest_perfgate.core.analysis.trace.job import Job, RankFigures
 from pytest_perfgate.core.analysis.trace.ranks import Collective, meeting_metrics
 from pytest_perfgate.core.render.text import render_text
@@ -138,3 +139,20 @@ def test_the_ranks_say_how_much_is_linked(kineto, tmp_path):
         ["100", "%"],
         ["50", "%"],
     ]
+
+
+def test_a_file_of_several_ranks_is_read_once_for_all_views(kineto, tmp_path, monkeypatch) -> None:
+    events = [
+        event
+        for rank in (0, 1)
+        for event in (
+            launch(0, rank + 1, pid=rank + 1, rank=rank),
+            kernel("k", 5, 10, correlation=rank + 1, device=rank, rank=rank),
+        )
+    ]
+    path = written(tmp_path / "t.json", events)
+    reads, read = [], kineto._read
+    monkeypatch.setattr(kineto, "_read", lambda one: reads.append(one) or read(one))
+    analysis = kineto.inspect([path], {})
+    every_view(analysis)
+    assert reads == [path]
