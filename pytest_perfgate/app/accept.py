@@ -126,6 +126,8 @@ def check_decisions(found: Sequence[Decision], request: Request, again: str = ""
         if names and not request.signature.why:
             what = f"{plural(len(names), 'case is', 'cases are')} {reason}: {first_of(names, _NAMED)}"
             raise PerfgateError("accept-reason", what, mend=again)
+    if request.signature.anchor and not request.signature.why:
+        raise PerfgateError("accept-reason", "--anchor lets the drift of a line begin anew", mend=again)
     refuse_pinned(found)
     stale = [d for d in found if d.asks and says_nothing_new(d)]
     if stale:

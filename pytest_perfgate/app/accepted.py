@@ -17,7 +17,7 @@ from pytest_perfgate.model.project import Base
 
 Lines = Mapping[str, Baseline]
 
-_LEANED_ON = ("time", "scatter", "sittings", "blind", "commit", "expires", "identity", "environment")
+_LEANED_ON = ("time", "scatter", "sittings", "blind", "commit", "expires", "anchor", "identity", "environment")
 
 
 class Accepted:

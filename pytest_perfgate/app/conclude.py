@@ -28,12 +28,12 @@ from pytest_perfgate.app.changed_tests import (
 )
 from pytest_perfgate.app.judge import GateJudge, new_baselines
 from pytest_perfgate.core.changes.tests import Reach
-from pytest_perfgate.core.judge.accepted_line import LIMIT, drift
+from pytest_perfgate.core.judge.accepted_line import CREEP, LIMIT, crept, drift
 from pytest_perfgate.core.judge.context import clock_of, how_measured, limited
 from pytest_perfgate.core.judge.family import family_limits
 from pytest_perfgate.core.judge.policy import chosen
 from pytest_perfgate.core.judge.suite import LeftOut, Suite, judge_suite
-from pytest_perfgate.core.render.words import signed
+from pytest_perfgate.core.render.words import plural, signed
 from pytest_perfgate.model.errors import SHOWING, PerfgateError, fault_error, fault_sentence
 from pytest_perfgate.model.measurement import Baseline, Sitting, commit_name
 from pytest_perfgate.model.plan import Case, Effect, Mode
@@ -99,6 +99,7 @@ def suite_notes(
         partial(loosened_lines, gate_judge, reports),
         partial(renamed_lines, gate_judge, reports),
         partial(_drifted, gate_judge, cases, reports),
+        partial(_crept, gate_judge, reports),
         partial(_without_history, gate_judge),
     )
     return tuple(note for part in parts for note in _noted(part))
@@ -150,6 +151,31 @@ def _drifted(gate_judge: GateJudge, cases: Mapping[str, Case], reports: Sequence
     if drifts:
         what = f"{len(drifts)} slower than the fixed anchor, however small the steps: perfgate history CASE shows them"
         yield SuiteNote(kind="anchor", effect=Effect.WARN, text=what, names=tuple(drifts))
+
+
+def _crept(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
+    """Lines that came far from their anchor by accepted steps: a change that goes on fails, elsewhere it is told."""
+    further: list[str] = []
+    known: list[str] = []
+    for report in reports:
+        if report.measurement is None:
+            continue
+        then, edited = gate_judge.accepted.judging(report.measurement)
+        line = edited or then
+        if line is None or line.local or crept(line) <= CREEP:
+            continue
+        goes_on = edited is not None and then is not None and edited.time > then.time
+        text = f"{report.key}: {signed(crept(line))} since {line.anchored}"
+        (further if goes_on else known).append(text)
+    step = "accept --anchor --reason begins anew where that is meant"
+    if further:
+        effect = Effect.FAIL if gate_judge.context.policy.ci else Effect.WARN
+        lines = plural(len(further), "line")
+        what = f"{lines} accepted slower by this change, now more than {CREEP:.0%} over the anchor"
+        yield SuiteNote(kind="creep", effect=effect, text=f"{what}; {step}", names=tuple(sorted(further)))
+    if known:
+        what = f"{plural(len(known), 'accepted time')} more than {CREEP:.0%} over the anchor by accepted steps"
+        yield SuiteNote(kind="creep", effect=Effect.WARN, text=what, names=tuple(sorted(known)))
 
 
 def _anchor(cases: Mapping[str, Case], report: CaseReport) -> str:

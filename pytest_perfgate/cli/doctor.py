@@ -51,7 +51,10 @@ def run_doctor(options: Namespace) -> int:
         for finding in findings if options.verbose else brief(findings):
             write("\n".join(told_lines(finding, verbose=options.verbose, width=columns())))
         sys.stdout.flush()
-    doctor_tools, same = _machine(project, options.seconds)
+    try:
+        doctor_tools, same = _machine(project, options.seconds)
+    except ImportError as fault:
+        return _unexamined(options, findings, fault)
     if options.json:
         parts = {"instruments": (*doctor_tools.libraries, *doctor_tools.others), "devices": groups(doctor_tools)}
         rows = {name: [plain(one) for one in page] for name, page in parts.items()}
@@ -64,6 +67,20 @@ def run_doctor(options: Namespace) -> int:
         )
         write(f"\n{page}")
     return 1 if any(finding.level is Level.BAD for finding in findings) else 0
+
+
+def _unexamined(options: Namespace, findings: Sequence[Finding], fault: ImportError) -> int:
+    """What can be said where a package is missing that we are made of."""
+    from pytest_perfgate.app.doctor import Finding, Level
+
+    what = f"it cannot be looked at: {fault}"
+    mend = "pip install --force-reinstall pytest-perfgate"
+    machine = Finding(name="machine", level=Level.BAD, what=what, mend=mend)
+    if options.json:
+        write_json({"findings": plain((*findings, machine))})
+    else:
+        write("\n".join(told_lines(machine, verbose=options.verbose, width=columns())))
+    return 1
 
 
 def told_lines(finding: Finding, *, verbose: bool, width: int = 100) -> list[str]:
@@ -116,12 +133,14 @@ def python(project: Project) -> Iterator[Finding]:
 
 def plugin(project: Project) -> Iterator[Finding]:
     """Whether pytest will load us, and whether anything keeps it from that."""
-    from importlib import metadata
+    from importlib import import_module, metadata
 
     del project
     names = [e.value for e in metadata.entry_points(group="pytest11") if e.value.startswith("pytest_perfgate")]
     what = (
-        f"pytest {metadata.version('pytest')} loads {', '.join(names)}" if names else "pytest does not load the plugin"
+        f"pytest {import_module('pytest').__version__} loads {', '.join(names)}"
+        if names
+        else "pytest does not load the plugin"
     )
     mend = "" if names else "pip install pytest-perfgate, or -p pytest_perfgate.plugin"
     yield Finding(name="plugin", level=Level.GOOD if names else Level.BAD, what=what, mend=mend)

@@ -116,6 +116,25 @@ def _inherited(config: pytest.Config) -> Iterator[str]:
             yield spelled[0]
 
 
+def end_as_interrupted(config: pytest.Config) -> None:
+    """A run that is told to end (SIGTERM) leaves its record and no child, as one that is interrupted."""
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        return
+    own = os.getpid()
+
+    def interrupt(number: int, _frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL if os.getpid() != own else signal.SIG_IGN)
+        if os.getpid() != own:  # a fork of the user's ends as it would have without us
+            os.kill(os.getpid(), number)
+        raise KeyboardInterrupt
+
+    def restore() -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    signal.signal(signal.SIGTERM, interrupt)
+    config.add_cleanup(restore)
+
+
 @contextmanager
 def interrupts_handled() -> Iterator[None]:
     """Raise an interrupt once more that Python lost: what is raised in a finaliser goes no further."""

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
+from functools import wraps
+from inspect import signature
 from pathlib import Path
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -20,11 +22,38 @@ from pytest_perfgate.model.measurement import Samples
 from pytest_perfgate.model.plan import Case, CaseKey
 from pytest_perfgate.model.values import TIME_UNITS, Work
 from pytest_perfgate.plugin.benches import Bench
-from pytest_perfgate.plugin.calls import Brought, MeasuredCall, Schedule, View, refuse_unrun
+from pytest_perfgate.plugin.calls import USAGE, Brought, MeasuredCall, Schedule, View, refuse_unrun
 from pytest_perfgate.plugin.collect import refuse_half_characters
 
 if TYPE_CHECKING:
     from types import FrameType
+
+
+def _fitting(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of the fixture that tells arguments that do not fit in our words; those that fit cost nothing."""
+
+    @wraps(method)
+    def called(gate: Gate, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(gate, *args, **kwargs)
+        except TypeError:
+            misfit = _misfit(method, gate, *args, **kwargs)
+            if not misfit:
+                raise
+        with gate.noted("", "call"):
+            name = "perfgate" if method.__name__ == "__call__" else f"perfgate.{method.__name__}"
+            raise PerfgateError("call-wrong", f"{name}(): {misfit}", mend=USAGE[method.__name__])
+
+    return called
+
+
+def _misfit(method: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
+    """Why arguments do not fit a method; empty where they do, and something inside raised."""
+    try:
+        signature(method).bind(*args, **kwargs)
+    except TypeError as fault:
+        return str(fault)
+    return ""
 
 
 class Gate:
@@ -55,9 +84,9 @@ class Gate:
         several arguments; ``check`` is given what a call returned and refuses it by raising or by
         returning ``False``; ``calls`` says how many calls one call of ``fn`` stands for.
         """
-        with self._noted(name, "call"):
+        with self.noted(name, "call"):
             if not callable(fn):
-                raise PerfgateError("call-wrong", f"perfgate() measures a callable, and {fn!r} is none")
+                raise PerfgateError("call-wrong", _uncallable(fn), mend="perfgate(lambda: ...)")
             if unknown:
                 raise unknown_arguments(fn, unknown)
             insist_on_callables(setup=setup, check=check)
@@ -69,13 +98,13 @@ class Gate:
 
     def scheduled(self, fn: Callable[..., Any], setup: Callable[[], Any] | None, schedule: Schedule) -> View:
         """Measure ``fn`` as often as a suite of pytest-benchmark asks for, at least."""
-        with self._noted("", "call"):
+        with self.noted("", "call"):
             return self._taken(MeasuredCall(self._outermost(""), fn, setup=setup, schedule=schedule))
 
     @contextmanager
     def region(self, name: str = "", *, work: Work | None = None, limits: Iterable[str] = ()) -> Iterator[None]:
         """Measure a block: each time it is entered is a sample."""
-        with self._noted(name, "region"):
+        with self.noted(name, "region"):
             brought = self._regions.get(CaseKey(nodeid=self._case.nodeid, name=name))
             if brought is None:
                 brought = Brought(self._key(name), "region", work=_work(work), limits=_texts(limits))
@@ -99,11 +128,11 @@ class Gate:
         limits: Iterable[str] = (),
     ) -> View:
         """Judge times that were measured elsewhere, such as by a C++ binary or by ranks under torchrun."""
-        with self._noted(name, "record()"):
+        with self.noted(name, "record()"):
             if unit not in TIME_UNITS:
                 what, mend = f"record() does not know the unit {unit!r}", f"one of {', '.join(TIME_UNITS)}"
                 raise PerfgateError("call-wrong", what, mend=mend)
-            durations = [_number(sample) * TIME_UNITS[unit] for sample in samples]
+            durations = [_number(sample) * TIME_UNITS[unit] for sample in _listed(samples, "record")]
             brought = Brought(self._outermost(name), "record", durations, work=_work(work), limits=_texts(limits))
             self._bench.bring(brought)
         return View(brought.key, metrics=self._bench.metrics, fate=self._bench.fate)
@@ -116,8 +145,8 @@ class Gate:
         limits: Iterable[str] = (),
     ) -> View:
         """Judge an artifact: a profile or another benchmark's JSON; a pattern or a list names the files of one job."""
-        with self._noted(name, "read()"):
-            files = [source] if isinstance(source, (str, Path)) else list(source)
+        with self.noted(name, "read()"):
+            files = [source] if isinstance(source, (str, Path)) else _listed(source, "read")
             if more or not files:
                 listed = ", ".join(repr(str(file)) for file in (*files, *more))
                 text = f"read() takes one source, and {len(files) + len(more)} were given"
@@ -159,7 +188,7 @@ class Gate:
             raise
         return view
 
-    def _noted(self, name: str, noun: str) -> AbstractContextManager[None]:
+    def noted(self, name: str, noun: str) -> AbstractContextManager[None]:
         """What is raised inside is told again where the test catches it, and nothing was measured therefore."""
         plain = str.__str__(name) if isinstance(name, str) else ""
         return noted(self._bench, CaseKey(nodeid=self._case.nodeid, name=plain), noun)
@@ -176,6 +205,10 @@ class Gate:
             raise PerfgateError("call-wrong", f"{what} in one test", mend="give each a name=", place=self._case.nodeid)
         self._names.add(name)
         return CaseKey(nodeid=self._case.nodeid, name=name)
+
+
+for _name in USAGE:
+    setattr(Gate, _name, _fitting(getattr(Gate, _name)))
 
 
 def _checked(text: str, what: str, case: Case) -> str:
@@ -201,6 +234,19 @@ def refuse_in_teardown(nodeid: str) -> None:
         raise PerfgateError("call-wrong", what, mend=mend, place=nodeid)
 
 
+def _uncallable(fn: object) -> str:
+    return f"perfgate() needs a callable, got {fn!r:.60}"
+
+
+def _listed(given: Any, name: str) -> list[Any]:
+    """Several of something; a single one that is no list is told as such."""
+    try:
+        return list(given)
+    except TypeError as fault:
+        what = f"{name}() takes a list, and {given!r:.60} is none"
+        raise PerfgateError("call-wrong", what, mend=USAGE[name]) from fault
+
+
 def _number(sample: object) -> float:
     """A sample that was handed in, of whatever library; a text or nothing at all is no time."""
     try:
@@ -208,7 +254,7 @@ def _number(sample: object) -> float:
             return float(sample)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         pass
-    what = f"record() was given {sample!r:.80}, which is no number"
+    what = f"record() was given {sample!r:.80}, which is not a number"
     raise PerfgateError("call-wrong", what, mend="give it the times alone: record([12.5, 12.4])")
 
 
@@ -234,16 +280,16 @@ def _count(calls: object) -> int:
     except TypeError:
         count = 0
     if count < 1:
-        raise PerfgateError("call-wrong", f"calls={calls!r} is no whole number from 1")
+        raise PerfgateError("call-wrong", f"calls={calls!r} is not a whole number from 1")
     return count
 
 
 def _texts(limits: Iterable[str]) -> tuple[str, ...]:
     """Limits of a call; what is no text is no limit."""
-    texts = (limits,) if isinstance(limits, str) else tuple(limits)
+    texts = (limits,) if isinstance(limits, str) or not isinstance(limits, Iterable) else tuple(limits)
     for text in texts:
         if not isinstance(text, str):
-            raise PerfgateError("call-wrong", f"a limit is a text, and {text!r:.60} is none", mend='"time <= 3 ms"')
+            raise PerfgateError("call-wrong", f"a limit must be a text, got {text!r:.60}", mend='"time <= 3 ms"')
     return tuple(str.__str__(text) for text in texts)
 
 
@@ -295,7 +341,7 @@ def insist_on_callables(**given: Any) -> None:
     for name, thing in given.items():
         if thing is not None and not callable(thing):
             mend = f"{name}=lambda: ..." if name == "setup" else f"{name}=lambda result: ..."
-            raise PerfgateError("call-wrong", f"{name}= is a callable, and {thing!r:.60} is none", mend=mend)
+            raise PerfgateError("call-wrong", f"{name}= must be a callable, got {thing!r:.60}", mend=mend)
 
 
 def note_text(key: str, value: object) -> str:

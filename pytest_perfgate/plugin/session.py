@@ -61,6 +61,9 @@ class GateSession(SessionState):
             self.collect(items)
             if self.cases:
                 insist_on_folder(self.settings.pytest.rootpath / ".perfgate")
+                from pytest_perfgate.plugin.controller import end_as_interrupted
+
+                end_as_interrupted(self.settings.pytest)
         if self.mode is Mode.FULL:
             self.measure()
             return

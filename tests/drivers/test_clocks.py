@@ -172,3 +172,9 @@ def test_without_a_driver_observing_says_why_and_locking_fails(clocks) -> None:
 
 def test_a_device_that_nvml_does_not_know_is_an_error(clocks) -> None:
     assert clocks("unmapped")["code"] == "device-unmapped"
+
+
+def test_a_process_that_is_killed_at_any_moment_leaves_clocks_that_the_next_one_puts_back(clocks) -> None:
+    told = clocks("killed_at_any_moment")
+    assert told["faults"] == []
+    assert told["locked"] > 0, "none was killed while it held the clocks"

@@ -20,6 +20,7 @@ from pytest_perfgate.adapters.stores.history import SqliteHistory
 from pytest_perfgate.adapters.stores.record_files import fetched
 from pytest_perfgate.adapters.stores.records import parse_record, read_record
 from pytest_perfgate.app.inspect import inspect
+from pytest_perfgate.core.judge.against_limit import above_peak
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Bullets, Document, Metric, Paragraph, Section, Table
@@ -88,8 +89,8 @@ _ANY = frozenset({"slowdown", "change", "ncu", "rocprof"})
 
 
 def possible(metric: Metric) -> bool:
-    """Whether a figure is one that can be."""
-    if metric.name in _ANY:
+    """Whether a figure is one that can be; where a trace says more than a peak, the gate calls that INVALID."""
+    if metric.name in _ANY or above_peak(metric):
         return math.isfinite(metric.value)
     most = 1 + 1e-9 if metric.dimension is Dimension.FRACTION else math.inf
     return math.isfinite(metric.value) and 0 <= metric.value <= most

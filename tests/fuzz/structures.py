@@ -140,7 +140,10 @@ JSON: Mapping[str, Way] = {
 
 
 def _rows(data: bytes) -> list[list[str]]:
-    return list(csv.reader(io.StringIO(data.decode("utf-8", "replace"))))
+    try:
+        return list(csv.reader(io.StringIO(data.decode("utf-8", "replace"), newline="")))
+    except csv.Error:
+        return []
 
 
 def _written(rows: list[list[str]]) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import secrets
 import signal
@@ -31,6 +32,62 @@ _START_S, _SEND_S = 120.0, 120.0
 _END_S, _GRACE_S = 5.0, 3.0
 
 
+_WATCHER = """
+groups=
+while read -r sign group; do
+  if [ "$sign" = + ]; then groups="$groups $group"; continue; fi
+  rest=
+  for one in $groups; do [ "$one" = "$group" ] || rest="$rest $one"; done
+  groups=$rest
+done
+[ -n "$groups" ] || exit 0
+for one in $groups; do kill -s TERM -- "-$one"; done
+sleep 1
+for one in $groups; do kill -s KILL -- "-$one"; done
+"""
+"""Knows the groups that run; when its parent is gone, it ends them. Nobody else could end what a child has started."""
+
+
+class Watcher:
+    """A shell that outlives this process by as long as its children's groups take to end."""
+
+    def __init__(self) -> None:
+        self._shell: subprocess.Popen[bytes] | None = None
+        self._one_by_one = threading.Lock()
+
+    def begin(self, group: int) -> None:
+        with self._one_by_one:
+            if self._shell is None:
+                quiet = subprocess.DEVNULL
+                with suppress(OSError):  # no shell, no watch: children themselves end with their parent all the same
+                    self._shell = subprocess.Popen(
+                        ["/bin/sh", "-c", _WATCHER], stdin=subprocess.PIPE, stdout=quiet, stderr=quiet,
+                        cwd="/", env={"PATH": os.defpath}, start_new_session=True,
+                    )  # fmt: skip
+                    atexit.register(self._leave)
+            self._tell(f"+ {group}\n")
+
+    def end(self, group: int) -> None:
+        with self._one_by_one:
+            self._tell(f"- {group}\n")
+
+    def _leave(self) -> None:
+        """The end of this process as well: what runs still is ended by the shell."""
+        if self._shell is not None and self._shell.stdin is not None:
+            with suppress(OSError, subprocess.TimeoutExpired):
+                self._shell.stdin.close()
+                self._shell.wait(timeout=_GRACE_S)
+
+    def _tell(self, text: str) -> None:
+        if self._shell is not None and self._shell.stdin is not None:
+            with suppress(OSError):
+                self._shell.stdin.write(text.encode())
+                self._shell.stdin.flush()
+
+
+WATCHER = Watcher()
+
+
 class LocalSpawner:
     """Children on this machine."""
 
@@ -52,6 +109,7 @@ class LocalSpawner:
             output.close()
             listener.close()
             raise PerfgateError("child-start", f"{_command(spec)[0]} does not start: {fault}") from fault
+        WATCHER.begin(process.pid)
         _pin(process.pid, spec.cpus)
         return LocalChild(spec.label, process, (listener, token), output)
 
@@ -105,6 +163,7 @@ class LocalChild:
                 self._line.close()
             self._door[0].close()
             _end_group(self._process)
+            WATCHER.end(self._process.pid)
             self._output.close()
             self._closed = True
 

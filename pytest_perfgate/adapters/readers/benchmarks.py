@@ -121,7 +121,7 @@ def _scatter(aggregates: Mapping[str, Row], times: Sequence[float]) -> float | N
 def _time(row: Row, place: str) -> float | None:
     """Wall time, unless the benchmark was told to time by hand, which it writes there too."""
     unit = row.get("time_unit") or "ns"
-    if unit not in TIME_UNITS:
+    if not isinstance(unit, str) or unit not in TIME_UNITS:
         what = f"{row['name']} is timed in {unit!r}; known are {', '.join(TIME_UNITS)}"
         raise PerfgateError("artifact-unreadable", what, place=place)
     return nanoseconds(row.get("real_time"), TIME_UNITS[unit])
@@ -215,7 +215,7 @@ def _pytest_benchmark_result(bench: Any, place: str) -> BenchResult:
         also=(("mean", other),) if other is not None and time is not None else (),
         scatter=spread / mean if spread is not None and mean else None,
         samples=int(number(stats.get("rounds")) or 0),
-        skipped=f"its {first} is no number of seconds" if first and time is None else "",
+        skipped=f"its {first} is not a number of seconds" if first and time is None else "",
     )
 
 
@@ -335,9 +335,9 @@ def _nvbench_results(bench: Any, devices: Mapping[Any, str], place: str) -> Iter
     for state in objects(states, f"{where}: states"):
         name = _name(state)
         summaries = dict(_summaries(state.get("summaries"), f"{where}[{name}]: summaries"))
-        yield _nvbench_result(
-            f"{title}[{name}]" if name else title, state, summaries, devices.get(state.get("device"), "")
-        )
+        device = state.get("device")
+        machine = devices.get(device, "") if isinstance(device, (int, str)) else ""
+        yield _nvbench_result(f"{title}[{name}]" if name else title, state, summaries, machine)
 
 
 def _name(state: Mapping[str, Any]) -> str:
@@ -356,7 +356,7 @@ def _nvbench_result(name: str, state: Mapping[str, Any], found: Figures, device:
     if state.get("is_skipped"):
         time, skipped = None, str(state.get("skip_reason") or "skipped")
     elif tag and time is None:
-        skipped = f"its {tag} is no number of seconds"
+        skipped = f"its {tag} is not a number of seconds"
     others = ((_TIMES[other], nanoseconds(found[other])) for other in _TIMES if other in found and other != tag)
     return BenchResult(
         name=name,

@@ -24,6 +24,8 @@ _ISSUING = frozenset(("stall_selected",))
 
 _NOT_ISSUED = ("(Not Issued)", "_not_issued")
 
+_MOST = 2.0**64
+
 _OPCODE = re.compile(r"(?:@!?U?P\w+\s+)?([A-Z][\w.]*)")
 
 
@@ -40,7 +42,11 @@ class _Block:
 
 def parse_source(text: str, place: str) -> Iterator[KernelFacts]:
     """Every kernel of the page: where it waits, and how often its instructions ran."""
-    blocks = [block for block in _blocks(_rows(text, place), place) if block.code or block.source]
+    try:
+        blocks = [block for block in _blocks(_rows(text, place), place) if block.code or block.source]
+    except PerfgateError as error:
+        error.place_at(error.place or place)
+        raise
     if not blocks:
         raise PerfgateError("ncu-nothing", "the source page holds no instruction", place=place)
     for index, block in enumerate(blocks):
@@ -108,9 +114,9 @@ def _address(cell: str) -> int | None:
 def _line(header: Sequence[str], row: Sequence[str], text: str, place: str) -> SourceLine:
     """A name that stands in several columns means the first."""
     cells = dict(reversed(list(zip(header, row))))
-    samples = next((parse_numeral(cells[name]) for name in _SAMPLES if name in cells), None)
+    samples = next((_count(cells[name]) for name in _SAMPLES if name in cells), None)
     waits = {
-        name.removeprefix(_STALL): parse_numeral(cell) or 0.0
+        name.removeprefix(_STALL): _count(cell) or 0.0
         for name, cell in cells.items()
         if name.startswith(_STALL) and not name.endswith(_NOT_ISSUED) and name not in _ISSUING
     }
@@ -119,9 +125,17 @@ def _line(header: Sequence[str], row: Sequence[str], text: str, place: str) -> S
         place=place,
         text=text.strip() if not place else text.rstrip(),
         samples=samples,
-        executed=parse_numeral(cells.get(_EXECUTED)),
+        executed=_count(cells.get(_EXECUTED)),
         reason=leading if leading and waits[leading] else "",
     )
+
+
+def _count(cell: str | None) -> float | None:
+    """A count, or nothing; none is below zero or beyond what the profiler counts in."""
+    found = parse_numeral(cell)
+    if found is not None and not 0 <= found < _MOST:
+        raise PerfgateError("ncu-report", f"the source page has a count of {cell!r:.40}")
+    return found
 
 
 def _moved(line: SourceLine, offset: int) -> SourceLine:

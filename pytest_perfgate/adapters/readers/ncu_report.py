@@ -214,6 +214,10 @@ _RESULTS, _PAYLOAD = 2, 5
 """The fields of a block's header that say how many results it holds, and how many bytes follow it."""
 
 
+_HELD = (1, 2, 3)
+"""Those that say how many messages follow: sources, results, results of ranges."""
+
+
 def check_whole(data: bytes, place: str) -> int:
     """How many results its blocks announce, where their form is known.
 
@@ -229,7 +233,10 @@ def check_whole(data: bytes, place: str) -> int:
         while at < len(data):
             (size,) = struct.unpack_from("<I", data, at)
             header = dict(_fields(data[at + 4 : at + 4 + size]))
-            at += 4 + size + header.get(_PAYLOAD, 0)
+            at += 4 + size
+            if at + header.get(_PAYLOAD, 0) <= len(data):
+                _check_payload(data[at : at + header.get(_PAYLOAD, 0)], sum(header.get(one, 0) for one in _HELD), place)
+            at += header.get(_PAYLOAD, 0)
             results += header.get(_RESULTS, 0)
     except (struct.error, IndexError) as error:
         raise PerfgateError(
@@ -240,6 +247,18 @@ def check_whole(data: bytes, place: str) -> int:
             "ncu-report", f"the report is cut short: {len(data):,} bytes of {at:,} at the least", place=place
         )
     return results
+
+
+def _check_payload(payload: bytes, announced: int, place: str) -> None:
+    """A block holds as many messages as its header says: one that is wrong ends the process inside of the library."""
+    at = messages = 0
+    while at < len(payload):
+        (size,) = struct.unpack_from("<I", payload, at)
+        at += 4 + size
+        messages += 1
+    if at != len(payload) or messages != announced:
+        what = f"the report is damaged: a block announces {announced:,} messages and holds {messages:,}"
+        raise PerfgateError("ncu-report", what, place=place)
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int]]:

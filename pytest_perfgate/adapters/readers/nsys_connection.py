@@ -56,6 +56,8 @@ class Connection:
             yield
         except (sqlite3.DatabaseError, sqlite3.OperationalError) as error:
             raise PerfgateError("nsys-damaged", f"SQLite says: {error}", place=str(self.path)) from error
+        except UnicodeDecodeError as error:  # SQLite quotes a name of its own table that is none
+            raise PerfgateError("nsys-damaged", f"SQLite meets {error.object!r:.60}", place=str(self.path)) from error
 
     def has(self, table: str) -> bool:
         return table.lower() in self._tables

@@ -280,12 +280,16 @@ def _resources(row: Row, registers: str, shared: str, scratch: str) -> Resources
     )
 
 
+_MOST = 1 << 64
+"""Nanoseconds: no clock counts further."""
+
+
 def _between(start: str | None, end: str | None) -> float | None:
     try:
         spent = int((end or "").removesuffix(".0")) - int((start or "").removesuffix(".0"))
     except ValueError:
         return None
-    return float(spent) if spent > 0 else None
+    return float(spent) if 0 < spent < _MOST else None
 
 
 def _number(cell: str | None) -> float | None:

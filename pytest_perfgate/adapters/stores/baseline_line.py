@@ -43,6 +43,8 @@ FIELDS = (
     "sittings",
     "blind",
     "processes",
+    "anchor",
+    "anchored",
     "commit",
     "who",
     "when",
@@ -72,6 +74,8 @@ def render_line(name: str, baseline: Baseline, extra: Mapping[str, Node] | None 
         parts.append(f"blind: {_fixed(min(baseline.blind, _BLINDEST) * 100, 3)}%")
     if baseline.processes:
         parts.append(f"processes: {baseline.processes}")
+    if baseline.anchor:
+        parts += [f"anchor: {_time(baseline.anchor)}", f"anchored: {_word(baseline.anchored)}"]
     parts += [f"commit: {_word(short_commit(baseline.commit, _COMMIT))}"] if baseline.commit else []
     parts += [f"who: {_quoted(baseline.who)}"] if baseline.who else []
     parts += [f"when: {_word(baseline.when)}"] if baseline.when else []
@@ -218,7 +222,7 @@ def _identity(node: Node, place: str, device: str) -> Identity:
         raise _wrong(place, "a mapping", node)
     unknown = [name for name in node if name not in IDENTITY]
     if unknown:
-        raise PerfgateError("baseline-value", f"'{unknown[0]}' is no part of an identity", place=place)
+        raise PerfgateError("baseline-value", f"'{unknown[0]}' is not part of an identity", place=place)
     texts = {name: _parse_text(text, f"{place}.{name}") for name, text in node.items() if name != "notes"}
     notes = node.get("notes", {})
     if not isinstance(notes, Mapping):
@@ -238,6 +242,8 @@ _PARSERS: dict[str, Callable[[Node, str], Any]] = {
     "when": _parse_date,
     "why": _parse_text,
     "expires": _parse_date,
+    "anchor": _parse_time,
+    "anchored": _parse_date,
     "environment": _parse_text,
     "counted": _parse_text,
 }

@@ -272,6 +272,8 @@ _FORMS = {
     "sittings": _COUNT,
     "blind": _SHARE,
     "processes": _COUNT,
+    "anchor": r"([0-9]+(?:\.[0-9]+)?)(ns|us|ms|s)",
+    "anchored": _DAY,
     "commit": f"({WORD})",
     "who": _TEXT,
     "when": _DAY,
@@ -305,8 +307,8 @@ def own_fields(line: str, device: str) -> tuple[str, dict[str, Any]] | None:
     match = _OWN.match(line)
     if match is None:
         return None
-    name, time, unit, scatter, sittings, blind, processes, *texts, power, identity = match.groups()
-    if not 0 < float(time) < _LARGEST:
+    name, time, unit, scatter, sittings, blind, processes, anchor, anchor_unit, *texts, power, identity = match.groups()
+    if not 0 < float(time) < _LARGEST or (anchor and not 0 < float(anchor) < _LARGEST):
         return None
     fields: dict[str, Any] = {"time": float(time) * TIME_UNITS[unit]}
     if scatter:
@@ -317,6 +319,8 @@ def own_fields(line: str, device: str) -> tuple[str, dict[str, Any]] | None:
         fields["blind"] = float(blind) / 100
     if processes:
         fields["processes"] = int(processes)
+    if anchor:
+        fields["anchor"] = float(anchor) * TIME_UNITS[anchor_unit]
     fields |= {k: t for k, t in zip(_TEXTS, texts) if t is not None}
     if power:
         fields["limited"] = True

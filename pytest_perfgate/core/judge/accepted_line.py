@@ -30,6 +30,8 @@ class Signature:
     """When the run that is accepted began; it tells one sitting from another."""
     named: bool = False
     """Whether the case was named itself: an end is then meant for it, though its line had none."""
+    anchor: bool = False
+    """Whether the drift of the line begins anew with what is accepted."""
 
 
 def line_of(measurement: Measurement, time: Metric, sittings: Sequence[Sitting], signature: Signature) -> Baseline:
@@ -49,6 +51,54 @@ def line_of(measurement: Measurement, time: Metric, sittings: Sequence[Sitting],
         surroundings=surroundings(measurement),
         limited=bool(limited(measurement.processes)),
     )
+
+
+ANCHOR_DAYS = 90
+"""How long the drift of a line is counted from one accepted time."""
+
+CREEP = 0.10
+"""How far a line may drift from its anchor by accepted steps, however small each is."""
+
+
+def anchored(line: Baseline, before: Baseline | None, signature: Signature) -> Baseline:
+    """The line with the accepted time from which its drift is counted: the oldest of the last ninety days.
+
+    A time that is faster than that begins anew, and so does one that is measured differently.
+    """
+    if before is None or signature.anchor or _measured_otherwise(line, before):
+        return replace(line, anchor=0.0, anchored="")
+    since = before.anchored or before.when
+    old = bool(since) and _days(since, signature.when) > ANCHOR_DAYS
+    time, day = (before.time, before.when) if old or not before.anchor else (before.anchor, before.anchored)
+    if line.time <= time or not day:
+        return replace(line, anchor=0.0, anchored="")
+    return replace(line, anchor=time, anchored=day[:10])
+
+
+def _measured_otherwise(line: Baseline, before: Baseline) -> bool:
+    now, then = line.identity, before.identity
+    return now is not None and then is not None and bool(now.differences(then))
+
+
+def _days(then: str, now: str) -> int:
+    """Days between two ISO dates; none where one of them is no date."""
+    first, last = _day_number(then[:10]), _day_number(now[:10])
+    return last - first if first and last else 0
+
+
+def _day_number(day: str) -> int:
+    """The days up to an ISO date, counted with years that begin in March: leap days then end them. 0 for no date."""
+    parts = day.split("-")
+    if len(parts) != 3 or not all(part.isdecimal() for part in parts):
+        return 0
+    year, month, of_month = map(int, parts)
+    year, month = (year, month - 3) if month > 2 else (year - 1, month + 9)
+    return 365 * year + year // 4 - year // 100 + year // 400 + (153 * month + 2) // 5 + of_month
+
+
+def crept(line: Baseline) -> float:
+    """How far a line has come from its anchor, as a fraction."""
+    return line.time / line.anchor - 1 if line.anchor else 0.0
 
 
 def with_sitting(before: Baseline, time: float, measurement: Measurement, signature: Signature) -> Baseline:
@@ -141,7 +191,7 @@ class Drift:
         if not self.alarms:
             return ""
         small = "no step of them beyond the limit" if self.largest <= self.limit else "with a step beyond the limit"
-        return f"slower than the anchor after {plural(self.steps, 'sitting')}, {small}"
+        return f"slower than the anchor after {plural(self.steps, 'run')}, {small}"
 
 
 def drift(sittings: Sequence[Sitting], anchor: float, limit: float, since: str = "") -> Drift | None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.adapters.runtimes.host import device_key
-from pytest_perfgate.app.conclude import Ending, alike_arms, suite_notes
+from pytest_perfgate.app.conclude import Ending, _crept, alike_arms, suite_notes
 from pytest_perfgate.app.instrument import key_patterns
 from pytest_perfgate.app.judge import GateJudge as Court
 from pytest_perfgate.core.changes.dependencies import EnvironmentEdits
@@ -21,7 +21,7 @@ from pytest_perfgate.model.measurement import Baseline, Environment, Sitting
 from pytest_perfgate.model.plan import Case, Choice, Effect, Mode, Plan, Policy
 from pytest_perfgate.model.ports import GateTools
 from pytest_perfgate.model.project import Base
-from pytest_perfgate.model.verdict import Decision, Paired, SuiteNote
+from pytest_perfgate.model.verdict import CaseReport, Decision, Paired, SuiteNote
 from tests.unit.core.judge.bench import HOST, KEY, KINDS, accepted, limit, measured
 
 COMMIT = "0123456789abcdef"
@@ -216,3 +216,26 @@ def test_what_the_key_of_a_card_looks_like() -> None:
     assert fnmatchcase(f"{device_key(card)}-lock", patterns[0])
     limited = replace(card, facts=(("power limit", "600 W"), ("default power limit", "700 W")))
     assert fnmatchcase(f"{device_key(limited)}-observe", patterns[0])
+
+
+def creep(then: Baseline, edited: Baseline | None, policy: Policy = CI) -> list[SuiteNote]:
+    judging = SimpleNamespace(judging=lambda measurement: (then, edited))
+    gate_judge: Any = SimpleNamespace(accepted=judging, context=SimpleNamespace(policy=policy))
+    report = CaseReport(key=KEY, verdicts=(), measurement=measured(1e6))
+    return list(_crept(gate_judge, [report, CaseReport(key=KEY, verdicts=())]))
+
+
+def test_a_change_that_goes_on_creeping_fails_and_elsewhere_it_is_told() -> None:
+    """Five accepted steps of 4 % passed unremarked: the accepted time moved along."""
+    then = accepted(1.08e6, anchor=1e6, anchored="2026-09-01")
+    edited = accepted(1.125e6, anchor=1e6, anchored="2026-09-01")
+    (note,) = creep(then, edited)
+    assert (note.kind, note.effect) == ("creep", Effect.FAIL)
+    assert note.names == (f"{KEY}: +12.5 % since 2026-09-01",)
+    assert "accept --anchor --reason begins anew" in note.text
+    assert [one.effect for one in creep(then, edited, LOCAL)] == [Effect.WARN]
+    assert [one.effect for one in creep(edited, None)] == [Effect.WARN], "a later change that accepts nothing"
+    assert [one.effect for one in creep(replace(edited, time=1.2e6), edited)] == [Effect.WARN], "a step back"
+    assert creep(then, None) == []
+    assert creep(then, replace(edited, anchor=0.0, anchored="")) == [], "a person began anew, and gave a reason"
+    assert creep(replace(edited, local=True), None) == []

@@ -201,6 +201,8 @@ def _tiny_products(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[F
         if row.name not in {"aten::bmm", "aten::baddbmm"} or row.work is None:
             continue
         shapes = [row.call.dims[at] for at in row.call.tensors()]
+        if not all(shapes):  # a scalar is no operand of a batched product: the trace says something else
+            continue
         batch, sizes = shapes[-1][0], [n for shape in shapes for n in shape[1:]]
         if batch >= 1024 and max(sizes) < 128:
             at = place(row.work, row.total / row.count, roof) if roof else None

@@ -200,7 +200,7 @@ def _operators(rows: Sequence[OperatorRow], roof: Roof | None, scope: Labels) ->
     missing: list[Absent] = []
     for key, table in (("op", by_name), ("category", by_category)):
         running = 0.0
-        for name, group in sorted(table.items(), key=lambda item: -sum(row.total for row in item[1])):
+        for name, group in sorted(table.items(), key=lambda item: (-sum(row.total for row in item[1]), item[0])):
             where = _with(scope, **{key: name})
             spent, count = sum(row.total for row in group), sum(row.count for row in group)
             running += spent / everything
@@ -210,7 +210,7 @@ def _operators(rows: Sequence[OperatorRow], roof: Roof | None, scope: Labels) ->
             if key == "op":
                 made.append(_metric("op_mean", spent / count, _TIME, where))
                 made.append(_metric("op_variants", len(group), _COUNT, where))
-                made.append(_metric("op_running", running, _PART, where))
+                made.append(_metric("op_running", min(1.0, running), _PART, where))
             metrics = list(rates(group, roof, where))
             made += metrics
             missing += _unrated(group, {rate.name for rate in metrics}, where)

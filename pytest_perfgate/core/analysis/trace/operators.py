@@ -91,7 +91,7 @@ def operators(seen: Survey, by_leaf: bool = False) -> tuple[OperatorRow, ...]:
                 kernel=kernel,
             )
         )
-    return tuple(rows)
+    return tuple(sorted(rows, key=lambda row: (-row.total, row.name, str(row.call.dims), row.kernel)))
 
 
 def _work(seen: Survey, call: Call) -> tuple[Work | None, str]:
@@ -181,7 +181,7 @@ def kernels(seen: Survey) -> tuple[KernelRow, ...]:
                 share=float(stats.total[g]) / everything,
             )
         )
-    return tuple(rows)
+    return tuple(sorted(rows, key=lambda row: (-row.total, row.name, row.launcher, row.device, row.stream)))
 
 
 _NUMBER = r"^([0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?)\s*([TGPM]?)"
@@ -230,7 +230,7 @@ def _rate(text: str, form: re.Pattern[str], example: str) -> float:
     match = form.match(text.strip())
     rate = float(match.group(1)) * _SCALE[match.group(2).upper()] if match else 0.0
     if not 0 < rate < math.inf:
-        raise PerfgateError("trace-option", f"{text!r} is no rate", mend=f"write it with its unit: {example}")
+        raise PerfgateError("trace-option", f"{text!r} is not a rate", mend=f"write it with its unit: {example}")
     return rate
 
 

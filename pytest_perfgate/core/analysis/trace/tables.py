@@ -60,7 +60,7 @@ def category_table(rows: Sequence[OperatorRow]) -> Table:
         entry[0] += row.total
         entry[1] += row.count
         entry[2] += row.share
-    ordered = sorted(spent.items(), key=lambda item: -item[1][0])
+    ordered = sorted(spent.items(), key=lambda item: (-item[1][0], item[0]))
     return Table(
         columns=(
             Column(name="category"),
@@ -78,7 +78,7 @@ def operator_table(rows: Sequence[OperatorRow], limit: int = 0) -> Table:
     for row in rows:
         merged[row.name].append(row)
     table, running = [], 0.0
-    for name, group in sorted(merged.items(), key=lambda item: -sum(r.total for r in item[1])):
+    for name, group in sorted(merged.items(), key=lambda item: (-sum(r.total for r in item[1]), item[0])):
         share = sum(r.share for r in group)
         running += share
         count = sum(r.count for r in group)

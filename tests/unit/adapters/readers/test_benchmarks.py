@@ -153,6 +153,7 @@ ANSWERS: dict[str, tuple[Any, list[tuple[str, float]]]] = {
     "nvbench: by name, several values": (early("values"), [("copy[T=F32]", 2e6)]),
     "nvbench: a long command line": (nvbench(state(MEAN), argv=("x" * 5000,)), [("copy[T=F32]", 2e6)]),
     "nvbench: keys sorted": (json.dumps(nvbench(*[state(MEAN)] * 30), sort_keys=True), [("copy[T=F32]", 2e6)] * 30),
+    "nvbench: a device that is not a number": (nvbench(state(MEAN, device={"a": 0})), [("copy[T=F32]", 2e6)]),
     "nvbench: two devices": (nvbench(state(MEAN, name="Device=0"), state(BATCH, name="Device=1", device=1)), [("copy[Device=0]", 2e6), ("copy[Device=1]", 3e6)]),
     "pytest-benchmark: 5": (ours(bench(), bench("t.py::b[µ-名]")), [("t.py::a", 1e3), ("t.py::b[µ-名]", 1e3)]),
     "pytest-benchmark: 3": (ours(bench(), machine_info={"node": "n", "cpu": {"brand": "X"}}, version="3.4.1"), [("t.py::a", 1e3)]),
@@ -169,21 +170,22 @@ ANSWERS: dict[str, tuple[Any, list[tuple[str, float]]]] = {
     "asv: a date and a machine of another kind": (asv({"b.time_x": [[1e-6]]}, date=1e30, params=[1]), [("b.time_x", 1e3)]),
 }  # fmt: skip
 ABSENT: dict[str, tuple[Any, list[tuple[str, str]]]] = {
-    "google: a deviation is no time": (google(total("a", "cv", 0.2)), [("a", "of its repetitions only cv are in the file")]),
+    "google: a deviation is not a time": (google(total("a", "cv", 0.2)), [("a", "of its repetitions only cv are in the file")]),
     "google: an error": (google(run("a", 0, error_occurred=True, error_message="bad")), [("a", "bad")]),
     "google: skipped": (google(run("a", 0, skipped="ERROR", skip_message="bad")), [("a", "bad")]),
     "google: one repetition failed": (google(*REPEATS, run("a", 0, family_index=0, error_occurred=True)), [("a", "skipped")]),
     "google: no number": (google(run("a", math.nan), run("b", math.inf), run("c", -1)), [(name, "the file has no time for it") for name in "abc"]),
     "nvbench: skipped": (nvbench(state(is_skipped=True, skip_reason="too big", summaries=None)), [("copy[T=F32]", "too big")]),
     "nvbench: skipped after it ran": (nvbench(state(MEAN, is_skipped=True)), [("copy[T=F32]", "skipped")]),
-    "nvbench: the host's clock does not stand for the device's": (nvbench(state(NANS, HOST)), [("copy[T=F32]", "its nv/cold/time/gpu/mean is no number of seconds")]),
+    "nvbench: the host's clock does not stand for the device's": (nvbench(state(NANS, HOST)), [("copy[T=F32]", "its nv/cold/time/gpu/mean is not a number of seconds")]),
     "nvbench: nothing": (nvbench(state()), [("copy[T=F32]", "the file has no time for it")]),
-    "pytest-benchmark: no number": (ours(bench(median=math.nan)), [("t.py::a", "its median is no number of seconds")]),
+    "pytest-benchmark: no number": (ours(bench(median=math.nan)), [("t.py::a", "its median is not a number of seconds")]),
     "asv: failed in all": (asv({"b.time_p": [None, [["1", "2"]]]}), [("b.time_p[1]", "failed or skipped"), ("b.time_p[2]", "failed or skipped")]),
     "asv: cut short": (asv({"b.time_p": [[], [["1"]]]}), [("b.time_p[1]", "failed or skipped")]),
     "asv: failed and skipped": (asv({"b.time_x": [[math.nan], []], "b.time_y": None, "b.time_z": [[-1], []]}), [("b.time_x", "failed or skipped"), ("b.time_y", "failed or skipped"), ("b.time_z", "below zero")]),
 }  # fmt: skip
 REFUSED: dict[str, tuple[Any, str]] = {
+    "google: a unit that is no text": (google(run("a", 1, {"a": 1})), "timed in {'a': 1}"),
     "google: another unit": (google(run("a", 1, "day")), "timed in 'day'"),
     "google: no rows": (google(), "it holds no benchmark"),
     "google: rows of nothing": (google(None), "a list of objects belongs here"),

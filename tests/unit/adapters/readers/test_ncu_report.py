@@ -329,7 +329,10 @@ PAGES = {
         "k=1000 k=2000",
     ),
     "with results of rules": (RULES + K[:-1] + ',"","",""\n' + NOTHING, "k=1000"),
-    "with a time that is no number": (LONG_HEADER + line(0, "k", "-nan(ind)") + line(1, "k", "inf"), "k=None k=None"),
+    "with a time that is not a number": (
+        LONG_HEADER + line(0, "k", "-nan(ind)") + line(1, "k", "inf"),
+        "k=None k=None",
+    ),
     "of two runs in one file": (LONG_HEADER + K + LONG_HEADER + line(0, "k", "2"), "k=1000 k=2000"),
     "wide": (WIDE_HEADER + UNITS + row(0, "k", "5.41") + row(1, "j", "1,234.5"), "k=5410 j=1234500"),
     "wide, of two processes": (WIDE_HEADER + UNITS + row(0, "k", "1") + row(0, "k", "2", process=11), "k=1000 k=2000"),
@@ -341,7 +344,7 @@ REFUSED = {
     "without its line of units": (WIDE_HEADER + row(0, "k", "5410"), "without a unit"),
     "with a time in something else": (
         LONG_HEADER + line(0, "k", "1", "fortnight"),
-        "'fortnight', which is no unit of time",
+        "'fortnight', which is not a unit of time",
     ),
     "cut inside a row of the middle": (LONG_HEADER + K[:-6] + "\n" + J, "cut short"),
     "cut inside a quote of the middle": (LONG_HEADER + K[:-30] + "\n" + J, "does not read"),
@@ -493,3 +496,12 @@ def test_a_page_behind_much_that_the_program_printed_is_told(tmp_path: Path, nam
     path = written(tmp_path, data, name)
     assert Ncu(read_ncu, DeviceCatalogue, long_head).recognises(path, path.read_bytes()[:4096])
     assert [k.name for k in read_ncu([path])] == ["k", "j"]
+
+
+def test_a_block_that_announces_more_than_it_holds_is_refused(tmp_path: Path) -> None:
+    """The library aborts the process where a source is announced and none follows."""
+    data = ncu_file([("k(int)", {"gpu__time_duration.sum": 5.0})])
+    at = data.index(b"\x08\x00\x10\x00\x22")
+    for damaged in (data[: at + 1] + b"\x01" + data[at + 2 :], data[: at + 3] + b"\x01" + data[at + 4 :]):
+        with pytest.raises(PerfgateError, match="announces 1 messages and holds 0"):
+            read_ncu([written(tmp_path, damaged)])

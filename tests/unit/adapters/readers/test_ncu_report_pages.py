@@ -258,3 +258,11 @@ def test_numerals() -> None:
     assert decimal_comma(["0,93"])
     assert (with_point("1.234,5"), with_point("(256, 1, 1)"), with_point("n/a")) == ("1234.5", "(256, 1, 1)", "n/a")
     assert (parse_numeral("1 234.5"), parse_numeral("1 2"), parse_numeral(None)) == (1234.5, None, None)
+
+
+@pytest.mark.parametrize("count", ["-1", "1e400", "1e308", "9" * 30])
+def test_a_source_page_with_a_count_that_none_can_be_is_refused(tmp_path: Path, count: str) -> None:
+    (tmp_path / "page.csv").write_text(SASS.replace('"128","20"', f'"{count}","20"'))
+    with pytest.raises(PerfgateError, match="has a count of") as caught:
+        read_ncu([tmp_path / "page.csv"])
+    assert caught.value.place.endswith("page.csv")

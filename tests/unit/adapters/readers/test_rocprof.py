@@ -50,6 +50,8 @@ def test_the_grid_of_amd_is_in_work_items_and_a_missing_stamp_is_no_time(tmp_pat
     assert first.duration == 1000.0
     assert first.launch.grid == (16, 2, 1)
     assert second.duration is None
+    (tmp_path / "t.csv").write_text(TRACE.replace("1100", "9" * 400))
+    assert read_rocprof([tmp_path / "t.csv"])[0].duration is None
 
 
 @pytest.mark.parametrize("content", ["", "a,b\n1,2\n", '"Kernel_Name"\n"k"\n', "\x00\x01"])

@@ -19,7 +19,7 @@ ELSEWHERE = {"key", "device", "local", "place", "surroundings"}
 def test_a_line_with_all_that_it_can_say_is_read_by_the_pattern() -> None:
     parts = {field.name: "a word" for field in dataclasses.fields(Identity) if field.name not in {"notes", "calls"}}
     whole = dataclasses.replace(
-        PLAIN, time=2e6, scatter=0.01, sittings=3, blind=0.2, processes=1, commit="a1b2c3d+dirty", who="A. F.",
+        PLAIN, time=2e6, scatter=0.01, sittings=3, blind=0.2, processes=1, anchor=1.5e6, anchored="2026-01-31", commit="a1b2c3d+dirty", who="A. F.",
         when="2026-05-02", why="TMA loads", expires="2027-01-31", environment="3f2a91c0d4",
         counted="2026-06-01T10:00:00", limited=True, identity=Identity(**parts, calls="10"),
     )  # fmt: skip

@@ -134,6 +134,16 @@ def test_damaged_samples(records: Records, damage: bytes) -> None:
         records.read()
 
 
+@pytest.mark.parametrize("count", [2**70, -5, "x", None])
+def test_odd_counts_of_samples(records: Records, count: object) -> None:
+    path = records.write(REPORT)
+    body = json.loads(path.read_bytes())
+    body["samples"]["counts"][0][0][0] = count
+    path.write_text(json.dumps(body))
+    with pytest.raises(PerfgateError, match="record-unreadable"):
+        records.read()
+
+
 def test_samples_that_unpack_to_more_than_they_say(records: Records) -> None:
     """A kilobyte may unpack to a gigabyte."""
     bomb = b"perfgate samples 1\n" + zlib.compress(bytes(1 << 26), 9)

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date, timedelta
 
 import pytest
 
 from pytest_perfgate.core.judge.acceptance import Change, Decision, decide
-from pytest_perfgate.core.judge.accepted_line import LIMIT, Signature, drift, reasoned, widened
+from pytest_perfgate.core.judge.accepted_line import (
+    CREEP,
+    LIMIT,
+    Signature,
+    _days,
+    anchored,
+    crept,
+    drift,
+    reasoned,
+    widened,
+)
 from pytest_perfgate.core.render.logs import history_document
 from pytest_perfgate.core.render.pictures import sittings_text, timeline
 from pytest_perfgate.core.render.text import render_text
@@ -33,7 +44,7 @@ def test_ten_steps_of_one_percent_are_an_alarm_though_none_of_them_is() -> None:
     assert found is not None
     assert found.largest == pytest.approx(0.01)
     assert found.alarms
-    assert found.sentence == "slower than the anchor after 10 sittings, no step of them beyond the limit"
+    assert found.sentence == "slower than the anchor after 10 runs, no step of them beyond the limit"
     assert found.change == pytest.approx(1.01**9 - 1)
 
 
@@ -227,7 +238,7 @@ def test_a_drift_of_exactly_what_an_anchor_allows_is_no_alarm() -> None:
     assert not drift(sittings_of(1500.0), 1000.0, 0.5).alarms
     assert drift(sittings_of(1501.0), 1000.0, 0.5).alarms
     steps = drift(sittings_of(1500.0, 2250.0), 1000.0, 0.5)
-    assert steps.sentence == "slower than the anchor after 2 sittings, no step of them beyond the limit"
+    assert steps.sentence == "slower than the anchor after 2 runs, no step of them beyond the limit"
 
 
 def test_today_is_the_middle_of_three_sittings() -> None:
@@ -275,3 +286,45 @@ def test_a_commit_that_nobody_can_build_is_no_loss() -> None:
         before = replace(LINE, commit=commit)
         assert widened(before, replace(before, commit="ffffffffff")) == ()
     assert widened(LINE, replace(LINE, commit="ffffffffff")) == ("commit a1b2c3d -> fffffff",)
+
+
+def steps(*times: float, start: str = "2026-09-01") -> list[Baseline]:
+    """Lines as accepting writes them one after the other, ten days apart."""
+    day, lines = date.fromisoformat(start), list[Baseline]()
+    for time in times:
+        when = (day + timedelta(days=10 * len(lines))).isoformat()
+        line = replace(accepted(time), when=when)
+        lines.append(anchored(line, lines[-1] if lines else None, Signature(when=when)))
+    return lines
+
+
+def test_five_accepted_steps_of_four_percent_stand_against_the_first() -> None:
+    """Each passed, none was remarked: the accepted time moved along with them."""
+    lines = steps(*(1e6 * 1.04**step for step in range(6)))
+    assert [line.anchor for line in lines] == [0.0, *[1e6] * 5]
+    assert {line.anchored for line in lines[1:]} == {"2026-09-01"}
+    assert [crept(line) > CREEP for line in lines] == [False, False, False, True, True, True]
+    assert crept(lines[-1]) == pytest.approx(1.04**5 - 1)
+
+
+def test_a_faster_time_another_way_of_measuring_and_a_person_begin_anew() -> None:
+    first, slower = steps(1e6, 1.05e6)
+    assert anchored(replace(slower, time=0.9e6), slower, Signature(when="2026-09-20")).anchor == 0.0
+    assert anchored(replace(slower, time=1.02e6), slower, Signature(when="2026-09-20")).anchor == 1e6
+    assert anchored(slower, first, Signature(when="2026-09-20", anchor=True)).anchor == 0.0
+    other = replace(slower, identity=Identity(device=slower.device, timer="events"))
+    assert anchored(other, first, Signature(when="2026-09-20")).anchor == 0.0
+    assert crept(first) == 0.0
+
+
+@pytest.mark.parametrize(("day", "anchor"), [("2026-11-30", 1e6), ("2026-12-01", 1.05e6)])
+def test_an_anchor_is_of_the_last_ninety_days(day: str, anchor: float) -> None:
+    slower = steps(1e6, 1.05e6)[1]
+    assert anchored(replace(slower, time=1.09e6, when=day), slower, Signature(when=day)).anchor == anchor
+
+
+@pytest.mark.parametrize("days", [0, 1, 28, 29, 59, 60, 90, 365, 366, 1461, 36525])
+@pytest.mark.parametrize("start", ["2023-12-31", "2024-02-28", "2024-02-29", "2026-03-01", "1999-11-30"])
+def test_days_between_two_dates_are_those_of_the_calendar(start: str, days: int) -> None:
+    assert _days(start, (date.fromisoformat(start) + timedelta(days=days)).isoformat()) == days
+    assert _days("", start) == _days(start, "soon") == 0

@@ -1,0 +1,188 @@
+"""The same measurement written in another way: whoever reads it must come to the same figures."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import sqlite3
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fuzz import seeds
+from tests.fuzz.campaign import alike
+from tests.fuzz.readers import inspected
+
+Change = Callable[[bytes], bytes]
+
+
+def values(figures: Mapping[str, Any]) -> dict[str, list[float]]:
+    """Values by the name of their metric alone: what is renamed has other labels."""
+    found: dict[str, list[float]] = {}
+    for name, numbers in figures.items():
+        found.setdefault(name.partition("{")[0], []).extend(numbers)
+    return {name: sorted(numbers) for name, numbers in found.items()}
+
+
+def figures(folder: Path, name: str, data: bytes) -> Mapping[str, Any]:
+    path = folder / name
+    path.write_bytes(data)
+    return inspected(path).figures
+
+
+def events(change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> Change:
+    def make(data: bytes) -> bytes:
+        tree = json.loads(data)
+        return json.dumps({**tree, "traceEvents": change(tree["traceEvents"])}).encode()
+
+    return make
+
+
+def later(by: float) -> Change:
+    return events(lambda found: [{**one, "ts": one["ts"] + by} if "ts" in one else one for one in found])
+
+
+def shuffled(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return random.Random(3).sample(found, len(found))
+
+
+def renamed(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Kernels that no table of classes knows, under other names."""
+    names = {"odd": "strange", "gather": "gather_2", "dot": "dot_2"}
+    return [{**one, "name": names.get(one["name"], one["name"])} for one in found]
+
+
+def numbered(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Other numbers of processes, threads, streams and correlations."""
+    told = []
+    for one in found:
+        args = dict(one.get("args", {}))
+        if "correlation" in args:
+            args["correlation"] += 5000
+        more = {"id": one["id"] + 5000} if one.get("cat") == "ac2g" else {}
+        told.append({**one, **more, **({"args": args} if args else {})})
+    return told
+
+
+TRACES: Mapping[str, Change] = {
+    "a second later": later(1e6),
+    "a day later": later(86_400e6),
+    "before zero": later(-5000),
+    "packed": gzip.compress,
+    "events in another order": events(shuffled),
+    "kernels renamed": events(renamed),
+    "correlations numbered otherwise": events(numbered),
+    "blanks": lambda data: json.dumps(json.loads(data), indent=2).encode(),
+    "times in more digits": events(
+        lambda found: [{**one, "ts": float(one["ts"])} if "ts" in one else one for one in found]
+    ),
+}
+
+
+@pytest.mark.parametrize("form", TRACES)
+def test_a_trace_in_another_form_has_the_same_figures(tmp_path: Path, form: str) -> None:
+    for number, data in enumerate(seeds.traces().values()):
+        before = figures(tmp_path, f"{number}.json", data)
+        after = figures(tmp_path, f"{number}.other.json", TRACES[form](data))
+        assert before
+        assert alike(values(before), values(after)) if "renamed" in form else alike(before, after)
+
+
+def altered(*statements: str) -> Change:
+    def make(data: bytes) -> bytes:
+        database = sqlite3.connect(":memory:")
+        database.deserialize(data)
+        tables = [name for (name,) in database.execute("select name from sqlite_master where type = 'table'")]
+        for statement in statements:
+            for table in tables if "{table}" in statement else [""]:
+                columns = {row[1] for row in database.execute(f"pragma table_info({table})")} if table else set()
+                if not table or {"start", "end"} <= columns:
+                    database.execute(statement.format(table=table))
+        database.commit()
+        return database.serialize()
+
+    return make
+
+
+EXPORTS: Mapping[str, Change] = {
+    "a second later": altered('update {table} set start = start + 1000000000, "end" = "end" + 1000000000'),
+    "before zero": altered('update {table} set start = start - 3000, "end" = "end" - 3000'),
+    "rows in another order": altered(
+        "create table kept as select * from {table} order by start desc",
+        "delete from {table}",
+        "insert into {table} select * from kept",
+        "drop table kept",
+    ),
+    "names numbered otherwise": altered(
+        "update StringIds set id = id + 1000",
+        "update CUPTI_ACTIVITY_KIND_KERNEL set shortName = shortName + 1000",
+        "update CUPTI_ACTIVITY_KIND_RUNTIME set nameId = nameId + 1000",
+        "update NVTX_EVENTS set textId = textId + 1000",
+    ),
+}
+
+
+@pytest.mark.parametrize("form", [form for form in EXPORTS if "rows" not in form])
+def test_an_export_in_another_form_has_the_same_figures(tmp_path: Path, form: str) -> None:
+    if not hasattr(sqlite3.Connection, "deserialize"):
+        pytest.skip("sqlite3 reads databases from memory since Python 3.11")
+    for name, data in seeds.exports().items():
+        before = figures(tmp_path, name, data)
+        assert before
+        assert alike(before, figures(tmp_path, f"other.{name}", EXPORTS[form](data)))
+
+
+def test_rows_of_an_export_in_another_order_have_the_same_figures(tmp_path: Path) -> None:
+    for name, data in seeds.exports().items():
+        path = tmp_path / f"turned.{name}"
+        path.write_bytes(data)
+        with sqlite3.connect(path) as database:
+            for table in ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"):
+                database.execute(f"create table kept as select * from {table} order by start desc, rowid desc")
+                database.execute(f"delete from {table}")
+                database.execute(f"insert into {table} select * from kept")
+                database.execute("drop table kept")
+        database.close()
+        assert alike(figures(tmp_path, name, data), inspected(path).figures)
+
+
+def in_nanoseconds(data: bytes) -> bytes:
+    return data.replace(b'"us","5.41"', b'"ns","5410"').replace(b'"us","%"', b'"ns","%"').replace(
+        b'"12.1",', b'"12100",').replace(b'"2.1",', b'"2100",')  # fmt: skip
+
+
+def rows_turned(data: bytes) -> bytes:
+    """Kernels in another order, each with its lines."""
+    head, *rows = data.decode().splitlines(keepends=True)
+    units = [row for row in rows if row.startswith('"",')]
+    rest = [row for row in rows if not row.startswith('"",')]
+    return (head + "".join(units) + "".join(rest[::-1])).encode()
+
+
+@pytest.mark.parametrize("change", [in_nanoseconds, rows_turned, gzip.compress], ids=["units", "rows", "packed"])
+def test_a_page_in_another_form_has_the_same_figures(tmp_path: Path, change: Change) -> None:
+    for name, data in seeds.ncu_pages().items():
+        before = figures(tmp_path, name, data)
+        assert before
+        assert change(data) != data
+        suffix = ".gz" if change is gzip.compress else ""
+        assert alike(before, figures(tmp_path, f"other.{name}{suffix}", change(data)))
+
+
+def test_counters_in_another_order_have_the_same_figures(tmp_path: Path) -> None:
+    for name, data in seeds.rocprof().items():
+        head, *rows = data.decode().splitlines(keepends=True)
+        before = figures(tmp_path, name, data)
+        assert alike(before, figures(tmp_path, f"other.{name}", (head + "".join(rows[::-1])).encode()))
+
+
+@pytest.mark.parametrize(("unit", "times"), [("ns", 1e3), ("ms", 1e-3), ("s", 1e-6)])
+def test_a_benchmark_in_another_unit_has_the_same_figures(tmp_path: Path, unit: str, times: float) -> None:
+    tree = json.loads(seeds.benchmarks()["google.json"])
+    before = figures(tmp_path, "google.json", json.dumps(tree).encode())
+    for row in tree["benchmarks"]:
+        row.update(time_unit=unit, real_time=row["real_time"] * times, cpu_time=row["cpu_time"] * times)
+    assert alike(before, figures(tmp_path, "other.json", json.dumps(tree).encode()))

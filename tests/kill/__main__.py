@@ -1,0 +1,46 @@
+"""The kills as a command; ci/kill makes the environment and calls it."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+from random import Random
+
+from tests.kill.kills import SCENARIOS, Killed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="ci/kill", description=__doc__)
+    parser.add_argument("--times", type=int, default=200, help="kills of each kind")
+    parser.add_argument("--only", default="", help="kinds whose name holds this text")
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args()
+    lines, faults = ["| what was killed | times | at work | lost or left | seconds |", "| --- " * 5 + "|"], 0
+    for name in (name for name in SCENARIOS if asked.only in name):
+        began = time.monotonic()
+        kills = list(killed(name, asked.times, asked.seed))
+        bad = [kill for kill in kills if kill.faults]
+        for kill in bad:
+            print(f"{name}: {kill.faults}", flush=True)
+        busy, seconds = sum(kill.busy for kill in kills), time.monotonic() - began
+        lines.append(f"| {name} | {len(kills)} | {busy} | {len(bad)} | {seconds:.0f} |")
+        faults += len(bad)
+    print("\n".join(lines))
+    return 1 if faults else 0
+
+
+def killed(name: str, times: int, seed: int) -> list[Killed]:
+    """So many kills of one kind; runs share one project, everything else has a folder of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = []
+        for number in range(times):
+            place = Path(folder) / ("project" if name.startswith("a run") else str(number))
+            place.mkdir(exist_ok=True)
+            found.append(SCENARIOS[name](Random(f"{seed}/{name}/{number}"), place))
+        return found
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,264 @@
+"""What is killed, at any moment, and what must be true afterwards: nothing accepted is lost, nothing is left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+from pytest_perfgate.adapters.children.channel import PARENT
+from pytest_perfgate.adapters.stores.baseline_merge import merge_files
+from pytest_perfgate.adapters.stores.baseline_text import parse_entries
+from pytest_perfgate.adapters.stores.baselines import Baselines
+from pytest_perfgate.adapters.stores.history import SqliteHistory
+from pytest_perfgate.adapters.stores.records import read_record
+from pytest_perfgate.model.measurement import Baseline, Sitting
+from pytest_perfgate.model.plan import CaseKey
+
+ROOT = Path(__file__).resolve().parents[2]
+DEVICE, FILE = "NVIDIA-H200", "tests/test_k.py"
+CASES = 20
+WAIT_S = 15.0
+
+
+class Killed(NamedTuple):
+    """What came of one kill."""
+
+    busy: bool
+    """Whether it was at work: one that came too late says nothing."""
+    faults: tuple[str, ...] = ()
+
+
+Scenario = Callable[[Random, Path], Killed]
+
+
+def _forked(rng: Random, work: Callable[[Callable[[int], None]], None], longest_s: float) -> tuple[bool, int]:
+    """Whether a child at work was killed within so many seconds, and the last step that it said was done."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reading)
+        with contextlib.suppress(BaseException):
+            work(lambda step: (os.write(writing, b"%09d" % step), None)[1])
+        os._exit(0)
+    os.close(writing)
+    time.sleep(rng.uniform(0, longest_s))
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    data = b""
+    while select.select([reading], [], [], 1)[0]:
+        part = os.read(reading, 1 << 16)
+        if not part:
+            break
+        data += part
+    os.close(reading)
+    return os.WIFSIGNALED(status), int(data[-9:] or b"0")
+
+
+def _line(number: int, time_ns: float) -> Baseline:
+    return Baseline(key=CaseKey(nodeid=f"{FILE}::test_{number}"), device=DEVICE, time=time_ns, commit="c0ffee", why="w")
+
+
+def _time(step: int) -> float:
+    """One that a line holds in its five digits."""
+    return 1e6 + 1e3 * step
+
+
+def acceptance(rng: Random, folder: Path) -> Killed:
+    """Accepting writes a line after the other, again and again, until it is killed."""
+    store = Baselines(folder, (DEVICE,))
+    store.write([_line(number, 1e6) for number in range(CASES)])
+
+    def accept(done: Callable[[int], None]) -> None:
+        for step in range(1, 10_000):
+            store.write([_line(step % CASES, _time(step))])
+            done(step)
+
+    busy, last = _forked(rng, accept, 0.08)
+    kept = store.read(DEVICE, FILE)
+    faults = [] if len(kept) == CASES else [f"{CASES - len(kept)} lines are lost"]
+    for step in range(max(1, last - CASES + 1), last + 1):
+        found = kept[f"{FILE}::test_{step % CASES}"].time if f"{FILE}::test_{step % CASES}" in kept else 0.0
+        if round(found) not in (_time(step), _time(step + CASES)):
+            faults.append(f"what step {step} accepted is lost: {found:,.0f}")
+    return Killed(busy, (*faults, *_again(lambda: store.write([_line(0, 5.0)]))))
+
+
+def history(rng: Random, folder: Path) -> Killed:
+    """Sittings are appended until it is killed: those that were said to be written are there."""
+    store = SqliteHistory(folder / ".perfgate" / "history.db")
+    key = CaseKey(nodeid=f"{FILE}::test_0")
+
+    def append(done: Callable[[int], None]) -> None:
+        for step in range(1, 10_000):
+            store.append([Sitting(key=key, device=DEVICE, time=float(step), when="2026")] * 3)
+            done(step)
+
+    busy, last = _forked(rng, append, 0.08)
+    kept = [one.time for one in store.read(key, DEVICE)]
+    whole = [float(step) for step in range(1, len(kept) // 3 + 1) for _ in range(3)]
+    faults = [] if kept == whole and len(kept) >= 3 * last else [f"{3 * last} were written, {len(kept)} are there"]
+    return Killed(busy, (*faults, *_again(lambda: store.append([Sitting(key=key, device=DEVICE, time=1.0, when="")]))))
+
+
+def merging(rng: Random, folder: Path) -> Killed:
+    """The merge driver leaves our file as it was, or merged; never a part of it."""
+    texts = {}
+    for name, changed in (("base", ()), ("ours", (1,)), ("theirs", (2, 3))):
+        store = Baselines(folder / name, (DEVICE,))
+        store.write([_line(n, 2e6 if n in changed else 1e6) for n in range(300)])
+        texts[name] = store.path(DEVICE, FILE)
+    base, ours, theirs = texts["base"], texts["ours"], texts["theirs"]
+
+    def merge(done: Callable[[int], None]) -> None:
+        for step in range(1, 10_000):
+            merge_files(base, ours, theirs, "b.yaml")
+            done(step)
+
+    busy, _ = _forked(rng, merge, 0.08)
+    left = parse_entries(ours.read_text(encoding="utf-8"), place="ours", device=DEVICE)
+    faults = [] if len(left) == 300 else [f"{len(left)} of 300 lines are left"]
+    return Killed(busy, (*faults, *_again(lambda: merge_files(base, ours, theirs, "b.yaml"))))
+
+
+def _again(call: Callable[[], object]) -> tuple[str, ...]:
+    """The same once more, by somebody else, and soon."""
+    began = time.monotonic()
+    try:
+        call()
+    except Exception as fault:  # whatever it is, it is what the kill left
+        return (f"the next one fails: {type(fault).__name__}: {fault}",)
+    took = time.monotonic() - began
+    return (f"the next one waits {took:.0f} s",) if took > 5 else ()
+
+
+TESTS = """
+import subprocess, sys, pytest
+
+@pytest.fixture(scope="session", autouse=True)
+def server():
+    held = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(120)"])
+    yield
+    held.terminate()
+    held.wait()
+
+@pytest.mark.perfgate("time <= 1s", "slowdown <= 500%")
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_sum(perfgate, n):
+    perfgate(lambda: sum(range(500 * n)))
+"""
+SETTINGS = '[tool.perfgate]\ndevices = ["*"]\nbudget = "4 ms"\nwarmup = "1 ms"\nsamples = 5\nrounds = 2\n'
+PYTEST = ("-m", "pytest", "-q", "-p", "pytest_perfgate.plugin", "-p", "no:cacheprovider", "--perfgate=full")
+
+
+def project(folder: Path) -> None:
+    """A project with accepted times, as a run begins."""
+    if (folder / "test_k.py").exists():
+        return
+    (folder / "pyproject.toml").write_text(SETTINGS, encoding="utf-8")
+    (folder / "test_k.py").write_text(TESTS, encoding="utf-8")
+    for command in (("git", "init", "-q"), ("git", "add", "-A"), ("git", "-c", "user.name=a", "-c", "user.email=a@b",
+                    "commit", "-qm", "a")):  # fmt: skip
+        subprocess.run(command, cwd=folder, check=True)
+    _ended(folder, *PYTEST)
+    accept = "from pytest_perfgate.cli import main; raise SystemExit(main(['accept', '--new', '--reason', 'first']))"
+    _ended(folder, "-c", accept)
+    shutil.copytree(folder / "baselines", folder / "accepted")
+
+
+def _environment() -> Mapping[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PERFGATE_", "CI"))}
+    return {**kept, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT)}
+
+
+def _ended(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=folder,
+        env=_environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    if done.returncode:
+        raise AssertionError(f"{words[-1]} ends with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return done
+
+
+def run(rng: Random, folder: Path, how: int = signal.SIGKILL) -> Killed:
+    """A gated run is killed: its children end, and so does what they started; accepted times stay as they are."""
+    project(folder)
+    command = [sys.executable, *PYTEST]
+    quiet = subprocess.DEVNULL
+    running = subprocess.Popen(
+        command, cwd=folder, env=_environment(), stdout=quiet, stderr=quiet, start_new_session=True
+    )
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        running.wait(timeout=rng.uniform(0.05, 3.0))
+    busy = running.poll() is None
+    if busy:
+        running.send_signal(how)
+    running.wait(timeout=WAIT_S)
+    faults = [f"process {pid} is left" for pid in _left(running.pid)]
+    for file in sorted((folder / "accepted").rglob("*")):
+        now = folder / "baselines" / file.relative_to(folder / "accepted")
+        if file.is_file() and (not now.is_file() or now.read_bytes() != file.read_bytes()):
+            faults.append(f"the accepted {now.name} is another one")
+    for record in (folder / ".perfgate" / "records").glob("*.json"):
+        faults += [f"{record.name}: {text}" for text in _again(lambda record=record: read_record(record))]
+    if rng.random() < 0.1:
+        try:
+            _ended(folder, *PYTEST)
+        except (AssertionError, subprocess.TimeoutExpired) as fault:
+            faults.append(f"the next run: {fault}")
+    return Killed(busy, tuple(faults))
+
+
+def _left(parent: int) -> list[int]:
+    """Processes of a run that live on, children and what those started, once they had some time to end."""
+    mark, until = f"{PARENT}={parent}".encode(), time.monotonic() + WAIT_S
+    while (found := [pid for pid in _processes() if _says(pid, mark)]) and time.monotonic() < until:
+        time.sleep(0.05)
+    return found
+
+
+def _processes() -> list[int]:
+    return [int(place.name) for place in Path("/proc").glob("[0-9]*")]
+
+
+def _says(pid: int, mark: bytes) -> bool:
+    try:
+        return mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+
+
+def terminated(rng: Random, folder: Path) -> Killed:
+    """A gated run is told to end, as a CI does that runs out of time."""
+    return run(rng, folder, signal.SIGTERM)
+
+
+SCENARIOS: Mapping[str, Scenario] = {
+    "a run, SIGKILL": run,
+    "a run, SIGTERM": terminated,
+    "accepting": acceptance,
+    "appending to the history": history,
+    "the merge driver": merging,
+}
+
+
+def told(result: Mapping[str, list[Killed]]) -> str:
+    return json.dumps(
+        {name: [kill.faults for kill in kills if kill.faults] for name, kills in result.items()}, indent=1
+    )

@@ -1,0 +1,50 @@
+"""Calls of the fixture whose arguments do not fit say what is wrong and how the call looks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import Case, Plan
+from pytest_perfgate.plugin.benches import Bench
+from pytest_perfgate.plugin.fixture import Gate
+
+WRONG: dict[str, tuple[Callable[[Any], Any], str, str]] = {
+    "nothing": (lambda gate: gate(), "perfgate(): missing a required argument: 'fn'", "perfgate(lambda: multiply(a, b))"),
+    "a keyword": (lambda gate: gate(fn=int), "perfgate(): ", "perfgate(lambda: multiply(a, b))"),
+    "a number": (lambda gate: gate(499500), "needs a callable, got 499500", "perfgate(lambda: ...)"),
+    "limits": (lambda gate: gate(int, limits=5), "a limit must be a text, got 5", "time <= 3 ms"),
+    "region": (lambda gate: gate.region("a", foo=1), "perfgate.region(): got an unexpected keyword", "with perfgate.region("),
+    "record nothing": (lambda gate: gate.record(), "perfgate.record(): missing", "perfgate.record([12.5, 12.4]"),
+    "record units": (lambda gate: gate.record([1.0], units="s"), "keyword argument 'units'", "perfgate.record(["),
+    "record a number": (lambda gate: gate.record(12), "record() takes a list, and 12 is none", "perfgate.record(["),
+    "read nothing": (lambda gate: gate.read(), "perfgate.read(): missing", 'perfgate.read("trace.json")'),
+    "read a number": (lambda gate: gate.read(5), "read() takes a list, and 5 is none", 'perfgate.read("trace.json")'),
+    "note": (lambda gate: gate.note("a"), "perfgate.note(): missing a required argument: 'value'", "perfgate.note("),
+    "attach": (lambda gate: gate.attach("a"), "perfgate.attach(): missing a required argument", "perfgate.attach("),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", WRONG)
+def test_a_wrong_call_says_what_a_right_one_is(form: str) -> None:
+    call, said, mend = WRONG[form]
+    case = Case(nodeid="t.py::test_a", limits=(), plan=Plan())
+    with pytest.raises(PerfgateError) as caught:
+        call(Gate(case, Bench(case)))
+    assert caught.value.code.name == "call-wrong"
+    assert said in caught.value.what
+    assert mend in caught.value.mend
+
+
+def test_a_fault_of_the_call_itself_stays_its_own() -> None:
+    case = Case(nodeid="t.py::test_a", limits=(), plan=Plan())
+
+    class Raising(Bench):
+        def take(self, asked: Any) -> Any:
+            return asked.fn()
+
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'a'"):
+        Gate(case, Raising(case))(lambda a: a)
