@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -22,7 +22,9 @@ from pytest_perfgate.plugin.benchmark_compat import (
     take_seats,
 )
 from pytest_perfgate.plugin.calls import FREE, Schedule
-from pytest_perfgate.plugin.fixture import Gate
+
+if TYPE_CHECKING:
+    from pytest_perfgate.plugin.fixture import Gate
 
 _LEAST = {"rounds": 1, "iterations": 1, "warmup_rounds": 0}
 
@@ -202,7 +204,7 @@ def _check_schedule(schedule: Mapping[str, int]) -> None:
         raise TypeError(f"pedantic() has no argument {min(unknown)!r}")
     for name, count in schedule.items():
         if not isinstance(count, int) or count < _LEAST[name]:
-            raise ValueError(f"{name}={count!r} is no whole number from {_LEAST[name]}")
+            raise ValueError(f"{name}={count!r} is not a whole number from {_LEAST[name]}")
 
 
 def pytest_configure(config: pytest.Config) -> None:

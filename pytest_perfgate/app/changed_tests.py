@@ -6,8 +6,8 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
-from pytest_perfgate.app.judge import GateJudge
 from pytest_perfgate.core.changes.fixtures import CONFTEST, PACKAGE, Texts, fixture_sources, is_above
 from pytest_perfgate.core.changes.limits import TIGHTER, relaxed, reworked
 from pytest_perfgate.core.changes.source import marks_of
@@ -15,14 +15,17 @@ from pytest_perfgate.core.changes.tests import Successor, function_of, successor
 from pytest_perfgate.core.judge.acceptance import loosened
 from pytest_perfgate.core.judge.accepted_line import reasoned, widened
 from pytest_perfgate.core.judge.policy import effect
-from pytest_perfgate.core.judge.suite import Suite
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.render.words import plural, quantity, signed
-from pytest_perfgate.model.measurement import Baseline
 from pytest_perfgate.model.plan import Case, CaseKey, Effect, Limit, Mode, Outcome, parse_case_key
 from pytest_perfgate.model.ports import Repository
 from pytest_perfgate.model.values import Dimension, value
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote
+
+if TYPE_CHECKING:
+    from pytest_perfgate.app.judge import GateJudge
+    from pytest_perfgate.core.judge.suite import Suite
+    from pytest_perfgate.model.measurement import Baseline
 
 _ANY = ("",)
 
@@ -267,7 +270,7 @@ def renamed_lines(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Itera
     successors = sorted(_successors(gate_judge, reports), key=lambda heir: -heir.slower)
     if successors:
         counted = "1 line is" if len(successors) == 1 else f"{len(successors)} lines are"
-        text = f"{counted} new in this change where another went, so that the new time judges itself"
+        text = f"{counted} new in this change and replaces a removed one: the new time is compared with itself"
         slower = any(heir.slower > _least(heir, reports) for heir in successors)
         effect = Effect.WARN if slower else Effect.PASS
         yield SuiteNote(kind="renamed", effect=effect, text=text, names=tuple(map(_said, successors)))

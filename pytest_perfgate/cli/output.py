@@ -14,13 +14,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.app.inspect import Look, parse_strict_policy, view
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Analysis, Document
-from pytest_perfgate.model.verdict import Verdict
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.metric import Analysis, Document
+    from pytest_perfgate.model.verdict import Verdict
 
 
 def show(document: Document, options: Namespace) -> None:
@@ -282,20 +284,20 @@ def whole(text: str) -> int:
     """A whole number from 1."""
     if text.strip().isdecimal() and int(text) > 0:
         return int(text)
-    raise ArgumentTypeError(f"{text!r} is no whole number from 1")
+    raise ArgumentTypeError(f"{text!r} is not a whole number from 1")
 
 
 def above_zero(text: str) -> float:
     number = _finite(text)
     if not number > 0:
-        raise ArgumentTypeError(f"{text!r} is no number above zero")
+        raise ArgumentTypeError(f"{text!r} is not a number above zero")
     return number
 
 
 def from_zero(text: str) -> float:
     number = _finite(text)
     if not number >= 0:
-        raise ArgumentTypeError(f"{text!r} is no number from zero")
+        raise ArgumentTypeError(f"{text!r} is not a number from zero")
     return number
 
 

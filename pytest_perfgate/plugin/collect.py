@@ -10,7 +10,7 @@ from enum import Enum
 from fractions import Fraction
 from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,11 +19,13 @@ from pytest_perfgate.core.limits.merge import matches, merge_limits
 from pytest_perfgate.core.limits.scope import proposal
 from pytest_perfgate.core.metric_kinds import CODE_NAMES
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import MetricKind
 from pytest_perfgate.model.plan import Cache, Case, ClockPolicy, Limit, Plan
-from pytest_perfgate.model.project import Config, ConfigPattern
 from pytest_perfgate.model.protocol import CAPTURES, STATIC
 from pytest_perfgate.plugin.options import seconds
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.metric import MetricKind
+    from pytest_perfgate.model.project import Config, ConfigPattern
 
 DEFAULT_LIMIT = "slowdown <= 3%"
 
@@ -106,7 +108,7 @@ class Collector:
     def _limits(self, texts: Iterable[Any], source: str, place: str, on: tuple[str, ...] = ()) -> tuple[Limit, ...]:
         for text in texts:
             if not isinstance(text, str):
-                raise PerfgateError("marker-wrong", f"a limit is a text, and {text!r} is none", place=place)
+                raise PerfgateError("marker-wrong", f"a limit must be a text, got {text!r}", place=place)
         return tuple(parse_limit(text, kinds=self._kinds, source=source, place=place, on=on) for text in texts)
 
     def _marked(self, plan: Plan, given: Mapping[str, Any], place: str) -> Plan:
@@ -196,7 +198,7 @@ def _count(value: Any, place: str) -> int:
 
 def _text(value: Any, place: str) -> str:
     if not isinstance(value, str):
-        raise PerfgateError("marker-wrong", f"a name is a text, and {value!r} is none", place=place)
+        raise PerfgateError("marker-wrong", f"a name must be a text, got {value!r}", place=place)
     return value
 
 
@@ -280,7 +282,7 @@ def _param(value: Any) -> str:
 def refuse_half_characters(text: str, what: str, place: str, *, code: str, mend: str) -> str:
     """The text, as Python's own; raises where a record, a baseline or a report could not name it."""
     if not isinstance(text, str):
-        raise PerfgateError(code, f"{what} is a text, and {text!r:.60} is none", mend="str(...)", place=place)
+        raise PerfgateError(code, f"{what} must be a text, got {text!r:.60}", mend="str(...)", place=place)
     try:
         text.encode()
     except UnicodeEncodeError as fault:

@@ -15,10 +15,19 @@ from pytest_perfgate.core.judge.acceptance import on_one_core, pinned
 from pytest_perfgate.core.judge.against_baseline import DOUBTFUL
 from pytest_perfgate.core.judge.family import family_limits, is_in_a_mean
 from pytest_perfgate.core.render.block import WIDTH, printable, render_block
-from pytest_perfgate.core.render.own_gate import HEADING, other_notes, own_gate_lines
 from pytest_perfgate.core.render.report import NONE, sighted
 from pytest_perfgate.core.render.text import display_width, table_lines
-from pytest_perfgate.core.render.words import by_floor, edges, first_of, plural, shown, signed
+from pytest_perfgate.core.render.words import (
+    HEADING,
+    by_floor,
+    edges,
+    first_of,
+    other_notes,
+    own_gate_lines,
+    plural,
+    shown,
+    signed,
+)
 from pytest_perfgate.model.metric import Cell, Column, Table
 from pytest_perfgate.model.plan import Effect, Mode, Outcome
 from pytest_perfgate.model.values import Dimension
@@ -253,7 +262,7 @@ def counted(mode: str, reports: list[CaseReport], fresh: int = 0, families: Fami
     alone = Counter(is_in_a_mean(report.key, families or {}) for report in reports if not report.verdicts)
     parts += [f"{alone[True]} judged in a mean"] if alone[True] else []
     parts += [f"{alone[False]} without a limit"] if alone[False] else []
-    first = f"; {plural(fresh, 'first time')} kept under .perfgate/ for the next run" if fresh else ""
+    first = f"; {plural(fresh, 'first time')} stored under .perfgate/ for the next run" if fresh else ""
     return f"{mode}: {', '.join(parts)}{first}"
 
 

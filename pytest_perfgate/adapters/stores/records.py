@@ -27,8 +27,7 @@ from pytest_perfgate.adapters.stores.record_files import (
     without_samples,
     without_secrets,
 )
-from pytest_perfgate.adapters.system.files import write_atomically
-from pytest_perfgate.adapters.system.locks import locked
+from pytest_perfgate.adapters.system.files import locked, write_atomically
 from pytest_perfgate.model.errors import SHOWING, PerfgateError, fault_sentence, refusal, written
 from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.values import plain
@@ -132,7 +131,7 @@ def parse_record(data: bytes, place: str) -> tuple[RunReport, dict[str, Any]]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
         raise PerfgateError("record-unreadable", f"it is not JSON: {fault}", place=place) from fault
     if not isinstance(body, dict) or not isinstance(body.get("perfgate"), int):
-        raise PerfgateError("record-unreadable", "it is no record of perfgate", place=place)
+        raise PerfgateError("record-unreadable", "it is not a record of perfgate", place=place)
     if body["perfgate"] > SCHEMA:
         what = f"its form is version {body['perfgate']}, this one reads {SCHEMA}"
         raise PerfgateError("record-version", what, place=place)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cached_property, reduce
 from operator import or_
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.classify import Classification
 from pytest_perfgate.core.analysis.trace.bottleneck import (
@@ -40,13 +41,15 @@ from pytest_perfgate.core.analysis.trace.ranks import collectives
 from pytest_perfgate.core.analysis.trace.rates import impact_metrics, row_metrics, utilisation
 from pytest_perfgate.core.analysis.trace.steps import MOST, scoped_metrics, steps_of, windows_of
 from pytest_perfgate.core.analysis.trace.survey import Settings, Survey, pooled, survey, through, timelines
-from pytest_perfgate.core.analysis.trace.timeline import Timeline
-from pytest_perfgate.model.device import DeviceSpec, Roof
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Finding, Labels, MetricSet, Problem, labels
 from pytest_perfgate.model.ports import Catalogue
 from pytest_perfgate.model.profiles import Trace
 from pytest_perfgate.model.values import Work, value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.core.analysis.trace.timeline import Timeline
+    from pytest_perfgate.model.device import DeviceSpec, Roof
 
 
 class TraceView:
@@ -298,7 +301,7 @@ def _check_pattern(pattern: str, place: str = "") -> None:
     try:
         re.compile(pattern)
     except re.error as odd:
-        raise PerfgateError("trace-option", f"communication={pattern!r} is no pattern: {odd}", place=place) from odd
+        raise PerfgateError("trace-option", f"communication={pattern!r} is not a pattern: {odd}", place=place) from odd
 
 
 def refuse_workers(asked: TraceOptions, why: str) -> None:
@@ -314,7 +317,7 @@ def _number(
     try:
         number = float(text) if text else default
     except ValueError as odd:
-        raise PerfgateError("trace-option", f"{name}={text!r} is no number", mend=mend) from odd
+        raise PerfgateError("trace-option", f"{name}={text!r} is not a number", mend=mend) from odd
     if not least <= number <= most:
         raise PerfgateError("trace-option", f"{name}={text!r} is out of range", mend=mend)
     return number

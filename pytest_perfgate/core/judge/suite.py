@@ -12,8 +12,7 @@ from pytest_perfgate.core.judge.judge import unfinished
 from pytest_perfgate.core.judge.policy import OWN_GATE, chosen
 from pytest_perfgate.core.limits.merge import case_of
 from pytest_perfgate.core.limits.scope import CHANGES
-from pytest_perfgate.core.render.own_gate import HEADING, edit_lines
-from pytest_perfgate.core.render.words import plural, signed
+from pytest_perfgate.core.render.words import HEADING, edit_lines, plural, signed
 from pytest_perfgate.model.measurement import Baseline
 from pytest_perfgate.model.plan import CaseKey, Effect, Mode, Outcome, Policy
 from pytest_perfgate.model.values import value
@@ -244,8 +243,8 @@ def removed(
     lost = {str(b.key) for b in gone if b.key.nodeid not in found and reach.holds(b.key.nodeid)}
     names = sorted(f"{name} -> {moved[name]}, where this run did not look" if name in moved else name for name in lost)
     if names and not reach.unknown:
-        what = "moved out of this run's reach" if lost <= set(moved) else "gone in this change"
-        text = f"{plural(len(names), 'accepted case')} of the merge base {what}, tests and lines both"
+        what = "moved to where this run does not look" if lost <= set(moved) else "removed by this change"
+        text = f"{plural(len(names), 'accepted case')} {what}: test and baseline both"
         yield SuiteNote(kind="removed", effect=Effect.WARN, text=text, names=tuple(names))
 
 

@@ -19,8 +19,15 @@ from pytest_perfgate.core.judge.context import (
     limited,
     named,
 )
-from pytest_perfgate.core.judge.paired import indistinguishable, power_facts, resting_on_arms, slow_processes, wanting
-from pytest_perfgate.core.judge.samples import LEAST, excused
+from pytest_perfgate.core.judge.samples import (
+    LEAST,
+    excused,
+    indistinguishable,
+    power_facts,
+    resting_on_arms,
+    slow_processes,
+    wanting,
+)
 from pytest_perfgate.core.render.words import plural, quantity, sight, signed
 from pytest_perfgate.core.stats.inference import Prediction, freedom, predict, prior
 from pytest_perfgate.model.measurement import DIRTY, Baseline, short_commit
@@ -115,7 +122,7 @@ def _agreed(suspicion: Suspicion, trial: JudgedMeasurement, edited: Baseline, sa
     if near(trial, edited, suspicion.counts) or _beside(suspicion, trial, edited):
         return _ruling(suspicion, Outcome.ACCEPTED, accepts, ())
     if near(trial, edited, edited.blind):
-        noisy = f"{accepts}, from a sitting too noisy to see less than {sight(edited.blind)}"
+        noisy = f"{accepts}, from a run too noisy to detect less than {sight(edited.blind)}"
         sees = trial.seen.visible < edited.blind
         then = (trial.accepting(REASON),) if sees else ()
         return _ruling(suspicion, Outcome.UNDECIDED, noisy, then)
@@ -252,7 +259,7 @@ def prediction(trial: JudgedMeasurement) -> Prediction:
 
 
 def _sittings(count: int) -> str:
-    return f"{count} sittings" if count > 1 else "one sitting"
+    return f"{count} runs" if count > 1 else "one run"
 
 
 def _act(trial: JudgedMeasurement) -> tuple[str, ...]:

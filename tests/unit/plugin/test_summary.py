@@ -14,8 +14,7 @@ from pytest_perfgate.core.judge.against_baseline import DOUBTFUL
 from pytest_perfgate.core.judge.family import family_limits
 from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.metric_kinds import by_name
-from pytest_perfgate.core.render.own_gate import own_gate_lines
-from pytest_perfgate.core.render.words import about
+from pytest_perfgate.core.render.words import about, own_gate_lines
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Identity, Measurement, Samples, Stop
 from pytest_perfgate.model.metric import Finding
@@ -217,7 +216,7 @@ def test_a_first_time_is_counted_once() -> None:
     """Its row in the table and this line are all that a first run says of it."""
     new = case("test_a", 1e6, None, Outcome.UNBASELINED)
     assert counted("quick", [new, case("test_b", 1e6, 1e6)]) == "quick: 1 unbaselined, 1 passed"
-    first = "quick: 1 unbaselined; 1 first time kept under .perfgate/ for the next run"
+    first = "quick: 1 unbaselined; 1 first time stored under .perfgate/ for the next run"
     assert counted("quick", [new], 1) == first
 
 
