@@ -84,6 +84,9 @@ def told(samples: Any) -> Row:
         row |= {"busy_ns": median(samples.busy), "kernels": dict(samples.notes).get("kernels", "")}
     if samples.clock_hz:
         row["mhz"] = median(samples.clock_hz) / 1e6
+    if samples.capped is not None:
+        row |= {"at the power limit": samples.capped, "watts": samples.watts}
+    row["warm-up s"] = samples.warmup_ns / 1e9
     return row
 
 

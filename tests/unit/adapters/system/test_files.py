@@ -1,12 +1,158 @@
-"""Files that are replaced whole, and what writers leave that were killed."""
+"""Files: replaced whole, locked across processes, read at either end."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
-from pytest_perfgate.adapters.system.files import write_atomically
+import pytest
+
+from pytest_perfgate.adapters.system.files import (
+    exclusive,
+    file_tail,
+    first_bytes,
+    is_locked,
+    last_lines,
+    locked,
+    try_lock,
+    write_atomically,
+)
+from pytest_perfgate.model.errors import PerfgateError
+
+HOLDER = """
+import os, sys
+from pathlib import Path
+from pytest_perfgate.adapters.system.files import (
+    exclusive,
+    file_tail,
+    first_bytes,
+    is_locked,
+    last_lines,
+    locked,
+    try_lock,
+    write_atomically,
+)
+with exclusive(Path(sys.argv[1])):
+    print(os.getpid(), flush=True)
+    sys.stdin.read()
+"""
+COUNTER = """
+import sys
+from pathlib import Path
+from pytest_perfgate.adapters.system.files import (
+    exclusive,
+    file_tail,
+    first_bytes,
+    is_locked,
+    last_lines,
+    locked,
+    try_lock,
+    write_atomically,
+)
+lock, count = Path(sys.argv[1]), Path(sys.argv[2])
+for _ in range(100):
+    with exclusive(lock):
+        number = int(count.read_text())
+        count.write_text(str(number + 1))
+"""
+
+
+def holder(lock: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", HOLDER, str(lock)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline()
+    return process
+
+
+def test_a_living_owner_is_waited_for_and_named(tmp_path: Path) -> None:
+    lock = tmp_path / "a.lock"
+    with holder(lock) as owner:
+        assert is_locked(lock)
+        with pytest.raises(PerfgateError, match=f"process {owner.pid} ") as caught, exclusive(lock, patience_s=0.1):
+            raise AssertionError
+        assert caught.value.code.name == "arm-busy"
+        owner.communicate("")
+    assert not is_locked(lock)
+    assert not lock.exists()
+
+
+def test_the_lock_of_a_killed_owner_is_free(tmp_path: Path) -> None:
+    lock = tmp_path / "a.lock"
+    with holder(lock) as owner:
+        owner.kill()
+    assert lock.read_text() == str(owner.pid)
+    assert not is_locked(lock)
+    with exclusive(lock, patience_s=0.1):
+        assert lock.read_text() == str(os.getpid())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lock_whose_file_was_removed_is_taken_on_the_new_file(tmp_path: Path) -> None:
+    lock = tmp_path / "a.lock"
+    stale = os.open(lock, os.O_RDWR | os.O_CREAT)
+    assert try_lock(stale)
+    lock.unlink()
+    with exclusive(lock, patience_s=0.1):
+        assert is_locked(lock)
+    os.close(stale)
+
+
+def test_of_several_processes_one_at_a_time_has_it(tmp_path: Path) -> None:
+    """The file is removed at each release, so that a waiter often holds the lock of a file that is gone."""
+    count = tmp_path / "count"
+    count.write_text("0")
+    command = [sys.executable, "-c", COUNTER, str(tmp_path / "a.lock"), str(count)]
+    processes = [subprocess.Popen(command) for _ in range(3)]
+    assert [process.wait(60) for process in processes] == [0, 0, 0]
+    assert count.read_text() == "300"
+
+
+def test_a_missing_lock_is_free(tmp_path: Path) -> None:
+    assert not is_locked(tmp_path / "none.lock")
+
+
+def test_the_lock_of_a_project_s_file_lies_in_its_own_folder(tmp_path: Path) -> None:
+    with locked(tmp_path, tmp_path / "a.yaml"):
+        (lock,) = (tmp_path / ".perfgate" / "locks").iterdir()
+        assert is_locked(lock)
+    assert lock.exists()
+    assert not is_locked(lock)
+
+
+def test_a_project_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / ".perfgate").write_text("")
+    with pytest.raises(PerfgateError) as caught, locked(tmp_path, tmp_path / "a.yaml"):
+        raise AssertionError
+    assert caught.value.code.name == "file-unwritable"
+
+
+def test_a_file_is_replaced_whole_and_keeps_its_mode(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "a.txt"
+    write_atomically(path, b"one")
+    path.chmod(0o640)
+    write_atomically(path, b"two")
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"two", 0o640)
+    assert [entry.name for entry in path.parent.iterdir()] == ["a.txt"]
+
+
+def test_a_file_that_cannot_be_replaced_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    with pytest.raises(PerfgateError) as caught:
+        write_atomically(tmp_path / "a", b"text")
+    assert caught.value.code.name == "file-unwritable"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a"]
+
+
+def test_both_ends_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"head\n" + b"x" * 20_000 + b"\nlast \xff\n\n")
+    assert first_bytes(path, 4) == b"head"
+    assert file_tail(path, 1) == ("last \ufffd",)
+    assert file_tail(tmp_path / "none", 1) == ()
+    assert last_lines("a\nb\n" + "c" * 300, 2) == ("b", "c" * 240)
 
 
 def test_what_a_killed_writer_left_goes_with_the_next_write(tmp_path: Path) -> None:
