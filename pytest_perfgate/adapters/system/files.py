@@ -12,11 +12,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-<<<<<<< HEAD
-from pytest_perfgate.clock import HOST_CLOCK
-=======
-from pytest_perfgate.clock import seconds
->>>>>>> main
+from pytest_perfgate.clock import HOST_CLOCK, seconds
 from pytest_perfgate.model.errors import PerfgateError
 
 _TAIL_BYTES = 16_384
