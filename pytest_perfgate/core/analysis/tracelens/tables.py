@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from pytest_perfgate.core.analysis.kinds import Kind
-from pytest_perfgate.core.analysis.operators.call import Call
 from pytest_perfgate.core.analysis.trace.survey import Survey
 from pytest_perfgate.core.analysis.tracelens.models import Figures, category, figures, sheet_of
 from pytest_perfgate.core.analysis.tracelens.nodes import (
@@ -21,6 +20,7 @@ from pytest_perfgate.core.analysis.tracelens.nodes import (
     measure,
     merged,
     minus,
+    recorded,
     truncated_summary,
     with_shares,
 )
@@ -130,13 +130,7 @@ def details(forest: Forest, rows: Sequence[int]) -> list[tuple[str, object, floa
 def _arguments(forest: Forest, at: int) -> Row:
     if int(forest.trace.argument[at]) < 0:
         return dict.fromkeys(_GIVEN)
-    return {name: None if part is None else str(part) for name, part in zip(_GIVEN, _recorded(forest.call(at)))}
-
-
-def _recorded(call: Call) -> tuple[Any, ...]:
-    """What was recorded of the arguments; older versions leave out what newer ones write beside the shapes."""
-    parts = (call.dims, call.types, call.strides, call.concrete)
-    return tuple(part if part or not any(parts) else None for part in parts)
+    return {name: None if part is None else str(part) for name, part in zip(_GIVEN, recorded(forest.call(at)))}
 
 
 def _grouped(rows: Sequence[Row], key: Callable[[Row], Any]) -> Iterator[tuple[Any, list[Row]]]:
@@ -248,7 +242,7 @@ def _sheet_row(group: Sequence[Row]) -> Row:
     row |= {"Compute Spec": first["Compute Spec"], "kernel_details__summarize_kernel_stats": kernel_summary(lists)}
     row["trunc_kernel_details"] = truncated_summary(lists) if any(lists) else None
     call: Any = first["arguments"]
-    parts = _recorded(call) if call is not None else (None,) * len(_GIVEN)
+    parts = recorded(call) if call is not None else (None,) * len(_GIVEN)
     row |= {f"{name}_first": _text(_unfrozen(part)) for name, part in zip(_GIVEN, parts)}
     row |= aggregates("Kernel Time (µs)", _floats(group, "Kernel Time (µs)"), (*PARTS, "sum"))
     return {**row, "name_count": len(group), "UID_first": first["UID"]}
