@@ -202,7 +202,7 @@ def _check_schedule(schedule: Mapping[str, int]) -> None:
         raise TypeError(f"pedantic() has no argument {min(unknown)!r}")
     for name, count in schedule.items():
         if not isinstance(count, int) or count < _LEAST[name]:
-            raise ValueError(f"{name}={count!r} is no whole number from {_LEAST[name]}")
+            raise ValueError(f"{name}={count!r} is not a whole number from {_LEAST[name]}")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -15,6 +15,10 @@ LONG = (
 )
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "slow: five seconds or more")
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: next((at for at, long in enumerate(LONG) if item.nodeid.startswith(long)), len(LONG)))

@@ -80,7 +80,7 @@ def beside(check: Check, theirs: float | None, size: int, problems: Sequence[str
     row: Row = {"what": "ncu", "bytes": size, "ncu_ns": theirs}
     if not theirs or "ns" not in ours:
         return {**row, "why": ours.get("why", "the report tells no duration")}
-    off = (ours["ns"] - ours["overhead_ns"]) / theirs - 1
+    off = ours["ns"] / theirs - 1
     row |= {"timer": ours["timer"], "ns": ours["ns"], "off": off}
     return barred(row, "ncu", abs(off) <= 0.05, [*problems, *ours.get("invalid", ())])
 

@@ -13,6 +13,8 @@ BARS = {
     "seen": "+2 % of a 100 us kernel seen in 95 % of trials, +0 % in one at most (medians 1 % apart: a timer rule)",
     "same": "no shift in a suite of 40 against itself (medians of rounds 3 % apart: a timer rule)",
     "gate": "the example's suite measured, accepted, held against itself (by perfgate's own verdicts)",
+    "power": "a bf16 product at the power limit judged: +5 % seen in every pair, +0 % within 2 %",
+    "checks": "checking an output of a gigabyte on the device takes 50 ms at most",
     "roof": "no product above the peak",
 }
 """What the run is there to show, by the name that its rows carry."""

@@ -64,7 +64,7 @@ class Check:
 
     def _fraction(self, samples: Any, work: dict[str, Any]) -> Row:
         """Of the peak; a device that cannot be looked up costs that alone."""
-        took = median(samples.durations) - samples.overhead / samples.batch
+        took = median(samples.durations)
         try:
             roof = keyed(self.runtime.device(), self.plan, samples.clock_hz).roof(Basis.CLOCK)
         except Exception as error:
@@ -80,10 +80,13 @@ def told(samples: Any) -> Row:
     row |= {"overhead_ns": overhead, "problems": [problem.what for problem in samples.problems]}
     if spoilt := spoiled(samples.problems):
         row["invalid"] = spoilt
-    if samples.span:
-        row |= {"span_ns": median(samples.span), "kernels": dict(samples.notes).get("kernels", "")}
+    if samples.busy:
+        row |= {"busy_ns": median(samples.busy), "kernels": dict(samples.notes).get("kernels", "")}
     if samples.clock_hz:
         row["mhz"] = median(samples.clock_hz) / 1e6
+    if samples.capped is not None:
+        row |= {"at the power limit": samples.capped, "watts": samples.watts}
+    row["warm-up s"] = samples.warmup_ns / 1e9
     return row
 
 
@@ -165,7 +168,7 @@ def agreement(check: Check) -> Iterator[Row]:
             if timer == "cupti":
                 truth = truth or row.get("ns")
             if truth and "ns" in row:
-                row["off"] = (row["ns"] - row["overhead_ns"]) / truth - 1
+                row["off"] = row["ns"] / truth - 1
             long = truth and truth >= LONG_NS and timer == "auto"
             yield barred(row, "long", abs(row.get("off", 1.0)) <= 0.01) if long else row
         yield judged(name, rows, truth, named=name in known)

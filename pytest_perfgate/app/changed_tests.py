@@ -267,7 +267,7 @@ def renamed_lines(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Itera
     successors = sorted(_successors(gate_judge, reports), key=lambda heir: -heir.slower)
     if successors:
         counted = "1 line is" if len(successors) == 1 else f"{len(successors)} lines are"
-        text = f"{counted} new in this change where another went, so that the new time judges itself"
+        text = f"{counted} new in this change and replaces a removed one: the new time is compared with itself"
         slower = any(heir.slower > _least(heir, reports) for heir in successors)
         effect = Effect.WARN if slower else Effect.PASS
         yield SuiteNote(kind="renamed", effect=effect, text=text, names=tuple(map(_said, successors)))

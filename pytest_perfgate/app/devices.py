@@ -282,7 +282,7 @@ def measured_ceilings(
                 raise
             facts.append((load.name, f"not measured: {str(error).splitlines()[0]}"))
             continue
-        seconds = (min(samples.durations) - samples.overhead / samples.batch) / 1e9
+        seconds = min(samples.durations) / 1e9
         if load.dtype:
             rates[load.dtype] = max(rates.get(load.dtype, 0.0), load.flops / seconds)
         else:

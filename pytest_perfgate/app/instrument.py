@@ -81,7 +81,7 @@ def per_call(samples: Samples, calls: int) -> Samples:
         samples,
         durations=tuple(duration / calls for duration in samples.durations),
         cpu=tuple(busy / calls for busy in samples.cpu),
-        span=tuple(span / calls for span in samples.span),
+        busy=tuple(busy / calls for busy in samples.busy),
         launch_gap=None if samples.launch_gap is None else samples.launch_gap / calls,
         unqueued=None if samples.unqueued is None else samples.unqueued / calls,
         blocked=None if samples.blocked is None else samples.blocked / calls,

@@ -190,7 +190,7 @@ class GateJudge:
     def _unbaselined(self, measurement: Measurement) -> str:
         """Why a device whose baselines are committed has none."""
         device = measurement.device.key
-        return f"nobody has accepted one for {device} yet" if self.tools.committed(device) else ""
+        return f"none has been accepted for {device} yet" if self.tools.committed(device) else ""
 
     def _past(self, measurement: Measurement) -> Sequence[Sitting]:
         """The newest sittings that the history knows, oldest first."""

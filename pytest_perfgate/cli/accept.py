@@ -36,7 +36,7 @@ def accept_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--reason", default="", metavar="TEXT", help="why; asked for wherever a time got slower")
     parser.add_argument("--new", action="store_true", help="only cases without a baseline")
     parser.add_argument("--improved", action="store_true", help="only cases that got faster")
-    parser.add_argument("--add", action="store_true", help="add this sitting to the accepted ones")
+    parser.add_argument("--add", action="store_true", help="add this run to the accepted ones")
     parser.add_argument("--anchor", action="store_true", help="count the drift of the line from this time on")
     parser.add_argument("--expires", default="", metavar="DATE", help="accept until then, such as 2027-01-31")
     parser.add_argument("--from", dest="source", default="", metavar="RECORD|URL", help="instead of the last record")
@@ -163,7 +163,7 @@ def _end(text: str, today: date) -> str:
     try:
         end = type(today).fromisoformat(text)
     except ValueError as fault:
-        raise PerfgateError("command-usage", f"--expires {text} is no date", mend="write 2027-01-31") from fault
+        raise PerfgateError("command-usage", f"--expires {text} is not a date", mend="write 2027-01-31") from fault
     if end < today:
         raise PerfgateError(
             "command-usage",
@@ -187,7 +187,7 @@ def _notes(found: Any, options: Namespace, project: Project) -> list[dict[str, s
         why, mend = project.repository.trouble() or ("", "")
         of_here = not options.source and bool(why)
         lines, source = plural(count, "line names", "lines name"), why if of_here else "the record names none"
-        what = f"{lines} no commit, so no suspect can be measured beside it: {source}"
+        what = f"{lines} no commit, so paired rounds cannot confirm its suspects: {source}"
         notes.append({"what": what, "next": "" if options.source else mend})
     return notes
 
@@ -256,7 +256,7 @@ def run_review(options: Namespace) -> int:
         write("nothing moved beyond its noise")
         return 0
     if not sys.stdin.isatty():
-        raise PerfgateError("review-terminal", "review asks questions, and nobody can answer here")
+        raise PerfgateError("review-terminal", "review asks questions, and this is not a terminal")
     chosen = _walk(changes, request.signature)
     paths = accept(chosen, project.baselines)
     write(f"{len(chosen)} accepted, {len(changes) - len(chosen)} skipped")

@@ -79,7 +79,7 @@ def run_prune(options: Namespace) -> int:
     verb = "unused" if options.dry_run else "removed"
     for line in lines:
         write(f"{verb}  {line.device}  {line.key}")
-    write(f"{len(lines)} {verb}" if lines else "every baseline has its test, and a limit that asks for it")
+    write(f"{len(lines)} {verb}" if lines else "nothing to remove: every baseline has a test and a limit that needs it")
     return 0
 
 

@@ -12,7 +12,7 @@ from pytest_perfgate.cli.dispatch import Project, add_root
 from pytest_perfgate.cli.output import plain, show, whole, write, write_file, write_json
 from pytest_perfgate.model.errors import PerfgateError
 
-HISTORY_ABOUT = """A case over time: its sittings, the commits they were measured at, what was accepted."""
+HISTORY_ABOUT = """A case over time: its runs, the commits they were measured at, what was accepted."""
 
 
 def history_arguments(parser: ArgumentParser) -> None:
@@ -21,7 +21,7 @@ def history_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--device", default="", metavar="KEY", help="only this device")
     parser.add_argument("--svg", default="", metavar="PATH", help="draw the case with its change points")
-    parser.add_argument("--last", type=whole, default=20, metavar="N", help="so many sittings (default 20)")
+    parser.add_argument("--last", type=whole, default=20, metavar="N", help="so many runs (default 20)")
     add_root(parser)
 
 
@@ -69,7 +69,7 @@ def _selected(keys: Any, name: str) -> list[Any]:
 
     if not keys:
         mend = "full runs are remembered: pytest --perfgate=full"
-        raise PerfgateError("history-empty", "no sitting was ever recorded here", mend=mend)
+        raise PerfgateError("history-empty", "no run was ever recorded here", mend=mend)
     exact = [(device, key) for device, key in keys if named([name])(key)] if name else list(keys)
     matches = exact or [(device, key) for device, key in keys if name.lower() in str(key).lower()]
     if not matches:

@@ -282,20 +282,20 @@ def whole(text: str) -> int:
     """A whole number from 1."""
     if text.strip().isdecimal() and int(text) > 0:
         return int(text)
-    raise ArgumentTypeError(f"{text!r} is no whole number from 1")
+    raise ArgumentTypeError(f"{text!r} is not a whole number from 1")
 
 
 def above_zero(text: str) -> float:
     number = _finite(text)
     if not number > 0:
-        raise ArgumentTypeError(f"{text!r} is no number above zero")
+        raise ArgumentTypeError(f"{text!r} is not a number above zero")
     return number
 
 
 def from_zero(text: str) -> float:
     number = _finite(text)
     if not number >= 0:
-        raise ArgumentTypeError(f"{text!r} is no number from zero")
+        raise ArgumentTypeError(f"{text!r} is not a number from zero")
     return number
 
 

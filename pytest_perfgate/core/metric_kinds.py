@@ -77,7 +77,7 @@ TIMING_KINDS: tuple[MetricKind, ...] = (
         name="span",
         dimension=_TIME,
         better=_LOW,
-        doc="first start to last end of a call's kernels; `time` is their busy time where the timer sees both",
+        doc="first start to last end of a call's kernels, as `time` is where the timer sees them",
         scopes=("case",),
         source="the cupti timer",
     ),

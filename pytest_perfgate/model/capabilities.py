@@ -21,6 +21,13 @@ class SupportsWait(Protocol):
 
 
 @runtime_checkable
+class SupportsRelease(Protocol):
+    """A runtime that can let go of the memory that flushing took."""
+
+    def release(self) -> None: ...
+
+
+@runtime_checkable
 class SupportsTouches(Protocol):
     """A runtime that can tell whether a call works with its library; one that cannot is believed."""
 

@@ -56,7 +56,7 @@ class Samples:
     batch: int = 1
     """Calls behind each sample; a sample is their mean."""
     overhead: float = 0.0
-    """Nanoseconds an empty measurement takes, whatever its batch; subtracted only for absolute figures."""
+    """Nanoseconds that timing takes, whatever the batch: of a pair of events taken off, of the host's clock not."""
     resolution: float = 0.0
     """Nanoseconds that a measurement can tell apart, whatever its batch."""
     warmups: int = 0
@@ -76,8 +76,8 @@ class Samples:
     """What the timer wants said: ``("timer", "events: kernel is 212 us")``."""
     cpu: tuple[float, ...] = ()
     """CPU nanoseconds per call of the calling thread, beside each sample; empty where nobody looked."""
-    span: tuple[float, ...] = ()
-    """First start to last end of a call's kernels, where the instrument sees both that and the busy time."""
+    busy: tuple[float, ...] = ()
+    """Nanoseconds per call in which a kernel ran, where the instrument sees kernels; durations are their span."""
     turns: tuple[int, ...] = ()
     """How many samples each turn gave, where two processes took turns."""
     settled: Settled | None = None

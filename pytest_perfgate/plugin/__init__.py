@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
@@ -61,6 +61,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
     config.addinivalue_line("markers", _MARKER)
     address = os.environ.pop("PERFGATE_CHANNEL", "")
+    alone = not address and "PERFGATE_PROFILE" not in os.environ and not hasattr(config, "workerinput")
+    if alone and os.environ.get("CI"):
+        _guard_exit(config)
     if address:
         from pytest_perfgate.plugin.child import ChildRole
 
@@ -73,6 +76,36 @@ def pytest_configure(config: pytest.Config) -> None:
         from pytest_perfgate.plugin.xdist import WorkerRole
 
         config.pluginmanager.register(WorkerRole(config), ROLE)
+
+
+def _guard_exit(config: pytest.Config) -> None:
+    """In CI a process that ends itself with 0, before pytest has ended, would pass in silence: no hook hears of it."""
+    end, process, at_start = os._exit, os.getpid(), dict(os.environ)
+
+    def ended(status: int) -> NoReturn:
+        if status == 0 and os.getpid() == process and _is_gated(config, at_start):
+            capture: Any = config.pluginmanager.get_plugin("capturemanager")
+            if capture is not None:
+                capture.suspend_global_capture(in_=True)
+            os.write(2, _ENDED_EARLY)
+            status = 1
+        end(status)
+
+    os._exit = ended
+    config.add_cleanup(lambda: setattr(os, "_exit", end))
+
+
+_ENDED_EARLY = (
+    b"\nperfgate: something called os._exit(0) before pytest had ended: the gate gave no verdict, and this run fails"
+    b"\n  next  find the call; a test that must end its process so does it in a process of its own\n"
+)
+
+
+def _is_gated(config: pytest.Config, environment: dict[str, str]) -> bool:
+    """Whether this run has gated tests, or belongs to a project that keeps baselines."""
+    from pytest_perfgate.plugin.selection import keeps_baselines
+
+    return config.pluginmanager.has_plugin(ROLE) or keeps_baselines(config.rootpath, environment)
 
 
 @pytest.hookimpl(tryfirst=True)

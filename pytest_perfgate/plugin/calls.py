@@ -309,7 +309,7 @@ _DEEPEST = 8
 def refuse_unrun(result: object) -> None:
     """What a call only promised was not measured: its making takes no time."""
     if unrun := _told(result):
-        raise _unrun(f"{unrun[0]} that nobody ran: only its making was timed", f"measure {unrun[1]}")
+        raise _unrun(f"{unrun[0]} that was never run: only creating it was timed", f"measure {unrun[1]}")
     if type(result) in {list, tuple}:
         _refuse_held(result)
 
@@ -321,11 +321,11 @@ def _refuse_held(results: Any) -> None:
     if waiting is None:
         return
     if waiting[0] == _FUTURE and _told(looked[0]) == waiting:
-        text = "futures that nobody waited for: only their making was timed"
+        text = "futures that were never waited for: only creating them was timed"
         raise _unrun(text, "measure lambda: [one.result() for one in f()]")
     for unrun in looked:
         _closed(unrun)
-    text = f"a {type(results).__name__} with {waiting[0]} that nobody ran: only its making was timed"
+    text = f"a {type(results).__name__} with {waiting[0]} that was never run: only creating it was timed"
     raise _unrun(text, "let the call run it, or go through it, before it returns")
 
 

@@ -106,7 +106,7 @@ class Collector:
     def _limits(self, texts: Iterable[Any], source: str, place: str, on: tuple[str, ...] = ()) -> tuple[Limit, ...]:
         for text in texts:
             if not isinstance(text, str):
-                raise PerfgateError("marker-wrong", f"a limit is a text, and {text!r} is none", place=place)
+                raise PerfgateError("marker-wrong", f"a limit must be a text, got {text!r}", place=place)
         return tuple(parse_limit(text, kinds=self._kinds, source=source, place=place, on=on) for text in texts)
 
     def _marked(self, plan: Plan, given: Mapping[str, Any], place: str) -> Plan:
@@ -196,7 +196,7 @@ def _count(value: Any, place: str) -> int:
 
 def _text(value: Any, place: str) -> str:
     if not isinstance(value, str):
-        raise PerfgateError("marker-wrong", f"a name is a text, and {value!r} is none", place=place)
+        raise PerfgateError("marker-wrong", f"a name must be a text, got {value!r}", place=place)
     return value
 
 
@@ -280,7 +280,7 @@ def _param(value: Any) -> str:
 def refuse_half_characters(text: str, what: str, place: str, *, code: str, mend: str) -> str:
     """The text, as Python's own; raises where a record, a baseline or a report could not name it."""
     if not isinstance(text, str):
-        raise PerfgateError(code, f"{what} is a text, and {text!r:.60} is none", mend="str(...)", place=place)
+        raise PerfgateError(code, f"{what} must be a text, got {text!r:.60}", mend="str(...)", place=place)
     try:
         text.encode()
     except UnicodeEncodeError as fault:

@@ -235,7 +235,7 @@ def refuse_in_teardown(nodeid: str) -> None:
 
 
 def _uncallable(fn: object) -> str:
-    return f"perfgate() measures a callable, and {fn!r:.60} is none"
+    return f"perfgate() needs a callable, got {fn!r:.60}"
 
 
 def _listed(given: Any, name: str) -> list[Any]:
@@ -254,7 +254,7 @@ def _number(sample: object) -> float:
             return float(sample)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         pass
-    what = f"record() was given {sample!r:.80}, which is no number"
+    what = f"record() was given {sample!r:.80}, which is not a number"
     raise PerfgateError("call-wrong", what, mend="give it the times alone: record([12.5, 12.4])")
 
 
@@ -280,7 +280,7 @@ def _count(calls: object) -> int:
     except TypeError:
         count = 0
     if count < 1:
-        raise PerfgateError("call-wrong", f"calls={calls!r} is no whole number from 1")
+        raise PerfgateError("call-wrong", f"calls={calls!r} is not a whole number from 1")
     return count
 
 
@@ -289,7 +289,7 @@ def _texts(limits: Iterable[str]) -> tuple[str, ...]:
     texts = (limits,) if isinstance(limits, str) or not isinstance(limits, Iterable) else tuple(limits)
     for text in texts:
         if not isinstance(text, str):
-            raise PerfgateError("call-wrong", f"a limit is a text, and {text!r:.60} is none", mend='"time <= 3 ms"')
+            raise PerfgateError("call-wrong", f"a limit must be a text, got {text!r:.60}", mend='"time <= 3 ms"')
     return tuple(str.__str__(text) for text in texts)
 
 
@@ -341,7 +341,7 @@ def insist_on_callables(**given: Any) -> None:
     for name, thing in given.items():
         if thing is not None and not callable(thing):
             mend = f"{name}=lambda: ..." if name == "setup" else f"{name}=lambda result: ..."
-            raise PerfgateError("call-wrong", f"{name}= is a callable, and {thing!r:.60} is none", mend=mend)
+            raise PerfgateError("call-wrong", f"{name}= must be a callable, got {thing!r:.60}", mend=mend)
 
 
 def note_text(key: str, value: object) -> str:

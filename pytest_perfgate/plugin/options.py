@@ -30,7 +30,7 @@ def whole(text: str) -> int:
         return int(text)
     from argparse import ArgumentTypeError
 
-    raise ArgumentTypeError(f"{text!r} is no whole number from 1")
+    raise ArgumentTypeError(f"{text!r} is not a whole number from 1")
 
 
 class Option:
@@ -131,5 +131,5 @@ def seconds(given: Any, place: str) -> float:
 
     number = span_seconds(str(given))
     if not number:
-        raise PerfgateError("option-wrong", f"{given!r} is no time such as '500 ms'", place=place)
+        raise PerfgateError("option-wrong", f"{given!r} is not a time such as '500 ms'", place=place)
     return number

@@ -253,7 +253,7 @@ def counted(mode: str, reports: list[CaseReport], fresh: int = 0, families: Fami
     alone = Counter(is_in_a_mean(report.key, families or {}) for report in reports if not report.verdicts)
     parts += [f"{alone[True]} judged in a mean"] if alone[True] else []
     parts += [f"{alone[False]} without a limit"] if alone[False] else []
-    first = f"; {plural(fresh, 'first time')} kept under .perfgate/ for the next run" if fresh else ""
+    first = f"; {plural(fresh, 'first time')} stored under .perfgate/ for the next run" if fresh else ""
     return f"{mode}: {', '.join(parts)}{first}"
 
 

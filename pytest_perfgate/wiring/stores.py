@@ -177,7 +177,7 @@ def load_plugins(host: Any, names: Sequence[str], root: Path) -> None:
     for name in dict.fromkeys(names):
         plugin = _imported(name, root)
         if not any(hook.startswith(_HOOK) and callable(getattr(plugin, hook, None)) for hook in dir(plugin)):
-            what = f"{name!r} is no plugin: it has no function {_HOOK}*"
+            what = f"{name!r} is not a plugin: it has no function {_HOOK}*"
             raise PerfgateError("plugin-broken", what, mend="docs/plugins.md says which hooks there are", place=_PLACE)
         try:
             host.register(plugin, name)

@@ -77,7 +77,9 @@ class Torch:
         self.current = 0
 
     def randn(self, *shape, device):
-        return Tensor(self.gpu)
+        made = Tensor(self.gpu)
+        made.deep = shape[-1]
+        return made
 
     empty_like = softmax = mm = None
 
@@ -128,7 +130,8 @@ class SimulatedCheck(parts.Check):
         gpu.event = lambda: Pair(SimulatedGpu.event(gpu))
         torch = self.torch = Torch(gpu)
         torch.empty_like = lambda tensor: Tensor(gpu)
-        torch.softmax = torch.mm = torch._scaled_mm = lambda *given, **named: gpu.kernel(60_000)
+        torch.softmax = torch._scaled_mm = lambda *given, **named: gpu.kernel(60_000)
+        torch.mm = lambda a, b: gpu.kernel(63_000 if a.deep == 4304 else 60_000)
         rules = Rules(
             stop=lambda durations, spent, plan: Stop.COUNT if len(durations) >= 20 else None,
             warm=lambda medians, calls, spent, plan: calls >= 5,

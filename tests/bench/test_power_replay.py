@@ -26,7 +26,7 @@ def test_no_suite_alarms_and_five_percent_is_seen(power) -> None:
         assert sum(seen for _, seen, _ in runs) == 5 * power["SLOWED"], name
 
 
-def test_a_line_convicts_nothing_where_two_builds_can(power) -> None:
+def test_a_line_confirms_nothing_where_two_builds_can(power) -> None:
     rows = [row.split("|") for row in power["sittings_table"](20, 1).splitlines()[2:]]
     assert len(rows) == 3 * len(power["SITTINGS"])
     assert {row[5].strip() for row in rows} == {"0"}

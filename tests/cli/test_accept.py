@@ -40,7 +40,7 @@ def test_a_regression_asks_for_a_reason_and_nothing_is_written(project: Place) -
 
 
 def test_one_record_is_added_once(project: Place) -> None:
-    assert "one more sitting" in project.perfgate("accept", "test_same", "--add").out
+    assert "one more run" in project.perfgate("accept", "test_same", "--add").out
     line = project.baselines.read_all("NVIDIA-H200")["tests/test_k.py::test_same"]
     assert (line.sittings, line.counted) == (2, "2026-06-01T10:00:00+00:00")
     assert "0 accepted; 1 counted already" in project.perfgate("accept", "test_same", "--add").out
@@ -290,5 +290,6 @@ def test_lines_that_name_no_commit_are_said_to(place: Place) -> None:
         lines.unlink()
     done = place.perfgate("accept")
     assert (
-        "1 line names no commit, so no suspect can be measured beside it: there is no git repository here" in done.out
+        "1 line names no commit, so paired rounds cannot confirm its suspects: there is no git repository here"
+        in done.out
     )

@@ -143,7 +143,7 @@ def test_a_clock_that_is_none_is_a_mistake_in_the_command(amd_cards, capsys, clo
     with pytest.raises(SystemExit) as ended:
         dispatch(["clocks", "lock", f"--mhz={clock}"])
     assert ended.value.code == 2
-    assert "is no number above zero" in capsys.readouterr().err
+    assert "is not a number above zero" in capsys.readouterr().err
     assert amd_cards.changes == []
 
 

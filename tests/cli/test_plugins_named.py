@@ -27,7 +27,7 @@ MODULES = {
         ("raising", "the import of 'raising' raises ValueError: no licence"),
         ("leaving", "the import of 'leaving' raises SystemExit: 3"),
         ("lacking", "the import of 'lacking' raises ModuleNotFoundError: No module named 'nosuchmod_at_all'"),
-        ("nothing", "'nothing' is no plugin: it has no function pytest_perfgate_*"),
+        ("nothing", "'nothing' is not a plugin: it has no function pytest_perfgate_*"),
         ("odd", "'odd' cannot be registered: PluginValidationError"),
     ],
 )

@@ -76,7 +76,7 @@ def test_a_card_that_counts_what_held_its_clocks_is_believed_to_the_share(amd) -
 
 def test_a_clock_that_the_card_does_not_have_is_refused(amd) -> None:
     told = amd("out_of_range")
-    why = "MHz is no clock of this card: it has 132 to 2100 MHz"
+    why = "MHz is not a clock of this card: it has 132 to 2100 MHz"
     assert told["refused"] == [["clocks-unsupported", f"{mhz} {why}"] for mhz in (100, 2200)]
     assert (told["cap"], told["sets"]) == (1900, 2)
 

@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -127,6 +127,21 @@ ATTACKS = (
         files=conftest(
             "@pytest.hookimpl(trylast=True)\ndef pytest_sessionfinish(session):\n    session.exitstatus = 0\n"
         ),
+    ),
+    *(
+        Attack(
+            f"os._exit(0) in {hook}",
+            ends,
+            ("something called os._exit(0) before pytest had ended",),
+            files=conftest(f"import os\ndef {hook}():\n    os._exit(0)\n"),
+        )
+        for hook, ends in (("pytest_unconfigure", (1, 1)), ("pytest_collection_finish", (1, 12)))
+    ),
+    Attack(
+        "os._exit(0) in the package",
+        (1, 12),
+        ("something called os._exit(0) before pytest had ended",),
+        files={"kern.py": "import os\nos._exit(0)\n"},
     ),
     Attack(
         "fixture overridden",
@@ -277,8 +292,14 @@ FAST = {
     "xfail",
     "limit loosened in the marker",
     "device un-listed, missing = record",
-    "sys.exit(0) in a test",
+    "os._exit(0) in pytest_unconfigure",
 }
+"""Rows of every run; the others are slow together."""
+
+
+def table(attacks: Iterable[Attack]) -> list[object]:
+    """Attacks as parameters, the long tail marked."""
+    return [pytest.param(one, id=one.name, marks=() if one.name in FAST else pytest.mark.slow) for one in attacks]
 
 
 @pytest.fixture(scope="module")
@@ -347,7 +368,7 @@ def reported(project: Project) -> int:
     return subprocess.run(command, cwd=project.root, env=env, capture_output=True, check=False).returncode
 
 
-@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
+@pytest.mark.parametrize("attack", table(ATTACKS))
 def test_how_each_attack_ends_and_what_is_said(attack: Attack, accepted_project: Path, tmp_path: Path) -> None:
     project = attacked(attack, accepted_project, tmp_path / "clone")
     run = judged(project, attack)
@@ -356,7 +377,7 @@ def test_how_each_attack_ends_and_what_is_said(attack: Attack, accepted_project:
     assert (run.code, reported(project)) == attack.ends, run.text
 
 
-@pytest.mark.parametrize("attack", [one for one in ATTACKS if one.strict], ids=lambda attack: attack.name)
+@pytest.mark.parametrize("attack", table(one for one in ATTACKS if one.strict))
 def test_where_the_policy_asks_for_it_an_edit_of_the_gate_fails_with_one(
     attack: Attack, accepted_project: Path, tmp_path: Path
 ) -> None:

@@ -69,7 +69,7 @@ LOST = {
     "test_exits": "exit code 7; nothing of this test was run again",
     "test_hangs": "said nothing for 6 s",
     "test_half_a_message": "ended with exit code 0",
-    "test_no_message": "which is no message",
+    "test_no_message": "which is not a message",
     "test_fails_in_the_child": "only here",
 }
 

@@ -115,7 +115,7 @@ def test_an_existing_suite_runs_under_the_gate(project: Project) -> None:
         "test_without_a_benchmark": "skipped",
     }, run.text
     assert "benchmark(function, ...)" in run.says("test_weave")
-    assert "a coroutine that nobody ran" in run.says("test_coroutine")
+    assert "a coroutine that was never run" in run.says("test_coroutine")
     assert float(run.properties["test_whole[3]"]["perfgate.time_ns"]) > 0
     assert "given as well" in run.says("test_both")
     assert "BROKEN" in run.says("test_slow")

@@ -111,7 +111,7 @@ def test_a_profile_leaves_a_folder_with_what_it_was_taken_with(project: Path) ->
     assert again.returncode == 0, again.stderr
     second = max((project / ".perfgate" / "profiles" / "annotation").glob("*/*/*"))
     assert "vs Baseline: matmul_kernel" in (second / "report.md").read_text()
-    assert not (project / ".perfgate" / "records").exists(), "a profiled run is no record"
+    assert not (project / ".perfgate" / "records").exists(), "a profiled run is not a record"
 
 
 def test_kernels_that_a_test_hands_over_need_no_gpu(project: Path) -> None:

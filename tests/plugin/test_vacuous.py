@@ -118,7 +118,7 @@ def test_on_that_matches_no_device(in_ci: Run, here: Run) -> None:
 def test_a_new_test(in_ci: Run, here: Run) -> None:
     failing(in_ci, "test_new", "UNBASELINED")
     assert here.outcome("test_new") == "passed"
-    assert "; 2 first times kept under .perfgate/ for the next run" in here.text
+    assert "; 2 first times stored under .perfgate/ for the next run" in here.text
 
 
 def test_xfail_on_a_gated_test(in_ci: Run) -> None:

@@ -135,7 +135,7 @@ def test_a_renamed_parameter(in_ci: Run, on_a_laptop: Run) -> None:
 
 
 def test_another_identity(in_ci: Run, on_a_laptop: Run) -> None:
-    failing(in_ci, "test_cold", "UNBASELINED", "cache was cold and is warm")
+    failing(in_ci, "test_cold", "UNBASELINED", "cache cold -> warm")
     assert "unbaselined  test_it.py::test_cold " in on_a_laptop.text
 
 
@@ -197,7 +197,7 @@ def test_another_device(project: Project) -> None:
     git(project, "checkout", "-qb", "later")
     git(project, "commit", "-qm", "nothing", "--allow-empty")
     away = project.run("-m", "chosen", ci=True)
-    failing(away, "test_kept", "UNBASELINED", f"nobody has accepted one for {DEVICE} yet")
+    failing(away, "test_kept", "UNBASELINED", f"none has been accepted for {DEVICE} yet")
 
 
 def test_a_corrupt_baseline(project: Project) -> None:

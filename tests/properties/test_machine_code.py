@@ -144,11 +144,11 @@ def test_numbers_that_make_no_sense_are_absent_or_refused_and_never_crash(cells:
     head = '"ID","Kernel Name","launch__block_size","gpu__time_duration.sum","launch__registers_per_thread"\n'
     head += '"","","","ns",""\n'
     page = (head + '"0","k",' + ",".join(f'"{c}"' for c in cells[2:]) + "\n").encode()
-    try:
-        (facts,) = parse_csv(page, "x.csv")
-    except PerfgateError as error:
-        assert (error.code.name, "line 3" in error.what) == ("ncu-report", True)
+    read = outcome(lambda: parse_csv(page, "x.csv"))
+    assert read in {"read", "ncu-report"}
+    if read != "read":
         return
+    (facts,) = parse_csv(page, "x.csv")
     assert facts.duration is None or 0 < facts.duration < float("inf")
     told = diagnose(facts, "k", SM["sm_90"])
     assert all(abs(number) < float("inf") for number in told.numbers.values())

@@ -15,7 +15,7 @@ from pytest_perfgate.core.stats.inference import freedom, predict, scatter_of_ne
 SITTINGS, NOISE, TRIALS = 20, 0.02, 400
 LEVELS = {
     "nothing moves": np.zeros(SITTINGS),
-    "0.7 % slower with each sitting": 0.007 * np.arange(SITTINGS),
+    "0.7 % slower with each run": 0.007 * np.arange(SITTINGS),
     "12 % slower half way": np.where(np.arange(SITTINGS) < SITTINGS // 2, 0.0, 0.113),
 }
 Rule = Callable[[np.ndarray], tuple[float, int]]
@@ -40,7 +40,7 @@ def of_neighbours(logs: np.ndarray) -> tuple[float, int]:
 
 
 RULES: dict[str, Rule] = {
-    "all sittings": of_all,
+    "all runs": of_all,
     "within commits of 1": partial(within, 1),
     "within commits of 4": partial(within, 4),
     "neighbours": of_neighbours,

@@ -241,7 +241,7 @@ def leftovers(home: Path, git: Git) -> Iterator[Leftover]:
     for folder in git.lost_worktrees():
         if Path(folder).is_relative_to(home):
             mend = f"git worktree remove --force --force '{folder}'"
-            yield Leftover(path=folder, what="a worktree that git holds and nobody has", mend=mend)
+            yield Leftover(path=folder, what="a worktree without an owner", mend=mend)
 
 
 def _unfinished(home: Path) -> Iterator[Leftover]:

@@ -80,7 +80,7 @@ class AmdCard:
         if level != "AMDSMI_DEV_PERF_LEVEL_AUTO" or not (isinstance(low, int) and isinstance(high, int)):
             return megahertz
         if not low <= megahertz <= high:
-            what = f"{megahertz} MHz is no clock of this card: it has {low} to {high} MHz"
+            what = f"{megahertz} MHz is not a clock of this card: it has {low} to {high} MHz"
             mend = "give one of these: perfgate clocks lock --mhz, or lock_mhz in [tool.perfgate.device.NAME]"
             raise PerfgateError("clocks-unsupported", what, mend=mend)
         return megahertz

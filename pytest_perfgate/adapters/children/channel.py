@@ -133,7 +133,9 @@ def decode_line(line: bytes) -> Any:
         return _decoder(_KINDS[envelope.kind]).decode(envelope.body)
     except (msgspec.MsgspecError, KeyError, UnicodeDecodeError) as fault:
         shown = line[:60].decode("utf-8", "replace")
-        raise PerfgateError("child-garbled", f"the channel carried {shown!r}, which is no message: {fault}") from fault
+        raise PerfgateError(
+            "child-garbled", f"the channel carried {shown!r}, which is not a message: {fault}"
+        ) from fault
 
 
 def encode_value(model_value: object) -> bytes:

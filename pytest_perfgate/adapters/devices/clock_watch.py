@@ -186,7 +186,7 @@ class DeviceWatch:
         beside = _told(sample.sm_hz for sample in self._sight.every())
         if at is None or not beside or any(left("SM", at, beside, cap=self._lock.cap)):
             text = f"{min(beside) / 1e6:.0f} to {max(beside) / 1e6:.0f} MHz" if beside else "the device does not tell"
-            what = "nobody saw whether the SM clock stayed at its lock: no look fell into the sampling"
+            what = "it is unknown whether the SM clock stayed at its lock: no look fell into the sampling"
             yield Problem(code="clock-moved", what=what, evidence=(("seen beside it", text),))
 
     def _memory_clocks(self) -> list[float]:
@@ -240,7 +240,7 @@ def read_back(card: Watched, lock: Lock, sleep: Callable[[float], None]) -> str:
     """Wait for a lock to be seen, for a second at most: an idle card may show an idle clock until it has work."""
     clock = card.sample().sm_hz
     if lock.sm_hz is None:
-        return "at a clock that nobody has named"
+        return "at an unknown clock"
     for _ in range(SETTLING):
         if not any(left("SM", lock.sm_hz, [clock], cap=lock.cap)):
             return f"read back at {clock / 1e6:.0f} MHz"

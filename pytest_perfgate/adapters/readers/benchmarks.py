@@ -215,7 +215,7 @@ def _pytest_benchmark_result(bench: Any, place: str) -> BenchResult:
         also=(("mean", other),) if other is not None and time is not None else (),
         scatter=spread / mean if spread is not None and mean else None,
         samples=int(number(stats.get("rounds")) or 0),
-        skipped=f"its {first} is no number of seconds" if first and time is None else "",
+        skipped=f"its {first} is not a number of seconds" if first and time is None else "",
     )
 
 
@@ -356,7 +356,7 @@ def _nvbench_result(name: str, state: Mapping[str, Any], found: Figures, device:
     if state.get("is_skipped"):
         time, skipped = None, str(state.get("skip_reason") or "skipped")
     elif tag and time is None:
-        skipped = f"its {tag} is no number of seconds"
+        skipped = f"its {tag} is not a number of seconds"
     others = ((_TIMES[other], nanoseconds(found[other])) for other in _TIMES if other in found and other != tag)
     return BenchResult(
         name=name,

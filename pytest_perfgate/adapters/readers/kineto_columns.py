@@ -64,7 +64,7 @@ PLAIN = frozenset(
         "gpu_pm_counter",
         "hardware_counters",
         "xpu_sync",
-        "that is no event",
+        "that is not an event",
     }
 )
 """Categories of the profiler that hold no work of the program: nobody misses them."""

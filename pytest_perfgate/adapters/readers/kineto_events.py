@@ -73,7 +73,7 @@ WHOLE = msgspec.json.Decoder(Document)
 BARE = msgspec.json.Decoder(Header)
 
 
-UNREADABLE = Event(ph="X", cat="that is no event")
+UNREADABLE = Event(ph="X", cat="that is not an event")
 """Stands for what is none, so that it is counted among what was left out."""
 
 

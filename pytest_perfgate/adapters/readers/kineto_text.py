@@ -129,7 +129,7 @@ def _next_member(raw: BinaryIO, rest: bytes, path: Path) -> bytes:
     rest = rest.lstrip(b"\0")
     if not rest.startswith(GZIP[: len(rest)]):
         at = raw.tell() - len(rest)
-        text = f"the gzip stream ends at byte {at:,} of the file, and what follows is no gzip"
+        text = f"the gzip stream ends at byte {at:,} of the file, and what follows is not gzip"
         raise PerfgateError("trace-trailing", text, place=str(path))
     return rest
 

@@ -263,7 +263,7 @@ def _facts(
 ) -> KernelFacts:
     time = counters.get(_DURATION)
     if time is not None and time.unit != "ns":
-        reason = f"in '{time.unit}', which is no unit of time" if time.unit else "without a unit"
+        reason = f"in '{time.unit}', which is not a unit of time" if time.unit else "without a unit"
         what, why = f"{_DURATION} is told {reason}", "the number alone may be of nanoseconds or of seconds"
         raise PerfgateError("ncu-report", what, why=why, place=place[0], mend=_WITH_UNITS)
     capability = (row.get("CC") or "").strip()

@@ -307,7 +307,7 @@ def _library(array: Any) -> Any:
         kind = getattr(sys.modules.get(module), name, None)
         if isinstance(kind, type) and isinstance(array, kind):
             return one
-    raise TypeError(f"{type(array).__name__} is no array of a known library")
+    raise TypeError(f"{type(array).__name__} is not an array of a known library")
 
 
 def _plain(array: Any) -> bool:

@@ -186,6 +186,9 @@ class CudaCoreRuntime:
         self._persisting = self._driver.give_up_persisting()
         self._evictor.fill(0, stream=stream)
 
+    def release(self) -> None:
+        self._evictor = None
+
     def block(self) -> Callable[[], None]:
         try:
             stream = self._stream or self._device.default_stream

@@ -131,6 +131,9 @@ class CupyRuntime:
         self._persisting = self._driver.give_up_persisting()
         self._evictors[at].fill(0)
 
+    def release(self) -> None:
+        self._evictors.clear()
+
     def block(self) -> Callable[[], None]:
         return self._driver.block(int(self._load().cuda.get_current_stream().ptr))
 

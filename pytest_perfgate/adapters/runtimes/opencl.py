@@ -138,6 +138,9 @@ class OpenClRuntime:
             self._evictor = cl.Buffer(self._queue.context, cl.mem_flags.READ_WRITE, size)
         cl.enqueue_fill_buffer(self._queue, self._evictor, b"\x00", 0, self._evictor.size)
 
+    def release(self) -> None:
+        self._evictor = None
+
     def block(self) -> Callable[[], None]:
         cl = self._load()
         gate = cl.UserEvent(self._queue.context)

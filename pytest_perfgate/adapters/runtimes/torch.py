@@ -170,6 +170,9 @@ class TorchRuntime:
             self._persisting = self._driver.give_up_persisting()
         self._evictors[at].zero_()
 
+    def release(self) -> None:
+        self._evictors.clear()
+
     def block(self) -> Callable[[], None]:
         if not self.cuda:
             raise PerfgateError("block-unsupported", "streams of ROCm cannot be held back yet")

@@ -67,7 +67,7 @@ class BaseRevision:
         commit = self._common(requested(self._environment) or self._head)
         if commit and commit != self._head:
             return Base(commit=commit, name="the base that CI names")
-        return Base(why=f"{_shown(name)} has this commit already, and so is no target of it", mend=_FORK)
+        return Base(why=f"{_shown(name)} already contains this commit, so it cannot be its target", mend=_FORK)
 
     def _elsewhere(self, left: Base) -> Base:
         """A push to another branch: of one that is protected, what was there before; else its lines are no base."""
@@ -118,7 +118,9 @@ class BaseRevision:
         parent = self._git("rev-parse", "--verify", "--quiet", "HEAD^1")
         if not parent:
             return self._shallow() if self.shallow() else Base(name="the first commit")
-        why, mend = ("nothing says what was there before this push", _TELL) if brings(self._environment) else ("", "")
+        why, mend = (
+            ("CI does not say which commit came before this push", _TELL) if brings(self._environment) else ("", "")
+        )
         if pushed_from:
             place = "this commit" if commit else "not in the history of this clone"
             why = f"{pushed_from[:10]}, which was there before this push, is {place}"
@@ -133,10 +135,10 @@ class BaseRevision:
         if known:
             why = f"{_shown(known[0])} and this commit have no common one"
         elif branches := targets(self._environment):
-            why = f"'{branches[0]}', which CI names as the target, is no branch in this clone"
+            why = f"'{branches[0]}', which CI names as the target, is not a branch in this clone"
             mend = f"check out with fetch-depth: 0, or git fetch origin {branches[0]}:refs/remotes/origin/{branches[0]}"
         elif target:
-            why = f"[tool.perfgate] target names '{target}', which is no branch in this clone"
+            why = f"[tool.perfgate] target names '{target}', which is not a branch in this clone"
             mend = f"git fetch origin {target}:refs/remotes/origin/{target}"
         return Base(why=why, mend=mend)
 

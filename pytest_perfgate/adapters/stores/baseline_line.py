@@ -222,7 +222,7 @@ def _identity(node: Node, place: str, device: str) -> Identity:
         raise _wrong(place, "a mapping", node)
     unknown = [name for name in node if name not in IDENTITY]
     if unknown:
-        raise PerfgateError("baseline-value", f"'{unknown[0]}' is no part of an identity", place=place)
+        raise PerfgateError("baseline-value", f"'{unknown[0]}' is not part of an identity", place=place)
     texts = {name: _parse_text(text, f"{place}.{name}") for name, text in node.items() if name != "notes"}
     notes = node.get("notes", {})
     if not isinstance(notes, Mapping):

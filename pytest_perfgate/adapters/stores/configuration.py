@@ -71,7 +71,7 @@ def _unknown(name: str, known: Iterable[str], place: str) -> PerfgateError:
         return PerfgateError("config-unknown-key", f"{name!r} is now {today!r}", mend=f"write {today}", place=place)
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     mend = f"did you mean {' or '.join(near)}?" if near else f"known keys: {', '.join(sorted(names))}"
-    return PerfgateError("config-unknown-key", f"{name!r} is no setting", mend=mend, place=place)
+    return PerfgateError("config-unknown-key", f"{name!r} is not a setting", mend=mend, place=place)
 
 
 def _wrong(place: str, wanted: str, given: object) -> PerfgateError:

@@ -42,7 +42,7 @@ def parse_environment(text: str, place: str) -> Environment:
         facts, packages = _pairs(body["facts"]), _pairs(body["packages"])
         return Environment(python=str(body["python"]), platform=str(body["platform"]), packages=packages, facts=facts)
     except (ValueError, KeyError, TypeError, AttributeError) as fault:
-        what = f"it is no environment as perfgate writes it: {fault}"
+        what = f"it is not an environment as perfgate writes it: {fault}"
         raise PerfgateError("baseline-unreadable", what, place=place) from fault
 
 
@@ -157,5 +157,5 @@ def parse_ceilings(text: str, place: str) -> Ceilings:
 
 def _rate(number: Any) -> float:
     if isinstance(number, bool) or not isinstance(number, (int, float)) or not number > 0:
-        raise ValueError(f"{number!r} is no rate")
+        raise ValueError(f"{number!r} is not a rate")
     return float(number)

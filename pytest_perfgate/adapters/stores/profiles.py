@@ -197,7 +197,7 @@ def _written(name: str, content: bytes, room: Path) -> tuple[str, Path]:
     """Whole or not at all, below the room whatever the name says."""
     parts = [part for part in Path(name).parts if part not in {"..", "."} and not Path(part).is_absolute()]
     if not parts:
-        raise PerfgateError("call-wrong", f"attach({name!r}): this is no name for a file")
+        raise PerfgateError("call-wrong", f"attach({name!r}): this is not a name for a file")
     path = room.joinpath(*parts)
     if not path.suffix:
         path = path.with_suffix(next((suffix for magic, suffix in _KINDS if content.startswith(magic)), ""))

@@ -250,7 +250,7 @@ class _Asking(Thread):
 
 
 _WORDS: tuple[tuple[frozenset[str], str, bool], ...] = (
-    (frozenset({"NameResolutionError", "gaierror"}), "nobody knows a host of this name", True),
+    (frozenset({"NameResolutionError", "gaierror"}), "no host has this name", True),
     (frozenset({"ConnectionRefusedError"}), "the host refuses the connection: no server listens at this port", True),
     (frozenset({"ConnectTimeout", "ConnectTimeoutError"}), f"no connection in {_CONNECT:g} s", True),
     (frozenset({"ReadTimeout", "ReadTimeoutError", "TimeoutError"}), f"no answer in {_ANSWER:g} s", True),
@@ -263,7 +263,7 @@ _WORDS: tuple[tuple[frozenset[str], str, bool], ...] = (
     (frozenset({"ContentDecodingError"}), "the answer is not compressed as it says", False),
     (frozenset({"TooManyRedirects"}), "the server sends from one address to the next without end", False),
     (frozenset({"InvalidSchema"}), "the server sends to an address that is not http:// or https://", False),
-    (frozenset({"InvalidURL", "LocationParseError", "UnicodeError", "ValueError"}), "this is no address", False),
+    (frozenset({"InvalidURL", "LocationParseError", "UnicodeError", "ValueError"}), "this is not an address", False),
 )
 """Types of what went wrong, the outermost of a chain or what it came of, and what that is to a person."""
 

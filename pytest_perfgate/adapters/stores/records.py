@@ -132,7 +132,7 @@ def parse_record(data: bytes, place: str) -> tuple[RunReport, dict[str, Any]]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
         raise PerfgateError("record-unreadable", f"it is not JSON: {fault}", place=place) from fault
     if not isinstance(body, dict) or not isinstance(body.get("perfgate"), int):
-        raise PerfgateError("record-unreadable", "it is no record of perfgate", place=place)
+        raise PerfgateError("record-unreadable", "it is not a record of perfgate", place=place)
     if body["perfgate"] > SCHEMA:
         what = f"its form is version {body['perfgate']}, this one reads {SCHEMA}"
         raise PerfgateError("record-version", what, place=place)

@@ -77,7 +77,9 @@ class GitRepository:
     def show(self, revision: str, path: str) -> str | None:
         """A file's text in a revision; ``None`` where it did not exist."""
         if not self._resolved(revision):
-            raise PerfgateError("repository-missing", f"'{revision}' is no revision here", mend="git fetch --unshallow")
+            raise PerfgateError(
+                "repository-missing", f"'{revision}' is not a revision here", mend="git fetch --unshallow"
+            )
         done = self._run("show", f"{revision}:./{path}")
         return None if done is None or done.returncode else done.stdout.decode("utf-8", "replace")
 

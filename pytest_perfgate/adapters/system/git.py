@@ -176,7 +176,7 @@ class Git:
         for remote in remotes:
             if self._commit(f"{remote}/{start}"):
                 mend = f"name the branch of the remote: {remote}/{name}"
-                return PerfgateError("revision-missing", f"{name!r} is no branch of this clone", mend=mend)
+                return PerfgateError("revision-missing", f"{name!r} is not a branch of this clone", mend=mend)
         mend = _fetching(name, remotes) if remotes and not _SHORT.fullmatch(name) else _LOOK
         return PerfgateError("revision-missing", f"{name!r} is not in this clone", mend=mend)
 

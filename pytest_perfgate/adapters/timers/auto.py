@@ -7,7 +7,8 @@ from dataclasses import replace
 from statistics import median
 
 from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_of
-from pytest_perfgate.adapters.timers.event_pairs import TRIALS, Empty, allocate, empty_pair, queued
+from pytest_perfgate.adapters.timers.event_offset import calibrated
+from pytest_perfgate.adapters.timers.event_pairs import TRIALS, Empty, allocate, queued
 from pytest_perfgate.model.capabilities import SupportsWait
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
@@ -87,7 +88,7 @@ class AutoTimer:
         bench = Bench(call=call, plan=plan, runtime=queue_of(runtime, self.name), rules=self._rules, setup=setup)
         calls = bench.batch()
         bench.once()
-        empty = empty_pair(bench.runtime)
+        empty = calibrated(bench)
         queued(bench, allocate(bench.runtime, TRIALS), calls)
         trial, dry = queued(bench, allocate(bench.runtime, TRIAL_PAIRS), calls)
         return leant(chosen(median(trial) * calls, empty, dry, plan.leaning), plan.leaning)

@@ -63,7 +63,7 @@ class Dropped(Exception):
 
 
 class CuptiTimer:
-    """Busy time of each call: the union of its kernels, found by the id that was pushed around it."""
+    """From the first start to the last end of the kernels of a call, found by the id that was pushed around it."""
 
     name = "cupti"
 
@@ -99,7 +99,7 @@ class CuptiTimer:
         def take() -> list[float]:
             chunk = self._chunk(bench, len(activities))
             activities.extend(chunk)
-            return [activity.busy for activity in chunk]
+            return [activity.span for activity in chunk]
 
         with self._recorder.opened(size):
             if why := self._unproved(bench):
@@ -114,9 +114,9 @@ class CuptiTimer:
             resolution=1.0,
             warmups=warmth.calls,
             warmup_ns=warmth.spent_ns,
-            launch_gap=launch_gap(bench, durations),
+            launch_gap=launch_gap(bench, [activity.busy for activity in activities]),
             discarded=tuple(discarded),
-            span=tuple(activity.span for activity in activities),
+            busy=tuple(activity.busy for activity in activities),
             notes=(*bench.runtime.notes(), *warmth.notes, *_notes(activities)),
         )
 

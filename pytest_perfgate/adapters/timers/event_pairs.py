@@ -53,7 +53,7 @@ class Aside:
     left: float
     """For how long the device worked on after their last event."""
     least: float
-    """The same of the trial that it was shortest in: a host that was held up only makes it longer."""
+    """Of the trial with the least but one: a host that was held up only makes it longer, and one may end within."""
     rate: float
     """What events read of what the host waited."""
 
@@ -67,10 +67,13 @@ class Outside(NamedTuple):
 
 @value
 class Empty:
-    """What a pair of events with nothing between them reads."""
+    """What a pair of events reads beside the work between them."""
 
     overhead: float
+    """Of a pair with nothing between, or of a full one where that is known."""
     resolution: float = RESOLUTION_NS
+    taken_off: float = 0.0
+    """The part of it that is taken off each pair: all that is known of a full one, nothing else."""
 
     @property
     def shortest(self) -> float:
@@ -275,7 +278,10 @@ def _left(bench: Bench, calls: int) -> Aside:
         waits.append((passed - enclosing, enqueued - enclosing, lasted[-1]))
     usual = median(idle)
     return Aside(
-        lasted=median(lasted), left=median(waits_after) - usual, least=min(waits_after) - usual, rate=_rate(*min(waits))
+        lasted=median(lasted),
+        left=median(waits_after) - usual,
+        least=sorted(waits_after)[1] - usual,
+        rate=_rate(*min(waits)),
     )
 
 

@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from statistics import median
 
 from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_availability, queue_of, sound
+from pytest_perfgate.adapters.timers.event_offset import calibrated, net, offset_note
 from pytest_perfgate.adapters.timers.event_pairs import (
     SHRUNK,
     TRIALS,
     Pairs,
     allocate,
     believable,
-    empty_pair,
     enclosed,
     escaped,
     idle_pairs,
@@ -47,8 +47,8 @@ class EventsTimer:
     def measure(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Samples:
         bench = Bench(call=call, plan=plan, runtime=queue_of(runtime, self.name), rules=self._rules, setup=setup)
         calls = bench.batch()
+        empty = calibrated(bench)
         warmth = bench.warm()
-        empty = empty_pair(bench.runtime)
         trial, _ = queued(bench, allocate(bench.runtime, TRIALS), calls)
         refuse_short(median(trial) * calls, empty, self.name, calls)
         outside = escaped(bench)
@@ -56,7 +56,7 @@ class EventsTimer:
         durations, stop = bench.sampled(queue.take)
         refuse_short(median(durations) * calls, empty, self.name, calls, SHRUNK)
         return Samples(
-            durations=tuple(durations),
+            durations=net(durations, empty, calls),
             timer=self.name,
             stop=stop,
             batch=calls,
@@ -66,7 +66,7 @@ class EventsTimer:
             warmup_ns=warmth.spent_ns,
             launch_gap=None if queue.dry else launch_gap(bench, durations),
             problems=outside.problems,
-            notes=(*bench.runtime.notes(), *warmth.notes, *outside.notes, *_dry_note(queue.dry)),
+            notes=(*bench.runtime.notes(), *warmth.notes, *offset_note(empty), *outside.notes, *_dry_note(queue.dry)),
         )
 
 
@@ -133,8 +133,8 @@ class BlockingTimer:
     def measure(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Samples:
         bench = Bench(call=call, plan=plan, runtime=queue_of(runtime, self.name), rules=self._rules, setup=setup)
         calls = bench.batch()
+        empty = calibrated(bench)
         warmth = bench.warm()
-        empty = empty_pair(bench.runtime)
         pair = allocate(bench.runtime, 1)
         self._proved(bench, pair)
         trial = [self.blocked(bench, pair, calls) for _ in range(TRIALS)]
@@ -143,7 +143,7 @@ class BlockingTimer:
         durations, stop = bench.sampled(lambda: [self.blocked(bench, pair, calls)])
         refuse_short(median(durations) * calls, empty, self.name, calls, SHRUNK)
         return Samples(
-            durations=tuple(durations),
+            durations=net(durations, empty, calls),
             timer=self.name,
             stop=stop,
             batch=calls,
@@ -153,7 +153,7 @@ class BlockingTimer:
             warmup_ns=warmth.spent_ns,
             launch_gap=launch_gap(bench, durations),
             problems=outside.problems,
-            notes=(*bench.runtime.notes(), *warmth.notes, *outside.notes),
+            notes=(*bench.runtime.notes(), *warmth.notes, *offset_note(empty), *outside.notes),
         )
 
     def _proved(self, bench: Bench, pair: Pairs) -> None:

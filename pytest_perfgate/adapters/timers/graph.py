@@ -9,12 +9,12 @@ from statistics import median
 from typing import Any
 
 from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_availability, queue_of
+from pytest_perfgate.adapters.timers.event_offset import calibrated, net, offset_note
 from pytest_perfgate.adapters.timers.event_pairs import (
     SHRUNK,
     TRIALS,
     Empty,
     allocate,
-    empty_pair,
     escaped,
     idle_pairs,
     queued,
@@ -66,8 +66,8 @@ class GraphTimer:
     def measure(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Samples:
         bench = Bench(call=call, plan=plan, runtime=queue_of(runtime, self.name), rules=self._rules, setup=setup)
         turns = rotation(bench)
+        empty = calibrated(bench)
         warmth = bench.warm()
-        empty = empty_pair(bench.runtime)
         idle = median(idle_pairs(bench))
         recording = recorded(bench, turns, empty)
         replays = _replays(bench, recording.replay)
@@ -79,7 +79,7 @@ class GraphTimer:
         durations, stop = bench.sampled(lambda: [total / recording.calls for total in queued(replays, pairs)[0]])
         refuse_short(median(durations) * recording.calls, empty, self.name, recording.calls, SHRUNK)
         return Samples(
-            durations=tuple(durations),
+            durations=net(durations, empty, recording.calls),
             timer=self.name,
             stop=stop,
             batch=recording.calls,
@@ -92,6 +92,7 @@ class GraphTimer:
             notes=(
                 *bench.runtime.notes(),
                 *warmth.notes,
+                *offset_note(empty),
                 *outside.notes,
                 ("graph", f"{recording.calls} calls over {recording.buffers} buffers"),
             ),

@@ -63,7 +63,9 @@ def spec_of(options: Mapping[str, str], catalogue: Catalogue, seen: str = "") ->
     alike = [spec for spec in catalogue if name.casefold() in spec.name.casefold()]
     if len(alike) != 1:
         known = ", ".join(spec.name for spec in alike or catalogue)
-        raise PerfgateError("kernel-option", f"device={name} is no one device of the catalogue", mend=f"one of {known}")
+        raise PerfgateError(
+            "kernel-option", f"device={name} is not one device of the catalogue", mend=f"one of {known}"
+        )
     return alike[0]
 
 

@@ -298,7 +298,7 @@ def _check_pattern(pattern: str, place: str = "") -> None:
     try:
         re.compile(pattern)
     except re.error as odd:
-        raise PerfgateError("trace-option", f"communication={pattern!r} is no pattern: {odd}", place=place) from odd
+        raise PerfgateError("trace-option", f"communication={pattern!r} is not a pattern: {odd}", place=place) from odd
 
 
 def refuse_workers(asked: TraceOptions, why: str) -> None:
@@ -314,7 +314,7 @@ def _number(
     try:
         number = float(text) if text else default
     except ValueError as odd:
-        raise PerfgateError("trace-option", f"{name}={text!r} is no number", mend=mend) from odd
+        raise PerfgateError("trace-option", f"{name}={text!r} is not a number", mend=mend) from odd
     if not least <= number <= most:
         raise PerfgateError("trace-option", f"{name}={text!r} is out of range", mend=mend)
     return number

@@ -55,7 +55,7 @@ def foreign(head: bytes) -> tuple[str, str]:
         if what == _SQLITE:
             mend = "unpack it: gunzip FILE"
         elif not what and inside.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
-            what = "JSON that is no trace"
+            what = "JSON that is not a trace"
         return (f"is a gzip file, and inside {what}", mend) if what else ("", "")
     what, mend = _plain(head)
     return (f"is {what}", mend) if what else ("", "")

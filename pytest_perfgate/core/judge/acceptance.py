@@ -59,12 +59,12 @@ class Change(str, enum.Enum):
     OTHER = "measured differently"
     RENEWED = "renewed"
     """Within its noise, and its acceptance has run out or is given another end."""
-    SITTING = "one more sitting"
+    SITTING = "one more run"
     COUNTED = "counted already"
     """The line was made from this sitting, or it was added to it before."""
     SHARPER = "seen better"
     """Within its noise, and this sitting saw more than the accepted one."""
-    COMMITTED = "commit renewed"
+    COMMITTED = "commit updated"
     """Within its noise, and what the line measured is in a commit now: two arms can be made of it."""
     MOVED = "moved"
     """Slower, and measured beside what was accepted it was not: the machine, not the code."""
@@ -213,7 +213,7 @@ def _same_code(change: Change, before: Baseline, signature: Signature) -> bool:
 def _counted(before: Baseline, time: Metric, signature: Signature) -> str:
     """Why a sitting is not counted again; empty where it is new."""
     if signature.started and signature.started <= before.counted:
-        return f"it began at {signature.started}; the line counts sittings up to {before.counted}"
+        return f"it began at {signature.started}; the line counts runs up to {before.counted}"
     same = not before.counted and f"{time.value:.5g}" == f"{before.time:.5g}"
     return "the line was made from this time" if same else ""
 

@@ -191,7 +191,7 @@ class Drift:
         if not self.alarms:
             return ""
         small = "no step of them beyond the limit" if self.largest <= self.limit else "with a step beyond the limit"
-        return f"slower than the anchor after {plural(self.steps, 'sitting')}, {small}"
+        return f"slower than the anchor after {plural(self.steps, 'run')}, {small}"
 
 
 def drift(sittings: Sequence[Sitting], anchor: float, limit: float, since: str = "") -> Drift | None:

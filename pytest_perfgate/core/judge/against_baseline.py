@@ -241,7 +241,7 @@ def _shown_faster(metric: Metric, trial: JudgedMeasurement) -> bool:
 def _unseen(kept: Ruling, trial: JudgedMeasurement, visible: float) -> Ruling:
     """That an accepted time does not see its limit, and what does."""
     between = math.expm1(prediction(trial).log_within(MISSES))
-    count = plural(max(trial.baseline.sittings if trial.baseline else 1, trial.context.sittings), "sitting")
+    count = plural(max(trial.baseline.sittings if trial.baseline else 1, trial.context.sittings), "run")
     decides = "two builds decide" if trial.context.paired_available else "it clears nothing by itself"
     return kept._replace(
         outcome=Outcome.UNDECIDED,
@@ -296,7 +296,7 @@ def _of_a_blind_sitting(metric: Metric, allowed: Tolerance, visible: float, tria
 
 
 def _too_noisy(allowed: Tolerance) -> str:
-    return f"the accepted sitting was too noisy to see less than {sight(allowed.blind)}"
+    return f"the accepted run was too noisy to detect less than {sight(allowed.blind)}"
 
 
 def _again(metric: Metric, trial: JudgedMeasurement) -> str:

@@ -225,16 +225,23 @@ def measured_differently(baseline: Baseline, measurement: Measurement) -> str:
     """What differs between how a line was measured and how this was."""
     if baseline.identity is None or baseline.identity == measurement.identity:
         return ""
-    apart = measurement.identity.differences(baseline.identity)
-    text = ", ".join(f"{name} was {then or 'empty'} and is {now or 'empty'}" for name, now, then in apart)
+    then, now = baseline.identity, measurement.identity
+    names = [name for name, _, _ in now.differences(then)]
+    text = ", ".join(f"{name} {_part(getattr(then, name))} -> {_part(getattr(now, name))}" for name in names)
     return f"measured differently, not compared: {text}" if text else ""
+
+
+def _part(part: object) -> str:
+    """A part of an identity as a person writes it; notes are pairs."""
+    text = ", ".join(f"{name}={note}" for name, note in part) if isinstance(part, tuple) else str(part)
+    return text or "none"
 
 
 def _surroundings(baseline: Baseline, measurement: Measurement, level: str) -> str:
     if level in {"off", "shown"}:
         return ""
     differences = moves(accepted_facts(baseline), facts_of(measurement.device), level)
-    text = ", ".join(f"{name} was {then} and is {now}" for name, then, now in differences)
+    text = ", ".join(f"{name} {then} -> {now}" for name, then, now in differences)
     return f"measured with other versions, not compared: {text}" if text else ""
 
 

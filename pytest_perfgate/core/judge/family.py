@@ -131,7 +131,7 @@ def _outcome(
     reach, arms = max(_reach(members, context), _blind(members)), all(map(_by_arms, members))
     confirmed = arms and slower_in_family(together(members), limit.bound, among)
     if mean.value <= reach and not confirmed:
-        text = f"; chance explains up to {signed(reach)}, for one sitting moves all cases together"
+        text = f"; chance explains up to {signed(reach)}, for one run moves all cases together"
         return open_in_family(members, among) if arms else (Outcome.SUSPECT, text)
     if any(member.arms and member.arms.same for member in members):
         return Outcome.MOVED, f"; {SAME}"
@@ -152,7 +152,7 @@ def _known(limit: Limit, mean: Metric, of: str, members: list[CaseReport]) -> tu
     """A mean against lines that are not known well enough keeps its limit only where it is faster by more than that."""
     blind = _blind(members)
     if of in CHANGES and blind > max(limit.bound, 0.0) and 1 / (1 + mean.high) - 1 <= blind:
-        return Outcome.UNDECIDED, f"; the accepted sittings were too noisy to see less than {sight(blind)}"
+        return Outcome.UNDECIDED, f"; the accepted runs were too noisy to detect less than {sight(blind)}"
     return Outcome.PASSED, ""
 
 

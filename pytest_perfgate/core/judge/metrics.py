@@ -153,7 +153,7 @@ def _time(call: Call, _name: str) -> Made:
 
 
 def _slowdown(call: Call, _name: str) -> Made:
-    """Time over accepted time, minus one; the overhead of timing stays in both."""
+    """Time over accepted time, minus one."""
     timing, baseline = call.seen, call.baseline
     if baseline is None or baseline.time <= 0:
         return (_NO_BASELINE,)
@@ -169,12 +169,12 @@ def _launch_gap(call: Call, _name: str) -> Made:
 
 def _of_kernels(call: Call, _name: str) -> Made:
     """What an instrument that records kernels sees: from the first start to the last end, and how full that is."""
-    processes = [process for process in call.measurement.processes if process.span]
+    processes = [process for process in call.measurement.processes if process.busy]
     if not processes or len(processes) < len(call.measurement.processes):
         return (_NO_SPAN,)
-    spans = [median(sorted(process.span)) for process in processes]
-    busy = [median(sorted(process.durations)) for process in processes]
-    full = [math.fsum(process.durations) / math.fsum(process.span) for process in processes]
+    spans = [median(sorted(process.durations)) for process in processes]
+    busy = [median(sorted(process.busy)) for process in processes]
+    full = [math.fsum(process.busy) / math.fsum(process.durations) for process in processes]
     return (
         _of_processes("span", Dimension.TIME, sorted(spans)),
         _of_processes("busy_time", Dimension.TIME, sorted(busy)),
@@ -218,7 +218,7 @@ def absences(names: tuple[str, ...], why: str, mend: str) -> tuple[Absent, ...]:
 
 
 class Net(NamedTuple):
-    """The time of a call without the overhead of timing it, and between what it lies."""
+    """The time of a call, and between what it lies."""
 
     time: float
     low: float
@@ -308,14 +308,13 @@ _ASK = {"throughput": "pass work=work.items(n, 'rows')", "bandwidth": "pass work
 
 
 def absolute(measurement: Measurement, seen: Summary) -> Absolute | tuple[Absent, ...]:
-    """The figures, or why a call has none at all; they alone leave the overhead of timing out."""
+    """The figures, or why a call has none at all; of the same time that is shown, compared and accepted."""
     if measurement.work is None:
         return tuple(
             Absent(name=n, why="no work= was given", mend=_ASK.get(n, "pass work=work.gemm(...)")) for n in OF_WORK
         )
-    interval, overhead = seen.interval, seen.overhead
-    timed = Net(seen.time - overhead, interval.low - overhead, interval.high - overhead, interval.confidence)
-    if timed.low <= 0:
+    timed = Net(seen.time, seen.interval.low, seen.interval.high, seen.interval.confidence)
+    if timed.low <= seen.overhead:
         return absences(OF_WORK, "the call is no longer than the overhead of timing it", "raise calls=")
     return Absolute(measurement, measurement.work, timed)
 

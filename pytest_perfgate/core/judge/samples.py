@@ -284,7 +284,7 @@ def excused(processes: Sequence[Samples], time: float, reach: float) -> str:
     own = [_own(one) for one in processes]
     known = [number for number in own if number is not None]
     if len(known) < len(own):
-        return "nobody can tell how long the calls waited for a processor; a quieter machine would"
+        return "it is unknown how long the calls waited for a processor; a quieter machine would"
     shift = median(sorted(known)) / time - 1
     neighbours = min(max(UNKNOWN if one.others is None else one.others for one in processes), MOST)
     shared = (1 + reach) * (1 + (neighbours if neighbours > FEW else 0.0)) - 1

@@ -244,8 +244,8 @@ def removed(
     lost = {str(b.key) for b in gone if b.key.nodeid not in found and reach.holds(b.key.nodeid)}
     names = sorted(f"{name} -> {moved[name]}, where this run did not look" if name in moved else name for name in lost)
     if names and not reach.unknown:
-        what = "moved out of this run's reach" if lost <= set(moved) else "gone in this change"
-        text = f"{plural(len(names), 'accepted case')} of the merge base {what}, tests and lines both"
+        what = "moved to where this run does not look" if lost <= set(moved) else "removed by this change"
+        text = f"{plural(len(names), 'accepted case')} {what}: test and baseline both"
         yield SuiteNote(kind="removed", effect=Effect.WARN, text=text, names=tuple(names))
 
 

@@ -115,7 +115,7 @@ def _agreed(suspicion: Suspicion, trial: JudgedMeasurement, edited: Baseline, sa
     if near(trial, edited, suspicion.counts) or _beside(suspicion, trial, edited):
         return _ruling(suspicion, Outcome.ACCEPTED, accepts, ())
     if near(trial, edited, edited.blind):
-        noisy = f"{accepts}, from a sitting too noisy to see less than {sight(edited.blind)}"
+        noisy = f"{accepts}, from a run too noisy to detect less than {sight(edited.blind)}"
         sees = trial.seen.visible < edited.blind
         then = (trial.accepting(REASON),) if sees else ()
         return _ruling(suspicion, Outcome.UNDECIDED, noisy, then)
@@ -252,7 +252,7 @@ def prediction(trial: JudgedMeasurement) -> Prediction:
 
 
 def _sittings(count: int) -> str:
-    return f"{count} sittings" if count > 1 else "one sitting"
+    return f"{count} runs" if count > 1 else "one run"
 
 
 def _act(trial: JudgedMeasurement) -> tuple[str, ...]:

@@ -80,7 +80,7 @@ def _operator(written: Written, at: int) -> tuple[Operator, int, Span]:
         raise written.fault("limit-syntax", what, Span(start=start, end=start + 1), _SHAPE)
     sign, span = match[1], Span(start=match.start(1), end=match.end(1))
     if sign in _MISTAKES:
-        raise written.fault("limit-syntax", f"'{sign}' is no operator of limits", span, f"write {_MISTAKES[sign]}")
+        raise written.fault("limit-syntax", f"'{sign}' is not an operator of limits", span, f"write {_MISTAKES[sign]}")
     return Operator(_SPELLINGS.get(sign, sign)), match.end(), span
 
 
@@ -93,7 +93,7 @@ def _measured(written: Written, kind: MetricKind, labels: Labels, kinds: Kinds) 
         start = written.text.index(kind.name)
         raise written.fault(
             "limit-scope",
-            f"a mean of what? '{of}' is no metric" if of else "a mean of what?",
+            f"a mean of what? '{of}' is not a metric" if of else "a mean of what?",
             Span(start=start, end=start + len(kind.name)),
             proposal(of, kinds) if of else f"name the metric: {FAMILY_MEAN}(slowdown) <= 1%",
         )
@@ -141,7 +141,7 @@ def _number(written: Written, span: Span) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise written.fault("limit-number", f"'{text}' is no number that a metric can reach", span)
+        raise written.fault("limit-number", f"'{text}' is not a number that a metric can reach", span)
     return number
 
 

@@ -267,7 +267,7 @@ def no_instruction(limit: Limit, metrics: MetricSet) -> tuple[str, str] | None:
     if known(opcode, opcodes):
         return None
     root, _, modifiers = opcode.partition(".")
-    what = f"{root} has no modifiers {modifiers}" if known(root, opcodes) else f"{root} is no opcode"
+    what = f"{root} has no modifiers {modifiers}" if known(root, opcodes) else f"{root} is not an opcode"
     near = closest(opcode, opcodes)
     return what, f"did you mean {either(near)}?" if near else "perfgate inspect FILE --view mix shows those there are"
 

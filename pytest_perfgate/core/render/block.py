@@ -121,10 +121,14 @@ def _now(measurement: Measurement) -> Iterator[str]:
     if not times or not measurement.processes:
         return
     fewest = min(len(p.durations) for p in measurement.processes)
-    parts = [quantity(times[0].value, Dimension.TIME), f"n={fewest}x{len(measurement.processes)}", _place(measurement)]
+    parts = [quantity(times[0].value, Dimension.TIME), _count(len(measurement.processes), fewest), _place(measurement)]
     sol = next((m for m in measurement.metrics.metrics if m.name == "sol" and not m.labels), None)
     parts += [f"{quantity(sol.value, Dimension.FRACTION, 2)} of SOL"] if sol else []
     yield f"  now   {'  '.join(parts)}"
+
+
+def _count(processes: int, samples: int) -> str:
+    return f"{plural(processes, 'process', 'processes')} x {plural(samples, 'sample')}"
 
 
 def _place(measurement: Measurement) -> str:
@@ -147,7 +151,7 @@ def _then(baseline: Baseline | None) -> list[str]:
     text = ", ".join(filter(None, (short_commit(baseline.commit, 7), baseline.when)))
     why = f'"{printable(baseline.why)}"' if baseline.why else ""
     origin = ": ".join(filter(None, (text, why)))
-    sittings = f"{baseline.sittings} sittings" if baseline.sittings > 1 else ""
+    sittings = f"{baseline.sittings} runs" if baseline.sittings > 1 else ""
     blind = f"can detect {sight(baseline.blind)}" if baseline.blind else ""
     few = f"of {plural(baseline.processes, 'process', 'processes')}" if baseline.processes else ""
     return [

@@ -352,7 +352,7 @@ def _warning(decision: Decision) -> str:
     """What a sitting is worth that is too wide for its limit, or of too few processes; empty where it is neither."""
     warnings = [f"{decision.scanty}; {_WHOLE}"] if decision.scanty else []
     if decision.blind is not None:
-        text = f"the smallest slowdown this sitting could have seen is {signed(decision.blind)}"
+        text = f"the smallest slowdown this run can detect is {signed(decision.blind)}"
         warnings.append(f"{text}; {_AGAIN}")
     return "; ".join(warnings)
 

@@ -182,7 +182,7 @@ def distribution_picture(case: CaseReport) -> Picture | None:
         x, y = frame.at(then, frame.y.high)
         marks.append(words(x + 5, y + 12, "accepted", colour=OTHER))
     hidden = sum(len(p.durations) for p in processes) - sum(map(len, usual))
-    text = f"; {hidden} slowest of all samples lie to the right of the picture" if hidden else ""
+    text = f"; {hidden} slowest of all samples are beyond the right edge" if hidden else ""
     alt = f"Samples of {short_name(case.key)}: {plural(len(processes), 'process', 'processes')}" + (
         f", accepted {_time(then)}" if then else ""
     )
@@ -219,7 +219,7 @@ def history_picture(case: CaseReport, sittings: Sequence[Sitting]) -> Picture | 
     times = [s.time for s in sat]
     then = case.baseline.time if case.baseline else None
     frame = Frame(
-        x=Axis(low=1.0, high=float(len(sat)), label="sitting, oldest first", whole=True),
+        x=Axis(low=1.0, high=float(len(sat)), label="run, oldest first", whole=True),
         y=_tight([*times, *([then] if then else [])], "time"),
         height=220,
     )
@@ -231,9 +231,7 @@ def history_picture(case: CaseReport, sittings: Sequence[Sitting]) -> Picture | 
     if then:
         marks.append(line(frame, [(frame.x.low, then), (frame.x.high, then)], colour=OTHER, dash="5 4"))
         marks.append(words(frame.left + 5, frame.at(1, then)[1] - 5, "accepted", colour=OTHER))
-    alt = (
-        f"History of {short_name(case.key)}: {plural(len(sat), 'sitting')} from {_time(times[0])} to {_time(times[-1])}"
-    )
+    alt = f"History of {short_name(case.key)}: {plural(len(sat), 'run')} from {_time(times[0])} to {_time(times[-1])}"
     return Picture(svg=picture(frame, marks, alt), alt=alt)
 
 
@@ -296,7 +294,7 @@ def timeline(
     known = [*times, *([accepted] if accepted else [])]
     room = 0.08 * (max(known) - min(known)) or 0.05 * max(known)
     frame = Frame(
-        x=Axis(low=-0.5, high=len(times) - 0.5, label="sittings, oldest first", text=_days(sittings)),
+        x=Axis(low=-0.5, high=len(times) - 0.5, label="runs, oldest first", text=_days(sittings)),
         y=Axis(
             low=min(known) - room, high=max(known) + room * (1 + len(changes[:_ROWS])), label="time", text=_tick_time
         ),
@@ -311,7 +309,7 @@ def timeline(
     ]
     marks += [line(frame, points, colour=OTHER) for points in _levels(len(times), changes)]
     marks += _accepted(frame, accepted) if accepted else []
-    alt = f"{name} over {plural(len(times), 'sitting')}, {_tick_time(min(times))} to {_tick_time(max(times))}"
+    alt = f"{name} over {plural(len(times), 'run')}, {_tick_time(min(times))} to {_tick_time(max(times))}"
     return Picture(svg=picture(frame, marks, f"{alt}; {sittings_text(sittings, changes)}"), alt=alt)
 
 

@@ -22,7 +22,7 @@ TRACE_CODES: tuple[Code, ...] = (
     Code(
         name="trace-trailing",
         family=Family.ARTIFACT,
-        title="Something that is no part of it follows a trace",
+        title="Something else follows a trace in its file",
         why="two writes to one file leave that, and the first may be the older",
         mend="copy the file again from where it was made; gzip -t FILE tells whether a packed one is whole",
     ),
@@ -213,7 +213,7 @@ NSYS_CODES: tuple[Code, ...] = (
         name="nsys-window",
         family=Family.USAGE,
         title="The window holds no kernel, or does not read as start and end",
-        why="a figure without a window is no figure",
+        why="a figure means nothing without its window",
         mend="name a step, an anchor, or --start and --end such as 1.5ms, in which kernels ran",
     ),
     Code(

@@ -8,7 +8,7 @@ RUN_CODES: tuple[Code, ...] = (
     Code(
         name="rounds-differ",
         family=Family.CHILD,
-        title="The rounds of one sitting did not measure the same thing",
+        title="The rounds of one run did not measure the same thing",
         why="their processes cannot be summed up into one figure",
         mend="make the call, its notes and its threads the same in every process",
     ),
@@ -23,7 +23,7 @@ RUN_CODES: tuple[Code, ...] = (
         name="config-unknown-key",
         family=Family.CONFIGURATION,
         title="[tool.perfgate] has a key that nothing reads",
-        why="a setting that nobody reads does nothing, in silence",
+        why="a setting that nothing reads does nothing, in silence",
         mend="use a key of docs/options.md, or delete the line",
     ),
     Code(
@@ -43,7 +43,7 @@ RUN_CODES: tuple[Code, ...] = (
         name="run-listed",
         family=Family.USAGE,
         title="In CI the project's own settings made pytest list something and run no test",
-        why="no gated test was run, and the check would be green over limits that nobody looked at",
+        why="no gated test was run, and the check would be green over limits that were never checked",
         mend="take it out of addopts; on the command line it lists as ever",
     ),
     Code(
@@ -71,7 +71,7 @@ RUN_CODES: tuple[Code, ...] = (
         name="check-failed",
         family=Family.USAGE,
         title="check= refused what the call returned",
-        why="a fast kernel that is wrong is no achievement",
+        why="a wrong result is worthless, however fast it comes",
         mend="mend the kernel, or the check",
     ),
     Code(
@@ -117,7 +117,7 @@ RUN_CODES: tuple[Code, ...] = (
     Code(
         name="child-garbled",
         family=Family.CHILD,
-        title="A measuring child sent something that is no message",
+        title="A measuring child sent something that is not a message",
         why="nothing after it can be trusted",
         mend="look for what the test writes to descriptors of its own, and report it with the record",
     ),
@@ -125,7 +125,7 @@ RUN_CODES: tuple[Code, ...] = (
         name="child-orphan",
         family=Family.CHILD,
         title="A measuring child found no parent",
-        why="PERFGATE_CHANNEL is set by the parent and is no setting of yours",
+        why="PERFGATE_CHANNEL is set by perfgate for its children; it is not a setting",
         mend="unset PERFGATE_CHANNEL",
     ),
 )

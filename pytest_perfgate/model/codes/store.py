@@ -25,7 +25,7 @@ STORE_CODES: tuple[Code, ...] = (
         name="baseline-duplicate",
         family=Family.BASELINE,
         title="A baseline file says the same thing twice",
-        why="nobody could tell which of the two was accepted",
+        why="it would be unknown which of the two was accepted",
         mend="delete one of the two lines",
     ),
     Code(
@@ -102,7 +102,7 @@ STORE_CODES: tuple[Code, ...] = (
         name="history-unreadable",
         family=Family.HISTORY,
         title="The history database is damaged or not ours",
-        why="sittings would be lost or mixed with something else",
+        why="runs would be lost or mixed with something else",
         mend="move the file away; the next run begins a new one",
     ),
     Code(
@@ -116,7 +116,7 @@ STORE_CODES: tuple[Code, ...] = (
         name="history-address",
         family=Family.USAGE,
         title="The history is asked for at an address",
-        why="its sittings would lie in a folder of that name, where nobody looks for them",
+        why="its runs would lie in a folder of that name, where no one looks for them",
         mend="name a file, such as .perfgate/history.db",
     ),
     Code(
@@ -148,7 +148,7 @@ STORE_CODES: tuple[Code, ...] = (
     Code(
         name="accept-pinned",
         family=Family.USAGE,
-        title="What was measured beside a revision is no accepted time",
+        title="A time of --perfgate-against cannot be accepted",
         why="both arms are held on one core; a run without --perfgate-against is not, and compares with no such line",
         mend="measure as the gate does, pytest --perfgate=full, and accept that",
     ),
@@ -191,7 +191,7 @@ STORE_CODES: tuple[Code, ...] = (
         name="benchmark-unlike",
         family=Family.ARTIFACT,
         title="A benchmark has another figure in the earlier file than in the later one",
-        why="a median against a mean, or the host's clock against the device's, is no slowdown",
+        why="a median against a mean, or the host's clock against the device's, is not a slowdown",
         mend="write both files with one version of the tool and one set of options",
     ),
     Code(
@@ -226,7 +226,7 @@ STORE_CODES: tuple[Code, ...] = (
         name="delivery-failed",
         family=Family.DELIVERY,
         title="A report could not be delivered",
-        why="nobody would read it",
+        why="no one would read it",
         mend="check the address, the token and the network; perfgate report RECORD --to NAME delivers again",
     ),
     Code(

@@ -202,7 +202,7 @@ def test_a_history_that_is_committed_is_nobody_s(tmp_path: Path) -> None:
     own = tmp_path / ".perfgate"
     own.mkdir()
     (own / ".gitignore").write_text("*\n")
-    (own / "history.db").write_text("24 sittings")
+    (own / "history.db").write_text("24 runs")
     (tmp_path / "a.py").touch()
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
 

@@ -91,11 +91,11 @@ def test_a_timer_that_was_asked_for_is_never_replaced() -> None:
 
 def test_everything_is_per_call_where_one_call_makes_several() -> None:
     samples = Samples(
-        durations=(40.0,), timer="cupti", stop=Stop.COUNT, span=(80.0,), cpu=(20.0,), overhead=4.0, resolution=2.0,
+        durations=(40.0,), timer="cupti", stop=Stop.COUNT, busy=(80.0,), cpu=(20.0,), overhead=4.0, resolution=2.0,
         launch_gap=12.0,
     )  # fmt: skip
     one = per_call(samples, 4)
-    assert (one.durations, one.span, one.cpu) == ((10.0,), (20.0,), (5.0,))
+    assert (one.durations, one.busy, one.cpu) == ((10.0,), (20.0,), (5.0,))
     assert (one.overhead, one.resolution, one.launch_gap, one.batch) == (4.0, 2.0, 3.0, 4)
     assert per_call(samples, 1) is samples
 

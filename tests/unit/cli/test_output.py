@@ -11,12 +11,12 @@ from pytest_perfgate.cli.output import above_zero, from_zero, whole
 @pytest.mark.parametrize(
     ("command", "option", "wrong", "said"),
     [
-        ("history", "--last", ["0", "-3", "1.5", "many"], "is no whole number from 1"),
-        ("calibrate", "--suites", ["0", "-1", "x"], "is no whole number from 1"),
-        ("calibrate", "--limit", ["0", "-5", "nan", "inf", "x"], "is no number above zero"),
-        ("clocks", "--mhz", ["0", "inf"], "is no number above zero"),
-        ("doctor", "--seconds", ["-1", "nan", "inf", "x"], "is no number from zero"),
-        ("calibrate", "--minutes", ["-1", "nan", "inf", "x"], "is no number from zero"),
+        ("history", "--last", ["0", "-3", "1.5", "many"], "is not a whole number from 1"),
+        ("calibrate", "--suites", ["0", "-1", "x"], "is not a whole number from 1"),
+        ("calibrate", "--limit", ["0", "-5", "nan", "inf", "x"], "is not a number above zero"),
+        ("clocks", "--mhz", ["0", "inf"], "is not a number above zero"),
+        ("doctor", "--seconds", ["-1", "nan", "inf", "x"], "is not a number from zero"),
+        ("calibrate", "--minutes", ["-1", "nan", "inf", "x"], "is not a number from zero"),
     ],
 )
 def test_it_is_a_mistake_in_the_command(

@@ -204,9 +204,9 @@ def test_a_call_is_asked_for_in_pythons_own_values() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"name": 3}, "name= is a text, and 3 is none"),
-        ({"limits": [5]}, "a limit is a text, and 5 is none"),
-        ({"calls": 1.5}, "calls=1.5 is no whole number from 1"),
+        ({"name": 3}, "name= must be a text, got 3"),
+        ({"limits": [5]}, "a limit must be a text, got 5"),
+        ({"calls": 1.5}, "calls=1.5 is not a whole number from 1"),
     ],
 )
 def test_what_is_of_another_kind_is_refused_in_a_sentence(given: dict[str, object], said: str) -> None:
@@ -265,26 +265,26 @@ class Graph:
 @pytest.mark.parametrize(
     ("promise", "said", "mend"),
     [
-        (_coroutine, "a coroutine that nobody ran", "asyncio.run(f())"),
-        (_generator, "a generator that nobody ran", "list(f())"),
-        (lambda: (x for x in "ab"), "a generator that nobody ran", "list(f())"),
-        (lambda: map(str, [1]), "an iterator that nobody ran", "list(f())"),
-        (lambda: filter(None, [1]), "an iterator that nobody ran", "list(f())"),
-        (lambda: zip("a", "b", strict=True), "an iterator that nobody ran", "list(f())"),
-        (Future, "a future that nobody ran", "f().result()"),
-        (lambda: [Future(), Future()], "futures that nobody waited for", "one.result()"),
-        (Graph, "a graph that nobody ran", "f().compute()"),
-        (_passed, "an iterator that nobody ran", "list(f())"),
-        (lambda: itertools.chain("a", map(str, [1])), "an iterator that nobody ran", "list(f())"),
-        (lambda: itertools.chain.from_iterable(map(str, [1])), "an iterator that nobody ran", "list(f())"),
-        (lambda: itertools.islice(itertools.chain(_generator()), 3), "an iterator that nobody ran", "list(f())"),
-        (lambda: itertools.permutations("ab"), "an iterator that nobody ran", "list(f())"),
-        (lambda: re.finditer("a", "aa"), "an iterator that nobody ran", "list(f())"),
-        (lambda: (1, map(str, [1])), "a tuple with an iterator that nobody ran", "before it returns"),
-        (lambda: [1, _coroutine()], "a list with a coroutine that nobody ran", "before it returns"),
-        (lambda: [_coroutine(), _coroutine()], "a list with a coroutine that nobody ran", "before it returns"),
-        (lambda: (1, Future()), "a tuple with a future that nobody ran", "before it returns"),
-        (_asynchronous, "an async generator that nobody ran", "asyncio.run(g())"),
+        (_coroutine, "a coroutine that was never run", "asyncio.run(f())"),
+        (_generator, "a generator that was never run", "list(f())"),
+        (lambda: (x for x in "ab"), "a generator that was never run", "list(f())"),
+        (lambda: map(str, [1]), "an iterator that was never run", "list(f())"),
+        (lambda: filter(None, [1]), "an iterator that was never run", "list(f())"),
+        (lambda: zip("a", "b", strict=True), "an iterator that was never run", "list(f())"),
+        (Future, "a future that was never run", "f().result()"),
+        (lambda: [Future(), Future()], "futures that were never waited for", "one.result()"),
+        (Graph, "a graph that was never run", "f().compute()"),
+        (_passed, "an iterator that was never run", "list(f())"),
+        (lambda: itertools.chain("a", map(str, [1])), "an iterator that was never run", "list(f())"),
+        (lambda: itertools.chain.from_iterable(map(str, [1])), "an iterator that was never run", "list(f())"),
+        (lambda: itertools.islice(itertools.chain(_generator()), 3), "an iterator that was never run", "list(f())"),
+        (lambda: itertools.permutations("ab"), "an iterator that was never run", "list(f())"),
+        (lambda: re.finditer("a", "aa"), "an iterator that was never run", "list(f())"),
+        (lambda: (1, map(str, [1])), "a tuple with an iterator that was never run", "before it returns"),
+        (lambda: [1, _coroutine()], "a list with a coroutine that was never run", "before it returns"),
+        (lambda: [_coroutine(), _coroutine()], "a list with a coroutine that was never run", "before it returns"),
+        (lambda: (1, Future()), "a tuple with a future that was never run", "before it returns"),
+        (_asynchronous, "an async generator that was never run", "asyncio.run(g())"),
     ],
 )
 def test_what_nobody_ran_is_refused(promise: object, said: str, mend: str) -> None:
@@ -308,7 +308,7 @@ def test_what_was_done_is_taken(done: object) -> None:
 def test_a_record_takes_numbers_alone(sample: Any) -> None:
     bench: Any = SimpleNamespace(miss=lambda *_: None, raised={})
     gate = Gate(Case(nodeid="t.py::test_a", limits=(), plan=Plan()), bench)
-    with pytest.raises(PerfgateError, match="which is no number") as caught:
+    with pytest.raises(PerfgateError, match="which is not a number") as caught:
         gate.record([1.0, sample])
     assert caught.value.code.name == "call-wrong"
 

@@ -104,13 +104,13 @@ PATH = Path(__file__).relative_to(Path(__file__).parents[3]).as_posix()
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda gate: gate(3), "3 is none"),
-        (lambda gate: gate(int, calls=0), "calls=0 is no whole number"),
+        (lambda gate: gate(3), "got 3"),
+        (lambda gate: gate(int, calls=0), "calls=0 is not a whole number"),
         (lambda gate: gate(int, n=3), "does not take n="),
-        (lambda gate: gate(int, setup=3), "setup= is a callable, and 3 is none"),
-        (lambda gate: gate(int, check="x"), "check= is a callable, and 'x' is none"),
+        (lambda gate: gate(int, setup=3), "setup= must be a callable, got 3"),
+        (lambda gate: gate(int, check="x"), "check= must be a callable, got 'x'"),
         (lambda gate: gate(int, work=3), "no work that a call can do"),
-        (lambda gate: gate(lambda: map(int, "1")), "an iterator that nobody ran"),
+        (lambda gate: gate(lambda: map(int, "1")), "an iterator that was never run"),
         (lambda gate: gate.record([1.0], unit="x"), "unit 'x'"),
     ],
 )

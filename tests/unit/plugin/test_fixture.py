@@ -72,7 +72,10 @@ class Mute(RuntimeError):
         (KeyError(), "KeyError"),
         (Mute(), "Mute"),
         (OSError("x" * 300), f"OSError: {'x' * 200}…"),
-        (PerfgateError("call-wrong", "calls=0 is no whole number from 1"), "PerfgateError: calls=0 is no whole number"),
+        (
+            PerfgateError("call-wrong", "calls=0 is not a whole number from 1"),
+            "PerfgateError: calls=0 is not a whole number",
+        ),
     ],
 )
 def test_an_error_is_told_in_one_line(fault: Exception, said: str) -> None:

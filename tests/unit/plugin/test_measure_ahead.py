@@ -47,7 +47,7 @@ def test_costs_are_those_of_last_time_where_they_are_known() -> None:
 
 
 def test_a_cost_is_no_bound_and_says_what_it_stands_on() -> None:
-    assert cost_line(CASES, {}) == "10 cases, 3 rounds, about 39 s if no time settles early"
+    assert cost_line(CASES, {}) == "10 cases, 3 rounds, about 39 s at most"
     known = {case.nodeid: 0.1 for case in CASES}
     assert cost_line(CASES, known) == "10 cases, 3 rounds, about 6 s"
     assert cost_line(CASES, {**known, STARTING: 5.0}) == "10 cases, 3 rounds, about 18 s"
@@ -61,7 +61,7 @@ def test_a_budget_cuts_sampling_and_never_to_nothing(left_s: float, part: float)
 
 
 def test_a_cut_is_said_and_done() -> None:
-    said = "10 cases, 3 rounds, about 21 s if no time settles early; sampling cut to 50% by the budget"
+    said = "10 cases, 3 rounds, about 21 s at most; sampling cut to 50% by the budget"
     assert cost_line(CASES, {}, 0.5) == said
     half = sampled(CASES[0], 0.5).plan
     assert (half.warmup_ns, half.budget_ns) == (0.1e9, 0.5e9)

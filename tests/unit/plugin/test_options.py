@@ -33,7 +33,7 @@ def test_a_variable_that_is_not_set_is_not_an_option_left_out(name: str, empty: 
 
 @pytest.mark.parametrize("count", ["0", "-1", "1.5", "", "many"])
 def test_no_rounds_are_not_the_usual_rounds(count: str) -> None:
-    with pytest.raises(argparse.ArgumentError, match="no whole number from 1"):
+    with pytest.raises(argparse.ArgumentError, match="not a whole number from 1"):
         parser().parse_args([f"--perfgate-rounds={count}"])
 
 

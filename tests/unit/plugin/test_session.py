@@ -23,7 +23,7 @@ def given(**fields: Any) -> Any:
 @pytest.mark.parametrize(
     ("option", "text", "said"),
     [
-        ("perfgate_budget", "bad", "'bad' is no time"),
+        ("perfgate_budget", "bad", "'bad' is not a time"),
         ("perfgate_policy", ["missing=foo"], "'missing' cannot be 'foo'"),
     ],
 )

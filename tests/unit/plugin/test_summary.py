@@ -217,7 +217,7 @@ def test_a_first_time_is_counted_once() -> None:
     """Its row in the table and this line are all that a first run says of it."""
     new = case("test_a", 1e6, None, Outcome.UNBASELINED)
     assert counted("quick", [new, case("test_b", 1e6, 1e6)]) == "quick: 1 unbaselined, 1 passed"
-    first = "quick: 1 unbaselined; 1 first time kept under .perfgate/ for the next run"
+    first = "quick: 1 unbaselined; 1 first time stored under .perfgate/ for the next run"
     assert counted("quick", [new], 1) == first
 
 

@@ -214,7 +214,9 @@ def parse_stated(options: Mapping[str, str], spec: DeviceSpec | None) -> Stated:
     items, unit = _items(options.get("items", ""))
     dtype = options.get("dtype", "")
     if dtype and known_dtype(dtype) is None:
-        raise PerfgateError("kernel-option", f"dtype={dtype} is no type that is known here", mend="fp16, bf16, fp32, …")
+        raise PerfgateError(
+            "kernel-option", f"dtype={dtype} is not a type that is known here", mend="fp16, bf16, fp32, …"
+        )
     work = Work(flops=flops, bytes=moved, dtype=known_dtype(dtype) or "", items=items, unit=unit, working_set=moved)
     return Stated(
         problem=options.get("problem", ""),

@@ -289,7 +289,7 @@ def _asked(scope: Mapping[str, str]) -> RequestedLaunch:
 def _number(name: str, text: str) -> int:
     read = _SIZE.fullmatch(text.strip())
     if not read:
-        raise PerfgateError("kernel-option", f"{name}={text} is no number", mend=f"write {name}=256 or {name}=48KiB")
+        raise PerfgateError("kernel-option", f"{name}={text} is not a number", mend=f"write {name}=256 or {name}=48KiB")
     return int(read[1]) * _UNITS[read[2] or ""]
 
 

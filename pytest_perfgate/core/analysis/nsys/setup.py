@@ -287,7 +287,7 @@ def _pattern(option: str, text: str, groups: int = 0) -> str:
     try:
         pattern = re.compile(text)
     except re.error as error:
-        raise PerfgateError("nsys-option", f"{option}={text!r} is no regular expression: {error}") from error
+        raise PerfgateError("nsys-option", f"{option}={text!r} is not a regular expression: {error}") from error
     if pattern.groups < groups:
         raise PerfgateError("nsys-option", f"{option}={text!r} has no group", mend=r"for instance rank=(\d+)")
     return text
@@ -312,7 +312,7 @@ def _span(options: Mapping[str, str]) -> tuple[int, int] | None:
         raise PerfgateError("nsys-window", "an anchor and a start are two windows", mend="drop one of them")
     start, end = (_nanoseconds(name, options[name]) for name in ("start", "end"))
     if not start < end:
-        raise PerfgateError("nsys-window", f"{start}..{end} is no span", mend="start < end")
+        raise PerfgateError("nsys-window", f"{start}..{end} is not a span", mend="start < end")
     return start, end
 
 
@@ -321,6 +321,6 @@ def _nanoseconds(name: str, text: str) -> int:
     hit = re.fullmatch(rf"\s*(-?\d+(?:\.\d+)?)\s*({TIME_UNIT})?\s*", text)
     if hit is None:
         mend = "nanoseconds of the export's own clock, or a number with ns, us, ms or s"
-        raise PerfgateError("nsys-window", f"{name}={text!r} is no time", mend=mend)
+        raise PerfgateError("nsys-window", f"{name}={text!r} is not a time", mend=mend)
     number, unit = hit.groups()
     return int(number) if unit is None and "." not in number else round(float(number) * TIME_UNITS[unit or "ns"])

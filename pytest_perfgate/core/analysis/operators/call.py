@@ -40,7 +40,7 @@ class Call:
     def shape(self, at: int) -> tuple[int, ...]:
         """The shape of a tensor that must be there."""
         if not self.tensor(at):
-            raise ValueError(f"argument {at} of {self.name} is no tensor")
+            raise ValueError(f"argument {at} of {self.name} is not a tensor")
         shape = tuple(self.dims[at])
         if any(type(side) is not int or side < 0 for side in shape):
             raise ValueError(f"argument {at} has the shape {list(shape)}")
@@ -49,7 +49,7 @@ class Call:
     def dtype(self, at: int = 0) -> str:
         dtype = known_dtype(self.type(at))
         if dtype is None:
-            raise ValueError(f"argument {at} of {self.name} is no tensor")
+            raise ValueError(f"argument {at} of {self.name} is not a tensor")
         return dtype
 
     def size(self, at: int) -> float:

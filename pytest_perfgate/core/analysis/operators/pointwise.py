@@ -167,7 +167,7 @@ def each(call: Call) -> Work:
 def joined(call: Call) -> Work:
     """Tensors put one behind the other: each read once and written once."""
     if call.type(0) != "TensorList":
-        raise ValueError(f"argument 0 of {call.name} is no list of tensors")
+        raise ValueError(f"argument 0 of {call.name} is not a list of tensors")
     return _listed(0, 2 * elements(call, 0) * _width(element_types(call.kernel), 0), element_types(call.kernel))
 
 

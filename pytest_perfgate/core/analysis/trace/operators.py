@@ -230,7 +230,7 @@ def _rate(text: str, form: re.Pattern[str], example: str) -> float:
     match = form.match(text.strip())
     rate = float(match.group(1)) * _SCALE[match.group(2).upper()] if match else 0.0
     if not 0 < rate < math.inf:
-        raise PerfgateError("trace-option", f"{text!r} is no rate", mend=f"write it with its unit: {example}")
+        raise PerfgateError("trace-option", f"{text!r} is not a rate", mend=f"write it with its unit: {example}")
     return rate
 
 

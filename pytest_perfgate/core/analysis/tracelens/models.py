@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from pytest_perfgate.core.analysis.operators import MODELS, category_of
 from pytest_perfgate.core.analysis.operators.call import Call
 from pytest_perfgate.core.analysis.operators.pointwise import NAME as FUSED
@@ -30,7 +32,14 @@ UNARY = {
 
 BINARY = {f"aten::{n}" for n in ("div", "div_", "mul", "mul_", "add", "add_", "sigmoid_backward", "threshold_backward")}
 
-REDUCE = {f"aten::{n}" for n in ("sum", "mean", "max", "min", "norm", "linalg_norm")}
+REDUCE = {
+    f"aten::{n}"
+    for n in ("sum", "mean", "max", "min", "norm", "linalg_norm", "std", "var", "logsumexp", "cumsum", "cumprod",
+              "amin", "amax")
+}  # fmt: skip
+
+_REDUCED = ("mean", "max", "min", "norm")
+"""Words of a name that say how it reduces; without one of them it sums."""
 
 PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::_scaled_mm"}
 
@@ -53,7 +62,8 @@ class Figures:
     """Work as the reference counts it."""
 
     flops: float
-    moved: float
+    moved: float | None
+    """``None`` where the size of an element is not known."""
     spec: str
     parameters: tuple[tuple[str, Any], ...]
 
@@ -156,8 +166,13 @@ def _convolution(call: Call, _: tuple[str, ...]) -> Figures:
 
 
 def _attention(call: Call, _: tuple[str, ...]) -> Figures:
+    """A causal mask halves the products, where there are as many queries as keys; elsewhere there is no figure."""
     work = MODELS[call.name](call)
     q, k, v = call.shape(0), call.shape(1), call.shape(2)
+    products = 2.0 * q[0] * q[1] * q[2] * k[2] * (q[3] + v[3])
+    if call.flag(4) and q[2] != k[2]:
+        raise ValueError("a causal mask over another number of keys")
+    flops = products / 2 if call.flag(4) else work.flops
     parameters = [
         ("B", q[0]),
         ("N_Q", q[2]),
@@ -171,30 +186,30 @@ def _attention(call: Call, _: tuple[str, ...]) -> Figures:
         ("flash_impl", "flash" in call.name),
         ("dtype_A_B", (call.type(0), call.type(1))),
     ]
-    return _figures(work.flops, work.bytes, _spec("matrix", call.type(0)), parameters)
+    return _figures(flops, work.bytes, _spec("matrix", call.type(0)), parameters)
 
 
 def _unary(call: Call, _: tuple[str, ...]) -> Figures:
-    copied = "copy" in call.name
-    out = call.type(1) if copied else None
-    source = 1 if copied and call.tensor(1) else 0
+    second = len(call.dims) > 1 and bool(call.dims[1])
+    out = call.type(1) if second else None
     count = prod(call.shape(0))
-    moved = count * (_bytes(call.type(source)) + _bytes(out or call.type(0)))
+    moved = count * (_bytes(call.type(0)) + _bytes(out or call.type(0)))
     parameters = [
         ("op_shape", call.shape(0)),
         ("dtype_in_out", (call.type(0), out)),
         ("stride_input", call.strides[0]),
-        ("stride_output", call.strides[1] if copied else None),
+        ("stride_output", call.strides[1] if second else None),
     ]
     return _figures(count, moved, _spec("vector", call.type(0)), parameters)
 
 
 def _binary(call: Call, _: tuple[str, ...]) -> Figures:
-    """A scalar operand counts as four bytes."""
+    """A scalar operand counts as four bytes; of two tensors the wider element is written."""
     one, two = (tuple(call.dims[at]) for at in (0, 1))
-    count = max(prod(one), prod(two))
+    count = prod(np.broadcast_shapes(one, two))
     first, second = _bytes(call.type(0)), _bytes(call.type(1))
-    moved = prod(one) * first + prod(two) * second + count * first
+    written = max(first, second) if one and two else first
+    moved = prod(one) * first + prod(two) * second + count * written
     parameters = [
         ("shape_in1", one),
         ("shape_in2", two),
@@ -207,14 +222,18 @@ def _binary(call: Call, _: tuple[str, ...]) -> Figures:
 
 
 def _reduction(call: Call, _: tuple[str, ...]) -> Figures:
-    """The result counts as one element whatever the reduced dimensions."""
+    """The result counts as one element whatever the reduced dimensions; without shapes there is no work at all."""
+    if not call.dims:
+        parameters = [("num_input_elems", 0), ("num_output_elems", 0), ("dtype_in_out", (None, None))]
+        return Figures(flops=0.0, moved=None, spec="", parameters=tuple(parameters))
     count = prod(call.shape(0))
-    moved = (count + 1) * _bytes(call.type(0))
+    written = count if "cum" in call.name else 1
+    moved = (count + written) * _bytes(call.type(0))
     parameters = [
         ("num_input_elems", count),
-        ("num_output_elems", 1),
+        ("num_output_elems", written),
         ("dtype_in_out", (call.type(0), None)),
-        ("reduce_type", call.name.removeprefix("aten::")),
+        ("reduce_type", next((word for word in _REDUCED if word in call.name), "sum")),
     ]
     return _figures(count, moved, _spec("vector", call.type(0)), parameters)
 

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 Span = tuple[float, float]
 
 
+_NAMELESS = "Unknown"
+
+
 class Forest:
     """Operators with the GPU rows below them, in the file's own floating-point microseconds."""
 
@@ -34,9 +37,12 @@ class Forest:
         self.seen = seen
         self.trace = trace
         self.stamp, self.length = (np.asarray(column, np.float64) for column in trace.stamps)
+        self.whole = bool((self.length == np.rint(self.length)).all())
+        """Whether the file writes its durations as whole microseconds."""
         parents, roots = _tree(seen, self.stamp, self.length)
         arrows = np.isin(trace.correlation[seen.rows], list(trace.flows))
-        linked = np.isin(seen.link.launch, list(roots)) & arrows
+        replayed = _graph_launches(seen)
+        linked = np.isin(seen.link.launch, list(roots)) & (arrows | replayed)
         self.gpu = seen.rows[linked]
         self.kinds = dict(zip(self.gpu.tolist(), seen.kinds[linked].tolist()))
         self.direct: dict[int, list[int]] = defaultdict(list)
@@ -45,9 +51,7 @@ class Forest:
         for row in self.gpu.tolist():
             at = self.launch[row]
             if trace.category[at] == Category.RUNTIME:
-                above = int(parents[at])
-                if above >= 0 and trace.category[above] == Category.OPERATOR:
-                    self.direct[above].append(row)
+                self.direct[self._launcher(at, parents)].append(row)
             while at >= 0:
                 self.below[at].append(row)
                 at = int(parents[at])
@@ -56,6 +60,13 @@ class Forest:
         for row in np.flatnonzero(trace.category == Category.OPERATOR).tolist():
             if row in self.below:
                 self.children[int(parents[row])].append(row)
+
+    def _launcher(self, call: int, parents: Ints) -> int:
+        """The nearest operator above a call of the runtime; the call itself where there is none."""
+        above = int(parents[call])
+        while above >= 0 and self.trace.category[above] != Category.OPERATOR:
+            above = int(parents[above])
+        return above if above >= 0 else call
 
     def name(self, row: int) -> str:
         return self.trace.names[int(self.trace.name[row])]
@@ -80,7 +91,18 @@ class Forest:
 
     def thread(self, row: int) -> tuple[str, str, str]:
         thread = self.trace.threads[int(self.trace.place[row])]
-        return thread.process_name, thread.process_label, thread.name
+        return thread.process_name or _NAMELESS, thread.process_label or _NAMELESS, thread.name or _NAMELESS
+
+
+_GRAPHS = ("cudaGraphLaunch", "hipGraphLaunch")
+
+
+def _graph_launches(seen: Survey) -> NDArray[np.bool_]:
+    """Which GPU rows the launch of a graph started: the reference takes them without an arrow."""
+    names = np.array([name in _GRAPHS for name in seen.trace.names] or [False])
+    launch = seen.link.launch
+    found: NDArray[np.bool_] = (launch >= 0) & names[seen.trace.name[np.maximum(launch, 0)]]
+    return found
 
 
 def _tree(seen: Survey, stamp: Floats, length: Floats) -> tuple[Ints, set[int]]:
@@ -184,6 +206,7 @@ def _columns(lists: Kernels) -> list[tuple[str, object, list[float]]]:
 
 
 def _entry(name: str, stream: object, spent: Sequence[float]) -> str:
+    """Numbers as numpy shows them: whole ones stay whole in sums and extremes."""
     times = np.asarray(spent)
     parts = {
         "total_duration_us": times.sum(),
@@ -194,7 +217,12 @@ def _entry(name: str, stream: object, spent: Sequence[float]) -> str:
         "max_duration_us": times.max(),
     }
     head = f"{{'name': {name!r}, 'stream': {stream}, 'count': {len(times)}, "
-    return head + ", ".join(f"'{key}': np.float64({float(number)!r})" for key, number in parts.items()) + "}"
+    return head + ", ".join(f"'{key}': {_shown(number)}" for key, number in parts.items()) + "}"
+
+
+def _shown(number: np.generic) -> str:
+    kind = "int64" if isinstance(number, np.integer) else "float64"
+    return f"np.{kind}({number.item()!r})"
 
 
 def truncated_summary(lists: Kernels) -> str:

@@ -122,13 +122,15 @@ def _launchers(forest: Forest) -> list[Row]:
 def details(forest: Forest, rows: Sequence[int]) -> list[tuple[str, object, float]]:
     """(name, stream, microseconds) of GPU rows."""
     trace = forest.trace
-    return [(forest.name(r), trace.queues[int(trace.place[r])].stream, float(forest.length[r])) for r in rows]
+    number = int if forest.whole else float
+    return [(forest.name(r), trace.queues[int(trace.place[r])].stream, number(forest.length[r])) for r in rows]
 
 
 def _arguments(forest: Forest, at: int) -> Row:
+    if int(forest.trace.argument[at]) < 0:
+        return dict.fromkeys(_GIVEN)
     call = forest.call(at)
-    parts = {"Input Dims": call.dims, "Input type": call.types, "Input Strides": call.strides}
-    return {name: str(part) for name, part in {**parts, "Concrete Inputs": call.concrete}.items()}
+    return {name: str(part) for name, part in zip(_GIVEN, (call.dims, call.types, call.strides, call.concrete))}
 
 
 def _grouped(rows: Sequence[Row], key: Callable[[Row], Any]) -> Iterator[tuple[Any, list[Row]]]:
@@ -140,7 +142,7 @@ def _grouped(rows: Sequence[Row], key: Callable[[Row], Any]) -> Iterator[tuple[A
 
 def _by_name(launchers: Sequence[Row]) -> list[Row]:
     rows: list[Row] = []
-    for name, group in _grouped(launchers, lambda row: row["name"]):
+    for name, group in sorted(_grouped(launchers, lambda row: row["name"])):
         direct, subtree = sum(_floats(group, "direct")), sum(_floats(group, "subtree"))
         row: Row = {"name": name, "total_direct_kernel_time_sum": direct, "total_subtree_kernel_time_sum": subtree}
         row |= {"total_direct_kernel_time_ms": direct / 1e3, "total_subtree_kernel_time_ms": subtree / 1e3}
@@ -190,9 +192,11 @@ def _measured(forest: Forest, at: int, below: Sequence[int], made: Figures | Non
     row: Row = {"Kernel Time (µs)": spent, "kernels": details(forest, below), "UID": int(forest.trace.index[at])}
     row |= {"duration_us": float(forest.length[at])}
     if made is not None:
-        row |= {"GFLOPS": made.flops / 1e9, "Data Moved (MB)": made.moved / 2**20, "Compute Spec": made.spec}
-        row["FLOPS/Byte"] = made.flops / made.moved if made.moved else None
-        row["TB/s"] = made.moved / 1e12 / (spent / 1e6) if spent else None
+        moved = made.moved
+        row |= {"GFLOPS": made.flops / 1e9, "Compute Spec": made.spec}
+        row |= {"Data Moved (MB)": moved / 2**20 if moved is not None else None}
+        row["FLOPS/Byte"] = made.flops / moved if moved else None
+        row["TB/s"] = moved / 1e12 / (spent / 1e6) if spent and moved is not None else None
         row["TFLOPS/s"] = made.flops / 1e12 / (spent / 1e6) if spent else None
     return row
 
@@ -216,7 +220,8 @@ def _sheet(forest: Forest, sheet: str) -> list[Row]:
         row = _measured(forest, at, forest.below.get(at, []), made)
         process, label, thread = forest.thread(at)
         call = forest.call(at)
-        row |= {"name": forest.name(at), "parameters": made.parameters, "arguments": call}
+        recorded = call if int(forest.trace.argument[at]) >= 0 else None
+        row |= {"name": forest.name(at), "parameters": made.parameters, "arguments": recorded}
         row |= {"process_name": process, "process_label": label, "thread_name": thread}
         found.append(row)
     rows = [_sheet_row(group) for _, group in _grouped(found, lambda row: (row["name"], str(row["parameters"])))]
@@ -237,7 +242,7 @@ def _sheet_row(group: Sequence[Row]) -> Row:
     row |= {"Compute Spec": first["Compute Spec"], "kernel_details__summarize_kernel_stats": kernel_summary(lists)}
     row["trunc_kernel_details"] = truncated_summary(lists) if any(lists) else None
     call: Any = first["arguments"]
-    parts = (call.dims, call.types, call.strides, call.concrete)
+    parts = (call.dims, call.types, call.strides, call.concrete) if call is not None else (None,) * len(_GIVEN)
     row |= {f"{name}_first": _text(_unfrozen(part)) for name, part in zip(_GIVEN, parts)}
     row |= aggregates("Kernel Time (µs)", _floats(group, "Kernel Time (µs)"), (*PARTS, "sum"))
     return {**row, "name_count": len(group), "UID_first": first["UID"]}
@@ -261,7 +266,7 @@ def _unified(forest: Forest) -> list[Row]:
         process, label, thread = forest.thread(at)
         row |= {"name": name, "op category": category(name.partition("->")[0], forest.name(below[0]))}
         row |= {"process_name": process, "process_label": label, "thread_name": thread, **_arguments(forest, at)}
-        row |= {"has_perf_model": made is not None, "parameters": made.parameters if made else ()}
+        row |= {"has_perf_model": modelled, "worked": made is not None, "parameters": made.parameters if made else ()}
         if name != forest.name(at):
             row["UID"], synthetic = synthetic, synthetic + 1
         rows.append(row)
@@ -278,7 +283,7 @@ def _unified_row(group: Sequence[Row]) -> Row:
     row |= {"mean_duration_us": durations["duration_us_mean"], "std_duration_us": durations["duration_us_std"]}
     row |= {name: first.get(name) for name in ("GFLOPS", "Data Moved (MB)", "FLOPS/Byte", "Compute Spec")}
     for name in ("TB/s", "TFLOPS/s"):
-        known = _floats(group, name) if first["has_perf_model"] else []
+        known = [float(r[name]) for r in group if r.get(name) is not None]  # type: ignore[arg-type]
         row |= aggregates(name, known) if known else {f"{name}_{part}": None for part in PARTS}
     row |= aggregates("Kernel Time (µs)", _floats(group, "Kernel Time (µs)"), (*PARTS, "sum"))
     row |= {f"duration_us_{part}": durations[f"duration_us_{part}"] for part in ("median", "min", "max")}
@@ -297,13 +302,11 @@ Choice = tuple[int, str, list[int], bool]
 
 def chosen(forest: Forest) -> Iterator[Choice]:
     """From the roots down; what launches beside its children is listed as an operator of its own."""
-    roots = [
-        row
-        for row in sorted(forest.below)
-        if forest.trace.category[row] == Category.OPERATOR and not _inside(forest, row)
-    ]
-    for root in roots:
-        yield from _below(forest, root)
+    for root in (row for row in sorted(forest.below) if not _inside(forest, row)):
+        if forest.trace.category[root] == Category.OPERATOR:
+            yield from _below(forest, root)
+        elif forest.trace.category[root] == Category.RUNTIME:
+            yield from _beside(forest, root)
 
 
 def _inside(forest: Forest, row: int) -> bool:
@@ -323,10 +326,16 @@ def _below(forest: Forest, row: int) -> Iterator[Choice]:
     if direct and not children:
         yield row, forest.name(row), direct, False
         return
-    for kernel in direct:
-        yield row, f"{forest.name(row)}->{forest.name(kernel)} (Synthetic Op)", [kernel], False
+    yield from _beside(forest, row)
     for child in children:
         yield from _below(forest, child)
+
+
+def _beside(forest: Forest, row: int) -> Iterator[Choice]:
+    """What something launches itself, each as an operator of its own."""
+    for kernel in forest.direct.get(row, ()):
+        if not forest.is_communication(kernel):
+            yield row, f"{forest.name(row)}->{forest.name(kernel)} (Synthetic Op)", [kernel], False
 
 
 def reference_document(seen: Survey, subject: str) -> Document:

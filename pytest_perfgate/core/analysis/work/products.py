@@ -221,7 +221,7 @@ def count_fault(count: Any) -> str:
     except (TypeError, ValueError):
         number = None
     if number is None:
-        return "is no number"
+        return "is not a number"
     if not math.isfinite(number):
         return "is not finite"
     return "is negative" if number < 0 else ""

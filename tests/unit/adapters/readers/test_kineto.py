@@ -68,7 +68,7 @@ def test_a_depth_bomb_is_refused_or_skipped(tmp_path, kineto, where):
 def test_what_is_no_event_is_counted(tmp_path):
     (trace,) = read_kineto(written(tmp_path / "t.json", [*EVENTS, 7, None, "text", {"ph": []}]))
     assert len(trace) == 3
-    assert trace.dropped["category that is no event"] == 4
+    assert trace.dropped["category that is not an event"] == 4
     assert trace.events == 7
 
 

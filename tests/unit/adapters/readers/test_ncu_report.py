@@ -329,7 +329,10 @@ PAGES = {
         "k=1000 k=2000",
     ),
     "with results of rules": (RULES + K[:-1] + ',"","",""\n' + NOTHING, "k=1000"),
-    "with a time that is no number": (LONG_HEADER + line(0, "k", "-nan(ind)") + line(1, "k", "inf"), "k=None k=None"),
+    "with a time that is not a number": (
+        LONG_HEADER + line(0, "k", "-nan(ind)") + line(1, "k", "inf"),
+        "k=None k=None",
+    ),
     "of two runs in one file": (LONG_HEADER + K + LONG_HEADER + line(0, "k", "2"), "k=1000 k=2000"),
     "wide": (WIDE_HEADER + UNITS + row(0, "k", "5.41") + row(1, "j", "1,234.5"), "k=5410 j=1234500"),
     "wide, of two processes": (WIDE_HEADER + UNITS + row(0, "k", "1") + row(0, "k", "2", process=11), "k=1000 k=2000"),
@@ -341,7 +344,7 @@ REFUSED = {
     "without its line of units": (WIDE_HEADER + row(0, "k", "5410"), "without a unit"),
     "with a time in something else": (
         LONG_HEADER + line(0, "k", "1", "fortnight"),
-        "'fortnight', which is no unit of time",
+        "'fortnight', which is not a unit of time",
     ),
     "cut inside a row of the middle": (LONG_HEADER + K[:-6] + "\n" + J, "cut short"),
     "cut inside a quote of the middle": (LONG_HEADER + K[:-30] + "\n" + J, "does not read"),

@@ -153,7 +153,7 @@ def test_the_device_with_its_sheet_and_versions(runtime) -> None:
 @pytest.mark.parametrize("timer", [EventsTimer, BlockingTimer])
 def test_milliseconds_become_nanoseconds(runtime, rules, gpu, timer) -> None:
     samples = timer(rules).measure(lambda: gpu.kernel(100_000), Plan(), runtime)
-    assert median(samples.durations) == pytest.approx(101_500)
+    assert median(samples.durations) == pytest.approx(100_000)
 
 
 @pytest.mark.parametrize("percent", [0, 3])
@@ -161,7 +161,7 @@ def test_a_graph_is_captured_on_a_stream_of_its_own_and_replayed_on_the_current_
     runtime, rules, gpu, percent
 ) -> None:
     samples = GraphTimer(rules).measure(lambda: gpu.kernel(2_000 + 20 * percent), Plan(), runtime)
-    took = median(samples.durations) - samples.overhead / samples.batch
+    took = median(samples.durations)
     assert took == pytest.approx(2_000 + 20 * percent, rel=0.001)
 
 
@@ -195,7 +195,7 @@ def test_a_capture_that_fails_is_an_error_and_gives_no_number(runtime, rules, gp
 def test_a_flush_writes_twice_the_cache(runtime, rules, gpu, cupy) -> None:
     plan = replace(Plan(), cache=Cache.COLD)
     samples = EventsTimer(rules).measure(lambda: gpu.kernel(100_000), plan, runtime)
-    assert cupy.allocated == [2 << 20]
+    assert cupy.allocated == [2 << 20] * 2, "for the offset of a pair, and let go of, and for the samples"
     assert gpu.flushes >= 20
     assert "persisting lines reset, limit 0" in dict(samples.notes)["flush"]
 

@@ -184,7 +184,7 @@ def test_a_last_cache_behind_the_l2_comes_from_the_sheet(gpu) -> None:
 @pytest.mark.parametrize("percent", [0, 3])
 def test_milliseconds_become_nanoseconds(runtime, rules, gpu, percent) -> None:
     samples = EventsTimer(rules).measure(lambda: gpu.kernel(100_000 * (1 + percent / 100)), Plan(), runtime)
-    assert median(samples.durations) == pytest.approx(101_500 + percent * 1_000)
+    assert median(samples.durations) == pytest.approx(100_000 + percent * 1_000)
 
 
 def test_a_flush_writes_twice_the_cache_and_resets_persisting_lines(runtime, rules, gpu) -> None:
@@ -218,10 +218,10 @@ def test_a_cache_of_unknown_size_is_not_flushed_in_silence(gpu, monkeypatch) -> 
 
 def test_graphs_and_held_queues_go_through_torch(runtime, rules, gpu) -> None:
     by_graph = GraphTimer(rules).measure(lambda: gpu.kernel(2_000), Plan(), runtime)
-    assert median(by_graph.durations) - by_graph.overhead / by_graph.batch == pytest.approx(2_000, rel=0.001)
+    assert median(by_graph.durations) == pytest.approx(2_000, rel=0.001)
 
     blocked = BlockingTimer(rules).measure(lambda: gpu.kernel(100_000), Plan(), runtime)
-    assert median(blocked.durations) == pytest.approx(101_500)
+    assert median(blocked.durations) == pytest.approx(100_000)
 
 
 def test_a_call_that_cannot_be_captured_is_an_error(runtime, gpu) -> None:

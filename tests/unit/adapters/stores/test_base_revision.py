@@ -95,7 +95,7 @@ def test_what_ci_says_of_a_merge_request_outweighs_a_target_that_the_change_can_
     assert stood({"release": FORK}, "release", GITHUB_BASE_REF="gone")[0] == FORK
     own = {"pr": HEAD, "mine": PARENT, "main": FORK, "fork:./pyproject.toml": ""}
     assert "'mine' since this change left main" in stood(own, "mine", GITHUB_BASE_REF="gone")[2]
-    assert stood({}, GITHUB_BASE_REF="gone")[2] == "'gone', which CI names as the target, is no branch in this clone"
+    assert stood({}, GITHUB_BASE_REF="gone")[2] == "'gone', which CI names as the target, is not a branch in this clone"
 
 
 def event(folder: Path, **told: object) -> str:
@@ -144,7 +144,7 @@ def test_a_merge_request_from_a_fork_is_judged_by_the_base_that_ci_names() -> No
 def test_a_target_that_has_the_commit_already_is_no_base_of_its_merge_request(tmp_path: Path) -> None:
     known = {"origin/main": HEAD, "HEAD^1": PARENT, "sha": FORK}
     assert stood(known, GITHUB_BASE_REF="main") == (
-        "", "", "origin/main has this commit already, and so is no target of it",
+        "", "", "origin/main already contains this commit, so it cannot be its target",
     )  # fmt: skip
     told = event(tmp_path, pull_request={"base": {"sha": "sha"}})
     assert stood(known, GITHUB_BASE_REF="main", GITHUB_EVENT_PATH=told)[0] == FORK
@@ -191,10 +191,10 @@ def test_a_target_that_the_change_itself_wrote_is_said_on_a_plain_push(tmp_path:
     assert seen("main") == seen("") == (main, "the merge base with main", "")
     git("tag", "main", "pr")
     git("tag", "origin/main", "pr")
-    assert seen("main") == seen("") == (main, "the merge base with main", ""), "a tag is no branch"
+    assert seen("main") == seen("") == (main, "the merge base with main", ""), "a tag is not a branch"
     strict = seen("pr", CI="1", CI_DEFAULT_BRANCH="main")
     assert strict == (main, "the merge base with main", told[2]), "the target is as the default branch has it"
-    assert seen("pr", CI="1", CI_DEFAULT_BRANCH="pr")[2] == "nothing says what was there before this push"
+    assert seen("pr", CI="1", CI_DEFAULT_BRANCH="pr")[2] == "CI does not say which commit came before this push"
     assert seen("pr", CI="1")[2].endswith(told[2])
     assert seen("pr", CI_COMMIT_BEFORE_SHA=first, CHANGE_TARGET="main")[0] == main
     git("checkout", "-q", "main")

@@ -62,8 +62,8 @@ def test_silence_is_the_default() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("limitz = []", ["p: tool.perfgate", "'limitz' is no setting", "did you mean limits"]),
-        ('conviction = "interval"', ["p: tool.perfgate", "'conviction' is now 'confirmation'", "write confirmation"]),
+        ("limitz = []", ["p: tool.perfgate", "'limitz' is not a setting", "did you mean limits"]),
+        ('conviction = "interval"', ["p: tool.perfgate", "'confirmation' is now 'confirmation'", "write confirmation"]),
         ("rounds = 0", ["tool.perfgate.rounds", "a whole number from 1"]),
         ("rounds = true", ["a whole number from 1", "True"]),
         ("budget = 'soon'", ["tool.perfgate.budget", "200 ms"]),

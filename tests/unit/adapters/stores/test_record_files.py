@@ -97,7 +97,7 @@ def test_nobody_listens_and_nobody_is_known(serve: Callable[[Answer], int]) -> N
     "url", ["http://[::1", "http:///x", "http://a b/", "http://host:99999/", f"http://{'a' * 300}/"]
 )
 def test_what_is_no_address(url: str) -> None:
-    assert said(url) == "this is no address"
+    assert said(url) == "this is not an address"
 
 
 @pytest.mark.parametrize("begins", [b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 200"])

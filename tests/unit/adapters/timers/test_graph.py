@@ -35,7 +35,7 @@ class Rotated:
 def test_a_kernel_too_short_for_events_is_timed(gpu, rules, plan) -> None:
     samples = GraphTimer(rules).measure(lambda: gpu.kernel(2_000), plan, gpu)
     assert samples.batch >= 100
-    assert median(samples.durations) - samples.overhead / samples.batch == pytest.approx(2_000, rel=0.001)
+    assert median(samples.durations) == pytest.approx(2_000, rel=0.001)
     assert not samples.problems
     assert samples.launch_gap == pytest.approx(4_000, rel=0.5)
     assert "calls over 1 buffers" in dict(samples.notes)["graph"]

@@ -78,9 +78,9 @@ def test_limits_on_machine_code(files: str, limit: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("limit", "what", "mend"),
     [
-        ("count(IF2) == 0", "IF2 is no opcode", "did you mean 'I2F'"),
+        ("count(IF2) == 0", "IF2 is not an opcode", "did you mean 'I2F'"),
         ("count(LDG.E.182) == 0", "LDG has no modifiers E.182", "did you mean 'LDG.E.128'?"),
-        ("count(QQQQQQQQ) == 0", "QQQQQQQQ is no opcode", "--view mix"),
+        ("count(QQQQQQQQ) == 0", "QQQQQQQQ is not an opcode", "--view mix"),
         ("count(ZZ*) == 0", "no count matches", "there are:"),
         ("count(HMMA, loop=inner) == 0", "no count matches", "main"),
     ],

@@ -149,7 +149,7 @@ REFUSED = {
     "a call without torch": ([event(cat="Trace")], "trace-empty", "what was recorded called nothing of PyTorch"),
     "only metadata": ([event(ph="M")] * 3, "trace-empty", "3 events, none of them with a category and a duration"),
     "no durations": ([event(cat="kernel", dur=None)], "trace-empty", "1 event, none of them"),
-    "lists in lists": ([[[1]]], "trace-foreign", "that is no event (1)"),
+    "lists in lists": ([[[1]]], "trace-foreign", "that is not an event (1)"),
 }  # fmt: skip
 
 

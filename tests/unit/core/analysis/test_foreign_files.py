@@ -36,7 +36,7 @@ def test_other_packings_are_known_by_their_first_bytes(head):
             "gunzip",
         ),
         (gzip.compress(b"<html>", mtime=0), "is a gzip file, and inside an HTML page", "login or error"),
-        (gzip.compress(b'{"a": 1}', mtime=0), "is a gzip file, and inside JSON that is no trace", ""),
+        (gzip.compress(b'{"a": 1}', mtime=0), "is a gzip file, and inside JSON that is not a trace", ""),
         (gzip.compress(b"SQLite format 3\0", mtime=0), "is a gzip file, and inside an SQLite database", "gunzip"),
         (b"\x89HDF\r\n\x1a\n", "is an HDF5 file", "--type=sqlite"),
         (b"PAR1\x15", "is a Parquet file", "--type=sqlite"),

@@ -21,7 +21,7 @@ from tests.unit.core.judge.bench import accepted, verdict
 def test_what_was_empty_is_said_to_have_been() -> None:
     then = accepted(1e6)
     empty = replace(then, identity=replace(then.identity, data=""))
-    assert "data was empty and is" in verdict(baseline=empty).sentence
+    assert "data none ->" in verdict(baseline=empty).sentence
 
 
 KINDS = by_name()

@@ -247,7 +247,7 @@ def test_a_line_says_how_blind_its_sitting_was_until_one_sees_better() -> None:
     assert (better.change, better.after and better.after.blind) == (Change.SHARPER, pytest.approx(0.2))
     judged = case("test_a", 1.001e6, spread=0.2)
     inherits = replace(judged, baseline=line, verdicts=(replace(judged.verdicts[0], visible=line.blind),))
-    assert decide(inherits, line, (), Signature()).change is Change.SHARPER, "the line was blind, not this sitting"
+    assert decide(inherits, line, (), Signature()).change is Change.SHARPER, "the line was blind, not this run"
     sharp = decide(case("test_a", 1.001e6), line, (), Signature(why="quieter"))
     assert sharp.change is Change.SHARPER
     assert sharp.after is not None
@@ -505,7 +505,7 @@ def test_what_cannot_be_compared_or_says_nothing_is_not_told() -> None:
     nothing = tuple(replace(m, value=0.0, interval=None) for m in untimed.metrics.find("time"))
     assert loosened(THEN, edited, replace(untimed, metrics=MetricSet(metrics=nothing))) == "", "no time at all"
     assert loosened(accepted(0.2), accepted(1.0), taken(0.5)) == "0.2 ns -> 1 ns, measured 0.5 ns"
-    assert loosened(THEN, replace(edited, scatter=0.6, sittings=3), taken(1e6)) == "", "that far its sittings lie apart"
+    assert loosened(THEN, replace(edited, scatter=0.6, sittings=3), taken(1e6)) == "", "that far its runs lie apart"
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_a_time_accepted_from_a_blind_sitting_lets_nothing_pass_as_known() -> No
     same = verdict(1e6, baseline=blind)
     assert (same.outcome, same.effect, same.visible) == (Outcome.UNDECIDED, Effect.WARN, 3.0)
     assert same.sentence == (
-        "the accepted sitting was too noisy to see less than +300.0 %: the accepted time may be off by as much"
+        "the accepted run was too noisy to detect less than +300.0 %: the accepted time may be off by as much"
     )
     assert same.next == (f"perfgate accept '{KEY}'",)
     slower = verdict(1.02e6, baseline=blind).next
@@ -84,7 +84,7 @@ def test_an_edit_from_a_blind_sitting_is_neither_accepted_nor_convicted_within_i
     context = replace(CONTEXT, edited=accepted(4e6, why="exact softmax", blind=1.5))
     found = verdict(2e6, context=context)
     assert (found.outcome, found.effect) == (Outcome.UNDECIDED, Effect.WARN)
-    assert found.sentence.endswith('accepts 4 ms: "exact softmax", from a sitting too noisy to see less than +150.0 %')
+    assert found.sentence.endswith('accepts 4 ms: "exact softmax", from a run too noisy to detect less than +150.0 %')
     assert found.next == (f"perfgate accept '{KEY}' --reason \"...\"",)
     no_better = verdict(2e6, context=replace(context, edited=accepted(2.2e6, why="x", blind=0.12)), shape=(0.8, 1, 1.2))
     assert (no_better.outcome, no_better.next) == (Outcome.UNDECIDED, ())
@@ -131,7 +131,7 @@ def test_a_suspect_is_convicted_only_beyond_chance() -> None:
     assert outcome_of(1.75e6) is Outcome.SUSPECT
     doubled = verdict(2e6)
     assert (doubled.outcome, doubled.effect) == (Outcome.REGRESSED, Effect.FAIL)
-    assert "after one sitting chance explains up to +79.1 %" in doubled.sentence
+    assert "after one run chance explains up to +79.1 %" in doubled.sentence
     assert doubled.next == (f"perfgate accept '{KEY}' --reason \"...\"",)
 
 
@@ -151,7 +151,7 @@ def test_only_what_has_kernels_is_looked_into_by_a_profile() -> None:
 def test_sittings_of_the_baseline_or_of_the_history_sharpen() -> None:
     many = accepted(1e6, scatter=0.005, sittings=30)
     assert outcome_of(1.2e6, baseline=many) is Outcome.REGRESSED
-    assert "after 30 sittings" in verdict(1.2e6, baseline=many).sentence
+    assert "after 30 runs" in verdict(1.2e6, baseline=many).sentence
     history = replace(CONTEXT, scatter=0.005, sittings=30)
     assert outcome_of(1.2e6, context=history) is Outcome.REGRESSED
     assert outcome_of(1.2e6, context=replace(history, sittings=1)) is Outcome.SUSPECT
@@ -249,7 +249,7 @@ def test_what_sittings_may_lie_off_is_no_improvement_and_one_process_shows_none(
     ci = verdict(0.85e6, context=replace(CONTEXT, policy=CI))
     assert (ci.outcome, ci.sentence) == (
         Outcome.UNDECIDED,
-        "the accepted time is of 1 sitting, and the next may lie +12.8 % off: it clears nothing by itself",
+        "the accepted time is of 1 run, and the next may lie +12.8 % off: it clears nothing by itself",
     )
 
 
@@ -265,7 +265,7 @@ def test_a_demanded_improvement_is_more_than_the_accepted_time_may_be_off_by() -
     demanded, blind = [limit("slowdown <= -10%")], accepted(1e6, blind=0.2)
     found = verdict(0.8e6, limits=demanded, baseline=blind)
     assert found.outcome is Outcome.UNDECIDED
-    assert found.sentence.startswith("the accepted sitting was too noisy to see less than +20.0 %: the accepted time")
+    assert found.sentence.startswith("the accepted run was too noisy to detect less than +20.0 %: the accepted time")
     assert found.next == (f"pytest '{KEY}' --perfgate-against a1b2c3d4e5",)
     assert (found.visible, found.baseline) == (0.2, blind)
     assert outcome_of(0.7e6, limits=demanded, baseline=blind) is Outcome.PASSED
@@ -312,11 +312,11 @@ def test_without_a_baseline() -> None:
         (accepted(0.0), "the accepted time reads 0.0 ns"),
         (accepted(math.nan), "the accepted time reads nan ns"),
         (accepted(math.inf), "the accepted time reads inf ns"),
-        (accepted(1e6, identity=Identity(device=HOST.key, cache="cold")), "cache was cold and is warm"),
-        (accepted(1e6, identity=Identity(device=HOST.key, calls="2")), "calls was 2 and is 1"),
+        (accepted(1e6, identity=Identity(device=HOST.key, cache="cold")), "cache cold -> warm"),
+        (accepted(1e6, identity=Identity(device=HOST.key, calls="2")), "calls 2 -> 1"),
         (
             accepted(1e6, identity=Identity(device=HOST.key, threads="8", clocks="lock")),
-            "clocks was lock and is off, threads was 8 and is empty",
+            "clocks lock -> off, threads 8 -> none",
         ),
         (accepted(1e6, expires="2026-01-01"), "the acceptance expired on 2026-01-01"),
     ],
@@ -352,8 +352,8 @@ def test_a_line_of_a_tree_that_was_never_committed_has_no_arm_to_decide() -> Non
 
 def test_what_is_not_kept_is_not_said_to_be() -> None:
     """On a device whose baselines are committed only an acceptance writes one."""
-    committed = replace(CONTEXT, unbaselined="nobody has accepted one for gpu yet")
-    assert verdict(baseline=None, context=committed).sentence == "nobody has accepted one for gpu yet"
+    committed = replace(CONTEXT, unbaselined="none has been accepted for gpu yet")
+    assert verdict(baseline=None, context=committed).sentence == "none has been accepted for gpu yet"
     assert "kept under .perfgate/" in verdict(baseline=None, context=CONTEXT).sentence
 
 
@@ -407,7 +407,7 @@ def test_a_line_with_a_reason_of_its_own_is_accepted_and_nothing_is_said_to_be_c
     (found,) = judged(2e6, NOW).verdicts
     assert (found.outcome, found.effect) == (Outcome.ACCEPTED, Effect.PASS)
     assert found.sentence == (
-        "measured differently, not compared: data was user and is v2; "
+        "measured differently, not compared: data user -> v2; "
         '1 ms was accepted before, this change accepts 2 ms: "other data"'
     )
 
@@ -423,11 +423,11 @@ def test_without_a_reason_of_its_own_it_has_no_baseline_and_is_told_what_lacks()
     for line in (replace(NOW, why=""), replace(NOW, why=THEN.why, when=THEN.when)):
         (found,) = judged(2e6, line).verdicts
         assert (found.outcome, found.effect, found.baseline) == (Outcome.UNBASELINED, Effect.FAIL, THEN)
-        assert found.sentence.endswith("is v2; the line of this change gives no reason of its own")
+        assert found.sentence.endswith("-> v2; the line of this change gives no reason of its own")
         assert found.next[0].endswith('--reason "..."')
     for other in (None, replace(NOW, why="", identity=replace(NEW, data="v3"))):
         (found,) = judged(2e6, other).verdicts
-        assert found.sentence.endswith("data was user and is v2"), "a line of v3 would judge nothing with a reason"
+        assert found.sentence.endswith("data user -> v2"), "a line of v3 would judge nothing with a reason"
 
 
 def test_a_line_that_can_be_compared_stands_whatever_the_change_makes_of_it() -> None:

@@ -184,7 +184,7 @@ def test_a_count_of_an_instruction_that_does_not_exist_fails_with_the_nearest() 
     )
     found = verdict(limits=[limit("count(IF2) == 0")], metrics=counts, processes=())
     assert (found.outcome, found.effect) == (Outcome.NOT_MEASURED, Effect.FAIL)
-    assert "IF2 is no opcode; did you mean 'I2F'" in found.sentence
+    assert "IF2 is not an opcode; did you mean 'I2F'" in found.sentence
     other = verdict(limits=[limit("count(LDG, kernel=k) == 0")], metrics=counts, processes=())
     assert "matches nothing" in other.sentence
 
@@ -217,8 +217,8 @@ def test_more_of_a_peak_than_there_is_keeps_no_limit() -> None:
     ("asked", "what"),
     [
         ("QNEW", None),
-        ("QOLD", "QOLD is no opcode"),
-        ("QOLD.E", "QOLD is no opcode"),
+        ("QOLD", "QOLD is not an opcode"),
+        ("QOLD.E", "QOLD is not an opcode"),
         ("HMMA.999", "HMMA has no modifiers 999"),
         ("HMMA", None),
     ],

@@ -77,7 +77,7 @@ def report(level: str, slower: float = 1.0):
 def test_by_the_level_a_baseline_is_not_compared(level, compared) -> None:
     (verdict,) = report(level).verdicts
     assert (verdict.outcome is Outcome.PASSED) is compared
-    assert ("toolkit was 12.8 and is 13.0" in verdict.sentence) is not compared
+    assert ("toolkit 12.8 -> 13.0" in verdict.sentence) is not compared
 
 
 def test_what_moved_stands_beside_a_slowdown() -> None:
@@ -205,7 +205,7 @@ def test_a_verdict_of_moved_says_what_is_known() -> None:
     assert all("perfgate accept" in step for one in (said, unknown) for step in one.next)
     assert unknown.sentence.endswith(f"what differs: {UNKNOWN}")
     one = paired_verdict(1.1e6, nothing, baseline=accepted(1e6, surroundings=THEN))
-    assert one.outcome is Outcome.PASSED, "one sitting may lie so far from the next"
+    assert one.outcome is Outcome.PASSED, "one run may lie so far from the next"
 
 
 def test_moved_by_what_the_change_installs_fails_by_its_policy_and_is_named() -> None:

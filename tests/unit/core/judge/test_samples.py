@@ -300,7 +300,7 @@ def test_a_suspect_says_what_the_machine_did_and_how_to_decide() -> None:
         assert "without waiting for a processor it is no slower" in waiting_verdict(unqueued=less).sentence
     said = "with 0.8 processors in use by others up to +122.5 %, and without waiting for a processor it is +100.0 %"
     assert said in waiting_verdict(others=0.8).sentence
-    assert "nobody can tell how long the calls waited for a processor" in waiting_verdict(unqueued=None).sentence
+    assert "it is unknown how long the calls waited for a processor" in waiting_verdict(unqueued=None).sentence
 
 
 @pytest.mark.parametrize(("stretch", "outcome"), [(1.01, Outcome.REGRESSED), (1.5, Outcome.SUSPECT)])

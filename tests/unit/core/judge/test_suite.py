@@ -281,10 +281,10 @@ def test_a_case_that_went_with_its_line_is_named_in_ci() -> None:
     given = {"gone": gone, "collected": COLLECTED, "context": replace(PLAIN_CONTEXT, policy=CI)}
     (note,) = notes([], "removed", **given)
     assert (note.effect, note.names) == (Effect.WARN, (f"{FAMILY}[3]",))
-    assert note.text == "1 accepted case of the merge base gone in this change, tests and lines both"
+    assert note.text == "1 accepted case removed by this change: test and baseline both"
     (note,) = notes([], "removed", **given, moved={f"{FAMILY}[3]": "slow/t.py::test_x[3]"})
     assert note.names == (f"{FAMILY}[3] -> slow/t.py::test_x[3], where this run did not look",)
-    assert note.text == "1 accepted case of the merge base moved out of this run's reach, tests and lines both"
+    assert note.text == "1 accepted case moved to where this run does not look: test and baseline both"
     assert notes([], "removed", **given, reach=Reach(beneath=("tests/other.py",))) == []
     assert notes([], "removed", **given, followed=frozenset({f"{FAMILY}[3]"})) == [], "the note on its new name tells"
     assert notes([], "removed", **given, reach=Reach(unknown="--lf")) == []

@@ -58,7 +58,7 @@ def test_what_chance_reaches_comes_from_the_history_or_from_the_line() -> None:
         assert found.sittings == expected
         assert (found.scatter > 0.1) is (expected == 2)
     two = replace(CONTEXT, scatter=0.005, sittings=2)
-    assert "after 2 sittings" in decided_verdict(1.1e6, context=two).sentence
+    assert "after 2 runs" in decided_verdict(1.1e6, context=two).sentence
     unstable = replace(decided(Decision.UNDECIDED, 0.04), revision=False, unstable=True)
     assert "beside a1b2c3d" in decided_verdict(1.1e6, paired=unstable).sentence
     nameless = replace(unstable, base="")

@@ -206,7 +206,7 @@ def test_a_kernel_of_inductor_counts_what_it_fused() -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "why"),
     [
-        ("aten::mm", [(4, 8), NONE], "argument 1 of aten::mm is no tensor"),
+        ("aten::mm", [(4, 8), NONE], "argument 1 of aten::mm is not a tensor"),
         ("aten::mm", [(4, 8, 2), (8, 6)], "do not fit"),
         ("aten::native_layer_norm_backward", [X, X, "[5]", X, X, (5,), (5,), "[True]"], "mask was not recorded"),
         ("aten::convolution_backward", [X, X, X, "", "", "", "", "", "", "1", ""], "mask was not recorded"),

@@ -150,7 +150,7 @@ def test_the_project_s_own_patterns_of_communication_are_known(tmp_path, monkeyp
     settings.write_text('[tool.perfgate]\ncommunication = ["("]\n')
     monkeypatch.chdir(tmp_path)
     assert main(["inspect", str(path)]) == 2
-    assert "tool.perfgate.communication: communication='(' is no pattern" in capsys.readouterr().err
+    assert "tool.perfgate.communication: communication='(' is not a pattern" in capsys.readouterr().err
 
 
 def test_more_than_the_hardware_can_do_keeps_no_limit(kineto, tmp_path):

@@ -154,7 +154,7 @@ def test_a_rank_with_two_devices_is_not_passed_over(kineto, tmp_path):
     [
         ({"workers": "local"}, "spreads the files of many ranks, and one file was given"),
         ({"floor": "2"}, "floor='2' is out of range"),
-        ({"floor": "90%"}, "floor='90%' is no number"),
+        ({"floor": "90%"}, "floor='90%' is not a number"),
         ({"top": "0"}, "top='0' is out of range"),
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_perfgate.core.analysis.tracelens.tables import reference_tables
 from pytest_perfgate.core.render.text import render_text
-from tests.kineto_file import seen
+from tests.kineto_file import host, kernel, launch, seen
 from tests.kineto_operators import zoo
 
 TOLERANCE = 1e-6
@@ -73,3 +73,69 @@ def test_the_reference_s_sheets_of_the_zoo(tmp_path, kineto):
     assert set(whole.views) == {"tracelens"}
     assert whole.metrics.find("op_time", (("op", "aten::mm"),))[0].value == pytest.approx(8_000)
     assert render_text(whole.views["tracelens"]())
+
+
+def one_call(name: str, *kernels, cat: str = "cpu_op", **given):
+    """A call of the host with the launches of its kernels inside."""
+    yield host(name, 0, 90, cat=cat, **given)
+    for at, length in enumerate(kernels, 1):
+        yield launch(10 * at, at)
+        yield kernel(f"k{at}", 100 * at, length, correlation=at)
+        yield from arrow(at, 10 * at, 100 * at)
+
+
+def arrow(number: int, start: int, end: int):
+    yield {"ph": "s", "cat": "ac2g", "id": number, "name": "ac2g", "pid": 1, "tid": 1, "ts": start}
+    yield {"ph": "f", "cat": "ac2g", "id": number, "name": "ac2g", "pid": 0, "tid": 7, "ts": end, "bp": "e"}
+
+
+def test_kernels_of_a_replayed_graph_count_without_an_arrow(tmp_path) -> None:
+    events = [host("hipGraphLaunch", 0, 9, cat="cuda_runtime", correlation=5)]
+    events += [kernel(f"k{n}", 10 + 20 * n, 15, correlation=5) for n in range(3)]
+    ours = reference_tables(seen(tmp_path / "t.json", events))
+    assert ours["gpu_timeline"][0]["time ms"] == pytest.approx(0.045)
+    assert [row["name"] for row in ours["ops_summary"]] == ["hipGraphLaunch"]
+    names = [row["name"] for row in ours["unified_perf_summary"]]
+    assert sorted(names) == [f"hipGraphLaunch->k{n} (Synthetic Op)" for n in range(3)]
+    assert {row["thread_name"] for row in ours["ops_unique_args"]} == {"Unknown"}
+    assert {row["Input Dims"] for row in ours["ops_unique_args"]} == {None}
+
+
+@pytest.mark.parametrize(
+    ("name", "types", "dims", "moved"),
+    [
+        ("aten::copy_", ["float", "c10::BFloat16"], [[32, 64], [32, 64]], 32 * 64 * 6),
+        ("aten::copy_", ["float", "double"], [[32], []], 32 * 8),
+        ("aten::mul", ["c10::BFloat16", "float"], [[32, 64], [32, 64]], 32 * 64 * (2 + 4 + 4)),
+        ("aten::add_", ["c10::BFloat16", "double"], [[32], []], 32 * 2 + 8 + 32 * 2),
+        ("aten::mul", ["float", "float"], [[8, 1], [1, 4]], (8 + 4 + 32) * 4),
+        ("aten::cumsum", ["float"], [[32]], 32 * 8),
+    ],
+)
+def test_each_operand_moves_its_own_size(tmp_path, name, types, dims, moved) -> None:
+    given = {"Input type": types, "Input Dims": dims, "Input Strides": [[1] * len(d) for d in dims]}
+    events = list(one_call(name, 20, **given, **{"Concrete Inputs": [""] * len(dims)}))
+    (row,) = reference_tables(seen(tmp_path / "t.json", events))["unified_perf_summary"]
+    assert row["Data Moved (MB)"] == pytest.approx(moved / 2**20)
+
+
+def test_a_causal_mask_halves_the_products(tmp_path) -> None:
+    dims = [[2, 4, 128, 64]] * 3
+    given = {"Input type": ["c10::BFloat16"] * 3 + ["Scalar"] * 2, "Input Dims": [*dims, [], []]}
+    given |= {"Input Strides": [[4 * 128 * 64, 128 * 64, 64, 1]] * 3 + [[], []]}
+    name = "aten::_scaled_dot_product_flash_attention"
+    work = []
+    for causal in ("False", "True"):
+        events = list(one_call(name, 20, **given, **{"Concrete Inputs": ["", "", "", "0.", causal]}))
+        (row,) = reference_tables(seen(tmp_path / f"{causal}.json", events))["unified_perf_summary"]
+        work.append(row["GFLOPS"])
+    assert work[1] == pytest.approx(work[0] / 2)
+
+
+def test_a_reduction_without_shapes_has_a_model_and_no_work(tmp_path) -> None:
+    ours = reference_tables(seen(tmp_path / "t.json", list(one_call("aten::sum", 20))))
+    (row,) = ours["unified_perf_summary"]
+    assert (row["has_perf_model"], row["GFLOPS"], row["Data Moved (MB)"]) == (True, 0.0, None)
+    (row,) = ours["Reduce_fwd"]
+    assert row["Input Dims_first"] is None
+    assert "np.int64(20)" in row["kernel_details__summarize_kernel_stats"]

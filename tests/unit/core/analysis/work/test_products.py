@@ -189,7 +189,7 @@ def test_counts_that_are_none_are_refused(count):
     stating = (lambda c: work.custom(flops=c), lambda c: work.custom(bytes=c), work.items, work.copy,
                lambda c: work.custom(flops=1, working_set=c))  # fmt: skip
     for state in stating:
-        with pytest.raises(ValueError, match=r"is negative|is not finite|is no number"):
+        with pytest.raises(ValueError, match=r"is negative|is not finite|is not a number"):
             state(count)
 
 

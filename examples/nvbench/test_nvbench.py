@@ -1,0 +1,22 @@
+"""A benchmark of NVBench as a case: its binary writes JSON, and its times and limits are judged like any other.
+
+``NVBENCH=path/to/the/binary pytest``
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+
+BINARY = os.environ.get("NVBENCH", "")
+if not BINARY:
+    pytest.skip("NVBENCH names no binary", allow_module_level=True)
+
+
+@pytest.mark.perfgate
+def test_nvbench(perfgate, tmp_path):
+    results = tmp_path / "nvbench.json"
+    subprocess.run([BINARY, "--json", str(results)], check=True)
+    perfgate.read(results)

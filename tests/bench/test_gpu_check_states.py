@@ -1,0 +1,54 @@
+"""The parts of the check on the power limit and on checks of outputs, on a simulated card and torch's processor."""
+
+from __future__ import annotations
+
+import pytest
+
+from ci.gpu import states
+from tests.bench.simulated import SimulatedCheck
+
+
+def products(check: SimulatedCheck, slower: float) -> list[dict]:
+    """The part on a card whose product takes so much longer where it is deeper."""
+    check.torch.randn = lambda rows, columns, device: SimulatedMatrix(rows, columns)
+    check.torch.mm = lambda a, b: check.runtime.kernel(190_000 * (1 + slower * (a.columns > 4096)))
+    return list(states.power(check))
+
+
+class SimulatedMatrix:
+    def __init__(self, rows: int, columns: int) -> None:
+        self.rows, self.columns = rows, columns
+
+    def to(self, kind) -> SimulatedMatrix:
+        return self
+
+
+@pytest.mark.parametrize(("slower", "held"), [(0.05, True), (0.01, False)])
+def test_five_percent_of_a_product_has_to_be_seen_in_every_pair(slower: float, held: bool) -> None:
+    more, same = products(SimulatedCheck(), slower)
+    assert (more["what"], more["bar"], more["held"]) == ("+5 %", "power", held)
+    assert more["median"] == pytest.approx(slower, rel=0.1)
+    assert (same["what"], same["held"], same["pairs"]) == ("+0 %", True, states.PAIRS)
+    assert same["warm-up s"] > 0
+
+
+def test_a_product_that_is_refused_is_said() -> None:
+    check = SimulatedCheck()
+    check.measured = lambda what, call, timer: {"what": what, "refused": "device-lost", "why": "gone"}
+    assert [row["refused"] for row in states.power(check)] == ["device-lost"] * 2
+
+
+def test_each_step_of_a_check_has_its_time() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
+    check = SimulatedCheck()
+    check.runtime_module = lambda: torch
+    rows = list(states.checks(check, numbers=1 << 10, device="cpu"))
+    assert [row["what"] for row in rows[:-1]] == ["saved", "fingerprint", "unchanged", "fill", "holding", "restore"]
+    assert rows[-1]["bar"] == "checks"
+    assert rows[-1]["ms"] == pytest.approx(sum(row["ms"] for row in rows[:-1]))
+    assert rows[-1]["held"] is (rows[-1]["ms"] <= states.LEAST_MS)
+
+
+def test_what_holds_no_bytes_is_refused() -> None:
+    (row,) = states.checks(SimulatedCheck())
+    assert row["refused"] == "no array"
