@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -22,7 +22,9 @@ from pytest_perfgate.plugin.benchmark_compat import (
     take_seats,
 )
 from pytest_perfgate.plugin.calls import FREE, Schedule
-from pytest_perfgate.plugin.fixture import Gate
+
+if TYPE_CHECKING:
+    from pytest_perfgate.plugin.fixture import Gate
 
 _LEAST = {"rounds": 1, "iterations": 1, "warmup_rounds": 0}
 

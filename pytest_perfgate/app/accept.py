@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.judge.acceptance import (
     Change,
@@ -26,10 +27,12 @@ from pytest_perfgate.core.render.words import first_of, plural
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline, Environment, Sitting, commit_name
 from pytest_perfgate.model.plan import CaseKey, Effect, Outcome, parse_case_key
-from pytest_perfgate.model.ports import BaselineStore, Repository
-from pytest_perfgate.model.profiles import BenchFile, BenchResult
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import CaseReport, RunReport
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.ports import BaselineStore, Repository
+    from pytest_perfgate.model.profiles import BenchFile, BenchResult
 
 Sittings = Callable[[CaseReport], Sequence[Sitting]]
 

@@ -6,14 +6,17 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.changes.tests import function_of, same_bodies, same_function
 from pytest_perfgate.core.judge.context import how_measured, limited
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline, Environment, Measurement, Sitting
 from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.model.ports import GateTools, HistoryStore, Repository
 from pytest_perfgate.model.project import Base
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.ports import GateTools, HistoryStore, Repository
 
 Lines = Mapping[str, Baseline]
 

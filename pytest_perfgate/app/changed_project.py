@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.changed_tests import NOTHING, WORDS, edits
 from pytest_perfgate.app.compare_arms import Comparison, untimed_in
-from pytest_perfgate.app.judge import GateJudge
 from pytest_perfgate.app.lockstep import BASE
 from pytest_perfgate.core.changes.dependencies import requirements
 from pytest_perfgate.core.changes.limits import changed
@@ -17,13 +17,16 @@ from pytest_perfgate.core.changes.source import may_be_read, same_program, same_
 from pytest_perfgate.core.changes.tests import absent, forerunner
 from pytest_perfgate.core.judge.accepted_line import reasoned
 from pytest_perfgate.core.judge.policy import chosen
-from pytest_perfgate.core.judge.suite import Suite
 from pytest_perfgate.core.render.words import plural, quantity
-from pytest_perfgate.model.measurement import Baseline
 from pytest_perfgate.model.plan import Case, CaseKey, Effect
 from pytest_perfgate.model.ports import DEPENDENCIES, Repository
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import CaseReport, Paired, SuiteNote
+
+if TYPE_CHECKING:
+    from pytest_perfgate.app.judge import GateJudge
+    from pytest_perfgate.core.judge.suite import Suite
+    from pytest_perfgate.model.measurement import Baseline
 
 FOLDER = ".perfgate"
 

@@ -6,8 +6,8 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
-from pytest_perfgate.app.judge import GateJudge
 from pytest_perfgate.core.changes.fixtures import CONFTEST, PACKAGE, Texts, fixture_sources, is_above
 from pytest_perfgate.core.changes.limits import TIGHTER, relaxed, reworked
 from pytest_perfgate.core.changes.source import marks_of
@@ -15,14 +15,17 @@ from pytest_perfgate.core.changes.tests import Successor, function_of, successor
 from pytest_perfgate.core.judge.acceptance import loosened
 from pytest_perfgate.core.judge.accepted_line import reasoned, widened
 from pytest_perfgate.core.judge.policy import effect
-from pytest_perfgate.core.judge.suite import Suite
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.render.words import plural, quantity, signed
-from pytest_perfgate.model.measurement import Baseline
 from pytest_perfgate.model.plan import Case, CaseKey, Effect, Limit, Mode, Outcome, parse_case_key
 from pytest_perfgate.model.ports import Repository
 from pytest_perfgate.model.values import Dimension, value
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote
+
+if TYPE_CHECKING:
+    from pytest_perfgate.app.judge import GateJudge
+    from pytest_perfgate.core.judge.suite import Suite
+    from pytest_perfgate.model.measurement import Baseline
 
 _ANY = ("",)
 

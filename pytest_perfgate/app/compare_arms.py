@@ -7,19 +7,22 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.lockstep import BASE, HEAD, LockstepPair, OwnFiles, PairedCall, Texts, TurnTiming, base_alone
 from pytest_perfgate.app.measure import FATAL
 from pytest_perfgate.core.judge.against_revision import foreign_modules, same_code
-from pytest_perfgate.core.judge.rounds import Design, Pairs
 from pytest_perfgate.core.judge.samples import pair_of, untimed
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.plan import Case, CaseKey
 from pytest_perfgate.model.protocol import Capture, CaseResult, Child, ChildSpawner, ChildSpec, Job, code_alone
 from pytest_perfgate.model.values import array_value
 from pytest_perfgate.model.verdict import Arm, PairedRound
+
+if TYPE_CHECKING:
+    from pytest_perfgate.core.judge.rounds import Design, Pairs
+    from pytest_perfgate.model.metric import Problem
 
 ROUND = "round"
 

@@ -8,7 +8,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.app.diagnosis import DoctorTools, left_locked, same_words, tried
 from pytest_perfgate.core.render.text import Line, render_screen
@@ -17,9 +17,11 @@ from pytest_perfgate.model.capabilities import SupportsWait
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError, speaks_of_a_file
 from pytest_perfgate.model.errors import refusal as errors_refusal
-from pytest_perfgate.model.ports import Runtime
 from pytest_perfgate.model.protocol import TIMED
 from pytest_perfgate.model.values import Dimension, value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.ports import Runtime
 
 
 class Level(str, enum.Enum):

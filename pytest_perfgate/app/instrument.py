@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from pytest_perfgate.core.analysis.roofline import ceiling_roof, roofs
 from pytest_perfgate.core.stats.summary import exhausted, left_of
@@ -14,9 +14,11 @@ from pytest_perfgate.model.capabilities import SupportsAdopt, SupportsSettled, S
 from pytest_perfgate.model.device import Availability, Basis, Ceilings, Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Discard, Identity, Samples
-from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.plan import ClockPolicy, Plan
-from pytest_perfgate.model.ports import Clocks, ClockWatch, Instruments, Runtime, Timer
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.metric import Problem
+    from pytest_perfgate.model.ports import Clocks, ClockWatch, Instruments, Runtime, Timer
 
 
 class _Named(Protocol):

@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.accepted import Accepted, Past
 from pytest_perfgate.app.measure import measurements
 from pytest_perfgate.core.changes.dependencies import EnvironmentEdits, environment_files, requirements
-from pytest_perfgate.core.changes.limits import Merged
 from pytest_perfgate.core.judge.acceptance import blindness
 from pytest_perfgate.core.judge.against_baseline import standing
 from pytest_perfgate.core.judge.against_revision import new_test_verdicts
@@ -45,6 +45,9 @@ from pytest_perfgate.model.plan import Case, CaseKey, Limit, Mode, Outcome
 from pytest_perfgate.model.ports import DEPENDENCIES, GateTools
 from pytest_perfgate.model.protocol import STATIC, TIMED, CaseResult
 from pytest_perfgate.model.verdict import CaseReport, Excuse, Paired
+
+if TYPE_CHECKING:
+    from pytest_perfgate.core.changes.limits import Merged
 
 COMMIT_FIRST = "commit, run again, and accept that"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from statistics import median
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.changes.tests import has_test, same_test
 from pytest_perfgate.core.judge.context import limited
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import IDLE, Samples, Settled, Stop
-from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.protocol import (
     STATIC,
     Answer,
@@ -30,6 +30,9 @@ from pytest_perfgate.model.protocol import (
     Waits,
 )
 from pytest_perfgate.model.values import value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.plan import Case, CaseKey, Plan
 
 BASE, HEAD = 0, 1
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.instrument import at_least, begins
 from pytest_perfgate.core.judge.metrics import metrics_of
@@ -12,7 +13,6 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.metric import MetricSet, Problem
 from pytest_perfgate.model.plan import Case, CaseKey
-from pytest_perfgate.model.ports import GateTools
 from pytest_perfgate.model.protocol import (
     Bye,
     Capture,
@@ -35,6 +35,9 @@ from pytest_perfgate.model.protocol import (
 )
 from pytest_perfgate.model.values import array_value
 from pytest_perfgate.model.verdict import CaseReport, RunReport
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.ports import GateTools
 
 FATAL = ("child-crashed", "child-hung")
 """What a test does to its process that no other process should meet."""

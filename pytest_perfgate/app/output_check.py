@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.core.render.words import first_of
-from pytest_perfgate.model.measurement import Samples
 from pytest_perfgate.model.metric import Finding, Problem
-from pytest_perfgate.model.ports import Contents
 from pytest_perfgate.model.values import array_value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.measurement import Samples
+    from pytest_perfgate.model.ports import Contents
 
 
 @array_value

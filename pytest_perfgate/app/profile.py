@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.metric import Analysis, Document
@@ -25,6 +24,7 @@ from pytest_perfgate.model.protocol import (
 from pytest_perfgate.model.values import array_value
 
 if TYPE_CHECKING:
+    from pytest_perfgate.model.device import Availability
     from pytest_perfgate.model.profiles import Scrub, Scrubbed
 
 TIMED_OUT = 124

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.compare_arms import ROUND, Comparison
 from pytest_perfgate.app.lockstep import BASE
@@ -13,8 +14,10 @@ from pytest_perfgate.core.judge.samples import power_limited
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.core.stats.summary import median
 from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.model.protocol import Capture
 from pytest_perfgate.model.verdict import Decision, Paired
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.protocol import Capture
 
 Counts = Callable[[CaseKey], float]
 """τ of a case: the smallest slowdown that counts."""

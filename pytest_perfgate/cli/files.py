@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.inspect import check, compare, every_view, exit_of, inspect, view
 from pytest_perfgate.app.profile import metrics_data, profile, scrub, sentence
@@ -14,8 +15,10 @@ from pytest_perfgate.cli.output import placed, plain, say, say_written, write_fi
 from pytest_perfgate.core.render.html import render_markdown
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Analysis, Document
 from pytest_perfgate.model.plan import ClockPolicy, Plan, parse_case_key
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.metric import Analysis, Document
 
 CHECK_ABOUT = """Hold limits against files, without running anything.
 

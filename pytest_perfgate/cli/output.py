@@ -14,13 +14,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.app.inspect import Look, parse_strict_policy, view
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Analysis, Document
-from pytest_perfgate.model.verdict import Verdict
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.metric import Analysis, Document
+    from pytest_perfgate.model.verdict import Verdict
 
 
 def show(document: Document, options: Namespace) -> None:

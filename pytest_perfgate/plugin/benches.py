@@ -7,15 +7,18 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from glob import glob
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Artifact, Measurement, Samples
 from pytest_perfgate.model.metric import MetricSet
-from pytest_perfgate.model.plan import Case, CaseKey
-from pytest_perfgate.model.ports import Inspector, Profiler
-from pytest_perfgate.model.protocol import Capture
 from pytest_perfgate.plugin.calls import Brought, MeasuredCall, View
-from pytest_perfgate.plugin.measuring import Measuring
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.measurement import Artifact, Measurement, Samples
+    from pytest_perfgate.model.plan import Case, CaseKey
+    from pytest_perfgate.model.ports import Inspector, Profiler
+    from pytest_perfgate.model.protocol import Capture
+    from pytest_perfgate.plugin.measuring import Measuring
 
 _HEAD_BYTES = 4096
 """By so much a kind of file is recognised."""

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,8 +15,6 @@ from pytest_perfgate.app.compare_arms import ROUND, Comparison, Stage, phase_of
 from pytest_perfgate.core.judge.calibration import INJECTED, LEAST
 from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.core.render.words import plural
-from pytest_perfgate.model.plan import Case
-from pytest_perfgate.model.protocol import ChildSpec
 from pytest_perfgate.model.verdict import Arm, PairedRound
 from pytest_perfgate.plugin import is_gated
 from pytest_perfgate.plugin.arms import one_core
@@ -25,6 +24,10 @@ from pytest_perfgate.plugin.reporting import Progress
 from pytest_perfgate.plugin.session import GateSession
 from pytest_perfgate.plugin.state import Settings
 from pytest_perfgate.wiring import read_values, write_values
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.plan import Case
+    from pytest_perfgate.model.protocol import ChildSpec
 
 FILE, SECONDS, SLOWING = "PERFGATE_CALIBRATION", "PERFGATE_CALIBRATION_SECONDS", "PERFGATE_CALIBRATION_SLOWING"
 

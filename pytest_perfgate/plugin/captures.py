@@ -22,7 +22,6 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.metric import Absent, Analysis, Finding, MetricSet, Problem
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
-from pytest_perfgate.model.ports import Inspector, Profiler
 from pytest_perfgate.model.protocol import IN_PROCESS, STATIC, Assignment, Capture, external
 from pytest_perfgate.model.values import value
 from pytest_perfgate.plugin.benches import options_of
@@ -32,6 +31,7 @@ from pytest_perfgate.plugin.measuring import built_ins
 
 if TYPE_CHECKING:
     from pytest_perfgate.app.profile import Profiled
+    from pytest_perfgate.model.ports import Inspector, Profiler
     from pytest_perfgate.model.protocol import CaseResult
     from pytest_perfgate.plugin.state import SessionState
 

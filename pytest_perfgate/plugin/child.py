@@ -14,8 +14,6 @@ import pytest
 from _pytest.assertion.rewrite import rewrite_asserts
 
 from pytest_perfgate.clock import seconds
-from pytest_perfgate.model.measurement import Samples
-from pytest_perfgate.model.plan import Case
 from pytest_perfgate.model.protocol import (
     Bye,
     Capture,
@@ -39,6 +37,8 @@ from pytest_perfgate.wiring import parent_channel
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pytest_perfgate.model.measurement import Samples
+    from pytest_perfgate.model.plan import Case
     from pytest_perfgate.plugin.calls import MeasuredCall
 
 

@@ -16,12 +16,12 @@ from pytest_perfgate.app.measure import ChildSettings
 from pytest_perfgate.clock import seconds
 from pytest_perfgate.core.judge.rounds import LEAST, Design
 from pytest_perfgate.core.render.words import about, plural, span
-from pytest_perfgate.model.plan import Case
-from pytest_perfgate.model.project import Config
 from pytest_perfgate.model.protocol import ChildSpec, Job
-from pytest_perfgate.model.verdict import Arm
 
 if TYPE_CHECKING:
+    from pytest_perfgate.model.plan import Case
+    from pytest_perfgate.model.project import Config
+    from pytest_perfgate.model.verdict import Arm
     from pytest_perfgate.plugin.reporting import Progress
     from pytest_perfgate.plugin.state import SessionState
 

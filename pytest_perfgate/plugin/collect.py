@@ -10,7 +10,7 @@ from enum import Enum
 from fractions import Fraction
 from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,11 +19,13 @@ from pytest_perfgate.core.limits.merge import matches, merge_limits
 from pytest_perfgate.core.limits.scope import proposal
 from pytest_perfgate.core.metric_kinds import CODE_NAMES
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import MetricKind
 from pytest_perfgate.model.plan import Cache, Case, ClockPolicy, Limit, Plan
-from pytest_perfgate.model.project import Config, ConfigPattern
 from pytest_perfgate.model.protocol import CAPTURES, STATIC
 from pytest_perfgate.plugin.options import seconds
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.metric import MetricKind
+    from pytest_perfgate.model.project import Config, ConfigPattern
 
 DEFAULT_LIMIT = "slowdown <= 3%"
 

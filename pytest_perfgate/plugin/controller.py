@@ -9,18 +9,20 @@ import threading
 from collections.abc import Container, Generator, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.plugin.ending import close_session, receive_reports, stand_by, write_session
-from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.options import child_environment
 from pytest_perfgate.plugin.reporting import UsersFrames, headed, here, readable
 from pytest_perfgate.plugin.session import GateSession
 from pytest_perfgate.plugin.state import ReadablePhases, Settings
 from pytest_perfgate.plugin.summary import write_summary
+
+if TYPE_CHECKING:
+    from pytest_perfgate.plugin.fixture import Gate
 
 
 class ControllerRole(ReadablePhases):

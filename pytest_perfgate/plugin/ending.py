@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -26,7 +26,9 @@ from pytest_perfgate.plugin.measuring import built_ins
 from pytest_perfgate.plugin.options import child_environment
 from pytest_perfgate.plugin.reporting import complain, fail, usage_errors
 from pytest_perfgate.plugin.selection import deselected, is_filtered, left_out, pattern_notes, reach_of, skipped_files
-from pytest_perfgate.plugin.state import SessionState
+
+if TYPE_CHECKING:
+    from pytest_perfgate.plugin.state import SessionState
 
 _NAMED = 20
 """Names that a note shows."""

@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Samples
 from pytest_perfgate.model.plan import Case, CaseKey
 from pytest_perfgate.model.values import TIME_UNITS, Work
-from pytest_perfgate.plugin.benches import Bench
 from pytest_perfgate.plugin.calls import USAGE, Brought, MeasuredCall, Schedule, View, refuse_unrun
 from pytest_perfgate.plugin.collect import refuse_half_characters
 
 if TYPE_CHECKING:
     from types import FrameType
+
+    from pytest_perfgate.model.measurement import Samples
+    from pytest_perfgate.plugin.benches import Bench
 
 
 def _fitting(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -24,18 +24,18 @@ from pytest_perfgate.app.instrument import (
 )
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.capabilities import SupportsTellWaits, SupportsWait
-from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Artifact, Samples
-from pytest_perfgate.model.metric import Finding, MetricSet
-from pytest_perfgate.model.plan import Case, CaseKey, Plan
-from pytest_perfgate.model.ports import Call as PortsCall
 from pytest_perfgate.model.ports import Contents, Inspector, Instruments, Profiler, Runtime, Timer
 from pytest_perfgate.model.protocol import STATIC, Capture
-from pytest_perfgate.plugin.calls import Brought, MeasuredCall
 
 if TYPE_CHECKING:
     from pytest_perfgate.app.output_check import OutputCheck
+    from pytest_perfgate.model.device import Device
+    from pytest_perfgate.model.measurement import Artifact, Samples
+    from pytest_perfgate.model.metric import Finding, MetricSet
+    from pytest_perfgate.model.plan import Case, CaseKey, Plan
+    from pytest_perfgate.model.ports import Call as PortsCall
+    from pytest_perfgate.plugin.calls import Brought, MeasuredCall
 
 
 class Stand(NamedTuple):

@@ -19,13 +19,13 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.plan import Case, CaseKey, ClockPolicy, Plan
 from pytest_perfgate.model.protocol import TIMED, TOLD, Assignment, parse_assignment
-from pytest_perfgate.model.values import Work
 from pytest_perfgate.plugin.benches import Bench
 from pytest_perfgate.plugin.calls import Brought, MeasuredCall, View
 from pytest_perfgate.plugin.fixture import Gate
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.device import Device
+    from pytest_perfgate.model.values import Work
     from pytest_perfgate.plugin.measuring import Measuring
 
 

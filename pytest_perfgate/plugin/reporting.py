@@ -16,20 +16,19 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from pytest_perfgate.core.judge.paired import BESIDE
-from pytest_perfgate.core.render.own_gate import HEADING
+from pytest_perfgate.core.judge.samples import BESIDE
 from pytest_perfgate.core.render.text import display_width
-from pytest_perfgate.core.render.words import shown, writable
+from pytest_perfgate.core.render.words import HEADING, shown, writable
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.values import Dimension
-from pytest_perfgate.model.verdict import CaseReport
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pytest_perfgate.model.plan import Case
     from pytest_perfgate.model.protocol import Finished
+    from pytest_perfgate.model.verdict import CaseReport
 
 
 def say_amid(config: pytest.Config, text: str) -> None:

@@ -12,11 +12,8 @@ import pytest
 from pytest_perfgate.app.judge import agreed, off_reason
 from pytest_perfgate.core.render.block import WIDTH, render_block
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.plan import Case, CaseKey, Effect, Mode
-from pytest_perfgate.model.ports import Convict, GateTools
 from pytest_perfgate.model.protocol import CaseResult
-from pytest_perfgate.model.verdict import CaseReport
 from pytest_perfgate.plugin.benches import Bench, JudgedBench, MeasuringBench, QuickBench
 from pytest_perfgate.plugin.fixture import Gate
 from pytest_perfgate.plugin.measure_ahead import begin, insist_on_folder
@@ -36,6 +33,9 @@ from pytest_perfgate.plugin.state import Reports, SessionState
 from pytest_perfgate.wiring.devices import pick_device
 
 if TYPE_CHECKING:
+    from pytest_perfgate.model.measurement import Measurement
+    from pytest_perfgate.model.ports import Convict, GateTools
+    from pytest_perfgate.model.verdict import CaseReport
     from pytest_perfgate.plugin.state import Settings
 
 

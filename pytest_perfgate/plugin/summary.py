@@ -15,10 +15,19 @@ from pytest_perfgate.core.judge.acceptance import on_one_core, pinned
 from pytest_perfgate.core.judge.against_baseline import DOUBTFUL
 from pytest_perfgate.core.judge.family import family_limits, is_in_a_mean
 from pytest_perfgate.core.render.block import WIDTH, printable, render_block
-from pytest_perfgate.core.render.own_gate import HEADING, other_notes, own_gate_lines
 from pytest_perfgate.core.render.report import NONE, sighted
 from pytest_perfgate.core.render.text import display_width, table_lines
-from pytest_perfgate.core.render.words import by_floor, edges, first_of, plural, shown, signed
+from pytest_perfgate.core.render.words import (
+    HEADING,
+    by_floor,
+    edges,
+    first_of,
+    other_notes,
+    own_gate_lines,
+    plural,
+    shown,
+    signed,
+)
 from pytest_perfgate.model.metric import Cell, Column, Table
 from pytest_perfgate.model.plan import Effect, Mode, Outcome
 from pytest_perfgate.model.values import Dimension

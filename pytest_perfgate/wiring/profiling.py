@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Union
 
 from pytest_perfgate.app.inspect import choose, inspect
 from pytest_perfgate.model.capabilities import SupportsOwnQueue
-from pytest_perfgate.model.metric import Analysis, Document
 from pytest_perfgate.model.protocol import IN_PROCESS, STATIC, TIMED, VARIABLE
 from pytest_perfgate.model.verdict import RunReport
 from pytest_perfgate.wiring import CommandLineTools, command_line_tools, configuration, joined, own_host
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
     from pytest_perfgate.app.diagnosis import DoctorTools
     from pytest_perfgate.app.profile import ProfileTools
+    from pytest_perfgate.model.metric import Analysis, Document
     from pytest_perfgate.model.ports import Profiler
     from pytest_perfgate.model.profiles import Scrub
     from pytest_perfgate.model.protocol import Assignment, Capture
@@ -68,7 +68,7 @@ def _execute(
     env: Environ | None, argv: Sequence[str], log: Path, *, extra: Mapping[str, str], cwd: Path, timeout_s: float
 ) -> int:
     """Run a child under a profiler with its output in a fresh log."""
-    from pytest_perfgate.adapters.system.commands import run_logged
+    from pytest_perfgate.adapters.system.processes import run_logged
 
     log.unlink(missing_ok=True)
     variables = {**(os.environ if env is None else env), **extra}

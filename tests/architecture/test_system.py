@@ -10,7 +10,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[2] / "pytest_perfgate"
 STARTERS = {
-    "adapters/system/commands.py": "the runner",
+    "adapters/system/processes.py": "the runner",
     "adapters/children/spawn.py": "children answer over a socket while they run",
     "adapters/readers/kineto.py": "streams the other half of a trace",
     "cli/run.py": "hands the terminal to pytest",
@@ -40,9 +40,9 @@ def faults(name: str, tree: ast.AST) -> Iterator[str]:
     inside = name.startswith("adapters/system/")
     called, imported = set(calls(tree)), set(imports(tree))
     if name not in STARTERS and called & {"subprocess.run", "subprocess.Popen", "subprocess.call", "os.system"}:
-        yield f"{name} starts a program: adapters.system.commands does"
+        yield f"{name} starts a program: adapters.system.processes does"
     if not inside and imported & {"fcntl", "msvcrt"}:
-        yield f"{name} locks files: adapters.system.locks does"
+        yield f"{name} locks files: adapters.system.files does"
     if not inside and called & {"os.replace", "os.rename", "tempfile.mkstemp"}:
         yield f"{name} replaces files: adapters.system.files does"
     if not inside and any(

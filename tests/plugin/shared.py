@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from pytest_perfgate.adapters.system.locks import locked
+from pytest_perfgate.adapters.system.files import locked
 from tests.plugin.projects import Project, Run
 
 

@@ -12,12 +12,14 @@ from importlib import import_module, metadata
 from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pytest_perfgate.adapters.system.commands import TIMED_OUT, abridged, answer, log_tail, run_logged
+from pytest_perfgate.adapters.system.processes import TIMED_OUT, abridged, answer, log_tail, run_logged
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.values import value
-from pytest_perfgate.model.verdict import ArmSettings
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.verdict import ArmSettings
 
 _VERSION_S, _KILLED = 30.0, 137
 

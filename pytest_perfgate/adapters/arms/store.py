@@ -32,9 +32,8 @@ from pytest_perfgate.adapters.arms.overlay import (
     surroundings,
     with_conftests,
 )
-from pytest_perfgate.adapters.system.files import write_atomically
+from pytest_perfgate.adapters.system.files import exclusive, is_locked, write_atomically
 from pytest_perfgate.adapters.system.git import Git, Revision, check_out
-from pytest_perfgate.adapters.system.locks import exclusive, is_locked
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.verdict import Arm, ArmSettings, Leftover

@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from pytest_perfgate.adapters.bindings.border import BORDER, sentence
-from pytest_perfgate.adapters.system.commands import answer
+from pytest_perfgate.adapters.system.processes import answer
 from pytest_perfgate.model.errors import PerfgateError
 
 LIBRARY = "libcuda.so.1"

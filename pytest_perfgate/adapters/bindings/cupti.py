@@ -12,14 +12,16 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.adapters.bindings.border import BORDER, probe_availability, quiet_import, sentence
 from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
-from pytest_perfgate.adapters.system.commands import run_captured
-from pytest_perfgate.model.device import Availability
+from pytest_perfgate.adapters.system.processes import run_captured
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.values import value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.device import Availability
 
 _KINDS = ("CONCURRENT_KERNEL", "MEMCPY", "MEMSET", "EXTERNAL_CORRELATION", "RUNTIME", "DRIVER")
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from statistics import median
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pytest_perfgate.adapters.bindings.nvml import HARMLESS, POWER_CAP, REASONS, ClockSample, Counts
-from pytest_perfgate.adapters.system.processes import Others
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Sampling
+
+if TYPE_CHECKING:
+    from pytest_perfgate.adapters.system.processes import Others
+    from pytest_perfgate.model.measurement import Sampling
 
 Pids = tuple[int, ...]
 

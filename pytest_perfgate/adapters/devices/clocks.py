@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.adapters.bindings.amdsmi import Amd
 from pytest_perfgate.adapters.bindings.border import silence
@@ -14,11 +14,13 @@ from pytest_perfgate.adapters.bindings.nvml import Nvml
 from pytest_perfgate.adapters.devices.clock_locks import Card, OwnLock, run_head, take_lock
 from pytest_perfgate.adapters.devices.clock_watch import UNLOCKED, DeviceWatch, Lock, read_back
 from pytest_perfgate.adapters.system.processes import Others, others
-from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.plan import ClockPolicy, Plan
-from pytest_perfgate.model.ports import ClockWatch
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.device import Availability, Device
+    from pytest_perfgate.model.ports import ClockWatch
 
 CLOSE, FAR, PATIENCE_S = 10.0, 20.0, 180.0
 """Degrees below the slowdown at which to wait and to go on, and how long at most."""

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from pytest_perfgate.adapters.bindings.border import reachable_objects
-from pytest_perfgate.adapters.system.commands import answer
+from pytest_perfgate.adapters.system.processes import answer
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.measurement import Environment
 from pytest_perfgate.model.project import FACT, ci_run

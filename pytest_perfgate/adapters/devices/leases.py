@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_perfgate.adapters.devices.clock_locks import lock_folder, make_folder, usable
-from pytest_perfgate.adapters.system.locks import try_lock, unlock
+from pytest_perfgate.adapters.system.files import try_lock, unlock
 from pytest_perfgate.adapters.system.processes import alive, started
 from pytest_perfgate.model.errors import PerfgateError
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_perfgate.adapters.bindings.border import quietly
 from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
@@ -18,8 +18,10 @@ from pytest_perfgate.adapters.profilers.tools import AttachedProfiler, settle
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
-from pytest_perfgate.model.plan import Plan
 from pytest_perfgate.model.protocol import TIMED
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.plan import Plan
 
 
 class OwnTraces:

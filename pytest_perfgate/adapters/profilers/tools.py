@@ -11,16 +11,19 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.adapters.bindings.border import quietly
-from pytest_perfgate.adapters.system.commands import abridged, run_captured
 from pytest_perfgate.adapters.system.files import indented, last_lines
+from pytest_perfgate.adapters.system.processes import abridged, run_captured
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.nsys import REPORTS
-from pytest_perfgate.model.plan import Plan
 from pytest_perfgate.model.profiles import CODE_SUFFIXES, Scrub
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.plan import Plan
 
 OLDEST = (2022, 2)
 """Before it, --capture-range-end and node-level graph tracing are missing."""

@@ -22,7 +22,7 @@ from pytest_perfgate.adapters.readers.cubin_elf import (
     parse_cubin,
     read_head,
 )
-from pytest_perfgate.adapters.system.commands import run_captured
+from pytest_perfgate.adapters.system.processes import run_captured
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.profiles import CODE_SUFFIXES, Disassembly, Launch
 from pytest_perfgate.model.values import value

@@ -21,10 +21,10 @@ from pytest_perfgate.adapters.readers.kineto_assembly import traces_of
 from pytest_perfgate.adapters.readers.kineto_columns import Columns
 from pytest_perfgate.adapters.readers.kineto_events import BARE, LIST, WHOLE, Document, Event, Header, loose_events
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.profiles import Trace
 
 if TYPE_CHECKING:
     from pytest_perfgate.adapters.readers.kineto_columns import Interned
+    from pytest_perfgate.model.profiles import Trace
 
 
 _BYTE = re.compile(r"\(byte (\d+)\)")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pytest_perfgate.adapters.readers.kineto_columns import APART, COLUMNS, PLAIN, UNKNOWN, Columns
-from pytest_perfgate.adapters.readers.kineto_events import Header
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.profiles import GPU, Queue, Thread, Trace
+
+if TYPE_CHECKING:
+    from pytest_perfgate.adapters.readers.kineto_events import Header
 
 _LONGEST = 9e15
 """Microseconds whose nanoseconds fit 64 bits: 285 years."""

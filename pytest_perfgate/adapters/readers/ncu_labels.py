@@ -6,10 +6,13 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import field
+from typing import TYPE_CHECKING
 
-from pytest_perfgate.model.metric import Finding
 from pytest_perfgate.model.profiles import Counter, KernelFacts, Launch, Resources, SourceLine
 from pytest_perfgate.model.values import TIME_UNITS, array_value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.metric import Finding
 
 _ELAPSED = ".avg.pct_of_peak_sustained_elapsed"
 

@@ -14,8 +14,8 @@ from urllib.parse import quote
 
 from pytest_perfgate.adapters.readers.nsys_connection import STRINGS, connect, plain, read_head
 from pytest_perfgate.adapters.readers.nsys_export import Export, open_export
-from pytest_perfgate.adapters.system.commands import run_captured
 from pytest_perfgate.adapters.system.files import last_lines
+from pytest_perfgate.adapters.system.processes import run_captured
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.nsys import REPORTS, SQLITE
 from pytest_perfgate.model.profiles import Scrubbed

@@ -9,11 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.adapters.readers.csv_rows import Lines, Row, header_of, refuse_repeated, refuse_zeros, row_of
 from pytest_perfgate.adapters.readers.rocprof_forms import form_of, identity_of, wrong_in
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.profiles import KernelFacts
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.profiles import KernelFacts
 
 FILES = ("*counter_collection.csv", "*kernel_trace.csv")
 """Of rocprofv3, in a folder; passes lie in folders of their own."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.adapters.bindings.border import (
     faults,
@@ -16,7 +16,9 @@ from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
 from pytest_perfgate.adapters.runtimes.host import Lookup, answering, cache_note, described, eviction_bytes, no_lookup
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.ports import Call
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.ports import Call
 
 _FAULTS = (
     "cuda.core._utils.cuda_utils",

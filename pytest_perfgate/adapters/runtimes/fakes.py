@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.model.device import Availability, Device
-from pytest_perfgate.model.ports import Call
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.ports import Call
 
 
 class FakeEvent:

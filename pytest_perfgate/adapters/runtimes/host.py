@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.adapters.bindings.amdsmi import Amd
 from pytest_perfgate.adapters.bindings.border import faults, sentence
@@ -16,7 +16,9 @@ from pytest_perfgate.adapters.bindings.nvml import Nvml
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.device import Availability, Device, DeviceSpec
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.ports import Call
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.ports import Call
 
 _FLUSH_BYTES = 64 << 20
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.adapters.bindings.border import probe_availability, quiet_import, reachable_objects
 from pytest_perfgate.adapters.runtimes.host import Lookup, answering, cache_note, described, eviction_bytes, no_lookup
 from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.ports import Call
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.ports import Call
 
 
 class OpenClEvent:

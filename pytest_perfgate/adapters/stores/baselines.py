@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from pytest_perfgate.adapters.stores.baseline_text import edited, parse_entries
 from pytest_perfgate.adapters.stores.environments import FOLDER, Environments
-from pytest_perfgate.adapters.system.files import write_atomically
-from pytest_perfgate.adapters.system.locks import locked
+from pytest_perfgate.adapters.system.files import locked, write_atomically
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline
 from pytest_perfgate.model.plan import CaseKey, parse_case_key

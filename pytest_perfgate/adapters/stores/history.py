@@ -9,8 +9,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pytest_perfgate.adapters.system.files import refusals
-from pytest_perfgate.adapters.system.locks import locked
+from pytest_perfgate.adapters.system.files import locked, refusals
 from pytest_perfgate.model.errors import PerfgateError, refusal
 from pytest_perfgate.model.measurement import Sitting
 from pytest_perfgate.model.plan import CaseKey, parse_case_key

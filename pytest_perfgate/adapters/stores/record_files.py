@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from threading import Thread
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
@@ -24,7 +24,9 @@ from pytest_perfgate.model.measurement import Baseline, Environment, Identity, M
 from pytest_perfgate.model.metric import Absent
 from pytest_perfgate.model.plan import Limit
 from pytest_perfgate.model.values import Work
-from pytest_perfgate.model.verdict import CaseReport, RunReport
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.verdict import CaseReport, RunReport
 
 MAGIC = b"perfgate samples 1\n"
 

@@ -27,8 +27,7 @@ from pytest_perfgate.adapters.stores.record_files import (
     without_samples,
     without_secrets,
 )
-from pytest_perfgate.adapters.system.files import write_atomically
-from pytest_perfgate.adapters.system.locks import locked
+from pytest_perfgate.adapters.system.files import locked, write_atomically
 from pytest_perfgate.model.errors import SHOWING, PerfgateError, fault_sentence, refusal, written
 from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.values import plain

@@ -10,8 +10,8 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pytest_perfgate.adapters.system.commands import run_captured
 from pytest_perfgate.adapters.system.files import first_bytes, last_lines
+from pytest_perfgate.adapters.system.processes import run_captured
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.values import value
 

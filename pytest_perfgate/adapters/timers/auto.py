@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_of
 from pytest_perfgate.adapters.timers.event_offset import calibrated
@@ -12,10 +13,12 @@ from pytest_perfgate.adapters.timers.event_pairs import TRIALS, Empty, allocate,
 from pytest_perfgate.model.capabilities import SupportsWait
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Samples
-from pytest_perfgate.model.plan import Plan
-from pytest_perfgate.model.ports import Call, Runtime, Timer
 from pytest_perfgate.model.values import value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.measurement import Samples
+    from pytest_perfgate.model.plan import Plan
+    from pytest_perfgate.model.ports import Call, Runtime, Timer
 
 _OUT = ("cupti-unproved", "timer-too-coarse")
 """An instrument that is out before it has measured anything; the next in order may stand for it, and this is said."""

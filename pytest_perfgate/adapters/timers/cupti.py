@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from statistics import median
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_perfgate.adapters.bindings.cupti import BUFFER
 from pytest_perfgate.adapters.timers.bench import Bench, Rules, Undisturbed, Warmth, queue_availability, queue_of, sound
@@ -15,9 +15,11 @@ from pytest_perfgate.model.capabilities import SupportsCuda
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Discard, Samples
-from pytest_perfgate.model.plan import Plan
-from pytest_perfgate.model.ports import Call, Runtime
 from pytest_perfgate.model.values import value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.plan import Plan
+    from pytest_perfgate.model.ports import Call, Runtime
 
 SIZES = (BUFFER, 4 * BUFFER, 16 * BUFFER)
 

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from statistics import median
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_availability, queue_of, sound
 from pytest_perfgate.adapters.timers.event_offset import calibrated, net, offset_note
@@ -25,8 +26,10 @@ from pytest_perfgate.adapters.timers.event_pairs import (
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Samples
-from pytest_perfgate.model.plan import Plan
-from pytest_perfgate.model.ports import Call, Runtime
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.plan import Plan
+    from pytest_perfgate.model.ports import Call, Runtime
 
 CHUNK_NS = 50e6
 

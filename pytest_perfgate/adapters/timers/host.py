@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise, repeat
 from statistics import median
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pytest_perfgate.adapters.timers.bench import (
     COLD,
@@ -20,14 +20,16 @@ from pytest_perfgate.adapters.timers.bench import (
     queue_of,
     sound,
 )
-from pytest_perfgate.adapters.timers.bench import Clock as BenchClock
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.capabilities import SupportsClock, SupportsWait
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import IDLE, Samples
-from pytest_perfgate.model.plan import Plan
-from pytest_perfgate.model.ports import Call, QueueRuntime, Runtime, StoppingRule
+
+if TYPE_CHECKING:
+    from pytest_perfgate.adapters.timers.bench import Clock as BenchClock
+    from pytest_perfgate.model.plan import Plan
+    from pytest_perfgate.model.ports import Call, QueueRuntime, Runtime, StoppingRule
 
 Clock = Callable[[], int]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.kernels.bottleneck import OPTIONS, Stated, findings_of, parse_stated, signals, timing
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, diagnose
@@ -26,12 +27,14 @@ from pytest_perfgate.core.analysis.kernels.views import (
 from pytest_perfgate.core.analysis.occupancy import LIMITS
 from pytest_perfgate.core.analysis.sass.facts import kernels, labels_of
 from pytest_perfgate.core.render.words import plural
-from pytest_perfgate.model.device import DeviceSpec, SmLimits
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis, Labels, MetricSet
-from pytest_perfgate.model.ports import Catalogue
 from pytest_perfgate.model.profiles import CODE_SUFFIXES, Disassembly, KernelFacts, Launch
 from pytest_perfgate.model.values import array_value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.device import DeviceSpec, SmLimits
+    from pytest_perfgate.model.ports import Catalogue
 
 Read = Callable[[Sequence[Path]], Sequence[Disassembly]]
 

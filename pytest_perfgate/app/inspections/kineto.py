@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.inspections.kineto_trace import (
     OPTIONS,
@@ -47,12 +48,14 @@ from pytest_perfgate.core.analysis.trace.operators import selection_table
 from pytest_perfgate.core.analysis.trace.report import name_of
 from pytest_perfgate.core.analysis.trace.steps import MOST
 from pytest_perfgate.core.analysis.trace.survey import survey
-from pytest_perfgate.core.analysis.trace.timeline import Timeline
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis, Block, Document, Finding, MetricSet, Severity
-from pytest_perfgate.model.ports import Catalogue
 from pytest_perfgate.model.profiles import Trace
-from pytest_perfgate.model.values import Work
+
+if TYPE_CHECKING:
+    from pytest_perfgate.core.analysis.trace.timeline import Timeline
+    from pytest_perfgate.model.ports import Catalogue
+    from pytest_perfgate.model.values import Work
 
 Read = Callable[[Path], tuple[Trace, ...]]
 

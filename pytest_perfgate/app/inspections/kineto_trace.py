@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cached_property, reduce
 from operator import or_
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.classify import Classification
 from pytest_perfgate.core.analysis.trace.bottleneck import (
@@ -40,13 +41,15 @@ from pytest_perfgate.core.analysis.trace.ranks import collectives
 from pytest_perfgate.core.analysis.trace.rates import impact_metrics, row_metrics, utilisation
 from pytest_perfgate.core.analysis.trace.steps import MOST, scoped_metrics, steps_of, windows_of
 from pytest_perfgate.core.analysis.trace.survey import Settings, Survey, pooled, survey, through, timelines
-from pytest_perfgate.core.analysis.trace.timeline import Timeline
-from pytest_perfgate.model.device import DeviceSpec, Roof
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Finding, Labels, MetricSet, Problem, labels
 from pytest_perfgate.model.ports import Catalogue
 from pytest_perfgate.model.profiles import Trace
 from pytest_perfgate.model.values import Work, value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.core.analysis.trace.timeline import Timeline
+    from pytest_perfgate.model.device import DeviceSpec, Roof
 
 
 class TraceView:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pytest_perfgate.app.inspections.kineto_trace import TraceView
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.analysis.trace import tables
 from pytest_perfgate.core.analysis.trace.bottleneck import window_class
@@ -38,9 +37,12 @@ from pytest_perfgate.core.analysis.trace.report import (
 from pytest_perfgate.core.analysis.trace.survey import Survey, timelines
 from pytest_perfgate.core.analysis.trace.timeline import steps
 from pytest_perfgate.core.analysis.tracelens.tables import reference_document, reference_metrics
-from pytest_perfgate.model.device import Roof
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis, Block, Code, Column, Document, Paragraph, Section, labels
+
+if TYPE_CHECKING:
+    from pytest_perfgate.app.inspections.kineto_trace import TraceView
+    from pytest_perfgate.model.device import Roof
 
 TRACE_TABLES = (
     "timeline",

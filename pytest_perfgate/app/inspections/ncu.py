@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.inspections.cubin import Side, earlier_report, launches_compared, limits_by_arch, spec_of
 from pytest_perfgate.core.analysis.foreign_files import GZIP, unpacked_head
@@ -21,11 +22,13 @@ from pytest_perfgate.core.analysis.kernels.views import (
     rules_view,
 )
 from pytest_perfgate.core.analysis.sass.facts import labels_of
-from pytest_perfgate.model.device import DeviceSpec
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis
-from pytest_perfgate.model.ports import Catalogue
 from pytest_perfgate.model.profiles import KernelFacts
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.device import DeviceSpec
+    from pytest_perfgate.model.ports import Catalogue
 
 Read = Callable[[Sequence[Path]], Sequence[KernelFacts]]
 

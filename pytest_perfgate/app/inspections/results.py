@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.results import (
     benchmark_comparison_table,
@@ -21,8 +22,10 @@ from pytest_perfgate.core.analysis.results import (
 from pytest_perfgate.core.render.report import run_document, verdict_table
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis, Document
-from pytest_perfgate.model.profiles import BenchReader, BenchResult
 from pytest_perfgate.model.verdict import RunReport
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.profiles import BenchReader, BenchResult
 
 _NVBENCH = ((b'"nvbench"',), (b'"sm_version"', b'"devices"'), (b'"meta"', b'"argv"'))
 

@@ -20,8 +20,8 @@ from pytest_perfgate.core.judge.context import (
     moves,
     tolerance,
 )
-from pytest_perfgate.core.judge.paired import resting_on_arms, shift_metric
 from pytest_perfgate.core.judge.rounds import LEAST
+from pytest_perfgate.core.judge.samples import resting_on_arms, shift_metric
 from pytest_perfgate.core.judge.suspects import (
     Suspicion,
     against_accepted,

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pytest_perfgate.core.judge.accepted_line import reasoned
 from pytest_perfgate.core.judge.against_limit import kept
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, incomparable, tolerance
-from pytest_perfgate.core.judge.paired import indistinguishable, power_facts, shift_metric, slow_processes, wanting
 from pytest_perfgate.core.judge.rounds import LEAST
+from pytest_perfgate.core.judge.samples import indistinguishable, power_facts, shift_metric, slow_processes, wanting
 from pytest_perfgate.core.judge.suspects import SAME, Suspicion, clock_event, contested, expired
 from pytest_perfgate.core.limits.merge import applies_on, limits_for, without_case
 from pytest_perfgate.core.render.words import plural, quantity, signed

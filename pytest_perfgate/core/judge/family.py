@@ -10,10 +10,9 @@ from statistics import fmean
 
 from pytest_perfgate.core.judge.against_limit import holds
 from pytest_perfgate.core.judge.context import JudgeContext
-from pytest_perfgate.core.judge.paired import BESIDE
 from pytest_perfgate.core.judge.policy import effect
 from pytest_perfgate.core.judge.rounds import Design, beyond
-from pytest_perfgate.core.judge.samples import excused
+from pytest_perfgate.core.judge.samples import BESIDE, excused
 from pytest_perfgate.core.judge.suspects import SAME
 from pytest_perfgate.core.limits.grammar import FAMILY_MEAN
 from pytest_perfgate.core.limits.merge import applies_on

@@ -1,4 +1,4 @@
-"""Can these samples be trusted: process time, levels, contention."""
+"""Can these samples be trusted, and what pairs of processes show: process time, levels, contention, agreement."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, takewhile
 from statistics import fmean
 
-from pytest_perfgate.core.judge.context import limited, paired_clocks, settled_turns
+from pytest_perfgate.core.judge.context import Ruling, limited, paired_clocks, settled_turns
 from pytest_perfgate.core.judge.rounds import Pairs
-from pytest_perfgate.core.render.words import plural, sight, signed
+from pytest_perfgate.core.render.words import about, edges, first_of, plural, quantity, sight, signed
 from pytest_perfgate.core.stats.inference import scatter_of_neighbours
 from pytest_perfgate.core.stats.summary import median
 from pytest_perfgate.model.device import Basis
 from pytest_perfgate.model.measurement import Measurement, Samples, Settled, Sitting
-from pytest_perfgate.model.metric import MetricSet, Problem
+from pytest_perfgate.model.metric import Metric, MetricSet, Problem
 from pytest_perfgate.model.protocol import Capture
-from pytest_perfgate.model.verdict import PowerLimited
+from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.verdict import Paired, PowerLimited
 
 BOUND = 1.02
 """Wall over CPU time of the least stretched sample, up to which a call is nothing but computing."""
@@ -301,3 +302,64 @@ def _own(samples: Samples) -> float | None:
     if samples.unqueued is not None:
         return min(samples.unqueued, median(sorted(samples.durations)))
     return median(sorted(samples.cpu)) if computes([samples]) else None
+
+
+BESIDE = "paired, against "
+"""Before the base, in the source of a slowdown that two arms found."""
+
+_SHOWN = 3
+
+
+def slow_processes(paired: Paired) -> str:
+    """``10 of 30 processes slow, 0 of the base's``, where that is what was found."""
+    if paired.slow is None:
+        return ""
+    head, base = paired.slow
+    return f"{head} of {plural(paired.rounds, 'process', 'processes')} slow and {base} of the base's:"
+
+
+def indistinguishable(paired: Paired) -> str:
+    """Files that both arms took from the head, though they are other ones since the base."""
+    shown, base = first_of(paired.shared, _SHOWN), paired.base or "the base"
+    return f"{shown} changed since {base}, and both arms read the version of the head"
+
+
+def wanting(paired: Paired) -> str:
+    """How much more time what is undecided asks for."""
+    return f"; {about(paired.wants_s)} more would decide it" if paired.wants_s else ""
+
+
+def shift_metric(paired: Paired) -> Metric:
+    """The slowdown that the pairs found."""
+    return Metric(
+        name="slowdown",
+        value=paired.shift,
+        dimension=Dimension.FRACTION,
+        interval=paired.interval,
+        source=f"{BESIDE}{paired.base}",
+    )
+
+
+def power_facts(paired: Paired) -> Iterator[tuple[str, str]]:
+    """What both sides drew and ran at, where the device was at its power limit."""
+    if paired.limited is None:
+        return
+    facts = [
+        f"{then} then, {now} now"
+        for figures, dimension in ((paired.limited.clocks_hz, Dimension.CLOCK), (paired.limited.watts, Dimension.POWER))
+        if figures is not None
+        for then, now in [[quantity(figure, dimension) for figure in figures]]
+    ]
+    decides = "; turns of a second decide, since short ones share one clock" if paired.limited.decides else ""
+    yield "power", f"at the device's limit: {', '.join(facts) or 'clocks are not known'}{decides}"
+
+
+def resting_on_arms(ruling: Ruling, screened: Metric, paired: Paired, processes: int) -> Ruling:
+    """A confirmation shows the figure that confirmed; what the screening saw stands below it."""
+    between = edges(screened, change=True)
+    text = f"{signed(screened.value)} {between}".rstrip() + f" of {plural(processes, 'process', 'processes')}"
+    return ruling._replace(
+        metric=shift_metric(paired),
+        rounds=paired.rounds,
+        evidence=(*ruling.evidence, ("against the accepted time", text)),
+    )

@@ -12,8 +12,7 @@ from pytest_perfgate.core.judge.judge import unfinished
 from pytest_perfgate.core.judge.policy import OWN_GATE, chosen
 from pytest_perfgate.core.limits.merge import case_of
 from pytest_perfgate.core.limits.scope import CHANGES
-from pytest_perfgate.core.render.own_gate import HEADING, edit_lines
-from pytest_perfgate.core.render.words import plural, signed
+from pytest_perfgate.core.render.words import HEADING, edit_lines, plural, signed
 from pytest_perfgate.model.measurement import Baseline
 from pytest_perfgate.model.plan import CaseKey, Effect, Mode, Outcome, Policy
 from pytest_perfgate.model.values import value

@@ -19,8 +19,15 @@ from pytest_perfgate.core.judge.context import (
     limited,
     named,
 )
-from pytest_perfgate.core.judge.paired import indistinguishable, power_facts, resting_on_arms, slow_processes, wanting
-from pytest_perfgate.core.judge.samples import LEAST, excused
+from pytest_perfgate.core.judge.samples import (
+    LEAST,
+    excused,
+    indistinguishable,
+    power_facts,
+    resting_on_arms,
+    slow_processes,
+    wanting,
+)
 from pytest_perfgate.core.render.words import plural, quantity, sight, signed
 from pytest_perfgate.core.stats.inference import Prediction, freedom, predict, prior
 from pytest_perfgate.model.measurement import DIRTY, Baseline, short_commit

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from html import escape as html_escape
 
 from pytest_perfgate.core.render.block import printable, render_block
-from pytest_perfgate.core.render.own_gate import HEADING, other_notes, own_gate_lines
 from pytest_perfgate.core.render.report import headline, sentence, summary_line, verdict_table
 from pytest_perfgate.core.render.text import cell_text, heading, is_absent, is_number, left_out, shown_rows
-from pytest_perfgate.core.render.words import ABSENT, plural
+from pytest_perfgate.core.render.words import ABSENT, HEADING, other_notes, own_gate_lines, plural
 from pytest_perfgate.model.metric import Block, Bullets, Cell, Code, Document, Link, Paragraph, Picture, Section, Table
 from pytest_perfgate.model.plan import Effect, Outcome
 from pytest_perfgate.model.verdict import RunReport

@@ -7,9 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from pytest_perfgate.core.render.block import CHANGES, WIDTH, printable, render_block, short_name
-from pytest_perfgate.core.render.own_gate import HEADING, other_notes, own_gate_lines
 from pytest_perfgate.core.render.pictures import distribution_picture, history_picture, roofline_picture
-from pytest_perfgate.core.render.words import by_floor, first_of, plural, quantity, shown, signed
+from pytest_perfgate.core.render.words import (
+    HEADING,
+    by_floor,
+    first_of,
+    other_notes,
+    own_gate_lines,
+    plural,
+    quantity,
+    shown,
+    signed,
+)
 from pytest_perfgate.model.measurement import Sitting
 from pytest_perfgate.model.metric import Block, Bullets, Cell, Code, Column, Document, Paragraph, Section, Table
 from pytest_perfgate.model.plan import Effect, Outcome

@@ -14,8 +14,7 @@ from pytest_perfgate.core.judge.against_baseline import DOUBTFUL
 from pytest_perfgate.core.judge.family import family_limits
 from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.metric_kinds import by_name
-from pytest_perfgate.core.render.own_gate import own_gate_lines
-from pytest_perfgate.core.render.words import about
+from pytest_perfgate.core.render.words import about, own_gate_lines
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Identity, Measurement, Samples, Stop
 from pytest_perfgate.model.metric import Finding

@@ -13,8 +13,8 @@ import pytest
 
 from pytest_perfgate.adapters.arms.overlay import explained
 from pytest_perfgate.adapters.arms.store import READY, ArmStore, forget_unused
+from pytest_perfgate.adapters.system.files import exclusive
 from pytest_perfgate.adapters.system.git import Git
-from pytest_perfgate.adapters.system.locks import exclusive
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.verdict import ArmSettings
 from tests.layouts import commit, git

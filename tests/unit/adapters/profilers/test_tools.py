@@ -18,7 +18,7 @@ from pytest_perfgate.adapters.readers.nsys_connection import connect
 from pytest_perfgate.adapters.readers.nsys_export import Export
 from pytest_perfgate.adapters.readers.nsys_report import read_nsys, scrub
 from pytest_perfgate.adapters.stores.profiles import ProfileFolders
-from pytest_perfgate.adapters.system.commands import run_logged
+from pytest_perfgate.adapters.system.processes import run_logged
 from pytest_perfgate.app.inspections.nsys import Nsys as Inspection
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact

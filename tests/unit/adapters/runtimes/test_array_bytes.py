@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from pytest_perfgate.adapters.runtimes import array_bytes, arrays
+from pytest_perfgate.adapters.runtimes import arrays
 from pytest_perfgate.adapters.runtimes.arrays import ArrayContents
 
 CONTENTS = ArrayContents()
@@ -166,7 +166,7 @@ def test_little_of_a_tensor_comes_to_the_host(torch, monkeypatch) -> None:
 
 @pytest.mark.parametrize("chunk", [8, 64, 1 << 25])
 def test_any_byte_that_is_another_changes_the_fingerprint(torch, monkeypatch, chunk: int) -> None:
-    monkeypatch.setattr(array_bytes, "CHUNK", chunk)
+    monkeypatch.setattr(arrays, "CHUNK", chunk)
     array = torch.zeros(131, dtype=torch.uint8)
     seen = {CONTENTS.fingerprint(array)}
     for at in range(131):
@@ -188,7 +188,7 @@ def test_words_in_each_others_place_change_the_fingerprint(torch) -> None:
 
 @pytest.mark.parametrize("chunk", [16, 1 << 25])
 def test_what_was_not_written_is_counted_in_elements(monkeypatch, chunk: int) -> None:
-    monkeypatch.setattr(array_bytes, "CHUNK", chunk)
+    monkeypatch.setattr(arrays, "CHUNK", chunk)
     for kind in (np.float16, np.float32, np.float64, np.complex128, np.dtype("S3"), np.longdouble):
         array = np.zeros(100, dtype=kind)
         saved = CONTENTS.saved(array)

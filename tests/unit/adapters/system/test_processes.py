@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
 from pytest_perfgate.adapters.system import processes
-from pytest_perfgate.adapters.system.processes import others
+from pytest_perfgate.adapters.system.processes import (
+    TIMED_OUT,
+    abridged,
+    answer,
+    log_tail,
+    others,
+    run_captured,
+    run_logged,
+)
 
 
 @pytest.fixture
@@ -41,3 +54,98 @@ def test_a_run_that_is_the_first_process_of_its_container(table, me) -> None:
 def test_numbers_of_elsewhere_are_told_and_not_foreign(table) -> None:
     table(7, p1=0, p7=1)
     assert others((7, 3999999, 3999998), root=7) == ((), (3999999, 3999998))
+
+
+LONG = "import subprocess; print(subprocess.Popen(['sleep', '60']).pid, flush=True); subprocess.run(['sleep', '60'])"
+STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {LONG}"
+
+
+def is_gone(pid: int) -> bool:
+    for _ in range(200):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def said(log: Path) -> str:
+    for _ in range(500):
+        if log.exists() and log.read_text().endswith("\n"):
+            return log.read_text()
+        time.sleep(0.01)
+    return ""
+
+
+def logged(command: list[str], log: Path, timeout_s: float = 5) -> int:
+    return run_logged(command, log, folder=log.parent, env=dict(os.environ), timeout_s=timeout_s)
+
+
+def test_a_logged_command_that_hangs_ends_with_all_it_started(tmp_path: Path) -> None:
+    assert logged([sys.executable, "-S", "-c", LONG], tmp_path / "log", 0.5) == TIMED_OUT
+    assert is_gone(int((tmp_path / "log").read_text()))
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="no process groups here")
+def test_a_logged_command_ends_when_its_run_is_killed(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    code = (
+        "import os, sys; from pathlib import Path; from pytest_perfgate.adapters.system.processes import run_logged\n"
+        f"run_logged([sys.executable, '-S', '-c', {LONG!r}], Path({str(log)!r}), folder=Path({str(tmp_path)!r}), "
+        "env=dict(os.environ), timeout_s=60)"
+    )
+    run = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path)
+    started = int(said(log))
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    assert is_gone(started)
+
+
+@pytest.mark.parametrize("program", ["no-such-builder", "./build.sh"])
+def test_a_program_that_is_not_there_is_named(tmp_path: Path, program: str) -> None:
+    with pytest.raises(FileNotFoundError, match="is not installed") as caught:
+        logged([program], tmp_path / "log")
+    assert caught.value.filename == program
+
+
+def test_the_exit_code_of_a_killed_command_is_that_of_a_shell(tmp_path: Path) -> None:
+    (tmp_path / "build.sh").write_text("#!/bin/sh\necho 'läuft'; kill -9 $$\n")
+    (tmp_path / "build.sh").chmod(0o755)
+    assert logged(["./build.sh"], tmp_path / "log") == 137
+    assert log_tail(tmp_path / "log") == "\n    läuft"
+
+
+def test_the_tail_of_a_log_is_cut_and_a_lost_one_is_empty(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    assert log_tail(log) == ""
+    log.write_bytes(b"\xff" + b"x" * 1000 + b"\n" * 2 + b"\n".join(b"%d" % n for n in range(100)))
+    lines = log_tail(log).splitlines()
+    assert (len(lines), lines[-1]) == (31, "    99")
+
+
+def test_a_captured_command_returns_both_outputs_and_its_exit_code(tmp_path: Path) -> None:
+    code = "import sys; data = sys.stdin.read(); print(data[::-1]); print('no', file=sys.stderr); sys.exit(3)"
+    done = run_captured([sys.executable, "-c", code], 20, folder=tmp_path, stdin=b"abc")
+    assert (done.returncode, done.stdout.split(), done.stderr.split()) == (3, [b"cba"], [b"no"])
+
+
+@pytest.mark.parametrize("program", [LONG, STUBBORN])
+def test_a_captured_command_that_hangs_ends_with_all_it_started(program: str) -> None:
+    with pytest.raises(subprocess.TimeoutExpired) as caught:
+        run_captured([sys.executable, "-S", "-c", program], 1.5)
+    assert is_gone(int(caught.value.output))
+
+
+def test_an_answer_is_the_output_of_a_command_that_ended_well() -> None:
+    assert answer([sys.executable, "-c", "print(1)"], 20) == "1\n"
+    assert answer([sys.executable, "-c", "raise SystemExit(1)"], 20) is None
+    assert answer(["no-such-program"], 20) is None
+    assert answer([sys.executable, "-c", "import time; time.sleep(60)"], 0.2) is None
+
+
+def test_a_long_command_line_is_abridged() -> None:
+    assert abridged(["a", "b c"]) == "a 'b c'"
+    assert abridged(list("abcdefgh")) == "a b c d e f ..."

@@ -10,9 +10,9 @@ import pytest
 from pytest_perfgate.core.judge.policy import CI, OWN_GATE, REGRESSED, exit_code
 from pytest_perfgate.core.judge.suite import own_gate_note
 from pytest_perfgate.core.render.html import render_comment, render_html
-from pytest_perfgate.core.render.own_gate import EDITS, other_notes, own_gate_lines
 from pytest_perfgate.core.render.report import headline, run_document, summary_line
 from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.core.render.words import EDITS, other_notes, own_gate_lines
 from pytest_perfgate.model.measurement import Sitting
 from pytest_perfgate.model.plan import Choice, Effect, Outcome
 from pytest_perfgate.model.verdict import CaseReport, Excuse, SuiteNote

@@ -1,4 +1,4 @@
-"""Locks across processes: waited for, released by the kernel, never taken twice."""
+"""Files: replaced whole, locked across processes, read at either end."""
 
 from __future__ import annotations
 
@@ -9,13 +9,31 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.system.locks import exclusive, is_locked, locked, try_lock
+from pytest_perfgate.adapters.system.files import (
+    exclusive,
+    file_tail,
+    first_bytes,
+    is_locked,
+    last_lines,
+    locked,
+    try_lock,
+    write_atomically,
+)
 from pytest_perfgate.model.errors import PerfgateError
 
 HOLDER = """
 import os, sys
 from pathlib import Path
-from pytest_perfgate.adapters.system.locks import exclusive
+from pytest_perfgate.adapters.system.files import (
+    exclusive,
+    file_tail,
+    first_bytes,
+    is_locked,
+    last_lines,
+    locked,
+    try_lock,
+    write_atomically,
+)
 with exclusive(Path(sys.argv[1])):
     print(os.getpid(), flush=True)
     sys.stdin.read()
@@ -23,7 +41,16 @@ with exclusive(Path(sys.argv[1])):
 COUNTER = """
 import sys
 from pathlib import Path
-from pytest_perfgate.adapters.system.locks import exclusive
+from pytest_perfgate.adapters.system.files import (
+    exclusive,
+    file_tail,
+    first_bytes,
+    is_locked,
+    last_lines,
+    locked,
+    try_lock,
+    write_atomically,
+)
 lock, count = Path(sys.argv[1]), Path(sys.argv[2])
 for _ in range(100):
     with exclusive(lock):
@@ -99,3 +126,29 @@ def test_a_project_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(PerfgateError) as caught, locked(tmp_path, tmp_path / "a.yaml"):
         raise AssertionError
     assert caught.value.code.name == "file-unwritable"
+
+
+def test_a_file_is_replaced_whole_and_keeps_its_mode(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "a.txt"
+    write_atomically(path, b"one")
+    path.chmod(0o640)
+    write_atomically(path, b"two")
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"two", 0o640)
+    assert [entry.name for entry in path.parent.iterdir()] == ["a.txt"]
+
+
+def test_a_file_that_cannot_be_replaced_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    with pytest.raises(PerfgateError) as caught:
+        write_atomically(tmp_path / "a", b"text")
+    assert caught.value.code.name == "file-unwritable"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a"]
+
+
+def test_both_ends_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"head\n" + b"x" * 20_000 + b"\nlast \xff\n\n")
+    assert first_bytes(path, 4) == b"head"
+    assert file_tail(path, 1) == ("last \ufffd",)
+    assert file_tail(tmp_path / "none", 1) == ()
+    assert last_lines("a\nb\n" + "c" * 300, 2) == ("b", "c" * 240)

@@ -1,0 +1,242 @@
+"""The figures of the package: files, sizes, imports, start-up, and the modules that a measurement and a trace pass.
+
+usage: python -m ci.bench.house [--all]   (with the start-up and the walks, which take a minute)
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from ci.bench.trace_maker import write_trace
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "pytest_perfgate"
+SMALL, SINGLE = 60, 80
+"""Lines below which a module needs a reason, and below which one with a single importer belongs into it."""
+LAYERS = (
+    {"model", "hookspecs", "clock"},
+    {"core"},
+    {"app", "adapters"},
+    {"wiring"},
+    {"plugin", "cli", "compat"},
+)
+"""From the lowest to the highest; the package itself only names what is public, and loads it on first use."""
+ROUNDS = 20
+
+
+# the modules
+
+
+@lru_cache(maxsize=1)
+def files() -> Mapping[str, Path]:
+    """The modules of the package by their dotted names."""
+    return {dotted(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def dotted(path: Path) -> str:
+    """The name under which a file is imported."""
+    return ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
+def lines() -> dict[str, int]:
+    """Lines of each module, short of the files that only make a folder a package."""
+    modules = ((name, path) for name, path in files().items() if path.name != "__init__.py")
+    return {name: path.read_text("utf-8").count("\n") for name, path in modules}
+
+
+def folders() -> Counter[str]:
+    """Files of each folder, the one that makes it a package included."""
+    return Counter(path.parent.relative_to(PACKAGE).as_posix() for path in files().values())
+
+
+# the imports
+
+
+def statements(body: list[ast.stmt]) -> Iterator[ast.ImportFrom | ast.Import]:
+    """Imports that run when the module is imported: neither those inside functions nor those for types alone."""
+    for node in body:
+        if isinstance(node, (ast.ImportFrom, ast.Import)):
+            yield node
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" not in ast.unparse(node.test):
+            yield from statements([*node.body, *node.orelse])
+        elif isinstance(node, (ast.Try, ast.With)):
+            yield from statements(node.body)
+
+
+def targets(nodes: Iterator[ast.AST]) -> set[str]:
+    """Modules of the package that import statements name."""
+    found = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names = ((node.module or "", f"{node.module}.{alias.name}") for alias in node.names)
+            found |= {whole if whole in files() else module for module, whole in names}
+    return found & set(files())
+
+
+@lru_cache(maxsize=2)
+def imports(*, anywhere: bool = False) -> Mapping[str, frozenset[str]]:
+    """Each module with those that it imports when it is imported, or ``anywhere`` in its text."""
+    arrows = {}
+    for name, path in files().items():
+        tree = ast.parse(path.read_text("utf-8"))
+        arrows[name] = frozenset(targets(ast.walk(tree) if anywhere else statements(tree.body)) - {name})
+    return arrows
+
+
+def circle(arrows: Mapping[str, frozenset[str]]) -> set[str]:
+    """Modules that remain when those that import none of the rest are taken away, again and again."""
+    remaining = dict(arrows)
+    while free := {name for name, below in remaining.items() if not below & set(remaining)}:
+        remaining = {name: below for name, below in remaining.items() if name not in free}
+    return set(remaining)
+
+
+def upward() -> list[tuple[str, str]]:
+    """Imports from a lower layer into a higher one, wherever they stand."""
+    level = {layer: number for number, layers in enumerate(LAYERS) for layer in layers}
+
+    def of(name: str) -> int:
+        return level[name.split(".")[1]]
+
+    arrows = {name: found - {PACKAGE.name} for name, found in imports(anywhere=True).items() if name != PACKAGE.name}
+    return [(name, below) for name, found in arrows.items() for below in sorted(found) if of(below) > of(name)]
+
+
+def single_importers() -> dict[str, str]:
+    """Short modules that one other module alone imports, with that module."""
+    importers: dict[str, set[str]] = {}
+    for name, found in imports(anywhere=True).items():
+        for below in found:
+            importers.setdefault(below, set()).add(name)
+    sizes = lines()
+    return {name: min(by) for name, by in importers.items() if len(by) == 1 and sizes.get(name, SINGLE) < SINGLE}
+
+
+def small() -> dict[str, int]:
+    """Modules below the size that a subject needs."""
+    return {name: count for name, count in lines().items() if count < SMALL}
+
+
+# the start-up
+
+
+def cpu_ms(code: str, rounds: int = ROUNDS) -> float:
+    """The median CPU time of an interpreter that runs some code, byte code cached."""
+    env = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    times = []
+    for _ in range(rounds + 1):
+        child = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, env=env)
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        assert child.returncode == 0, code
+        times.append(1e3 * (usage.ru_utime + usage.ru_stime))
+    return statistics.median(times[1:])
+
+
+def start_up() -> dict[str, float]:
+    """Milliseconds that importing the controller and a measuring child cost beyond ``import pytest``."""
+    bare = cpu_ms("import pytest")
+    parts = ("controller", "child")
+    return {part: cpu_ms(f"import pytest, pytest_perfgate.plugin.{part}") - bare for part in parts}
+
+
+# the walks
+
+TEST = """
+import pytest
+
+@pytest.mark.perfgate("time <= 1ns")
+def test_call(perfgate):
+    perfgate(sum, range(1000))
+"""
+WALKS = {
+    "samples to block": (
+        {"core.judge.judge:judge", "core.render.block:render_block"},
+        "import pytest; pytest.main(['-q', '-p', 'no:cacheprovider', '--perfgate=quick', 'test_it.py'])",
+    ),
+    "trace file to table": (
+        {"app.inspect:inspect", "core.render.text:render_text"},
+        "from pytest_perfgate.cli import main; main(['inspect', 'trace.json'])",
+    ),
+}
+"""By name the functions between whose call and return a module counts, and what is run."""
+PROBE = """
+import sys
+begins, walked, depth = {begins!r}, [], {{"within": 0, "importing": 0}}
+
+def watch(frame, event, _):
+    module, code = frame.f_globals.get("__name__", ""), frame.f_code
+    if event not in ("call", "return") or not module.startswith("pytest_perfgate."):
+        return
+    step, place = (1 if event == "call" else -1), module.removeprefix("pytest_perfgate.")
+    if code.co_name == "<module>":
+        depth["importing"] += step
+    if place + ":" + code.co_name in begins:
+        depth["within"] += step
+    if depth["within"] and not depth["importing"] and code.co_flags & 1 and place not in walked:
+        walked.append(place)
+
+sys.setprofile(watch)
+try:
+    {code}
+except SystemExit:
+    pass
+sys.setprofile(None)
+print("\\nWALKED", *walked)
+"""
+
+
+def walk(name: str) -> list[str]:
+    """Modules whose functions run on the way, in the order of the first call; values and their words apart."""
+    begins, code = WALKS[name]
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "test_it.py").write_text(TEST)
+        write_trace(Path(folder, "trace.json"), 2000)
+        command = [sys.executable, "-c", PROBE.format(begins=sorted(begins), code=code)]
+        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=True)
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith("WALKED"))
+    return [place for place in line.split()[1:] if not place.startswith("model")]
+
+
+def figures() -> Iterator[tuple[str, str]]:
+    """What a reader asks first, each with its name."""
+    sizes = lines()
+    counts = sorted(sizes.values())
+    yield "files", f"{len(files())}"
+    yield "lines", f"{sum(path.read_text('utf-8').count(chr(10)) for path in files().values()):,}"
+    yield "lines of a module", f"{counts[0]} to {counts[-1]}, median {statistics.median(counts):.0f}"
+    yield "largest folders", ", ".join(f"{name} {count}" for name, count in folders().most_common(4))
+    yield f"modules under {SMALL} lines", ", ".join(sorted(small())) or "none"
+    yield f"modules under {SINGLE} lines with one importer", ", ".join(sorted(single_importers())) or "none"
+    yield "import arrows at module level", f"{sum(map(len, imports().values())):,}"
+    yield "circles", f"{len(circle(imports()))} modules"
+    yield "upward arrows", ", ".join(f"{a} -> {b}" for a, b in upward()) or "none"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--all", action="store_true", help="the start-up and the walks too: a minute")
+    options = parser.parse_args()
+    rows = list(figures())
+    if options.all:
+        rows += [(f"import of plugin.{part} beyond pytest", f"{ms:.0f} ms of CPU") for part, ms in start_up().items()]
+        rows += [(name, f"{len(walk(name))} modules: {', '.join(walk(name))}") for name in WALKS]
+    for name, text in rows:
+        print(f"{name:45} {text}")
+
+
+if __name__ == "__main__":
+    main()

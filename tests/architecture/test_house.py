@@ -1,0 +1,71 @@
+"""The shape of the package: floors and ceilings alike, so that it neither crumbles nor clumps."""
+
+from __future__ import annotations
+
+import statistics
+
+import pytest
+
+from ci.bench.house import (
+    SINGLE,
+    SMALL,
+    circle,
+    files,
+    folders,
+    imports,
+    lines,
+    single_importers,
+    small,
+    upward,
+)
+
+SMALL_WITH_REASON = {
+    "pytest_perfgate.clock": "bound before any conftest can replace the host's clocks, so it imports nothing",
+    "pytest_perfgate.hookspecs": "the contract with plugins, one line a hook",
+    "pytest_perfgate.model.codes.family": "what every table of codes imports; in one of them it would be a circle",
+}
+"""Modules under 60 lines, each with its reason."""
+FOLDER, WIDE = 20, {"plugin": 23}
+FILES, LINES, ARROWS = 285, 400, 1500
+
+
+def test_the_package_has_as_many_files_as_a_person_can_know() -> None:
+    assert 200 <= len(files()) <= FILES
+
+
+def test_a_folder_is_seen_at_a_glance() -> None:
+    full = {name: count for name, count in folders().items() if count > WIDE.get(name, FOLDER)}
+    assert not full
+
+
+def test_a_module_is_a_subject() -> None:
+    sizes = lines()
+    assert not {name: count for name, count in sizes.items() if count > LINES}
+    assert 150 <= statistics.median(sizes.values()) <= 300
+
+
+def test_a_small_module_has_a_reason() -> None:
+    assert set(small()) == set(SMALL_WITH_REASON), f"modules under {SMALL} lines: give each a reason, or merge it"
+
+
+def test_a_short_module_with_one_importer_belongs_into_it() -> None:
+    alone = {name: by for name, by in single_importers().items() if name not in SMALL_WITH_REASON}
+    assert not alone, f"under {SINGLE} lines, and imported by one module alone"
+
+
+def test_modules_know_few_others() -> None:
+    assert sum(map(len, imports().values())) <= ARROWS
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    assert circle({"a": frozenset("b"), "b": frozenset("a"), "c": frozenset("a"), "d": frozenset()}) == {"a", "b", "c"}
+    assert circle(imports()) == set()
+
+
+def test_no_module_imports_from_a_layer_above() -> None:
+    assert upward() == []
+
+
+@pytest.mark.parametrize("name", SMALL_WITH_REASON)
+def test_a_reason_is_of_a_module_that_is_there(name: str) -> None:
+    assert name in files()
