@@ -52,3 +52,11 @@ def test_the_picture_of_the_layers_is_what_import_linter_holds() -> None:
     contract = (ROOT / "pyproject.toml").read_text(encoding="utf-8").partition("layers = [")[2].partition("]")[0]
     at = [contract.index(f"pytest_perfgate.{layer}") for layer in ("plugin", "wiring", "app", "core", "model")]
     assert at == sorted(at)
+
+
+def test_the_front_page_is_short_and_its_links_and_pictures_are_there() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert text.count("\n") <= 150
+    targets = [target for target in re.findall(r"\]\(([^)#]+)", text) if not target.startswith("https:")]
+    assert any(target.endswith(".png") for target in targets)
+    assert [target for target in targets if not (ROOT / target).exists()] == []
