@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.plugin.projects import Project, Run
-from tests.plugin.test_against import KERNEL, SLOW, TESTS, git
+from tests.plugin.two_builds import KERNEL, SLOW, TESTS, git
 
 CHANGE = {"GITHUB_ACTIONS": "true", "GITHUB_BASE_REF": "main", "GITHUB_EVENT_NAME": "pull_request"}
 TWO_FIFTHS_MORE = KERNEL.replace("range(n)", "range(7 * n // 5)")

@@ -254,6 +254,9 @@ def _mapped() -> set[str]:
     return {file for file in files if ".so" in Path(file).name and file.startswith("/")}
 
 
+_PART, _LONGEST = 1 << 20, max(map(len, _PAGES)) - 1
+
+
 def content_of(folder: Path) -> str:
     """A hash of every file below a folder that code may load or read; what builds and Python leave is none.
 
@@ -264,14 +267,27 @@ def content_of(folder: Path) -> str:
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder)
         if _is_content(inside, path):
-            data = _bytes(path)
-            digests[inside] = hashlib.sha256(data).hexdigest()[:16]
-            pages -= {suffix for suffix in pages if suffix.encode() in data and _is_code(inside)}
+            digests[inside], spoken = _read_through(path, pages if _is_code(inside) else set())
+            pages -= spoken
     hasher = hashlib.sha256()
     for inside, digest in digests.items():
         if inside.suffix not in pages and not _is_accepted(folder / inside):
             hasher.update(f"{inside.as_posix()}\0{digest}\0".encode())
     return hasher.hexdigest()[:20]
+
+
+def _read_through(path: Path, suffixes: Collection[str]) -> tuple[str, set[str]]:
+    """A hash of a file and which suffixes it speaks of, a part at a time: data beside code may be gigabytes."""
+    digest, spoken, before = hashlib.sha256(), set[str](), b""
+    try:
+        with path.open("rb") as file:
+            while part := file.read(_PART):
+                digest.update(part)
+                spoken |= {suffix for suffix in suffixes if suffix.encode() in before + part}
+                before = part[-_LONGEST:]
+    except OSError:
+        return "unreadable", spoken
+    return digest.hexdigest()[:16], spoken
 
 
 def _is_content(inside: Path, path: Path) -> bool:
@@ -301,7 +317,4 @@ def _is_accepted(path: Path) -> bool:
 
 
 def _digest(file: Path) -> str:
-    try:
-        return hashlib.sha256(file.read_bytes()).hexdigest()[:16]
-    except OSError:
-        return "unreadable"
+    return _read_through(file, ())[0]

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_perfgate.clock import seconds
+from pytest_perfgate.clock import HOST_CLOCK, seconds
 from pytest_perfgate.model.errors import PerfgateError
 
 _TAIL_BYTES = 16_384
@@ -28,7 +28,9 @@ def write_atomically(path: Path, data: bytes) -> None:
 def replace_content(path: Path, data: bytes) -> None:
     """Write beside the file and move it over; what the system refuses stays an ``OSError``."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".new", dir=path.parent)
+    prefix = f".{path.name[:100]}."
+    _remove_abandoned(path.parent, prefix)
+    handle, name = tempfile.mkstemp(prefix=prefix, suffix=_NEW, dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
@@ -40,6 +42,19 @@ def replace_content(path: Path, data: bytes) -> None:
         with contextlib.suppress(OSError):
             Path(name).unlink()
         raise
+
+
+_NEW, _ABANDONED_S = ".new", 60.0
+
+
+def _remove_abandoned(folder: Path, prefix: str) -> None:
+    """What writers left that were killed before they moved it over; a younger one may be at work still."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith(prefix) and entry.name.endswith(_NEW):
+                with contextlib.suppress(OSError):
+                    if HOST_CLOCK.date() - entry.stat().st_mtime > _ABANDONED_S:
+                        Path(entry.path).unlink()
 
 
 @contextlib.contextmanager

@@ -14,6 +14,10 @@ from pytest_perfgate.model.values import Work, value
 _BANDS = ((0.8, "excellent"), (0.6, "good"), (0.4, "acceptable"), (0.0, "needs investigation"))
 
 
+BEYOND = 1.05
+"""Of a roof: what is above it is no measurement of this work on this device."""
+
+
 @value
 class Placement:
     """Work done in a time, held against a roof; what the roof does not say is ``None``."""
@@ -36,6 +40,16 @@ class Placement:
         """How near the time came to the roof that binds: speed of light."""
         known = [part for part in (self.compute, self.memory) if part is not None]
         return max(known, default=None)
+
+    @property
+    def impossible(self) -> str:
+        """Why this cannot be, where it is more than the hardware can do; empty where it can."""
+        sides = (("compute", self.compute, "the peak of its type"), ("memory", self.memory, "the bandwidth"))
+        said = [(words, part, peak) for words, part, peak in sides if part is not None and part > BEYOND]
+        if not said:
+            return ""
+        words, part, peak = max(said, key=lambda one: one[1])
+        return f"{words} {part:.1%} of its roof is more than the hardware can do: {peak} or the work is wrong"
 
 
 def place(work: Work, time_ns: float, roof: Roof) -> Placement:

@@ -144,7 +144,10 @@ def _roofline(diagnosis: Diagnosis, time: Timing) -> Iterator[str]:
         yield f"Busiest pipe that computes: {diagnosis.pipe[0]}, {quantity(diagnosis.pipe[1], Dimension.FRACTION, 3)}"
     if placed and placed.fraction is not None:
         basis = f" of {time.basis}" if time.basis else ""
-        yield f"Attained fraction: {quantity(placed.fraction, Dimension.FRACTION, 3)}{basis}"
+        told = (
+            f"INVALID: {placed.impossible}" if placed.impossible else quantity(placed.fraction, Dimension.FRACTION, 3)
+        )
+        yield f"Attained fraction: {told}{basis}"
 
 
 def _no_roofline(diagnosis: Diagnosis, time: Timing) -> str:
@@ -268,7 +271,10 @@ def signals(stated: Stated, time_ns: float | None) -> Signals | None:
     if placed is None or stated.roof is None or (placed.compute is None and placed.memory is None):
         return None
     balance = ridge(stated.roof, stated.dtype)
-    return Signals(compute=placed.compute, memory=placed.memory, intensity=placed.intensity, ridge=balance)
+    wrong = (placed.impossible,) if placed.impossible else ()
+    return Signals(
+        compute=placed.compute, memory=placed.memory, intensity=placed.intensity, ridge=balance, problems=wrong
+    )
 
 
 def run_figures(stated: Stated, time_ns: float | None) -> Iterator[tuple[str, str]]:
@@ -281,6 +287,9 @@ def run_figures(stated: Stated, time_ns: float | None) -> Iterator[tuple[str, st
         yield "Throughput", f"{rate} {work.unit}/s"
     if placed.flops_rate is not None:
         yield "Achieved rate", quantity(placed.flops_rate, Dimension.FLOPS)
+    if placed.impossible:
+        yield "MFU and % of SOL", f"INVALID: {placed.impossible}"
+        return
     if placed.compute is not None:
         yield "MFU", quantity(placed.compute, Dimension.FRACTION, 3)
     if placed.fraction:

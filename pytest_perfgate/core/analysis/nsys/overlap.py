@@ -118,8 +118,10 @@ def _stream_row(lane: Lane, stream: int) -> StreamRow:
 
 
 def _said(lane: Lane, on: NDArray[np.bool_]) -> dict[str, int]:
-    """How many kernels were launched for which purpose."""
-    codes, counts = np.unique(lane.purpose[on], return_counts=True)
+    """How many kernels were launched for which purpose; one that an edge cut has no vote where others have."""
+    cut = (lane.kernels.start == lane.window.start) | (lane.kernels.end == lane.window.end)
+    whole = on & ~cut
+    codes, counts = np.unique(lane.purpose[whole if whole.any() else on], return_counts=True)
     return {lane.purposes[at] if at >= 0 else UNKNOWN: n for at, n in zip(codes.tolist(), counts.tolist())}
 
 

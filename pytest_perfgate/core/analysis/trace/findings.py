@@ -154,17 +154,17 @@ def _launches(line: Timeline | None, kernels: Sequence[KernelRow]) -> Iterator[F
 
 
 def _attention(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[Finding]:
-    names = {row.name: row for row in rows}
-    soft = next((names[n] for n in ("aten::_softmax", "aten::softmax") if n in names), None)
-    product = next((names[n] for n in ("aten::bmm", "aten::baddbmm") if n in names), None)
-    if soft and product and product.count >= 2 * soft.count:
-        spent = sum(names[n].share for n in (soft.name, product.name))
+    soft = _first_of(rows, "aten::_softmax", "aten::softmax")
+    product = _first_of(rows, "aten::bmm", "aten::baddbmm")
+    softened, multiplied = (sum(row.count for row in group) for group in (soft, product))
+    if softened and multiplied >= 2 * softened:
+        spent = sum(row.share for row in (*soft, *product))
         yield Finding(
             title="Attention is not fused",
-            detail=f"{soft.name} {soft.count:,} times, {product.name} {product.count:,} times, {spent:.0%} together.",
-            trigger=f"op_count(op={soft.name})={soft.count}",
+            detail=f"{soft[0].name} {softened:,} times, {product[0].name} {multiplied:,} times, {spent:.0%} together.",
+            trigger=f"op_count(op={soft[0].name})={softened}",
             advice="call torch.nn.functional.scaled_dot_product_attention",
-            scope=soft.name,
+            scope=soft[0].name,
         )
     for row in rows:
         axis = 2 if row.name.startswith("aten::_scaled") else 1
@@ -180,6 +180,12 @@ def _attention(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[Findi
                 scope=row.name,
                 severity=Severity.INFO,
             )
+
+
+def _first_of(rows: Sequence[OperatorRow], *names: str) -> list[OperatorRow]:
+    """Every argument set of the first of these operators that is there: products of one attention have two shapes."""
+    found = ([row for row in rows if row.name == name] for name in names)
+    return next((group for group in found if group), [])
 
 
 def _transposes(kernels: Sequence[KernelRow], rows: Sequence[OperatorRow]) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -198,3 +199,19 @@ def test_a_commit_of_accepted_times_or_pages_alone_leaves_the_same_code(tmp_path
     code = written("k.py", "x = open('README.md')\n")
     assert written("docs/a.rst", "three") == code
     assert written("README.md", "three") != code, "code that speaks of pages may read one"
+
+
+def test_data_beside_code_is_read_a_part_at_a_time(tmp_path: Path) -> None:
+    """Gigabytes may lie there; and what speaks of pages may lie across two parts."""
+    (tmp_path / "weights.bin").write_bytes(b"")
+    os.truncate(tmp_path / "weights.bin", 64 << 20)
+    tracemalloc.start()
+    empty = content_of(tmp_path)
+    assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    tracemalloc.stop()
+    (tmp_path / "README.md").write_text("one")
+    assert content_of(tmp_path) == empty
+    (tmp_path / "k.py").write_bytes(b"#" * ((1 << 20) - 2) + b".md")
+    before = content_of(tmp_path)
+    (tmp_path / "README.md").write_text("two")
+    assert content_of(tmp_path) != before

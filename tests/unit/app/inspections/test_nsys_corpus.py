@@ -133,9 +133,9 @@ def test_by_default_exposure_of_a_rank_is_by_union() -> None:
     assert [m.value for m in metrics.find("idle_time", (("rank", "0"),))] == [10000 - 3500 - 1200]
 
 
-def test_one_kernel_of_another_mind_makes_a_stream_mixed() -> None:
+def test_a_kernel_that_the_window_cuts_has_no_vote_on_a_stream() -> None:
     rows = table(inspect(GOLDEN), "streams")
-    assert {r["purpose"] for r in rows if r["stream"] == "20"} == {"mixed (ep_a2a 2, unknown 1)"}
+    assert {r["purpose"] for r in rows if r["stream"] == "20"} == {"ep_a2a"}
 
 
 def test_the_window_is_the_median_anchor_and_cited() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_perfgate.adapters.devices.catalogue import lookup_spec
+from pytest_perfgate.core.analysis.classify import Bottleneck, classify
 from pytest_perfgate.core.analysis.kernels.bottleneck import (
     bottleneck_report,
     parse_stated,
@@ -66,3 +67,24 @@ def test_items_alone_are_a_throughput() -> None:
 def test_a_type_without_work_still_sets_the_balance_point() -> None:
     told = timing(parse_stated({"dtype": "fp32"}, CARD), 5.0, "the profiler")
     assert (told.dtype, told.ridge) == ("fp32", pytest.approx(35.7, abs=0.5))
+
+
+def test_more_than_the_hardware_can_do_is_invalid_and_says_what_may_be_wrong() -> None:
+    stated = parse_stated({"flops": "200TFLOP", "bytes": "1GB", "dtype": "bf16", "time": "1ms"}, CARD)
+    seen = signals(stated, stated.time_ns)
+    found = classify(seen)
+    assert found.bottleneck is Bottleneck.INVALID
+    assert "is more than the hardware can do: the peak of its type or the work is wrong" in found.sentence
+    figures = dict(run_figures(stated, stated.time_ns))
+    assert figures["MFU and % of SOL"].startswith("INVALID: compute ")
+    assert "MFU" not in figures
+    placed = stated.placed(stated.time_ns)
+    assert placed.impossible == found.evidence[0]
+
+
+def test_the_seed_s_card_has_rates_by_type_under_both_of_its_names() -> None:
+    assert CARD is not None
+    assert lookup_spec("GA104").name == CARD.name
+    for dtype, rate in (("fp16", 43.5e12), ("bf16", 43.5e12), ("tf32", 21.7e12), ("int8", 174e12)):
+        stated = parse_stated({"flops": "1GFLOP", "bytes": "1MB", "dtype": dtype, "time": "1ms"}, CARD)
+        assert stated.roof.rate(dtype) == rate

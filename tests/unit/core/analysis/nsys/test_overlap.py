@@ -6,6 +6,7 @@ import pytest
 
 from pytest_perfgate.adapters.readers.nsys_report import read_nsys
 from pytest_perfgate.app.inspections.nsys import Nsys
+from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
 from tests.nsys_corpus import inspect, table
 from tests.nsys_file import ExportMaker, small_export
@@ -196,3 +197,16 @@ def test_kernels_on_one_side_only_are_shown_as_such(tmp_path) -> None:
     analysis = Nsys(read_nsys).compare([before.done()], [after.done()], {})
     assert not analysis.metrics.find("slowdown", (("kernel", "*"),))
     assert [m.value for m in analysis.metrics.find("slowdown")] == [pytest.approx(-0.6)]
+
+
+def test_a_kernel_that_the_window_cuts_has_no_vote_on_a_stream_s_purpose(tmp_path) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    maker.range(1, 1_000, 50_000, "forward chunk 0 backward chunk 0")
+    maker.range(1, 2_000, 9_000, "layer00.stage2_f")
+    maker.kernel(1, 500, 4_000, "ncclDevKernel_AllToAll", stream=20, launched=400)
+    maker.kernel(1, 5_000, 9_000, "ncclDevKernel_AllToAll", stream=20, launched=3_000)
+    maker.kernel(1, 5_000, 30_000, "gemm", launched=1_500)
+    found = Nsys(read_nsys).inspect([maker.done()], {})
+    text = render_text(found.views["streams"]())
+    assert "ep_a2a" in text
+    assert "mixed" not in text

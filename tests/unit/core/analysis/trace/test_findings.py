@@ -64,3 +64,19 @@ def test_modules_of_many_short_kernels_are_candidates(kineto, tmp_path):
     assert "RMSNorm" in page
     stack = kineto.inspect([tmp_path / "t.json"], {"op": "nn.Module: RMSNorm_1"}).views["stack"]()
     assert render_text(stack).count("aten::mul") == 4
+
+
+def test_attention_whose_two_products_have_different_shapes_is_not_fused(kineto, tmp_path) -> None:
+    def operator(at, name, number, dims):
+        yield host(name, at, 9, **{"Input Dims": dims, "Input type": ["c10::BFloat16"] * len(dims)})
+        yield launch(at + 1, number)
+        yield kernel(f"k{number}", at + 5, 30, correlation=number)
+
+    events = [
+        *operator(0, "aten::bmm", 1, [[32, 1024, 64], [32, 64, 1024]]),
+        *operator(100, "aten::_softmax", 2, [[32, 1024, 1024]]),
+        *operator(200, "aten::bmm", 3, [[32, 1024, 1024], [32, 1024, 64]]),
+    ]
+    found = kineto.inspect([written(tmp_path / "t.json", events)], {})
+    (said,) = [one for one in found.findings if one.title == "Attention is not fused"]
+    assert said.detail == "aten::_softmax 1 times, aten::bmm 2 times, 100% together."
