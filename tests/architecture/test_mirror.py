@@ -26,7 +26,6 @@ ELSEWHERE = {
     "adapters/system/git.py": "unit/adapters/arms/test_store.py",
     "adapters/timers/event_pairs.py": "unit/adapters/timers/test_events.py",
     "app/inspections/kineto_trace.py": "unit/app/inspections/test_kineto.py",
-    "app/inspections/ncu.py": "unit/adapters/readers/test_ncu_report_pages.py",
     "app/inspections/results.py": "cli/test_files_results.py",
     "cli/history.py": "cli/test_run_report.py",
     "compat.py": "plugin/test_compat.py",
