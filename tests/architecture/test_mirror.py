@@ -46,6 +46,7 @@ ELSEWHERE = {
     "core/analysis/work/layers.py": "unit/core/analysis/work/test_products.py",
     "core/changes/marks.py": "unit/core/changes/test_limits.py",
     "core/glossary.py": "docs/test_glossary.py",
+    "model/__init__.py": "docs/test_public_names.py",
     "model/capabilities.py": "architecture/test_capabilities.py",
     "model/codes/device.py": "unit/model/test_codes.py",
     "model/codes/gate.py": "unit/model/test_codes.py",
