@@ -5,17 +5,35 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_perfgate.core.analysis import work
+    from pytest_perfgate import model, testing, work
     from pytest_perfgate.model.errors import PerfgateError
+    from pytest_perfgate.plugin.calls import View
+    from pytest_perfgate.plugin.fixture import Gate as Perfgate
     from pytest_perfgate.wiring.profiling import compare, frame, frames, look
 
 
 __version__ = "0.1.0"
 
-__all__ = ["PerfgateError", "__version__", "compare", "frame", "frames", "look", "work"]
+__all__ = [
+    "Perfgate",
+    "PerfgateError",
+    "View",
+    "__version__",
+    "compare",
+    "frame",
+    "frames",
+    "look",
+    "model",
+    "testing",
+    "work",
+]
 
 _HOMES = {
-    "work": ("pytest_perfgate.core.analysis.work", ""),
+    "model": ("pytest_perfgate.model", ""),
+    "testing": ("pytest_perfgate.testing", ""),
+    "work": ("pytest_perfgate.work", ""),
+    "Perfgate": ("pytest_perfgate.plugin.fixture", "Gate"),
+    "View": ("pytest_perfgate.plugin.calls", "View"),
     "PerfgateError": ("pytest_perfgate.model.errors", "PerfgateError"),
     "look": ("pytest_perfgate.wiring.profiling", "look"),
     "compare": ("pytest_perfgate.wiring.profiling", "compare"),

@@ -29,8 +29,11 @@ LAYERS = (
     {"app", "adapters"},
     {"wiring"},
     {"plugin", "cli", "compat"},
+    {"work", "testing"},
 )
-"""From the lowest to the highest; the package itself only names what is public, and loads it on first use."""
+"""From the lowest to the highest; the last ones are public names of what lies below.
+
+The package itself only names what is public, and loads it on first use."""
 ROUNDS = 20
 
 

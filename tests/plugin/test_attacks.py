@@ -17,8 +17,8 @@ from typing import NamedTuple
 import pytest
 
 from pytest_perfgate.adapters.stores.baselines import Baselines
+from tests.plugin.accepted_lines import DEVICE, accepted, git
 from tests.plugin.projects import OUTSIDE, QUIET, Project, Run
-from tests.plugin.test_vacuous_baselines import DEVICE, accepted, git
 
 SETTINGS = 'confirmation = "interval"\nrounds = 2\nlimits = ["slowdown <= 10%"]\n'
 DEVICES = 'devices = ["host-*"]\n'

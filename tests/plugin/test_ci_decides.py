@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.plugin.projects import Project, Run
-from tests.plugin.test_against import SLOW, TESTS, git
+from tests.plugin.two_builds import SLOW, TESTS, git
 
 CHANGE = {"GITHUB_ACTIONS": "true", "GITHUB_BASE_REF": "main", "GITHUB_EVENT_NAME": "pull_request"}
 KERNEL = """from itertools import repeat

@@ -14,7 +14,7 @@ import pytest
 
 from pytest_perfgate.adapters.children.channel import PARENT
 from tests.plugin.projects import QUIET, Project
-from tests.plugin.test_against import SLOW, repository
+from tests.plugin.two_builds import SLOW, repository
 
 __all__ = ["repository"]
 

@@ -139,26 +139,35 @@ def test_any_page_is_read_or_refused(body: bytes) -> None:
 CELL = st.sampled_from(["1", "1e400", "-5", "nan", "inf", "-inf", "n/a", "", "1,024", "0", "(1, 2, 3)", "256"])
 
 
-@given(st.lists(CELL, min_size=5, max_size=8))
-def test_numbers_that_make_no_sense_are_absent_and_never_crash(cells: list[str]) -> None:
+@given(st.lists(CELL, min_size=5, max_size=5))
+def test_numbers_that_make_no_sense_are_absent_or_refused_and_never_crash(cells: list[str]) -> None:
     head = '"ID","Kernel Name","launch__block_size","gpu__time_duration.sum","launch__registers_per_thread"\n'
     head += '"","","","ns",""\n'
-    (facts,) = parse_csv((head + '"0","k",' + ",".join(f'"{c}"' for c in cells[2:]) + "\n").encode(), "x.csv")
+    page = (head + '"0","k",' + ",".join(f'"{c}"' for c in cells[2:]) + "\n").encode()
+    word = outcome(lambda: list(parse_csv(page, "x.csv")))
+    assert word in {"read", "ncu-report"}
+    if word != "read":
+        return
+    (facts,) = parse_csv(page, "x.csv")
     assert facts.duration is None or 0 < facts.duration < float("inf")
     told = diagnose(facts, "k", SM["sm_90"])
     assert all(abs(number) < float("inf") for number in told.numbers.values())
 
 
-def block(payload: int) -> bytes:
-    """A header that says how many bytes follow it, and those."""
-    number, text = payload, b""
+def varint(number: int) -> bytes:
+    text = b""
     while True:
         text += bytes([number & 0x7F | (0x80 if number > 0x7F else 0)])
         number >>= 7
         if not number:
-            break
-    header = b"\x28" + text
-    return struct.pack("<I", len(header)) + header + bytes(payload)
+            return text
+
+
+def block(size: int) -> bytes:
+    """A header that announces one message of this size and the bytes that follow it, and those."""
+    payload = struct.pack("<I", size) + bytes(size)
+    header = b"\x08\x01" + b"\x28" + varint(len(payload))
+    return struct.pack("<I", len(header)) + header + payload
 
 
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=4), st.data())

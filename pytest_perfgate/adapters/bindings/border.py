@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from functools import partial, wraps
 from importlib import import_module
 from itertools import islice
+from operator import itemgetter
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -165,22 +166,28 @@ _PLAIN = frozenset({int, float, complex, bool, str, bytes, type(None)})
 
 
 def reachable_objects(call: Any, kind: type[T] | tuple[type[T], ...]) -> tuple[T, ...]:
-    """Objects of this kind within reach of a call, the nearest first, each once; a huge table ends the search."""
-    objects: list[T] = []
+    """Objects of this kind within reach, each once, in the order that the call names them; a huge table is cut short.
+
+    The search goes by nearness, so that its budget is spent on what is near. The order is that of the names: a queue
+    in a field of a kernel that is named first comes before one that is named later and lies nearer, because the first
+    queue is the one that a runtime times.
+    """
+    objects: list[tuple[tuple[int, ...], T]] = []
     visited: dict[int, Any] = {}  # holds what it has seen: the address of an object that is gone is given again
-    level = [call]
+    level: list[tuple[tuple[int, ...], Any]] = [((), call)]
     for _ in range(DEPTH + 1):
-        inner: list[Any] = []
-        for thing in level:
+        inner: list[tuple[tuple[int, ...], Any]] = []
+        for path, thing in level:
             if id(thing) in visited:
                 continue
             visited[id(thing)] = thing
             if _is(thing, kind):
-                objects.append(thing)
+                objects.append((path, thing))
             else:
-                inner.extend(islice(_told(_parts(thing)), max(0, MOST - len(visited) - len(inner))))
+                parts = islice(_told(_parts(thing)), max(0, MOST - len(visited) - len(inner)))
+                inner.extend(((*path, index), part) for index, part in enumerate(parts))
         level = inner
-    return tuple(objects)
+    return tuple(thing for _, thing in sorted(objects, key=itemgetter(0)))
 
 
 def _is(thing: Any, kind: Any) -> bool:

@@ -27,6 +27,7 @@ CATEGORIES = {
     "xpu_runtime": Category.RUNTIME,
     "xpu_driver": Category.RUNTIME,
     "mtia_runtime": Category.RUNTIME,
+    "mtia_ccp_events": Category.KERNEL,
     "kernel": Category.KERNEL,
     "Kernel": Category.KERNEL,
     "gpu_memcpy": Category.MEMCPY,

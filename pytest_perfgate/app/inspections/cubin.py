@@ -215,10 +215,21 @@ class Side:
         return ", ".join(map(str, self.paths))
 
 
+def _refuse_strangers(before: Side, after: Side) -> None:
+    """Two files without a kernel in common are of two programs: nothing of one says anything of the other."""
+    sides = [sorted({diagnosis.facts.name for diagnosis in side.found}) for side in (before, after)]
+    if not set(sides[0]) & set(sides[1]):
+        first, second = (", ".join(names[:3]) + (", ..." if len(names) > 3 else "") for names in sides)
+        what = f"the two have no kernel in common: {first}; and {second}"
+        mend = "compare two files of one program, or look at each: perfgate inspect FILE"
+        raise PerfgateError("artifact-mixed", what, mend=mend, place=f"{before.named}, {after.named}")
+
+
 def launches_compared(kind: str, before: Side, after: Side, nouns: str, asked: Iterable[Labels] = ()) -> Analysis:
     """The figures of the second side, its slowdowns against the first, and what moved."""
     old, new = before.found, after.found
     subject = f"{before.named} -> {after.named}"
+    _refuse_strangers(before, after)
     return Analysis(
         kind=kind,
         subject=subject,

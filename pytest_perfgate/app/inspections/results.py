@@ -68,6 +68,10 @@ class Benchmarks:
         del options
         (old, _, _), (new, window, _) = self._results(before), self._results(after)
         table = benchmark_comparison_table(old, new)
+        if not table.rows:
+            title = f"{_names(before)} against {_names(after)}"
+            mend = "compare files of the same benchmarks, or look at each: perfgate inspect FILE"
+            raise PerfgateError("artifact-mixed", "the two have no benchmark in common", place=title, mend=mend)
         findings, problems = differing(old, new)
         document = Document(title=f"{self.name}: {_names(before)} against {_names(after)}", blocks=(table,))
         return Analysis(

@@ -28,6 +28,7 @@ from pytest_perfgate.core.judge.suspects import (
     by_arms,
     clock_event,
     confirm,
+    deciding,
     expired,
     near,
     other_state,
@@ -282,9 +283,7 @@ def _of_a_blind_sitting(metric: Metric, allowed: Tolerance, visible: float, tria
         now, steps = quantity(better.time, Dimension.TIME), tuple[str, ...]()
         then = f"this change accepts {now} from one that saw more, which judges once it is merged"
     else:
-        then = _MAY_BE_OFF
-        assert trial.seen is not None
-        steps = (_again(metric, trial),) if trial.seen.visible < allowed.blind else ()
+        then, steps = _MAY_BE_OFF, tuple(deciding(trial))
     return Ruling(
         outcome=Outcome.UNDECIDED,
         sentence=f"{_too_noisy(allowed)}: {then}",
@@ -297,11 +296,6 @@ def _of_a_blind_sitting(metric: Metric, allowed: Tolerance, visible: float, tria
 
 def _too_noisy(allowed: Tolerance) -> str:
     return f"the accepted run was too noisy to detect less than {sight(allowed.blind)}"
-
-
-def _again(metric: Metric, trial: JudgedMeasurement) -> str:
-    """Accepting what saw more; a time that may count as slower asks for a reason."""
-    return trial.accepting(REASON if metric.value > 0 else "")
 
 
 def _calmed(ruling: Ruling, limit: Limit, metric: Metric, trial: JudgedMeasurement, visible: float) -> Ruling:

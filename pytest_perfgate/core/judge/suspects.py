@@ -123,9 +123,7 @@ def _agreed(suspicion: Suspicion, trial: JudgedMeasurement, edited: Baseline, sa
         return _ruling(suspicion, Outcome.ACCEPTED, accepts, ())
     if near(trial, edited, edited.blind):
         noisy = f"{accepts}, from a run too noisy to detect less than {sight(edited.blind)}"
-        sees = trial.seen.visible < edited.blind
-        then = (trial.accepting(REASON),) if sees else ()
-        return _ruling(suspicion, Outcome.UNDECIDED, noisy, then)
+        return _ruling(suspicion, Outcome.UNDECIDED, noisy, tuple(deciding(trial)))
     return None
 
 
@@ -205,15 +203,20 @@ def _by_prediction(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
         explained = f"{explained}; {excuse}"
     elif suspicion.metric.value > reach:
         explained = f"{explained}, and this is more; what keeps it from a confirmation is {_loose(suspicion, trial)}"
-    return _suspect(suspicion, explained, tuple(_decides(trial)))
+    return _suspect(suspicion, explained, tuple(deciding(trial)))
 
 
-def _decides(trial: JudgedMeasurement) -> Iterator[str]:
-    """What would tell: more processes where there were too few, another arm where its tree can be built."""
+def deciding(trial: JudgedMeasurement) -> Iterator[str]:
+    """What would decide: two builds where the accepted one can be made, more processes where there were too few.
+
+    Accepting is no answer to what was not shown.
+    """
+    accepted = tuple(against_accepted(trial))
+    yield from accepted
     if len(trial.measurement.processes) < LEAST:
         yield f"{trial.rerun} --perfgate=full --perfgate-rounds={LEAST}"
-    yield from against_accepted(trial)
-    yield trial.accepting(REASON)
+    elif not accepted:
+        yield f"{trial.rerun} {AGAINST}" if trial.baseline is not None and trial.baseline.commit else DOCTOR
 
 
 def against_accepted(trial: JudgedMeasurement) -> Iterator[str]:
@@ -361,7 +364,7 @@ def other_state(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None
         return _of_states(suspicion, Outcome.PASSED, f"{text}; no slower in {beside} beside {trial.paired.base}", ())
     if trial.context.paired_available:
         return _of_states(suspicion, Outcome.SUSPECT, f"{text}; to be decided beside the accepted commit", ())
-    then_what = tuple(against_accepted(trial)) or (trial.accepting(REASON),)
+    then_what = tuple(deciding(trial))
     return _of_states(suspicion, Outcome.UNDECIDED, f"{text}: nothing is held against such a line", then_what)
 
 

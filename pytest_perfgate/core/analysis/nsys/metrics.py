@@ -332,6 +332,6 @@ def _used(job: Job) -> str:
     window = sum(result.time.window_ns for result in job.ranks) or 1
     idle = quantity(sum(result.time.idle_ns for result in job.ranks) / window, _PART)
     text = f"The devices were idle for {idle} of it"
-    balanced = balances(job.ranks)
+    balanced = [balance for balance in balances(job.ranks) if isfinite(balance.excess)]
     parts = [f"{quantity(b.excess, _PART)} over {b.over}" for b in balanced if b.over != "rank" or len(balanced) == 1]
     return f"{text}, and the busiest part computed more than the mean by {', '.join(parts)}." if parts else f"{text}."

@@ -84,7 +84,8 @@ def subtitle(seen: Survey) -> str:
     trace = seen.trace
     parts = [f"window: {seen.label}"]
     parts += [f"rank {trace.rank}" + (f" of {trace.world}" if trace.world else "")] if trace.rank is not None else []
-    parts += [min(trace.devices)] if trace.devices else []
+    named = sorted(filter(None, trace.devices))
+    parts += named[:1]
     if not seen.on_host:
         parts.append(f"coverage {seen.coverage:.1%}" if seen.coverage is not None else "no GPU activity")
     parts += ["no shapes recorded"] if not trace.shapes else []

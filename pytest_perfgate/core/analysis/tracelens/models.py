@@ -123,8 +123,8 @@ def _product(call: Call, kernels: tuple[str, ...]) -> Figures:
         ("N", b[-1]),
         ("K", a[-1]),
         ("bias", first == 1),
-        ("stride_A", call.strides[first]),
-        ("stride_B", call.strides[first + 1]),
+        ("stride_A", _stride(call, first)),
+        ("stride_B", _stride(call, first + 1)),
         ("dtype_A_B", (call.type(first), call.type(first + 1))),
         ("B", a[0] if len(a) == 3 else 1),
     ]
@@ -132,6 +132,11 @@ def _product(call: Call, kernels: tuple[str, ...]) -> Figures:
     if layout:
         parameters.append(("transpose", ("Cijk_Alik" in layout, "_Bjlk" in layout)))
     return _figures(work.flops, work.bytes, _spec("matrix", call.type(first)), parameters)
+
+
+def _stride(call: Call, at: int) -> Any:
+    """Of an argument; older versions do not record it."""
+    return call.strides[at] if at < len(call.strides) else None
 
 
 def _convolution(call: Call, _: tuple[str, ...]) -> Figures:
@@ -152,8 +157,8 @@ def _convolution(call: Call, _: tuple[str, ...]) -> Figures:
         ("input_shape", call.shape(0)),
         ("filter_shape", call.shape(1)),
         ("dtype_input_weight", (call.type(0), call.type(1))),
-        ("input_stride", call.strides[0]),
-        ("weight_stride", call.strides[1]),
+        ("input_stride", _stride(call, 0)),
+        ("weight_stride", _stride(call, 1)),
         ("bias", False),
         ("stride", options["stride"]),
         ("padding", options["padding"]),
@@ -197,8 +202,8 @@ def _unary(call: Call, _: tuple[str, ...]) -> Figures:
     parameters = [
         ("op_shape", call.shape(0)),
         ("dtype_in_out", (call.type(0), out)),
-        ("stride_input", call.strides[0]),
-        ("stride_output", call.strides[1] if second else None),
+        ("stride_input", _stride(call, 0)),
+        ("stride_output", _stride(call, 1) if second else None),
     ]
     return _figures(count, moved, _spec("vector", call.type(0)), parameters)
 
@@ -214,8 +219,8 @@ def _binary(call: Call, _: tuple[str, ...]) -> Figures:
         ("shape_in1", one),
         ("shape_in2", two),
         ("dtype_in1_in2_out", (call.type(0), call.type(1), None)),
-        ("stride_input1", call.strides[0]),
-        ("stride_input2", call.strides[1]),
+        ("stride_input1", _stride(call, 0)),
+        ("stride_input2", _stride(call, 1)),
         ("stride_output", None),
     ]
     return _figures(count, moved, _spec("vector", call.type(0)), parameters)
@@ -298,7 +303,7 @@ def norm_parameters(call: Call) -> tuple[tuple[str, Any], ...]:
     parameters: list[tuple[str, Any]] = [
         ("op_shape", call.shape(0)),
         ("dtype_in_out", (call.type(0), None)),
-        ("stride_input", call.strides[0]),
+        ("stride_input", _stride(call, 0)),
         ("stride_output", None),
         ("num_channels", float(_channels(call)) if "group" in call.name and backward else _channels(call)),
         ("has_bias", False if squared else _has_bias(call) if layered else True),

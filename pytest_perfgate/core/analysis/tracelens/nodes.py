@@ -105,6 +105,12 @@ def _graph_launches(seen: Survey) -> NDArray[np.bool_]:
     return found
 
 
+def recorded(call: Call) -> tuple[object, ...]:
+    """What was recorded of the arguments; older versions leave out what newer ones write beside the shapes."""
+    parts = (call.dims, call.types, call.strides, call.concrete)
+    return tuple(part if part or not any(parts) else None for part in parts)
+
+
 def _tree(seen: Survey, stamp: Floats, length: Floats) -> tuple[Ints, set[int]]:
     """Operators and runtime calls nested by float time, without annotations and frames; what straddles is dropped."""
     trace = seen.trace

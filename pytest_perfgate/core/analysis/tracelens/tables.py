@@ -20,6 +20,7 @@ from pytest_perfgate.core.analysis.tracelens.nodes import (
     measure,
     merged,
     minus,
+    recorded,
     truncated_summary,
     with_shares,
 )
@@ -129,8 +130,7 @@ def details(forest: Forest, rows: Sequence[int]) -> list[tuple[str, object, floa
 def _arguments(forest: Forest, at: int) -> Row:
     if int(forest.trace.argument[at]) < 0:
         return dict.fromkeys(_GIVEN)
-    call = forest.call(at)
-    return {name: str(part) for name, part in zip(_GIVEN, (call.dims, call.types, call.strides, call.concrete))}
+    return {name: None if part is None else str(part) for name, part in zip(_GIVEN, recorded(forest.call(at)))}
 
 
 def _grouped(rows: Sequence[Row], key: Callable[[Row], Any]) -> Iterator[tuple[Any, list[Row]]]:
@@ -242,7 +242,7 @@ def _sheet_row(group: Sequence[Row]) -> Row:
     row |= {"Compute Spec": first["Compute Spec"], "kernel_details__summarize_kernel_stats": kernel_summary(lists)}
     row["trunc_kernel_details"] = truncated_summary(lists) if any(lists) else None
     call: Any = first["arguments"]
-    parts = (call.dims, call.types, call.strides, call.concrete) if call is not None else (None,) * len(_GIVEN)
+    parts = recorded(call) if call is not None else (None,) * len(_GIVEN)
     row |= {f"{name}_first": _text(_unfrozen(part)) for name, part in zip(_GIVEN, parts)}
     row |= aggregates("Kernel Time (µs)", _floats(group, "Kernel Time (µs)"), (*PARTS, "sum"))
     return {**row, "name_count": len(group), "UID_first": first["UID"]}

@@ -242,3 +242,13 @@ def test_a_folder_names_the_files_that_could_be_meant(tools, tmp_path) -> None:
         inspect([tmp_path], {}, inspectors=tools, peek=lambda one: b"" if one.is_dir() else one.read_bytes())
     assert "2 of google-benchmark" in error.value.what
     assert error.value.mend.endswith("/*.json")
+
+
+def test_two_files_without_a_benchmark_in_common_are_not_compared(tools, tmp_path) -> None:
+    (compared,) = [one for one in tools if one.name == "pytest-benchmark"]
+    for name, case in (("a.json", "t.py::a"), ("b.json", "t.py::b"), ("c.json", "t.py::a")):
+        (tmp_path / name).write_text(json.dumps(ours(bench(case))))
+    first, other, same = ([tmp_path / name] for name in ("a.json", "b.json", "c.json"))
+    with pytest.raises(PerfgateError, match="no benchmark in common"):
+        compared.compare(first, other, {})
+    assert compared.compare(first, same, {}).metrics.find("slowdown")

@@ -104,7 +104,7 @@ def test_other_devices_stay_in_this_checkout(store: Baselines, tmp_path: Path) -
         ("'t': 412us", "baseline-value", "baselines.'t'"),
         ("'t': {scatter: 1%}", "baseline-value", "baselines.'t'"),
         ("'t': {time: 1us, scatter: 0.1}", "baseline-value", "baselines.'t'.scatter"),
-        ("'t': {time: 1us, sittings: 0}", "baseline-value", "baselines.'t'.runs"),
+        ("'t': {time: 1us, sittings: 0}", "baseline-value", "baselines.'t'.sittings"),
         ("'t': {time: 1us, when: yesterday}", "baseline-value", "baselines.'t'.when"),
         ("'t': {time: 1us, identity: {clock: x}}", "baseline-value", "baselines.'t'.identity"),
         ("'t': {time: 1us}\n  't': {time: 2us}", "baseline-duplicate", "baselines"),

@@ -63,7 +63,7 @@ def test_silence_is_the_default() -> None:
     ("text", "words"),
     [
         ("limitz = []", ["p: tool.perfgate", "'limitz' is not a setting", "did you mean limits"]),
-        ('conviction = "interval"', ["p: tool.perfgate", "'confirmation' is now 'confirmation'", "write confirmation"]),
+        ('conviction = "interval"', ["p: tool.perfgate", "'conviction' is now 'confirmation'", "write confirmation"]),
         ("rounds = 0", ["tool.perfgate.rounds", "a whole number from 1"]),
         ("rounds = true", ["a whole number from 1", "True"]),
         ("budget = 'soon'", ["tool.perfgate.budget", "200 ms"]),

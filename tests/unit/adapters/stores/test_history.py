@@ -120,7 +120,7 @@ def test_a_cell_that_nobody_wrote_is_an_error(path: Path, column: str, cell: obj
     history.append([sitting(1.0)])
     database = sqlite3.connect(path)
     with database:
-        database.execute(f"update run set {column} = ?", (cell,))
+        database.execute(f"update sitting set {column} = ?", (cell,))
     database.close()
     with pytest.raises(PerfgateError, match="history-unreadable"):
         _ = [history.read(key, device) for device, key in history.keys()]  # noqa: SIM118

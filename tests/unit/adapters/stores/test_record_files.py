@@ -90,7 +90,7 @@ def test_nobody_listens_and_nobody_is_known(serve: Callable[[Answer], int]) -> N
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         assert "refuses the connection" in said(f"http://127.0.0.1:{free.getsockname()[1]}/record.json")
-    assert "nobody knows a host" in said("http://no-such-host.invalid/record.json")
+    assert "no host has this name" in said("http://no-such-host.invalid/record.json")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from pytest_perfgate.core.judge.against_baseline import standing
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.policy import CI
-from pytest_perfgate.core.judge.suspects import suspects, uncommitted
+from pytest_perfgate.core.judge.suspects import DOCTOR, suspects, uncommitted
 from pytest_perfgate.core.render.block import render_block
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline, Identity, Stop
@@ -48,9 +48,10 @@ def test_a_time_accepted_from_a_blind_sitting_lets_nothing_pass_as_known() -> No
     assert same.sentence == (
         "the accepted run was too noisy to detect less than +300.0 %: the accepted time may be off by as much"
     )
-    assert same.next == (f"perfgate accept '{KEY}'",)
-    slower = verdict(1.02e6, baseline=blind).next
-    assert slower == (f"perfgate accept '{KEY}' --reason \"...\"",), "it may count as slower, and then asks for one"
+    assert same.next == (f"pytest '{KEY}' --perfgate-against a1b2c3d4e5",), (
+        "accepting is no answer to what was not shown"
+    )
+    assert verdict(1.02e6, baseline=blind).next == same.next
     context = replace(CONTEXT, edited=accepted(1e6, blind=0.02))
     done = verdict(1e6, baseline=blind, context=context)
     assert (done.outcome, done.next) == (Outcome.UNDECIDED, ()), "done already: nothing is left to do"
@@ -63,7 +64,7 @@ def test_a_time_accepted_from_a_blind_sitting_lets_nothing_pass_as_known() -> No
     assert outcome_of(4.2e6, baseline=blind) is Outcome.REGRESSED
     assert outcome_of(1e6, (limit("slowdown <= 400%"),), baseline=blind) is Outcome.PASSED
     hardly = verdict(0.95e6, baseline=accepted(1e6, blind=0.05), shape=(0.98, 1.0, 1.02))
-    assert (hardly.outcome, hardly.next) == (Outcome.UNDECIDED, ()), "as noisy itself, it is no better time"
+    assert (hardly.outcome, hardly.next) == (Outcome.UNDECIDED, same.next), "as noisy itself, it is no better time"
     report = judge(measured(1e6), SLOWDOWN, baseline=blind, context=CONTEXT)
     assert '"TMA loads"  can detect +300.0 %\n' in render_block(report)
     narrow = [line for line in render_block(report, 60).splitlines() if "  next  " not in line]
@@ -74,10 +75,12 @@ def test_a_sitting_that_saw_exactly_as_little_is_no_better_time() -> None:
     shape = (0.98, 1.0, 1.02)
     seen = verdict(0.95e6, shape=shape).visible
     assert seen > 0.03
-    assert verdict(0.95e6, baseline=accepted(1e6, blind=seen), shape=shape).next == ()
+    assert verdict(0.95e6, baseline=accepted(1e6, blind=seen), shape=shape).next == (
+        f"pytest '{KEY}' --perfgate-against a1b2c3d4e5",
+    )
     context = replace(CONTEXT, edited=accepted(2.1e6, why="x", blind=seen))
     found = verdict(2e6, context=context, shape=shape)
-    assert (found.outcome, found.next) == (Outcome.UNDECIDED, ())
+    assert (found.outcome, found.next) == (Outcome.UNDECIDED, (f"pytest '{KEY}' --perfgate-against a1b2c3d4e5",))
 
 
 def test_an_edit_from_a_blind_sitting_is_neither_accepted_nor_convicted_within_it() -> None:
@@ -85,9 +88,9 @@ def test_an_edit_from_a_blind_sitting_is_neither_accepted_nor_convicted_within_i
     found = verdict(2e6, context=context)
     assert (found.outcome, found.effect) == (Outcome.UNDECIDED, Effect.WARN)
     assert found.sentence.endswith('accepts 4 ms: "exact softmax", from a run too noisy to detect less than +150.0 %')
-    assert found.next == (f"perfgate accept '{KEY}' --reason \"...\"",)
+    assert found.next == (f"pytest '{KEY}' --perfgate-against a1b2c3d4e5",)
     no_better = verdict(2e6, context=replace(context, edited=accepted(2.2e6, why="x", blind=0.12)), shape=(0.8, 1, 1.2))
-    assert (no_better.outcome, no_better.next) == (Outcome.UNDECIDED, ())
+    assert (no_better.outcome, no_better.next) == (Outcome.UNDECIDED, found.next)
     assert outcome_of(4e6, context=context) is Outcome.ACCEPTED
     assert outcome_of(11e6, context=context) is Outcome.REGRESSED
     assert outcome_of(2e6, context=replace(CONTEXT, edited=accepted(4e6, why="  ", blind=1.5))) is Outcome.REGRESSED
@@ -340,10 +343,10 @@ def test_an_acceptance_holds_through_its_last_day_and_an_imported_one_without_id
 def test_a_line_of_a_tree_that_was_never_committed_has_no_arm_to_decide() -> None:
     found = verdict(1.1e6, baseline=accepted(1e6, commit="a1b2c3d4e5f6+dirty"))
     assert found.outcome is Outcome.SUSPECT
-    assert found.next == (f"perfgate accept '{KEY}' --reason \"...\"",)
+    assert found.next == (f"pytest '{KEY}' --perfgate-against",)
     assert verdict(1.1e6).next[0] == f"pytest '{KEY}' --perfgate-against a1b2c3d4e5"
     nowhere = verdict(1.1e6, baseline=accepted(1e6, commit=""))
-    assert nowhere.next == (f"perfgate accept '{KEY}' --reason \"...\"",), "without git there is nothing beside it"
+    assert nowhere.next == (DOCTOR,), "without git there is nothing beside it"
     assert uncommitted(accepted(1e6, commit="a1b2c3d4e5f6+dirty")).startswith(
         "it was accepted from a1b2c3d with changes"
     )

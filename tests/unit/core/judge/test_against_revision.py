@@ -203,7 +203,7 @@ def test_a_test_that_loads_nothing_of_the_package_is_the_same_in_both_arms() -> 
     assert "the change under test edits tests/helper.py" in found.sentence
 
 
-def test_a_conviction_below_what_counts_is_none() -> None:
+def test_a_slowdown_below_what_counts_is_not_confirmed() -> None:
     assert paired_verdict(1.1e6, replace(SLOWER, shift=0.02)).outcome is Outcome.UNDECIDED
     assert paired_verdict(1.1e6, OPEN).outcome is Outcome.UNDECIDED
 

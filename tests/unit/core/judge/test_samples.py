@@ -321,7 +321,7 @@ def test_one_process_by_another_clock_is_no_time_of_the_host() -> None:
     assert found.verdicts[0].outcome is Outcome.REGRESSED
 
 
-def test_a_suspect_beyond_chance_says_what_kept_it_from_a_conviction() -> None:
+def test_a_suspect_beyond_chance_says_what_kept_it_from_being_confirmed() -> None:
     loose = measured(9.3e6, shape=(0.3, 1.7))
     report = judge(loose, [limit("slowdown <= 3%")], baseline=accepted(1e6), context=JudgeContext(kinds=KINDS))
     (found,) = report.verdicts

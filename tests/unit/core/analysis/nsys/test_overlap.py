@@ -210,3 +210,12 @@ def test_a_kernel_that_the_window_cuts_has_no_vote_on_a_stream_s_purpose(tmp_pat
     text = render_text(found.views["streams"]())
     assert "ep_a2a" in text
     assert "mixed" not in text
+
+
+def test_ranks_that_compute_nothing_are_not_out_of_balance(tmp_path) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    for pid in (1, 2):
+        maker.kernel(pid, 0, 9_000, "ncclDevKernel_AllReduce", stream=20, device=pid, launched=10)
+    text = render_text(Nsys(read_nsys).inspect([maker.done()], {}).views["overlap"]())
+    assert "The devices were idle for 0 % of it." in text
+    assert "by not collected" not in text

@@ -139,3 +139,10 @@ def test_a_package_that_was_written_says_where_and_how_to_run_it(kineto, tmp_pat
     plain = kineto.inspect([path], {"op": "aten::mm"}).views
     assert "--set replay=FILE.zip" in render_text(plain["replay"]())
     assert "replay/replay.py" not in render_text(plain["report"]())
+
+
+def test_a_device_without_a_name_leaves_no_gap_in_the_subtitle(kineto, tmp_path):
+    events = [launch(0, 1), kernel("k", 5, 10, correlation=1)]
+    header = {"deviceProperties": [{}], "distributedInfo": {"rank": 0, "world_size": 1}}
+    found = kineto.inspect([written(tmp_path / "t.json", events, **header)], {})
+    assert "rank 0 of 1 · coverage 100.0%" in found.views["report"]().subtitle

@@ -139,3 +139,12 @@ def test_a_reduction_without_shapes_has_a_model_and_no_work(tmp_path) -> None:
     (row,) = ours["Reduce_fwd"]
     assert row["Input Dims_first"] is None
     assert "np.int64(20)" in row["kernel_details__summarize_kernel_stats"]
+
+
+def test_a_product_of_a_trace_without_strides_has_its_sheet(tmp_path) -> None:
+    given = {"Input type": ["float", "float"], "Input Dims": [[8, 16], [16, 4]]}
+    ours = reference_tables(seen(tmp_path / "t.json", list(one_call("aten::mm", 20, **given))))
+    (row,) = ours["GEMM"]
+    assert (row["param: M"], row["param: N"], row["param: K"], row["param: stride_A"]) == (8, 4, 16, None)
+    (row,) = ours["ops_unique_args"]
+    assert (row["Input Dims"], row["Input Strides"]) == ("((8, 16), (16, 4))", None)

@@ -1,0 +1,123 @@
+"""Tests mirror modules: each larger module has a file of tests of its name, and no file of tests imports another."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE, TESTS = ROOT / "pytest_perfgate", ROOT / "tests"
+LARGE = 100
+
+ELSEWHERE = {
+    "adapters/devices/clock_samples.py": "unit/adapters/devices/test_clock_watch.py",
+    "adapters/readers/kineto_events.py": "unit/adapters/readers/test_kineto_columns.py",
+    "adapters/readers/ncu_csv.py": "unit/adapters/readers/test_ncu_report.py",
+    "adapters/readers/ncu_csv_source.py": "unit/adapters/readers/test_ncu_report_pages.py",
+    "adapters/readers/ncu_labels.py": "unit/adapters/readers/test_ncu_report.py",
+    "adapters/readers/rocprof_forms.py": "unit/adapters/readers/test_rocprof.py",
+    "adapters/runtimes/cuda_core.py": "drivers/test_cuda_core.py",
+    "adapters/runtimes/fakes.py": "unit/adapters/timers/test_host.py",
+    "adapters/runtimes/host.py": "unit/plugin/test_measuring.py",
+    "adapters/stores/baseline_line.py": "unit/adapters/stores/test_baseline_text.py",
+    "adapters/system/git.py": "unit/adapters/arms/test_store.py",
+    "adapters/timers/event_pairs.py": "unit/adapters/timers/test_events.py",
+    "app/inspections/kineto_trace.py": "unit/app/inspections/test_kineto.py",
+    "app/inspections/results.py": "cli/test_files_results.py",
+    "cli/history.py": "cli/test_run_report.py",
+    "compat.py": "plugin/test_compat.py",
+    "core/analysis/intervals.py": "properties/test_intervals.py",
+    "core/analysis/kernels/sections.py": "unit/core/analysis/kernels/test_diagnosis.py",
+    "core/analysis/nsys/compare.py": "golden/test_nsys.py",
+    "core/analysis/nsys/metrics.py": "golden/test_nsys.py",
+    "core/analysis/nsys/timeline.py": "golden/test_nsys.py",
+    "core/analysis/nsys/views.py": "golden/test_nsys.py",
+    "core/analysis/operators/attention.py": "unit/core/analysis/operators/test_layers.py",
+    "core/analysis/operators/pointwise.py": "unit/core/analysis/operators/test_layers.py",
+    "core/analysis/sass/opcodes.py": "unit/core/analysis/sass/test_listing.py",
+    "core/analysis/trace/matching.py": "unit/core/analysis/trace/test_comparison.py",
+    "core/analysis/trace/survey.py": "unit/core/analysis/trace/test_operators.py",
+    "core/analysis/trace/tables.py": "unit/app/inspections/test_kineto_views.py",
+    "core/analysis/tracelens/models.py": "unit/core/analysis/tracelens/test_tables.py",
+    "core/analysis/tracelens/nodes.py": "unit/core/analysis/tracelens/test_tables.py",
+    "core/analysis/work/layers.py": "unit/core/analysis/work/test_products.py",
+    "core/changes/marks.py": "unit/core/changes/test_limits.py",
+    "core/glossary.py": "docs/test_glossary.py",
+    "model/__init__.py": "docs/test_public_names.py",
+    "model/capabilities.py": "architecture/test_capabilities.py",
+    "model/codes/device.py": "unit/model/test_codes.py",
+    "model/codes/gate.py": "unit/model/test_codes.py",
+    "model/codes/profiles.py": "unit/model/test_codes.py",
+    "model/codes/run.py": "unit/model/test_codes.py",
+    "model/codes/store.py": "unit/model/test_codes.py",
+    "model/device.py": "unit/core/analysis/test_roofline.py",
+    "model/nsys.py": "unit/core/analysis/nsys/test_lanes.py",
+    "model/ports.py": "unit/app/test_instrument.py",
+    "model/profiles.py": "unit/core/analysis/kernels/test_metrics.py",
+    "model/project.py": "unit/adapters/stores/test_configuration.py",
+    "model/protocol.py": "unit/adapters/children/test_channel.py",
+    "model/verdict.py": "unit/core/judge/test_judge.py",
+    "plugin/__init__.py": "plugin/test_conventions.py",
+    "plugin/profiled.py": "plugin/test_profile.py",
+    "wiring/__init__.py": "unit/app/test_instrument.py",
+    "wiring/built_ins.py": "unit/app/inspections/test_kineto.py",
+    "wiring/devices.py": "unit/adapters/devices/test_visible.py",
+    "wiring/profiling.py": "unit/app/test_profile.py",
+    "wiring/stores.py": "unit/adapters/test_delivery.py",
+}
+"""Values, tables and wiring, and modules that are tested as a part of another: the file that tests each."""
+
+
+def large_modules() -> Iterator[str]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if path.read_text(encoding="utf-8").count("\n") >= LARGE:
+            yield path.relative_to(PACKAGE).as_posix()
+
+
+def mirrored(module: str) -> list[Path]:
+    """The files of tests of a module's name, or of its name and a part; commands are tested beside the others."""
+    path = Path(module)
+    folders = [TESTS / "unit" / path.parent, *([TESTS / "cli"] if path.parts[0] == "cli" else ())]
+    named = (f"test_{path.stem}.py", f"test_{path.stem}_*.py")
+    return [file for folder in folders for name in named for file in folder.glob(name)]
+
+
+def test_every_large_module_has_a_file_of_tests() -> None:
+    missing = [module for module in large_modules() if module not in ELSEWHERE and not mirrored(module)]
+    assert not missing, "\n".join(missing)
+
+
+@pytest.mark.parametrize(("module", "tests"), ELSEWHERE.items(), ids=list(ELSEWHERE))
+def test_what_is_tested_elsewhere_is_there_and_has_no_file_of_its_own(module: str, tests: str) -> None:
+    assert (PACKAGE / module).exists(), "the module is gone: take it off the list"
+    assert (TESTS / tests).exists(), "the tests are gone"
+    assert not mirrored(module), "the module has a file of its own: take it off the list"
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module or ''}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def faults(text: str) -> list[str]:
+    """Modules of tests that a file imports; the package's own names may begin with the word."""
+    names = [name for name in imported(ast.parse(text)) if not name.startswith("pytest_perfgate")]
+    return [name for name in names if any(part.startswith("test_") for part in name.split(".")[:-1])]
+
+
+def test_no_file_of_tests_imports_another() -> None:
+    found = {path.relative_to(TESTS).as_posix(): faults(path.read_text("utf-8")) for path in TESTS.rglob("*.py")}
+    assert len(found) > 200
+    assert {path: names for path, names in found.items() if names} == {}
+
+
+def test_an_import_of_a_file_of_tests_is_seen() -> None:
+    assert faults("from tests.unit.test_a import build") == ["tests.unit.test_a.build"]
+    assert faults("from .test_a import build") == ["test_a.build"]
+    assert faults("from tests.reports import case") == []
