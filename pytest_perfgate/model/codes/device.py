@@ -88,13 +88,6 @@ DEVICE_CODES: tuple[Code, ...] = (
         mend='use timer="events" or timer="cupti" for a call that synchronises',
     ),
     Code(
-        name="timer-no-samples",
-        family=Family.DEVICE,
-        title="Every sample was discarded",
-        why="a table of nothing is not a measurement",
-        mend="look at why they were discarded (perfgate doctor), and measure again",
-    ),
-    Code(
         name="cache-cold-batch",
         family=Family.USAGE,
         title="Calls in one graph or batch cannot be kept cold without buffers to rotate",

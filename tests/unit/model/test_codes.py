@@ -23,6 +23,12 @@ def test_every_code_that_is_raised_is_in_the_table() -> None:
     assert raised <= set(codes.CODES)
 
 
+def test_every_code_of_the_table_is_used() -> None:
+    sources = [path for path in PACKAGE.rglob("*.py") if path.parent.name != "codes"]
+    quoted = {c for path in sources for c in re.findall(r"""["']([a-z0-9-]+)["']""", path.read_text(encoding="utf-8"))}
+    assert set(codes.CODES) - quoted == set()
+
+
 def test_every_code_says_what_happened_and_what_to_do_next() -> None:
     for code in codes.CODES.values():
         assert code.title, code.name
