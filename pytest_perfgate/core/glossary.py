@@ -29,15 +29,17 @@ TERMS: tuple[Term, ...] = (
     _term("accept", "Write a measured time into the baseline, with a reason.", "accepting", linked=False),
     _term(
         "anchor",
-        "The accepted time of the last release: the history is held against it, so small steps add up.",
+        "What small steps are counted from: the oldest accepted time of ninety days, or that of a fixed revision.",
         "verdicts",
         linked=False,
     ),
     _term(
         "base",
-        "The revision that a change is compared with; also its build.",
+        "The revision that a change is compared with; also its build, one of the two arms that run in turns.",
         "against-a-revision",
         "base revision",
+        "arm",
+        "arms",
         linked=False,
     ),
     _term(
