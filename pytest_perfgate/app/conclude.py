@@ -167,15 +167,17 @@ def _crept(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Iterable[Sui
         goes_on = edited is not None and then is not None and edited.time > then.time
         text = f"{report.key}: {signed(crept(line))} since {line.anchored}"
         (further if goes_on else known).append(text)
-    step = "accept --anchor --reason begins anew where that is meant"
+    ci = gate_judge.context.policy.ci
+    source = "--from RECORD " if ci else ""
+    step = f'perfgate accept {source}--anchor --reason "..." begins anew where that is meant'
     if further:
-        effect = Effect.FAIL if gate_judge.context.policy.ci else Effect.WARN
+        effect = Effect.FAIL if ci else Effect.WARN
         lines = plural(len(further), "line")
         what = f"{lines} accepted slower by this change, now more than {CREEP:.0%} over the anchor"
         yield SuiteNote(kind="creep", effect=effect, text=f"{what}; {step}", names=tuple(sorted(further)))
     if known:
         what = f"{plural(len(known), 'accepted time')} more than {CREEP:.0%} over the anchor by accepted steps"
-        yield SuiteNote(kind="creep", effect=Effect.WARN, text=what, names=tuple(sorted(known)))
+        yield SuiteNote(kind="creep", effect=Effect.WARN, text=f"{what}; {step}", names=tuple(sorted(known)))
 
 
 def _anchor(cases: Mapping[str, Case], report: CaseReport) -> str:

@@ -9,10 +9,12 @@ from dataclasses import replace
 
 from pytest_perfgate.core.changes.tests import successors
 from pytest_perfgate.core.judge.accepted_line import (
+    CREEP,
     Signature,
     anchored,
     carried,
     committed,
+    crept,
     line_of,
     moves_end,
     other_identity,
@@ -47,6 +49,9 @@ _CLEARLY = 0.9
 
 _ROUNDING = 1e-4
 
+TOO_FAR = f"more than {CREEP:.0%} over the anchor, which fails in CI; accept with --anchor where that is meant"
+"""What is said of a decision that creeps."""
+
 _MOVED = frozenset({Outcome.REGRESSED, Outcome.IMPROVED, Outcome.MOVED, Outcome.SUSPECT})
 
 
@@ -60,6 +65,8 @@ class Change(str, enum.Enum):
     RENEWED = "renewed"
     """Within its noise, and its acceptance has run out or is given another end."""
     SITTING = "one more run"
+    ANCHORED = "counted anew"
+    """Within its noise, and its drift is counted from it from now on."""
     COUNTED = "counted already"
     """The line was made from this sitting, or it was added to it before."""
     SHARPER = "seen better"
@@ -102,7 +109,15 @@ class Decision:
         """Whether this is written with a reason only."""
         if self.change is Change.OTHER and self.before is not None and not self.ends:
             return not self.before.local
-        return self.change in {Change.SLOWER, Change.RENEWED} or self.ends or self.twin is not None
+        return self.change in {Change.SLOWER, Change.RENEWED, Change.ANCHORED} or self.ends or self.twin is not None
+
+    @property
+    def creeps(self) -> bool:
+        """Whether CI fails what this accepts: a slower step, far from the anchor."""
+        before, after = self.before, self.after
+        if before is None or after is None or before.local:
+            return False
+        return after.time > before.time and crept(after) > CREEP
 
     @property
     def writes(self) -> bool:
@@ -114,12 +129,14 @@ def decide(
 ) -> Decision:
     """What accepting this case comes to; nothing is written here."""
     decision = _decision(report, before, sittings, signature, add=add)
-    if decision.after is None or decision.change is Change.RENEWED:
+    if decision.after is None or decision.change in {Change.RENEWED, Change.ANCHORED}:
         return decision
     blind = blindness(report)
     after = decision.after
     if decision.change in MEASURED:
         after = anchored(replace(after, blind=blind or 0.0), before, signature)
+    elif signature.anchor:
+        after = replace(after, anchor=0.0, anchored="")
     return replace(decision, blind=blind, after=after)
 
 
@@ -185,6 +202,9 @@ def _kept(report: CaseReport, before: Baseline, line: Baseline, signature: Signa
         return Decision(report=report, change=Change.RENEWED, before=before, after=renewed(before, signature))
     if _saw_more(report, before):
         return Decision(report=report, change=Change.SHARPER, before=before, after=carried(line, before, signature))
+    if signature.anchor and before.anchor:
+        after = renewed(before, replace(signature, expires=before.expires))
+        return Decision(report=report, change=Change.ANCHORED, before=before, after=after)
     after = committed(before, signature)
     if after.commit != before.commit:
         return Decision(report=report, change=Change.COMMITTED, before=before, after=after)

@@ -138,7 +138,7 @@ def moves_end(before: Baseline, signature: Signature) -> bool:
 def renewed(before: Baseline, signature: Signature) -> Baseline:
     """The same time, accepted anew by whoever signs; without a new end it holds for good."""
     return replace(
-        before,
+        replace(before, anchor=0.0, anchored="") if signature.anchor else before,
         commit=_commit(before, signature),
         when=signature.when,
         who=signature.who,

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from pytest_perfgate.core.analysis.results import Previous
-from pytest_perfgate.core.judge.acceptance import Change, Decision
+from pytest_perfgate.core.judge.acceptance import TOO_FAR, Change, Decision
 from pytest_perfgate.core.judge.accepted_line import LIMIT, drift
 from pytest_perfgate.core.judge.context import how_measured
 from pytest_perfgate.core.judge.samples import crowded
@@ -311,9 +311,7 @@ def bars(times: Sequence[float]) -> str:
     return "".join(_BARS[round((t - low) / (high - low) * (len(_BARS) - 1))] for t in times)
 
 
-_WHOLE = "a full run sees more, and takes its place"
-
-_AGAIN = "run again on a quieter machine, or keep it"
+_WHOLE, _AGAIN = "a full run sees more, and takes its place", "run again on a quieter machine, or keep it"
 
 _SAID = (Change.UNTRUSTED, Change.UNTIMED, Change.COUNTED, Change.MOVED, Change.PINNED)
 
@@ -340,6 +338,8 @@ def _warnings(shown: Sequence[Decision]) -> Iterator[str]:
     if blind := sum(d.blind is not None for d in shown):
         share = f"{blind} of {plural(len(shown), 'case')}"
         yield f"warning  {share} could not have seen a slowdown as small as the limit{_beside(shown)}; {_AGAIN}"
+    if far := sum(d.creeps for d in shown):
+        yield f"warning  {far} of {plural(len(shown), 'case')} {TOO_FAR}"
 
 
 def _beside(shown: Sequence[Decision]) -> str:
@@ -349,12 +349,12 @@ def _beside(shown: Sequence[Decision]) -> str:
 
 
 def _warning(decision: Decision) -> str:
-    """What a sitting is worth that is too wide for its limit, or of too few processes; empty where it is neither."""
+    """What a sitting is worth that is too wide for its limit, or of too few processes; and what CI says of it."""
     warnings = [f"{decision.scanty}; {_WHOLE}"] if decision.scanty else []
     if decision.blind is not None:
         text = f"the smallest slowdown this run can detect is {signed(decision.blind)}"
         warnings.append(f"{text}; {_AGAIN}")
-    return "; ".join(warnings)
+    return "; ".join([*warnings, *([TOO_FAR] if decision.creeps else [])])
 
 
 def decision_lines(decision: Decision) -> Iterator[str]:

@@ -232,7 +232,9 @@ def test_a_change_that_goes_on_creeping_fails_and_elsewhere_it_is_told() -> None
     (note,) = creep(then, edited)
     assert (note.kind, note.effect) == ("creep", Effect.FAIL)
     assert note.names == (f"{KEY}: +12.5 % since 2026-09-01",)
-    assert "accept --anchor --reason begins anew" in note.text
+    (later,) = creep(edited, None)
+    for one in (note, later):
+        assert 'perfgate accept --from RECORD --anchor --reason "..."' in one.text
     assert [one.effect for one in creep(then, edited, LOCAL)] == [Effect.WARN]
     assert [one.effect for one in creep(edited, None)] == [Effect.WARN], "a later change that accepts nothing"
     assert [one.effect for one in creep(replace(edited, time=1.2e6), edited)] == [Effect.WARN], "a step back"

@@ -19,7 +19,7 @@ from pytest_perfgate.core.judge.accepted_line import (
     reasoned,
     widened,
 )
-from pytest_perfgate.core.render.logs import history_document
+from pytest_perfgate.core.render.logs import acceptance_lines, decision_lines, history_document
 from pytest_perfgate.core.render.pictures import sittings_text, timeline
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.core.stats.change_points import change_points
@@ -315,6 +315,33 @@ def test_a_faster_time_another_way_of_measuring_and_a_person_begin_anew() -> Non
     other = replace(slower, identity=Identity(device=slower.device, timer="events"))
     assert anchored(other, first, Signature(when="2026-09-20")).anchor == 0.0
     assert crept(first) == 0.0
+
+
+def test_a_time_that_is_accepted_already_can_be_counted_anew() -> None:
+    """What CI advises where a line came too far wrote nothing: the time had not changed."""
+    far = line_with_end(anchor=0.8e6, anchored="2026-03-01", commit=f"abc{DIRTY}", expires=LATER)
+    anew = replace(TODAY, anchor=True, why="the wider one is the truth", commit="abcdef")
+    found = decided(1.001e6, far, anew)
+    assert (found.change, found.asks, found.writes) == (Change.ANCHORED, True, True)
+    assert found.after is not None
+    assert (found.after.time, found.after.anchor, found.after.anchored) == (1e6, 0.0, "")
+    assert (found.after.why, found.after.when, found.after.expires) == (anew.why, TODAY.when, LATER)
+    assert decided(1.001e6, replace(far, anchor=0.0), replace(anew, commit="")).change is Change.KEPT
+    more = decided(1.001e6, far, anew, add=True)
+    assert (more.change, more.after and more.after.anchor) == (Change.SITTING, 0.0)
+    ended = decided(1.001e6, replace(far, expires="2020-01-01"), anew)
+    assert (ended.change, ended.after and ended.after.anchor) == (Change.RENEWED, 0.0)
+
+
+def test_a_step_that_fails_in_ci_is_told_when_it_is_accepted() -> None:
+    why = replace(TODAY, why="wider")
+    before = line_with_end(when="2026-05-20", expires="")
+    slower, anew = decided(1.2e6, before, why), decided(1.2e6, before, replace(why, anchor=True))
+    assert (slower.creeps, anew.creeps, decided(1.09e6, before, why).creeps) == (True, False, False)
+    assert not decided(1.2e6, replace(before, local=True), why).creeps
+    assert any("--anchor" in line for line in acceptance_lines([slower]))
+    assert not any("--anchor" in line for line in acceptance_lines([anew]))
+    assert "--anchor" in "".join(decision_lines(slower))
 
 
 @pytest.mark.parametrize(("day", "anchor"), [("2026-11-30", 1e6), ("2026-12-01", 1.05e6)])
