@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.app.lockstep import BASE, HEAD, LockstepPair, OwnFiles, PairedCall, Texts, TurnTiming, base_alone
 from pytest_perfgate.app.measure import FATAL
 from pytest_perfgate.core.judge.against_revision import foreign_modules, same_code
+from pytest_perfgate.core.judge.rounds import LEAST
 from pytest_perfgate.core.judge.samples import pair_of, untimed
-from pytest_perfgate.core.render.words import plural
+from pytest_perfgate.core.render.words import plural, span
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, CaseKey
 from pytest_perfgate.model.protocol import Capture, CaseResult, Child, ChildSpawner, ChildSpec, Job, code_alone
@@ -185,10 +186,20 @@ class Comparison:
             done.add(met.nodeid)
             if self.stage.show is not None:
                 place = f"round {number + 1} of up to {self._rounds}, case {len(done)} of {len(cases)}"
-                self.stage.show(place, len(done), met.nodeid)
+                self.stage.show(place + self._left(phase, number, cases, len(done)), len(done), met.nodeid)
             if self.rounds[-1].trouble:
                 self._out.add(met.nodeid)
         return done
+
+    def _left(self, phase: str, number: int, cases: Sequence[Case], done: int) -> str:
+        """``, 1 min 8 s to 6 min left`` from the second round on: nobody knows which round decides."""
+        if phase != ROUND or not number or not self.start_s:
+            return ""
+        costs = [self.cost(case.nodeid) for case in cases]
+        rest, whole = sum(costs[done:]), self.start_s + sum(costs)
+        least, most = (rest + max(0, last - number - 1) * whole for last in (LEAST, self._rounds))
+        most = max(0.0, min(most, self.left_s))
+        return f", {span(min(least, most))} to {span(most)} left"
 
     def _after_death(self, fault: PerfgateError, standing: str, at: tuple[str, int], cases: list[Case]) -> list[Case]:
         has = {one.nodeid for one in self.rounds if (one.phase, one.number) == at}
