@@ -114,7 +114,7 @@ def test_the_users_frames_are_what_is_seen(act: Any, frames: list[str]) -> None:
 
 def test_full_trace_keeps_every_frame() -> None:
     frames = shown(lambda: gate()(kernel, 0), full=True)
-    assert (frames[:2], frames[-1]) == (["<lambda>", "__call__"], "kernel")
+    assert (frames[:3], frames[-1]) == (["<lambda>", "called", "__call__"], "kernel")
     assert len(frames) > 4
 
 
