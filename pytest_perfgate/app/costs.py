@@ -8,7 +8,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_perfgate.clock import HOST_CLOCK, seconds
 from pytest_perfgate.core.judge.rounds import shrunk
 from pytest_perfgate.core.render.words import about, plural
 
@@ -101,15 +100,15 @@ _LONGEST_START_S = 15.0
 """A guess at a child's start-up is no longer: threads of a library count their time several times."""
 
 
-def starting_guess() -> dict[str, float]:
-    """The start-up of a child before any was measured: this process has imported and collected the same."""
-    return {STARTING: min(_LONGEST_START_S, max(_START_S, HOST_CLOCK.process() / 1e9))}
+def starting_guess(cpu_s: float) -> dict[str, float]:
+    """The start-up of a child before any was measured: this process computed for so long to import and collect the same."""
+    return {STARTING: min(_LONGEST_START_S, max(_START_S, cpu_s))}
 
 
 class TimeLeft:
     """What a run still takes: each case as this run saw it, else as known or guessed, and the starting of children."""
 
-    def __init__(self, cases: Sequence[Case], known: Mapping[str, float], clock: Callable[[], float] = seconds) -> None:
+    def __init__(self, cases: Sequence[Case], known: Mapping[str, float], clock: Callable[[], float]) -> None:
         self._clock, self._begun = clock, clock()
         self._expected = {case.nodeid: known.get(case.nodeid, _most_s(case)) for case in cases}
         self._learnt = all(case.nodeid in known for case in cases) and STARTING in known

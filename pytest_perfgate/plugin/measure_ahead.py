@@ -22,7 +22,7 @@ from pytest_perfgate.app.costs import (
 )
 from pytest_perfgate.app.measure import Rounds, measurements
 from pytest_perfgate.app.spread import run_spread
-from pytest_perfgate.clock import seconds
+from pytest_perfgate.clock import HOST_CLOCK, seconds
 from pytest_perfgate.core.judge.rounds import SCREENING
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Mode
@@ -53,7 +53,7 @@ def measure_ahead(session: SessionState) -> None:
     cases = on_device(session.settings.options, list(session.cases.values()))
     if session.mode is Mode.QUICK:
         cases = [replace(case, plan=replace(case.plan, rounds=1)) for case in cases]
-    known = {**starting_guess(), **read_costs(costs)}
+    known = {**starting_guess(HOST_CLOCK.process() / 1e9), **read_costs(costs)}
     keeps = SCREENING if session.gate_judge.tools.confirm is not None else 1.0
     part = affordable(cases, known, keeps * session.left_s())
     progress = Progress(config, cost_line(cases, known, part) + suspicion_line(session, cases, known), cases, known)

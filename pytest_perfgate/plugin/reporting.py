@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 from pytest_perfgate.app.costs import TimeLeft
+from pytest_perfgate.clock import seconds
 from pytest_perfgate.core.judge.samples import BESIDE
 from pytest_perfgate.core.render.text import display_width
 from pytest_perfgate.core.render.words import HEADING, about, shown, writable
@@ -49,7 +50,7 @@ class Progress:
         self._live = bool(self._out and self._out.isatty)
         self._counts: dict[int, int] = {}
         self._rounds = {case.nodeid: case.plan.rounds for case in cases}
-        self._left = TimeLeft(cases, known or {})
+        self._left = TimeLeft(cases, known or {}, seconds)
         self._width = columns(config)
         self._say(f"perfgate: {headline}")
 

@@ -233,7 +233,7 @@ def test_rounds_and_cases_are_counted_against_what_there_is(live: bool) -> None:
 
 def test_what_is_left_is_shown_once_every_case_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr(reporting, "TimeLeft", lambda cases, known: TimeLeft(cases, known, lambda: now[0]))
+    monkeypatch.setattr(reporting, "TimeLeft", lambda cases, known, clock: TimeLeft(cases, known, lambda: now[0]))
     terminal = Terminal(live=False)
     progress = progress_on(terminal)
     for number, at in ((0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (2, 0)):
