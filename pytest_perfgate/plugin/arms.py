@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.changed_project import with_files
 from pytest_perfgate.app.compare_arms import Comparison, Stage
-from pytest_perfgate.app.costs import costs_path, pair_cost, paired_costs, read_costs, write_costs
 from pytest_perfgate.app.lockstep import TurnTiming
 from pytest_perfgate.app.measure import Rounds, measurements
 from pytest_perfgate.app.screening import Screening
@@ -19,6 +18,7 @@ from pytest_perfgate.app.spread import run_spread
 from pytest_perfgate.clock import seconds
 from pytest_perfgate.core.changes.tests import is_new
 from pytest_perfgate.core.judge.against_revision import arm_limit, contested_limit, not_compared
+from pytest_perfgate.core.judge.costs import pair_cost, paired_costs
 from pytest_perfgate.core.judge.rounds import OFTEN, Design
 from pytest_perfgate.core.judge.suspects import contested, suspects
 from pytest_perfgate.core.render.words import plural
@@ -30,7 +30,7 @@ from pytest_perfgate.plugin.child_arguments import arm_arguments, child_job, chi
 from pytest_perfgate.plugin.reporting import Progress
 from pytest_perfgate.wiring import read_values, write_values
 from pytest_perfgate.wiring.devices import fleet
-from pytest_perfgate.wiring.stores import arms
+from pytest_perfgate.wiring.stores import arms, costs_path, read_costs, write_costs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -133,7 +133,8 @@ class ArmRunner:
         finally:
             if self._progress is not None:
                 self._progress.close()
-            write_costs(costs_path(self._config.rootpath), paired_costs(comparison))
+            costs = {nodeid: comparison.cost(nodeid) for nodeid in comparison.cases}
+            write_costs(costs_path(self._config.rootpath), paired_costs(costs, comparison.start_s))
         self._path(comparison.arms).unlink(missing_ok=True)
         self._session.resumable = False
         result, tests = hearing.paired(revision=revision), {case.path for case in self._session.cases.values()}

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from pytest_perfgate.app.costs import TimeLeft
 from pytest_perfgate.clock import seconds
+from pytest_perfgate.core.judge.costs import TimeLeft
 from pytest_perfgate.core.judge.samples import BESIDE
 from pytest_perfgate.core.render.text import display_width
 from pytest_perfgate.core.render.words import HEADING, about, shown, writable
@@ -51,6 +51,7 @@ class Progress:
         self._counts: dict[int, int] = {}
         self._rounds = {case.nodeid: case.plan.rounds for case in cases}
         self._left = TimeLeft(cases, known or {}, seconds)
+        self._most = max(self._rounds.values(), default=0)
         self._width = columns(config)
         self._say(f"perfgate: {headline}")
 
@@ -69,9 +70,17 @@ class Progress:
     def _at(self, number: int) -> str:
         """``round 1 of 3, case 2 of 8, about 12 s left``; without the last where that would be a guess."""
         cases = sum(rounds > number for rounds in self._rounds.values())
-        place = f"round {number + 1} of {max(self._rounds.values())}, case {self._counts[number]} of {cases}"
+        most = max(self._most, *self._rounds.values())
+        place = f"round {number + 1} of {most}, case {self._counts[number]} of {cases}"
         left_s = self._left.left_s if self._left.learnt else 0.0
         return f"{place}, {about(left_s)} left" if left_s >= 1 else place
+
+    def extend(self, cases: Iterable[Case], number: int, most: int) -> None:
+        """These have one round more than they were to have, of so many at the most."""
+        cases = list(cases)
+        self._rounds.update((case.nodeid, number + 1) for case in cases)
+        self._left.extend((case.nodeid for case in cases), number + 1)
+        self._most = max(self._most, most)
 
     def met(self, place: str, number: int, nodeid: str) -> None:
         """Both arms went through a test; elsewhere than on a terminal the first of each round is a line."""

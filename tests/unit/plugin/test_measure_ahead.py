@@ -12,12 +12,12 @@ import pytest
 
 from pytest_perfgate.adapters.stores.history import SqliteHistory
 from pytest_perfgate.adapters.stores.records import Records
-from pytest_perfgate.app.costs import (
+from pytest_perfgate.app.doctor import Finding, Level, examined
+from pytest_perfgate.cli.doctor import told_lines
+from pytest_perfgate.core.judge.costs import (
     PairCost,
     cost_line,
 )
-from pytest_perfgate.app.doctor import Finding, Level, examined
-from pytest_perfgate.cli.doctor import told_lines
 from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.model.errors import PerfgateError

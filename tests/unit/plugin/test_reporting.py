@@ -15,8 +15,8 @@ from pytest_perfgate import work
 from pytest_perfgate.adapters.devices.host import probe_host
 from pytest_perfgate.adapters.runtimes.host import HostRuntime
 from pytest_perfgate.adapters.timers.host import HostTimer
-from pytest_perfgate.app.costs import TimeLeft
 from pytest_perfgate.compat import Benchmark
+from pytest_perfgate.core.judge.costs import TimeLeft
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.render.words import significant
 from pytest_perfgate.core.stats.summary import Stopping, WarmUp
@@ -26,7 +26,7 @@ from pytest_perfgate.plugin import reporting
 from pytest_perfgate.plugin.benches import Bench
 from pytest_perfgate.plugin.calls import MeasuredCall
 from pytest_perfgate.plugin.controller import ControllerRole
-from pytest_perfgate.plugin.fixture import Gate
+from pytest_perfgate.plugin.fixture import Perfgate
 from pytest_perfgate.plugin.reporting import (
     Progress,
     UsersFrames,
@@ -53,8 +53,8 @@ def leave(by: Any) -> None:
     by("pytest's own words")
 
 
-def gate() -> Gate:
-    return Gate(
+def gate() -> Perfgate:
+    return Perfgate(
         Case(nodeid="t.py::test_a", limits=(), plan=Plan()), Bench(Case(nodeid="t.py::test_a", limits=(), plan=Plan()))
     )
 

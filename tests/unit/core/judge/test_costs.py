@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from pytest_perfgate.app.costs import (
+from pytest_perfgate.core.judge.costs import (
     PAIRED,
     STARTING,
     PairCost,
@@ -19,15 +17,14 @@ from pytest_perfgate.app.costs import (
     costs_of,
     pair_cost,
     paired_costs,
-    read_costs,
     seconds_of,
     starting_guess,
-    write_costs,
 )
 from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.model.plan import Case, Plan
 from pytest_perfgate.model.protocol import CaseResult
 from pytest_perfgate.plugin.child_arguments import paired_line
+from pytest_perfgate.wiring.stores import read_costs, write_costs
 
 CASES = [Case(nodeid=f"t.py::test_{at}", limits=(), plan=Plan(warmup_ns=0.2e9, budget_ns=1e9)) for at in range(10)]
 
@@ -122,8 +119,7 @@ def test_devices_side_by_side_take_less_and_a_case_that_is_out_takes_nothing() -
 
 def test_a_comparison_is_announced_as_the_last_one_took() -> None:
     seconds = {CASES[0].nodeid: 5.0, CASES[1].nodeid: 7.0, CASES[2].nodeid: 0.0}
-    comparison: Any = SimpleNamespace(cases=seconds, cost=seconds.get, start_s=11.0)
-    costs = paired_costs(comparison)
+    costs = paired_costs(seconds, 11.0)
     assert costs == {PAIRED: 11.0, f"{PAIRED} {CASES[0].nodeid}": 5.0, f"{PAIRED} {CASES[1].nodeid}": 7.0}
     known = pair_cost(list(seconds)[:2], costs)
     assert known == PairCost(11.0, 6.0)
@@ -132,8 +128,7 @@ def test_a_comparison_is_announced_as_the_last_one_took() -> None:
     )
     assert pair_cost([], {STARTING: 4.6}) == PairCost(4.6, PairCost().test_s), "two start no faster than one"
     assert pair_cost(seconds, {}) == PairCost()
-    none: Any = SimpleNamespace(cases=seconds, cost=lambda nodeid: 0.0, start_s=0.0)
-    assert paired_costs(none) == {}, "no round was played"
+    assert paired_costs(dict.fromkeys(seconds, 0.0), 0.0) == {}, "no round was played"
 
 
 def test_a_first_child_is_expected_to_start_as_long_as_this_process_took() -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,24 +10,15 @@ from pytest_perfgate.core.judge.rounds import shrunk
 from pytest_perfgate.core.render.words import about, plural
 
 if TYPE_CHECKING:
-    from pytest_perfgate.app.compare_arms import Comparison
     from pytest_perfgate.model.plan import Case
     from pytest_perfgate.model.protocol import CaseResult
-
-
-def costs_path(root: Path) -> Path:
-    """Where the costs of a project's cases are kept."""
-    return root / ".perfgate" / "costs.json"
 
 
 STARTING = ""
 """Among the costs of cases: what a round takes beside them, the starting of its child above all."""
 
-_START_S = 1.0
+START_S = 1.0
 """A guess at that, for the first run."""
-
-_LONGEST_S = 86400.0
-"""No round of a case takes a day: what reads so is of a clock that somebody set."""
 
 _SHORTEST = 0.1
 """The part of its sampling time that a case keeps at least."""
@@ -50,7 +39,7 @@ def seconds_of(cases: Iterable[Case], known: Mapping[str, float]) -> tuple[float
     """What starting children takes, and all sampling."""
     cases = list(cases)
     total = sum(case.plan.rounds * known.get(case.nodeid, _most_s(case)) for case in cases)
-    return max((case.plan.rounds for case in cases), default=0) * known.get(STARTING, _START_S), total
+    return max((case.plan.rounds for case in cases), default=0) * known.get(STARTING, START_S), total
 
 
 def affordable(cases: Iterable[Case], known: Mapping[str, float], left_s: float) -> float:
@@ -77,32 +66,13 @@ def costs_of(results: Mapping[str, CaseResult], took_s: float) -> dict[str, floa
     return {**costs, STARTING: round((took_s - sampling) / rounds, 4)} if complete and took_s > sampling > 0 else costs
 
 
-def read_costs(path: Path) -> dict[str, float]:
-    """Seconds a round of each case took last time; what is lost or cannot be costs only a worse guess."""
-    try:
-        table = json.loads(path.read_text(encoding="utf-8"))
-        costs = {str(name): float(cost) for name, cost in table.items()}
-        return {name: cost for name, cost in costs.items() if 0 <= cost <= _LONGEST_S}
-    except (OSError, ValueError, TypeError, AttributeError, OverflowError):
-        return {}
-
-
-def write_costs(path: Path, costs: Mapping[str, float]) -> None:
-    """Keep them beside those of other cases."""
-    try:
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps({**read_costs(path), **costs}), encoding="utf-8")
-    except OSError:
-        return
-
-
 _LONGEST_START_S = 15.0
 """A guess at a child's start-up is no longer: threads of a library count their time several times."""
 
 
 def starting_guess(cpu_s: float) -> dict[str, float]:
-    """The start-up of a child before any was measured: this process computed for so long to import and collect the same."""
-    return {STARTING: min(_LONGEST_START_S, max(_START_S, cpu_s))}
+    """The start-up of a child before any was measured: this process has collected the same."""
+    return {STARTING: min(_LONGEST_START_S, max(START_S, cpu_s))}
 
 
 class TimeLeft:
@@ -114,7 +84,7 @@ class TimeLeft:
         self._learnt = all(case.nodeid in known for case in cases) and STARTING in known
         self._rounds = {case.nodeid: case.plan.rounds for case in cases}
         self._taken: dict[str, list[float]] = {case.nodeid: [] for case in cases}
-        self._start_s = known.get(STARTING, _START_S)
+        self._start_s = known.get(STARTING, START_S)
         self._started = 0
         """Rounds of which a case has ended."""
 
@@ -126,6 +96,10 @@ class TimeLeft:
         if number >= self._started:
             self._started = number + 1
             self._start_s = max(0.0, self._clock() - self._begun - self._sampled_s) / self._started
+
+    def extend(self, nodeids: Iterable[str], rounds: int) -> None:
+        """These take part in more rounds than they were to."""
+        self._rounds.update(dict.fromkeys(nodeids, rounds))
 
     @property
     def learnt(self) -> bool:
@@ -177,8 +151,7 @@ def pair_cost(nodeids: Iterable[str], known: Mapping[str, float]) -> PairCost:
     return PairCost(start_s, fmean(tests) if tests else PAIR_TEST_S)
 
 
-def paired_costs(comparison: Comparison) -> dict[str, float]:
+def paired_costs(tests: Mapping[str, float], start_s: float) -> dict[str, float]:
     """What to expect of the next comparison; one that played no round teaches nothing."""
-    costs = {f"{PAIRED} {nodeid}": round(comparison.cost(nodeid), 4) for nodeid in comparison.cases}
-    seen = {name: cost for name, cost in costs.items() if cost > 0}
-    return {**seen, PAIRED: round(comparison.start_s, 4)} if seen and comparison.start_s > 0 else seen
+    costs = {f"{PAIRED} {nodeid}": round(cost, 4) for nodeid, cost in tests.items() if cost > 0}
+    return {**costs, PAIRED: round(start_s, 4)} if costs and start_s > 0 else costs
