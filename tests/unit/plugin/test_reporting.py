@@ -24,7 +24,7 @@ from pytest_perfgate.model.protocol import Finished
 from pytest_perfgate.plugin.benches import Bench
 from pytest_perfgate.plugin.calls import MeasuredCall
 from pytest_perfgate.plugin.controller import ControllerRole
-from pytest_perfgate.plugin.fixture import Gate
+from pytest_perfgate.plugin.fixture import Perfgate
 from pytest_perfgate.plugin.reporting import (
     Progress,
     UsersFrames,
@@ -51,8 +51,8 @@ def leave(by: Any) -> None:
     by("pytest's own words")
 
 
-def gate() -> Gate:
-    return Gate(
+def gate() -> Perfgate:
+    return Perfgate(
         Case(nodeid="t.py::test_a", limits=(), plan=Plan()), Bench(Case(nodeid="t.py::test_a", limits=(), plan=Plan()))
     )
 
