@@ -155,13 +155,17 @@ def _then(baseline: Baseline | None) -> list[str]:
     sittings = f"{baseline.sittings} runs" if baseline.sittings > 1 else ""
     blind = f"can detect {sight(baseline.blind)}" if baseline.blind else ""
     few = f"of {plural(baseline.processes, 'process', 'processes')}" if baseline.processes else ""
-    facts = (quantity(baseline.time, Dimension.TIME), origin, accepted_steps(baseline), sittings, few, blind)
+    facts = (quantity(baseline.time, Dimension.TIME), origin, _steps(baseline), sittings, few, blind)
     return [f"  then  {'  '.join(filter(None, facts))}"]
 
 
-def accepted_steps(line: Baseline | None) -> str:
-    """How far a line has come by accepted steps of ninety days: ``+8.4 % since 2026-05-02``; empty where it has not."""
-    return f"{signed(crept(line))} since {line.anchored}" if line is not None and line.anchor else ""
+def accepted_text(line: Baseline) -> str:
+    """An accepted time, and how far it has come by steps of ninety days: ``412 µs  +8.4 % since 2026-05-02``."""
+    return "  ".join(filter(None, (quantity(line.time, Dimension.TIME), _steps(line))))
+
+
+def _steps(line: Baseline) -> str:
+    return f"{signed(crept(line))} since {line.anchored}" if line.anchor else ""
 
 
 def _sentences(told: list[Verdict]) -> list[str]:
