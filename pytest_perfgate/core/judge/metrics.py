@@ -182,7 +182,7 @@ def _of_kernels(call: Call, _name: str) -> Made:
     )
 
 
-def _beside_span(call: Call, _name: str) -> Made:
+def _span(call: Call, _name: str) -> Made:
     return call.made("span")
 
 
@@ -204,7 +204,7 @@ _TIMED: Mapping[str, Callable[[Call, str], Made]] = {
     "span": _of_kernels,
 }
 
-_BESIDE = {"busy_time": _beside_span, "busy": _beside_span}
+_BESIDE = {"busy_time": _span, "busy": _span}
 
 _MAKERS = {**_TIMED, **_BESIDE, **dict.fromkeys(WORKED, _of_work)}
 

@@ -29,7 +29,7 @@ from pytest_perfgate.model.plan import CaseKey, Choice, Effect, Policy
 from pytest_perfgate.model.ports import DEPENDENCIES
 from pytest_perfgate.model.project import Base
 from pytest_perfgate.model.verdict import CaseReport, Decision, Paired, PairedRound, SuiteNote
-from tests.unit.app.duets import arm, cases
+from tests.unit.app.scripted_pairs import arm, cases
 from tests.unit.core.judge.bench import CONTEXT
 
 OLD = """

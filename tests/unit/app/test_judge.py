@@ -78,7 +78,7 @@ def test_the_history_tells_at_which_clock_a_line_was_measured(past: Past, outcom
         ([("beef", 0.9e6), ("feed", 1e6), ("dead", 1.14e6)], False, Outcome.SUSPECT),
     ],
 )
-def test_what_was_convicted_does_not_become_noise(past: list[tuple[str, float]], dirty: bool, outcome: Outcome) -> None:
+def test_what_was_confirmed_does_not_become_noise(past: list[tuple[str, float]], dirty: bool, outcome: Outcome) -> None:
     history = Past(*(replace(sitting(None, commit), time=time) for commit, time in past))
     line = accepted(1e6, device=GPU)
     bench = gate_judge(Lines(line, line), history)
