@@ -11,7 +11,7 @@ from pytest_perfgate.app.measure import measurements
 from pytest_perfgate.core.judge.metrics import metrics_of
 from pytest_perfgate.core.judge.samples import busy_processors
 from pytest_perfgate.core.render.block import short_name
-from pytest_perfgate.core.render.words import plural, sight, span
+from pytest_perfgate.core.render.words import detectable, plural, span
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.values import value
 
@@ -54,8 +54,8 @@ class Blurred:
     def __str__(self) -> str:
         """``test_sum can detect +12.0 % after 10 processes, its limit asks for +5.0 %``."""
         count = plural(self.processes, "process", "processes")
-        text = f"{short_name(self.key)} can detect {sight(self.half)} after {count}"
-        return f"{text}, its limit asks for {sight(self.asks)}"
+        text = f"{short_name(self.key)} can detect {detectable(self.half)} after {count}"
+        return f"{text}, its limit asks for {detectable(self.asks)}"
 
     @property
     def remedy(self) -> str:
