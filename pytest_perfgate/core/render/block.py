@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterator
 
+from pytest_perfgate.core.judge.accepted_line import crept
 from pytest_perfgate.core.render.text import display_width
 from pytest_perfgate.core.render.words import by_floor, detectable, edges, plural, quantity, shown, signed
 from pytest_perfgate.model.measurement import Baseline, Measurement, short_commit
@@ -154,9 +155,17 @@ def _then(baseline: Baseline | None) -> list[str]:
     sittings = f"{baseline.sittings} runs" if baseline.sittings > 1 else ""
     blind = f"can detect {detectable(baseline.blind)}" if baseline.blind else ""
     few = f"of {plural(baseline.processes, 'process', 'processes')}" if baseline.processes else ""
-    return [
-        f"  then  {'  '.join(filter(None, (quantity(baseline.time, Dimension.TIME), origin, sittings, few, blind)))}"
-    ]
+    facts = (quantity(baseline.time, Dimension.TIME), origin, _steps(baseline), sittings, few, blind)
+    return [f"  then  {'  '.join(filter(None, facts))}"]
+
+
+def accepted_text(line: Baseline) -> str:
+    """An accepted time, and how far it has come by steps of ninety days: ``412 µs  +8.4 % since 2026-05-02``."""
+    return "  ".join(filter(None, (quantity(line.time, Dimension.TIME), _steps(line))))
+
+
+def _steps(line: Baseline) -> str:
+    return f"{signed(crept(line))} since {line.anchored}" if line.anchor else ""
 
 
 def _sentences(told: list[Verdict]) -> list[str]:

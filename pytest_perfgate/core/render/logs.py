@@ -13,7 +13,7 @@ from pytest_perfgate.core.judge.acceptance import Change, Decision
 from pytest_perfgate.core.judge.accepted_line import LIMIT, drift
 from pytest_perfgate.core.judge.context import how_measured
 from pytest_perfgate.core.judge.samples import busy_processors
-from pytest_perfgate.core.render.block import printable
+from pytest_perfgate.core.render.block import accepted_text, printable
 from pytest_perfgate.core.render.pictures import sittings_text, timeline
 from pytest_perfgate.core.render.words import ABSENT, plural, quantity, shown, signed
 from pytest_perfgate.core.stats.change_points import ChangePoint, change_points
@@ -254,7 +254,7 @@ def _section(case: Told, anchors: Anchors) -> Section:
     key, device, sittings, baseline = case
     accepted = baseline.time if baseline else None
     changes = change_points([s.time for s in sittings]) if all(s.time > 0 for s in sittings) else ()
-    line = f"{bars([s.time for s in sittings])}  accepted: {quantity(accepted, _TIME) if accepted else 'nothing'}"
+    line = f"{bars([s.time for s in sittings])}  accepted: {accepted_text(baseline) if baseline else 'nothing'}"
     lines = [line, sittings_text(sittings, changes), anchored(sittings, anchors.get((device, str(key)), baseline))]
     paragraphs = tuple(Paragraph(text=text) for text in lines if text)
     drawn = (timeline(printable(str(key)), sittings, changes, accepted),) if len(sittings) > 1 else ()
