@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
@@ -208,3 +209,31 @@ def _first_line(fault: BaseException) -> str:
     """The type and the first line of what it says."""
     first = (str(fault).strip().splitlines() or [""])[0]
     return f"{type(fault).__name__}: {first}" if first else type(fault).__name__
+
+
+def costs_path(root: Path) -> Path:
+    """Where the costs of a project's cases are kept."""
+    return root / ".perfgate" / "costs.json"
+
+
+_LONGEST_COST_S = 86400.0
+"""No round of a case takes a day: what reads so is of a clock that somebody set."""
+
+
+def read_costs(path: Path) -> dict[str, float]:
+    """Seconds a round of each case took last time; what is lost or cannot be costs only a worse guess."""
+    try:
+        table = json.loads(path.read_text(encoding="utf-8"))
+        costs = {str(name): float(cost) for name, cost in table.items()}
+        return {name: cost for name, cost in costs.items() if 0 <= cost <= _LONGEST_COST_S}
+    except (OSError, ValueError, TypeError, AttributeError, OverflowError):
+        return {}
+
+
+def write_costs(path: Path, costs: Mapping[str, float]) -> None:
+    """Keep them beside those of other cases."""
+    try:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps({**read_costs(path), **costs}), encoding="utf-8")
+    except OSError:
+        return

@@ -53,6 +53,16 @@ def test_only_the_slower_test_is_found_and_what_is_decided_has_no_further_round(
     assert len(places) == 3 * 7 + 4
 
 
+def test_what_is_left_is_shown_from_the_second_round_on() -> None:
+    """A round takes 17 s: from what the least rounds take to what all of them would."""
+    world = World(time=slower("1", 0.06), start_s=4.0, test_s=3.0)
+    compared(world)
+    places = [place for place, _, _ in world.shown]
+    assert places[:3] == [f"round 1 of up to 30, case {at} of 3" for at in (1, 2, 3)]
+    assert places[3] == "round 2 of up to 30, case 1 of 3, 1 min 31 s to 8 min 2 s left"
+    assert places[20] == "round 7 of up to 30, case 3 of 3, under 1 s to 6 min 31 s left"
+
+
 def test_a_faster_head_has_the_rounds_that_show_it() -> None:
     _, found, said = compared(World(time=slower("1", -0.2)))
     assert found["1"].shift == pytest.approx(-0.2, abs=0.01)
