@@ -103,14 +103,14 @@ def arm_arguments(config: pytest.Config, cases: Iterable[Case], arm: Arm) -> lis
     top, here = config.rootpath, Path(arm.cwd)
     if arm.mode == "worktree":
         return [_moved(text, top, here) for text in words]
-    beside = _beside(config, cases)
+    beside = _import_folders(config, cases)
     places = [str(place) for place in (*config.getini("pythonpath"), *beside) if not _holds(Path(place), arm.modules)]
     words = [text for text in words if not text.startswith("--import-mode=")]
     words[2:2] = ["--import-mode=importlib", "-o", f"pythonpath={shlex.join(places)}"]
     return words
 
 
-def _beside(config: pytest.Config, cases: Iterable[Case]) -> Iterable[Path]:
+def _import_folders(config: pytest.Config, cases: Iterable[Case]) -> Iterable[Path]:
     """Folders that pytest's usual import modes put on the path: tests import what lies beside them."""
     if config.option.importmode == "importlib":
         return []

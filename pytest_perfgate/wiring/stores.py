@@ -139,7 +139,7 @@ def loaded_modules(names: Sequence[str]) -> tuple[tuple[str, str], ...]:
     return proof.loaded_modules(names) if names else ()
 
 
-def beside_modules(root: Path, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
+def neighbour_modules(root: Path, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Files and hashes of tests and of what lies beside them, as this process has loaded it."""
     from pytest_perfgate.adapters.arms import overlay as proof
 
@@ -173,7 +173,7 @@ def load_plugins(host: Any, names: Sequence[str], root: Path) -> None:
     try:
         host.load_setuptools_entrypoints(GROUP)
     except (Exception, SystemExit) as fault:
-        what = f"an installed plugin of the entry-point group {GROUP!r} cannot be loaded: {_told(fault)}"
+        what = f"an installed plugin of the entry-point group {GROUP!r} cannot be loaded: {_first_line(fault)}"
         raise PerfgateError("plugin-broken", what, mend="mend it, or uninstall the package that brings it") from fault
     for name in dict.fromkeys(names):
         plugin = _imported(name, root)
@@ -183,7 +183,7 @@ def load_plugins(host: Any, names: Sequence[str], root: Path) -> None:
         try:
             host.register(plugin, name)
         except Exception as fault:
-            what = f"{name!r} cannot be registered: {_told(fault)}"
+            what = f"{name!r} cannot be registered: {_first_line(fault)}"
             raise PerfgateError("plugin-broken", what, mend="docs/plugins.md has the hooks", place=_PLACE) from fault
 
 
@@ -202,10 +202,10 @@ def _imported(name: str, root: Path) -> Any:
 
 
 def _raising(name: str, fault: BaseException) -> PerfgateError:
-    return PerfgateError("plugin-broken", f"the import of {name!r} raises {_told(fault)}", place=_PLACE)
+    return PerfgateError("plugin-broken", f"the import of {name!r} raises {_first_line(fault)}", place=_PLACE)
 
 
-def _told(fault: BaseException) -> str:
+def _first_line(fault: BaseException) -> str:
     """The type and the first line of what it says."""
     first = (str(fault).strip().splitlines() or [""])[0]
     return f"{type(fault).__name__}: {first}" if first else type(fault).__name__

@@ -25,7 +25,18 @@ from pytest_perfgate.model.plan import CaseKey, Plan
 from pytest_perfgate.model.protocol import Capture, CaseResult
 from pytest_perfgate.model.verdict import Decision, Paired, PairedRound
 from pytest_perfgate.plugin.calls import Brought
-from tests.unit.app.duets import DEVICE, PROOF, ScriptedChild, World, arm, cases, compared, heard, slower, staged
+from tests.unit.app.scripted_pairs import (
+    DEVICE,
+    PROOF,
+    ScriptedChild,
+    World,
+    arm,
+    cases,
+    compared,
+    heard,
+    slower,
+    staged,
+)
 
 
 def test_only_the_slower_test_is_found_and_what_is_decided_has_no_further_round() -> None:
@@ -306,7 +317,7 @@ def decisions(found: dict[CaseKey, Paired]) -> set[Decision]:
 
 
 @pytest.mark.parametrize(("tests", "calls", "rounds"), [(1, 11, 13), (6, 2, 13), (4, 3, 13), (1, 21, 14), (1, 1, 9)])
-def test_rounds_are_enough_to_convict_every_call(tests: int, calls: int, rounds: int) -> None:
+def test_rounds_are_enough_to_confirm_every_call(tests: int, calls: int, rounds: int) -> None:
     said: list[str] = []
     hearing = Hearing(measured(tests, calls, 30, lambda call: 0.5, said), lambda key: 0.03)
     hearing.decide()
@@ -409,7 +420,7 @@ def test_a_record_that_was_empty_in_some_rounds_is_no_sitting() -> None:
     assert problems((), ()) == []
 
 
-def test_processor_time_that_a_coarse_clock_reads_as_none_is_no_witness() -> None:
+def test_processor_time_that_a_coarse_clock_reads_as_none_is_no_evidence() -> None:
     def took(*cpu: float) -> Capture:
         one = Samples(durations=(100.0, 100.0, 101.0), cpu=cpu, timer="host", stop=Stop.COUNT)
         return Capture(key=KEY, samples=(one,), device=DEVICE, identity=Identity(device="host-x"))

@@ -13,7 +13,7 @@ import pytest
 from pytest_perfgate.adapters.stores.history import SqliteHistory
 from pytest_perfgate.adapters.stores.records import Records
 from pytest_perfgate.app.doctor import Finding, Level, examined
-from pytest_perfgate.cli.doctor import told_lines
+from pytest_perfgate.cli.doctor import finding_lines
 from pytest_perfgate.core.judge.costs import (
     PairCost,
     cost_line,
@@ -118,12 +118,12 @@ def test_a_fault_that_two_checks_meet_is_told_once() -> None:
 
 def test_what_mends_it_can_be_copied_whole() -> None:
     long = "echo 'baselines/**/*.yaml merge=perfgate' >> .gitattributes; " + "git config merge.perfgate.driver x; " * 4
-    told = told_lines(Finding(name="merging", level=Level.NOTE, what="it may conflict", mend=long), verbose=False)
+    told = finding_lines(Finding(name="merging", level=Level.NOTE, what="it may conflict", mend=long), verbose=False)
     assert told == ["note  merging    it may conflict", f"{' ' * 17}> {long}"]
     short = Finding(name="record", level=Level.NOTE, what="none", mend="pytest --perfgate=full")
-    assert told_lines(short, verbose=False) == ["note  record     none > pytest --perfgate=full"]
-    assert told_lines(short, verbose=True)[1] == f"{' ' * 17}next: pytest --perfgate=full"
-    assert told_lines(Finding(name="git", level=Level.GOOD, what="x" * 99), verbose=False)[0].endswith("x …")
+    assert finding_lines(short, verbose=False) == ["note  record     none > pytest --perfgate=full"]
+    assert finding_lines(short, verbose=True)[1] == f"{' ' * 17}next: pytest --perfgate=full"
+    assert finding_lines(Finding(name="git", level=Level.GOOD, what="x" * 99), verbose=False)[0].endswith("x …")
 
 
 def test_a_fault_that_many_tests_meet_is_told_whole_once() -> None:
