@@ -12,8 +12,8 @@ from pytest_perfgate.core.analysis.results import Previous
 from pytest_perfgate.core.judge.acceptance import TOO_FAR, Change, Decision
 from pytest_perfgate.core.judge.accepted_line import LIMIT, drift
 from pytest_perfgate.core.judge.context import how_measured
-from pytest_perfgate.core.judge.samples import crowded
-from pytest_perfgate.core.render.block import printable
+from pytest_perfgate.core.judge.samples import busy_processors
+from pytest_perfgate.core.render.block import accepted_text, printable
 from pytest_perfgate.core.render.pictures import sittings_text, timeline
 from pytest_perfgate.core.render.words import ABSENT, plural, quantity, shown, signed
 from pytest_perfgate.core.stats.change_points import ChangePoint, change_points
@@ -98,7 +98,7 @@ def _cells(why: str) -> str:
 
 def _bare_cells(measurement: Measurement, before: Previous | None) -> str:
     _, figure, change = _row(ROWS[0], measurement, before).strip("|").split("|")
-    text = _told(before).removeprefix("Previous: ").removesuffix(".")
+    text = _previous_line(before).removeprefix("Previous: ").removesuffix(".")
     return f"| {figure.strip()} | {change.strip()} | {_one_line(text)}"
 
 
@@ -115,10 +115,10 @@ def _case_lines(key: CaseKey, measurement: Measurement, before: Previous | None)
     lines = [f"### {_one_line(str(key))}", "", f"**Performance** ({device}{locked}{dtype}{shape}):", ""]
     lines += ["| Metric | Value | vs Previous |", "|---|---:|---:|"]
     lines += [_row(row, measurement, before) for row in ROWS]
-    return [*lines, "", _one_line(_told(before)), "", f"**Bottleneck**: {_bottleneck(measurement)}"]
+    return [*lines, "", _one_line(_previous_line(before)), "", f"**Bottleneck**: {_bottleneck(measurement)}"]
 
 
-def _told(before: Previous | None) -> str:
+def _previous_line(before: Previous | None) -> str:
     """What "previous" is: without that a change of so many percent says nothing."""
     if before is None:
         return "Previous: none that was measured alike."
@@ -254,7 +254,7 @@ def _section(case: Told, anchors: Anchors) -> Section:
     key, device, sittings, baseline = case
     accepted = baseline.time if baseline else None
     changes = change_points([s.time for s in sittings]) if all(s.time > 0 for s in sittings) else ()
-    line = f"{bars([s.time for s in sittings])}  accepted: {quantity(accepted, _TIME) if accepted else 'nothing'}"
+    line = f"{bars([s.time for s in sittings])}  accepted: {accepted_text(baseline) if baseline else 'nothing'}"
     lines = [line, sittings_text(sittings, changes), anchored(sittings, anchors.get((device, str(key)), baseline))]
     paragraphs = tuple(Paragraph(text=text) for text in lines if text)
     drawn = (timeline(printable(str(key)), sittings, changes, accepted),) if len(sittings) > 1 else ()
@@ -337,14 +337,14 @@ def _warnings(shown: Sequence[Decision]) -> Iterator[str]:
         yield f"warning  {count} of {plural(len(shown), 'case')}, {scanty}; {_WHOLE}"
     if blind := sum(d.blind is not None for d in shown):
         share = f"{blind} of {plural(len(shown), 'case')}"
-        yield f"warning  {share} could not have seen a slowdown as small as the limit{_beside(shown)}; {_AGAIN}"
+        yield f"warning  {share} could not have seen a slowdown as small as the limit{_busy_note(shown)}; {_AGAIN}"
     if far := sum(d.creeps for d in shown):
         yield f"warning  {far} of {plural(len(shown), 'case')} {TOO_FAR}"
 
 
-def _beside(shown: Sequence[Decision]) -> str:
+def _busy_note(shown: Sequence[Decision]) -> str:
     """How busy others kept the machine meanwhile."""
-    most = max((crowded(d.report.measurement.processes) for d in shown if d.report.measurement), default=0.0)
+    most = max((busy_processors(d.report.measurement.processes) for d in shown if d.report.measurement), default=0.0)
     return f": others kept {most:.1f} processors busy beside them" if most else ""
 
 
