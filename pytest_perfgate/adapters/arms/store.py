@@ -65,6 +65,10 @@ class ArmStore:
         """Where the root lies in a checkout: projects are named from there."""
         self._home = self._rootdir / ".perfgate" / "arms"
 
+    def insist_on(self, revision: str) -> None:
+        """An error where git does not know a revision, before anything is built or announced."""
+        self._git.revision(revision)
+
     def prepare(self, name: str, revision: str) -> Arm:
         """The arm of a commit, or of the working copy; built once per tree, interpreter and toolchain."""
         wanted = self._git.revision(revision) if revision else self._git.snapshot()
