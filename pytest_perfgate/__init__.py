@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from pytest_perfgate import model, testing, work
     from pytest_perfgate.model.errors import PerfgateError
     from pytest_perfgate.plugin.calls import View
-    from pytest_perfgate.plugin.fixture import Gate as Perfgate
+    from pytest_perfgate.plugin.fixture import Perfgate
     from pytest_perfgate.wiring.profiling import compare, frame, frames, look
 
 
@@ -32,7 +32,7 @@ _HOMES = {
     "model": ("pytest_perfgate.model", ""),
     "testing": ("pytest_perfgate.testing", ""),
     "work": ("pytest_perfgate.work", ""),
-    "Perfgate": ("pytest_perfgate.plugin.fixture", "Gate"),
+    "Perfgate": ("pytest_perfgate.plugin.fixture", "Perfgate"),
     "View": ("pytest_perfgate.plugin.calls", "View"),
     "PerfgateError": ("pytest_perfgate.model.errors", "PerfgateError"),
     "look": ("pytest_perfgate.wiring.profiling", "look"),

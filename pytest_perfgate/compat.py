@@ -24,7 +24,7 @@ from pytest_perfgate.plugin.benchmark_compat import (
 from pytest_perfgate.plugin.calls import FREE, Schedule
 
 if TYPE_CHECKING:
-    from pytest_perfgate.plugin.fixture import Gate
+    from pytest_perfgate.plugin.fixture import Perfgate
 
 _LEAST = {"rounds": 1, "iterations": 1, "warmup_rounds": 0}
 
@@ -94,7 +94,7 @@ class Benchmark:
     has_error = skipped = False
     cprofile = cprofile_stats = cprofile_loops = cprofile_dump = None
 
-    def __init__(self, gate: Gate, node: Any) -> None:
+    def __init__(self, gate: Perfgate, node: Any) -> None:
         self._gate, self._node = gate, node
         marker = node.get_closest_marker("benchmark")
         self.name, self.fullname = node.name, node.nodeid
@@ -254,7 +254,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 @pytest.fixture
-def benchmark(perfgate: Gate, request: pytest.FixtureRequest) -> Iterator[Benchmark]:
+def benchmark(perfgate: Perfgate, request: pytest.FixtureRequest) -> Iterator[Benchmark]:
     """pytest-benchmark's fixture, measured and judged by perfgate."""
     made = Benchmark(perfgate, request.node)
     yield made

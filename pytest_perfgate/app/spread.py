@@ -48,28 +48,30 @@ class Fleet:
         return f"it asks for {plural(wanted, 'device')}, and {text}"
 
 
-def run_spread(rounds: Rounds, cases: Sequence[Case], fleet: Fleet) -> None:
-    """Measure all cases, those of devices on all devices at once.
+def run_spread(rounds: Rounds, cases: Sequence[Case], fleet: Fleet, numbers: range | None = None) -> None:
+    """Measure all cases, those of devices on all devices at once; ``numbers`` are the rounds, all of them without.
 
     A case whose library is not named shows in its first round whether it uses a device. What the host
     measures runs alone: a neighbour would be in its time.
     """
+    numbers = range(rounds.most) if numbers is None else numbers
     several = [case for case in cases if case.plan.devices > 1]
     single = [case for case in cases if case.plan.devices <= 1]
     if not fleet.alike:
-        for number in range(rounds.most):
+        for number in numbers:
             rounds.round(number, single)
     else:
         known = [case for case in single if case.plan.runtime not in HOST]
         host_cases = [case for case in single if case.plan.runtime in HOST]
-        rounds.round(0, host_cases)
+        if 0 in numbers:
+            rounds.round(0, host_cases)
         gpu_cases = [case for case in host_cases if rounds.kind(case.nodeid) == "gpu"]
-        _in_lanes(rounds, fleet, known, gpu_cases)
+        _in_lanes(rounds, fleet, (known, gpu_cases), numbers)
         alone = [case for case in host_cases if case not in gpu_cases]
-        for number in range(1, rounds.most):
+        for number in filter(None, numbers):
             rounds.round(number, alone)
     for case in several:
-        _with_several(rounds, fleet, case)
+        _with_several(rounds, fleet, case, numbers)
 
 
 def lane_of(nodeid: str, count: int) -> int:
@@ -77,12 +79,13 @@ def lane_of(nodeid: str, count: int) -> int:
     return zlib.crc32(nodeid.encode()) % count
 
 
-def _in_lanes(rounds: Rounds, fleet: Fleet, known: Sequence[Case], found: Sequence[Case]) -> None:
+def _in_lanes(rounds: Rounds, fleet: Fleet, cases: tuple[Sequence[Case], Sequence[Case]], numbers: range) -> None:
     """Every round of the known, and all but the first of those that were found out by it.
 
     The leases are the run's own until all are through: a child between two cases has a context on its card, and would
     be a foreign process to whoever measured there meanwhile.
     """
+    known, found = cases
     if not known and not found:
         return
     devices = fleet.alike
@@ -90,7 +93,7 @@ def _in_lanes(rounds: Rounds, fleet: Fleet, known: Sequence[Case], found: Sequen
 
     def lane(at: int) -> None:
         mine = [case for case in (*known, *found) if lane_of(case.nodeid, len(devices)) == at]
-        for number in range(rounds.most):
+        for number in numbers:
             now = [case for case in mine if number or case.nodeid not in late]
             rounds.round(number, now, fleet.surroundings(devices[at : at + 1]) if len(devices) > 1 else {})
 
@@ -98,14 +101,14 @@ def _in_lanes(rounds: Rounds, fleet: Fleet, known: Sequence[Case], found: Sequen
         at_once([partial(lane, at) for at in range(len(devices))], rounds.stop)
 
 
-def _with_several(rounds: Rounds, fleet: Fleet, case: Case) -> None:
+def _with_several(rounds: Rounds, fleet: Fleet, case: Case, numbers: range) -> None:
     few = fleet.few(case.plan.devices)
     if few:
         rounds.give_up(case.nodeid, few)
         return
     devices = fleet.alike[: case.plan.devices]
     with fleet.hold([lease_name(device) for device in devices]):
-        for number in range(case.plan.rounds):
+        for number in numbers:
             rounds.round(number, [case], fleet.surroundings(devices))
 
 

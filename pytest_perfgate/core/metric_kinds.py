@@ -72,6 +72,13 @@ TIMING_KINDS: tuple[MetricKind, ...] = (
             ("_ceiling", "this device's measured ceiling"),
         )
     ),
+    MetricKind(
+        name="cv",
+        dimension=_PART,
+        better=_LOW,
+        doc="coefficient of variation: deviation of a process's samples over their mean, the middle process",
+        scopes=("case",),
+    ),
     MetricKind(name="launch_gap", dimension=_TIME, better=_LOW, doc="host-visible minus device-busy time of a call"),
     MetricKind(
         name="span",

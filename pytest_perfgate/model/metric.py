@@ -27,12 +27,14 @@ class MetricKind:
     dimension: Dimension
     better: Better
     doc: str
+    """What it is, as the table of limits and ``perfgate explain`` print it."""
     scopes: tuple[str, ...] = ()
+    """What a limit may select it by, such as ``rank``; every metric takes ``case``."""
     positional: str = ""
     """The scope that a bare word fills: ``count(HMMA)`` means ``count(opcode=HMMA)``."""
     aliases: tuple[str, ...] = ()
     source: str = "time"
-    """Which capture or timer produces it, named when it was not collected."""
+    """Which capture or timer produces it, named when it was not collected; ``time`` is any timed call."""
 
 
 @value

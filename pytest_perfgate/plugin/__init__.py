@@ -10,7 +10,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from pytest_perfgate.plugin.fixture import Gate
+    from pytest_perfgate.plugin.fixture import Perfgate
 
 
 _MARKER = (
@@ -179,13 +179,13 @@ def _misses(config: pytest.Config) -> bool:
 
 
 @pytest.fixture
-def perfgate(request: pytest.FixtureRequest) -> Gate:
+def perfgate(request: pytest.FixtureRequest) -> Perfgate:
     """Measures what it is called with and judges it by the test's ``perfgate`` marker.
 
     ``perfgate(fn, *args, setup=, work=, check=, calls=1, name=, limits=())`` calls ``fn`` and
     returns a view whose ``result`` is what ``fn`` returned and whose ``time`` is its time.
     """
-    gate: Gate = role_of(request.config).gate(request.node)
+    gate: Perfgate = role_of(request.config).gate(request.node)
     return gate
 
 

@@ -30,7 +30,7 @@ from pytest_perfgate.model.protocol import (
     Waits,
 )
 from pytest_perfgate.plugin.benches import MeasuringBench
-from pytest_perfgate.plugin.fixture import Gate
+from pytest_perfgate.plugin.fixture import Perfgate
 from pytest_perfgate.plugin.measuring import Measuring, measuring_tools
 from pytest_perfgate.wiring import parent_channel
 
@@ -93,10 +93,10 @@ class ChildRole:
     def after(self, session: pytest.Session) -> None:
         """The parent reports."""
 
-    def gate(self, item: pytest.Item) -> Gate:
+    def gate(self, item: pytest.Item) -> Perfgate:
         bench = ChildBench(self._cases[item.nodeid], self._measuring, self._parent)
         self._bench = bench
-        return Gate(self._cases[item.nodeid], bench)
+        return Perfgate(self._cases[item.nodeid], bench)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:

@@ -22,7 +22,7 @@ from pytest_perfgate.plugin.state import ReadablePhases, Settings
 from pytest_perfgate.plugin.summary import write_summary
 
 if TYPE_CHECKING:
-    from pytest_perfgate.plugin.fixture import Gate
+    from pytest_perfgate.plugin.fixture import Perfgate
 
 
 class ControllerRole(ReadablePhases):
@@ -33,7 +33,7 @@ class ControllerRole(ReadablePhases):
         self.recorded = False
         """Whether this run has left a record."""
 
-    def gate(self, item: pytest.Item) -> Gate:
+    def gate(self, item: pytest.Item) -> Perfgate:
         return self.session.gate(item)
 
     def died(self) -> Container[str]:

@@ -34,7 +34,7 @@ def _fitting(method: Callable[..., Any]) -> Callable[..., Any]:
     """A method of the fixture that tells arguments that do not fit in our words; those that fit cost nothing."""
 
     @wraps(method)
-    def called(gate: Gate, *args: Any, **kwargs: Any) -> Any:
+    def called(gate: Perfgate, *args: Any, **kwargs: Any) -> Any:
         try:
             return method(gate, *args, **kwargs)
         except TypeError:
@@ -57,8 +57,8 @@ def _misfit(method: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
     return ""
 
 
-class Gate:
-    """One test's door to the gate."""
+class Perfgate:
+    """What a gated test calls: it measures calls and blocks, and takes times and files from elsewhere."""
 
     def __init__(self, case: Case, bench: Bench) -> None:
         self._case, self._bench = case, bench
@@ -209,7 +209,7 @@ class Gate:
 
 
 for _name in USAGE:
-    setattr(Gate, _name, _fitting(getattr(Gate, _name)))
+    setattr(Perfgate, _name, _fitting(getattr(Perfgate, _name)))
 
 
 def _checked(text: str, what: str, case: Case) -> str:

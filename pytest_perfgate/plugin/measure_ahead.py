@@ -5,19 +5,20 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_perfgate.app.first_sitting import MOST, SPENDS_S, FirstSitting
 from pytest_perfgate.app.measure import Rounds, measurements
 from pytest_perfgate.app.spread import run_spread
 from pytest_perfgate.clock import seconds
 from pytest_perfgate.core.judge.rounds import SCREENING, shrunk
 from pytest_perfgate.core.render.words import about, plural
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.plan import Mode
+from pytest_perfgate.model.plan import Mode, Plan
 from pytest_perfgate.plugin.arms import measured_alone, new_tests
 from pytest_perfgate.plugin.captures import captured
 from pytest_perfgate.plugin.child_arguments import child_settings, triable, trying_line
@@ -28,6 +29,7 @@ from pytest_perfgate.wiring.stores import record_store
 if TYPE_CHECKING:
     import pytest
 
+    from pytest_perfgate.app.spread import Fleet
     from pytest_perfgate.model.plan import Case
     from pytest_perfgate.model.protocol import CaseResult
     from pytest_perfgate.model.verdict import CaseReport
@@ -52,8 +54,10 @@ def measure_ahead(session: SessionState) -> None:
     cases = [sampled(case, part) for case in cases]
     rounds, begun = Rounds(cases, child_settings(session, progress)), seconds()
     try:
-        run_spread(rounds, cases, fleet(progress.tell))
+        devices = fleet(progress.tell)
+        run_spread(rounds, cases, devices)
         took = seconds() - begun
+        go_on(session, rounds, devices, progress, took)
         results = captured(session, rounds.results(), progress.tell)
     except BaseException:
         keep_measured(session, {nodeid: result for nodeid, result in rounds.results().items() if result.captures})
@@ -63,6 +67,24 @@ def measure_ahead(session: SessionState) -> None:
     judge_measured(session, results)
     if part == 1:
         write_costs(costs, costs_of(results, took))
+
+
+def go_on(session: SessionState, rounds: Rounds, devices: Fleet, progress: Progress, took: float) -> None:
+    """More processes of what will be accepted from this run, where nobody said how many there are to be."""
+    results = rounds.results()
+    cases = [result.case for result in results.values() if result.case.plan.rounds == Plan().rounds]
+    if session.mode is not Mode.FULL or session.settings.project.rounds or session.settings.options.perfgate_rounds:
+        return
+    if session.settings.ci and session.gate_judge.tools.confirm is not None and session.gate_judge.accepted.base.commit:
+        return  # two builds decide them
+
+    def play(some: Sequence[Case], number: int) -> None:
+        progress.extend(some, number, MOST)
+        run_spread(rounds, some, devices, range(number, number + 1))
+
+    within_s = session.left_s() if session.settings.ci else min(SPENDS_S, session.left_s())
+    start_s = costs_of(results, took).get(STARTING, _START_S)
+    FirstSitting(rounds, session.gate_judge, seconds).go_on(cases, play, progress.tell, within_s, start_s)
 
 
 def judge_measured(session: SessionState, results: Mapping[str, CaseResult]) -> None:

@@ -21,7 +21,7 @@ from pytest_perfgate.model.plan import Case, CaseKey, ClockPolicy, Plan
 from pytest_perfgate.model.protocol import TIMED, TOLD, Assignment, parse_assignment
 from pytest_perfgate.plugin.benches import Bench
 from pytest_perfgate.plugin.calls import Brought, MeasuredCall, View
-from pytest_perfgate.plugin.fixture import Gate
+from pytest_perfgate.plugin.fixture import Perfgate
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.device import Device
@@ -113,7 +113,7 @@ class ProfiledRole:
     def after(self, session: pytest.Session) -> None:
         """Told at the end of the session, whatever happened."""
 
-    def gate(self, item: pytest.Item) -> Gate:
+    def gate(self, item: pytest.Item) -> Perfgate:
         from pytest_perfgate.plugin.measuring import measuring_tools
         from pytest_perfgate.plugin.state import Settings
         from pytest_perfgate.wiring.profiling import profiler_region
@@ -124,7 +124,7 @@ class ProfiledRole:
         watch = self._watch = Watch(assigned, measuring, case.params, awake=not self._warm)
         bench = ProfiledBench(case, lambda: profiler_region(assigned.mode, watch.folder, hooks), watch)
         self._benches[:] = [bench]
-        return Gate(case, bench)
+        return Perfgate(case, bench)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:

@@ -46,6 +46,7 @@ class Progress:
         self._live = bool(self._out and self._out.isatty)
         self._counts: dict[int, int] = {}
         self._rounds = {case.nodeid: case.plan.rounds for case in cases}
+        self._most = max(self._rounds.values(), default=0)
         self._width = columns(config)
         self._say(f"perfgate: {headline}")
 
@@ -63,7 +64,14 @@ class Progress:
     def _at(self, number: int) -> str:
         """``round 1 of 3, case 2 of 8``."""
         cases = sum(rounds > number for rounds in self._rounds.values())
-        return f"round {number + 1} of {max(self._rounds.values())}, case {self._counts[number]} of {cases}"
+        return (
+            f"round {number + 1} of {max(self._most, *self._rounds.values())}, case {self._counts[number]} of {cases}"
+        )
+
+    def extend(self, cases: Iterable[Case], number: int, most: int) -> None:
+        """These have one round more than they were to have, of so many at the most."""
+        self._rounds.update((case.nodeid, number + 1) for case in cases)
+        self._most = max(self._most, most)
 
     def met(self, place: str, number: int, nodeid: str) -> None:
         """Both arms went through a test; elsewhere than on a terminal the first of each round is a line."""

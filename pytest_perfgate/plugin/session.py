@@ -15,7 +15,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, CaseKey, Effect, Mode
 from pytest_perfgate.model.protocol import CaseResult
 from pytest_perfgate.plugin.benches import Bench, JudgedBench, MeasuringBench, QuickBench
-from pytest_perfgate.plugin.fixture import Gate
+from pytest_perfgate.plugin.fixture import Perfgate
 from pytest_perfgate.plugin.measure_ahead import begin, insist_on_folder
 from pytest_perfgate.plugin.measuring import measuring_tools
 from pytest_perfgate.plugin.reporting import (
@@ -89,7 +89,7 @@ class GateSession(SessionState):
                 except KeyboardInterrupt:  # pytest reads the source of every frame of it, up to a second's work
                     raise KeyboardInterrupt from None
 
-    def gate(self, item: pytest.Item) -> Gate:
+    def gate(self, item: pytest.Item) -> Perfgate:
         """The fixture of one test."""
         with usage_errors():
             if item.nodeid not in self.cases and self.fault_of(item) is None:
@@ -100,7 +100,7 @@ class GateSession(SessionState):
         case = self.cases[item.nodeid]
         bench = self._bench(case)
         self._benches[item.nodeid] = bench
-        return Gate(case, bench)
+        return Perfgate(case, bench)
 
     def judge(self, item: pytest.Item) -> None:
         """Give a test that ran its verdict, in its own call phase."""

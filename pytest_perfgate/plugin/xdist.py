@@ -15,7 +15,7 @@ from pytest_perfgate.plugin.reporting import SEEN
 from pytest_perfgate.plugin.state import ReadablePhases, Settings
 
 if TYPE_CHECKING:
-    from pytest_perfgate.plugin.fixture import Gate
+    from pytest_perfgate.plugin.fixture import Perfgate
     from pytest_perfgate.plugin.session import GateSession
 
 
@@ -57,7 +57,7 @@ class WorkerRole(ReadablePhases):
     def after(self, session: pytest.Session) -> None:
         """The controller reports."""
 
-    def gate(self, item: pytest.Item) -> Gate:
+    def gate(self, item: pytest.Item) -> Perfgate:
         return self._told().gate(item)
 
     def died(self) -> Container[str]:

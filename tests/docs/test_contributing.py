@@ -16,7 +16,7 @@ TEXT = {page.name: page.read_text(encoding="utf-8") for page in PAGES}
 def named_paths(text: str) -> set[str]:
     """Files and folders of the repository that a page names in backticks, alone or in a command."""
     spans = re.findall(r"`([^`\n]+)`", text)
-    return {word for span in spans for word in re.findall(r"(?:pytest_perfgate|ci|docs)/[\w./]*", span)}
+    return {word for span in spans for word in re.findall(r"(?<![\w/])(?:pytest_perfgate|tests|ci|docs)/[\w./]*", span)}
 
 
 @pytest.mark.parametrize("page", TEXT)

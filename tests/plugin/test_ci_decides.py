@@ -10,10 +10,20 @@ from pathlib import Path
 import pytest
 
 from tests.plugin.projects import Project, Run
-from tests.plugin.two_builds import KERNEL, SLOW, TESTS, git
+from tests.plugin.two_builds import SLOW, TESTS, git
 
 CHANGE = {"GITHUB_ACTIONS": "true", "GITHUB_BASE_REF": "main", "GITHUB_EVENT_NAME": "pull_request"}
-TWO_FIFTHS_MORE = KERNEL.replace("range(n)", "range(7 * n // 5)")
+KERNEL = """from itertools import repeat
+
+
+def work(n):
+    total = 0
+    for _ in repeat(None, n):
+        total += n * n
+    return total
+"""
+TWO_FIFTHS_MORE = KERNEL.replace("(None, n)", "(None, 7 * n // 5)")
+"""As much more time: a loop over range() makes its numbers above 256 anew, and takes half as much again."""
 ACCEPT = "import sys; from pytest_perfgate.cli import main; sys.exit(main(['accept', '--new', '--reason', 'first']))"
 
 

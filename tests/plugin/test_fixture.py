@@ -103,7 +103,7 @@ EXPECTED = {
     "test_read_theirs": ("passed", ""),
     "test_read_nothing": ("failed", "read() found"),
     "test_work": ("passed", ""),
-    "test_no_callable": ("failed", "is none"),
+    "test_no_callable": ("failed", "perfgate() needs a callable, got 3"),
 }
 THEIRS = {
     "machine_info": {},

@@ -164,8 +164,8 @@ class SimulatedGpu:
         self.launches += 1
         self.submit(lambda begins: self._run(begins, nanoseconds, stream), self.launch_ns, stream)
 
-    def clock(self) -> float:
-        return self.now
+    def clock(self) -> int:
+        return int(self.now)
 
     # The port.
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pytest_perfgate.core.analysis.roofline import Fraction, balance_point, no_roof, of_compute, of_memory, roof_of
 from pytest_perfgate.core.judge.samples import sound
 from pytest_perfgate.core.render.words import first_of
-from pytest_perfgate.core.stats.summary import Summary, median, summary
+from pytest_perfgate.core.stats.summary import Summary, deviation, median, summary
 from pytest_perfgate.model.device import Roof
 from pytest_perfgate.model.measurement import Baseline, Measurement
 from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, selected
@@ -32,12 +32,14 @@ WORKED = (*RATES, "intensity", *FRACTIONS)
 
 OF_WORK = tuple(sorted(WORKED))
 
-DERIVED = frozenset({"time", "slowdown", "launch_gap", "span", *OF_WORK})
+DERIVED = frozenset({"time", "slowdown", "cv", "launch_gap", "span", *OF_WORK})
 """What this module alone produces; the same names from elsewhere give way."""
 
 _NAMED = 5
 
 _NO_BASELINE = Absent(name="slowdown", why="no baseline for this device", mend="perfgate accept")
+
+_NO_CV = Absent(name="cv", why="one sample does not vary", mend="raise budget=")
 
 _NO_GAP = Absent(name="launch_gap", why="the timer does not see the device's side", mend="use the cupti timer")
 
@@ -162,6 +164,16 @@ def _slowdown(call: Call, _name: str) -> Made:
     return (Metric(name="slowdown", value=timing.time / then - 1, dimension=Dimension.FRACTION, interval=interval),)
 
 
+def _cv(call: Call, _name: str) -> Made:
+    """How much the samples of a process vary, as a fraction of their mean."""
+    known = [process.durations for process in call.measurement.processes if len(process.durations) > 1]
+    if len(known) < len(call.measurement.processes):
+        return (_NO_CV,)
+    means = [math.fsum(durations) / len(durations) for durations in known]
+    fractions = [deviation(durations, mean) / mean for durations, mean in zip(known, means)]
+    return (_of_processes("cv", Dimension.FRACTION, sorted(fractions)),)
+
+
 def _launch_gap(call: Call, _name: str) -> Made:
     gaps = sorted([p.launch_gap for p in call.measurement.processes if p.launch_gap is not None])
     return (_of_processes("launch_gap", Dimension.TIME, gaps),) if gaps else (_NO_GAP,)
@@ -200,9 +212,11 @@ def _of_work(call: Call, name: str) -> Made:
 _TIMED: Mapping[str, Callable[[Call, str], Made]] = {
     "time": _time,
     "slowdown": _slowdown,
+    "cv": _cv,
     "launch_gap": _launch_gap,
     "span": _of_kernels,
 }
+"""What needs no work, in the order of reports; each of them stands in ``DERIVED`` as well."""
 
 _BESIDE = {"busy_time": _beside_span, "busy": _beside_span}
 

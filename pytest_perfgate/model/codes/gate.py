@@ -1,4 +1,4 @@
-"""Error codes: limits, markers, arms, verdicts."""
+"""Error codes: limits, verdicts, revisions, arms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Error codes: children, records, artifacts, commands."""
+"""Error codes: configuration, markers, calls, children; files that are named, other tools' results among them."""
 
 from __future__ import annotations
 
@@ -151,6 +151,27 @@ ARTIFACT_CODES: tuple[Code, ...] = (
         title="Files of different kinds were given as one job",
         why="several files are read as the ranks or processes of one job",
         mend="look into one kind at a time",
+    ),
+    Code(
+        name="artifact-unreadable",
+        family=Family.ARTIFACT,
+        title="An artifact cannot be read",
+        why="a check of what cannot be read would pass or fail for nothing",
+        mend="check that the file is whole, and write it again with the tool that made it",
+    ),
+    Code(
+        name="benchmark-dropped",
+        family=Family.ARTIFACT,
+        title="A benchmark of the earlier file is not in the later one",
+        why="a comparison of what is left would pass without it",
+        mend="run it again, or compare files of the same benchmarks",
+    ),
+    Code(
+        name="benchmark-unlike",
+        family=Family.ARTIFACT,
+        title="A benchmark has another figure in the earlier file than in the later one",
+        why="a median against a mean, or the host's clock against the device's, is not a slowdown",
+        mend="write both files with one version of the tool and one set of options",
     ),
     Code(
         name="file-refused",

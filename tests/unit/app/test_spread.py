@@ -129,7 +129,7 @@ def cards(count: int, name: str = "H200") -> tuple[Device, ...]:
     return tuple(Device(key="", name=name, kind="gpu", index=i, uuid=f"GPU-{name}{i}") for i in range(count))
 
 
-def measured(spawner, cases, devices):
+def prepared(spawner, cases, devices):
     crew = Crew(
         spawner=spawner, spec=lambda some: ChildSpec(argv=(), python=(), cwd=Path(), env=(("A", "1"),)), job=Job(cases=()),
         timeout_s=5, progress=lambda *told: None, clock=lambda: 0.0,
@@ -138,6 +138,11 @@ def measured(spawner, cases, devices):
     fleet = Fleet(
         devices=devices, surroundings=lambda some: {"SEES": ",".join(d.uuid for d in some)}, hold=spawner.hold
     )
+    return rounds, fleet
+
+
+def measured(spawner, cases, devices):
+    rounds, fleet = prepared(spawner, cases, devices)
     run_spread(rounds, cases, fleet)
     return rounds.results()
 
@@ -178,6 +183,18 @@ def test_a_first_round_shows_what_uses_a_device_and_the_host_runs_alone(spawner)
     lanes = [at for at, (_, sees, _) in enumerate(spawner.ran) if sees]
     assert hosts[0] < min(lanes)
     assert hosts[1] > max(lanes)
+
+
+def test_a_later_round_alone_keeps_each_case_on_its_device(spawner) -> None:
+    """What uses a device is known by then: no round of it is played with the cases of the host."""
+    cases = [case("gpu", rounds=3), case("plain", rounds=3), case("gpu_named", runtime="cupy", rounds=3)]
+    rounds, fleet = prepared(spawner, [replace(one, plan=replace(one.plan, rounds=2)) for one in cases], cards(2))
+    run_spread(rounds, cases, fleet, range(2))
+    before = {one.nodeid: spawner.where(one.nodeid) - {""} for one in cases}
+    spawner.ran.clear()
+    run_spread(rounds, cases, fleet, range(2, 3))
+    assert sorted(name for name, _, _ in spawner.ran) == sorted(one.nodeid for one in cases)
+    assert {name: {sees} - {""} for name, sees, _ in spawner.ran} == before
 
 
 def test_one_device_is_one_lane_that_sees_what_the_run_sees_under_its_lease(spawner) -> None:

@@ -13,7 +13,7 @@ from pytest_perfgate.model.metric import Analysis, MetricSet
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.plugin.benches import read_artifact
 from pytest_perfgate.plugin.calls import Brought
-from pytest_perfgate.plugin.fixture import Gate
+from pytest_perfgate.plugin.fixture import Perfgate
 
 
 class _Bench:
@@ -38,7 +38,7 @@ class _Bench:
 def gate(bench: _Bench) -> Any:
     case: Any = SimpleNamespace(nodeid="test_a.py::test_it")
     given: Any = bench
-    return Gate(case, given)
+    return Perfgate(case, given)
 
 
 def test_one_source_or_a_list_of_them() -> None:

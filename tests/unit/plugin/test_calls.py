@@ -29,7 +29,7 @@ from pytest_perfgate.model.ports import Instruments
 from pytest_perfgate.model.values import plain
 from pytest_perfgate.plugin.benches import Bench
 from pytest_perfgate.plugin.calls import MeasuredCall, View, refuse_unrun
-from pytest_perfgate.plugin.fixture import Gate
+from pytest_perfgate.plugin.fixture import Perfgate
 from pytest_perfgate.plugin.measuring import Measuring
 
 NAN = np.array([1.0, np.nan])
@@ -155,10 +155,10 @@ class Kept(Bench):
         return super().take(asked)
 
 
-def gate() -> tuple[Gate, Kept]:
+def gate() -> tuple[Perfgate, Kept]:
     case = Case(nodeid="t.py::test_a", limits=(), plan=Plan())
     bench = Kept(case)
-    return Gate(case, bench), bench
+    return Perfgate(case, bench), bench
 
 
 @pytest.mark.parametrize(
@@ -307,7 +307,7 @@ def test_what_was_done_is_taken(done: object) -> None:
 @pytest.mark.parametrize("sample", ["x", None, "12.5", True, [1.0], 10**400])
 def test_a_record_takes_numbers_alone(sample: Any) -> None:
     bench: Any = SimpleNamespace(miss=lambda *_: None, raised={})
-    gate = Gate(Case(nodeid="t.py::test_a", limits=(), plan=Plan()), bench)
+    gate = Perfgate(Case(nodeid="t.py::test_a", limits=(), plan=Plan()), bench)
     with pytest.raises(PerfgateError, match="which is not a number") as caught:
         gate.record([1.0, sample])
     assert caught.value.code.name == "call-wrong"
@@ -318,7 +318,7 @@ def test_a_record_takes_numbers_alone(sample: Any) -> None:
 )
 def test_work_that_no_call_can_do_is_refused(work: Any) -> None:
     bench: Any = SimpleNamespace(raised={})
-    gate = Gate(Case(nodeid="t.py::test_a", limits=(), plan=Plan()), bench)
+    gate = Perfgate(Case(nodeid="t.py::test_a", limits=(), plan=Plan()), bench)
     with pytest.raises(PerfgateError, match="no work that a call can do"):
         gate.record([1.0], work=work)
 

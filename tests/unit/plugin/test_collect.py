@@ -17,7 +17,7 @@ from pytest_perfgate.model.plan import Case, Plan
 from pytest_perfgate.model.project import Config
 from pytest_perfgate.plugin.benches import Bench
 from pytest_perfgate.plugin.collect import Collector, refuse_half_characters
-from pytest_perfgate.plugin.fixture import Gate
+from pytest_perfgate.plugin.fixture import Perfgate
 
 gate = pytest.mark.perfgate
 MODULE, FUNCTION, PARAM = gate("time <= 1s"), gate("time <= 2s", rounds=5), gate("time <= 3s", rounds=7)
@@ -114,10 +114,10 @@ PATH = Path(__file__).relative_to(Path(__file__).parents[3]).as_posix()
         (lambda gate: gate.record([1.0], unit="x"), "unit 'x'"),
     ],
 )
-def test_a_wrong_call_names_its_line(call: Callable[[Gate], Any], said: str) -> None:
+def test_a_wrong_call_names_its_line(call: Callable[[Perfgate], Any], said: str) -> None:
     case = Case(nodeid=f"{PATH}::test_a", limits=(), plan=Plan(), path=PATH)
     with pytest.raises(PerfgateError, match=said) as caught:
-        call(Gate(case, Bench(case)))
+        call(Perfgate(case, Bench(case)))
     assert caught.value.place == f"{PATH}:{call.__code__.co_firstlineno}"
     assert str(caught.value).startswith(caught.value.place)
 

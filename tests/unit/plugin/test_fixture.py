@@ -14,7 +14,7 @@ from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.plugin.benches import Bench
 from pytest_perfgate.plugin.calls import View
-from pytest_perfgate.plugin.fixture import Gate, error_text, note_text, unknown_arguments
+from pytest_perfgate.plugin.fixture import Perfgate, error_text, note_text, unknown_arguments
 
 CASE = Case(nodeid="t.py::test_a", limits=(), plan=Plan())
 
@@ -28,8 +28,8 @@ CASE = Case(nodeid="t.py::test_a", limits=(), plan=Plan())
     ],
     ids=["call", "record", "read"],
 )
-def test_it_is_refused_and_the_next_call_is_not(inner: Callable[[Gate], object]) -> None:
-    gate = Gate(CASE, Bench(CASE))
+def test_it_is_refused_and_the_next_call_is_not(inner: Callable[[Perfgate], object]) -> None:
+    gate = Perfgate(CASE, Bench(CASE))
     with pytest.raises(PerfgateError, match="called within a call that is measured") as said:
         gate(lambda: inner(gate))
     assert "region()" in said.value.mend
@@ -37,7 +37,7 @@ def test_it_is_refused_and_the_next_call_is_not(inner: Callable[[Gate], object])
 
 
 def test_a_region_of_a_measured_call_is_a_part_of_it() -> None:
-    gate, entered = Gate(CASE, Bench(CASE)), []
+    gate, entered = Perfgate(CASE, Bench(CASE)), []
 
     def call() -> None:
         with gate.region("part"):
@@ -48,7 +48,7 @@ def test_a_region_of_a_measured_call_is_a_part_of_it() -> None:
 
 
 def test_another_thread_measures_for_itself() -> None:
-    gate, seen = Gate(CASE, Bench(CASE)), []
+    gate, seen = Perfgate(CASE, Bench(CASE)), []
 
     def call() -> None:
         beside = Thread(target=lambda: seen.append(gate(int, name="beside").result))

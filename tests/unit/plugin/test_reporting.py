@@ -24,7 +24,7 @@ from pytest_perfgate.model.protocol import Finished
 from pytest_perfgate.plugin.benches import Bench
 from pytest_perfgate.plugin.calls import MeasuredCall
 from pytest_perfgate.plugin.controller import ControllerRole
-from pytest_perfgate.plugin.fixture import Gate
+from pytest_perfgate.plugin.fixture import Perfgate
 from pytest_perfgate.plugin.reporting import (
     Progress,
     UsersFrames,
@@ -51,8 +51,8 @@ def leave(by: Any) -> None:
     by("pytest's own words")
 
 
-def gate() -> Gate:
-    return Gate(
+def gate() -> Perfgate:
+    return Perfgate(
         Case(nodeid="t.py::test_a", limits=(), plan=Plan()), Bench(Case(nodeid="t.py::test_a", limits=(), plan=Plan()))
     )
 
@@ -112,7 +112,7 @@ def test_the_users_frames_are_what_is_seen(act: Any, frames: list[str]) -> None:
 
 def test_full_trace_keeps_every_frame() -> None:
     frames = shown(lambda: gate()(kernel, 0), full=True)
-    assert (frames[:2], frames[-1]) == (["<lambda>", "__call__"], "kernel")
+    assert (frames[:3], frames[-1]) == (["<lambda>", "called", "__call__"], "kernel")
     assert len(frames) > 4
 
 

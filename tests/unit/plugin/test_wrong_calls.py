@@ -10,7 +10,7 @@ import pytest
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, Plan
 from pytest_perfgate.plugin.benches import Bench
-from pytest_perfgate.plugin.fixture import Gate
+from pytest_perfgate.plugin.fixture import Perfgate
 
 WRONG: dict[str, tuple[Callable[[Any], Any], str, str]] = {
     "nothing": (lambda gate: gate(), "perfgate(): missing a required argument: 'fn'", "perfgate(lambda: multiply(a, b))"),
@@ -33,7 +33,7 @@ def test_a_wrong_call_says_what_a_right_one_is(form: str) -> None:
     call, said, mend = WRONG[form]
     case = Case(nodeid="t.py::test_a", limits=(), plan=Plan())
     with pytest.raises(PerfgateError) as caught:
-        call(Gate(case, Bench(case)))
+        call(Perfgate(case, Bench(case)))
     assert caught.value.code.name == "call-wrong"
     assert said in caught.value.what
     assert mend in caught.value.mend
@@ -47,4 +47,4 @@ def test_a_fault_of_the_call_itself_stays_its_own() -> None:
             return asked.fn()
 
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'a'"):
-        Gate(case, Raising(case))(lambda a: a)
+        Perfgate(case, Raising(case))(lambda a: a)

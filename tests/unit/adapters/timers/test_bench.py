@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.adapters.runtimes.fakes import FakeRuntime, SimulatedGpu
-from pytest_perfgate.adapters.timers import bench as cpu_load
+from pytest_perfgate.adapters.timers import bench as module
 from pytest_perfgate.adapters.timers.bench import (
     SETTLE_NS,
     Bench,
@@ -36,12 +36,12 @@ SAMPLES = Samples(durations=(400.0, 600.0), batch=10, timer="host", stop=Stop.BU
 def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A system whose clocks and files say what the test tells them: four processors, one tick is 10 ms."""
     clocks = dict.fromkeys(HostClock._fields, 0)
-    monkeypatch.setattr(cpu_load, "HOST_CLOCK", HostClock(*(partial(clocks.__getitem__, clock) for clock in clocks)))
-    monkeypatch.setattr(cpu_load.os, "cpu_count", lambda: 4)
-    monkeypatch.setattr(cpu_load.os, "sysconf", lambda _name: 100)
-    monkeypatch.setattr(cpu_load, "get_native_id", lambda: 7)
-    monkeypatch.setattr(cpu_load, "_TASKS", tmp_path / "task")
-    monkeypatch.setattr(cpu_load, "_STAT", tmp_path / "stat")
+    monkeypatch.setattr(module, "HOST_CLOCK", HostClock(*(partial(clocks.__getitem__, clock) for clock in clocks)))
+    monkeypatch.setattr(module.os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(module.os, "sysconf", lambda _name: 100)
+    monkeypatch.setattr(module, "get_native_id", lambda: 7)
+    monkeypatch.setattr(module, "_TASKS", tmp_path / "task")
+    monkeypatch.setattr(module, "_STAT", tmp_path / "stat")
 
     def tell(passed: int, worked: int, *, ticks: int | None = 0, **queued: int) -> None:
         clocks.update(wall=passed, process=worked, thread=worked)
@@ -83,8 +83,8 @@ def test_a_system_that_tells_no_delays_has_processor_time(system, worked: int, q
 @pytest.mark.parametrize(("queued", "unqueued"), [(0.0, 500.0), (4000.0, 300.0), (1e9, 0.0), (None, None)])
 def test_what_is_left_of_a_call(queued: float | None, unqueued: float | None) -> None:
     class Told:
-        def seen(self) -> cpu_load.LoadSample:
-            return cpu_load.LoadSample(queued, 0.3)
+        def seen(self) -> module.LoadSample:
+            return module.LoadSample(queued, 0.3)
 
     assert beside(Told(), SAMPLES) == replace(SAMPLES, unqueued=unqueued, others=0.3)
 
@@ -102,8 +102,8 @@ def test_what_is_left_of_a_call(queued: float | None, unqueued: float | None) ->
 )
 def test_what_neither_computed_nor_queued(own: float | None, cpu: tuple[float, ...], blocked: float | None) -> None:
     class Told:
-        def seen(self) -> cpu_load.LoadSample:
-            return cpu_load.LoadSample(0.0, 0.0, own)
+        def seen(self) -> module.LoadSample:
+            return module.LoadSample(0.0, 0.0, own)
 
     assert beside(Told(), replace(SAMPLES, cpu=cpu)).blocked == blocked
 

@@ -427,7 +427,7 @@ INNER = "TestAll::test_in"
         ("import pytest\n", "import pytest\nfrom own import *\n", ("*",), ("*",)),
         ("<= 3%", "<= 30%", (), ()),
         ("It is fast", "It is quick", (), ()),
-        ("def test_dot(perfgate, n, matrix)", "def test_dot(perfgate: Gate, n: int, matrix) -> None", (), ()),
+        ("def test_dot(perfgate, n, matrix)", "def test_dot(perfgate: Perfgate, n: int, matrix) -> None", (), ()),
         ("pk.dot, matrix, fast)", "pk.dot, matrix, fast, limits=['time <= 3ms'])", (), ()),
         ("pk.dot, matrix, fast)", "pk.dot, matrix, fast, limits=['time <= 3ms'], calls=2)", (ITSELF,), ()),
         ("import pytest\n", "import os\nimport pytest\n", (), ()),

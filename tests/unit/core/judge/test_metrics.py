@@ -180,6 +180,26 @@ def test_launch_gap_is_the_median_over_processes() -> None:
     assert (single.value, single.interval) == (5.0, None)
 
 
+def test_cv_is_the_middle_process_s_deviation_over_its_mean() -> None:
+    processes = tuple(replace(samples(100.0), durations=(100.0 - n, 100.0, 100.0 + n)) for n in (4.0, 1.0, 2.0))
+    cv = one(measured(0, processes=processes), "cv")
+    assert (cv.value, cv.low, cv.high) == pytest.approx((0.02, 0.01, 0.04))
+    single = one(measured(0, processes=processes[:1]), "cv")
+    assert (single.value, single.interval) == (pytest.approx(0.04), None)
+    assert one(measured(0, processes=(replace(samples(5.0), durations=(5.0, 5.0)),)), "cv").value == 0
+
+
+def test_cv_can_be_limited_where_every_process_has_two_samples() -> None:
+    texts = ("cv <= 5%", "cv <= 1%", "cv <= 2.5%")
+    noisy = tuple(replace(samples(100.0), durations=(100.0 - n, 100.0, 100.0 + n)) for n in (2.0, 3.0, 4.0))
+    report = judge(measured(0, processes=noisy), [limit(t) for t in texts], baseline=None, context=JudgeContext())
+    assert [verdict.outcome.value for verdict in report.verdicts] == ["passed", "broken", "undecided"]
+    alone = measured(0, processes=(*noisy, samples(100.0, count=1)))
+    assert why(alone, "cv") == "one sample does not vary"
+    report = judge(alone, [limit("cv <= 5%")], baseline=None, context=JudgeContext())
+    assert report.verdicts[0].outcome.value == "not measured"
+
+
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
 def test_of_samples_that_mean_nothing_nothing_is_made(bad: float) -> None:
     from dataclasses import replace
@@ -319,7 +339,7 @@ def test_the_record_holds_the_same_whatever_was_judged(measurement) -> None:
 def test_all_of_a_call_stands_in_its_order() -> None:
     found = metrics_of(CALLS["kernels"], accepted(1e6))
     assert [(m.name, *(text for _, text in m.labels)) for m in found.metrics] == [
-        *(("time",), ("slowdown",), ("launch_gap",), ("span",), ("busy_time",), ("busy",)),
+        *(("time",), ("slowdown",), ("cv",), ("launch_gap",), ("span",), ("busy_time",), ("busy",)),
         *(("tflops",), ("bandwidth",), ("intensity",)),
         *(("mfu",), ("sol",), ("sol", "compute"), ("sol", "memory")),
         *(("mfu_datasheet",), ("sol_datasheet",), ("mfu_ceiling",), ("sol_ceiling",)),
