@@ -15,7 +15,7 @@ from pytest_perfgate.core.judge.context import how_measured
 from pytest_perfgate.core.judge.samples import crowded
 from pytest_perfgate.core.render.block import printable
 from pytest_perfgate.core.render.pictures import sittings_text, timeline
-from pytest_perfgate.core.render.words import ABSENT, plural, quantity, shown, signed
+from pytest_perfgate.core.render.words import ABSENT, plural, quantity, shown, signed, significant
 from pytest_perfgate.core.stats.change_points import ChangePoint, change_points
 from pytest_perfgate.model.measurement import Baseline, Measurement, Sitting, short_commit
 from pytest_perfgate.model.metric import Block, Column, Document, Metric, MetricSet, Paragraph, Section, Table
@@ -30,6 +30,16 @@ ROWS: tuple[tuple[str, str, Dimension, Better], ...] = (
     ("Occupancy", "occupancy", Dimension.FRACTION, Better.HIGHER),
     ("TC Util", "tc_util", Dimension.FRACTION, Better.HIGHER),
 )
+
+_UNITS = {"tflops": (1e12, "TFLOPS"), "bandwidth": (1e9, "GB/s")}
+"""What the titles of these rows promise: their figures are in it, however small."""
+
+_HOST_ROWS = (
+    ROWS[0],
+    ("Achieved FLOP/s", *ROWS[1][1:]),
+    ("Achieved B/s", *ROWS[2][1:]),
+)
+"""A host is slower by orders of magnitude, and has neither occupancy nor tensor cores."""
 
 _OWN = ("Issues", "Insights")
 """Paragraphs that people write; an entry written again keeps them."""
@@ -114,7 +124,8 @@ def _case_lines(key: CaseKey, measurement: Measurement, before: Previous | None)
     shape = f", {parameters}" if parameters else ""
     lines = [f"### {_one_line(str(key))}", "", f"**Performance** ({device}{locked}{dtype}{shape}):", ""]
     lines += ["| Metric | Value | vs Previous |", "|---|---:|---:|"]
-    lines += [_row(row, measurement, before) for row in ROWS]
+    rows = _HOST_ROWS if measurement.device.kind == "host" else ROWS
+    lines += [_row(row, measurement, before) for row in rows]
     return [*lines, "", _one_line(_told(before)), "", f"**Bottleneck**: {_bottleneck(measurement)}"]
 
 
@@ -129,12 +140,20 @@ def _told(before: Previous | None) -> str:
 def _row(row: tuple[str, str, Dimension, Better], measurement: Measurement, before: Previous | None) -> str:
     title, name, dimension, better = row
     metrics = _of_longest(measurement.metrics, name)
-    figure = quantity(metrics.value, dimension) if metrics else ABSENT
+    figure = _in_unit(title, name, metrics.value, dimension) if metrics else ABSENT
     if metrics is None or before is None:
         return f"| {title} | {figure} |  |"
     if before.metrics is not None:
         return f"| {title} | {figure} | {_change(metrics, _of_longest(before.metrics, name))} |"
     return f"| {title} | {figure} | {_against(metrics, better, measurement, before.time)} |"
+
+
+def _in_unit(title: str, name: str, number: float, dimension: Dimension) -> str:
+    """In the unit that the title names, where it names one."""
+    if name not in _UNITS or title not in {row[0] for row in ROWS}:
+        return quantity(number, dimension)
+    step, unit = _UNITS[name]
+    return f"{significant(number / step)} {unit}"
 
 
 def _of_longest(metrics: MetricSet, name: str) -> Metric | None:

@@ -26,6 +26,7 @@ from pytest_perfgate.plugin.measure_ahead import judge_measured
 from pytest_perfgate.plugin.reporting import ANY, Standpoint, columns, folded
 from pytest_perfgate.plugin.state import Settings
 from pytest_perfgate.plugin.summary import (
+    _left_open,
     _tables,
     blocks,
     constant,
@@ -331,6 +332,21 @@ def test_only_a_terminal_has_columns(live: bool, wide: int, found: int) -> None:
     assert columns(config) == found  # type: ignore[arg-type]
     nobody = SimpleNamespace(pluginmanager=SimpleNamespace(get_plugin=lambda _: None))
     assert columns(nobody) == ANY  # type: ignore[arg-type]
+
+
+def test_a_case_that_a_quick_run_leaves_open_has_a_row_and_the_command_that_decides() -> None:
+    open_ = case("test_a", 1e6, 9e5, Outcome.UNDECIDED)
+    step = "pytest test_a --perfgate=full --perfgate-rounds=3"
+    open_ = replace(open_, verdicts=tuple(replace(v, effect=Effect.WARN, next=(step,)) for v in open_.verdicts))
+    assert _left_open(open_, Mode.QUICK)
+    assert not _left_open(open_, Mode.FULL)
+    failing = replace(open_, verdicts=tuple(replace(v, effect=Effect.FAIL) for v in open_.verdicts))
+    assert not _left_open(failing, Mode.QUICK)
+    ceilings = replace(open_, verdicts=tuple(replace(v, next=("perfgate ceilings",)) for v in open_.verdicts))
+    assert not _left_open(ceilings, Mode.QUICK), "a full run would not decide it"
+    assert not _left_open(case("test_a", 1e6, 9e5, Outcome.SUSPECT), Mode.QUICK)
+    assert "pytest --perfgate=full" in next_commands([open_], "pytest", recorded=False)
+    assert next_commands([open_], "pytest", recorded=False, full=True) == ["perfgate report"]
 
 
 def test_a_speed_up_that_asks_for_a_look_is_shown_whole() -> None:
