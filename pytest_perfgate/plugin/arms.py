@@ -64,7 +64,7 @@ class ArmRunner:
 
     def against(self, revision: str, cases: Sequence[Case]) -> tuple[Comparison, Mapping[CaseKey, Paired]]:
         """Every case in two builds, until it is decided."""
-        self._store.insist_on(revision)
+        self._store.git.revision(revision)  # raises where there is none, before its cost is announced
         design = self._design()
         self._progress = Progress(self._config, paired_line(len(cases), design, self._session.left_s()))
         comparison = self._comparison(revision, cases, design)
