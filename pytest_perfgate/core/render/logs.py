@@ -14,32 +14,15 @@ from pytest_perfgate.core.judge.accepted_line import LIMIT, drift
 from pytest_perfgate.core.judge.context import how_measured
 from pytest_perfgate.core.judge.samples import crowded
 from pytest_perfgate.core.render.block import printable
+from pytest_perfgate.core.render.devlog_rows import HOST_ROWS, ROWS, devlog_row
 from pytest_perfgate.core.render.pictures import sittings_text, timeline
-from pytest_perfgate.core.render.words import ABSENT, plural, quantity, shown, signed, significant
+from pytest_perfgate.core.render.words import ABSENT, plural, quantity, shown, signed
 from pytest_perfgate.core.stats.change_points import ChangePoint, change_points
 from pytest_perfgate.model.measurement import Baseline, Measurement, Sitting, short_commit
-from pytest_perfgate.model.metric import Block, Column, Document, Metric, MetricSet, Paragraph, Section, Table
+from pytest_perfgate.model.metric import Block, Column, Document, Paragraph, Section, Table
 from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.model.values import Better, Dimension, value
+from pytest_perfgate.model.values import Dimension, value
 from pytest_perfgate.model.verdict import CaseReport
-
-ROWS: tuple[tuple[str, str, Dimension, Better], ...] = (
-    ("Duration", "time", Dimension.TIME, Better.LOWER),
-    ("Achieved TFLOPs/s", "tflops", Dimension.FLOPS, Better.HIGHER),
-    ("Achieved GB/s", "bandwidth", Dimension.BANDWIDTH, Better.HIGHER),
-    ("Occupancy", "occupancy", Dimension.FRACTION, Better.HIGHER),
-    ("TC Util", "tc_util", Dimension.FRACTION, Better.HIGHER),
-)
-
-_UNITS = {"tflops": (1e12, "TFLOPS"), "bandwidth": (1e9, "GB/s")}
-"""What the titles of these rows promise: their figures are in it, however small."""
-
-_HOST_ROWS = (
-    ROWS[0],
-    ("Achieved FLOP/s", *ROWS[1][1:]),
-    ("Achieved B/s", *ROWS[2][1:]),
-)
-"""A host is slower by orders of magnitude, and has neither occupancy nor tensor cores."""
 
 _OWN = ("Issues", "Insights")
 """Paragraphs that people write; an entry written again keeps them."""
@@ -107,7 +90,7 @@ def _cells(why: str) -> str:
 
 
 def _bare_cells(measurement: Measurement, before: Previous | None) -> str:
-    _, figure, change = _row(ROWS[0], measurement, before).strip("|").split("|")
+    _, figure, change = devlog_row(ROWS[0], measurement, before).strip("|").split("|")
     text = _told(before).removeprefix("Previous: ").removesuffix(".")
     return f"| {figure.strip()} | {change.strip()} | {_one_line(text)}"
 
@@ -124,8 +107,8 @@ def _case_lines(key: CaseKey, measurement: Measurement, before: Previous | None)
     shape = f", {parameters}" if parameters else ""
     lines = [f"### {_one_line(str(key))}", "", f"**Performance** ({device}{locked}{dtype}{shape}):", ""]
     lines += ["| Metric | Value | vs Previous |", "|---|---:|---:|"]
-    rows = _HOST_ROWS if measurement.device.kind == "host" else ROWS
-    lines += [_row(row, measurement, before) for row in rows]
+    rows = HOST_ROWS if measurement.device.kind == "host" else ROWS
+    lines += [devlog_row(row, measurement, before) for row in rows]
     return [*lines, "", _one_line(_told(before)), "", f"**Bottleneck**: {_bottleneck(measurement)}"]
 
 
@@ -135,53 +118,6 @@ def _told(before: Previous | None) -> str:
         return "Previous: none that was measured alike."
     of = ", ".join(filter(None, (before.commit, before.when)))
     return f"Previous: {'measured' if before.metrics is not None else 'the accepted time'}{f' ({of})' if of else ''}."
-
-
-def _row(row: tuple[str, str, Dimension, Better], measurement: Measurement, before: Previous | None) -> str:
-    title, name, dimension, better = row
-    metrics = _of_longest(measurement.metrics, name)
-    figure = _in_unit(title, name, metrics.value, dimension) if metrics else ABSENT
-    if metrics is None or before is None:
-        return f"| {title} | {figure} |  |"
-    if before.metrics is not None:
-        return f"| {title} | {figure} | {_change(metrics, _of_longest(before.metrics, name))} |"
-    return f"| {title} | {figure} | {_against(metrics, better, measurement, before.time)} |"
-
-
-def _in_unit(title: str, name: str, number: float, dimension: Dimension) -> str:
-    """In the unit that the title names, where it names one."""
-    if name not in _UNITS or title not in {row[0] for row in ROWS}:
-        return quantity(number, dimension)
-    step, unit = _UNITS[name]
-    return f"{significant(number / step)} {unit}"
-
-
-def _of_longest(metrics: MetricSet, name: str) -> Metric | None:
-    """The metric of the call, or of the kernel that takes longest; of several without times none speaks for all."""
-    matching = metrics.find(name)
-    plain = next((m for m in matching if not m.labels), None)
-    if plain or len(matching) < 2:
-        return plain or (matching[0] if matching else None)
-    times = {m.labels: m.value for m in metrics.find("duration")}
-    known = [m for m in matching if m.labels in times]
-    return max(known, key=lambda m: times[m.labels], default=None)
-
-
-def _change(now: Metric, then: Metric | None) -> str:
-    """The figure against the same figure; fractions differ by points."""
-    if then is None:
-        return ABSENT
-    if now.dimension is Dimension.FRACTION:
-        return f"{(now.value - then.value) * 100:+.1f} points"
-    return signed(now.value / then.value - 1) if then.value else ""
-
-
-def _against(found: Metric, better: Better, measurement: Measurement, then: float | None) -> str:
-    """Where only a time is known, rates of the same work follow from it; nothing else does."""
-    time = _of_longest(measurement.metrics, "time")
-    if time is None or not then or found.dimension is Dimension.FRACTION:
-        return ""
-    return signed(time.value / then - 1 if better is Better.LOWER else then / time.value - 1)
 
 
 def _bottleneck(measurement: Measurement) -> str:
