@@ -1,14 +1,31 @@
-"""What it does to folders, settings, committed artefacts."""
+"""What a change does to folders, settings and committed artefacts, and the table of all checks of a change."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.app.changed_tests import NOTHING, WORDS, edits
+from pytest_perfgate.app.changed_tests import (
+    ANY,
+    ASKING,
+    NOTHING,
+    WORDS,
+    Change,
+    Check,
+    Differences,
+    fixture_parts,
+    improved,
+    loosened_lines,
+    newly_marked,
+    relaxed_limits,
+    renamed_lines,
+    reworked_tests,
+    since,
+    widened_lines,
+)
 from pytest_perfgate.app.compare_arms import Comparison, untimed_in
 from pytest_perfgate.app.lockstep import BASE
 from pytest_perfgate.core.changes.dependencies import requirements
@@ -21,7 +38,7 @@ from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.plan import Case, CaseKey, Effect
 from pytest_perfgate.model.ports import DEPENDENCIES, Repository
 from pytest_perfgate.model.values import Dimension
-from pytest_perfgate.model.verdict import CaseReport, Paired, SuiteNote
+from pytest_perfgate.model.verdict import Paired
 
 if TYPE_CHECKING:
     from pytest_perfgate.app.judge import GateJudge
@@ -34,31 +51,18 @@ _BINARY = (".pyc", ".pyo", ".so", ".pyd", ".dll", ".dylib")
 """What Python may load in place of a source, or beside it."""
 
 
-def tracked_files(gate_judge: GateJudge) -> Iterable[SuiteNote]:
-    """In CI, a failing note: the history, local baselines and arms there are believed, and a change wrote them."""
-    repository = gate_judge.tools.repository
-    if repository is None or not gate_judge.context.policy.ci:
-        return
-    names = tuple(path for path in repository.files("HEAD", FOLDER) if path != f"{FOLDER}/.gitignore")
-    if names:
-        text = (
-            f"{plural(len(names), 'file')} under {FOLDER}/ {'is' if len(names) == 1 else 'are'} committed: what lies "
-            f"there is believed to be this machine's own; git rm -r --cached {FOLDER}"
-        )
-        yield SuiteNote(kind="committed", effect=Effect.FAIL, text=text, names=names)
+def tracked_files(change: Change) -> Differences:
+    """The history, local baselines and arms there are believed, and a change wrote them."""
+    repository = change.gate_judge.tools.repository
+    paths = repository.files("HEAD", FOLDER) if repository is not None else ()
+    return Differences(names=tuple(path for path in paths if path != f"{FOLDER}/.gitignore"))
 
 
-def binary_files(gate_judge: GateJudge) -> Iterable[SuiteNote]:
-    """In CI, a note: what Python loads of such a file is not what a reviewer of the sources reads."""
-    change = edits(gate_judge, gate_judge.revision or gate_judge.accepted.base.commit)
-    if change is None:
-        return
+def binary_files(change: Change) -> Differences:
+    """What Python loads of such a file is not what a reviewer of the sources reads."""
     files = [path for path in change.repository.changed(change.base) if path.endswith(_BINARY)]
     there = frozenset(change.repository.files("HEAD", ".")) if files else frozenset()
-    names = tuple(path for path in files if path in there)
-    if names:
-        text = f"{plural(len(names), 'binary file')} committed {change.since} that Python may load in place of a source"
-        yield SuiteNote(kind="binary", effect=Effect.WARN, text=text, names=names)
+    return Differences(names=tuple(path for path in files if path in there))
 
 
 _CONFTEST = "conftest.py"
@@ -67,15 +71,12 @@ _HIDING = ("collect_ignore", "pytest_ignore_collect", "pytest_collect", "pytest_
 """By which a conftest keeps files from being collected."""
 
 
-def absent_tests(gate_judge: GateJudge, suite: Suite) -> Iterable[SuiteNote]:
-    """One note of a run against a revision: what is on its side alone was not compared."""
-    revision, repository = gate_judge.revision, gate_judge.tools.repository
-    if not revision or repository is None or not suite.complete or suite.reach.unknown:
-        return
-    names = sorted(_absent(repository, revision, suite))
-    if names:
-        text = f"{plural(len(names), 'gated test')} of {revision[:10]} alone, not compared"
-        yield SuiteNote(kind="absent", effect=Effect.WARN, text=text, names=tuple(names))
+def absent_tests(change: Change) -> Differences:
+    """Tests of the revision alone in a whole run against it: they were not compared."""
+    suite = change.suite
+    if not suite.complete or suite.reach.unknown:
+        return Differences()
+    return Differences(names=tuple(sorted(_absent(change.repository, change.base, suite))))
 
 
 def _absent(repository: Repository, revision: str, suite: Suite) -> Iterator[str]:
@@ -90,19 +91,21 @@ def _absent(repository: Repository, revision: str, suite: Suite) -> Iterator[str
                 yield from absent(path, text or "", text, present, suite.reach)
 
 
-def changed_settings(gate_judge: GateJudge) -> Iterable[SuiteNote]:
-    """One note in CI for all of them: the change is judged by its own settings."""
-    base = gate_judge.accepted.base.commit
-    if not gate_judge.context.policy.ci or not base:
-        return
-    then, now = (dict(gate_judge.tools.settings(revision)) for revision in (base, ""))
-    if moved := requirements(then.pop(DEPENDENCIES, "[]"), now.pop(DEPENDENCIES, "[]")):
-        text = f"declared dependencies changed since {base[:10]}; two builds share what is installed now"
-        yield SuiteNote(kind="dependencies", effect=Effect.WARN, text=text, names=moved)
+def changed_requirements(change: Change) -> Differences:
+    """Declared dependencies that it adds or takes away."""
+    then, now = _settings(change)
+    return Differences(names=requirements(then.get(DEPENDENCIES, "[]"), now.get(DEPENDENCIES, "[]")))
+
+
+def changed_settings(change: Change) -> Differences:
+    """Settings that it edits: it is judged by its own."""
+    then, now = ({key: text for key, text in one.items() if key != DEPENDENCIES} for one in _settings(change))
     names = changed(then, now)
-    if names and (then or any_lines(gate_judge, base)):
-        text = f"{plural(len(names), 'setting')} changed since {base[:10]}; this run was judged by the new"
-        yield SuiteNote(kind="settings", effect=Effect.WARN, text=text, names=names)
+    return Differences(names=names if names and (then or any_lines(change.gate_judge, change.base)) else ())
+
+
+def _settings(change: Change) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    return change.gate_judge.tools.settings(change.base), change.gate_judge.tools.settings("")
 
 
 _ENDING = ".py.yaml"
@@ -114,20 +117,13 @@ def any_lines(gate_judge: GateJudge, revision: str) -> bool:
     return store is not None and any(store.paths(device, revision) for device in store.devices())
 
 
-def moved_root_lines(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
-    """In CI each line that came with the change and is slower than where the project lay before."""
-    base, repository = gate_judge.accepted.base.commit, gate_judge.tools.repository
-    new = [(r.baseline, r.key.path) for r in reports if r.baseline is not None and not r.baseline.local]
-    if not gate_judge.context.policy.ci or not base or repository is None or not new or any_lines(gate_judge, base):
-        return
-    names = tuple(_edited(gate_judge, base, new))
-    if names:
-        text = (
-            f"{plural(len(names), 'line')} of this change judged in place of those of the merge base, which lie where "
-            "this root was not: move them as they are, or accept with a reason"
-        )
-        effect = chosen(gate_judge.context.policy, "no_base")
-        yield SuiteNote(kind="uprooted", effect=effect, text=text, names=names)
+def moved_root_lines(change: Change) -> Differences:
+    """Each line that came with the change and is slower than where the project lay before."""
+    gate_judge, base = change.gate_judge, change.base
+    new = [(r.baseline, r.key.path) for r in change.reports if r.baseline is not None and not r.baseline.local]
+    if not new or any_lines(gate_judge, base):
+        return Differences()
+    return Differences(names=tuple(_edited(gate_judge, base, new)))
 
 
 def _edited(gate_judge: GateJudge, base: str, new: Iterable[tuple[Baseline, str]]) -> Iterator[str]:
@@ -149,6 +145,80 @@ def _edited(gate_judge: GateJudge, base: str, new: Iterable[tuple[Baseline, str]
 def _lines(gate_judge: GateJudge, device: str, path: str, text: str | None) -> Mapping[str, Baseline]:
     store = gate_judge.tools.baselines
     return store.parsed(text, device, path) if text is not None and store is not None else {}
+
+
+def _merge_base(gate_judge: GateJudge) -> str:
+    return gate_judge.accepted.base.commit
+
+
+CHANGES = (
+    Check(
+        kind="committed", compare=tracked_files, effect=lambda _: Effect.FAIL,
+        sentence=lambda _, n: f"{plural(n, 'file')} under {FOLDER}/ {'is' if n == 1 else 'are'} committed: what lies "
+        f"there is believed to be this machine's own; git rm -r --cached {FOLDER}",
+    ),
+    Check(
+        kind="binary", against=since, compare=binary_files,
+        sentence=lambda change, n: f"{plural(n, 'binary file')} committed since {change.commit} that Python may load "
+        "in place of a source",
+    ),
+    Check(
+        kind="uprooted", against=_merge_base, compare=moved_root_lines,
+        effect=lambda gate_judge: chosen(gate_judge.context.policy, "no_base"),
+        sentence=lambda _, n: f"{plural(n, 'line')} of this change judged in place of those of the merge base, which "
+        "lie where this root was not: move them as they are, or accept with a reason",
+    ),
+    Check(
+        kind="dependencies", against=_merge_base, compare=changed_requirements,
+        sentence=lambda change, _: f"declared dependencies changed since {change.commit}; two builds share what is "
+        "installed now",
+    ),
+    Check(
+        kind="settings", against=_merge_base, compare=changed_settings,
+        sentence=lambda change, n: f"{plural(n, 'setting')} changed since {change.commit}; this run was judged by the "
+        "new",
+    ),
+    Check(
+        kind="absent", against=lambda gate_judge: gate_judge.revision, ci=False, compare=absent_tests,
+        sentence=lambda change, n: f"{plural(n, 'gated test')} of {change.commit} alone, not compared",
+    ),
+    Check(
+        kind="newly marked", against=_merge_base, read=WORDS, compare=newly_marked,
+        sentence=lambda change, n: f"{plural(n, 'accepted test')} deselected, and their marks are edited since "
+        f"{change.commit}",
+    ),
+    Check(
+        kind="limits", against=_merge_base, read=ASKING, unknown="limits of tests", compare=relaxed_limits,
+        sentence=lambda change, n: f"{plural(n, 'limit or setting', 'limits or settings')} of tests changed since "
+        f"{change.commit}; this run was judged by the new",
+    ),
+    Check(
+        kind="reworked", against=since, read=WORDS, unknown="gated tests", compare=reworked_tests,
+        sentence=lambda change, n: f"{plural(n, 'gated test')} edited since {change.commit}, "
+        f"{'and both arms ran them as they are now' if change.gate_judge.revision else 'the accepted lines are not'}: "
+        "they may measure something else",
+    ),
+    Check(
+        kind="borrowed", against=since, read=ANY, compare=fixture_parts,
+        sentence=lambda change, n: f"{plural(n, 'file')} edited since {change.commit} that gated tests take fixtures, "
+        "helpers, marks or parameters from: they may measure something else, or hold less",
+    ),
+    Check(
+        kind="loosened", ci=False, compare=loosened_lines, effect=improved,
+        sentence=lambda _, n: f"{plural(n, 'line')} of this change accepted as slower than measured: accept what is "
+        "measured",
+    ),
+    Check(
+        kind="widened", ci=False, compare=widened_lines, effect=improved,
+        sentence=lambda _, n: f"{plural(n, 'line')} of this change would hold less than before, and no reason says why",
+    ),
+    Check(
+        kind="renamed", compare=renamed_lines,
+        sentence=lambda _, n: f"{'1 line is' if n == 1 else f'{n} lines are'} new in this change and replaces a "
+        "removed one: the new time is compared with itself",
+    ),
+)  # fmt: skip
+"""All checks of what a change does, in the order of their notes."""
 
 
 Show = Callable[[str], "str | None"]

@@ -1,10 +1,11 @@
-"""What the change does to its own tests."""
+"""What the change does to its own tests, and the shape of a check of a change."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from pytest_perfgate.core.judge.acceptance import loosened
 from pytest_perfgate.core.judge.accepted_line import reasoned, widened
 from pytest_perfgate.core.judge.policy import effect
 from pytest_perfgate.core.metric_kinds import by_name
-from pytest_perfgate.core.render.words import plural, quantity, signed
+from pytest_perfgate.core.render.words import quantity, signed
 from pytest_perfgate.model.plan import Case, CaseKey, Effect, Limit, Mode, Outcome, parse_case_key
 from pytest_perfgate.model.ports import Repository
 from pytest_perfgate.model.values import Dimension, value
@@ -27,33 +28,127 @@ if TYPE_CHECKING:
     from pytest_perfgate.core.judge.suite import Suite
     from pytest_perfgate.model.measurement import Baseline
 
-_ANY = ("",)
+WORDS = ("perfgate", "benchmark")
+"""What the file of a gated test says: the marker, or one of the fixtures."""
+
+ASKING = (*WORDS, "limits")
+"""What a file holds that asks for more or less than the project does, or excuses a test of asking for the fixture."""
+
+ANY = ("",)
+"""What every file holds."""
+
+NOTHING = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+"""Git's name for a tree without files: every file is other than there."""
+
+_LETTERS = 10
 
 _USED = "usefixtures"
 
 
-def fixture_parts(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
-    """One note in CI with each file once: tests that read as before may measure something else, or hold less."""
-    change = edits(gate_judge, since(gate_judge))
-    if change is None:
+class Unanswered(Exception):
+    """Git does not answer for the files of a change."""
+
+
+@value
+class Change:
+    """A run, and the commit that a check holds its files against."""
+
+    gate_judge: GateJudge
+    cases: Mapping[str, Case]
+    reports: Sequence[CaseReport]
+    suite: Suite
+    base: str = ""
+    words: Sequence[str] = ()
+
+    @property
+    def repository(self) -> Repository:
+        """Git of the project: only checks that name a commit ask it."""
+        repository = self.gate_judge.tools.repository
+        assert repository is not None
+        return repository
+
+    @property
+    def commit(self) -> str:
+        """The commit, as a sentence names it."""
+        return self.base[:_LETTERS]
+
+    def texts(self) -> Texts:
+        """What files with one of the words were and are."""
+        texts = self.repository.touched(self.base, self.words)
+        if texts is None:
+            raise Unanswered
+        return texts
+
+
+@value
+class Differences:
+    """What a check found."""
+
+    names: tuple[str, ...] = ()
+    harmless: bool = False
+    """Whether none of it lets more pass than before."""
+
+
+def warning(_: GateJudge) -> Effect:
+    """The effect of a note that no policy chooses."""
+    return Effect.WARN
+
+
+@value
+class Check:
+    """One kind of note on what a change does: what is read, how it is compared, and how it is worded."""
+
+    kind: str
+    compare: Callable[[Change], Differences]
+    sentence: Callable[[Change, int], str]
+    """Of the change and how many names there are."""
+    against: Callable[[GateJudge], str] | None = None
+    """The commit to compare with: without one there is no note. None where no commit is asked."""
+    read: Sequence[str] = ()
+    """Words of the files to read of both commits."""
+    unknown: str = ""
+    """What is not known where git does not answer; empty where the note of another check tells."""
+    ci: bool = True
+    """Whether it is for CI alone."""
+    effect: Callable[[GateJudge], Effect] = warning
+
+
+def change_notes(check: Check, change: Change) -> Iterator[SuiteNote]:
+    """Read, compare and word one check: a note where it finds differences, or where git does not answer."""
+    gate_judge = change.gate_judge
+    if check.ci and not gate_judge.context.policy.ci:
         return
+    if check.against is not None:
+        change = replace(change, base=check.against(gate_judge), words=check.read)
+        if not change.base or gate_judge.tools.repository is None:
+            return
+    try:
+        differences = check.compare(change)
+    except Unanswered:
+        if check.unknown:
+            text = f"which {check.unknown} changed since {change.commit} is not known: git did not answer for the files"
+            yield SuiteNote(kind=check.kind, effect=Effect.WARN, text=text)
+        return
+    if differences.names:
+        effect = Effect.PASS if differences.harmless else check.effect(gate_judge)
+        text = check.sentence(change, len(differences.names))
+        yield SuiteNote(kind=check.kind, effect=effect, text=text, names=differences.names)
+
+
+def fixture_parts(change: Change) -> Differences:
+    """Each file once that tests take parts from: tests that read as before may measure something else, or hold less."""
+    gate_judge = change.gate_judge
     tests: dict[str, set[str]] = defaultdict(set)
-    for report in reports:
+    for report in change.reports:
         if held(gate_judge, report):
             tests[report.key.path].add(function_of(report.key.test)[0])
-    changed = (change.texts(_ANY) or {}) if tests else {}  # that git does not answer, another note says
+    changed = change.texts() if tests else {}
     if changed.keys() <= tests.keys():
-        return
+        return Differences()
     texts = change.repository.touched(NOTHING, WORDS) or {}
     taking = {path: (texts[path][1] or "", of) for path, of in tests.items() if path in texts}
     names = fixture_sources(taking, changed, _standing(change.repository, taking, changed), _around_all(gate_judge))
-    if names:
-        text = (
-            f"{plural(len(names), 'file')} edited {change.since} that gated tests take fixtures, helpers, marks or"
-            " parameters from: they may measure something else, or hold less"
-        )
-        parts_text = tuple(f"{path}: {', '.join(parts)}" for path, parts in names.items())
-        yield SuiteNote(kind="borrowed", effect=Effect.WARN, text=text, names=parts_text)
+    return Differences(names=tuple(f"{path}: {', '.join(parts)}" for path, parts in names.items()))
 
 
 def _standing(repository: Repository, tests: Collection[str], changed: Texts) -> Mapping[str, str]:
@@ -79,65 +174,12 @@ def _around_all(gate_judge: GateJudge) -> Collection[str]:
     return {word for one in plugins for word in (one if isinstance(one, list) else str(one).split())}
 
 
-WORDS = ("perfgate", "benchmark")
-"""What the file of a gated test says: the marker, or one of the fixtures."""
-
-NOTHING = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-"""Git's name for a tree without files: every file is other than there."""
-
-_LETTERS = 10
-
-
-@value
-class Edits:
-    """What became of files since a commit."""
-
-    base: str
-    repository: Repository
-
-    @property
-    def since(self) -> str:
-        """The commit, as a sentence names it."""
-        return f"since {self.base[:_LETTERS]}"
-
-    def texts(self, words: Sequence[str]) -> Mapping[str, tuple[str | None, str | None]] | None:
-        """What files with one of these words were and are; nothing where git does not answer."""
-        return self.repository.touched(self.base, words)
-
-    def unknown(self, kind: str, what: str) -> SuiteNote:
-        """That git did not answer, and what is not known for it."""
-        text = f"which {what} changed {self.since} is not known: git did not answer for the files"
-        return SuiteNote(kind=kind, effect=Effect.WARN, text=text)
-
-
-def edits(gate_judge: GateJudge, base: str) -> Edits | None:
-    """Those since this commit; none on a laptop, nor where no commit or no repository can be asked."""
-    repository = gate_judge.tools.repository
-    if not gate_judge.context.policy.ci or not base or repository is None:
-        return None
-    return Edits(base=base, repository=repository)
-
-
-_WORDS = (*WORDS, "limits")
-"""What a file holds that asks for more or less than the project does, or excuses a test of asking for the fixture."""
-
-
-def relaxed_limits(gate_judge: GateJudge, cases: Mapping[str, Case]) -> Iterable[SuiteNote]:
-    """One note in CI for all of them: the change is judged by the limits that it leaves."""
-    changed = edits(gate_judge, gate_judge.accepted.base.commit)
-    if changed is None:
-        return
-    texts = changed.texts(_WORDS)
-    if texts is None:
-        yield changed.unknown("limits", "limits of tests")
-        return
-    weakened = relaxed(texts, gate_judge.tools.kinds or by_name(), gate_judge.merged, _asked(cases.values()))
-    if weakened:
-        text = f"{plural(len(weakened), 'limit or setting', 'limits or settings')} of tests changed {changed.since};"
-        effect = Effect.PASS if {*weakened.values()} == {TIGHTER} else Effect.WARN
-        yield SuiteNote(
-            kind="limits", effect=effect, text=f"{text} this run was judged by the new", names=tuple(weakened)
-        )
+def relaxed_limits(change: Change) -> Differences:
+    """Limits and settings that it takes away or changes: it is judged by those that it leaves."""
+    gate_judge = change.gate_judge
+    kinds, asked = gate_judge.tools.kinds or by_name(), _asked(change.cases.values())
+    weakened = relaxed(change.texts(), kinds, gate_judge.merged, asked)
+    return Differences(names=tuple(weakened), harmless={*weakened.values()} == {TIGHTER})
 
 
 def _asked(cases: Iterable[Case]) -> dict[str, list[tuple[Limit, ...]]]:
@@ -150,27 +192,13 @@ def _asked(cases: Iterable[Case]) -> dict[str, list[tuple[Limit, ...]]]:
     return limits
 
 
-def reworked_tests(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
-    """One note in CI: such a test may measure something else than what was accepted."""
-    changed = edits(gate_judge, since(gate_judge))
-    edited = [report for report in reports if held(gate_judge, report)]
-    if changed is None or not edited:
-        return
-    texts = changed.texts(WORDS)
-    if texts is None:
-        yield changed.unknown("reworked", "gated tests")
-        return
-    names = tuple(_names(gate_judge, edited, texts))
-    if names:
-        tests = plural(len(names), "gated test")
-        stayed = "and both arms ran them as they are now" if gate_judge.revision else "the accepted lines are not"
-        text = f"{tests} edited {changed.since}, {stayed}: they may measure something else"
-        yield SuiteNote(kind="reworked", effect=Effect.WARN, text=text, names=names)
+def reworked_tests(change: Change) -> Differences:
+    """Tests that it edits: such a test may measure something else than what was accepted."""
+    edited = [report for report in change.reports if held(change.gate_judge, report)]
+    return Differences(names=tuple(_names(change.gate_judge, edited, change.texts())) if edited else ())
 
 
-def _names(
-    gate_judge: GateJudge, held: Iterable[CaseReport], texts: Mapping[str, tuple[str | None, str | None]]
-) -> Iterable[str]:
+def _names(gate_judge: GateJudge, held: Iterable[CaseReport], texts: Texts) -> Iterable[str]:
     """Each test once, with what differs of it; one that moved is held against the file that it came from."""
     came = {now: CaseKey(nodeid=then).path for then, now in gate_judge.accepted.moved.items()}
     apart: dict[tuple[str, str], Mapping[str, tuple[str, ...]]] = {}
@@ -220,20 +248,32 @@ def _lined(gate_judge: GateJudge, key: CaseKey) -> bool:
     return False
 
 
-def loosened_lines(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
-    """A note for lines that are slower than what is measured, and one for those that hold less in another way."""
-    if gate_judge.context.mode is not Mode.FULL:
+def improved(gate_judge: GateJudge) -> Effect:
+    """What a line that asks for less than what is measured comes to."""
+    return effect(Outcome.IMPROVED, gate_judge.context.policy, gate_judge.context.mode)
+
+
+def loosened_lines(change: Change) -> Differences:
+    """Lines that are slower than what is measured."""
+    edits = ((report, loosened(then, now, report.measurement)) for report, then, now in _edits(change))
+    return Differences(names=tuple(f"{report.key}: {sentence}" for report, sentence in edits if sentence))
+
+
+def widened_lines(change: Change) -> Differences:
+    """Lines that hold less in another way."""
+    edits = ((report, widened(then, now)) for report, then, now in _edits(change))
+    return Differences(names=tuple(f"{report.key}: {', '.join(parts)}" for report, parts in edits if parts))
+
+
+def _edits(change: Change) -> Iterator[tuple[CaseReport, Baseline, Baseline]]:
+    """Lines that the change edits, of a full run; none where the policy passes them."""
+    gate_judge = change.gate_judge
+    if gate_judge.context.mode is not Mode.FULL or improved(gate_judge) is Effect.PASS:
         return
-    done = effect(Outcome.IMPROVED, gate_judge.context.policy, gate_judge.context.mode)
-    edits = [(report, *edit) for report in reports if (edit := _edit(gate_judge, report)) is not None]
-    slower = [f"{r.key}: {sentence}" for r, then, now in edits if (sentence := loosened(then, now, r.measurement))]
-    weaker = [f"{r.key}: {', '.join(parts)}" for r, then, now in edits if (parts := widened(then, now))]
-    if slower and done is not Effect.PASS:
-        text = f"{plural(len(slower), 'line')} of this change accepted as slower than measured: accept what is measured"
-        yield SuiteNote(kind="loosened", effect=done, text=text, names=tuple(slower))
-    if weaker and done is not Effect.PASS:
-        text = f"{plural(len(weaker), 'line')} of this change would hold less than before, and no reason says why"
-        yield SuiteNote(kind="widened", effect=done, text=text, names=tuple(weaker))
+    for report in change.reports:
+        edit = _edit(gate_judge, report)
+        if edit is not None:
+            yield (report, *edit)
 
 
 def _edit(gate_judge: GateJudge, report: CaseReport) -> tuple[Baseline, Baseline] | None:
@@ -244,18 +284,15 @@ def _edit(gate_judge: GateJudge, report: CaseReport) -> tuple[Baseline, Baseline
     return (then, edited) if then is not None and edited is not None else None
 
 
-def newly_marked(gate_judge: GateJudge, suite: Suite) -> Iterable[SuiteNote]:
-    """One note in CI for all of them that have an accepted line."""
-    changed = edits(gate_judge, gate_judge.accepted.base.commit)
-    deselected = {line.key.nodeid for line in suite.baselines} & suite.deselected
-    if not deselected or changed is None:
-        return
-    texts = changed.texts(WORDS) or {}  # that git does not answer, another note says
+def newly_marked(change: Change) -> Differences:
+    """Deselected tests with an accepted line whose marks it edits."""
+    deselected = {line.key.nodeid for line in change.suite.baselines} & change.suite.deselected
+    if not deselected:
+        return Differences()
+    texts = change.texts()
     tests = {(key.path, key.test_id.partition("[")[0]) for key in map(parse_case_key, deselected) if key.path in texts}
     names = tuple(f"{path}::{test}" for path, test in sorted(tests) if _edited(*texts[path], test))
-    if names:
-        text = f"{plural(len(names), 'accepted test')} deselected, and their marks are edited {changed.since}"
-        yield SuiteNote(kind="newly marked", effect=Effect.WARN, text=text, names=names)
+    return Differences(names=names)
 
 
 def _edited(then: str | None, now: str | None, test: str) -> bool:
@@ -263,17 +300,11 @@ def _edited(then: str | None, now: str | None, test: str) -> bool:
     return None not in (before, after) and before != after
 
 
-def renamed_lines(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
-    """One note in CI for all of them, the slowest first; it warns where one is slower than what it follows."""
-    if not gate_judge.context.policy.ci:
-        return
-    successors = sorted(_successors(gate_judge, reports), key=lambda heir: -heir.slower)
-    if successors:
-        counted = "1 line is" if len(successors) == 1 else f"{len(successors)} lines are"
-        text = f"{counted} new in this change and replaces a removed one: the new time is compared with itself"
-        slower = any(heir.slower > _least(heir, reports) for heir in successors)
-        effect = Effect.WARN if slower else Effect.PASS
-        yield SuiteNote(kind="renamed", effect=effect, text=text, names=tuple(map(_said, successors)))
+def renamed_lines(change: Change) -> Differences:
+    """New lines in place of removed ones, the slowest first; harmless where none is slower than what it follows."""
+    heirs = sorted(_successors(change.gate_judge, change.reports), key=lambda heir: -heir.slower)
+    slower = any(heir.slower > _least(heir, change.reports) for heir in heirs)
+    return Differences(names=tuple(map(_said, heirs)), harmless=not slower)
 
 
 def followed(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> frozenset[str]:

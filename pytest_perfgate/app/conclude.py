@@ -10,22 +10,8 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
-from pytest_perfgate.app.changed_project import (
-    absent_tests,
-    binary_files,
-    changed_settings,
-    moved_root_lines,
-    tracked_files,
-)
-from pytest_perfgate.app.changed_tests import (
-    fixture_parts,
-    followed,
-    loosened_lines,
-    newly_marked,
-    relaxed_limits,
-    renamed_lines,
-    reworked_tests,
-)
+from pytest_perfgate.app.changed_project import CHANGES
+from pytest_perfgate.app.changed_tests import Change, change_notes, followed
 from pytest_perfgate.app.judge import GateJudge, new_baselines
 from pytest_perfgate.core.changes.tests import Reach
 from pytest_perfgate.core.judge.accepted_line import CREEP, LIMIT, crept, drift
@@ -83,21 +69,12 @@ def suite_notes(
         complete=ending.complete,
         filtered=ending.filtered,
     )
+    change = Change(gate_judge=gate_judge, cases=cases, reports=reports, suite=suite)
     parts: tuple[Callable[[], Iterable[SuiteNote]], ...] = (
         partial(judge_suite, reports, suite),
         partial(_unanchored, gate_judge, reports),
-        partial(tracked_files, gate_judge),
-        partial(binary_files, gate_judge),
-        partial(moved_root_lines, gate_judge, reports),
-        partial(changed_settings, gate_judge),
         partial(alike_arms, gate_judge),
-        partial(absent_tests, gate_judge, suite),
-        partial(newly_marked, gate_judge, suite),
-        partial(relaxed_limits, gate_judge, cases),
-        partial(reworked_tests, gate_judge, reports),
-        partial(fixture_parts, gate_judge, reports),
-        partial(loosened_lines, gate_judge, reports),
-        partial(renamed_lines, gate_judge, reports),
+        *(partial(change_notes, check, change) for check in CHANGES),
         partial(_drifted, gate_judge, cases, reports),
         partial(_crept, gate_judge, reports),
         partial(_without_history, gate_judge),

@@ -7,6 +7,7 @@ import statistics
 import pytest
 
 from ci.bench.house import (
+    ROOT,
     SINGLE,
     SMALL,
     circle,
@@ -66,6 +67,17 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
 
 def test_no_module_imports_from_a_layer_above() -> None:
     assert upward() == []
+
+
+def test_the_page_on_the_architecture_names_these_bounds() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    for row in (
+        f"| modules | {FILES} |",
+        f"| lines of a module | {LINES}, median 150 to 300 |",
+        f"| files in a folder | {FOLDER}, `plugin` {WIDE['plugin']} |",
+        f"| imports between modules, at their top | {ARROWS} |",
+    ):
+        assert row in page
 
 
 @pytest.mark.parametrize("name", SMALL_WITH_REASON)

@@ -38,6 +38,7 @@ def test_a_product_that_is_refused_is_said() -> None:
     assert [row["refused"] for row in states.power(check)] == ["device-lost"] * 2
 
 
+@pytest.mark.torch
 def test_each_step_of_a_check_has_its_time() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
     check = SimulatedCheck()

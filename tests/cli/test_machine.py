@@ -108,6 +108,7 @@ def test_ceilings_are_measured_kept_and_shown(tmp_path, capsys, monkeypatch) -> 
     assert "host-" in capsys.readouterr().out
 
 
+@pytest.mark.torch
 def test_ceilings_of_a_library_that_does_not_work_here_are_an_error(capsys) -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
     if torch.cuda.is_available():

@@ -60,3 +60,10 @@ def test_the_front_page_is_short_and_its_links_and_pictures_are_there() -> None:
     targets = [target for target in re.findall(r"\]\(([^)#]+)", text) if not target.startswith("https:")]
     assert any(target.endswith(".png") for target in targets)
     assert [target for target in targets if not (ROOT / target).exists()] == []
+
+
+def test_the_table_of_markers_is_what_pyproject_registers() -> None:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    registered = re.findall(r'(?m)^  "(\w+): ', text.partition("\nmarkers = [\n")[2].partition("\n]")[0])
+    rows = re.findall(r"(?m)^\| `(\w+)` \|", TEXT["CONTRIBUTING.md"].partition("| marker |")[2].partition("\n## ")[0])
+    assert sorted(rows) == sorted(registered) != []

@@ -52,6 +52,7 @@ assert kernels.chosen_tile() == "not tuned yet"
 """
 
 
+@pytest.mark.torch
 def test_the_kernels_of_triton_are_right_in_its_interpreter() -> None:
     if find_spec("triton") is None or find_spec("torch") is None:
         pytest.skip("triton or torch is not installed")
@@ -60,6 +61,7 @@ def test_the_kernels_of_triton_are_right_in_its_interpreter() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.corpus
 def test_a_binary_of_nvbench_is_a_case(tmp_path: Path) -> None:
     recorded = next(iter(sorted(corpus("nvbench").glob("*.json"))))
     binary = tmp_path / "bench"

@@ -19,6 +19,8 @@ from pytest_perfgate.wiring import devices as wired
 RUNTIME = TorchRuntime(lookup_spec)
 PLAN = Plan(budget_ns=0.3e9, warmup_ns=50e6)
 
+pytestmark = [pytest.mark.gpu, pytest.mark.torch]
+
 
 @pytest.fixture(autouse=True)
 def torch():

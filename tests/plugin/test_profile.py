@@ -83,6 +83,7 @@ def perfgate(root: Path, *words: str, **extra: str) -> subprocess.CompletedProce
     )
 
 
+@pytest.mark.corpus
 def test_a_profile_leaves_a_folder_with_what_it_was_taken_with(project: Path) -> None:
     pytest.importorskip("ncu_report", reason="ncu-report is not installed (extra: ncu)")
     report = corpus("ncu/matmul_h100.ncu-rep")
@@ -114,6 +115,7 @@ def test_a_profile_leaves_a_folder_with_what_it_was_taken_with(project: Path) ->
     assert not (project / ".perfgate" / "records").exists(), "a profiled run is not a record"
 
 
+@pytest.mark.nvcc
 def test_kernels_that_a_test_hands_over_need_no_gpu(project: Path) -> None:
     from tests.tools import has_tools
 

@@ -13,15 +13,7 @@ import pytest
 
 from pytest_perfgate.adapters.stores.baselines import Baselines, StoredFiles
 from pytest_perfgate.adapters.stores.repository import GitRepository
-from pytest_perfgate.app.changed_project import (
-    absent_tests,
-    binary_files,
-    changed_settings,
-    edited_imports,
-    moved_root_lines,
-    tracked_files,
-    with_files,
-)
+from pytest_perfgate.app.changed_project import edited_imports, with_files
 from pytest_perfgate.app.lockstep import OwnFiles
 from pytest_perfgate.core.changes.tests import Reach
 from pytest_perfgate.core.judge.suite import Suite
@@ -29,6 +21,7 @@ from pytest_perfgate.model.plan import CaseKey, Choice, Effect, Policy
 from pytest_perfgate.model.ports import DEPENDENCIES
 from pytest_perfgate.model.project import Base
 from pytest_perfgate.model.verdict import CaseReport, Decision, Paired, PairedRound, SuiteNote
+from tests.unit.app.checks import notes_on
 from tests.unit.app.duets import arm, cases
 from tests.unit.core.judge.bench import CONTEXT
 
@@ -50,7 +43,7 @@ def absent_notes(
     )
     gate_judge: Any = SimpleNamespace(revision=revision, tools=SimpleNamespace(repository=repository))
     suite = Suite(**{"context": CONTEXT, "collected": frozenset({"t.py::test_a[1]"}), **given})
-    return list(absent_tests(gate_judge, suite))
+    return notes_on("absent", gate_judge, suite=suite)
 
 
 def test_a_test_of_the_revision_alone_is_listed_with_what_became_of_it() -> None:
@@ -159,9 +152,11 @@ def settings_notes(
     gate_judge: Any = SimpleNamespace(
         context=SimpleNamespace(policy=Policy(ci=ci)),
         accepted=SimpleNamespace(base=Base(commit=base)),
-        tools=SimpleNamespace(settings=lambda revision: then if revision else now, baselines=Lines(lines)),
+        tools=SimpleNamespace(
+            repository=object(), settings=lambda revision: then if revision else now, baselines=Lines(lines)
+        ),
     )
-    return list(changed_settings(gate_judge))
+    return [note for kind in ("dependencies", "settings") for note in notes_on(kind, gate_judge)]
 
 
 def test_what_can_loosen_a_limit_is_named_first_with_before_and_after() -> None:
@@ -213,13 +208,13 @@ def test_a_history_that_is_committed_is_nobody_s(tmp_path: Path) -> None:
 
     repository = GitRepository(tmp_path, {})
     commit("a.py", ".perfgate/.gitignore")
-    assert list(tracked_files(gate_judge(repository))) == []
+    assert notes_on("committed", gate_judge(repository)) == []
     commit(".perfgate/history.db")
-    (note,) = tracked_files(gate_judge(repository))
+    (note,) = notes_on("committed", gate_judge(repository))
     assert (note.effect, note.names) == (Effect.FAIL, (".perfgate/history.db",))
     assert note.text.startswith("1 file under .perfgate/ is committed")
-    assert list(tracked_files(gate_judge(repository, ci=False))) == []
-    assert list(tracked_files(gate_judge(None))) == []
+    assert notes_on("committed", gate_judge(repository, ci=False)) == []
+    assert notes_on("committed", gate_judge(None)) == []
 
 
 def test_a_binary_that_python_may_load_is_named(tmp_path: Path) -> None:
@@ -239,11 +234,11 @@ def test_a_binary_that_python_may_load_is_named(tmp_path: Path) -> None:
     base = commit("src/kern.py", "src/old.so")
     (tmp_path / "src" / "old.so").unlink()
     commit("src/kern.py", "src/__pycache__/kern.cpython-311.pyc")
-    (note,) = binary_files(gate_judge(repository, base=base))
+    (note,) = notes_on("binary", gate_judge(repository, base=base))
     assert (note.kind, note.effect) == ("binary", Effect.WARN)
     assert note.names == ("src/__pycache__/kern.cpython-311.pyc",)
-    assert list(binary_files(gate_judge(repository, base=base, ci=False))) == []
-    assert list(binary_files(gate_judge(repository, base=repository.head()))) == []
+    assert notes_on("binary", gate_judge(repository, base=base, ci=False)) == []
+    assert notes_on("binary", gate_judge(repository, base=repository.head())) == []
 
 
 LINE = "perfgate: 1\nbaselines:\n  'test_x': {time: TIME, commit: c0ffee, when: 2026-05-02, why: \"WHY\"}\n"
@@ -281,7 +276,7 @@ def moved_root_notes(
         accepted=SimpleNamespace(base=Base(commit=base)),
         tools=SimpleNamespace(repository=repository, baselines=store),
     )
-    return list(moved_root_lines(gate_judge, [report]))
+    return notes_on("uprooted", gate_judge, [report])
 
 
 @pytest.mark.parametrize(

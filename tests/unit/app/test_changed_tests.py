@@ -10,16 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.app.accepted import Accepted
-from pytest_perfgate.app.changed_tests import (
-    NOTHING,
-    fixture_parts,
-    followed,
-    loosened_lines,
-    newly_marked,
-    relaxed_limits,
-    renamed_lines,
-    reworked_tests,
-)
+from pytest_perfgate.app.changed_tests import NOTHING, followed
 from pytest_perfgate.core.changes.tests import renamed_nodes, same_bodies
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
@@ -31,6 +22,7 @@ from pytest_perfgate.model.plan import Case, Choice, Effect, Mode, Plan, Policy
 from pytest_perfgate.model.project import Base
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote
 from tests.reports import baseline, case
+from tests.unit.app.checks import notes_on
 from tests.unit.core.judge.bench import KEY, KINDS, accepted, limit, measured
 
 TEST = "def test_gemm(perfgate, matrix):\n    perfgate(pk.gemm, matrix)\n"
@@ -70,7 +62,7 @@ def fixture_notes(
         revision="",
     )
     report = CaseReport(key=KEY, verdicts=(), measurement=measured(1e6))
-    return list(fixture_parts(gate_judge, [report, report]))
+    return notes_on("borrowed", gate_judge, [report, report])
 
 
 def test_a_fixture_of_a_conftest_that_the_change_edits_is_named_in_ci() -> None:
@@ -130,7 +122,7 @@ def line_notes(
     report = judge(measured(1e6), [limit("slowdown <= 3%")], baseline=accepted(1e6), context=context)
     lines = SimpleNamespace(judging=lambda _: (then, edited))
     gate_judge: Any = SimpleNamespace(context=context, accepted=lines)
-    return list(loosened_lines(gate_judge, [report]))
+    return [note for kind in ("loosened", "widened") for note in notes_on(kind, gate_judge, [report])]
 
 
 @pytest.mark.parametrize(("policy", "effect"), [({}, Effect.WARN), ({"improved": Choice.FAIL}, Effect.FAIL)])
@@ -183,7 +175,7 @@ def mark_notes(then: str | None, now: str | None, *, ci: bool = True, left: str 
         tools=SimpleNamespace(repository=repository),
     )
     suite: Any = SimpleNamespace(baselines=[accepted(1e6)], deselected=frozenset({left}))
-    return list(newly_marked(gate_judge, suite))
+    return notes_on("newly marked", gate_judge, suite=suite)
 
 
 def test_a_deselected_test_whose_marks_the_change_edits_is_named_in_ci() -> None:
@@ -221,7 +213,7 @@ def limit_notes(
         tools=SimpleNamespace(repository=repository, kinds={}),
         merged=lambda _nodeid, layers: merge_limits(*layers),
     )
-    return list(relaxed_limits(gate_judge, {case.nodeid: case for case in cases}))
+    return notes_on("limits", gate_judge, cases={case.nodeid: case for case in cases})
 
 
 def test_a_limit_that_the_change_loosens_is_named_in_ci() -> None:
@@ -293,7 +285,7 @@ REPORTS = [case("test_uno", 2e6), case("test_same", 1e6, 1e6)]
 
 
 def rename_notes(*now: Baseline, **given: Any) -> list[SuiteNote]:
-    return list(renamed_lines(court_of(*now, **given), REPORTS))
+    return notes_on("renamed", court_of(*now, **given), REPORTS)
 
 
 @pytest.mark.parametrize(
@@ -400,7 +392,7 @@ def body_notes(texts: Any, edited: Baseline | None = None, **given: Any) -> list
         revision=given.get("revision", ""),
     )
     report = CaseReport(key=KEY, verdicts=(), measurement=measured(1e6) if given.get("ran", True) else None)
-    return list(reworked_tests(gate_judge, [report, report]))
+    return notes_on("reworked", gate_judge, [report, report])
 
 
 def test_an_edited_test_whose_line_stays_is_named_once_with_what_differs() -> None:

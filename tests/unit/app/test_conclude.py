@@ -239,3 +239,23 @@ def test_a_change_that_goes_on_creeping_fails_and_elsewhere_it_is_told() -> None
     assert creep(then, None) == []
     assert creep(then, replace(edited, anchor=0.0, anchored="")) == [], "a person began anew, and gave a reason"
     assert creep(replace(edited, local=True), None) == []
+
+
+def test_a_check_of_the_change_that_breaks_costs_no_other_its_note() -> None:
+    def broken(_revision: str) -> tuple[str, ...]:
+        raise ValueError("half a tree")
+
+    repository: Any = SimpleNamespace(
+        base=lambda: Base(commit="c0ffee"),
+        changed=broken,
+        touched=lambda _revision, _words: None,
+        files=lambda _revision, folder: (f"{folder}/history.db",),
+    )
+    spawner: Any = None
+    tools = GateTools(
+        kinds=KINDS, spawner=spawner, environment=Environment, roofed=lambda device: device, repository=repository
+    )
+    gate_judge = Court(tools, JudgeContext(kinds=KINDS, policy=CI_POLICY))
+    notes = suite_notes(gate_judge, {}, [], ENDING)
+    kinds = [(note.kind, note.effect) for note in notes if note.kind in {"committed", "fault", "limits"}]
+    assert kinds == [("committed", Effect.FAIL), ("fault", Effect.FAIL), ("limits", Effect.WARN)]

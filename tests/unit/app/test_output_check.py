@@ -247,6 +247,7 @@ def test_a_changed_array_is_caught_wherever_the_function_holds_it(make) -> None:
     assert codes(make()) == ["input-changed"]
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("host", [frozenset({"cpu"}), frozenset()], ids=["on the host", "as on a device"])
 def test_a_tensor_in_a_closure_is_caught(monkeypatch, host) -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)

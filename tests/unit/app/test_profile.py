@@ -269,7 +269,9 @@ def test_the_list_is_the_one_of_the_specification() -> None:
     assert tuple(LEFT) == CAPTURES == ("event", "annotation", "ncu", "nsys", "torch", "cupti", "cubin")
 
 
-@pytest.mark.parametrize("mode", CAPTURES)
+@pytest.mark.parametrize(
+    "mode", [pytest.param(mode, marks=[pytest.mark.nvcc] if mode == "cubin" else []) for mode in CAPTURES]
+)
 def test_each_capture_has_its_folder_and_its_files(tmp_path: Path, mode: str) -> None:
     if mode == "cubin" and not has_tools("nvdisasm", "cuobjdump"):
         pytest.skip("nvdisasm and cuobjdump are not installed (extra: ncu)")

@@ -59,6 +59,7 @@ def test_what_is_not_a_number_never_passes() -> None:
         asked(lambda found: np.abs(found - 1.0).max() <= 1e-3).once()
 
 
+@pytest.mark.torch
 def test_truths_of_torch() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
     asked(lambda found: torch.tensor(True)).once()

@@ -154,6 +154,7 @@ def test_an_import_is_found_wherever_it_came_from(tmp_path: Path, monkeypatch: p
     assert (file, len(digest)) == (str(tmp_path / "proof_k.py"), 16)
 
 
+@pytest.mark.torch
 def test_modules_that_a_library_makes_up_are_no_files_of_the_project(tmp_path: Path, monkeypatch) -> None:
     """``torch.ops`` and ``torch.classes`` stand in ``sys.modules`` with files such as ``_ops.py``."""
     torch = pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)

@@ -109,6 +109,7 @@ def test_of_a_module_what_is_named_is_found_and_the_rest_is_not() -> None:
     assert reachable_objects(of_a_module, Queue) == (SPACE.queue,)
 
 
+@pytest.mark.torch
 def test_weights_are_found_however_deep_they_lie() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
     layers = torch.nn.Linear(2, 3)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 
+@pytest.mark.torch
 def test_lists_and_packed_sequences_repeat():
     pytest.importorskip("torch", reason="replaying needs torch")
     from pytest_perfgate.adapters.formats.replay_runner import replay

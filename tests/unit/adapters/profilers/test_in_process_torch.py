@@ -12,6 +12,7 @@ from pytest_perfgate.wiring import built_ins
 from tests.late import late
 
 torch = late("torch", reason="capturing needs torch")
+pytestmark = pytest.mark.torch
 
 
 def built_in(hook: str, name: str):

@@ -39,6 +39,7 @@ def report(name: str) -> Path:
     return corpus(f"ncu/{name}.ncu-rep")
 
 
+@pytest.mark.corpus
 @pytest.mark.parametrize("name", REPORTS)
 def test_occupancy_equals_what_the_report_says(name: str) -> None:
     for facts in read_ncu([report(name)]):
@@ -54,6 +55,7 @@ def test_occupancy_equals_what_the_report_says(name: str) -> None:
         assert held.fraction * 100 == pytest.approx(facts.counters["sm__maximum_warps_per_active_cycle_pct"].value)
 
 
+@pytest.mark.corpus
 def test_the_ladder_is_ranked_as_the_times_say_and_nothing_is_called_healthy() -> None:
     told = [diagnose(k, k.name, LIMITS[k.arch]) for k in read_ncu([report("sgemm_ladder_a10g")])]
     ranked = sorted(told, key=lambda d: -d.numbers["duration"])
@@ -69,6 +71,7 @@ def test_the_ladder_is_ranked_as_the_times_say_and_nothing_is_called_healthy() -
     assert all(d.classification.evidence for d in ranked)
 
 
+@pytest.mark.corpus
 def test_the_rules_of_the_profiler_come_as_findings_with_their_gain() -> None:
     (facts,) = read_ncu([report("matmul_h100")])
     assert facts.notes["profiler"] == "ncu 2023.2.2"
@@ -79,6 +82,7 @@ def test_the_rules_of_the_profiler_come_as_findings_with_their_gain() -> None:
     assert facts.duration == 51930592.0
 
 
+@pytest.mark.corpus
 def test_a_report_cut_short_anywhere_is_an_error_and_stays_as_it_was(tmp_path: Path) -> None:
     data = report("sgemm_ladder_a10g").read_bytes()
     cut = tmp_path / "cut.ncu-rep"
@@ -90,6 +94,7 @@ def test_a_report_cut_short_anywhere_is_an_error_and_stays_as_it_was(tmp_path: P
         assert cut.read_bytes() == data[:end]
 
 
+@pytest.mark.corpus
 def test_the_page_of_a_real_run_reads_with_its_separators() -> None:
     (facts,) = read_ncu([corpus("ncu/copy_blocked.csv")])
     assert facts.arch == "sm_75"
@@ -274,6 +279,7 @@ def test_sources_and_opcodes() -> None:
     assert executed_opcodes(Action()) == {}
 
 
+@pytest.mark.corpus
 def test_a_real_report_says_what_was_executed_and_where_it_waits() -> None:
     pytest.importorskip("ncu_report", reason="ncu-report is not installed (extra: ncu)")
     (facts,) = read_ncu([corpus("ncu/matmul_h100.ncu-rep")])

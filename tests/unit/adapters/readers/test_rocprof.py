@@ -14,6 +14,7 @@ from tests.unit.adapters.readers.rocprof_rows import COUNTED, TRACE
 ROCPROF = Rocprof(read_rocprof, DeviceCatalogue)
 
 
+@pytest.mark.corpus
 def test_a_copy_on_mi300x_moves_the_bytes_that_it_must() -> None:
     """2^20 doubles read and written: 8 MiB each way, counted in requests of 32, 64 and 128 bytes."""
     from pytest_perfgate.core.analysis.kernels.counters import memory_bytes
@@ -30,6 +31,7 @@ def test_a_copy_on_mi300x_moves_the_bytes_that_it_must() -> None:
     assert told.metrics.find("rocprof", (("counter", "SQ_WAVES"),))[0].value == 16384
 
 
+@pytest.mark.corpus
 def test_a_trace_lends_its_times_to_the_counters_of_its_dispatches() -> None:
     both = read_rocprof([corpus("rocprof/kernel_trace.csv"), corpus("rocprof/counter_collection.csv")])
     alone = read_rocprof([corpus("rocprof/counter_collection.csv")])
@@ -38,6 +40,7 @@ def test_a_trace_lends_its_times_to_the_counters_of_its_dispatches() -> None:
     assert all(k.duration and k.counters["SQ_WAVES"].value == 16384 for k in both)
 
 
+@pytest.mark.corpus
 def test_the_first_generation_has_times_and_no_counters() -> None:
     told = ROCPROF.inspect([corpus("rocprof/results.csv")], {})
     assert len(told.metrics.find("duration")) == 56

@@ -139,6 +139,7 @@ def torch(monkeypatch):
     return pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
 
 
+@pytest.mark.torch
 def test_a_full_device_of_torch_too(torch, monkeypatch) -> None:
 
     def full(self):
@@ -151,6 +152,7 @@ def test_a_full_device_of_torch_too(torch, monkeypatch) -> None:
     assert len(saved) == 24
 
 
+@pytest.mark.torch
 def test_little_of_a_tensor_comes_to_the_host(torch, monkeypatch) -> None:
     brought = []
     for name in ("cpu", "numpy", "tolist"):
@@ -165,6 +167,7 @@ def test_little_of_a_tensor_comes_to_the_host(torch, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("chunk", [8, 64, 1 << 25])
+@pytest.mark.torch
 def test_any_byte_that_is_another_changes_the_fingerprint(torch, monkeypatch, chunk: int) -> None:
     monkeypatch.setattr(arrays, "CHUNK", chunk)
     array = torch.zeros(131, dtype=torch.uint8)
@@ -177,6 +180,7 @@ def test_any_byte_that_is_another_changes_the_fingerprint(torch, monkeypatch, ch
     assert len(seen) == 1 + 2 * 131
 
 
+@pytest.mark.torch
 def test_words_in_each_others_place_change_the_fingerprint(torch) -> None:
     array = torch.randint(-(2**62), 2**62, (4096,), generator=torch.Generator().manual_seed(3))
     seen = {CONTENTS.fingerprint(array), CONTENTS.fingerprint(array.flip(0)), CONTENTS.fingerprint(array.roll(1))}
@@ -206,6 +210,7 @@ def test_a_single_byte_of_an_element_is_not_the_element() -> None:
     assert CONTENTS.holding(array, 0xBE, saved) == 0.0
 
 
+@pytest.mark.torch
 def test_tensors_of_both_kinds_are_counted_alike(torch, monkeypatch) -> None:
     for kind in (torch.float16, torch.float32, torch.float64, torch.complex128, torch.bool, torch.uint8):
         array = torch.zeros(8, 16).to(kind)[:, ::2]

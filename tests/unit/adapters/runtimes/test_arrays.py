@@ -47,6 +47,7 @@ def test_bytes_are_saved_overwritten_counted_and_put_back() -> None:
         assert (CONTENTS.unchanged(array, saved), CONTENTS.fingerprint(array)) == (True, known)
 
 
+@pytest.mark.torch
 def test_memory_that_two_libraries_share_is_one() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
     whole = np.zeros(64)
@@ -70,6 +71,7 @@ def test_arrays_are_found_where_a_call_can_reach_them() -> None:
     assert CONTENTS.within(3.5, "text", None) == ()
 
 
+@pytest.mark.torch
 def test_views_of_one_memory_overlap_and_neighbours_do_not() -> None:
     whole = np.zeros(10)
     assert CONTENTS.overlap(whole[::-1], whole[3:4])
@@ -80,12 +82,14 @@ def test_views_of_one_memory_overlap_and_neighbours_do_not() -> None:
     assert not CONTENTS.overlap(tensor[0], tensor[1])
 
 
+@pytest.mark.torch
 def test_an_array_is_named_by_type_and_shape() -> None:
     assert CONTENTS.name(np.ones((2, 3), dtype=np.float32)) == "float32[2, 3]"
     torch = pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
     assert CONTENTS.name(torch.ones(4, dtype=torch.float16)) == "float16[4]"
 
 
+@pytest.mark.torch
 def test_what_holds_no_bytes_is_passed_over() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
     assert CONTENTS.within([torch.empty(3, device="meta"), torch.eye(2).to_sparse(), torch.empty(0)]) == ()
@@ -121,6 +125,7 @@ def test_what_says_nothing_of_the_data_is_not_looked_at(on_device, monkeypatch) 
     assert CONTENTS.level(torch.zeros(2048)) is None
 
 
+@pytest.mark.torch
 def test_tensors_of_the_processor_are_left_alone() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
     assert CONTENTS.level(torch.zeros(2048)) is None

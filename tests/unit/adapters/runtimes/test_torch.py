@@ -23,6 +23,7 @@ from pytest_perfgate.model.plan import Cache, Plan
 from tests.late import late
 
 torch = late("torch", reason="torch is not installed")
+pytestmark = pytest.mark.torch
 
 STREAM = SimpleNamespace(cuda_stream=7)
 

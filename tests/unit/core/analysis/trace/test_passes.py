@@ -36,6 +36,7 @@ WANTED = {"aten::addmm", "aten::_flash_attention_forward", "aten::native_layer_n
 TORCH = {"bf16": "bfloat16", "fp32": "float32"}
 
 
+@pytest.mark.torch
 def test_products_and_attention_repeat_shapes_dtypes_and_strides(look, tmp_path):
     pytest.importorskip("torch", reason="replaying needs torch")
     rows = [row for row in operators(look("vit_h100")) if row.name in WANTED]
