@@ -32,6 +32,7 @@ from pytest_perfgate.plugin.summary import (
     constant,
     counted,
     cut_short_lines,
+    empty,
     is_clean,
     next_commands,
     own_gate_section,
@@ -286,6 +287,21 @@ def test_cases_on_constant_inputs_are_named_in_one_line() -> None:
     assert constant([*plain, *told[:2]])[0].endswith("on data: tests/test_k.py::t0, tests/test_k.py::t1")
     assert constant(told)[0].endswith("tests/test_k.py::t2 and 2 more")
     assert constant(plain) == []
+
+
+def test_a_call_of_nothing_is_named_in_one_line() -> None:
+    def of(name: str, time: float, kind: str) -> CaseReport:
+        report = case(name, time)
+        identity = Identity(device="d", timer="host")
+        device = Device(key="d", name="d", kind=kind)
+        return replace(report, measurement=replace(report.measurement, identity=identity, device=device))
+
+    reports = [of("test_none", 0.5, "host"), of("test_work", 1e6, "host"), of("test_gpu", 0.5, "gpu")]
+    (line,) = empty(reports)
+    assert line.startswith("no longer than a call of nothing")
+    assert "test_none" in line
+    assert not {"test_work", "test_gpu"} & set(line.replace("::", " ").split())
+    assert empty([of("test_dict", 999, "host")]) == []
 
 
 def test_no_line_of_the_table_is_torn_by_a_narrow_terminal() -> None:
