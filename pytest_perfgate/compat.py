@@ -157,7 +157,7 @@ class Benchmark:
         """The samples of each process; none before the call, or where this run measures nothing."""
         return () if self._view is None else [one for one in self._gate.kept(self._view.key) if one.durations]
 
-    def told(self) -> Iterator[tuple[str, object]]:
+    def junit_properties(self) -> Iterator[tuple[str, object]]:
         """What the test said of itself, for its JUnit entry."""
         if self.group is not None:
             yield "benchmark.group", self.group
@@ -258,7 +258,7 @@ def benchmark(perfgate: Perfgate, request: pytest.FixtureRequest) -> Iterator[Be
     """pytest-benchmark's fixture, measured and judged by perfgate."""
     made = Benchmark(perfgate, request.node)
     yield made
-    request.node.user_properties.extend(made.told())
+    request.node.user_properties.extend(made.junit_properties())
 
 
 @pytest.fixture

@@ -15,4 +15,7 @@ status=0
 # Every core of the node, as a plain run has them: the cores that a process may use are part of a measurement's identity.
 srun --ntasks=1 --cpus-per-task="${SLURM_CPUS_ON_NODE:-1}" --cpu-bind=none pytest tests/bench --perfgate=full --junitxml=junit.xml || status=$?
 perfgate report --html report.html --to json:record.json || { code=$?; [ "$status" -ne 0 ] || status=$code; }
+# The comment of a change, as the other templates leave it: GITHUB_TOKEN=... PERFGATE_COMMENT=github:OWNER/NAME#12 sbatch
+# ci/templates/slurm.sh, or GITLAB_TOKEN and gitlab:GROUP/NAME!12. A job of Slurm does not know its change by itself.
+if [ -n "${PERFGATE_COMMENT:-}" ]; then perfgate report record.json --to "$PERFGATE_COMMENT" || echo "no comment was written"; fi
 exit "$status"

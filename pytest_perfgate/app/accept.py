@@ -11,7 +11,7 @@ from pytest_perfgate.core.judge.acceptance import (
     Change,
     Decision,
     decide,
-    inherited,
+    mark_slower_successors,
     on_one_core,
     too_few_processes,
     unasked,
@@ -19,7 +19,7 @@ from pytest_perfgate.core.judge.acceptance import (
     unpinned,
 )
 from pytest_perfgate.core.judge.accepted_line import Signature, reasoned
-from pytest_perfgate.core.judge.samples import crowded
+from pytest_perfgate.core.judge.samples import busy_processors
 from pytest_perfgate.core.judge.suite import SKIPPED, UNUSED
 from pytest_perfgate.core.limits.merge import Selects, matching, named, spelled
 from pytest_perfgate.core.limits.scope import proposal
@@ -87,7 +87,8 @@ def decisions(report: RunReport, request: Request, store: BaselineStore, sitting
     decided = tuple(unasked(decision, families) for decision in decided)
     decided = tuple(d if request.each or meant(d.report.key) else unmoved(d) for d in decided)
     decided = tuple(
-        too_few_processes(d, report) for d in inherited(decided, _gone(report, decided, request.base, store))
+        too_few_processes(d, report)
+        for d in mark_slower_successors(decided, _gone(report, decided, request.base, store))
     )
     if request.new or request.improved:
         wanted = {Change.NEW: request.new, Change.FASTER: request.improved, Change.SHARPER: request.improved}
@@ -149,10 +150,10 @@ def refuse_pinned(found: Sequence[Decision]) -> None:
         raise PerfgateError("accept-pinned", what)
 
 
-def refuse_crowded(found: Sequence[Decision], request: Request, again: str) -> None:
+def refuse_busy_machine(found: Sequence[Decision], request: Request, again: str) -> None:
     """Refuse in CI what was measured beside busy neighbours, where nobody says why it shall stand."""
     names = [str(d.report.key) for d in found if d.writes and d.report.measurement
-             and crowded(d.report.measurement.processes)]  # fmt: skip
+             and busy_processors(d.report.measurement.processes)]  # fmt: skip
     if names and not request.signature.why:
         what = (
             f"{plural(len(names), 'case was', 'cases were')} measured beside busy neighbours: {first_of(names, _NAMED)}"

@@ -241,7 +241,7 @@ def with_files(
 
     tables = tuple(_tables(comparison, repository, baselines)) if repository is not None else ()
 
-    def told(nodeid: str, paired: Paired) -> Paired:
+    def with_shared_files(nodeid: str, paired: Paired) -> Paired:
         why = next((one.own for one in comparison.rounds if one.nodeid == nodeid and one.own), "")
         another = bool(why) and comparison.own.another(comparison.cases[nodeid])
         paired = replace(paired, own_file=why, own_test=another)
@@ -257,7 +257,7 @@ def with_files(
         return (path for path in edited if not (paired.own_file and path == case.path))
 
     untimed = untimed_in(comparison.arms, comparison.rounds)
-    return {key: told(key.nodeid, paired) for key, paired in found.items() if key not in untimed}
+    return {key: with_shared_files(key.nodeid, paired) for key, paired in found.items() if key not in untimed}
 
 
 def _tables(comparison: Comparison, repository: Repository, baselines: str) -> Iterator[str]:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.app.lockstep import BASE, HEAD, LockstepPair, OwnFiles, PairedCall, Texts, TurnTiming, base_alone
 from pytest_perfgate.app.measure import FATAL
 from pytest_perfgate.core.judge.against_revision import foreign_modules, same_code
+from pytest_perfgate.core.judge.rounds import LEAST
 from pytest_perfgate.core.judge.samples import pair_of, untimed
-from pytest_perfgate.core.render.words import plural
+from pytest_perfgate.core.render.words import plural, span
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, CaseKey
 from pytest_perfgate.model.protocol import Capture, CaseResult, Child, ChildSpawner, ChildSpec, Job, code_alone
@@ -185,7 +186,7 @@ class Comparison:
             done.add(met.nodeid)
             if self.stage.show is not None:
                 place = f"round {number + 1} of up to {self._rounds}, case {len(done)} of {len(cases)}"
-                self.stage.show(place, len(done), met.nodeid)
+                self.stage.show(place + _left(self, (phase, number), cases, len(done)), len(done), met.nodeid)
             if self.rounds[-1].trouble:
                 self._out.add(met.nodeid)
         return done
@@ -214,6 +215,18 @@ class Comparison:
         foreign = ((arm, foreign_modules(arm, loaded)) for arm, loaded in zip(self.arms, duet.modules) if arm.modules)
         self.problems.update({arm.name: problem for arm, problem in foreign if problem is not None})
         self.same = self.same and same_code(*duet.modules)
+
+
+def _left(comparison: Comparison, at: tuple[str, int], cases: Sequence[Case], done: int) -> str:
+    """``, 1 min 8 s to 6 min left`` from the second round on: nobody knows which round decides."""
+    phase, number = at
+    if phase != ROUND or not number or not comparison.start_s:
+        return ""
+    costs = [comparison.cost(case.nodeid) for case in cases]
+    rest_s, round_s = sum(costs[done:]), comparison.start_s + sum(costs)
+    least, most = (rest_s + max(0, last - number - 1) * round_s for last in (LEAST, comparison.design.last))
+    most = max(0.0, min(most, comparison.left_s))
+    return f", {span(min(least, most))} to {span(most)} left"
 
 
 def _by_case(rounds: Iterable[PairedRound]) -> dict[str, list[PairedRound]]:

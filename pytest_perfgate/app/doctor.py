@@ -49,12 +49,12 @@ def examined(checks: Sequence[tuple[str, Check]], project: Any) -> tuple[Finding
     findings: list[Finding] = []
     for name, check in checks:
         findings += [
-            one for one in _asked(name, check, project) if one.level is not Level.BAD or not _told_of(one, findings)
+            one for one in _asked(name, check, project) if one.level is not Level.BAD or not _reported(one, findings)
         ]
     return tuple(findings)
 
 
-def _told_of(finding: Finding, before: Sequence[Finding]) -> bool:
+def _reported(finding: Finding, before: Sequence[Finding]) -> bool:
     """A fault that two checks met is one fault."""
     return any((one.level, one.what) == (finding.level, finding.what) for one in before)
 
@@ -63,14 +63,14 @@ def _asked(name: str, check: Check, project: Any) -> Iterable[Finding]:
     try:
         return tuple(check(project))
     except PerfgateError as error:
-        return (_told(name, error),)
+        return (_finding(name, error),)
     except (OSError, ValueError, ImportError) as fault:
         if isinstance(fault, OSError) and speaks_of_a_file(fault):
-            return (_told(name, errors_refusal(fault)),)
+            return (_finding(name, errors_refusal(fault)),)
         return (Finding(name=name, level=Level.BAD, what=f"{type(fault).__name__}: {fault}"),)
 
 
-def _told(name: str, error: PerfgateError) -> Finding:
+def _finding(name: str, error: PerfgateError) -> Finding:
     where = f"{error.place}: " if error.place else ""
     return Finding(name=name, level=Level.BAD, what=f"{where}{error.what}  [{error.code.name}]", mend=error.mend)
 

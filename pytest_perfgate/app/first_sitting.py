@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.measure import measurements
 from pytest_perfgate.core.judge.metrics import metrics_of
-from pytest_perfgate.core.judge.samples import crowded
+from pytest_perfgate.core.judge.samples import busy_processors
 from pytest_perfgate.core.render.block import short_name
-from pytest_perfgate.core.render.words import plural, sight, span
+from pytest_perfgate.core.render.words import detectable, plural, span
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.values import value
 
@@ -47,15 +47,15 @@ class Blurred:
     """Processors that others kept busy meanwhile: all its processes may be slow by what those took."""
 
     @property
-    def crowded(self) -> bool:
+    def machine_busy(self) -> bool:
         """Whether no number of processes would help."""
         return self.beside > self.asks
 
     def __str__(self) -> str:
         """``test_sum can detect +12.0 % after 10 processes, its limit asks for +5.0 %``."""
         count = plural(self.processes, "process", "processes")
-        text = f"{short_name(self.key)} can detect {sight(self.half)} after {count}"
-        return f"{text}, its limit asks for {sight(self.asks)}"
+        text = f"{short_name(self.key)} can detect {detectable(self.half)} after {count}"
+        return f"{text}, its limit asks for {detectable(self.asks)}"
 
     @property
     def remedy(self) -> str:
@@ -82,7 +82,7 @@ def _blurred(result: CaseResult, measurement: Measurement, gate_judge: GateJudge
         return None
     asked = [limit.bound for limit in limits if limit.metric == "slowdown" and limit.bound > 0]
     half = (times[0].high - times[0].low) / (2 * times[0].value)
-    beside = crowded(measurement.processes)
+    beside = busy_processors(measurement.processes)
     if not asked or max(half, beside) <= min(asked) or gate_judge.accepted.judging(measurement)[0] is not None:
         return None
     count = len(measurement.processes)
@@ -104,7 +104,7 @@ class FirstSitting:
         """The cases that more processes may help, those nearest to their limit first."""
         far: dict[str, float] = {}
         for one in self.left(cases):
-            if not one.crowded:
+            if not one.machine_busy:
                 far[one.key.nodeid] = max(one.half / one.asks, far.get(one.key.nodeid, 0.0))
         return sorted(far, key=far.__getitem__)
 
@@ -148,11 +148,11 @@ class FirstSitting:
 
 def _tell_left(left: Sequence[Blurred], tell: Callable[[str], None]) -> None:
     """What could not be reached: by how much, and what would."""
-    if beside := [one.beside for one in left if one.crowded]:
+    if beside := [one.beside for one in left if one.machine_busy]:
         count = plural(len(beside), "case")
         text = f"others kept {max(beside):.1f} processors busy beside {count} without an accepted time"
         tell(f"{text}, whose times may be slow by as much; next: run again when they are idle, before you accept")
-    wide = [one for one in left if not one.crowded]
+    wide = [one for one in left if not one.machine_busy]
     for one in wide[:_NAMED]:
         tell(f"{one}; next: {one.remedy}")
     if len(wide) > _NAMED:

@@ -194,14 +194,14 @@ def watched(
     samples, watch, spent = _seen(take, device, plan, clocks, clock)
     problems = watch.problems()
     if not problems or not all(problem.retry for problem in problems):
-        return _told(samples, watch, problems)
+        return _with_clocks(samples, watch, problems)
     remaining = left_of(plan, spent, len(samples.durations))
     if remaining is None:
         why = exhausted(plan, spent)
-        return _told(samples, watch, tuple(replace(p, evidence=(*p.evidence, why)) for p in problems))
+        return _with_clocks(samples, watch, tuple(replace(p, evidence=(*p.evidence, why)) for p in problems))
     lost = Discard(reason=problems[0].what, count=len(samples.durations))
     samples, watch, _ = _seen(take, device, remaining, clocks, clock)
-    return _told(replace(samples, discarded=(lost, *samples.discarded)), watch, watch.problems())
+    return _with_clocks(replace(samples, discarded=(lost, *samples.discarded)), watch, watch.problems())
 
 
 def _seen(
@@ -215,7 +215,7 @@ def _seen(
     return samples, watch, spent
 
 
-def _told(samples: Samples, watch: ClockWatch, problems: tuple[Problem, ...]) -> Samples:
+def _with_clocks(samples: Samples, watch: ClockWatch, problems: tuple[Problem, ...]) -> Samples:
     return replace(
         samples,
         problems=(*samples.problems, *problems),

@@ -44,7 +44,7 @@ class Screening:
         self._look()
         counts = {key: self._counts(key) for key in self._found}
         self._found = more_slow(self._found, self._pairs, counts, design.alpha)
-        self._say(self._told())
+        self._say(self._summary())
 
     def paired(self, *, revision: bool) -> dict[CaseKey, Paired]:
         """What became of every case that both sides measured."""
@@ -111,7 +111,7 @@ class Screening:
         """The rounds that decided a case."""
         return self._all.captures(ROUND).get(key, [])[: self._found[key].rounds]
 
-    def _told(self) -> str:
+    def _summary(self) -> str:
         """``38 of 40 decided in 7 to 14 rounds, 2 open after 30``."""
         decided = [one.rounds for one in self._found.values() if one.decision is not Decision.UNDECIDED]
         open_ = [one.rounds for one in self._found.values() if one.decision is Decision.UNDECIDED]

@@ -47,7 +47,7 @@ def accept_arguments(parser: ArgumentParser) -> None:
 
 
 def run_accept(options: Namespace) -> int:
-    from pytest_perfgate.app.accept import accept, check_decisions, decisions, refuse_crowded
+    from pytest_perfgate.app.accept import accept, check_decisions, decisions, refuse_busy_machine
 
     project = Project(options)
     check_place(options, project)
@@ -60,7 +60,7 @@ def run_accept(options: Namespace) -> int:
     again = f'{shlex.join(["perfgate", "accept", *_unreasoned(options.given)])} --reason "..."'
     check_decisions(decided, request, again)
     if project.ci:
-        refuse_crowded(decided, request, again)
+        refuse_busy_machine(decided, request, again)
     _show(decided, accept(decided, project.baselines), options, project)
     return 0
 

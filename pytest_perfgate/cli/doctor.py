@@ -51,7 +51,7 @@ def run_doctor(options: Namespace) -> int:
     findings = examined(CHECKS, project)
     if not options.json:  # before a driver is touched, which may take this process with it
         for finding in findings if options.verbose else brief(findings):
-            write("\n".join(told_lines(finding, verbose=options.verbose, width=columns())))
+            write("\n".join(finding_lines(finding, verbose=options.verbose, width=columns())))
         sys.stdout.flush()
     try:
         doctor_tools, same = _machine(project, options.seconds)
@@ -82,11 +82,11 @@ def _unexamined(options: Namespace, findings: Sequence[Finding], what: str, mend
     if options.json:
         write_json({"findings": plain((*findings, machine))})
     else:
-        write("\n".join(told_lines(machine, verbose=options.verbose, width=columns())))
+        write("\n".join(finding_lines(machine, verbose=options.verbose, width=columns())))
     return 1
 
 
-def told_lines(finding: Finding, *, verbose: bool, width: int = 100) -> list[str]:
+def finding_lines(finding: Finding, *, verbose: bool, width: int = 100) -> list[str]:
     """Lines of so many columns at most; what mends it stays whole, to be copied, and of what is well one suffices."""
     line = f"{finding.level.value:<4}  {finding.name:<9}  {finding.what}"
     if verbose:

@@ -41,7 +41,7 @@ def ceilings_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_ceilings(options: argparse.Namespace) -> int:
     project = Project(options)
-    bench = wiring_devices.ceiling_bench(project.config, options.runtime, options.clocks, _told)
+    bench = wiring_devices.ceiling_bench(project.config, options.runtime, options.clocks, _progress)
     store = wiring_devices.ceiling_store(project.baselines)
     stored = store.read(bench.device.key)
     if options.show:
@@ -54,7 +54,7 @@ def run_ceilings(options: argparse.Namespace) -> int:
     return 0
 
 
-def _told(text: str) -> None:
+def _progress(text: str) -> None:
     """What is waited for, beside what is answered."""
     sys.stderr.write(f"perfgate: {text}\n")
 

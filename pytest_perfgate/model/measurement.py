@@ -90,7 +90,7 @@ class Samples:
     """Mean nanoseconds per call in which the calling thread neither computed nor queued; ``None``: nobody can tell."""
 
 
-def _nobody() -> None:
+def _no_listener() -> None:
     """Is told."""
 
 
@@ -106,13 +106,13 @@ class Sampling:
         self.mark = 0
         self.loads = 0
         """Warm-ups so far: what a device did before the newest says nothing of whether it has settled."""
-        self._listener: Callable[[], None] = _nobody
+        self._listener: Callable[[], None] = _no_listener
         self.steady: Callable[[], bool] = _always
         """Whether the device that is being warmed up has settled, as far as somebody watches it."""
 
     def tell(self, listener: Callable[[], None] | None) -> Callable[[], None]:
         """Whom to call when a region begins and when it ends; returned is who was called before."""
-        before, self._listener = self._listener, listener or _nobody
+        before, self._listener = self._listener, listener or _no_listener
         return before
 
     def ask(self, steady: Callable[[], bool] | None) -> Callable[[], bool]:

@@ -18,6 +18,7 @@ from pytest_perfgate.app.spread import run_spread
 from pytest_perfgate.clock import seconds
 from pytest_perfgate.core.changes.tests import is_new
 from pytest_perfgate.core.judge.against_revision import arm_limit, contested_limit, not_compared
+from pytest_perfgate.core.judge.costs import pair_cost, paired_costs
 from pytest_perfgate.core.judge.rounds import OFTEN, Design
 from pytest_perfgate.core.judge.suspects import contested, suspects
 from pytest_perfgate.core.render.words import plural
@@ -29,7 +30,7 @@ from pytest_perfgate.plugin.child_arguments import arm_arguments, child_job, chi
 from pytest_perfgate.plugin.reporting import Progress
 from pytest_perfgate.wiring import read_values, write_values
 from pytest_perfgate.wiring.devices import fleet
-from pytest_perfgate.wiring.stores import arms
+from pytest_perfgate.wiring.stores import arms, costs_path, read_costs, write_costs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -66,7 +67,7 @@ class ArmRunner:
         """Every case in two builds, until it is decided."""
         self._store.git.revision(revision)  # raises where there is none, before its cost is announced
         design = self._design()
-        self._progress = Progress(self._config, paired_line(len(cases), design, self._session.left_s()))
+        self._progress = Progress(self._config, self._announced(cases, design))
         comparison = self._comparison(revision, cases, design)
         hearing = Screening(comparison, Bounds(self._session.gate_judge, comparison))
         return comparison, self._heard(comparison, hearing, revision=True)
@@ -96,6 +97,12 @@ class ArmRunner:
                     changed[key] = gate_judge.with_arms(case, report, paired)
         return changed
 
+    def _announced(self, cases: Sequence[Case], design: Design) -> str:
+        """What it will take, as earlier comparisons took it."""
+        nodeids = {case.nodeid for case in cases}
+        cost = pair_cost(nodeids, read_costs(costs_path(self._config.rootpath)))
+        return paired_line(len(nodeids), design, self._session.left_s(), cost)
+
     def _unbuilt(self, commit: str, cases: int, fault: PerfgateError) -> None:
         """Say once, before the tests run, that nothing is decided by two builds, and why."""
         beside = f" beside {commit[:10]}" if commit else ""
@@ -112,9 +119,8 @@ class ArmRunner:
         """What two builds came to of some of so many open cases, and what was said of tests that failed in one."""
         if not commit:
             raise PerfgateError("arm-no-commit", "the baseline names no commit to measure beside")
-        count = len({case.nodeid for case in cases})
         beside, why = substitute_commit(self._session, commit)
-        line = paired_line(count, self._design(), self._session.left_s())
+        line = self._announced(cases, self._design())
         self._progress = Progress(self._config, f"{line}, beside {beside[:10]}")
         comparison = self._comparison(beside, list(dict.fromkeys(cases)), self._design())
         hearing = Screening(comparison, Limits(bounds, Bounds(self._session.gate_judge, comparison)), among)
@@ -128,6 +134,8 @@ class ArmRunner:
         finally:
             if self._progress is not None:
                 self._progress.close()
+            costs = {nodeid: comparison.cost(nodeid) for nodeid in comparison.cases}
+            write_costs(costs_path(self._config.rootpath), paired_costs(costs, comparison.start_s))
         self._path(comparison.arms).unlink(missing_ok=True)
         self._session.resumable = False
         result, tests = hearing.paired(revision=revision), {case.path for case in self._session.cases.values()}
@@ -319,7 +327,8 @@ def new_tests(session: SessionState, base: str, troubled: Mapping[str, str]) -> 
 def measured_alone(session: SessionState, cases: Sequence[Case]) -> Mapping[str, CaseResult]:
     """Measured as without a revision: their own limits on time and the like hold all the same."""
     line = f"{plural(len(cases), 'case')} that the base cannot run, measured alone"
-    progress = Progress(session.settings.pytest, line, cases)
+    known = read_costs(costs_path(session.settings.pytest.rootpath))
+    progress = Progress(session.settings.pytest, line, cases, known)
     rounds = Rounds(cases, child_settings(session, progress))
     try:
         run_spread(rounds, cases, fleet(progress.tell))

@@ -62,10 +62,10 @@ def take_seats(manager: pytest.PytestPluginManager) -> None:
     """Sit where their plugins would: they stay out though they are installed, and who asks for them finds somebody."""
     for name in _SEATS:
         if not manager.has_plugin(name) and not manager.is_blocked(name):
-            manager.register(Seat(), name)
+            manager.register(PlaceholderPlugin(), name)
 
 
-class Seat:
+class PlaceholderPlugin:
     """Stands in for a plugin of theirs."""
 
 
@@ -74,7 +74,7 @@ def intruder(manager: pytest.PytestPluginManager) -> str:
     loaded = (
         name for name in (*_SEATS, "pytest_benchmark.plugin", "pytest_codspeed.plugin") if manager.has_plugin(name)
     )
-    return next((name for name in loaded if not isinstance(manager.get_plugin(name), Seat)), "")
+    return next((name for name in loaded if not isinstance(manager.get_plugin(name), PlaceholderPlugin)), "")
 
 
 def add_benchmark_options(parser: pytest.Parser) -> None:

@@ -308,7 +308,7 @@ _DEEPEST = 8
 
 def refuse_unrun(result: object) -> None:
     """What a call only promised was not measured: its making takes no time."""
-    if unrun := _told(result):
+    if unrun := _promise(result):
         raise _unrun(f"{unrun[0]} that was never run: only creating it was timed", f"measure {unrun[1]}")
     if type(result) in {list, tuple}:
         _refuse_held(result)
@@ -317,10 +317,10 @@ def refuse_unrun(result: object) -> None:
 def _refuse_held(results: Any) -> None:
     """Several handed to a pool at once: the first tells; one beside what was done is lazy all the same."""
     looked = results[:_LOOKED_AT]
-    waiting = next(filter(None, map(_told, looked)), None)
+    waiting = next(filter(None, map(_promise, looked)), None)
     if waiting is None:
         return
-    if waiting[0] == _FUTURE and _told(looked[0]) == waiting:
+    if waiting[0] == _FUTURE and _promise(looked[0]) == waiting:
         text = "futures that were never waited for: only creating them was timed"
         raise _unrun(text, "measure lambda: [one.result() for one in f()]")
     for unrun in looked:
@@ -333,7 +333,7 @@ def _unrun(said: str, mend: str) -> PerfgateError:
     return PerfgateError("call-wrong", f"the call returned {said}", mend=mend)
 
 
-def _told(result: object) -> tuple[str, str] | None:
+def _promise(result: object) -> tuple[str, str] | None:
     """What a thing promises and how that is measured; a thing that raises at being asked promises nothing."""
     try:
         promise = next(_promised(result), None)

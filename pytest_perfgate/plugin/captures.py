@@ -72,13 +72,13 @@ class Code:
 
 def attached_files(name: str, thing: Any, nodeid: str) -> tuple[Artifact, ...]:
     """A thing that a test attaches, as the files behind it."""
-    from pytest_perfgate.wiring.profiling import handed_files
+    from pytest_perfgate.wiring.profiling import attachment_files
 
     stage = name.partition("/")[0] == "compiled"
     claim = () if isinstance(thing, (str, Path)) or stage else (_CLAIM,)
     return tuple(
         Artifact(kind="attachment", path=str(path.resolve()), parameters=(("name", stored), *claim))
-        for stored, path in handed_files(name, thing, _ROOM, nodeid)
+        for stored, path in attachment_files(name, thing, _ROOM, nodeid)
     )
 
 

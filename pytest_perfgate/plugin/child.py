@@ -126,9 +126,9 @@ class ChildRole:
                 behind = session.items[at + 1] if at + 1 < len(session.items) else None
                 self._run(item, behind)
         names = self._job.modules
-        from pytest_perfgate.wiring.stores import beside_modules, loaded_modules
+        from pytest_perfgate.wiring.stores import loaded_modules, neighbour_modules
 
-        beside = beside_modules(session.config.rootpath, names) if self._job.beside else ()
+        beside = neighbour_modules(session.config.rootpath, names) if self._job.beside else ()
         self._parent.send(Bye(modules=loaded_modules(names), beside=beside))
         return True
 

@@ -19,6 +19,7 @@ from pytest_perfgate.core.render.words import about, plural, span
 from pytest_perfgate.model.protocol import ChildSpec, Job
 
 if TYPE_CHECKING:
+    from pytest_perfgate.core.judge.costs import PairCost
     from pytest_perfgate.model.plan import Case
     from pytest_perfgate.model.project import Config
     from pytest_perfgate.model.verdict import Arm
@@ -102,14 +103,14 @@ def arm_arguments(config: pytest.Config, cases: Iterable[Case], arm: Arm) -> lis
     top, here = config.rootpath, Path(arm.cwd)
     if arm.mode == "worktree":
         return [_moved(text, top, here) for text in words]
-    beside = _beside(config, cases)
+    beside = _import_folders(config, cases)
     places = [str(place) for place in (*config.getini("pythonpath"), *beside) if not _holds(Path(place), arm.modules)]
     words = [text for text in words if not text.startswith("--import-mode=")]
     words[2:2] = ["--import-mode=importlib", "-o", f"pythonpath={shlex.join(places)}"]
     return words
 
 
-def _beside(config: pytest.Config, cases: Iterable[Case]) -> Iterable[Path]:
+def _import_folders(config: pytest.Config, cases: Iterable[Case]) -> Iterable[Path]:
     """Folders that pytest's usual import modes put on the path: tests import what lies beside them."""
     if config.option.importmode == "importlib":
         return []
@@ -184,27 +185,19 @@ def child_settings(session: SessionState, progress: Progress) -> ChildSettings:
     )
 
 
-START_S, TEST_S = 2.5, 0.25
-"""What starting two processes takes, and one test in both."""
-
-
-def rounds_s(cases: int, rounds: int) -> float:
-    """Seconds of so many rounds of so many cases, beside the making of two builds."""
-    return rounds * (START_S + cases * TEST_S)
-
-
-def trying_line(cases: int) -> str:
+def trying_line(cases: int, cost: PairCost) -> str:
     """``; what they do not clear goes to two builds in turns: 1 case about 19 s, all 38 about 1 min 24 s or more``."""
     if not cases:
         return ""
-    text = f"; what the accepted times do not clear goes to two builds in turns: 1 case {about(rounds_s(1, LEAST))}"
-    return text if cases == 1 else f"{text}, all {cases} {about(rounds_s(cases, LEAST))} or more"
+    one = about(cost.rounds_s(1, LEAST))
+    text = f"; what the accepted times do not clear goes to two builds in turns: 1 case {one}"
+    return text if cases == 1 else f"{text}, all {cases} {about(cost.rounds_s(cases, LEAST))} or more"
 
 
-def paired_line(cases: int, design: Design, left_s: float) -> str:
+def paired_line(cases: int, design: Design, left_s: float, cost: PairCost) -> str:
     """``38 cases in two builds, 7 to 30 rounds, about 1 min 24 s or more; 10 min of the budget are left``."""
     text = f"{plural(cases, 'case')} in two builds, {LEAST} to {design.last} rounds"
-    text += f", {about(rounds_s(cases, LEAST))} or more"
+    text += f", {about(cost.rounds_s(cases, LEAST))} or more"
     return text if left_s == float("inf") else f"{text}; {span(left_s)} of the budget are left, spent where it decides"
 
 

@@ -95,7 +95,7 @@ LISTING = {
 
 def refused(config: pytest.Config) -> int | None:
     """The exit code of such a run in a project that keeps baselines; none where somebody asked for the listing."""
-    options = tuple(_inherited(config))
+    options = tuple(_listing_options(config))
     if not options or hasattr(config, "workerinput"):
         return None
     from pytest_perfgate.plugin.selection import keeps_baselines
@@ -110,7 +110,7 @@ def refused(config: pytest.Config) -> int | None:
     return pytest.ExitCode.NO_TESTS_COLLECTED
 
 
-def _inherited(config: pytest.Config) -> Iterator[str]:
+def _listing_options(config: pytest.Config) -> Iterator[str]:
     """Such options that are set and that neither the command nor its environment says."""
     words = [str(word) for word in config.invocation_params.args] + os.environ.get("PYTEST_ADDOPTS", "").split()
     for name, spelled in LISTING.items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,9 +13,17 @@ from typing import TYPE_CHECKING, Any
 from pytest_perfgate.app.first_sitting import MOST, SPENDS_S, FirstSitting
 from pytest_perfgate.app.measure import Rounds, measurements
 from pytest_perfgate.app.spread import run_spread
-from pytest_perfgate.clock import seconds
-from pytest_perfgate.core.judge.rounds import SCREENING, shrunk
-from pytest_perfgate.core.render.words import about, plural
+from pytest_perfgate.clock import HOST_CLOCK, seconds
+from pytest_perfgate.core.judge.costs import (
+    START_S,
+    STARTING,
+    affordable,
+    cost_line,
+    costs_of,
+    pair_cost,
+    starting_guess,
+)
+from pytest_perfgate.core.judge.rounds import SCREENING
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Mode, Plan
 from pytest_perfgate.plugin.arms import measured_alone, new_tests
@@ -24,7 +31,7 @@ from pytest_perfgate.plugin.captures import captured
 from pytest_perfgate.plugin.child_arguments import child_settings, triable, trying_line
 from pytest_perfgate.plugin.reporting import Progress
 from pytest_perfgate.wiring.devices import fleet, pick_device, release_stale_locks
-from pytest_perfgate.wiring.stores import record_store
+from pytest_perfgate.wiring.stores import costs_path, read_costs, record_store, write_costs
 
 if TYPE_CHECKING:
     import pytest
@@ -43,14 +50,14 @@ def measure_ahead(session: SessionState) -> None:
         measure_against(session)
         return
     config = session.settings.pytest
-    costs = config.rootpath / ".perfgate" / "costs.json"
+    costs = costs_path(config.rootpath)
     cases = on_device(session.settings.options, list(session.cases.values()))
     if session.mode is Mode.QUICK:
         cases = [replace(case, plan=replace(case.plan, rounds=1)) for case in cases]
-    known = read_costs(costs)
+    known = {**starting_guess(HOST_CLOCK.process() / 1e9), **read_costs(costs)}
     keeps = SCREENING if session.gate_judge.tools.confirm is not None else 1.0
     part = affordable(cases, known, keeps * session.left_s())
-    progress = Progress(config, cost_line(cases, known, part) + suspicion_line(session, cases), cases)
+    progress = Progress(config, cost_line(cases, known, part) + suspicion_line(session, cases, known), cases, known)
     cases = [sampled(case, part) for case in cases]
     rounds, begun = Rounds(cases, child_settings(session, progress)), seconds()
     try:
@@ -64,9 +71,9 @@ def measure_ahead(session: SessionState) -> None:
         raise
     finally:
         progress.close()
-    judge_measured(session, results)
-    if part == 1:
+    if part == 1:  # before the trials, which announce what they take by it
         write_costs(costs, costs_of(results, took))
+    judge_measured(session, results)
 
 
 def go_on(session: SessionState, rounds: Rounds, devices: Fleet, progress: Progress, took: float) -> None:
@@ -83,7 +90,7 @@ def go_on(session: SessionState, rounds: Rounds, devices: Fleet, progress: Progr
         run_spread(rounds, some, devices, range(number, number + 1))
 
     within_s = session.left_s() if session.settings.ci else min(SPENDS_S, session.left_s())
-    start_s = costs_of(results, took).get(STARTING, _START_S)
+    start_s = costs_of(results, took).get(STARTING, START_S)
     FirstSitting(rounds, session.gate_judge, seconds).go_on(cases, play, progress.tell, within_s, start_s)
 
 
@@ -159,14 +166,17 @@ def measure_against(session: SessionState) -> None:
     judge_measured(session, results)
 
 
-def suspicion_line(session: SessionState, cases: Iterable[Case]) -> str:
+def suspicion_line(session: SessionState, cases: Iterable[Case], known: Mapping[str, float]) -> str:
     """What two builds would cost, where there are any to be asked: a line's commit, or the base of the change."""
     store, ci, base = session.gate_judge.tools.baselines, session.settings.ci, session.gate_judge.accepted.base
+    cases = list(cases)
     count = triable(cases)
     if session.gate_judge.tools.confirm is None:
         return f"; no two builds: {_no_builds(session)}" if ci and count and session.mode is Mode.FULL else ""
     lines = store is not None and bool(store.devices())
-    return trying_line(count) if lines or (ci and base.commit) else ""
+    return (
+        trying_line(count, pair_cost((case.nodeid for case in cases), known)) if lines or (ci and base.commit) else ""
+    )
 
 
 def _no_builds(session: SessionState) -> str:
@@ -174,44 +184,6 @@ def _no_builds(session: SessionState) -> str:
     if session.settings.project.confirmation == "interval":
         return 'confirmation = "interval"'
     return session.gate_judge.accepted.base.why or "git knows no commit here"
-
-
-STARTING = ""
-"""Among the costs of cases: what a round takes beside them, the starting of its child above all."""
-
-_START_S = 1.0
-"""A guess at that, for the first run."""
-
-_LONGEST_S = 86400.0
-"""No round of a case takes a day: what reads so is of a clock that somebody set."""
-
-_SHORTEST = 0.1
-"""The part of its sampling time that a case keeps at least."""
-
-
-def cost_line(cases: Iterable[Case], known: Mapping[str, float], part: float = 1.0) -> str:
-    """``38 cases, 3 rounds, about 1 min 10 s``: no bound, for nobody knows how busy the machine will be."""
-    cases = list(cases)
-    guessed = sum(case.nodeid not in known for case in cases)
-    starts, total = seconds_of(cases, known)
-    whole = " at most" if guessed > len(cases) / 2 else ""
-    cut = f"; sampling cut to {part:.0%} by the budget" if part < 1 else ""
-    rounds = max(case.plan.rounds for case in cases)
-    return f"{plural(len(cases), 'case')}, {plural(rounds, 'round')}, {about(starts + part * total)}{whole}{cut}"
-
-
-def seconds_of(cases: Iterable[Case], known: Mapping[str, float]) -> tuple[float, float]:
-    """What starting children takes, and all sampling."""
-    cases = list(cases)
-    most = {case.nodeid: (case.plan.warmup_ns + case.plan.budget_ns) / 1e9 for case in cases}
-    total = sum(case.plan.rounds * known.get(case.nodeid, most[case.nodeid]) for case in cases)
-    return max((case.plan.rounds for case in cases), default=0) * known.get(STARTING, _START_S), total
-
-
-def affordable(cases: Iterable[Case], known: Mapping[str, float], left_s: float) -> float:
-    """The part of their sampling time that so many seconds allow."""
-    starts, total = seconds_of(cases, known)
-    return shrunk(total, max(0.0, left_s - starts), _SHORTEST)
 
 
 def sampled(case: Case, part: float) -> Case:
@@ -228,38 +200,6 @@ def quick_parts(session: SessionState) -> dict[str, Case]:
     once = [replace(case, plan=replace(case.plan, rounds=1)) for case in session.cases.values()]
     part = affordable(once, {}, session.left_s())
     return {nodeid: sampled(case, part) for nodeid, case in session.cases.items()}
-
-
-def costs_of(results: Mapping[str, CaseResult], took_s: float) -> dict[str, float]:
-    """What to expect of the next run: seconds of a round of each case, and of a round beside its cases.
-
-    Where cases ran on several devices at once the whole takes no longer than its parts, and tells nothing of starting.
-    """
-    measured = {nodeid: result for nodeid, result in results.items() if result.captures}
-    costs = {nodeid: round(result.seconds, 4) for nodeid, result in measured.items()}
-    rounds = max((result.case.plan.rounds for result in measured.values()), default=0)
-    sampling = sum(result.case.plan.rounds * result.seconds for result in measured.values())
-    complete = len(measured) == len(results)
-    return {**costs, STARTING: round((took_s - sampling) / rounds, 4)} if complete and took_s > sampling > 0 else costs
-
-
-def read_costs(path: Path) -> dict[str, float]:
-    """Seconds a round of each case took last time; what is lost or cannot be costs only a worse guess."""
-    try:
-        table = json.loads(path.read_text(encoding="utf-8"))
-        costs = {str(name): float(cost) for name, cost in table.items()}
-        return {name: cost for name, cost in costs.items() if 0 <= cost <= _LONGEST_S}
-    except (OSError, ValueError, TypeError, AttributeError, OverflowError):
-        return {}
-
-
-def write_costs(path: Path, costs: Mapping[str, float]) -> None:
-    """Keep them beside those of other cases."""
-    try:
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps({**read_costs(path), **costs}), encoding="utf-8")
-    except OSError:
-        return
 
 
 @contextmanager

@@ -15,7 +15,7 @@ STARTED_WITH = pytest.StashKey["dict[str, str]"]()
 """The environment of the process before any conftest ran."""
 
 
-def told(text: str) -> str:
+def not_empty(text: str) -> str:
     """A variable that is not set must not look like an option that nobody gave."""
     if text.strip():
         return text
@@ -53,7 +53,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "--perfgate-against",
         "measure against this revision; without REV against the merge base",
-        {"metavar": "REV", "nargs": "?", "const": "@merge-base", "type": told},
+        {"metavar": "REV", "nargs": "?", "const": "@merge-base", "type": not_empty},
         "none",
     ),
     Option(
@@ -77,7 +77,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "--perfgate-budget",
         "what measuring may take in the whole run, such as 10min: spent where it decides most",
-        {"metavar": "TIME", "type": told},
+        {"metavar": "TIME", "type": not_empty},
         "no end",
         "10 min",
     ),

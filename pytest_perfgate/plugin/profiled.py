@@ -130,7 +130,7 @@ class ProfiledRole:
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
         """One run without the instrument comes first: compilers and tuners would be all that it sees."""
         self._warm = True
-        runtestprotocol(item, log=False, nextitem=Sibling(item))  # type: ignore[arg-type]
+        runtestprotocol(item, log=False, nextitem=NextItem(item))  # type: ignore[arg-type]
         self._warm, self._error = False, ("", "", "")
 
     @pytest.hookimpl(tryfirst=True)
@@ -163,7 +163,7 @@ class ProfiledRole:
         path.write_text(json.dumps(result, default=str), encoding="utf-8")
 
 
-class Sibling:
+class NextItem:
     """Stands for the next test: the fixtures of the module stay, those of the test itself go."""
 
     def __init__(self, item: pytest.Item) -> None:

@@ -16,15 +16,17 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
+from pytest_perfgate.clock import seconds
+from pytest_perfgate.core.judge.costs import TimeLeft
 from pytest_perfgate.core.judge.samples import BESIDE
 from pytest_perfgate.core.render.text import display_width
-from pytest_perfgate.core.render.words import HEADING, shown, writable
+from pytest_perfgate.core.render.words import HEADING, about, shown, writable
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.values import Dimension
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pytest_perfgate.model.plan import Case
     from pytest_perfgate.model.protocol import Finished
@@ -41,11 +43,14 @@ def say_amid(config: pytest.Config, text: str) -> None:
 class Progress:
     """Called for each test that a child has finished."""
 
-    def __init__(self, config: pytest.Config, headline: str, cases: Sequence[Case] = ()) -> None:
+    def __init__(
+        self, config: pytest.Config, headline: str, cases: Sequence[Case] = (), known: Mapping[str, float] | None = None
+    ) -> None:
         self._out: Any = config.pluginmanager.get_plugin("terminalreporter")
         self._live = bool(self._out and self._out.isatty)
         self._counts: dict[int, int] = {}
         self._rounds = {case.nodeid: case.plan.rounds for case in cases}
+        self._left = TimeLeft(cases, known or {}, seconds)
         self._most = max(self._rounds.values(), default=0)
         self._width = columns(config)
         self._say(f"perfgate: {headline}")
@@ -55,6 +60,7 @@ class Progress:
         mark = "" if finished.outcome == "passed" else f" ({finished.outcome})"
         if mark:
             self._rounds[case.nodeid] = number + 1  # its last
+        self._left.note(number, case.nodeid, finished.seconds, last=bool(mark))
         text = f"perfgate: {self._at(number)}: {case.nodeid}{mark}"
         if self._live:
             self._draw(text)
@@ -62,15 +68,18 @@ class Progress:
             self._say(text)
 
     def _at(self, number: int) -> str:
-        """``round 1 of 3, case 2 of 8``."""
+        """``round 1 of 3, case 2 of 8, about 12 s left``; without the last where that would be a guess."""
         cases = sum(rounds > number for rounds in self._rounds.values())
-        return (
-            f"round {number + 1} of {max(self._most, *self._rounds.values())}, case {self._counts[number]} of {cases}"
-        )
+        most = max(self._most, *self._rounds.values())
+        place = f"round {number + 1} of {most}, case {self._counts[number]} of {cases}"
+        left_s = self._left.left_s if self._left.learnt else 0.0
+        return f"{place}, {about(left_s)} left" if left_s >= 1 else place
 
     def extend(self, cases: Iterable[Case], number: int, most: int) -> None:
         """These have one round more than they were to have, of so many at the most."""
+        cases = list(cases)
         self._rounds.update((case.nodeid, number + 1) for case in cases)
+        self._left.extend((case.nodeid for case in cases), number + 1)
         self._most = max(self._most, most)
 
     def met(self, place: str, number: int, nodeid: str) -> None:

@@ -15,7 +15,7 @@ from pytest_perfgate.core.judge.acceptance import on_one_core, pinned
 from pytest_perfgate.core.judge.against_baseline import DOUBTFUL
 from pytest_perfgate.core.judge.family import family_limits, is_in_a_mean
 from pytest_perfgate.core.render.block import WIDTH, printable, render_block
-from pytest_perfgate.core.render.report import NONE, sighted
+from pytest_perfgate.core.render.report import NONE, detectable_cell
 from pytest_perfgate.core.render.text import display_width, table_lines
 from pytest_perfgate.core.render.words import (
     HEADING,
@@ -210,7 +210,7 @@ def verdict_row(report: CaseReport) -> tuple[Cell, ...]:
     slowdown = worst.metric if worst.limit.metric == "slowdown" else None
     change = signed(slowdown.value) if slowdown is not None else None
     limit = by_floor(worst.limit.text, worst.raised) + others
-    return (worst.outcome.value, str(report.key), time, interval, change, limit, sighted(worst))
+    return (worst.outcome.value, str(report.key), time, interval, change, limit, detectable_cell(worst))
 
 
 def next_commands(

@@ -58,10 +58,10 @@ class WorkerRole(ReadablePhases):
         """The controller reports."""
 
     def gate(self, item: pytest.Item) -> Perfgate:
-        return self._told().gate(item)
+        return self._loaded_session().gate(item)
 
     def died(self) -> Container[str]:
-        return self._told().died if self._session is not None else ()
+        return self._loaded_session().died if self._session is not None else ()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
@@ -72,7 +72,7 @@ class WorkerRole(ReadablePhases):
             return result
         from pytest_perfgate.plugin.reporting import UsersFrames, readable
 
-        session = self._told()
+        session = self._loaded_session()
         with readable(), UsersFrames(item.config):
             result = yield
         session.judge(item)
@@ -94,7 +94,7 @@ class WorkerRole(ReadablePhases):
             setattr(report, SEEN, self._session.seen(item.nodeid))
         return report
 
-    def _told(self) -> GateSession:
+    def _loaded_session(self) -> GateSession:
         """The session with the verdicts that the controller wrote, once all had collected."""
         if self._session is None:  # nothing was gated when this worker collected
             from pytest_perfgate.plugin.session import GateSession

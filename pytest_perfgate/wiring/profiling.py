@@ -131,7 +131,7 @@ def write_times(folder: Path, capture: Capture) -> None:
     (folder / TIMES).write_bytes(render_record(record_of(capture)))
 
 
-def handed_files(name: str, thing: Any, home: Path, nodeid: str) -> Iterator[tuple[str, Path]]:
+def attachment_files(name: str, thing: Any, home: Path, nodeid: str) -> Iterator[tuple[str, Path]]:
     """The files behind what a test attaches; what is no file yet is written into a folder of that test."""
     from pytest_perfgate.adapters.stores.profiles import attachments as found
     from pytest_perfgate.adapters.stores.profiles import safe

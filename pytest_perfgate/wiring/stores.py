@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
@@ -138,7 +139,7 @@ def loaded_modules(names: Sequence[str]) -> tuple[tuple[str, str], ...]:
     return proof.loaded_modules(names) if names else ()
 
 
-def beside_modules(root: Path, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
+def neighbour_modules(root: Path, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Files and hashes of tests and of what lies beside them, as this process has loaded it."""
     from pytest_perfgate.adapters.arms import overlay as proof
 
@@ -172,7 +173,7 @@ def load_plugins(host: Any, names: Sequence[str], root: Path) -> None:
     try:
         host.load_setuptools_entrypoints(GROUP)
     except (Exception, SystemExit) as fault:
-        what = f"an installed plugin of the entry-point group {GROUP!r} cannot be loaded: {_told(fault)}"
+        what = f"an installed plugin of the entry-point group {GROUP!r} cannot be loaded: {_first_line(fault)}"
         raise PerfgateError("plugin-broken", what, mend="mend it, or uninstall the package that brings it") from fault
     for name in dict.fromkeys(names):
         plugin = _imported(name, root)
@@ -182,7 +183,7 @@ def load_plugins(host: Any, names: Sequence[str], root: Path) -> None:
         try:
             host.register(plugin, name)
         except Exception as fault:
-            what = f"{name!r} cannot be registered: {_told(fault)}"
+            what = f"{name!r} cannot be registered: {_first_line(fault)}"
             raise PerfgateError("plugin-broken", what, mend="docs/plugins.md has the hooks", place=_PLACE) from fault
 
 
@@ -201,10 +202,38 @@ def _imported(name: str, root: Path) -> Any:
 
 
 def _raising(name: str, fault: BaseException) -> PerfgateError:
-    return PerfgateError("plugin-broken", f"the import of {name!r} raises {_told(fault)}", place=_PLACE)
+    return PerfgateError("plugin-broken", f"the import of {name!r} raises {_first_line(fault)}", place=_PLACE)
 
 
-def _told(fault: BaseException) -> str:
+def _first_line(fault: BaseException) -> str:
     """The type and the first line of what it says."""
     first = (str(fault).strip().splitlines() or [""])[0]
     return f"{type(fault).__name__}: {first}" if first else type(fault).__name__
+
+
+def costs_path(root: Path) -> Path:
+    """Where the costs of a project's cases are kept."""
+    return root / ".perfgate" / "costs.json"
+
+
+_LONGEST_COST_S = 86400.0
+"""No round of a case takes a day: what reads so is of a clock that somebody set."""
+
+
+def read_costs(path: Path) -> dict[str, float]:
+    """Seconds a round of each case took last time; what is lost or cannot be costs only a worse guess."""
+    try:
+        table = json.loads(path.read_text(encoding="utf-8"))
+        costs = {str(name): float(cost) for name, cost in table.items()}
+        return {name: cost for name, cost in costs.items() if 0 <= cost <= _LONGEST_COST_S}
+    except (OSError, ValueError, TypeError, AttributeError, OverflowError):
+        return {}
+
+
+def write_costs(path: Path, costs: Mapping[str, float]) -> None:
+    """Keep them beside those of other cases."""
+    try:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps({**read_costs(path), **costs}), encoding="utf-8")
+    except OSError:
+        return

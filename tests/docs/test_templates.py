@@ -33,3 +33,30 @@ def test_a_template_keeps_the_exit_code(tmp_path: Path, script, tests: int, repo
     env.pop("SLURM_SUBMIT_DIR", None)
     done = subprocess.run(["bash", "-c", script()], cwd=tmp_path, env=env, capture_output=True, check=False)
     assert done.returncode == comes, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("script", "variables", "comments"),
+    [
+        (gitlab, {"CI_MERGE_REQUEST_IID": "7"}, ["report record.json --to gitlab"]),
+        (gitlab, {}, []),
+        (slurm, {"PERFGATE_COMMENT": "github:o/n#7"}, ["report record.json --to github:o/n#7"]),
+        (slurm, {"PERFGATE_COMMENT": "gitlab:g/n!7"}, ["report record.json --to gitlab:g/n!7"]),
+        (slurm, {}, []),
+    ],
+)
+def test_a_template_leaves_the_comment_of_a_change(tmp_path: Path, script, variables, comments: list[str]) -> None:
+    """Also where the gate failed, and where the comment itself cannot be written the job ends as the gate did."""
+    stand_ins = {
+        "python": "exit 0", "pytest": "exit 1", "srun": "exec pytest",
+        "perfgate": f'echo "$@" >> "{tmp_path}/called"; case "$*" in *record.json*--to*) exit 2;; esac; exit 1',
+    }  # fmt: skip
+    for name, text in stand_ins.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    inherited = {k: v for k, v in os.environ.items() if k not in {"SLURM_SUBMIT_DIR", "CI_MERGE_REQUEST_IID"}}
+    env = {**inherited, "PATH": f"{tmp_path}:{os.environ['PATH']}", "PERFGATE": "x", **variables}
+    done = subprocess.run(["bash", "-c", script()], cwd=tmp_path, env=env, capture_output=True, check=False)
+    assert done.returncode == 1, done.stderr
+    calls = (tmp_path / "called").read_text(encoding="utf-8").splitlines()
+    assert calls == ["report --html report.html --to json:record.json", *comments]

@@ -200,7 +200,7 @@ def silent() -> dict:
 
 
 @scenario
-def stranger() -> dict:
+def foreign() -> dict:
     return region(OBSERVE, pid=int(os.environ["STRANGER"]))
 
 

@@ -16,8 +16,8 @@ SAME_FOLDER = {"stale_is_found": "killed"}
 def main(module: str, folder: str, alone: str) -> None:
     found = {n: f for n, f in runpy.run_path(module).items() if getattr(f, "__scenario__", False)}
     scenarios = {alone: found[alone]} if alone else found
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as stranger:
-        os.environ["STRANGER"] = str(stranger.pid)
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as foreign:
+        os.environ["STRANGER"] = str(foreign.pid)
         told = {name: forked(name, scenario, Path(folder)) for name, scenario in scenarios.items()}
     print("ANSWER", json.dumps(told))
 

@@ -57,7 +57,7 @@ def test_what_happens_to_the_card_is_invalid(amd) -> None:
     limited = amd("power_limited")
     assert (limited["codes"], 0 < limited["capped"] <= 1) == ([], True)
     assert amd("above_its_cap")["codes"] == ["clock-moved"]
-    assert amd("stranger")["codes"] == ["foreign-process"]
+    assert amd("foreign")["codes"] == ["foreign-process"]
     assert amd("own")["codes"] == []
     lost = amd("gone")
     assert lost["codes"] == ["device-lost"]

@@ -25,12 +25,12 @@ def main() -> int:
         draw = f"{asked.seed}/{name}/{asked.show}"
         sys.stdout.buffer.write(mutant(READERS[name], dict(READERS[name].seeds()), draw).data)
         return 0
-    found = {name: _told(name, campaign(name, asked.mutants, asked.seed, asked.seconds)) for name in names}
+    found = {name: _printed(name, campaign(name, asked.mutants, asked.seed, asked.seconds)) for name in names}
     print("\n".join(_table(found)))
     return 1 if any(outcome.faults for outcome in found.values()) else 0
 
 
-def _told(name: str, outcome: Outcome) -> Outcome:
+def _printed(name: str, outcome: Outcome) -> Outcome:
     """Each fault once by what it says, with how to see the mutant again."""
     shown: dict[tuple[str, str], list[Fault]] = {}
     for fault in outcome.faults:

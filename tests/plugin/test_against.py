@@ -13,7 +13,7 @@ __all__ = ["repository"]
 
 
 @SLOW
-def test_a_slower_head_is_convicted_and_nothing_of_the_user_is_touched(repository: Project) -> None:
+def test_a_slower_head_is_confirmed_and_nothing_of_the_user_is_touched(repository: Project) -> None:
     before = digest(Path(sys.prefix))
     repository.write("kern.py", SLOWER)
     run = repository.run("--perfgate-against", "HEAD", "tests")

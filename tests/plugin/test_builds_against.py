@@ -95,7 +95,7 @@ def programs() -> str:
 
 
 @pytest.mark.parametrize("build", BUILDS)
-def test_a_native_part_that_became_slower_is_convicted(tmp_path: Path, build: str) -> None:
+def test_a_native_part_that_became_slower_is_confirmed(tmp_path: Path, build: str) -> None:
     for name in NEEDED[build]:
         if find_spec(name) is None and shutil.which(name, path=f"{programs()}:{os.environ['PATH']}") is None:
             pytest.skip(f"{name} is not installed")

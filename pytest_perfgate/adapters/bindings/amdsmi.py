@@ -75,7 +75,7 @@ class AmdCard:
         """A clock that the card has, as far as it tells; while one is set it tells that one as its highest."""
         amd, handle = self._amd, self._handle
         level = self._tried(lambda: amd.amdsmi_get_gpu_perf_level(handle))
-        answer = self._tried(lambda: self._told(amd.AmdSmiClkType.GFX)) or {}
+        answer = self._tried(lambda: self._clock_info(amd.AmdSmiClkType.GFX)) or {}
         low, high = answer.get("min_clk"), answer.get("max_clk")
         if level != "AMDSMI_DEV_PERF_LEVEL_AUTO" or not (isinstance(low, int) and isinstance(high, int)):
             return megahertz
@@ -88,7 +88,7 @@ class AmdCard:
     @patient
     def lock_memory(self) -> float:
         """Keep the memory's clock from falling below its highest, where the card has more than one."""
-        highest = self._tried(lambda: int(self._told(self._amd.AmdSmiClkType.MEM)["max_clk"]))
+        highest = self._tried(lambda: int(self._clock_info(self._amd.AmdSmiClkType.MEM)["max_clk"]))
         if not highest:
             raise PerfgateError("clocks-unsupported", "amdsmi does not tell the highest clock of its memory")
         self._set("amdsmi_set_gpu_clk_limit", "mclk", "min", highest)
@@ -112,7 +112,7 @@ class AmdCard:
             code = "device-lost" if status in NO_DEVICE else code
             raise PerfgateError(code, f"{name}: {sentence(error)}") from error
 
-    def _told(self, kind: Any) -> Any:
+    def _clock_info(self, kind: Any) -> Any:
         return self._amd.amdsmi_get_clock_info(self._handle, kind)
 
     def _tried(self, ask: Callable[[], Any]) -> Any:
@@ -259,7 +259,7 @@ class AmdDevice(AmdCard):
         )
 
     def _clock(self, kind: Any) -> float:
-        clock = self._told(kind)
+        clock = self._clock_info(kind)
         return float(clock["clk"] if "clk" in clock else clock["cur_clk"])
 
     def _temperature(self, metric: Any) -> float:

@@ -122,7 +122,7 @@ def with_timeout(library: str, what: str, ask: Callable[[], T], patience_s: floa
     if thread.is_alive():
         _silent[library] = f"{library} did not answer within {patience_s:g} s, asked for {what}"
         raise PerfgateError("driver-silent", silence(library))
-    return question.told()
+    return question.result()
 
 
 class _DriverQuestion(Generic[T]):
@@ -140,7 +140,7 @@ class _DriverQuestion(Generic[T]):
             except BaseException as error:  # noqa: BLE001 - whoever asked is to have it
                 self._error = error
 
-    def told(self) -> T:
+    def result(self) -> T:
         if self._error is not None:
             raise self._error
         return self._answer[0]
@@ -184,7 +184,7 @@ def reachable_objects(call: Any, kind: type[T] | tuple[type[T], ...]) -> tuple[T
             if _is(thing, kind):
                 objects.append((path, thing))
             else:
-                parts = islice(_told(_parts(thing)), max(0, MOST - len(visited) - len(inner)))
+                parts = islice(_until_error(_parts(thing)), max(0, MOST - len(visited) - len(inner)))
                 inner.extend(((*path, index), part) for index, part in enumerate(parts))
         level = inner
     return tuple(thing for _, thing in sorted(objects, key=itemgetter(0)))
@@ -197,7 +197,7 @@ def _is(thing: Any, kind: Any) -> bool:
         return False
 
 
-def _told(parts: Iterator[Any]) -> Iterator[Any]:
+def _until_error(parts: Iterator[Any]) -> Iterator[Any]:
     """Parts until an object raises at being asked for them: such a one has no more."""
     with suppress(Exception):
         yield from parts

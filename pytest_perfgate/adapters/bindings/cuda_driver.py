@@ -133,7 +133,7 @@ _VERSION = re.compile(r"\bV(\d+(?:\.\d+)+)")
 
 def ptxas_version(arch: str = "") -> str:
     """``13.0.88`` of the one for an architecture such as ``sm_90``; nothing where there is no such program."""
-    return _told(_tritons_choice(arch) or _program())
+    return _version_of(_tritons_choice(arch) or _program())
 
 
 def _tritons_choice(arch: str) -> str:
@@ -162,7 +162,7 @@ def _program() -> str:
 
 
 @functools.cache
-def _told(program: str) -> str:
+def _version_of(program: str) -> str:
     if not program:
         return ""
     match = _VERSION.search(answer([program, "--version"], 10) or "")

@@ -53,10 +53,10 @@ class ClockLock:
     @property
     def stale(self) -> bool:
         """Its process is gone and did not put the clocks back."""
-        return not self.by_hand and self._orphan
+        return not self.by_hand and self._owner_gone
 
     @property
-    def _orphan(self) -> bool:
+    def _owner_gone(self) -> bool:
         return self.pid < 0 or not alive(self.pid) or started(self.pid) != self.started
 
     @property

@@ -126,7 +126,7 @@ class DeviceWatch:
 
     def clock_hz(self) -> tuple[float, ...]:
         """Of the looks while samples were taken."""
-        return _told(sample.sm_hz for sample in self._sight.inside())
+        return _plausible(sample.sm_hz for sample in self._sight.inside())
 
     def watts(self) -> float | None:
         return self._sight.watts()
@@ -183,7 +183,7 @@ class DeviceWatch:
 
     def _unseen(self, at: float | None) -> Iterator[Problem]:
         """A lock that nobody saw while samples were taken is believed where every look beside them found it."""
-        beside = _told(sample.sm_hz for sample in self._sight.every())
+        beside = _plausible(sample.sm_hz for sample in self._sight.every())
         if at is None or not beside or any(left("SM", at, beside, cap=self._lock.cap)):
             text = f"{min(beside) / 1e6:.0f} to {max(beside) / 1e6:.0f} MHz" if beside else "the device does not tell"
             what = "it is unknown whether the SM clock stayed at its lock: no look fell into the sampling"
@@ -191,7 +191,7 @@ class DeviceWatch:
 
     def _memory_clocks(self) -> list[float]:
         """As far as the device tells them."""
-        return list(_told(sample.memory_hz for sample in self._sight.inside()))
+        return list(_plausible(sample.memory_hz for sample in self._sight.inside()))
 
     def _others(self) -> Iterator[Problem]:
         if foreign := self._sight.foreign:
@@ -223,7 +223,7 @@ def still(looks: Sequence[ClockSample]) -> bool:
         return False
     watts = [sample.watts for sample in recent if sample.watts is not None]
     capped = all(POWER_CAP in reasons(sample) for sample in recent)
-    clocks = [] if capped else list(_told(sample.sm_hz for sample in recent))
+    clocks = [] if capped else list(_plausible(sample.sm_hz for sample in recent))
     return _close(watts, STILL_WATTS) and _close(clocks, STILL_CLOCK)
 
 
@@ -231,7 +231,7 @@ def _close(numbers: Sequence[float], within: float) -> bool:
     return not numbers or max(numbers) <= min(numbers) * (1 + within)
 
 
-def _told(clocks: Iterable[float]) -> tuple[float, ...]:
+def _plausible(clocks: Iterable[float]) -> tuple[float, ...]:
     """Those that can be clocks."""
     return tuple(hz for hz in clocks if 0 < hz < FASTEST_HZ)
 

@@ -52,7 +52,7 @@ class DeviceLeases:
     @contextmanager
     def hold(self, device: str) -> Iterator[str]:
         """The token; a process that inherited one for this device has the lease already."""
-        inherited = self._inherited(device)
+        inherited = self._parent_token(device)
         if inherited:
             yield inherited
             return
@@ -85,7 +85,7 @@ class DeviceLeases:
         known = isinstance(pid, int) and pid > 0
         return pid if known and alive(pid) and started(pid) == record.get("started") else None
 
-    def _inherited(self, device: str) -> str:
+    def _parent_token(self, device: str) -> str:
         """A token counts only while its lease is on file."""
         pairs = dict(pair.partition("=")[::2] for pair in os.environ.get(VARIABLE, "").split(";") if pair)
         token = pairs.get(device, "")

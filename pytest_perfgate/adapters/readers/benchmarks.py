@@ -33,7 +33,7 @@ def read_google_benchmark(path: Path) -> BenchFile:
     rows = objects(member(body, "benchmarks", list, str(path)), place)
     names = {member(row, "name", str, place) for row in rows}
     groups: dict[str, list[Row]] = {}
-    for row in (_told(row, names) for row in rows):
+    for row in (_with_type(row, names) for row in rows):
         if row.get("aggregate_name") not in _FITS:
             groups.setdefault(str(row["run_name"]), []).append(row)
     context = mapping(body.get("context"))
@@ -45,7 +45,7 @@ def read_google_benchmark(path: Path) -> BenchFile:
     )
 
 
-def _told(row: Row, names: set[str]) -> Row:
+def _with_type(row: Row, names: set[str]) -> Row:
     """A row with its type: before 1.5 an aggregate told itself by the end of its name alone."""
     name, kind = row["name"], row.get("run_type")
     if row.get("aggregate_name"):
@@ -351,7 +351,7 @@ def _name(state: Mapping[str, Any]) -> str:
 
 def _nvbench_result(name: str, state: Mapping[str, Any], found: Figures, device: str) -> BenchResult:
     tag = next((tag for tag in _TIMES if tag in found), "")
-    noise, count = _beside(tag)
+    noise, count = _companion_tags(tag)
     time, skipped = nanoseconds(found.get(tag)), ""
     if state.get("is_skipped"):
         time, skipped = None, str(state.get("skip_reason") or "skipped")
@@ -375,7 +375,7 @@ def _nvbench_result(name: str, state: Mapping[str, Any], found: Figures, device:
     )
 
 
-def _beside(tag: str) -> tuple[str, str]:
+def _companion_tags(tag: str) -> tuple[str, str]:
     """The tags of the relative deviation and of the number of samples behind a time."""
     if not tag.startswith("nv/"):
         return _OLD.get(tag.removeprefix("Average ")[:3], ("", "")) if tag.endswith("(Cold)") else ("", "")

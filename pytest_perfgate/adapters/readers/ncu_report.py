@@ -112,7 +112,7 @@ def _module(place: str) -> Any:
         return import_module("ncu_report")
     except (ImportError, OSError) as error:
         missing = error
-    for folder in _beside_ncu():
+    for folder in _module_folders():
         sys.path.append(folder)
         try:
             return import_module("ncu_report")
@@ -122,7 +122,7 @@ def _module(place: str) -> Any:
     raise PerfgateError("kernel-tool", f"ncu_report does not import: {missing}", place=place) from missing
 
 
-def _beside_ncu() -> list[str]:
+def _module_folders() -> list[str]:
     """Folders of Nsight Compute with its Python module; ``ncu`` may be a link, or a script one folder further in."""
     found = shutil.which("ncu")
     homes = dict.fromkeys(Path(found).resolve().parents) if found else {}

@@ -174,7 +174,7 @@ class Export:
             return activity([np.empty(0, dtype=np.int64)] * 7)
         where = packed(*(self._column(table, column) for column in ("globalPid", "deviceId", "streamId")))
         listed = ["start", "end - start", where, self._column(table, "correlationId", missing="-1"), name]
-        if self._crowded:
+        if self._several_contexts:
             listed.append(self._column(table, "contextId"))
         start, length, keys, correlation, names, *context = numbers(self._db, table, listed, _TOUCHES, (high, low))
         pid, device, stream = unpacked(keys)
@@ -182,7 +182,7 @@ class Export:
         return activity([start, start + length, pid, device, stream, correlation, names])
 
     @cached_property
-    def _crowded(self) -> bool:
+    def _several_contexts(self) -> bool:
         """Whether a process has several contexts on one device."""
         return len(self._places) > len({(process, device) for process, device, _ in self._places})
 

@@ -157,10 +157,10 @@ def read_record(path: Path) -> RunReport:
 def _read_url(url: str) -> RunReport:
     shown = without_secrets(url)
     report, samples = parse_record(fetched(url), shown)
-    return _joined(report, samples, shown, lambda name: fetched(beside(url, Path(name).name)))
+    return _joined(report, samples, shown, lambda name: fetched(same_folder_url(url, Path(name).name)))
 
 
-def beside(url: str, name: str) -> str:
+def same_folder_url(url: str, name: str) -> str:
     """The address of another file in the same folder, with the query that may hold the permission."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(path=f"{parts.path.rpartition('/')[0]}/{quote(name)}"))

@@ -207,7 +207,7 @@ class LoadSample(NamedTuple):
     """Nanoseconds that the calling thread itself was ready and had no processor."""
 
 
-class Nobody:
+class NoCpuLoad:
     """A clock that is simulated is shared with nobody."""
 
     def seen(self) -> LoadSample:
@@ -252,7 +252,7 @@ def _queued(delays: Mapping[str, int], elapsed: int, worked: int, accounted: int
     return float(sum(delays.values()))
 
 
-def beside(cpu_load: CpuLoad | Nobody, samples: Samples) -> Samples:
+def with_cpu_load(cpu_load: CpuLoad | NoCpuLoad, samples: Samples) -> Samples:
     """The samples with what the crowd took; all that was queued counts as queued by them."""
     crowd_seen = cpu_load.seen()
     calls = len(samples.durations) * samples.batch

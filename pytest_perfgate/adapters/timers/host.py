@@ -12,13 +12,13 @@ from pytest_perfgate.adapters.timers.bench import (
     COLD,
     Bench,
     CpuLoad,
-    Nobody,
+    NoCpuLoad,
     Rules,
     Undisturbed,
-    beside,
     queue_availability,
     queue_of,
     sound,
+    with_cpu_load,
 )
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.capabilities import SupportsClock, SupportsWait
@@ -85,7 +85,7 @@ class HostTimer:
             queue = queue_of(runtime, self.name)
             cpu_load = load_of(clock)
             bench = Bench(call=call, plan=plan, runtime=queue, rules=rules, setup=setup)
-            return beside(cpu_load, synchronised(bench, resolution))
+            return with_cpu_load(cpu_load, synchronised(bench, resolution))
         prepare = _prepared(setup, plan, runtime)
         with Undisturbed():
             take = _after(prepare, call, clock) if prepare else _singles(call, clock)
@@ -100,7 +100,7 @@ class HostTimer:
             durations: list[float] = []
             busy: list[float] = []
             if plan.witness and prepare is None and clock is HOST_CLOCK.wall:
-                take = _witnessed(call, batch, busy)
+                take = _with_cpu_time(call, batch, busy)
             stop, cpu_load = None, load_of(clock)
             begun = clock()
             while stop is None:
@@ -117,7 +117,7 @@ class HostTimer:
                 resolution=resolution,
                 warmups=1 + warmups * batch,
             )
-            return beside(cpu_load, taken)
+            return with_cpu_load(cpu_load, taken)
 
     def _warmed(self, take: Take, sample_ns: float, plan: Plan, clock: Clock) -> int:
         """Samples taken and thrown away until the call is warm."""
@@ -152,9 +152,9 @@ def probe_clock(clock: Clock, reads: int = 1000) -> tuple[float, float]:
     return float(min((step for step in steps if step > 0), default=1)), float(median(steps))
 
 
-def load_of(clock: Clock) -> CpuLoad | Nobody:
+def load_of(clock: Clock) -> CpuLoad | NoCpuLoad:
     """Who else asks for the processors; by a clock that is simulated, nobody."""
-    return CpuLoad() if clock is HOST_CLOCK.wall else Nobody()
+    return CpuLoad() if clock is HOST_CLOCK.wall else NoCpuLoad()
 
 
 def _singles(call: Call, clock: Clock) -> Take:
@@ -181,7 +181,7 @@ def _batches(call: Call, clock: Clock, batch: int) -> Take:
     return take
 
 
-def _witnessed(call: Call, batch: int, busy: list[float]) -> Take:
+def _with_cpu_time(call: Call, batch: int, busy: list[float]) -> Take:
     """Wall time, and beside it the CPU time that this thread was given."""
     wall, thread = HOST_CLOCK.wall, HOST_CLOCK.thread
 

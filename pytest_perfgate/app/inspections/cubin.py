@@ -215,7 +215,7 @@ class Side:
         return ", ".join(map(str, self.paths))
 
 
-def _refuse_strangers(before: Side, after: Side) -> None:
+def _refuse_unrelated(before: Side, after: Side) -> None:
     """Two files without a kernel in common are of two programs: nothing of one says anything of the other."""
     sides = [sorted({diagnosis.facts.name for diagnosis in side.found}) for side in (before, after)]
     if not set(sides[0]) & set(sides[1]):
@@ -229,7 +229,7 @@ def launches_compared(kind: str, before: Side, after: Side, nouns: str, asked: I
     """The figures of the second side, its slowdowns against the first, and what moved."""
     old, new = before.found, after.found
     subject = f"{before.named} -> {after.named}"
-    _refuse_strangers(before, after)
+    _refuse_unrelated(before, after)
     return Analysis(
         kind=kind,
         subject=subject,

@@ -166,7 +166,7 @@ def _analysed(export: NsysExport, asked: Reading, file: int, first: int) -> tupl
         for rank in ranks_of_file
         if rank not in chosen
     ]
-    omitted += _nobody_s(recorded, export.facts().path)
+    omitted += _without_process(recorded, export.facts().path)
     omitted += _early(export, asked)
     waits = export.waits(low, high, BLOCKS)
     return [jobs.result(lane, api, waits) for lane in lanes(recorded, chosen, asked)], omitted
@@ -191,7 +191,7 @@ def _early(export: NsysExport, asked: Reading) -> list[str]:
     return [f"left out: {which}, as compat=pithtrain does"] if count else []
 
 
-def _nobody_s(recorded: Recorded, path: str) -> list[str]:
+def _without_process(recorded: Recorded, path: str) -> list[str]:
     """Copies and ranges that the export gives to no process: they are in no figure of a rank."""
     copies, ranges = int((recorded.copies.pid == 0).sum()), int((recorded.ranges.tid < 0).sum())
     counted = ((copies, "copies"), (ranges, "ranges"))

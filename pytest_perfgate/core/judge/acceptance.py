@@ -22,7 +22,7 @@ from pytest_perfgate.core.judge.accepted_line import (
     with_sitting,
 )
 from pytest_perfgate.core.judge.family import family_of
-from pytest_perfgate.core.judge.samples import crowded, of_level
+from pytest_perfgate.core.judge.samples import busy_processors, of_level
 from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.measurement import DIRTY, Baseline, Measurement, Sitting, short_commit
 from pytest_perfgate.model.metric import Metric
@@ -139,7 +139,7 @@ def blindness(report: CaseReport) -> float | None:
         return None
     half = (time.high - time.low) / (2 * time.value)
     asking = [v for v in report.verdicts if v.limit.metric == "slowdown"]
-    beside = crowded(report.measurement.processes) if report.measurement else 0.0
+    beside = busy_processors(report.measurement.processes) if report.measurement else 0.0
     if max(half, beside) <= requested_slowdown(report):
         return None
     accepted = report.baseline.blind if report.baseline else 0.0
@@ -332,7 +332,7 @@ def _machine_moved(report: CaseReport) -> bool:
     return Outcome.MOVED in outcomes and Outcome.REGRESSED not in outcomes
 
 
-def inherited(found: Sequence[Decision], gone: Sequence[Baseline]) -> tuple[Decision, ...]:
+def mark_slower_successors(found: Sequence[Decision], gone: Sequence[Baseline]) -> tuple[Decision, ...]:
     """New lines that are slower than one that is gone are no clean start: another name is no reason."""
     new = {str(d.report.key): d for d in found if d.change is Change.NEW}
     slower = {

@@ -9,7 +9,7 @@ from statistics import median
 
 from pytest_perfgate.core.judge.context import limited, surroundings
 from pytest_perfgate.core.judge.samples import scatter_of
-from pytest_perfgate.core.render.words import plural, sight
+from pytest_perfgate.core.render.words import detectable, plural
 from pytest_perfgate.model.measurement import DIRTY, Baseline, Measurement, Sitting, short_commit
 from pytest_perfgate.model.metric import Metric
 from pytest_perfgate.model.plan import Outcome
@@ -227,7 +227,7 @@ def _widened(then: Baseline, edited: Baseline) -> Iterator[str]:
     for name in ("scatter", "blind"):
         was, now = getattr(then, name), getattr(edited, name)
         if now > max(_MUCH, _FAR * was):
-            yield f"{name} {sight(was)} -> {sight(now)}"
+            yield f"{name} {detectable(was)} -> {detectable(now)}"
     if then.expires and (not edited.expires or edited.expires > then.expires):
         yield f"expires {then.expires} -> {edited.expires or 'never'}"
     clean = then.commit and not then.commit.endswith(DIRTY)

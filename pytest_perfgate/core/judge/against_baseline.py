@@ -35,7 +35,7 @@ from pytest_perfgate.core.judge.suspects import (
     prediction,
     renewed,
 )
-from pytest_perfgate.core.render.words import by_floor, plural, quantity, sight, signed
+from pytest_perfgate.core.render.words import by_floor, detectable, plural, quantity, signed
 from pytest_perfgate.model.measurement import Baseline, Measurement
 from pytest_perfgate.model.metric import Metric
 from pytest_perfgate.model.plan import Limit, Mode, Operator, Outcome
@@ -246,7 +246,7 @@ def _unseen(kept: Ruling, trial: JudgedMeasurement, visible: float) -> Ruling:
     decides = "two builds decide" if trial.context.paired_available else "it clears nothing by itself"
     return kept._replace(
         outcome=Outcome.UNDECIDED,
-        sentence=f"the accepted time is of {count}, and the next may lie {sight(between)} off: {decides}",
+        sentence=f"the accepted time is of {count}, and the next may lie {detectable(between)} off: {decides}",
         next=tuple(against_accepted(trial)),
         visible=max(visible, between),
     )
@@ -295,7 +295,7 @@ def _of_a_blind_sitting(metric: Metric, allowed: Tolerance, visible: float, tria
 
 
 def _too_noisy(allowed: Tolerance) -> str:
-    return f"the accepted run was too noisy to detect less than {sight(allowed.blind)}"
+    return f"the accepted run was too noisy to detect less than {detectable(allowed.blind)}"
 
 
 def _calmed(ruling: Ruling, limit: Limit, metric: Metric, trial: JudgedMeasurement, visible: float) -> Ruling:

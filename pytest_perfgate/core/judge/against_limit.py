@@ -59,7 +59,7 @@ def against_limit(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     if not metrics:
         return _not_found(limit, trial)
     rulings = [_one(limit, metric, trial) for metric in metrics]
-    rulings += [_lacking(limit, gap) for gap in beside(limit.metric, scope, metrics, trial.metrics)]
+    rulings += [_lacking(limit, gap) for gap in missing_siblings(limit.metric, scope, metrics, trial.metrics)]
     return worst_first(limit, rulings)[0]
 
 
@@ -77,7 +77,7 @@ def worst_first(limit: Limit, rulings: Sequence[Ruling]) -> list[Ruling]:
     return sorted(rulings, key=badness, reverse=True)
 
 
-def beside(name: str, scope: Labels, found: Sequence[Metric], metrics: MetricSet) -> tuple[Absent, ...]:
+def missing_siblings(name: str, scope: Labels, found: Sequence[Metric], metrics: MetricSet) -> tuple[Absent, ...]:
     """What a limit means as well and is not there: the stage of a rank among ranks that have it."""
     absences = metrics.absences(name)
     if not absences:
@@ -243,7 +243,7 @@ def _judged(analysis: Analysis, limit: Limit) -> list[Ruling]:
         return [_invalid(limit, analysis.problems)]
     selected = analysis.metrics.find(limit.metric, limit.labels)
     if selected:
-        lacking = beside(limit.metric, limit.labels, selected, analysis.metrics)
+        lacking = missing_siblings(limit.metric, limit.labels, selected, analysis.metrics)
         rulings = [_artifact_ruling(limit, metric, analysis.window) for metric in selected]
         rulings += [_missing_metric(f"{limit.metric}{render_scope(absent.labels)}", absent) for absent in lacking]
         return worst_first(limit, rulings)

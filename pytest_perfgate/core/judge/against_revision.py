@@ -51,8 +51,8 @@ def _demanded(limit: Limit, trial: JudgedMeasurement, metric: Metric) -> Ruling:
     if keeps is None:
         return _ruling(trial, Outcome.UNDECIDED, _spanning(paired), metric, (_more(trial, paired),))
     if keeps and paired.same:
-        return _ruling(trial, Outcome.MOVED, f"faster in {_beside(paired)}, {SAME}", metric, ("perfgate doctor",))
-    text = f"the whole interval of {_beside(paired)} {'keeps' if keeps else 'misses'} the limit"
+        return _ruling(trial, Outcome.MOVED, f"faster in {_rounds_text(paired)}, {SAME}", metric, ("perfgate doctor",))
+    text = f"the whole interval of {_rounds_text(paired)} {'keeps' if keeps else 'misses'} the limit"
     then = () if keeps else trial.profiles
     return _ruling(trial, Outcome.PASSED if keeps else Outcome.BROKEN, text, metric, then)
 
@@ -60,7 +60,7 @@ def _demanded(limit: Limit, trial: JudgedMeasurement, metric: Metric) -> Ruling:
 def _decided(limit: Limit, trial: JudgedMeasurement, metric: Metric, counts: float) -> Ruling:
     paired = trial.paired
     assert paired is not None
-    source = _beside(paired)
+    source = _rounds_text(paired)
     if paired.edited:
         return _ruling(trial, Outcome.SUSPECT, not_compared(paired), metric, (f"{trial.rerun} --perfgate=full",))
     slower = paired.decision is Decision.SLOWER and paired.shift >= counts
@@ -80,12 +80,12 @@ def _decided(limit: Limit, trial: JudgedMeasurement, metric: Metric, counts: flo
     return _ruling(trial, Outcome.UNDECIDED, f"{_open(paired)}{wanting(paired)}", metric, (_more(trial, paired),))
 
 
-def _beside(paired: Paired) -> str:
+def _rounds_text(paired: Paired) -> str:
     return f"{plural(paired.rounds, 'round')} beside {paired.base}"
 
 
 def _grouped(paired: Paired) -> str:
-    return f"processes stand in groups over {_beside(paired)}: the machine or the code is in two states"
+    return f"processes stand in groups over {_rounds_text(paired)}: the machine or the code is in two states"
 
 
 def _more(trial: JudgedMeasurement, paired: Paired) -> str:
@@ -137,7 +137,7 @@ def _open(paired: Paired) -> str:
 
 
 def _spanning(paired: Paired) -> str:
-    return f"the interval of {_beside(paired)} spans the limit"
+    return f"the interval of {_rounds_text(paired)} spans the limit"
 
 
 def _ruling(trial: JudgedMeasurement, outcome: Outcome, sentence: str, metric: Metric, then: tuple[str, ...]) -> Ruling:

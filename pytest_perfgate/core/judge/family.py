@@ -17,7 +17,7 @@ from pytest_perfgate.core.judge.suspects import SAME
 from pytest_perfgate.core.limits.grammar import FAMILY_MEAN
 from pytest_perfgate.core.limits.merge import applies_on
 from pytest_perfgate.core.limits.scope import CHANGES
-from pytest_perfgate.core.render.words import edges, plural, quantity, sight, signed
+from pytest_perfgate.core.render.words import detectable, edges, plural, quantity, signed
 from pytest_perfgate.core.stats.inference import hodges_lehmann, pairs_needed, predict, prior, signed_rank
 from pytest_perfgate.model.measurement import Baseline, Measurement
 from pytest_perfgate.model.metric import Metric, MetricSet
@@ -151,7 +151,7 @@ def _known(limit: Limit, mean: Metric, of: str, members: list[CaseReport]) -> tu
     """A mean against lines that are not known well enough keeps its limit only where it is faster by more than that."""
     blind = _blind(members)
     if of in CHANGES and blind > max(limit.bound, 0.0) and 1 / (1 + mean.high) - 1 <= blind:
-        return Outcome.UNDECIDED, f"; the accepted runs were too noisy to detect less than {sight(blind)}"
+        return Outcome.UNDECIDED, f"; the accepted runs were too noisy to detect less than {detectable(blind)}"
     return Outcome.PASSED, ""
 
 

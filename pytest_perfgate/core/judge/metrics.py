@@ -194,7 +194,7 @@ def _of_kernels(call: Call, _name: str) -> Made:
     )
 
 
-def _beside_span(call: Call, _name: str) -> Made:
+def _span(call: Call, _name: str) -> Made:
     return call.made("span")
 
 
@@ -218,7 +218,7 @@ _TIMED: Mapping[str, Callable[[Call, str], Made]] = {
 }
 """What needs no work, in the order of reports; each of them stands in ``DERIVED`` as well."""
 
-_BESIDE = {"busy_time": _beside_span, "busy": _beside_span}
+_BESIDE = {"busy_time": _span, "busy": _span}
 
 _MAKERS = {**_TIMED, **_BESIDE, **dict.fromkeys(WORKED, _of_work)}
 

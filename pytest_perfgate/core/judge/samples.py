@@ -9,7 +9,7 @@ from statistics import fmean
 
 from pytest_perfgate.core.judge.context import Ruling, limited, paired_clocks, settled_turns
 from pytest_perfgate.core.judge.rounds import Pairs
-from pytest_perfgate.core.render.words import about, edges, first_of, plural, quantity, sight, signed
+from pytest_perfgate.core.render.words import about, detectable, edges, first_of, plural, quantity, signed
 from pytest_perfgate.core.stats.inference import scatter_of_neighbours
 from pytest_perfgate.core.stats.summary import median
 from pytest_perfgate.model.device import Basis
@@ -39,7 +39,7 @@ def pair_of(rounds: Sequence[tuple[Capture, Capture]]) -> Pairs:
         base, head = zip(*((before.time, after.time) for before, after in long))
         return Pairs(base=base, head=head, spread=median(spreads))
     sides = [[capture.samples[-1] for capture in side] for side in zip(*rounds)]
-    busy = all(computes(side) and all(map(_witnessed, side)) for side in sides)
+    busy = all(computes(side) and all(map(_has_cpu_times, side)) for side in sides)
     base = tuple(time_of(samples, busy=busy) for samples in sides[0])
     head = tuple(time * apart(*both, busy=busy) for time, both in zip(base, zip(*sides)))
     spreads = sorted(spread(samples, busy=busy) for side in sides for samples in side)
@@ -130,7 +130,7 @@ def _given(samples: Samples) -> float:
     return (busy + samples.blocked) / busy if samples.blocked is not None and busy > 0 else math.inf
 
 
-def _witnessed(samples: Samples) -> bool:
+def _has_cpu_times(samples: Samples) -> bool:
     """Whether every sample has processor time beside it: a coarse clock reads none for a short call."""
     return len(samples.cpu) == len(samples.durations) and min(samples.cpu) > 0
 
@@ -264,7 +264,7 @@ FEW = 0.05
 """Processors in use by others, up to which they are not worth a word."""
 
 
-def crowded(processes: Sequence[Samples]) -> float:
+def busy_processors(processes: Sequence[Samples]) -> float:
     """Processors that others kept busy beside a sitting on the host, where that is more than half of one; else 0."""
     known = sorted(one.others for one in processes if one.others is not None and is_host(one))
     neighbours = median(known) if known else 0.0
@@ -294,7 +294,7 @@ def excused(processes: Sequence[Samples], time: float, reach: float) -> str:
     text = f"without waiting for a processor it is {signed(shift) if shift > 0 else 'no slower'}"
     if shift <= reach:
         return f"{text}: the machine was busy"
-    return f"with {neighbours:.1f} processors in use by others up to {sight(shared)}, and {text}"
+    return f"with {neighbours:.1f} processors in use by others up to {detectable(shared)}, and {text}"
 
 
 def _own(samples: Samples) -> float | None:

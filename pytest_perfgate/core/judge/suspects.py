@@ -28,7 +28,7 @@ from pytest_perfgate.core.judge.samples import (
     slow_processes,
     wanting,
 )
-from pytest_perfgate.core.render.words import plural, quantity, sight, signed
+from pytest_perfgate.core.render.words import detectable, plural, quantity, signed
 from pytest_perfgate.core.stats.inference import Prediction, freedom, predict, prior
 from pytest_perfgate.model.measurement import DIRTY, Baseline, short_commit
 from pytest_perfgate.model.metric import Metric
@@ -119,10 +119,10 @@ def _agreed(suspicion: Suspicion, trial: JudgedMeasurement, edited: Baseline, sa
     """Accepted where the measurement agrees with the new value, alone or beside the commit of the old one."""
     assert trial.seen is not None
     accepts = f'{said}; this change accepts {quantity(edited.time, Dimension.TIME)}: "{edited.why}"'
-    if near(trial, edited, suspicion.counts) or _beside(suspicion, trial, edited):
+    if near(trial, edited, suspicion.counts) or _rounds_agree(suspicion, trial, edited):
         return _ruling(suspicion, Outcome.ACCEPTED, accepts, ())
     if near(trial, edited, edited.blind):
-        noisy = f"{accepts}, from a run too noisy to detect less than {sight(edited.blind)}"
+        noisy = f"{accepts}, from a run too noisy to detect less than {detectable(edited.blind)}"
         return _ruling(suspicion, Outcome.UNDECIDED, noisy, tuple(deciding(trial)))
     return None
 
@@ -133,7 +133,7 @@ def near(trial: JudgedMeasurement, edited: Baseline, play: float) -> bool:
     return abs(math.log(trial.seen.time / edited.time)) <= math.log1p(play)
 
 
-def _beside(suspicion: Suspicion, trial: JudgedMeasurement, edited: Baseline) -> bool:
+def _rounds_agree(suspicion: Suspicion, trial: JudgedMeasurement, edited: Baseline) -> bool:
     """Whether two arms found the slowdown that was accepted: a sitting that lies off as a whole moves both of them."""
     paired, before = trial.paired, trial.baseline
     if paired is None or paired.interval is None or before is None:
@@ -194,7 +194,7 @@ def _by_prediction(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
     assert trial.baseline is not None
     chance = prediction(trial)
     reach = max(chance.reach, trial.baseline.blind)
-    explained = f"after {_sittings(chance.sittings)} chance explains up to {sight(reach)}"
+    explained = f"after {_sittings(chance.sittings)} chance explains up to {detectable(reach)}"
     if suspicion.metric.value > reach and suspicion.metric.low > suspicion.counts:
         excuse = excused(trial.measurement.processes, trial.baseline.time, reach)
         if not excuse:

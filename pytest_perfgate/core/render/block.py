@@ -5,8 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterator
 
+from pytest_perfgate.core.judge.accepted_line import crept
 from pytest_perfgate.core.render.text import display_width
-from pytest_perfgate.core.render.words import by_floor, edges, plural, quantity, shown, sight, signed
+from pytest_perfgate.core.render.words import by_floor, detectable, edges, plural, quantity, shown, signed
 from pytest_perfgate.model.measurement import Baseline, Measurement, short_commit
 from pytest_perfgate.model.metric import Severity
 from pytest_perfgate.model.plan import CaseKey, Limit, Outcome
@@ -54,7 +55,7 @@ def _whole(report: CaseReport, width: int, command: Callable[[str], str]) -> str
     loud = [v for v in ordered if v.outcome not in _QUIET] or ordered
     lines = [line for verdict in loud for line in _head(report, verdict, width)]
     sides = [*(_now(report.measurement) if report.measurement else ())]
-    sides += _then(next((v.baseline for v in loud if v.baseline), None)) or _beside(loud)
+    sides += _then(next((v.baseline for v in loud if v.baseline), None)) or _base_times(loud)
     lines += [line for side in sides for line in _labelled(side[2:6].strip(), side[8:], width)]
     lines += [line for text in _reasons(loud) for line in _labelled("why", text, width)]
     if report.measurement and not all(v.outcome in _QUIET for v in loud):
@@ -139,7 +140,7 @@ def _place(measurement: Measurement) -> str:
     return f"{printable(measurement.device.name or measurement.device.key)}{speed}{locked}"
 
 
-def _beside(told: list[Verdict]) -> list[str]:
+def _base_times(told: list[Verdict]) -> list[str]:
     """What was measured in the other arm, where no stored baseline was asked."""
     texts = dict.fromkeys(text for v in told for label, text in v.evidence if label == THEN)
     return [f"  then  {printable(text)}" for text in list(texts)[:1]]
@@ -152,11 +153,19 @@ def _then(baseline: Baseline | None) -> list[str]:
     why = f'"{printable(baseline.why)}"' if baseline.why else ""
     origin = ": ".join(filter(None, (text, why)))
     sittings = f"{baseline.sittings} runs" if baseline.sittings > 1 else ""
-    blind = f"can detect {sight(baseline.blind)}" if baseline.blind else ""
+    blind = f"can detect {detectable(baseline.blind)}" if baseline.blind else ""
     few = f"of {plural(baseline.processes, 'process', 'processes')}" if baseline.processes else ""
-    return [
-        f"  then  {'  '.join(filter(None, (quantity(baseline.time, Dimension.TIME), origin, sittings, few, blind)))}"
-    ]
+    facts = (quantity(baseline.time, Dimension.TIME), origin, _steps(baseline), sittings, few, blind)
+    return [f"  then  {'  '.join(filter(None, facts))}"]
+
+
+def accepted_text(line: Baseline) -> str:
+    """An accepted time, and how far it has come by steps of ninety days: ``412 µs  +8.4 % since 2026-05-02``."""
+    return "  ".join(filter(None, (quantity(line.time, Dimension.TIME), _steps(line))))
+
+
+def _steps(line: Baseline) -> str:
+    return f"{signed(crept(line))} since {line.anchored}" if line.anchor else ""
 
 
 def _sentences(told: list[Verdict]) -> list[str]:

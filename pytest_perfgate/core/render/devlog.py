@@ -101,7 +101,7 @@ def _cells(why: str) -> str:
 
 def _bare_cells(measurement: Measurement, before: Previous | None) -> str:
     _, figure, change = devlog_row(ROWS[0], measurement, before).strip("|").split("|")
-    text = _told(before).removeprefix("Previous: ").removesuffix(".")
+    text = _previous_line(before).removeprefix("Previous: ").removesuffix(".")
     return f"| {figure.strip()} | {change.strip()} | {_one_line(text)}"
 
 
@@ -119,10 +119,10 @@ def _case_lines(key: CaseKey, measurement: Measurement, before: Previous | None)
     lines += ["| Metric | Value | vs Previous |", "|---|---:|---:|"]
     rows = HOST_ROWS if measurement.device.kind == "host" else ROWS
     lines += [devlog_row(row, measurement, before) for row in rows]
-    return [*lines, "", _one_line(_told(before)), "", f"**Bottleneck**: {_bottleneck(measurement)}"]
+    return [*lines, "", _one_line(_previous_line(before)), "", f"**Bottleneck**: {_bottleneck(measurement)}"]
 
 
-def _told(before: Previous | None) -> str:
+def _previous_line(before: Previous | None) -> str:
     """What "previous" is: without that a change of so many percent says nothing."""
     if before is None:
         return "Previous: none that was measured alike."

@@ -9,8 +9,8 @@ from typing import Any
 from pytest_perfgate.core.judge.acceptance import Change, Decision
 from pytest_perfgate.core.judge.accepted_line import LIMIT, drift
 from pytest_perfgate.core.judge.context import how_measured
-from pytest_perfgate.core.judge.samples import crowded
-from pytest_perfgate.core.render.block import printable
+from pytest_perfgate.core.judge.samples import busy_processors
+from pytest_perfgate.core.render.block import accepted_text, printable
 from pytest_perfgate.core.render.pictures import sittings_text, timeline
 from pytest_perfgate.core.render.words import plural, quantity, signed
 from pytest_perfgate.core.stats.change_points import ChangePoint, change_points
@@ -57,7 +57,7 @@ def _section(case: Told, anchors: Anchors) -> Section:
     key, device, sittings, baseline = case
     accepted = baseline.time if baseline else None
     changes = change_points([s.time for s in sittings]) if all(s.time > 0 for s in sittings) else ()
-    line = f"{bars([s.time for s in sittings])}  accepted: {quantity(accepted, _TIME) if accepted else 'nothing'}"
+    line = f"{bars([s.time for s in sittings])}  accepted: {accepted_text(baseline) if baseline else 'nothing'}"
     lines = [line, sittings_text(sittings, changes), anchored(sittings, anchors.get((device, str(key)), baseline))]
     paragraphs = tuple(Paragraph(text=text) for text in lines if text)
     drawn = (timeline(printable(str(key)), sittings, changes, accepted),) if len(sittings) > 1 else ()
@@ -142,12 +142,12 @@ def _warnings(shown: Sequence[Decision]) -> Iterator[str]:
         yield f"warning  {count} of {plural(len(shown), 'case')}, {scanty}; {_WHOLE}"
     if blind := sum(d.blind is not None for d in shown):
         share = f"{blind} of {plural(len(shown), 'case')}"
-        yield f"warning  {share} could not have seen a slowdown as small as the limit{_beside(shown)}; {_AGAIN}"
+        yield f"warning  {share} could not have seen a slowdown as small as the limit{_busy_note(shown)}; {_AGAIN}"
 
 
-def _beside(shown: Sequence[Decision]) -> str:
+def _busy_note(shown: Sequence[Decision]) -> str:
     """How busy others kept the machine meanwhile."""
-    most = max((crowded(d.report.measurement.processes) for d in shown if d.report.measurement), default=0.0)
+    most = max((busy_processors(d.report.measurement.processes) for d in shown if d.report.measurement), default=0.0)
     return f": others kept {most:.1f} processors busy beside them" if most else ""
 
 

@@ -144,7 +144,7 @@ def _row(case: CaseReport, verdict: Verdict) -> tuple[Cell, ...]:
         _measured(verdict),
         _then(case, verdict),
         times[0].value if times else None,
-        sighted(verdict),
+        detectable_cell(verdict),
     )
 
 
@@ -164,7 +164,7 @@ def _measured(verdict: Verdict) -> Cell:
     return quantity(verdict.metric.value, verdict.metric.dimension)
 
 
-def sighted(verdict: Verdict) -> Cell:
+def detectable_cell(verdict: Verdict) -> Cell:
     """The smallest slowdown that could have been seen, as a cell."""
     return verdict.visible if verdict.visible is None or verdict.visible < _BLIND else signed(verdict.visible)
 

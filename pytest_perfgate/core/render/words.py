@@ -65,7 +65,7 @@ def signed(number: float, digits: int = 2) -> str:
     return f"{round(number * 100, places) + 0.0:+,.{places}f} %"
 
 
-def sight(visible: float) -> str:
+def detectable(visible: float) -> str:
     """The smallest slowdown that could have been seen."""
     return signed(visible)
 

@@ -10,7 +10,7 @@ from pytest_perfgate.model.measurement import Samples, Stop
 from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.plan import Plan
 from pytest_perfgate.model.protocol import Taken
-from tests.unit.app.duets import ScriptedChild, World
+from tests.unit.app.scripted_pairs import ScriptedChild, World
 
 HIGHEST, LOWEST, STEP = 1980.0, 800.0, 3.0
 IDLE_W, LIMIT_W = 120.0, 700.0

@@ -22,7 +22,7 @@ from pytest_perfgate.model.ports import DEPENDENCIES
 from pytest_perfgate.model.project import Base
 from pytest_perfgate.model.verdict import CaseReport, Decision, Paired, PairedRound, SuiteNote
 from tests.unit.app.checks import notes_on
-from tests.unit.app.duets import arm, cases
+from tests.unit.app.scripted_pairs import arm, cases
 from tests.unit.core.judge.bench import CONTEXT
 
 OLD = """

@@ -265,7 +265,7 @@ def lines(*found: Baseline) -> dict[str, Baseline]:
     return {str(line.key): line for line in found}
 
 
-def court_of(
+def gate_judge_of(
     *now: Baseline,
     then: list[Baseline] = EARLIER_LINES,
     ci: bool = True,
@@ -285,7 +285,7 @@ REPORTS = [case("test_uno", 2e6), case("test_same", 1e6, 1e6)]
 
 
 def rename_notes(*now: Baseline, **given: Any) -> list[SuiteNote]:
-    return notes_on("renamed", court_of(*now, **given), REPORTS)
+    return notes_on("renamed", gate_judge_of(*now, **given), REPORTS)
 
 
 @pytest.mark.parametrize(
@@ -335,7 +335,7 @@ def test_a_name_wholly_unlike_the_old_one_is_told_by_what_the_test_does(then: st
     ids=["same body", "other body", "other parameter", "other parameter and body", "no file"],
 )
 def test_only_what_does_the_same_goes_on_under_another_name(texts: tuple[str, ...], new: str, *, told: bool) -> None:
-    found = followed(court_of(baseline(new, 2e6), EARLIER_LINES[1], texts=texts), REPORTS)
+    found = followed(gate_judge_of(baseline(new, 2e6), EARLIER_LINES[1], texts=texts), REPORTS)
     assert found == (frozenset({"tests/test_k.py::test_one"}) if told else frozenset())
 
 
@@ -361,10 +361,10 @@ def test_a_change_that_only_adds_or_only_removes_says_nothing() -> None:
 
 
 def test_a_line_that_was_there_is_told_from_one_that_came_with_the_change() -> None:
-    gate_judge = court_of(baseline("test_uno", 2e6), EARLIER_LINES[1])
+    gate_judge = gate_judge_of(baseline("test_uno", 2e6), EARLIER_LINES[1])
     new, same = (report.measurement for report in REPORTS)
     assert (gate_judge.accepted.came_with(new), gate_judge.accepted.came_with(same)) == (True, False)
-    assert not court_of(baseline("test_uno", 2e6), base="").accepted.came_with(new)
+    assert not gate_judge_of(baseline("test_uno", 2e6), base="").accepted.came_with(new)
 
 
 OLD_BODY = "import pk\n\n\ndef test_gemm(perfgate):\n    perfgate(pk.gemm)\n"

@@ -25,7 +25,18 @@ from pytest_perfgate.model.plan import CaseKey, Plan
 from pytest_perfgate.model.protocol import Capture, CaseResult
 from pytest_perfgate.model.verdict import Decision, Paired, PairedRound
 from pytest_perfgate.plugin.calls import Brought
-from tests.unit.app.duets import DEVICE, PROOF, ScriptedChild, World, arm, cases, compared, heard, slower, staged
+from tests.unit.app.scripted_pairs import (
+    DEVICE,
+    PROOF,
+    ScriptedChild,
+    World,
+    arm,
+    cases,
+    compared,
+    heard,
+    slower,
+    staged,
+)
 
 
 def test_only_the_slower_test_is_found_and_what_is_decided_has_no_further_round() -> None:
@@ -40,6 +51,16 @@ def test_only_the_slower_test_is_found_and_what_is_decided_has_no_further_round(
     places = [f"{place}: {nodeid[-1]}" for place, _, nodeid in world.shown]
     assert places[20:22] == ["round 7 of up to 30, case 3 of 3: 2", "round 8 of up to 30, case 1 of 1: 1"]
     assert len(places) == 3 * 7 + 4
+
+
+def test_what_is_left_is_shown_from_the_second_round_on() -> None:
+    """A round takes 17 s: from what the least rounds take to what all of them would."""
+    world = World(time=slower("1", 0.06), start_s=4.0, test_s=3.0)
+    compared(world)
+    places = [place for place, _, _ in world.shown]
+    assert places[:3] == [f"round 1 of up to 30, case {at} of 3" for at in (1, 2, 3)]
+    assert places[3] == "round 2 of up to 30, case 1 of 3, 1 min 31 s to 8 min 2 s left"
+    assert places[20] == "round 7 of up to 30, case 3 of 3, under 1 s to 6 min 31 s left"
 
 
 def test_a_faster_head_has_the_rounds_that_show_it() -> None:
@@ -296,7 +317,7 @@ def decisions(found: dict[CaseKey, Paired]) -> set[Decision]:
 
 
 @pytest.mark.parametrize(("tests", "calls", "rounds"), [(1, 11, 13), (6, 2, 13), (4, 3, 13), (1, 21, 14), (1, 1, 9)])
-def test_rounds_are_enough_to_convict_every_call(tests: int, calls: int, rounds: int) -> None:
+def test_rounds_are_enough_to_confirm_every_call(tests: int, calls: int, rounds: int) -> None:
     said: list[str] = []
     hearing = Hearing(measured(tests, calls, 30, lambda call: 0.5, said), lambda key: 0.03)
     hearing.decide()
@@ -399,7 +420,7 @@ def test_a_record_that_was_empty_in_some_rounds_is_no_sitting() -> None:
     assert problems((), ()) == []
 
 
-def test_processor_time_that_a_coarse_clock_reads_as_none_is_no_witness() -> None:
+def test_processor_time_that_a_coarse_clock_reads_as_none_is_no_evidence() -> None:
     def took(*cpu: float) -> Capture:
         one = Samples(durations=(100.0, 100.0, 101.0), cpu=cpu, timer="host", stop=Stop.COUNT)
         return Capture(key=KEY, samples=(one,), device=DEVICE, identity=Identity(device="host-x"))

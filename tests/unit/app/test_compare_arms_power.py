@@ -13,8 +13,8 @@ from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.core.judge.samples import pair_of
 from pytest_perfgate.model.protocol import Job
 from pytest_perfgate.model.verdict import Decision, Paired
-from tests.unit.app.duets import arm, cases, spec
 from tests.unit.app.power_card import Build, Card, PoweredWorld
+from tests.unit.app.scripted_pairs import arm, cases, spec
 
 
 def compared(base: Build, head: Build, card: Card | None = None) -> tuple[Paired, Comparison, PoweredWorld]:

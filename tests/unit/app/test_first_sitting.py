@@ -172,5 +172,5 @@ def test_of_many_that_stay_short_some_are_named() -> None:
 def test_the_remedy_is_as_many_processes_as_it_takes_where_those_are_few(half: float, remedy: str) -> None:
     one = Blurred(key=CaseKey(nodeid="t.py::one"), half=half, asks=0.05, processes=10)
     assert one.remedy == remedy
-    assert not one.crowded
-    assert replace(one, beside=0.8).crowded
+    assert not one.machine_busy
+    assert replace(one, beside=0.8).machine_busy

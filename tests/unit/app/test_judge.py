@@ -78,7 +78,7 @@ def test_the_history_tells_at_which_clock_a_line_was_measured(past: Past, outcom
         ([("beef", 0.9e6), ("feed", 1e6), ("dead", 1.14e6)], False, Outcome.SUSPECT),
     ],
 )
-def test_what_was_convicted_does_not_become_noise(past: list[tuple[str, float]], dirty: bool, outcome: Outcome) -> None:
+def test_what_was_confirmed_does_not_become_noise(past: list[tuple[str, float]], dirty: bool, outcome: Outcome) -> None:
     history = Past(*(replace(sitting(None, commit), time=time) for commit, time in past))
     line = accepted(1e6, device=GPU)
     bench = gate_judge(Lines(line, line), history)
@@ -123,7 +123,7 @@ def test_why_no_arm_could_be_made_is_said() -> None:
     fault = PerfgateError("revision-missing", "'a1b2c3d4e5f6+dirty' is not in this clone", mend="git fetch")
     for commit, why, mend in (
         ("a1b2c3d4e5f6+dirty", "it was accepted from a1b2c3d with changes", COMMIT_FIRST),
-        ("a1b2c3d4e5f6", "is not in this clone", f"perfgate accept '{KEY}' --reason \"...\""),
+        ("a1b2c3d4e5f6", "is not in this clone", f"pytest '{KEY}' --perfgate-against"),
     ):
         line = accepted(1e6, commit=commit)
         bench = gate_judge(Lines(line, line), confirm=lambda reports, cases: {})
@@ -131,7 +131,7 @@ def test_why_no_arm_could_be_made_is_said() -> None:
         (verdict,) = bench.without_arms(case(), report, fault).verdicts
         assert why in dict(verdict.evidence)["no arms"]
         assert verdict.next[0] == mend
-        assert "--perfgate-against" not in " ".join(verdict.next), "no server has what a squash left behind"
+        assert f"--perfgate-against {commit}" not in " ".join(verdict.next), "no server has what a squash left behind"
         assert "next" not in dict(verdict.evidence)
     (verdict,) = bench.without_arms(case(), report, None).verdicts
     assert verdict.evidence == (("no arms", "it did not run in both arms"),)

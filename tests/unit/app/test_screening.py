@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pytest_perfgate.model.verdict import Decision
-from tests.unit.app.duets import World, compared
+from tests.unit.app.scripted_pairs import World, compared
 
 
 def scattered(by: dict[str, float], scatter: float):

@@ -87,7 +87,7 @@ class Child:
         return Finished(nodeid=case.nodeid, outcome="passed", captures=(capture,))
 
 
-class Nursery:
+class ScriptedSpawner:
     def __init__(self) -> None:
         self.ran, self.hangs, self.hanging = [], False, threading.Event()
         self.together: threading.Barrier | None = None
@@ -117,8 +117,8 @@ class Nursery:
 
 
 @pytest.fixture
-def spawner() -> Nursery:
-    return Nursery()
+def spawner() -> ScriptedSpawner:
+    return ScriptedSpawner()
 
 
 def case(name: str, **plan) -> Case:

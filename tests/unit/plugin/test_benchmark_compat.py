@@ -14,7 +14,7 @@ from pytest_perfgate.adapters.readers.benchmarks import read_pytest_benchmark
 from pytest_perfgate.plugin.benchmark_compat import (
     FIGURES,
     BenchmarkJson,
-    Seat,
+    PlaceholderPlugin,
     add_benchmark_options,
     document,
     idle_lines,
@@ -97,7 +97,7 @@ def test_nothing_is_said_of_options_that_nobody_passed_or_that_are_heeded() -> N
 def test_who_asks_for_their_plugin_finds_somebody() -> None:
     manager = pytest.PytestPluginManager()
     take_seats(manager)
-    assert isinstance(manager.get_plugin("benchmark"), Seat)
+    assert isinstance(manager.get_plugin("benchmark"), PlaceholderPlugin)
     assert intruder(manager) == ""
 
 

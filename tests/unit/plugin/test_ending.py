@@ -113,8 +113,8 @@ def ended(*, exitstatus: int = 0, ci: str = "true", **given: Any) -> tuple[int, 
         stash={STARTED_WITH: {"CI": ci}}, pluginmanager=SimpleNamespace(get_plugin=plugins.get)
     )
     known = {"judged": {"test_a"}, "reports": {"test_a": (SLOWER,)}, "notes": (), "excused": []}
-    docket: Any = SimpleNamespace(**{**known, **given})
-    stand_by(docket, config)
+    session_state: Any = SimpleNamespace(**{**known, **given})
+    stand_by(session_state, config)
     return int(plugins["session"].exitstatus), "".join(lines)
 
 
@@ -143,14 +143,14 @@ def test_what_failed_nothing_or_failed_already_is_left_as_it_is(given: dict[str,
 SLOWER_CASE, KEPT_CASE = case("test_a", 2e6, 1e6, Outcome.REGRESSED), case("test_a", 1e6, 1e6)
 
 
-def docket(policy: Policy = CI, **given: Any) -> Any:
+def session_state(policy: Policy = CI, **given: Any) -> Any:
     gate_judge = SimpleNamespace(context=SimpleNamespace(policy=policy))
     known = {"cases": {"test_a": None}, "reports": {}, "heard": set(), "complete": True, "mode": Mode.FULL}
     return SimpleNamespace(gate_judge=gate_judge, **{**known, **given})
 
 
 def notes(*args: Any, **given: Any) -> tuple[SuiteNote, ...]:
-    return unreported_notes(docket(*args, **given))
+    return unreported_notes(session_state(*args, **given))
 
 
 def test_a_verdict_that_no_report_carries_fails_the_run() -> None:
@@ -172,7 +172,7 @@ def test_what_was_not_run_and_would_not_have_failed_goes_by_the_policy() -> None
     [("call", True, True), ("call", False, True), ("setup", False, True), ("setup", True, False)],
 )
 def test_a_test_was_run_or_its_setup_says_why_not(when: str, passed: bool, heard: bool) -> None:
-    session = docket()
+    session = session_state()
     report: Any = SimpleNamespace(when=when, passed=passed, nodeid="test_a")
     receive_reports(session, report)
     assert (unreported_notes(session) == ()) == heard

@@ -13,51 +13,22 @@ import pytest
 from pytest_perfgate.adapters.stores.history import SqliteHistory
 from pytest_perfgate.adapters.stores.records import Records
 from pytest_perfgate.app.doctor import Finding, Level, examined
-from pytest_perfgate.cli.doctor import told_lines
+from pytest_perfgate.cli.doctor import finding_lines
+from pytest_perfgate.core.judge.costs import (
+    PairCost,
+    cost_line,
+)
 from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, CaseKey, Mode, Plan
-from pytest_perfgate.model.protocol import CaseResult
 from pytest_perfgate.plugin.child_arguments import paired_line, triable, trying_line
-from pytest_perfgate.plugin.measure_ahead import (
-    STARTING,
-    affordable,
-    cost_line,
-    costs_of,
-    insist_on_folder,
-    read_costs,
-    sampled,
-    seconds_of,
-    suspicion_line,
-    write_costs,
-)
+from pytest_perfgate.plugin.measure_ahead import insist_on_folder, sampled, suspicion_line
 from pytest_perfgate.plugin.reporting import usage_errors, without_repeats
 from tests.unit.core.judge.bench import KINDS
 
 TRIED = "; what the accepted times do not clear goes to two builds in turns: 1 case about 19 s"
 CASES = [Case(nodeid=f"t.py::test_{at}", limits=(), plan=Plan(warmup_ns=0.2e9, budget_ns=1e9)) for at in range(10)]
-
-
-def test_costs_are_those_of_last_time_where_they_are_known() -> None:
-    assert seconds_of(CASES, {}) == (3.0, pytest.approx(36.0))
-    assert seconds_of(CASES, {case.nodeid: 0.1 for case in CASES}) == (3.0, pytest.approx(3.0))
-    assert seconds_of([], {}) == (0, 0)
-    assert seconds_of(CASES, {STARTING: 4.0}) == (12.0, pytest.approx(36.0))
-
-
-def test_a_cost_is_no_bound_and_says_what_it_stands_on() -> None:
-    assert cost_line(CASES, {}) == "10 cases, 3 rounds, about 39 s at most"
-    known = {case.nodeid: 0.1 for case in CASES}
-    assert cost_line(CASES, known) == "10 cases, 3 rounds, about 6 s"
-    assert cost_line(CASES, {**known, STARTING: 5.0}) == "10 cases, 3 rounds, about 18 s"
-
-
-@pytest.mark.parametrize(
-    ("left_s", "part"), [(float("inf"), 1.0), (39.0, 1.0), (21.0, 0.5), (4.0, 0.1), (0.0, 0.1), (-5.0, 0.1)]
-)
-def test_a_budget_cuts_sampling_and_never_to_nothing(left_s: float, part: float) -> None:
-    assert affordable(CASES, {}, left_s) == pytest.approx(part)
 
 
 def test_a_cut_is_said_and_done() -> None:
@@ -68,37 +39,18 @@ def test_a_cut_is_said_and_done() -> None:
     assert sampled(CASES[0], 1.0) is CASES[0]
 
 
-@pytest.mark.parametrize(
-    ("took_s", "starting"), [(12.0, {STARTING: 2.0}), (6.0, {}), (5.0, {})], ids=["one by one", "exactly", "at once"]
-)
-def test_what_a_round_takes_beside_its_cases_is_remembered(took_s: float, starting: dict[str, float]) -> None:
-    results = {case.nodeid: CaseResult(case=case, captures=((),), seconds=0.2) for case in CASES}
-    costs = {case.nodeid: 0.2 for case in CASES}
-    assert costs_of(results, took_s) == {**costs, **starting}
-    lost = {**results, "t.py::test_0": CaseResult(case=CASES[0], outcome="crashed", seconds=9.0)}
-    assert costs_of(lost, took_s) == {name: 0.2 for name in costs if name != "t.py::test_0"}, "a crash costs rounds"
-    assert costs_of({}, took_s) == {}
-
-
-def test_costs_are_kept_beside_those_of_other_cases(tmp_path: Path) -> None:
-    path = tmp_path / ".perfgate" / "costs.json"
-    write_costs(path, {"a": 1.0, STARTING: 2.0})
-    write_costs(path, {"b": 1.0, STARTING: 3.0})
-    assert read_costs(path) == {"a": 1.0, "b": 1.0, STARTING: 3.0}
-    path.write_text('{"a": 1699996144.0, "b": -1.0, "c": NaN, "d": Infinity, "e": 2.5}')
-    assert read_costs(path) == {"e": 2.5}
-    for broken in ("", "[1]", '{"a": "x"}', '{"a": null}', "{", f'{{"a": 1{"0" * 400}}}'):
-        path.write_text(broken, encoding="utf-8")
-        assert read_costs(path) == {}
-
-
 def test_what_two_builds_would_cost_is_said_beforehand() -> None:
     open_ = "; what the accepted times do not clear goes to two builds in turns: 1 case about 19 s"
-    assert trying_line(0) == ""
-    assert trying_line(1) == open_
-    assert trying_line(38) == f"{open_}, all 38 about 1 min 24 s or more"
-    assert paired_line(38, Design(), math.inf) == "38 cases in two builds, 7 to 30 rounds, about 1 min 24 s or more"
-    assert paired_line(1, Design(), 600.0).endswith("; 10 min 0 s of the budget are left, spent where it decides")
+    assert trying_line(0, PairCost()) == ""
+    assert trying_line(1, PairCost()) == open_
+    assert trying_line(38, PairCost()) == f"{open_}, all 38 about 1 min 24 s or more"
+    assert (
+        paired_line(38, Design(), math.inf, PairCost())
+        == "38 cases in two builds, 7 to 30 rounds, about 1 min 24 s or more"
+    )
+    assert paired_line(1, Design(), 600.0, PairCost()).endswith(
+        "; 10 min 0 s of the budget are left, spent where it decides"
+    )
     held = parse_limit("slowdown <= 3%", kinds=KINDS)
     assert triable([*CASES, Case(nodeid="t.py::test_b", limits=(held,), plan=Plan())]) == 1
 
@@ -116,14 +68,14 @@ def test_no_builds_are_asked_for_without_a_baseline_or_where_none_are_made(
     gate_judge, project = SimpleNamespace(tools=tools, accepted=base), SimpleNamespace(confirmation="paired")
     settings = SimpleNamespace(ci=False, project=project)
     session: Any = SimpleNamespace(gate_judge=gate_judge, settings=settings, mode=Mode.FULL)
-    assert suspicion_line(session, [held]) == said
+    assert suspicion_line(session, [held], {}) == said
     settings.ci = True
-    assert suspicion_line(session, [held]) == (
+    assert suspicion_line(session, [held], {}) == (
         TRIED if confirms else "; no two builds: there is no git repository here"
     )
     project.confirmation = "interval"
-    assert suspicion_line(session, [held]) == (TRIED if confirms else '; no two builds: confirmation = "interval"')
-    assert suspicion_line(session, []) == ""
+    assert suspicion_line(session, [held], {}) == (TRIED if confirms else '; no two builds: confirmation = "interval"')
+    assert suspicion_line(session, [], {}) == ""
 
 
 def denied(path: Any, *given: Any, **named: Any) -> Any:
@@ -166,12 +118,12 @@ def test_a_fault_that_two_checks_meet_is_told_once() -> None:
 
 def test_what_mends_it_can_be_copied_whole() -> None:
     long = "echo 'baselines/**/*.yaml merge=perfgate' >> .gitattributes; " + "git config merge.perfgate.driver x; " * 4
-    told = told_lines(Finding(name="merging", level=Level.NOTE, what="it may conflict", mend=long), verbose=False)
+    told = finding_lines(Finding(name="merging", level=Level.NOTE, what="it may conflict", mend=long), verbose=False)
     assert told == ["note  merging    it may conflict", f"{' ' * 17}> {long}"]
     short = Finding(name="record", level=Level.NOTE, what="none", mend="pytest --perfgate=full")
-    assert told_lines(short, verbose=False) == ["note  record     none > pytest --perfgate=full"]
-    assert told_lines(short, verbose=True)[1] == f"{' ' * 17}next: pytest --perfgate=full"
-    assert told_lines(Finding(name="git", level=Level.GOOD, what="x" * 99), verbose=False)[0].endswith("x …")
+    assert finding_lines(short, verbose=False) == ["note  record     none > pytest --perfgate=full"]
+    assert finding_lines(short, verbose=True)[1] == f"{' ' * 17}next: pytest --perfgate=full"
+    assert finding_lines(Finding(name="git", level=Level.GOOD, what="x" * 99), verbose=False)[0].endswith("x …")
 
 
 def test_a_fault_that_many_tests_meet_is_told_whole_once() -> None:

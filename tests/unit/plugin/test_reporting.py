@@ -16,11 +16,13 @@ from pytest_perfgate.adapters.devices.host import probe_host
 from pytest_perfgate.adapters.runtimes.host import HostRuntime
 from pytest_perfgate.adapters.timers.host import HostTimer
 from pytest_perfgate.compat import Benchmark
+from pytest_perfgate.core.judge.costs import TimeLeft
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.render.words import significant
 from pytest_perfgate.core.stats.summary import Stopping, WarmUp
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.protocol import Finished
+from pytest_perfgate.plugin import reporting
 from pytest_perfgate.plugin.benches import Bench
 from pytest_perfgate.plugin.calls import MeasuredCall
 from pytest_perfgate.plugin.controller import ControllerRole
@@ -227,6 +229,22 @@ def test_rounds_and_cases_are_counted_against_what_there_is(live: bool) -> None:
     ]
     assert terminal.lines == ["perfgate: 3 cases", *([] if live else said[:2] + said[3:])]
     assert not live or shown == [text[:49] for text in said]
+
+
+def test_what_is_left_is_shown_once_every_case_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(reporting, "TimeLeft", lambda cases, known, clock: TimeLeft(cases, known, lambda: now[0]))
+    terminal = Terminal(live=False)
+    progress = progress_on(terminal)
+    for number, at in ((0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (2, 0)):
+        now[0] += 20.0
+        progress(number, CASES[at], Finished(nodeid=CASES[at].nodeid, outcome="passed", seconds=20.0))
+    assert terminal.lines == [
+        "perfgate: 3 cases",
+        "perfgate: round 1 of 3, case 1 of 3: t.py::test_0",
+        "perfgate: round 2 of 3, case 1 of 2, about 1 min 0 s left: t.py::test_0",
+        "perfgate: round 3 of 3, case 1 of 2, about 20 s left: t.py::test_0",
+    ]
 
 
 def test_what_follows_a_live_line_stands_on_a_clean_line_of_its_own() -> None:

@@ -20,7 +20,7 @@ from pytest_perfgate.model.protocol import Job
 from pytest_perfgate.plugin.measure_ahead import fit_results
 from pytest_perfgate.plugin.state import SessionState as Docket
 from pytest_perfgate.plugin.state import Settings, outside, spare
-from tests.unit.app.duets import PROOF, World, arm, cases, slower, spec, staged
+from tests.unit.app.scripted_pairs import PROOF, World, arm, cases, slower, spec, staged
 
 
 @pytest.mark.parametrize("asked", ["usepdb", "trace"])

@@ -160,7 +160,7 @@ def table_metrics(
                 )
 
 
-def told_apart(rows: Sequence[OperatorRow]) -> list[Labels]:
+def distinct_labels(rows: Sequence[OperatorRow]) -> list[Labels]:
     """Labels of argument sets: operator and shapes, and of what else they differ in as much as is needed."""
     scopes = [labels(op=row.name, shapes=shapes(row).replace("×", "x") or "none") for row in rows]
     for name, describe in (("types", _types), ("strides", _strides), ("scalars", _scalars)):

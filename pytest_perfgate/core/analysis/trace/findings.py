@@ -40,7 +40,7 @@ def findings(
         *_durations(seen),
         *_foreign(seen),
         *_longer_than_the_trace(seen),
-        *(_beside(line) if line else ()),
+        *(_outside_computation(line) if line else ()),
         *(() if seen.on_host else _launches(line, kernels)),
         *_attention(rows, roof),
         *_transposes(kernels, rows),
@@ -100,7 +100,7 @@ def _longer_than_the_trace(seen: Survey) -> Iterator[Finding]:
         )
 
 
-def _beside(line: Timeline) -> Iterator[Finding]:
+def _outside_computation(line: Timeline) -> Iterator[Finding]:
     """Communication, copies and idle time are looked at while computation is under 95 %."""
     share = line.share(line.computation)
     if share >= BUSY_ENOUGH:

@@ -10,7 +10,7 @@ import numpy as np
 
 from pytest_perfgate.core.analysis.roofline import Placement, place
 from pytest_perfgate.core.analysis.trace import tables
-from pytest_perfgate.core.analysis.trace.figures import table_metrics, told_apart
+from pytest_perfgate.core.analysis.trace.figures import distinct_labels, table_metrics
 from pytest_perfgate.core.analysis.trace.metrics import rates
 from pytest_perfgate.core.analysis.trace.operators import GIVEN, KernelRow, OperatorRow
 from pytest_perfgate.core.analysis.trace.passes import fusion_candidates, fusion_table, passes, passes_table
@@ -213,7 +213,7 @@ def row_metrics(
     most: int,
 ) -> MetricSet:
     """What every row of every table of one trace says; the longest rows, where there are more than ``most`` figures."""
-    apart = told_apart(rows)
+    apart = distinct_labels(rows)
     made = chain(
         table_metrics("arguments", tables.argument_table(rows), apart, scopes, most),
         table_metrics("roofline", tables.roofline_table(rows, roof), apart, scopes, most, _ROW_RATES),
@@ -236,7 +236,7 @@ def impact_metrics(
     rows: Sequence[OperatorRow], top: int, roof: Roof | None, total: float, scopes: Sequence[Labels]
 ) -> MetricSet:
     """What the operators on top would gain at each share of their roof."""
-    named = list(zip(rows[:top], told_apart(rows)))
+    named = list(zip(rows[:top], distinct_labels(rows)))
     impacts = [(made, where) for row, where in named if (made := impact(row, roof, total)) is not None]
     where = [tuple(sorted((*w, ("target", f"{t:.0%}")))) for made, w in impacts for t, _, _ in made.gains]
     table = impact_table([made for made, _ in impacts])

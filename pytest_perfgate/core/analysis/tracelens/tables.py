@@ -306,7 +306,7 @@ def chosen(forest: Forest) -> Iterator[Choice]:
         if forest.trace.category[root] == Category.OPERATOR:
             yield from _below(forest, root)
         elif forest.trace.category[root] == Category.RUNTIME:
-            yield from _beside(forest, root)
+            yield from _own_kernels(forest, root)
 
 
 def _inside(forest: Forest, row: int) -> bool:
@@ -326,12 +326,12 @@ def _below(forest: Forest, row: int) -> Iterator[Choice]:
     if direct and not children:
         yield row, forest.name(row), direct, False
         return
-    yield from _beside(forest, row)
+    yield from _own_kernels(forest, row)
     for child in children:
         yield from _below(forest, child)
 
 
-def _beside(forest: Forest, row: int) -> Iterator[Choice]:
+def _own_kernels(forest: Forest, row: int) -> Iterator[Choice]:
     """What something launches itself, each as an operator of its own."""
     for kernel in forest.direct.get(row, ()):
         if not forest.is_communication(kernel):

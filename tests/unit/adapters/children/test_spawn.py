@@ -94,7 +94,7 @@ def call(text):
 """
 
 
-def test_a_stranger_without_the_token_is_hung_up_on() -> None:
+def test_a_connection_without_the_token_is_closed() -> None:
     hello = '{"kind": "Hello", "body": {"token": "%s", "pid": 1}}'
     code = f"{CALLS}\nstranger = call('{hello}' % 'guess')\nown = call('{hello}' % token)\n"
     code += 'own.sendall(b\'{"kind": "Bye", "body": {}}\\n\'); own.recv(1)'

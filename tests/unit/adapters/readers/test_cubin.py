@@ -193,7 +193,7 @@ PTX = b"//\n// Generated\n//\n.version 9.0\n.target sm_90\n.address_size 64\n.vi
         ("host.so", Path("/bin/sh").read_bytes(), "it is an ELF file of", ""),
     ],
 )
-def test_a_stranger_is_told_what_it_is(tmp_path: Path, name: str, content: bytes, what: str, mend: str) -> None:
+def test_an_unrelated_file_is_named(tmp_path: Path, name: str, content: bytes, what: str, mend: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(PerfgateError) as caught:
         read_cubins([tmp_path / name])

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.adapters.stores import record_files as fetch
-from pytest_perfgate.adapters.stores.records import Pointer, Records, beside, render_record
+from pytest_perfgate.adapters.stores.records import Pointer, Records, render_record, same_folder_url
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Outcome
 from tests.reports import case, run
@@ -221,7 +221,7 @@ def test_a_page_to_sign_in_is_no_record_and_no_secret_is_told(records: Records, 
 
 def test_samples_are_fetched_under_the_same_permission() -> None:
     signed = "https://host/a/b/record.json?signature=x/y%2Fz&part=1"
-    assert beside(signed, "r 1.samples") == "https://host/a/b/r%201.samples?signature=x/y%2Fz&part=1"
+    assert same_folder_url(signed, "r 1.samples") == "https://host/a/b/r%201.samples?signature=x/y%2Fz&part=1"
 
 
 @pytest.mark.parametrize("status", [404, 403, 500])

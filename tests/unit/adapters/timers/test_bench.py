@@ -17,11 +17,11 @@ from pytest_perfgate.adapters.timers.bench import (
     SETTLE_NS,
     Bench,
     CpuLoad,
-    Nobody,
+    NoCpuLoad,
     Rules,
     Undisturbed,
-    beside,
     parse_busy,
+    with_cpu_load,
 )
 from pytest_perfgate.adapters.timers.host import HostTimer
 from pytest_perfgate.clock import HostClock
@@ -86,7 +86,7 @@ def test_what_is_left_of_a_call(queued: float | None, unqueued: float | None) ->
         def seen(self) -> module.LoadSample:
             return module.LoadSample(queued, 0.3)
 
-    assert beside(Told(), SAMPLES) == replace(SAMPLES, unqueued=unqueued, others=0.3)
+    assert with_cpu_load(Told(), SAMPLES) == replace(SAMPLES, unqueued=unqueued, others=0.3)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_what_neither_computed_nor_queued(own: float | None, cpu: tuple[float, .
         def seen(self) -> module.LoadSample:
             return module.LoadSample(0.0, 0.0, own)
 
-    assert beside(Told(), replace(SAMPLES, cpu=cpu)).blocked == blocked
+    assert with_cpu_load(Told(), replace(SAMPLES, cpu=cpu)).blocked == blocked
 
 
 @pytest.mark.parametrize("line", ["", "cpu", "cpu 1 2 x 4 5 6 7", "cpu 1 2 3"])
@@ -121,7 +121,7 @@ def test_a_simulated_clock_is_shared_with_nobody() -> None:
     runtime = FakeRuntime([3e6])
     taken = HostTimer(Stopping(), WarmUp()).measure(runtime.kernel, Plan(warmup_ns=0), runtime)
     assert taken.others == 0.0
-    assert Nobody().seen().queued == 0.0
+    assert NoCpuLoad().seen().queued == 0.0
 
 
 def test_this_machine_tells_no_nonsense() -> None:

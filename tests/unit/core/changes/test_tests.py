@@ -66,7 +66,7 @@ def test_a_function_that_moves_into_a_class_does_the_same() -> None:
 OTHER = Identity(device=DEVICE.key, threads="9")
 
 
-def test_an_heir_is_slower_where_both_were_measured_alike_or_nobody_knows() -> None:
+def test_a_successor_is_slower_where_both_were_measured_alike_or_nobody_knows() -> None:
     gone, new = accepted(1e6), accepted(2e6)
     for ours in (new, replace(new, identity=None)):
         assert Heir(gone=gone, new=ours).slower == 1.0

@@ -11,8 +11,8 @@ import pytest
 from pytest_perfgate.core.judge.acceptance import (
     Change,
     decide,
-    inherited,
     loosened,
+    mark_slower_successors,
     noise,
     too_few_processes,
     unasked,
@@ -113,7 +113,7 @@ def test_another_name_is_no_clean_start(gone: str, fields: dict, twin: bool) -> 
     kept = decide(case("test_same", 1e6, 1e6), baseline("test_same", 1e6), (), Signature())
     line = baseline(gone, 1e6, **fields)
     assert (new.asks, kept.asks) == (False, False)
-    found, other = inherited([new, kept], [line])
+    found, other = mark_slower_successors([new, kept], [line])
     assert (found.twin, found.asks, other) == (line if twin else None, twin, kept)
     said = next(acceptance_lines([found]))
     assert ("+90.0 % after tests/test_k.py::test_one, which is gone (1 ms)" in said) is twin
@@ -123,7 +123,7 @@ def test_another_name_is_no_clean_start(gone: str, fields: dict, twin: bool) -> 
 @pytest.mark.parametrize(("now", "asks"), [(1.02e6, False), (1.04e6, True), (0.5e6, False)])
 def test_a_new_name_asks_only_beyond_its_limit(now: float, asks: bool) -> None:
     new = decide(case("test_uno", now, None, Outcome.UNBASELINED), None, (), Signature())
-    assert inherited([new], [baseline("test_one", 1e6)])[0].asks is asks
+    assert mark_slower_successors([new], [baseline("test_one", 1e6)])[0].asks is asks
 
 
 @pytest.mark.parametrize("now", [1.2e6, 0.8e6])

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.app.accept import Request, refuse_crowded
+from pytest_perfgate.app.accept import Request, refuse_busy_machine
 from pytest_perfgate.core.judge.acceptance import (
     Change,
     Decision,
@@ -221,10 +221,10 @@ def test_a_sitting_beside_busy_neighbours_is_one_that_could_not_see(others, blin
 def test_in_ci_nothing_that_was_measured_beside_busy_neighbours_is_accepted_without_a_reason() -> None:
     found = [decide(beside(case("test_a", 1e6), 1.4), None, (), Signature())]
     with pytest.raises(PerfgateError, match=r"1 case was measured beside busy neighbours: .*test_a") as refused:
-        refuse_crowded(found, Request(signature=Signature()), 'perfgate accept --reason "..."')
+        refuse_busy_machine(found, Request(signature=Signature()), 'perfgate accept --reason "..."')
     assert refused.value.mend == 'perfgate accept --reason "..."'
-    refuse_crowded(found, Request(signature=Signature(why="the runner is never quieter")), "")
-    refuse_crowded(
+    refuse_busy_machine(found, Request(signature=Signature(why="the runner is never quieter")), "")
+    refuse_busy_machine(
         [decide(beside(case("test_a", 1e6), 0.1), None, (), Signature())], Request(signature=Signature()), ""
     )
 

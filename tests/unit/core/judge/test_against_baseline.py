@@ -83,7 +83,7 @@ def test_a_sitting_that_saw_exactly_as_little_is_no_better_time() -> None:
     assert (found.outcome, found.next) == (Outcome.UNDECIDED, (f"pytest '{KEY}' --perfgate-against a1b2c3d4e5",))
 
 
-def test_an_edit_from_a_blind_sitting_is_neither_accepted_nor_convicted_within_it() -> None:
+def test_an_edit_from_a_blind_sitting_is_neither_accepted_nor_confirmed_within_it() -> None:
     context = replace(CONTEXT, edited=accepted(4e6, why="exact softmax", blind=1.5))
     found = verdict(2e6, context=context)
     assert (found.outcome, found.effect) == (Outcome.UNDECIDED, Effect.WARN)
@@ -129,7 +129,7 @@ def test_the_same_time_passes_and_says_what_it_could_have_seen() -> None:
     assert found.interval == found.metric.interval
 
 
-def test_a_suspect_is_convicted_only_beyond_chance() -> None:
+def test_a_suspect_is_confirmed_only_beyond_chance() -> None:
     assert outcome_of(1.1e6) is Outcome.SUSPECT
     assert outcome_of(1.75e6) is Outcome.SUSPECT
     doubled = verdict(2e6)
@@ -138,7 +138,7 @@ def test_a_suspect_is_convicted_only_beyond_chance() -> None:
     assert doubled.next == (f"perfgate accept '{KEY}' --reason \"...\"",)
 
 
-def test_a_locked_gpu_convicts_what_a_cpu_cannot() -> None:
+def test_a_locked_gpu_confirms_what_a_cpu_cannot() -> None:
     assert outcome_of(1.1e6, device=GPU, clocks="lock", baseline=accepted(1e6, device=GPU, clocks="lock")) is (
         Outcome.REGRESSED
     )
@@ -287,7 +287,7 @@ def test_quick_mode_suspects_and_names_what_decides() -> None:
     assert found.next == (f"pytest '{KEY}' --perfgate=full",)
 
 
-def test_where_two_arms_will_decide_nothing_else_convicts() -> None:
+def test_where_two_arms_will_decide_nothing_else_confirms() -> None:
     found = verdict(2e6, context=replace(CONTEXT, paired_available=True))
     assert found.outcome is Outcome.SUSPECT
     assert "to be confirmed" in found.sentence

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.judge.against_limit import beside as lacking
 from pytest_perfgate.core.judge.against_limit import judge_artifact
+from pytest_perfgate.core.judge.against_limit import missing_siblings as lacking
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.policy import CI

@@ -101,7 +101,7 @@ def test_an_edit_is_beside_the_arms_only_within_both_ends(low: float, outcome: O
 
 
 @pytest.mark.parametrize("revision", [True, False])
-def test_a_shift_of_exactly_the_limit_is_convicted(revision: bool) -> None:
+def test_a_shift_of_exactly_the_limit_is_confirmed(revision: bool) -> None:
     tried = arms_between(Decision.SLOWER, 0.5, 0.25, 0.75, revision=revision)
     assert judged_arms("slowdown <= 50%", paired=tried).outcome is Outcome.REGRESSED
 
@@ -146,7 +146,7 @@ def test_two_arms_replace_the_slowdown_and_nothing_else() -> None:
     assert names.count("slowdown") == names.count("time") == names.count("tflops") == 1
 
 
-def test_two_arms_convict_what_the_baseline_suspected() -> None:
+def test_two_arms_confirm_what_the_baseline_suspected() -> None:
     found = paired_verdict(1.1e6, SLOWER)
     assert (found.outcome, found.effect) == (Outcome.REGRESSED, Effect.FAIL)
     assert found.sentence == "slower than a1b2c3d beside it over 10 rounds: +8.0 %"
@@ -160,7 +160,7 @@ def test_two_arms_convict_what_the_baseline_suspected() -> None:
     assert paired_verdict(1.1e6, replace(SLOWER, stands_in="it is gone")).evidence[0] == ("beside", "it is gone")
 
 
-def test_two_arms_that_share_a_file_of_the_change_acquit_nobody() -> None:
+def test_two_arms_that_share_a_file_of_the_change_clear_nothing() -> None:
     found = paired_verdict(1.1e6, replace(NOT_SLOWER, shared=("tuning.txt", "a.json", "b.json", "c.json")))
     assert (found.outcome, found.effect) == (Outcome.SUSPECT, Effect.WARN)
     assert "; tuning.txt, a.json, b.json and 1 more changed since a1b2c3d, and both arms read" in found.sentence

@@ -245,6 +245,6 @@ def test_what_is_undecided_says_how_much_more_time_it_wants() -> None:
     assert "the budget ended after 3 of at least 7 rounds" in paired_verdict(1.1e6, few).sentence
 
 
-def test_too_few_rounds_acquit_nobody() -> None:
+def test_too_few_rounds_clear_nothing() -> None:
     few = replace(NOT_SLOWER, revision=True, differences=(0.0,) * 4)
     assert paired_verdict(1.1e6, few).outcome is Outcome.UNDECIDED

@@ -51,14 +51,14 @@ def steady(shift: float, rounds: int) -> tuple[float, ...]:
     return tuple(shift + 0.001 * (at % 3) for at in range(rounds))
 
 
-def test_rounds_side_by_side_convict_what_chance_between_sittings_would_explain() -> None:
+def test_rounds_side_by_side_confirm_what_chance_between_sittings_would_explain() -> None:
     assert said(member(1, steady(0.1, 10), 0.105), member(2, steady(0.12, 10), 0.127)).startswith("regressed: t.py")
     assert said(member(1, steady(0.1, 10), 0.105)).endswith("over 1 case; slower side by side")
     assert said(member(1, steady(0.02, 10), 0.02)).startswith("passed: ")
     assert said(member(1, steady(0.1, 10), 0.105, same=True)).startswith("moved: ")
 
 
-def test_too_few_rounds_or_other_ones_convict_nothing_and_say_what_could() -> None:
+def test_too_few_rounds_or_other_ones_confirm_nothing_and_say_what_could() -> None:
     few = member(1, steady(0.1, 5), 0.105)
     assert said(few).endswith("; 5 rounds of all its cases confirm no mean, 7 could")
     mixed = said(few, member(2, steady(0.1, 10), 0.105))

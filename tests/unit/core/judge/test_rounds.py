@@ -95,12 +95,12 @@ def test_slower_is_found_at_a_look_and_nowhere_else() -> None:
     assert look(None, slow, 0.03, Design(cases=40)).rounds == 14
 
 
-def test_a_shift_that_counts_but_is_no_surprise_convicts_nobody() -> None:
+def test_a_shift_that_counts_but_is_no_surprise_confirms_nothing() -> None:
     wild = pairs(1.2, 1.3, 0.9, 1.3, 0.8, 1.2, 1.1, 0.9, 1.2)
     assert finding(wild, 0.03).decision is Decision.UNDECIDED
 
 
-def test_a_surprise_that_does_not_count_convicts_nobody() -> None:
+def test_a_surprise_that_does_not_count_confirms_nothing() -> None:
     assert finding(pairs(*(1.011 + 0.0001 * at for at in range(9))), 0.03).decision is Decision.NOT_SLOWER
 
 
@@ -223,7 +223,7 @@ def test_a_calm_suspect_needs_the_rounds_of_the_design_and_a_wild_one_more() -> 
     assert slower_rounds(shown(0.01, 0.06), 0.03, Design()) == MOST
 
 
-def test_the_nearer_to_the_limit_the_more_rounds_acquit() -> None:
+def test_the_nearer_to_the_limit_the_more_rounds_clear() -> None:
     near, far = (clearing_rounds(shown(by, 0.02), 0.03, Design()) for by in (0.02, 0.0))
     assert MOST > near > far >= 7
     assert clearing_rounds(shown(0.04, 0.02), 0.03, Design()) == MOST
@@ -286,7 +286,7 @@ def arms(shift: float, low: float, high: float, rounds: int, **fields) -> Paired
                      "interval": interval, "base": "a1b2c3d"} | fields)  # fmt: skip
 
 
-def test_seven_rounds_are_enough_to_acquit_and_six_are_not() -> None:
+def test_seven_rounds_are_enough_to_clear_and_six_are_not() -> None:
     against = {"baseline": None, "paired": arms(0.0, -0.01, 0.01, LEAST, revision=True)}
     assert ruled(1e6, **against).outcome is Outcome.PASSED
     few = {"baseline": None, "paired": arms(0.0, -0.01, 0.01, LEAST - 1, revision=True)}
@@ -396,7 +396,7 @@ def test_what_is_slower_is_at_least_at_the_limit_and_as_sure_as_its_look_asks() 
     assert finding(at, 0.5, Design(alpha=4 * 2.0**-9 - 1e-9)).decision is not Decision.SLOWER
 
 
-def test_an_interval_acquits_below_the_limit_and_not_at_it() -> None:
+def test_an_interval_clears_below_the_limit_and_not_at_it() -> None:
     calm = pairs(1.0, 1.01, 0.99, 1.0, 1.005, 1.02, 1.0)
     high = finding(calm, 0.5).interval.high
     assert finding(calm, high).decision is Decision.UNDECIDED

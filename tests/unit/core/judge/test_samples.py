@@ -12,7 +12,7 @@ from pytest_perfgate.core.judge.judge import judge, not_measured
 from pytest_perfgate.core.judge.policy import CI
 from pytest_perfgate.core.judge.samples import (
     LEAST_TURNS,
-    _witnessed,
+    _has_cpu_times,
     apart,
     computes,
     excused,
@@ -50,7 +50,7 @@ from tests.unit.core.judge.bench import (
 )
 
 
-def test_three_turns_are_a_witness_and_two_are_not() -> None:
+def test_three_turns_are_evidence_and_two_are_not() -> None:
     def took(*times: float) -> Samples:
         return Samples(durations=times, timer="host", stop=Stop.COUNT, turns=(1,) * len(times))
 
@@ -285,7 +285,7 @@ def test_of_several_processes_the_one_with_the_most_neighbours_counts() -> None:
 
 
 @pytest.mark.parametrize("shape", [(1.0,), (1.0, 1.0)])
-def test_one_or_two_processes_convict_nobody(shape: tuple[float, ...]) -> None:
+def test_one_or_two_processes_confirm_nothing(shape: tuple[float, ...]) -> None:
     seen = waiting_verdict(9e6, shape=shape, unqueued=9e6)
     assert seen.outcome is Outcome.SUSPECT
     assert "cannot tell how far processes are apart: it takes 3" in seen.sentence
@@ -426,8 +426,8 @@ def test_a_call_that_computes_whenever_it_has_a_processor_is_known_on_a_busy_cor
 
 
 @pytest.mark.parametrize(("least", "alone"), [(0.0, False), (0.5, True), (1.0, True)])
-def test_a_clock_that_reads_nothing_of_some_sample_is_no_witness(least: float, alone: bool) -> None:
-    assert _witnessed(timed_samples((50.0, 50.0), (50.0, least))) is alone
+def test_a_clock_that_reads_nothing_of_some_sample_is_no_evidence(least: float, alone: bool) -> None:
+    assert _has_cpu_times(timed_samples((50.0, 50.0), (50.0, least))) is alone
 
 
 def rounds_of(*turns: tuple[Settled | None, Settled | None], times: tuple[float, float] = (10.0, 10.0)):

@@ -200,7 +200,7 @@ def test_a_mean_is_judged_like_one_case(times: dict, outcome: str, effect: Effec
     ("unqueued", "outcome"),
     [((2.05e6, 1.1e6), "suspect"), ((1.1e6, 1.1e6), "suspect"), ((2.05e6, 2.03e6), "regressed")],
 )
-def test_a_mean_over_calls_that_queued_convicts_nobody(unqueued: tuple[float, float], outcome: str) -> None:
+def test_a_mean_over_calls_that_queued_confirms_nothing(unqueued: tuple[float, float], outcome: str) -> None:
     found = []
     for name, time, own in zip("12", (2.05e6, 2.03e6), unqueued):
         processes = tuple(samples(time, unqueued=own) for _ in range(3))
@@ -363,7 +363,7 @@ def suite_of(collected: set[str], baselines: tuple[str, ...]) -> tuple[SuiteNote
     return judge_suite((), Suite(context=PLAIN_CONTEXT, collected=frozenset(collected), baselines=lines))
 
 
-def test_a_twin_is_of_the_same_family_or_of_nearly_the_same_name() -> None:
+def test_a_renamed_test_is_of_the_same_family_or_of_nearly_the_same_name() -> None:
     (family,) = suite_of({"t.py::test_mm[new]", "t.py::test_mn[old]"}, ("t.py::test_mm[old]",))
     assert family.names == ("t.py::test_mm[old] (renamed to t.py::test_mm[new]?)",)
     (two,) = suite_of({"t.py::test_mm[new]"}, ("t.py::test_mm[one]", "t.py::test_mm[two]"))

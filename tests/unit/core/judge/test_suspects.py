@@ -165,7 +165,7 @@ def at_limit(time: float, capped: float | None, line_limited: bool, *, hz: float
     return found
 
 
-def test_a_line_of_another_state_of_power_clears_and_convicts_nothing() -> None:
+def test_a_line_of_another_state_of_power_clears_and_confirms_nothing() -> None:
     for time in (0.8e6, 1.0e6, 1.25e6):
         for capped, line_limited in ((0.9, False), (0.0, True)):
             found = at_limit(time, capped, line_limited)

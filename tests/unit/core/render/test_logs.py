@@ -7,6 +7,7 @@ from dataclasses import replace
 from pytest_perfgate.core.analysis.results import Previous, previous_of
 from pytest_perfgate.core.judge.acceptance import decide
 from pytest_perfgate.core.judge.accepted_line import Signature
+from pytest_perfgate.core.render.block import render_block
 from pytest_perfgate.core.render.devlog import Version, kept_paragraphs, render_entry, written
 from pytest_perfgate.core.render.logs import acceptance_json, acceptance_lines, bars, history_document
 from pytest_perfgate.core.render.text import render_text
@@ -32,6 +33,17 @@ def test_history_as_a_document() -> None:
     assert "+8.0 %" in text
     assert "measured with" not in text
     assert (bars([]), bars([1.0, 1.0]), bars([1.0, 2.0])) == ("", "▄▄", "▁█")
+
+
+def test_the_drift_by_accepted_steps_stands_beside_the_accepted_time() -> None:
+    """Five steps of 4 % each are within every limit; in the history and in the block of a failure they stand as one."""
+    crept = replace(baseline("test_<i>[1]", 1.2e6), anchor=1e6, anchored="2026-03-02")
+    text = render_text(history_document([(SLOW.key, "d", SITTINGS, crept)], overview=False))
+    assert "accepted: 1.2 ms  +20.0 % since 2026-03-02" in text
+    judged = replace(SLOW, verdicts=tuple(replace(verdict, baseline=crept) for verdict in SLOW.verdicts))
+    assert "  +20.0 % since 2026-03-02" in render_block(judged)
+    still = replace(crept, anchor=0.0, anchored="")
+    assert "since" not in render_text(history_document([(SLOW.key, "d", SITTINGS, still)], overview=False))
 
 
 def test_a_history_holds_nothing_against_a_time_that_was_measured_differently() -> None:

@@ -58,7 +58,7 @@ def test_signed_rank_far_beyond_the_table_is_its_limit(dice: np.random.Generator
     assert signed_rank(d) == pytest.approx(oracle, rel=1e-3)
 
 
-def test_pairs_that_show_nothing_convict_nobody() -> None:
+def test_pairs_that_show_nothing_confirm_nothing() -> None:
     assert signed_rank([0.0, 0.0, 0.0]) == 1.0
     assert signed_rank([]) == 1.0
     assert (pairs_needed(0.01), pairs_needed(1 / 32), pairs_needed(0.01 / 40)) == (7, 5, 12)

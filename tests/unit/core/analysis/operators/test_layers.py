@@ -233,7 +233,7 @@ def test_a_model_of_the_user_comes_first() -> None:
     assert work_of(Call(name="aten::mm"), mine)[0].flops == 7.0
 
 
-def test_every_model_has_a_category_and_strangers_have_one_too() -> None:
+def test_every_model_has_a_category_and_unknown_ones_have_one_too() -> None:
     assert set(MODELS) == set(CATEGORIES)
     assert category_of("triton_poi_fused_add_0") == "triton"
     assert category_of("flash_attn_3::fwd") == "SDPA_fwd"

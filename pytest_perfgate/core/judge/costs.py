@@ -1,0 +1,157 @@
+"""Costs of a run: guessed, learnt from earlier runs and from its own first round, and what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import fmean
+from typing import TYPE_CHECKING, NamedTuple
+
+from pytest_perfgate.core.judge.rounds import shrunk
+from pytest_perfgate.core.render.words import about, plural
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.plan import Case
+    from pytest_perfgate.model.protocol import CaseResult
+
+
+STARTING = ""
+"""Among the costs of cases: what a round takes beside them, the starting of its child above all."""
+
+START_S = 1.0
+"""A guess at that, for the first run."""
+
+_SHORTEST = 0.1
+"""The part of its sampling time that a case keeps at least."""
+
+
+def cost_line(cases: Iterable[Case], known: Mapping[str, float], part: float = 1.0) -> str:
+    """``38 cases, 3 rounds, about 1 min 10 s``: no bound, for nobody knows how busy the machine will be."""
+    cases = list(cases)
+    guessed = sum(case.nodeid not in known for case in cases)
+    starts, total = seconds_of(cases, known)
+    whole = " at most" if guessed > len(cases) / 2 else ""
+    cut = f"; sampling cut to {part:.0%} by the budget" if part < 1 else ""
+    rounds = max(case.plan.rounds for case in cases)
+    return f"{plural(len(cases), 'case')}, {plural(rounds, 'round')}, {about(starts + part * total)}{whole}{cut}"
+
+
+def seconds_of(cases: Iterable[Case], known: Mapping[str, float]) -> tuple[float, float]:
+    """What starting children takes, and all sampling."""
+    cases = list(cases)
+    total = sum(case.plan.rounds * known.get(case.nodeid, _most_s(case)) for case in cases)
+    return max((case.plan.rounds for case in cases), default=0) * known.get(STARTING, START_S), total
+
+
+def affordable(cases: Iterable[Case], known: Mapping[str, float], left_s: float) -> float:
+    """The part of their sampling time that so many seconds allow."""
+    starts, total = seconds_of(cases, known)
+    return shrunk(total, max(0.0, left_s - starts), _SHORTEST)
+
+
+def _most_s(case: Case) -> float:
+    """What a round of a case takes at most, if sampling is all that it does."""
+    return (case.plan.warmup_ns + case.plan.budget_ns) / 1e9
+
+
+def costs_of(results: Mapping[str, CaseResult], took_s: float) -> dict[str, float]:
+    """What to expect of the next run: seconds of a round of each case, and of a round beside its cases.
+
+    Where cases ran on several devices at once the whole takes no longer than its parts, and tells nothing of starting.
+    """
+    measured = {nodeid: result for nodeid, result in results.items() if result.captures}
+    costs = {nodeid: round(result.seconds, 4) for nodeid, result in measured.items()}
+    rounds = max((result.case.plan.rounds for result in measured.values()), default=0)
+    sampling = sum(result.case.plan.rounds * result.seconds for result in measured.values())
+    complete = len(measured) == len(results)
+    return {**costs, STARTING: round((took_s - sampling) / rounds, 4)} if complete and took_s > sampling > 0 else costs
+
+
+_LONGEST_START_S = 15.0
+"""A guess at a child's start-up is no longer: threads of a library count their time several times."""
+
+
+def starting_guess(cpu_s: float) -> dict[str, float]:
+    """The start-up of a child before any was measured: this process has collected the same."""
+    return {STARTING: min(_LONGEST_START_S, max(START_S, cpu_s))}
+
+
+class TimeLeft:
+    """What a run still takes: each case as this run saw it, else as known or guessed, and the starting of children."""
+
+    def __init__(self, cases: Sequence[Case], known: Mapping[str, float], clock: Callable[[], float]) -> None:
+        self._clock, self._begun = clock, clock()
+        self._expected = {case.nodeid: known.get(case.nodeid, _most_s(case)) for case in cases}
+        self._learnt = all(case.nodeid in known for case in cases) and STARTING in known
+        self._rounds = {case.nodeid: case.plan.rounds for case in cases}
+        self._taken: dict[str, list[float]] = {case.nodeid: [] for case in cases}
+        self._start_s = known.get(STARTING, START_S)
+        self._started = 0
+        """Rounds of which a case has ended."""
+
+    def note(self, number: int, nodeid: str, took_s: float, *, last: bool) -> None:
+        """A case has ended in a round, for the last time perhaps."""
+        self._taken[nodeid].append(took_s)
+        if last:
+            self._rounds[nodeid] = len(self._taken[nodeid])
+        if number >= self._started:
+            self._started = number + 1
+            self._start_s = max(0.0, self._clock() - self._begun - self._sampled_s) / self._started
+
+    def extend(self, nodeids: Iterable[str], rounds: int) -> None:
+        """These take part in more rounds than they were to."""
+        self._rounds.update(dict.fromkeys(nodeids, rounds))
+
+    @property
+    def learnt(self) -> bool:
+        """Whether it stands on more than a guess: on an earlier run, or on every case seen once."""
+        return self._learnt or all(self._taken.values())
+
+    @property
+    def left_s(self) -> float:
+        """Seconds; where devices measure side by side, as many at once as until now."""
+        sampling = sum(self._rounds_left(nodeid) * self._cost_s(nodeid) for nodeid in self._rounds)
+        starting = (max(self._rounds.values(), default=0) - self._started) * self._start_s
+        at_once = max(1.0, self._sampled_s / max(self._clock() - self._begun, 1e-9))
+        return sampling / at_once + max(0.0, starting)
+
+    @property
+    def _sampled_s(self) -> float:
+        return sum(map(sum, self._taken.values()))
+
+    def _rounds_left(self, nodeid: str) -> int:
+        return max(0, self._rounds[nodeid] - len(self._taken[nodeid]))
+
+    def _cost_s(self, nodeid: str) -> float:
+        taken = self._taken[nodeid]
+        return fmean(taken) if taken else self._expected[nodeid]
+
+
+PAIRED = "two builds"
+"""Among the costs: what a round of two builds takes beside its tests; of a test in it, with its node id behind."""
+
+PAIR_START_S, PAIR_TEST_S = 2.5, 0.25
+"""A guess at what starting two processes takes, and one test in both."""
+
+
+class PairCost(NamedTuple):
+    """What a round of two builds takes."""
+
+    start_s: float = PAIR_START_S
+    test_s: float = PAIR_TEST_S
+
+    def rounds_s(self, cases: int, rounds: int) -> float:
+        """Seconds of so many rounds of so many cases, beside the making of two builds."""
+        return rounds * (self.start_s + cases * self.test_s)
+
+
+def pair_cost(nodeids: Iterable[str], known: Mapping[str, float]) -> PairCost:
+    """As the last comparison took it; before the first, two processes start no faster than one."""
+    start_s = known.get(PAIRED, max(PAIR_START_S, known.get(STARTING, 0.0)))
+    tests = [known.get(f"{PAIRED} {nodeid}", PAIR_TEST_S) for nodeid in nodeids]
+    return PairCost(start_s, fmean(tests) if tests else PAIR_TEST_S)
+
+
+def paired_costs(tests: Mapping[str, float], start_s: float) -> dict[str, float]:
+    """What to expect of the next comparison; one that played no round teaches nothing."""
+    costs = {f"{PAIRED} {nodeid}": round(cost, 4) for nodeid, cost in tests.items() if cost > 0}
+    return {**costs, PAIRED: round(start_s, 4)} if costs and start_s > 0 else costs

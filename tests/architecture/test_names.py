@@ -1,0 +1,101 @@
+"""Modules, classes and functions are named by words of the field, not by metaphors."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+METAPHORS = frozenset(
+    [
+        "acquit",
+        "acquits",
+        "acquitted",
+        "bailiff",
+        "bailiffs",
+        "bystander",
+        "bystanders",
+        "convict",
+        "convicts",
+        "convicted",
+        "court",
+        "courts",
+        "crew",
+        "crews",
+        "crowd",
+        "crowds",
+        "crowded",
+        "docket",
+        "dockets",
+        "duet",
+        "duets",
+        "heir",
+        "heirs",
+        "hearing",
+        "hearings",
+        "jury",
+        "lens",
+        "lenses",
+        "nursery",
+        "nurseries",
+        "scanty",
+        "spared",
+        "stranger",
+        "strangers",
+        "tidied",
+        "twin",
+        "twins",
+        "uprooted",
+        "ward",
+        "wards",
+        "witness",
+        "witnesses",
+        "witnessed",
+    ]
+)
+VAGUE = frozenset(["beside", "borrowed", "handed", "inherited", "sight", "sighted", "told"])
+"""Words that are plain inside the sentence that names a test, and say nothing as the name of a function."""
+
+
+def words_of(name: str) -> set[str]:
+    return {word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}
+
+
+def names_in(path: Path) -> Iterator[tuple[int, str]]:
+    yield 1, path.stem
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.lineno, node.name
+
+
+def banned(folder: Path, words: frozenset[str]) -> list[str]:
+    files = [path for path in folder.rglob("*.py") if "artifacts" not in path.parts]
+    assert files
+    return [
+        f"{path.relative_to(folder)}:{line} {name}"
+        for path in sorted(files)
+        for line, name in names_in(path)
+        if words_of(name) & words
+    ]
+
+
+@pytest.mark.parametrize(
+    ("folder", "words"), [("pytest_perfgate", METAPHORS | VAGUE), ("tests", METAPHORS), ("ci", METAPHORS)]
+)
+def test_no_metaphor_is_a_name(folder: str, words: frozenset[str]) -> None:
+    assert banned(ROOT / folder, words) == []
+
+
+@pytest.mark.parametrize("text", ["class Heir: ...", "def _told(): ...", "class A:\n    def crowded(self): ..."])
+def test_a_metaphor_is_seen(tmp_path: Path, text: str) -> None:
+    (tmp_path / "module.py").write_text(text)
+    assert len(banned(tmp_path, METAPHORS | VAGUE)) == 1
+
+
+def test_the_name_of_a_module_is_seen_and_longer_words_are_not(tmp_path: Path) -> None:
+    (tmp_path / "nursery.py").write_text("def forward(): ...\ndef rewards(): ...\n")
+    assert banned(tmp_path, METAPHORS | VAGUE) == ["nursery.py:1 nursery"]

@@ -1,0 +1,136 @@
+"""What a run costs, told before and while it goes on."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from pytest_perfgate.core.judge.costs import (
+    PAIRED,
+    STARTING,
+    PairCost,
+    TimeLeft,
+    affordable,
+    cost_line,
+    costs_of,
+    pair_cost,
+    paired_costs,
+    seconds_of,
+    starting_guess,
+)
+from pytest_perfgate.core.judge.rounds import Design
+from pytest_perfgate.model.plan import Case, Plan
+from pytest_perfgate.model.protocol import CaseResult
+from pytest_perfgate.plugin.child_arguments import paired_line
+from pytest_perfgate.wiring.stores import read_costs, write_costs
+
+CASES = [Case(nodeid=f"t.py::test_{at}", limits=(), plan=Plan(warmup_ns=0.2e9, budget_ns=1e9)) for at in range(10)]
+
+
+def test_costs_are_those_of_last_time_where_they_are_known() -> None:
+    assert seconds_of(CASES, {}) == (3.0, pytest.approx(36.0))
+    assert seconds_of(CASES, {case.nodeid: 0.1 for case in CASES}) == (3.0, pytest.approx(3.0))
+    assert seconds_of([], {}) == (0, 0)
+    assert seconds_of(CASES, {STARTING: 4.0}) == (12.0, pytest.approx(36.0))
+
+
+def test_a_cost_is_no_bound_and_says_what_it_stands_on() -> None:
+    assert cost_line(CASES, {}) == "10 cases, 3 rounds, about 39 s at most"
+    known = {case.nodeid: 0.1 for case in CASES}
+    assert cost_line(CASES, known) == "10 cases, 3 rounds, about 6 s"
+    assert cost_line(CASES, {**known, STARTING: 5.0}) == "10 cases, 3 rounds, about 18 s"
+
+
+@pytest.mark.parametrize(
+    ("left_s", "part"), [(float("inf"), 1.0), (39.0, 1.0), (21.0, 0.5), (4.0, 0.1), (0.0, 0.1), (-5.0, 0.1)]
+)
+def test_a_budget_cuts_sampling_and_never_to_nothing(left_s: float, part: float) -> None:
+    assert affordable(CASES, {}, left_s) == pytest.approx(part)
+
+
+@pytest.mark.parametrize(
+    ("took_s", "starting"), [(12.0, {STARTING: 2.0}), (6.0, {}), (5.0, {})], ids=["one by one", "exactly", "at once"]
+)
+def test_what_a_round_takes_beside_its_cases_is_remembered(took_s: float, starting: dict[str, float]) -> None:
+    results = {case.nodeid: CaseResult(case=case, captures=((),), seconds=0.2) for case in CASES}
+    costs = {case.nodeid: 0.2 for case in CASES}
+    assert costs_of(results, took_s) == {**costs, **starting}
+    lost = {**results, "t.py::test_0": CaseResult(case=CASES[0], outcome="crashed", seconds=9.0)}
+    assert costs_of(lost, took_s) == {name: 0.2 for name in costs if name != "t.py::test_0"}, "a crash costs rounds"
+    assert costs_of({}, took_s) == {}
+
+
+def test_costs_are_kept_beside_those_of_other_cases(tmp_path: Path) -> None:
+    path = tmp_path / ".perfgate" / "costs.json"
+    write_costs(path, {"a": 1.0, STARTING: 2.0})
+    write_costs(path, {"b": 1.0, STARTING: 3.0})
+    assert read_costs(path) == {"a": 1.0, "b": 1.0, STARTING: 3.0}
+    path.write_text('{"a": 1699996144.0, "b": -1.0, "c": NaN, "d": Infinity, "e": 2.5}')
+    assert read_costs(path) == {"e": 2.5}
+    for broken in ("", "[1]", '{"a": "x"}', '{"a": null}', "{", f'{{"a": 1{"0" * 400}}}'):
+        path.write_text(broken, encoding="utf-8")
+        assert read_costs(path) == {}
+
+
+class PlayedRun:
+    """A run on a clock of its own: every child starts for so long, and every case takes what it takes."""
+
+    def __init__(self, start_s: float, case_s: float, known: dict[str, float]) -> None:
+        self.now = 100.0
+        self.start_s, self.case_s = start_s, case_s
+        self.left = TimeLeft(CASES, known, lambda: self.now)
+        self.estimates: list[tuple[int, bool, float, float]] = []
+        """Round, whether it is learnt, the estimate, and when it was made."""
+
+    def play(self) -> PlayedRun:
+        for number in range(3):
+            self.now += self.start_s
+            for case in CASES:
+                self.now += self.case_s
+                self.left.note(number, case.nodeid, self.case_s, last=False)
+                self.estimates.append((number, self.left.learnt, self.left.left_s, self.now))
+        return self
+
+
+@pytest.mark.parametrize("known", [{}, {STARTING: 1.0, **{case.nodeid: 0.1 for case in CASES}}], ids=["first", "wrong"])
+def test_what_is_left_comes_true_from_the_second_round_on(known: dict[str, float]) -> None:
+    """Checks took three quarters of the time, and the start-up the rest: announced was a seventh."""
+    run = PlayedRun(4.6, 2.5, known).play()
+    from_second = [(left, run.now - at) for number, _, left, at in run.estimates if number]
+    assert all(left == pytest.approx(true, rel=0.3) for left, true in from_second)
+    assert from_second[-1] == (0.0, 0.0)
+    first = [learnt for number, learnt, _, _ in run.estimates if not number]
+    assert first == ([True] * 10 if known else [False] * 9 + [True])
+
+
+def test_devices_side_by_side_take_less_and_a_case_that_is_out_takes_nothing() -> None:
+    now = [0.0]
+    left = TimeLeft(CASES[:2], {}, lambda: now[0])
+    now[0] = 1.0
+    left.note(0, CASES[0].nodeid, 1.0, last=False)
+    left.note(0, CASES[1].nodeid, 1.0, last=False)
+    assert left.left_s == pytest.approx(2.0), "four seconds of two lanes"
+    left.note(1, CASES[1].nodeid, 0.0, last=True)
+    now[0] = 2.0
+    assert left.left_s == pytest.approx(2.0), "two rounds of the other alone"
+
+
+def test_a_comparison_is_announced_as_the_last_one_took() -> None:
+    seconds = {CASES[0].nodeid: 5.0, CASES[1].nodeid: 7.0, CASES[2].nodeid: 0.0}
+    costs = paired_costs(seconds, 11.0)
+    assert costs == {PAIRED: 11.0, f"{PAIRED} {CASES[0].nodeid}": 5.0, f"{PAIRED} {CASES[1].nodeid}": 7.0}
+    known = pair_cost(list(seconds)[:2], costs)
+    assert known == PairCost(11.0, 6.0)
+    assert (
+        paired_line(2, Design(), math.inf, known) == "2 cases in two builds, 7 to 30 rounds, about 2 min 41 s or more"
+    )
+    assert pair_cost([], {STARTING: 4.6}) == PairCost(4.6, PairCost().test_s), "two start no faster than one"
+    assert pair_cost(seconds, {}) == PairCost()
+    assert paired_costs(dict.fromkeys(seconds, 0.0), 0.0) == {}, "no round was played"
+
+
+def test_a_first_child_is_expected_to_start_as_long_as_this_process_took() -> None:
+    guesses = [starting_guess(cpu_s)[STARTING] for cpu_s in (0.2, 4.6, 600.0)]
+    assert guesses == [1.0, 4.6, 15.0], "threads of a library count their time several times"
