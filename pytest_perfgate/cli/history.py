@@ -123,7 +123,7 @@ def devlog_arguments(parser: ArgumentParser) -> None:
 def run_devlog(options: Namespace) -> int:
     from pytest_perfgate.app.accept import Request, selected
     from pytest_perfgate.core.analysis.results import previous_of
-    from pytest_perfgate.core.render.devlog import kept_paragraphs, render_entry, written
+    from pytest_perfgate.core.render.logs import kept_paragraphs, render_entry, written
 
     project = Project(options)
     report = project.records.read(options.source)
@@ -166,7 +166,7 @@ def _kernels(options: Namespace) -> str:
 
 
 def _version(options: Namespace, project: Project, report: Any) -> Any:
-    from pytest_perfgate.core.render.devlog import Version
+    from pytest_perfgate.core.render.logs import Version
 
     commit = report.environment.commit
     dirty = " with changes" if report.environment.dirty else ""

@@ -1,23 +1,220 @@
-"""History, acceptance pages."""
+"""Devlog, history, acceptance pages."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
+from pytest_perfgate.core.analysis.results import Previous
 from pytest_perfgate.core.judge.acceptance import Change, Decision
 from pytest_perfgate.core.judge.accepted_line import LIMIT, drift
 from pytest_perfgate.core.judge.context import how_measured
 from pytest_perfgate.core.judge.samples import busy_processors
 from pytest_perfgate.core.render.block import accepted_text, printable
 from pytest_perfgate.core.render.pictures import sittings_text, timeline
-from pytest_perfgate.core.render.words import plural, quantity, signed
+from pytest_perfgate.core.render.words import ABSENT, plural, quantity, shown, signed
 from pytest_perfgate.core.stats.change_points import ChangePoint, change_points
-from pytest_perfgate.model.measurement import Baseline, Sitting, short_commit
-from pytest_perfgate.model.metric import Block, Column, Document, Paragraph, Section, Table
+from pytest_perfgate.model.measurement import Baseline, Measurement, Sitting, short_commit
+from pytest_perfgate.model.metric import Block, Column, Document, Metric, MetricSet, Paragraph, Section, Table
 from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.values import Better, Dimension, value
+from pytest_perfgate.model.verdict import CaseReport
+
+ROWS: tuple[tuple[str, str, Dimension, Better], ...] = (
+    ("Duration", "time", Dimension.TIME, Better.LOWER),
+    ("Achieved TFLOPs/s", "tflops", Dimension.FLOPS, Better.HIGHER),
+    ("Achieved GB/s", "bandwidth", Dimension.BANDWIDTH, Better.HIGHER),
+    ("Occupancy", "occupancy", Dimension.FRACTION, Better.HIGHER),
+    ("TC Util", "tc_util", Dimension.FRACTION, Better.HIGHER),
+)
+_HOST = (ROWS[0], ("Achieved FLOP/s", *ROWS[1][1:]), ("Achieved B/s", *ROWS[2][1:]))  # no occupancy, no tensor cores
+
+_OWN = ("Issues", "Insights")
+"""Paragraphs that people write; an entry written again keeps them."""
+_EMPTY = "_none yet_"
+
+_MANY = 4
+"""From so many cases on, those of which only the time is known share a table."""
+
+
+@value
+class Version:
+    """What an entry is about."""
+
+    name: str
+    """A tag, or a short commit."""
+    changed: str = ""
+    when: str = ""
+
+
+def render_entry(
+    version: Version,
+    cases: Sequence[CaseReport],
+    kept: Mapping[str, str] | None = None,
+    before: Mapping[CaseKey, Previous] | None = None,
+    kernels: str = "",
+) -> str:
+    """One entry: a heading, then each case with its table, its bottleneck, its kernels, what people wrote."""
+    lines = [f"## {_one_line(version.name)}" + (f" ({version.when})" if version.when else ""), ""]
+    lines += [_one_line(version.changed), ""] if version.changed else []
+    known = before or {}
+    measured = [(case.key, case.measurement) for case in cases if case.measurement is not None]
+    bare = [(key, metrics) for key, metrics in measured if shown(partial(_is_bare, metrics), lambda _: False)]
+    bare = bare if len(bare) >= _MANY else []
+    shared = {key for key, _ in bare}
+    for key, metrics in measured:
+        if key not in shared:
+            instead = partial(_unshown, key)
+            lines += [*shown(partial(_case_lines, key, metrics, known.get(key)), instead), ""]
+    lines += [*_bare_lines(bare, known), ""] if bare else []
+    lines += [kernels.rstrip(), ""] if kernels else []
+    for name in _OWN:
+        lines += [f"**{name}**", "", (kept or {}).get(name) or _EMPTY, ""]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _is_bare(measurement: Measurement) -> bool:
+    """Whether nothing but its time is known: an entry of its own would say so five times."""
+    has_more = any(measurement.metrics.find(name) for _, name, *_ in ROWS[1:])
+    return not has_more and _bottleneck(measurement) == ABSENT and bool(measurement.metrics.find("time"))
+
+
+def _bare_lines(bare: Sequence[tuple[CaseKey, Measurement]], before: Mapping[CaseKey, Previous]) -> Iterator[str]:
+    """Cases of which only the time is known, a line each."""
+    places = dict.fromkeys(printable(m.device.name or m.device.key) for _, m in bare)
+    yield from (f"### {len(bare)} cases of which only the time was collected ({_one_line(', '.join(places))})", "")
+    yield from ("| Case | Duration | vs Previous | Previous |", "|---|---:|---:|---|")
+    for key, measurement in bare:
+        name = _one_line(str(key)).replace("|", "\\|")
+        yield f"| {name} {shown(partial(_bare_cells, measurement, before.get(key)), _cells)} |"
+
+
+def _cells(why: str) -> str:
+    return f"| {ABSENT} |  | {_one_line(why).replace('|', '/')}"
+
+
+def _bare_cells(measurement: Measurement, before: Previous | None) -> str:
+    _, figure, change = _row(ROWS[0], measurement, before).strip("|").split("|")
+    text = _previous_line(before).removeprefix("Previous: ").removesuffix(".")
+    return f"| {figure.strip()} | {change.strip()} | {_one_line(text)}"
+
+
+def _unshown(key: CaseKey, why: str) -> list[str]:
+    return [f"### {_one_line(str(key))}", "", _one_line(why)]
+
+
+def _case_lines(key: CaseKey, measurement: Measurement, before: Previous | None) -> list[str]:
+    locked = ", locked clocks" if measurement.identity.clocks == "lock" else ""
+    dtype = f", {measurement.work.dtype}" if measurement.work and measurement.work.dtype else ""
+    device = printable(measurement.device.name or measurement.device.key)
+    parameters = _one_line(key.nodeid.partition("[")[2].removesuffix("]"))
+    shape = f", {parameters}" if parameters else ""
+    lines = [f"### {_one_line(str(key))}", "", f"**Performance** ({device}{locked}{dtype}{shape}):", ""]
+    lines += ["| Metric | Value | vs Previous |", "|---|---:|---:|"]
+    lines += [_row(row, measurement, before) for row in (_HOST if measurement.device.kind == "host" else ROWS)]
+    return [*lines, "", _one_line(_previous_line(before)), "", f"**Bottleneck**: {_bottleneck(measurement)}"]
+
+
+def _previous_line(before: Previous | None) -> str:
+    """What "previous" is: without that a change of so many percent says nothing."""
+    if before is None:
+        return "Previous: none that was measured alike."
+    of = ", ".join(filter(None, (before.commit, before.when)))
+    return f"Previous: {'measured' if before.metrics is not None else 'the accepted time'}{f' ({of})' if of else ''}."
+
+
+def _row(row: tuple[str, str, Dimension, Better], measurement: Measurement, before: Previous | None) -> str:
+    title, name, dimension, better = row
+    metrics = _of_longest(measurement.metrics, name)
+    figure = quantity(metrics.value, dimension) if metrics else ABSENT
+    if metrics is None or before is None:
+        return f"| {title} | {figure} |  |"
+    if before.metrics is not None:
+        return f"| {title} | {figure} | {_change(metrics, _of_longest(before.metrics, name))} |"
+    return f"| {title} | {figure} | {_against(metrics, better, measurement, before.time)} |"
+
+
+def _of_longest(metrics: MetricSet, name: str) -> Metric | None:
+    """The metric of the call, or of the kernel that takes longest; of several without times none speaks for all."""
+    matching = metrics.find(name)
+    plain = next((m for m in matching if not m.labels), None)
+    if plain or len(matching) < 2:
+        return plain or (matching[0] if matching else None)
+    times = {m.labels: m.value for m in metrics.find("duration")}
+    known = [m for m in matching if m.labels in times]
+    return max(known, key=lambda m: times[m.labels], default=None)
+
+
+def _change(now: Metric, then: Metric | None) -> str:
+    """The figure against the same figure; fractions differ by points."""
+    if then is None:
+        return ABSENT
+    if now.dimension is Dimension.FRACTION:
+        return f"{(now.value - then.value) * 100:+.1f} points"
+    return signed(now.value / then.value - 1) if then.value else ""
+
+
+def _against(found: Metric, better: Better, measurement: Measurement, then: float | None) -> str:
+    """Where only a time is known, rates of the same work follow from it; nothing else does."""
+    time = _of_longest(measurement.metrics, "time")
+    if time is None or not then or found.dimension is Dimension.FRACTION:
+        return ""
+    return signed(time.value / then - 1 if better is Better.LOWER else then / time.value - 1)
+
+
+def _bottleneck(measurement: Measurement) -> str:
+    findings = (f for f in measurement.findings if "bound" in f"{f.title} {f.detail.partition(':')[0]}".lower())
+    finding = next(findings, None)
+    if finding:
+        return _one_line(f"{finding.title}. {finding.detail}".strip())
+    sol = next((m for m in measurement.metrics.find("sol") if not m.labels), None)
+    return f"{quantity(sol.value, Dimension.FRACTION, 3)} of SOL; {_one_line(sol.note)}" if sol else ABSENT
+
+
+def written(log: str, entry: str) -> str:
+    """The log with this entry: in the place of one with the same heading, otherwise at the end."""
+    heading = entry.partition("\n")[0]
+    span = _span(log, heading)
+    if span is None:
+        head = log.rstrip("\n") + "\n\n" if log.strip() else "# Development log\n\n"
+        return head + entry
+    start, end = span
+    tail = log[end:]
+    return log[:start] + entry + ("\n" + tail if tail else "")
+
+
+def kept_paragraphs(log: str, version: Version) -> dict[str, str]:
+    """What people wrote in the entry of this version."""
+    heading = render_entry(version, ()).partition("\n")[0]
+    span = _span(log, heading)
+    if span is None:
+        return {}
+    text = log[span[0] : span[1]]
+    paragraphs = {}
+    for name, end in zip(_OWN, ("**Insights**", "")):
+        _, sign, rest = text.partition(f"**{name}**")
+        body = (rest.partition(end)[0] if end else rest).strip()
+        if sign and body and body != _EMPTY:
+            paragraphs[name] = body
+    return paragraphs
+
+
+def _span(log: str, heading: str) -> tuple[int, int] | None:
+    """(start, end) of the entry with this heading; its date may differ."""
+    name = re.sub(r" \(\d{4}-\d{2}-\d{2}\)\Z", "", heading)
+    match = re.search(rf"^{re.escape(name)}(?: \(\d{{4}}-\d{{2}}-\d{{2}}\))?[ \t]*$", log, re.MULTILINE)
+    if not match:
+        return None
+    following = re.search(r"^## ", log[match.end() :], re.MULTILINE)
+    return match.start(), match.end() + following.start() if following else len(log)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(printable(text).split())
+
 
 Told = tuple[CaseKey, str, Sequence[Sitting], "Baseline | None"]
 

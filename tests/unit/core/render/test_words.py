@@ -13,8 +13,8 @@ from pytest_perfgate.adapters.stores.records import Records, read_record, render
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.render.block import render_block
-from pytest_perfgate.core.render.devlog import Version, render_entry
 from pytest_perfgate.core.render.html import render_comment, render_html
+from pytest_perfgate.core.render.logs import Version, render_entry
 from pytest_perfgate.core.render.report import run_document
 from pytest_perfgate.core.render.words import edges, first_of, plural, quantity, shown, signed, writable
 from pytest_perfgate.model.measurement import Environment
