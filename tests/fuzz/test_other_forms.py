@@ -164,15 +164,18 @@ def rows_turned(data: bytes) -> bytes:
 
 @pytest.mark.parametrize("change", [in_nanoseconds, rows_turned, gzip.compress], ids=["units", "rows", "packed"])
 def test_a_page_in_another_form_has_the_same_figures(tmp_path: Path, change: Change) -> None:
-    for name, data in seeds.ncu_pages().items():
+    pages = {name: data for name, data in seeds.ncu_pages().items() if change(data) != data}
+    assert pages, "the change must say something of a page"
+    for name, data in pages.items():
         before = figures(tmp_path, name, data)
         assert before
-        assert change(data) != data
         suffix = ".gz" if change is gzip.compress else ""
         assert alike(before, figures(tmp_path, f"other.{name}{suffix}", change(data)))
 
 
-def test_counters_in_another_order_have_the_same_figures(tmp_path: Path) -> None:
+def test_counters_in_another_order_have_the_same_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of our own files: launches of one name are numbered as the file has them, and the corpus repeats names."""
+    monkeypatch.delenv("PERFGATE_CORPUS", raising=False)
     for name, data in seeds.rocprof().items():
         head, *rows = data.decode().splitlines(keepends=True)
         before = figures(tmp_path, name, data)
