@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Protocol
 
+from pytest_perfgate.core.render.text import display_width, table_lines
 from pytest_perfgate.model.device import Availability, Ceilings, Device, DeviceSpec, Peak
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Cell, Column, Document, Paragraph, Section, Table
@@ -21,8 +22,21 @@ _SHOWN = ("fp64", "fp32", "tf32", "bf16", "fp8", "int8", "fp4")
 _FLOPS = Dimension.FLOPS
 
 
-def catalogue_document(specs: Sequence[DeviceSpec]) -> Document:
-    """One line a device; dense rates as the data sheet prints them."""
+_LEAST_NEEDED = ("confidence", "units", "fp64", "int8", "tf32", "fp4", "fp32")
+"""Columns that a narrow terminal loses, the first first."""
+
+
+def catalogue_document(specs: Sequence[DeviceSpec], width: int = 0) -> Document:
+    """One line a device; dense rates as the data sheet prints them. Within a width, with the columns that fit."""
+    table = _catalogue(specs, ())
+    for count in range(1, len(_LEAST_NEEDED) + 1) if width else ():
+        if all(display_width(line) <= width for line in table_lines(table)):
+            break
+        table = _catalogue(specs, _LEAST_NEEDED[:count])
+    return Document(title="Devices", blocks=(table,))
+
+
+def _catalogue(specs: Sequence[DeviceSpec], left_out: Sequence[str]) -> Table:
     columns = (
         Column(name="device"),
         Column(name="arch"),
@@ -35,8 +49,12 @@ def catalogue_document(specs: Sequence[DeviceSpec]) -> Document:
         (s.name, s.arch, s.multiprocessors, s.bandwidth, *(_rate(s.peak(d)) for d in _SHOWN), s.confidence)
         for s in specs
     )
+    kept = [at for at, column in enumerate(columns) if column.name not in left_out]
     note = "Dense rates as printed. `perfgate devices NAME` shows clocks, limits and sources."
-    return Document(title="Devices", blocks=(Table(columns=columns, rows=rows, note=note),))
+    note += f" Not shown for want of room: {', '.join(left_out)}." if left_out else ""
+    return Table(
+        columns=tuple(columns[at] for at in kept), rows=tuple(tuple(row[at] for at in kept) for row in rows), note=note
+    )
 
 
 def sheet_document(specs: Sequence[DeviceSpec]) -> Document:

@@ -26,7 +26,7 @@ from pytest_perfgate.core.judge.judge import (
 )
 from pytest_perfgate.core.judge.samples import of_level
 from pytest_perfgate.core.judge.suspects import uncommitted
-from pytest_perfgate.core.limits.grammar import FAMILY_MEAN, parse_limit
+from pytest_perfgate.core.limits.grammar import FAMILY_MEAN, check_items, parse_limit
 from pytest_perfgate.core.limits.merge import elsewhere, merge_limits
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.stats.inference import scatter_of_neighbours
@@ -48,6 +48,7 @@ from pytest_perfgate.model.verdict import CaseReport, Excuse, Paired
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.changes.limits import Merged
+    from pytest_perfgate.model.values import Work
 
 COMMIT_FIRST = "commit, run again, and accept that"
 
@@ -181,6 +182,7 @@ class GateJudge:
         """The case's limits under those that the fixture's call brought, as far as they can be of what it measured."""
         kinds, code = self.tools.kinds or by_name(), measurement.identity.timer == STATIC
         limits = case.limits if code else _with_brought(case, measurement, kinds)
+        _check_items(limits, measurement.work)
         others = elsewhere(limits, measurement, kinds)
         return tuple(limit for limit in limits if limit not in others or limit.source == "command line")
 
@@ -189,6 +191,8 @@ class GateJudge:
         kinds = self.tools.kinds or by_name()
         for text in dict.fromkeys(text for taken in result.captures for call in taken for text in call.limits):
             _brought(text, kinds, result.case.location)
+        for call in (call for taken in result.captures for call in taken):
+            _check_items([*result.case.limits, *(_brought(text, kinds, "") for text in call.limits)], call.work)
 
     def _unbaselined(self, measurement: Measurement) -> str:
         """Why a device whose baselines are committed has none."""
@@ -212,6 +216,13 @@ def _with_brought(case: Case, measurement: Measurement, kinds: Mapping[str, Metr
     far = tuple(limit for limit in case.limits if limit.source not in {"default", "command line"})
     commanded = tuple(limit for limit in case.limits if limit.source == "command line")
     return merge_limits(far, brought, commanded)
+
+
+def _check_items(limits: Iterable[Limit], work: Work | None) -> None:
+    """Raise where a limit on a rate names other items than the work of its call counts."""
+    if work is not None and work.items is not None:
+        for limit in limits:
+            check_items(limit, work.unit)
 
 
 def _brought(text: str, kinds: Mapping[str, MetricKind], place: str) -> Limit:

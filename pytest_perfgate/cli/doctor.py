@@ -16,7 +16,9 @@ from pytest_perfgate.app.doctor import Check, Finding, Level
 from pytest_perfgate.cli.dispatch import Project, add_root
 from pytest_perfgate.cli.output import columns, from_zero, plain, room, write, write_json
 from pytest_perfgate.core.render.words import plural
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import DIRTY
+from pytest_perfgate.model.project import Config
 
 if TYPE_CHECKING:
     from pytest_perfgate.app.diagnosis import DoctorTools
@@ -54,7 +56,10 @@ def run_doctor(options: Namespace) -> int:
     try:
         doctor_tools, same = _machine(project, options.seconds)
     except ImportError as fault:
-        return _unexamined(options, findings, fault)
+        mend = "pip install --force-reinstall pytest-perfgate"
+        return _unexamined(options, findings, f"it cannot be looked at: {fault}", mend)
+    except PerfgateError as fault:  # data sheets of its devices stand in the settings
+        return _unexamined(options, findings, f"it cannot be looked at: {fault.what}", fault.mend)
     if options.json:
         parts = {"instruments": (*doctor_tools.libraries, *doctor_tools.others), "devices": groups(doctor_tools)}
         rows = {name: [plain(one) for one in page] for name, page in parts.items()}
@@ -69,12 +74,10 @@ def run_doctor(options: Namespace) -> int:
     return 1 if any(finding.level is Level.BAD for finding in findings) else 0
 
 
-def _unexamined(options: Namespace, findings: Sequence[Finding], fault: ImportError) -> int:
-    """What can be said where a package is missing that we are made of."""
+def _unexamined(options: Namespace, findings: Sequence[Finding], what: str, mend: str) -> int:
+    """What can be said where the settings do not read, or a package is missing that we are made of."""
     from pytest_perfgate.app.doctor import Finding, Level
 
-    what = f"it cannot be looked at: {fault}"
-    mend = "pip install --force-reinstall pytest-perfgate"
     machine = Finding(name="machine", level=Level.BAD, what=what, mend=mend)
     if options.json:
         write_json({"findings": plain((*findings, machine))})
@@ -107,7 +110,7 @@ def _machine(project: Project, seconds: float) -> tuple[DoctorTools, tuple[float
     same = None
     if seconds > 0:
         same = same_against_same(devices.reference_call(), devices.host_runtime(), devices.host_timer(), seconds)
-    return doctor_tools(project.root), same
+    return doctor_tools(project.root, project.config), same
 
 
 _OLD = 3600.0
@@ -162,7 +165,12 @@ def git(project: Project) -> Iterator[Finding]:
 
 
 def settings(project: Project) -> Iterator[Finding]:
-    config = project.config
+    """What is set; where the file does not read, the other checks go on with the defaults."""
+    try:
+        config = project.config
+    except PerfgateError:
+        project.config = Config()
+        raise
     what = f"[tool.perfgate] of {config.source}" if config.source else "no [tool.perfgate]: defaults throughout"
     yield Finding(name="settings", level=Level.GOOD, what=what)
     if not config.devices:
@@ -177,7 +185,7 @@ def settings(project: Project) -> Iterator[Finding]:
 def hooks(project: Project) -> Iterator[Finding]:
     from pytest_perfgate import wiring
 
-    tools = wiring.command_line_tools(project.root)
+    tools = wiring.command_line_tools(project.root, project.config)
     yield Finding(name="hooks", level=Level.GOOD, what=f"files read: {', '.join(i.name for i in tools.inspectors)}")
     for path in invisible(project.root, project.config.plugins):
         yield Finding(
@@ -314,8 +322,8 @@ def _shown(path: Path, project: Project) -> str:
 CHECKS: list[tuple[str, Check]] = [
     ("python", python),
     ("plugin", plugin),
-    ("git", git),
     ("settings", settings),
+    ("git", git),
     ("hooks", hooks),
     ("baselines", baselines),
     ("commits", commits),

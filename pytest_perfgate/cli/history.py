@@ -28,6 +28,8 @@ def history_arguments(parser: ArgumentParser) -> None:
 def run_history(options: Namespace) -> int:
     from pytest_perfgate.core.render.logs import history_document
 
+    if options.svg:
+        _insist_on_svg(options.svg)
     project = Project(options)
     matches = _selected(project.history.keys(options.device), options.case)
     one = bool(options.case) or (bool(options.svg) and len(matches) == 1)
@@ -49,6 +51,13 @@ def run_history(options: Namespace) -> int:
         if options.svg:
             write(f"wrote {options.svg}")
     return 0
+
+
+def _insist_on_svg(path: str) -> None:
+    """An SVG file under another ending opens nowhere."""
+    if Path(path).suffix.lower() != ".svg":
+        mend = f"--svg {Path(path).with_suffix('.svg')}"
+        raise PerfgateError("command-usage", f"--svg writes SVG, and {path!r} does not end in .svg", mend=mend)
 
 
 def _drawn(cases: Any) -> str:

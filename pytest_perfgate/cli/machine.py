@@ -19,7 +19,7 @@ from pytest_perfgate.app.devices import (
     shown,
 )
 from pytest_perfgate.cli.dispatch import Project, add_root
-from pytest_perfgate.cli.output import above_zero, show
+from pytest_perfgate.cli.output import above_zero, room, show
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.wiring import devices as wiring_clocks
@@ -129,7 +129,7 @@ def run_devices(options: argparse.Namespace) -> int:
     catalogue = wiring_devices.catalogue(Project(options).config)
     word = " ".join(options.name)
     if not word:
-        show(catalogue_document(tuple(catalogue)), options)
+        show(catalogue_document(tuple(catalogue), 0 if options.json else room()), options)
         return 0
     devices = catalogue.find(word)
     if not devices:

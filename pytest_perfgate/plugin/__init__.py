@@ -48,11 +48,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+def pytest_load_initial_conftests(early_config: pytest.Config, args: Sequence[str]) -> None:
     """What CI says of a run is not a conftest's to rewrite, nor are the clocks."""
     import pytest_perfgate.clock  # noqa: F401 - taken as they are now
-    from pytest_perfgate.plugin.options import STARTED_WITH
+    from pytest_perfgate.plugin.options import STARTED_WITH, refuse_unknown
 
+    refuse_unknown(args)
     early_config.stash[STARTED_WITH] = dict(os.environ)
 
 

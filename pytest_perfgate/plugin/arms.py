@@ -65,9 +65,9 @@ class ArmRunner:
 
     def against(self, revision: str, cases: Sequence[Case]) -> tuple[Comparison, Mapping[CaseKey, Paired]]:
         """Every case in two builds, until it is decided."""
-        design = self._design()
-        self._progress = Progress(self._config, self._announced(cases, design))
-        comparison = self._comparison(revision, cases, design)
+        self._store.git.revision(revision)  # raises where there is none, before its cost is announced
+        self._progress = Progress(self._config, self._announced(cases, self._design()))
+        comparison = self._comparison(revision, cases, self._design())
         hearing = Screening(comparison, Bounds(self._session.gate_judge, comparison))
         return comparison, self._heard(comparison, hearing, revision=True)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 
 STARTED_WITH = pytest.StashKey["dict[str, str]"]()
@@ -109,6 +109,21 @@ def add_options(parser: pytest.Parser) -> None:
         default = f" (default: {option.local}{f'; in CI {option.ci}' if option.ci else ''})"
         settings = {"dest": option.name[2:].replace("-", "_"), **option.settings}
         group.addoption(option.name, help=(option.doc + default).replace("%", "%%"), **settings)
+
+
+def refuse_unknown(words: Sequence[str]) -> None:
+    """An error with the nearest name for an option of ours that there is not; argparse has no guess."""
+    names = [option.name for option in OPTIONS]
+    for word in words:
+        if word == "--":
+            return
+        name = word.partition("=")[0]
+        if name.startswith("--perfgate") and name not in names:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, names, n=1, cutoff=0.5)
+            mend = f"did you mean {near[0]}?" if near else "pytest --help lists the options, under performance gate"
+            raise pytest.UsageError(f"unknown option {name}\n  next  {mend}")
 
 
 _SPEAKS = ("CI", "GITHUB_", "GIT_", "BITBUCKET_", "BUILD", "CHANGE_", "DRONE_", "SYSTEM_", "TRAVIS_")

@@ -95,9 +95,11 @@ def _write_verdicts(out: Any, session: SessionState, reports: list[CaseReport]) 
     parts: list[Callable[[], list[str]]] = [
         lambda: _folded(own_gate_section(edits), width),
         partial(_tables, reports, width=width),
-        partial(blocks, reports, here, min(WIDTH, width)),
+        partial(blocks, [r for r in reports if not _left_open(r, session.mode)], here, min(WIDTH, width)),
         lambda: _folded((f"{note.effect.value}  {reported_text(note, style)}" for note in notes), width),
-        lambda: _folded([*([] if edits else hidden(session)), *refused(reports), *constant(reports)], width),
+        lambda: _folded(
+            [*([] if edits else hidden(session)), *refused(reports), *constant(reports), *empty(reports)], width
+        ),
         lambda: _folded([counted(session.mode.value, reports, fresh, families)] if reports else [], width),
         lambda: written_lines([path for path in session.written if told or not is_record(path)], here.path),
     ]
@@ -150,6 +152,14 @@ def _folded(texts: Iterable[str], width: int) -> list[str]:
 def blocks(reports: Sequence[CaseReport], here: Standpoint, width: int) -> list[str]:
     warned = [r for r in reports if r.effect is Effect.WARN and (r.worst not in _PLAIN or _has_more(r))][:_SHOWN]
     return [render_block(report, width, here.command).rstrip() for report in warned]
+
+
+def _left_open(report: CaseReport, mode: Mode) -> bool:
+    """A case that one process does not decide, and a full run may: its row and the command below it say all."""
+    open_ = [v for v in report.verdicts if v.outcome not in _KEPT]
+    decided_by_full = all(v.next and all("--perfgate=full" in step for step in v.next) for v in open_)
+    undecided = bool(open_) and all(v.outcome is Outcome.UNDECIDED for v in open_)
+    return mode is Mode.QUICK and report.effect is Effect.WARN and undecided and decided_by_full
 
 
 def _has_more(report: CaseReport) -> bool:
@@ -224,7 +234,7 @@ def next_commands(
         commands.append(f"{accept}--improved")
     if beside:
         commands += [step for step in _measured_alone(reports, worst) if step not in commands]
-    if Outcome.SUSPECT in worst and not full:
+    if worst & {Outcome.SUSPECT, Outcome.UNDECIDED} and not full:
         commands.append(f"{pytest} --perfgate=full")
     return commands if worst - set(_KEPT) else []
 
@@ -280,6 +290,36 @@ def constant(reports: Sequence[CaseReport]) -> list[str]:
     if not keys:
         return []
     return [printable(f"{CONSTANT}, on which a GPU may run faster than on data: {first_of(keys, _NAMED)}")]
+
+
+_SHORT_NS = 1000.0
+
+_ALIKE = 1.5
+"""Up to so many times an empty call a call is taken for one."""
+
+
+def empty(reports: Sequence[CaseReport]) -> list[str]:
+    """Cases of a processor that take no longer than a call of nothing: said once, whether they passed or not."""
+    measured = ((report.key, report.measurement) for report in reports if report.measurement)
+    times = (
+        (key, m.metrics.find("time")) for key, m in measured if m.device.kind == "host" and m.identity.timer == "host"
+    )
+    short = [(str(key), found[0].value) for key, found in times if found and found[0].value < _SHORT_NS]
+    most = _ALIKE * _empty_call_ns() if short else 0.0
+    keys = [key for key, time in short if time <= most]
+    return (
+        [printable(f"no longer than a call of nothing, so only the call is timed: {first_of(keys, _NAMED)}")]
+        if keys
+        else []
+    )
+
+
+def _empty_call_ns() -> float:
+    """What a call of nothing takes here and now: the fastest of a few thousands in a row."""
+    import timeit
+
+    calls = 2000
+    return min(timeit.Timer(lambda: None).repeat(7, calls)) / calls * 1e9
 
 
 def hidden(session: SessionState) -> list[str]:

@@ -54,12 +54,12 @@ class CommandLineTools:
             raise refusal(error, str(path)) from error
 
 
-def command_line_tools(root: Path) -> CommandLineTools:
+def command_line_tools(root: Path, config: Config | None = None) -> CommandLineTools:
     """Tools of the command line in a project."""
-    return CommandLineTools(own_host(root).hook)
+    return CommandLineTools(own_host(root, config).hook)
 
 
-def own_host(root: Path) -> PluginManager:
+def own_host(root: Path, config: Config | None = None) -> PluginManager:
     """A plugin manager without pytest: the entry-point group and ``[tool.perfgate] plugins``."""
     import pluggy
 
@@ -77,7 +77,7 @@ def own_host(root: Path) -> PluginManager:
 
     host = Host("pytest")
     host.add_hookspecs(hookspecs)
-    project = read_config(root)
+    project = config if config is not None else read_config(root)
     host.register(BuiltIns(project), "perfgate-built-ins")
     load_plugins(host, project.plugins, root)
     return host
@@ -204,9 +204,9 @@ def here(project: Config | None = None) -> tuple[list[Device], list[Availability
     return wiring_devices.machine([*BuiltIns(project).pytest_perfgate_runtimes(), wiring_devices.host_runtime()])
 
 
-def doctor_tools(root: Path) -> DoctorTools:
+def doctor_tools(root: Path, config: Config) -> DoctorTools:
     """What the doctor looks at."""
     from pytest_perfgate.wiring import profiling as examining
 
-    hooks = own_host(root).hook
+    hooks = own_host(root, config).hook
     return examining.doctor_tools(instruments(hooks), joined(hooks.pytest_perfgate_profilers()))

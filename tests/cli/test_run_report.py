@@ -161,6 +161,13 @@ def test_history_of_all_and_of_one(project: Place) -> None:
     assert (project.root / "only.svg").read_text().startswith("<svg")
 
 
+def test_a_picture_is_not_written_under_another_ending(project: Place) -> None:
+    done = project.perfgate("history", "same", "--svg", "h.png")
+    assert done.code == 2
+    assert "--svg h.svg" in done.err
+    assert not (project.root / "h.png").exists()
+
+
 @pytest.mark.parametrize(
     "words", [["history", "gone"], ["report", "nowhere.json"], ["report", "--to", "moon"], ["devlog", "gone"]]
 )
@@ -248,6 +255,16 @@ def test_a_run_that_goes_on_or_was_killed_is_a_note_of_the_doctor(project: Place
     done = project.perfgate("doctor", "--seconds", "0")
     assert done.code == 0, done.out
     assert "note  record     the run that began at noon has left no record" in done.out
+
+
+def test_the_doctor_goes_on_behind_settings_that_do_not_read(project: Place) -> None:
+    (project.root / "pyproject.toml").write_text("[tool.perfgate]\ndevices = [", encoding="utf-8")
+    done = project.perfgate("doctor", "--seconds", "0")
+    assert done.code == 1
+    assert "bad   settings   pyproject.toml: not TOML" in done.out
+    assert "bad   git" not in done.out
+    assert "history" in done.out, "checks that need no settings go on"
+    assert "bad   machine    it cannot be looked at: not TOML" in done.out
 
 
 def test_the_doctor_names_what_is_broken(project: Place) -> None:

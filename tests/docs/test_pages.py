@@ -118,12 +118,13 @@ def test_links_inside_the_project_lead_somewhere(page: Path) -> None:
 
 
 def headings(page: Path) -> set[str]:
-    """The anchors of a page, as GitHub makes them."""
+    """The anchors of a page: of its headings, as GitHub makes them, and those that it sets itself."""
     import re
 
-    lines = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL).splitlines()
-    titles = (line.lstrip("#").strip().lower() for line in lines if line.startswith("#"))
-    return {re.sub(r"[^\w -]", "", title).replace(" ", "-") for title in titles}
+    prose = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    titles = (line.lstrip("#").strip().lower() for line in prose.splitlines() if line.startswith("#"))
+    named = re.findall(r'<a id="([\w-]+)"></a>', prose)
+    return {re.sub(r"[^\w -]", "", title).replace(" ", "-") for title in titles} | set(named)
 
 
 def test_links_to_a_heading_lead_to_one() -> None:

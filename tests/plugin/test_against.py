@@ -63,6 +63,7 @@ def test_an_unknown_revision_says_where_those_are_that_are_here(repository: Proj
     assert run.code == 4, run.text
     assert "nowhere" in run.text
     assert "git log --oneline --all" in run.text
+    assert "in two builds" not in run.text, "no cost is announced of what cannot be measured"
     assert "Traceback" not in run.text
 
 

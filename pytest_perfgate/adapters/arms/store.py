@@ -60,14 +60,14 @@ class ArmStore:
         self._settings = settings
         self._paths = tuple(dict.fromkeys(paths))
         """Test files relative to the root: they say whether an overlay can work."""
-        self._git = Git(self._rootdir)
-        self._inside = self._rootdir.relative_to(self._git.top.resolve())
+        self.git = Git(self._rootdir)
+        self._inside = self._rootdir.relative_to(self.git.top.resolve())
         """Where the root lies in a checkout: projects are named from there."""
         self._home = self._rootdir / ".perfgate" / "arms"
 
     def prepare(self, name: str, revision: str) -> Arm:
         """The arm of a commit, or of the working copy; built once per tree, interpreter and toolchain."""
-        wanted = self._git.revision(revision) if revision else self._git.snapshot()
+        wanted = self.git.revision(revision) if revision else self.git.snapshot()
         mode = self._mode()
         digest = self._digest(wanted, mode)
         folder = self._home / digest
@@ -98,12 +98,12 @@ class ArmStore:
 
     def leftovers(self) -> tuple[Leftover, ...]:
         """What an interrupted run left behind."""
-        return tuple(leftovers(self._home, self._git))
+        return tuple(leftovers(self._home, self.git))
 
     def remove(self) -> None:
         """Delete all arms; a worktree is unregistered too."""
         for entry in self._home.glob("*/"):
-            discard(entry, self._git)
+            discard(entry, self.git)
         shutil.rmtree(self._home, ignore_errors=True)
 
     def _mode(self) -> str:
@@ -127,7 +127,7 @@ class ArmStore:
     def _outside(self) -> list[str]:
         """The caller's entries without those inside the repository, which would win over the arm."""
         entries = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-        return [entry for entry in entries if not Path(entry).resolve().is_relative_to(self._git.top.resolve())]
+        return [entry for entry in entries if not Path(entry).resolve().is_relative_to(self.git.top.resolve())]
 
     def _places(self, inside: Path) -> list[Path]:
         """Folders of a checkout that packages are imported from, the root first."""
@@ -136,7 +136,7 @@ class ArmStore:
 
     def _digest(self, revision: Revision, mode: str) -> str:
         """Whatever makes an arm another one; which tests are measured does only where they lie inside it."""
-        laid = [self._git.snapshot().tree, *self._paths] if mode == "worktree" else []
+        laid = [self.git.snapshot().tree, *self._paths] if mode == "worktree" else []
         parts = [
             _FORM,
             revision.tree,
@@ -151,19 +151,19 @@ class ArmStore:
 
     def _make(self, folder: Path, revision: Revision, mode: str) -> None:
         """Whatever goes wrong, git holds no worktree afterwards; the log stays."""
-        discard(folder, self._git)
+        discard(folder, self.git)
         folder.mkdir(parents=True)
         tree = folder / "tree"
         try:
-            empty = check_out(self._git, tree, revision)
+            empty = check_out(self.git, tree, revision)
             facts = self._made(folder, tree, mode, empty)
         except BaseException:
-            self._git.remove_worktree(tree)
+            self.git.remove_worktree(tree)
             shutil.rmtree(folder / "env", ignore_errors=True)
             shutil.rmtree(folder / "build", ignore_errors=True)
             raise
         write_atomically(folder / READY, json.dumps(facts).encode())
-        forget_unused(self._home, self._git)
+        forget_unused(self._home, self.git)
 
     def _made(self, folder: Path, tree: Path, mode: str, empty: Sequence[str]) -> dict[str, object]:
         try:
@@ -181,7 +181,7 @@ class ArmStore:
         modules = installed_modules(packages)
         if not modules:
             raise PerfgateError("arm-empty", "its build installed nothing that can be imported", place=_log(folder))
-        self._git.remove_worktree(tree)
+        self.git.remove_worktree(tree)
         return _facts(python, self._rootdir, packages, modules)
 
     def _worktree(self, folder: Path, tree: Path) -> dict[str, object]:

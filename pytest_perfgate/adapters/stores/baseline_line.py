@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import difflib
 import json
 import math
 import re
@@ -34,6 +35,9 @@ _LONGEST_KEY = 1000
 
 _BLINDEST = 100.0
 """A sitting that could not have seen a hundredfold slowdown saw nothing, and no larger figure says more."""
+
+_TYPO = 0.75
+"""How near to one of ours an unknown field is refused; one of a later version is further away, and kept."""
 
 _BELOW = "\n  : "
 
@@ -153,7 +157,7 @@ def _identity_text(identity: Identity, device: str) -> str:
 
 
 def parse_fields(fields: Node, place: str, device: str) -> tuple[dict[str, Any], dict[str, Node]]:
-    """(what a Baseline is made of, fields that this version does not know)."""
+    """(what a Baseline is made of, fields that this version does not know); one that is nearly ours is a typo."""
     if not isinstance(fields, Mapping):
         raise _wrong(place, "a mapping such as {time: 412.31us}", fields)
     if "time" not in fields:
@@ -165,6 +169,12 @@ def parse_fields(fields: Node, place: str, device: str) -> tuple[dict[str, Any],
         known["limited"] = _parse_power(fields["power"], f"{place}.power")
     if "identity" in fields:
         known["identity"] = _identity(fields["identity"], f"{place}.identity", device)
+    for name in fields:
+        near = difflib.get_close_matches(name, FIELDS, n=1, cutoff=_TYPO) if name not in FIELDS else ()
+        if near:
+            raise PerfgateError(
+                "baseline-value", f"{name!r} is not a field", mend=f"did you mean {near[0]}?", place=place
+            )
     return known, {name: node for name, node in fields.items() if name not in FIELDS}
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 
 from pytest_perfgate.core.limits.scope import Span, Written, check_sense, closing, parse_scope, proposal, render_scope
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Labels, MetricKind
 from pytest_perfgate.model.plan import Limit, Operator
 from pytest_perfgate.model.values import TIME_UNITS, Dimension
@@ -188,6 +189,8 @@ def _with_unit(written: Written, span: Span, number: float, dimension: Dimension
     unit = written.text[span.start : span.end]
     if unit in UNITS[dimension]:
         return number * UNITS[dimension][unit], dimension
+    if head.startswith("throughput ") and (named := _ITEMS.fullmatch(unit)):
+        return number * dict(_DECIMAL)[named[1]], dimension
     measured = dimension_of(unit)
     if measured and dimension is Dimension.PLAIN:
         return number * UNITS[measured][unit], measured
@@ -233,6 +236,18 @@ def _comma(written: Written, whole: Span, head: str, dimension: Dimension) -> Ex
     below_one = dimension is Dimension.FRACTION and number.lstrip("+-−")[0] == "0"
     examples = (f"{head} {one}{unit}" if unit or below_one else _examples(head, one, dimension) for one in readings)
     return written.fault("limit-number", "a comma ends the number", span, f"write {' or '.join(examples)}")
+
+
+_ITEMS = re.compile(r"([MGTP]?)([a-z][a-z_-]+)/s", re.ASCII)
+"""Items of the user's own, such as ``values/s``; a k before them would be a letter of theirs."""
+
+
+def check_items(limit: Limit, unit: str) -> None:
+    """Raise where a limit names other items than the work does; which those are is known when it was measured."""
+    named = re.search(rf"[\d._\s]{_ITEMS.pattern}\Z", limit.text) if limit.metric == "throughput" else None
+    if named and named[2] != unit:
+        what = f"{limit.text!r} counts {named[2]}, and work= counts {unit}"
+        raise PerfgateError("limit-unit", what, mend=f"write {unit}/s, or a number with k/s or M/s")
 
 
 _DECIMAL = (("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1e15))

@@ -30,10 +30,10 @@ ROWS: tuple[tuple[str, str, Dimension, Better], ...] = (
     ("Occupancy", "occupancy", Dimension.FRACTION, Better.HIGHER),
     ("TC Util", "tc_util", Dimension.FRACTION, Better.HIGHER),
 )
+_HOST = (ROWS[0], ("Achieved FLOP/s", *ROWS[1][1:]), ("Achieved B/s", *ROWS[2][1:]))  # no occupancy, no tensor cores
 
 _OWN = ("Issues", "Insights")
 """Paragraphs that people write; an entry written again keeps them."""
-
 _EMPTY = "_none yet_"
 
 _MANY = 4
@@ -114,7 +114,7 @@ def _case_lines(key: CaseKey, measurement: Measurement, before: Previous | None)
     shape = f", {parameters}" if parameters else ""
     lines = [f"### {_one_line(str(key))}", "", f"**Performance** ({device}{locked}{dtype}{shape}):", ""]
     lines += ["| Metric | Value | vs Previous |", "|---|---:|---:|"]
-    lines += [_row(row, measurement, before) for row in ROWS]
+    lines += [_row(row, measurement, before) for row in (_HOST if measurement.device.kind == "host" else ROWS)]
     return [*lines, "", _one_line(_previous_line(before)), "", f"**Bottleneck**: {_bottleneck(measurement)}"]
 
 

@@ -11,11 +11,12 @@ import pytest
 from pytest_perfgate.adapters.devices import visible as loads_torch
 from pytest_perfgate.adapters.runtimes import torch as runtime_torch
 from pytest_perfgate.adapters.runtimes.fakes import SimulatedGpu
-from pytest_perfgate.app.devices import doubt, measured_ceilings
+from pytest_perfgate.app.devices import catalogue_document, doubt, measured_ceilings
+from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Samples, Stop
-from pytest_perfgate.model.metric import Problem
+from pytest_perfgate.model.metric import Problem, Table
 from pytest_perfgate.model.project import Config
 from pytest_perfgate.wiring import devices as wired
 
@@ -38,6 +39,17 @@ def found(**by_load):
         return taken
 
     return measured_ceilings(CARD, "torch", take, LOADS, "2026-01-01")
+
+
+def test_the_catalogue_fits_the_terminal() -> None:
+    catalogue = tuple(wired.catalogue(Config()))
+    narrow, wide = catalogue_document(catalogue, 80), catalogue_document(catalogue)
+    assert max(map(len, render_text(narrow, 80, 80).splitlines())) <= 80
+    assert isinstance(narrow.blocks[0], Table)
+    assert isinstance(wide.blocks[0], Table)
+    assert {"device", "arch", "bandwidth", "bf16"} <= {column.name for column in narrow.blocks[0].columns}
+    assert "Not shown for want of room: confidence, units" in narrow.blocks[0].note
+    assert {"confidence", "units", "fp64"} <= {column.name for column in wide.blocks[0].columns}
 
 
 def test_the_fastest_sample_of_each_load_with_its_clock() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_perfgate.model.plan import Policy
 from pytest_perfgate.plugin import pytest_load_initial_conftests
-from pytest_perfgate.plugin.options import OPTIONS, add_options
+from pytest_perfgate.plugin.options import OPTIONS, add_options, refuse_unknown
 from pytest_perfgate.plugin.options import child_environment as told
 from pytest_perfgate.plugin.state import Settings
 
@@ -44,6 +44,16 @@ def test_what_is_given_is_taken() -> None:
     assert parser().parse_args([]).perfgate_against is None
 
 
+def test_an_option_that_there_is_not_is_refused_with_the_nearest() -> None:
+    with pytest.raises(
+        pytest.UsageError, match=r"(?s)unknown option --perfgate-roudns\b.*did you mean --perfgate-rounds\?"
+    ):
+        refuse_unknown(["-q", "--perfgate-roudns=3"])
+    with pytest.raises(pytest.UsageError, match="--help"):
+        refuse_unknown(["--perfgate-zzzzzzzzzzzzzzzzzzzzzzzzzzz"])
+    refuse_unknown(["--perfgate=full", "--perfgate-rounds", "3", "-k", "x", "--", "--perfgate-roudns"])
+
+
 def test_the_help_names_every_key_of_the_policy() -> None:
     doc = next(option.doc for option in OPTIONS if option.name == "--perfgate-policy")
     named = doc.partition(": ")[2].partition(";")[0].split(", ")
@@ -57,7 +67,7 @@ def test_a_conftest_rewrites_nothing_that_ci_said(monkeypatch: pytest.MonkeyPatc
     added = ("CI_MERGE_REQUEST_DIFF_BASE_SHA", "BUILDKITE_SOURCE", "GIT_DIR")
     for name in added:
         monkeypatch.delenv(name, raising=False)
-    pytest_load_initial_conftests(config)
+    pytest_load_initial_conftests(config, [])
     monkeypatch.setenv("GITHUB_BASE_REF", "feat")
     monkeypatch.delenv("CI")
     monkeypatch.setenv("MADE_BY_A_PLUGIN", "1")

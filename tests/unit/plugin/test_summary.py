@@ -26,11 +26,13 @@ from pytest_perfgate.plugin.measure_ahead import judge_measured
 from pytest_perfgate.plugin.reporting import ANY, Standpoint, columns, folded
 from pytest_perfgate.plugin.state import Settings
 from pytest_perfgate.plugin.summary import (
+    _left_open,
     _tables,
     blocks,
     constant,
     counted,
     cut_short_lines,
+    empty,
     is_clean,
     next_commands,
     own_gate_section,
@@ -287,6 +289,21 @@ def test_cases_on_constant_inputs_are_named_in_one_line() -> None:
     assert constant(plain) == []
 
 
+def test_a_call_of_nothing_is_named_in_one_line() -> None:
+    def of(name: str, time: float, kind: str) -> CaseReport:
+        report = case(name, time)
+        identity = Identity(device="d", timer="host")
+        device = Device(key="d", name="d", kind=kind)
+        return replace(report, measurement=replace(report.measurement, identity=identity, device=device))
+
+    reports = [of("test_none", 0.5, "host"), of("test_work", 1e6, "host"), of("test_gpu", 0.5, "gpu")]
+    (line,) = empty(reports)
+    assert line.startswith("no longer than a call of nothing")
+    assert "test_none" in line
+    assert not {"test_work", "test_gpu"} & set(line.replace("::", " ").split())
+    assert empty([of("test_dict", 999, "host")]) == []
+
+
 def test_no_line_of_the_table_is_torn_by_a_narrow_terminal() -> None:
     reports = [case("test_gemm[128]", 2.0, outcome=Outcome.SUSPECT)]
     whole = _tables(reports, width=ANY)
@@ -331,6 +348,21 @@ def test_only_a_terminal_has_columns(live: bool, wide: int, found: int) -> None:
     assert columns(config) == found  # type: ignore[arg-type]
     nobody = SimpleNamespace(pluginmanager=SimpleNamespace(get_plugin=lambda _: None))
     assert columns(nobody) == ANY  # type: ignore[arg-type]
+
+
+def test_a_case_that_a_quick_run_leaves_open_has_a_row_and_the_command_that_decides() -> None:
+    open_ = case("test_a", 1e6, 9e5, Outcome.UNDECIDED)
+    step = "pytest test_a --perfgate=full --perfgate-rounds=3"
+    open_ = replace(open_, verdicts=tuple(replace(v, effect=Effect.WARN, next=(step,)) for v in open_.verdicts))
+    assert _left_open(open_, Mode.QUICK)
+    assert not _left_open(open_, Mode.FULL)
+    failing = replace(open_, verdicts=tuple(replace(v, effect=Effect.FAIL) for v in open_.verdicts))
+    assert not _left_open(failing, Mode.QUICK)
+    ceilings = replace(open_, verdicts=tuple(replace(v, next=("perfgate ceilings",)) for v in open_.verdicts))
+    assert not _left_open(ceilings, Mode.QUICK), "a full run would not decide it"
+    assert not _left_open(case("test_a", 1e6, 9e5, Outcome.SUSPECT), Mode.QUICK)
+    assert "pytest --perfgate=full" in next_commands([open_], "pytest", recorded=False)
+    assert next_commands([open_], "pytest", recorded=False, full=True) == ["perfgate report"]
 
 
 def test_a_speed_up_that_asks_for_a_look_is_shown_whole() -> None:

@@ -140,6 +140,16 @@ def test_files_that_are_none_of_ours(store: Baselines, file: Path, text: str | b
     assert complaint(store, file, text).code.name == code
 
 
+def test_a_field_that_is_nearly_ours_is_a_typo_and_another_is_of_a_later_version(store: Baselines, file: Path) -> None:
+    head = "perfgate: 1\nbaselines:\n"
+    error = complaint(store, file, f"{head}  'tests/test_k.py::test_a': {{time: 1us, whoo: \"A\"}}\n")
+    assert error.code.name == "baseline-value"
+    assert error.mend == "did you mean who?"
+    file.write_text(f"{head}  'tests/test_k.py::test_a': {{time: 1us, energy: 3mJ}}\n", encoding="utf-8")
+    (line,) = store.read(DEVICE, "tests/test_k.py").values()
+    assert line.time == 1000
+
+
 def test_every_truncation_is_an_error_or_a_whole_prefix(store: Baselines, file: Path) -> None:
     store.write([accepted(f"test_{n}", why="x", identity=Identity(device=DEVICE)) for n in range(3)])
     whole = file.read_bytes()

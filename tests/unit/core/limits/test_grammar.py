@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.limits.grammar import KNOWN, UNITS, USUAL, dimension_of, parse_limit
+from pytest_perfgate.core.limits.grammar import KNOWN, UNITS, USUAL, check_items, dimension_of, parse_limit
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Operator
 from pytest_perfgate.model.values import Dimension
@@ -37,6 +37,9 @@ from tests.unit.core.limits.spelled import CANONICAL, spelled
         ("tflops > 400 TFLOP/s", "tflops", (), ">", 4e14),
         ("tflops > 2 TOPS", "tflops", (), ">", 2e12),
         ("throughput >= 5 k/s", "throughput", (), ">=", 5e3),
+        ("throughput >= 1000values/s", "throughput", (), ">=", 1e3),
+        ("throughput >= 1.5 Mtokens/s", "throughput", (), ">=", 1.5e6),
+        ("throughput >= 1000 keys/s", "throughput", (), ">=", 1e3),
         ("intensity >= 10", "intensity", (), ">=", 10.0),
         ("mfu(case=bwd) >= 30%", "mfu", (("case", "bwd"),), ">=", 0.3),
         ("launch_gap(case=bwd) <= 3us", "launch_gap", (("case", "bwd"),), "<=", 3e3),
@@ -332,3 +335,18 @@ def test_a_mend_says_what_fits_and_no_more(text: str, said: str, never: str) -> 
     assert said in str(caught.value)
     assert never not in str(caught.value)
     assert limit("count(HMMA) >= -5").bound == -5
+
+
+def test_items_that_the_work_does_not_count_are_refused_when_that_is_known() -> None:
+    """Until the call is measured nobody knows its unit; another one would be compared in silence."""
+    for text in ("throughput >= 1000values/s", "throughput ≥ 1_000 values/s", "throughput >= 1 Mvalues/s"):
+        check_items(limit(text), "values")
+        with pytest.raises(PerfgateError, match="counts values, and work= counts tokens"):
+            check_items(limit(text), "tokens")
+    with pytest.raises(PerfgateError) as caught:
+        check_items(limit("throughput >= 5 kvalues/s"), "values")
+    assert "write values/s" in caught.value.mend
+    check_items(limit("throughput >= 5 k/s"), "values")
+    check_items(limit("time <= 5us"), "values")
+    with pytest.raises(PerfgateError, match="unknown unit"):
+        limit("time <= 5 values/s")

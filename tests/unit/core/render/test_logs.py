@@ -19,6 +19,7 @@ from pytest_perfgate.core.render.logs import (
     written,
 )
 from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Sitting
 from pytest_perfgate.model.metric import Finding, Metric, MetricSet, labels
 from pytest_perfgate.model.plan import Outcome
@@ -52,6 +53,21 @@ def test_the_longest_kernel_speaks_for_the_call() -> None:
 def test_one_kernel_speaks_for_itself_and_several_without_times_for_nobody() -> None:
     assert "| TC Util | 70 % |" in entry(of("a", "tc_util", 0.7))
     assert "| TC Util | not collected |" in entry(of("a", "tc_util", 0.7), of("b", "tc_util", 0.1))
+
+
+def test_titles_and_figures_of_a_processor_agree() -> None:
+    """A host's log had `Achieved TFLOPs/s` over MFLOPS, and rows that only a GPU can fill."""
+    rates = (
+        Metric(name="tflops", value=45.19e6, dimension=Dimension.FLOPS),
+        Metric(name="bandwidth", value=3.35e7, dimension=Dimension.BANDWIDTH),
+    )
+    measured = replace(CASE.measurement, metrics=MetricSet(metrics=CASE.measurement.metrics.metrics[:1] + rates))
+    assert "| Occupancy | not collected |" in render_entry(Version(name="v2"), [replace(CASE, measurement=measured)])
+    host = replace(measured, device=Device(key="host-x", name="x", kind="host"))
+    text = render_entry(Version(name="v2"), [replace(CASE, measurement=host)])
+    assert "| Achieved FLOP/s | 45.19 MFLOPS |" in text
+    assert "| Achieved B/s | 33.5 MB/s |" in text
+    assert not any(word in text for word in ("TFLOPs", "Occupancy", "TC Util"))
 
 
 def test_a_class_in_the_findings_is_the_bottleneck() -> None:
