@@ -224,7 +224,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "clocks": "show, lock or reset the clocks of devices",
         "explain": "what a code, an outcome, a term, a metric, a setting means",
         "doctor": "what works here, what does not, and what mends it",
-        "devices": "data sheets of known devices; --here: the devices of this machine",
+        "devices": "data sheets of known devices; --here: of this machine",
     },
 }
 

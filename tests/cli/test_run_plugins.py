@@ -18,7 +18,6 @@ MODULES = {
 }
 
 
-@pytest.mark.parametrize("command", ["doctor --seconds 0", "inspect record.json"])
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -31,14 +30,19 @@ MODULES = {
         ("odd", "'odd' cannot be registered: PluginValidationError"),
     ],
 )
-def test_a_plugin_that_does_not_load(name: str, said: str, command: str, tmp_path, monkeypatch, capsys) -> None:
+def test_a_plugin_that_does_not_load(name: str, said: str, tmp_path, monkeypatch, capsys) -> None:
     for module, text in MODULES.items():
         (tmp_path / f"{module}.py").write_text(text)
     (tmp_path / "record.json").write_text("{}")
     (tmp_path / "pyproject.toml").write_text(f'[tool.perfgate]\nplugins = ["there", "there", "{name}"]\n')
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert dispatch(command.split()) == 10
+    assert dispatch(["doctor", "--seconds", "0"]) == 1
+    page = " ".join(capsys.readouterr().out.replace("bad   ", "").split())
+    assert f"tool.perfgate.plugins: {said}" in page
+    assert page.count("[plugin-broken] >") == 1, "with what to do next"
+    assert "ok settings" in page, "the doctor goes on"
+    assert dispatch(["inspect", "record.json"]) == 10
     told = capsys.readouterr().err
     assert said in told
     assert "[plugin-broken]" in told
