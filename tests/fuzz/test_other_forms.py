@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 import json
 import random
 import sqlite3
@@ -180,6 +182,21 @@ def test_counters_in_another_order_have_the_same_figures(tmp_path: Path, monkeyp
         head, *rows = data.decode().splitlines(keepends=True)
         before = figures(tmp_path, name, data)
         assert alike(before, figures(tmp_path, f"other.{name}", (head + "".join(rows[::-1])).encode()))
+
+
+def test_kernels_in_another_order_have_the_same_figures(tmp_path: Path) -> None:
+    """Launches of one kernel keep their order, which numbers them; with the corpus too, where it is set."""
+    tried = 0
+    for name, data in seeds.rocprof().items():
+        head, *rows = filter(None, csv.reader(io.StringIO(data.decode())))
+        column = next((at for at, title in enumerate(head) if title in {"Kernel_Name", "KernelName", "Name"}), -1)
+        if column < 0:  # facts of the machine: no kernels
+            continue
+        text = io.StringIO()
+        csv.writer(text).writerows([head, *sorted(rows, key=lambda row: row[column])])
+        assert alike(figures(tmp_path, name, data), figures(tmp_path, f"other.{name}", text.getvalue().encode())), name
+        tried += 1
+    assert tried >= 2
 
 
 @pytest.mark.parametrize(("unit", "times"), [("ns", 1e3), ("ms", 1e-3), ("s", 1e-6)])
