@@ -12,6 +12,7 @@ from pytest_perfgate.core.judge.context import limited
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import IDLE, Samples, Settled, Stop
 from pytest_perfgate.model.protocol import (
+    OWN,
     STATIC,
     Answer,
     Bye,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 BASE, HEAD = 0, 1
 
-_BROUGHT = frozenset({"region", "record", "read", STATIC})
+_BROUGHT = frozenset({"region", "record", "read", OWN, STATIC})
 """What a test takes by itself: there are no turns to share."""
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.instrument import at_least, begins
 from pytest_perfgate.core.judge.metrics import metrics_of
+from pytest_perfgate.core.judge.readings import figures_of
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.metric import MetricSet, Problem
@@ -256,7 +257,7 @@ def _measurement(captures: list[Capture], rounds: int, tools: GateTools) -> Meas
         identity=last.identity,
         environment=tools.environment(),
         work=last.work,
-        metrics=last.metrics,
+        metrics=last.metrics | figures_of([capture.readings for capture in captures]),
         findings=last.findings,
         problems=(*_problems(captures, rounds), *last.problems),
         artifacts=tuple(artifact for capture in captures for artifact in capture.artifacts),
@@ -290,7 +291,7 @@ def _restless(here: Mapping[str, str], there: Mapping[str, str]) -> Problem:
 
 def metrics_of_capture(capture: Capture) -> MetricSet:
     """What one process's samples say, for the test that took them."""
-    return metrics_of(_alone(capture), None) | capture.metrics
+    return metrics_of(_alone(capture), None) | capture.metrics | figures_of([capture.readings])
 
 
 def record_of(capture: Capture) -> RunReport:

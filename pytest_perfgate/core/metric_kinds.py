@@ -301,8 +301,25 @@ TRACE_KINDS: tuple[MetricKind, ...] = (
     _trace_kind("tree_edits", _COUNT, _LOW, "of two traces: operators that their call trees do not share"),
 )
 
+OWN_KIND = MetricKind(
+    name="metric",
+    dimension=Dimension.PLAIN,
+    better=_EITHER,
+    doc="a figure of the test's own, by its name: what the name alone means where the test's file writes it",
+    scopes=("name",),
+    positional="name",
+    source="perfgate.metric() in the test",
+)
+
+
+def own_kind(name: str) -> MetricKind:
+    """The kind of a figure that a test takes itself; its unit, and so its dimension, is known when it ran."""
+    return replace(OWN_KIND, name=name, scopes=(), positional="")
+
+
 BUILT_IN: tuple[MetricKind, ...] = (
     *TIMING_KINDS,
+    OWN_KIND,
     *OVERLAP_KINDS,
     *TRACE_KINDS,
     *NSYS_KINDS,

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import fields
 
 from pytest_perfgate.model.device import Device
-from pytest_perfgate.model.metric import Finding, MetricSet, Problem
+from pytest_perfgate.model.metric import Finding, Labels, MetricSet, Problem
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.project import FACT
-from pytest_perfgate.model.values import Work, value
+from pytest_perfgate.model.values import Better, Dimension, Work, value
 
 IDLE = "from idle to idle"
 """The note of samples by the host's clock that wait for a device: calls are put together only where asked for."""
@@ -133,6 +133,19 @@ class Sampling:
 
 SAMPLING = Sampling()
 """Of this process: it measures one call at a time."""
+
+
+@value
+class Reading:
+    """What one process says of a figure beside time."""
+
+    name: str
+    values: tuple[float, ...]
+    dimension: Dimension
+    better: Better | None = None
+    exact: bool = False
+    labels: Labels = ()
+    note: str = ""
 
 
 @value

@@ -7,21 +7,48 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from glob import glob
 from pathlib import Path
+from threading import get_ident
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import MetricSet
+from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.protocol import OWN
 from pytest_perfgate.plugin.calls import Brought, MeasuredCall, View
 
 if TYPE_CHECKING:
-    from pytest_perfgate.model.measurement import Artifact, Measurement, Samples
-    from pytest_perfgate.model.plan import Case, CaseKey
+    from pytest_perfgate.model.measurement import Artifact, Measurement, Reading, Samples
+    from pytest_perfgate.model.plan import Case
     from pytest_perfgate.model.ports import Inspector, Profiler
     from pytest_perfgate.model.protocol import Capture
     from pytest_perfgate.plugin.measuring import Measuring
 
+_PENDING = "\0"
+"""The name of no call: figures that came before the first one."""
+
 _HEAD_BYTES = 4096
 """By so much a kind of file is recognised."""
+
+
+class Nesting:
+    """Which threads are in a measured call."""
+
+    def __init__(self) -> None:
+        self._threads: set[int] = set()
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        thread = get_ident()
+        self._threads.add(thread)
+        try:
+            yield
+        finally:
+            self._threads.discard(thread)
+
+    def refuse(self, nodeid: str) -> None:
+        if get_ident() in self._threads:
+            what, mend = "called within a call that is measured", "measure each by itself; for a part of it: region()"
+            raise PerfgateError("call-wrong", what, mend=mend, place=nodeid)
 
 
 class Bench:
@@ -33,20 +60,37 @@ class Bench:
         self.case = case
         self.notes: dict[str, str] = {}
         self.artifacts: list[Artifact] = []
-        self.seen: list[CaseKey] = []
+        self.calls: list[CaseKey] = []
         """What the test measured, or would have."""
+        self.figures: dict[CaseKey, list[Reading]] = {}
+        """Figures of the test's own, under the call that they came after."""
         self.raised: dict[CaseKey, str] = {}
         """What its calls raised, where the test goes on all the same."""
 
+    @property
+    def seen(self) -> list[CaseKey]:
+        """The calls of the test; where it made none and took figures, the test itself."""
+        return self.calls or [CaseKey(nodeid=self.case.nodeid) for _ in list(self.figures)[:1]]
+
+    def figure(self, reading: Reading) -> None:
+        """A figure of the call that was measured last; of the first one, where none was yet."""
+        key = self.calls[-1] if self.calls else CaseKey(nodeid=self.case.nodeid, name=_PENDING)
+        self.figures.setdefault(key, []).append(reading)
+
+    def readings(self, key: CaseKey) -> tuple[Reading, ...]:
+        """Figures of one call; those that came before any are of the first."""
+        pending = CaseKey(nodeid=self.case.nodeid, name=_PENDING) if key == self.seen[0] else key
+        return (*self.figures.get(pending, ()), *(self.figures.get(key, ()) if key != pending else ()))
+
     def take(self, asked: MeasuredCall) -> View:
-        self.seen.append(asked.key)
+        self.calls.append(asked.key)
         return View(asked.key, asked.once(), metrics=self.metrics, fate=self.fate)
 
     def drop(self, key: CaseKey) -> None:
         """A call that raised has no measurement: whatever was timed of it was not its work."""
 
     def bring(self, brought: Brought) -> None:
-        self.seen.append(brought.key)
+        self.calls.append(brought.key)
 
     def read(self, brought: Brought, sources: Sequence[str]) -> None:
         del sources
@@ -107,7 +151,7 @@ class MeasuringBench(Bench):
         self._brought: list[Brought] = []
 
     def take(self, asked: MeasuredCall) -> View:
-        self.seen.append(asked.key)
+        self.calls.append(asked.key)
         self._taken[asked.key] = self._capture(asked)
         return View(asked.key, self._shown(asked), metrics=self.metrics, fate=self.fate)
 
@@ -119,7 +163,7 @@ class MeasuringBench(Bench):
         return asked.once()
 
     def bring(self, brought: Brought) -> None:
-        self.seen.append(brought.key)
+        self.calls.append(brought.key)
         self._brought.append(brought)
 
     def read(self, brought: Brought, sources: Sequence[str]) -> None:
@@ -144,7 +188,9 @@ class MeasuringBench(Bench):
 
     def captures(self) -> tuple[Capture, ...]:
         """All that this process knows, with the notes as they are now."""
-        brought = tuple(self._measuring.brought(self.case.plan, one) for one in self._brought)
+        brought = [self._measuring.brought(self.case.plan, one) for one in self._brought]
+        if not self.calls and self.figures:
+            brought.append(self._measuring.brought(self.case.plan, Brought(self.seen[0], OWN)))
         captures = self._measuring.with_code(self.case, (*self._taken.values(), *brought), self.artifacts)
         return tuple(self._noted(capture) for capture in captures)
 
@@ -153,7 +199,8 @@ class MeasuringBench(Bench):
 
     def _noted(self, capture: Capture) -> Capture:
         identity = replace(capture.identity, notes=tuple(sorted(self.notes.items())))
-        return replace(capture, identity=identity, artifacts=tuple(self.artifacts))
+        readings = (*capture.readings, *self.readings(capture.key))
+        return replace(capture, identity=identity, artifacts=tuple(self.artifacts), readings=readings)
 
 
 class QuickBench(MeasuringBench):
