@@ -93,9 +93,8 @@ class Perfgate:
             insist_on_callables(setup=setup, check=check)
             calls = _count(calls)
             key = self._outermost(name)
-            done = _work(work)
-            call = MeasuredCall(key, fn, args, setup=setup, work=done, check=check, calls=calls, limits=_texts(limits))
-            return self._taken(call)
+            extra: dict[str, Any] = {"work": _work(work), "check": check, "limits": _texts(limits)}
+            return self._taken(MeasuredCall(key, fn, args, setup=setup, calls=calls, **extra))
 
     def scheduled(self, fn: Callable[..., Any], setup: Callable[[], Any] | None, schedule: Schedule) -> View:
         """Measure ``fn`` as often as a suite of pytest-benchmark asks for, at least."""
