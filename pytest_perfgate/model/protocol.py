@@ -10,7 +10,7 @@ from typing import Any, Protocol, Union
 
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError, restored
-from pytest_perfgate.model.measurement import Artifact, Identity, Samples
+from pytest_perfgate.model.measurement import Artifact, Identity, Reference, Samples
 from pytest_perfgate.model.metric import Finding, MetricSet, Problem
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.values import Work, value
@@ -78,6 +78,9 @@ class Measure:
 class Finish:
     """Parent: enough of this call; go on with the test."""
 
+    beside: bool = False
+    """Whether to time it in turns with what its limits name as a reference."""
+
 
 @value
 class Hello:
@@ -143,6 +146,8 @@ class Capture:
     findings: tuple[Finding, ...] = ()
     """What the analysis of an artifact saw."""
     problems: tuple[Problem, ...] = ()
+    references: tuple[Reference, ...] = ()
+    """What it was timed beside, in this process."""
 
 
 @value

@@ -6,7 +6,16 @@ import math
 import re
 from collections.abc import Mapping
 
-from pytest_perfgate.core.limits.scope import Span, Written, check_sense, closing, parse_scope, proposal, render_scope
+from pytest_perfgate.core.limits.scope import (
+    Span,
+    Written,
+    check_reference,
+    check_sense,
+    closing,
+    parse_scope,
+    proposal,
+    render_scope,
+)
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Labels, MetricKind
 from pytest_perfgate.model.plan import Limit, Operator
@@ -33,6 +42,7 @@ def parse_limit(text: str, *, kinds: Kinds, source: str = "marker", place: str =
     written = Written(text=text, place=place)
     kind, at = _kind(written, kinds)
     labels, at = _labels(written, at, kind)
+    check_reference(written, kind, labels)
     operator, at, sign = _operator(written, at)
     measured = _measured(written, kind, labels, kinds)
     head = f"{kind.name}{render_scope(labels, kind)} {operator.value}"
