@@ -222,7 +222,7 @@ def conversation(
             plan = replace(plans[message.key.nodeid], leaning=leaning(message.key))
             child.send(Measure(plan=at_least(plan, message.samples)))
         elif isinstance(message, Taken):
-            child.send(Finish(beside=True))
+            child.send(Finish(references=True))
 
 
 def measurements(result: CaseResult, tools: GateTools) -> tuple[Measurement, ...]:

@@ -78,7 +78,7 @@ class Measure:
 class Finish:
     """Parent: enough of this call; go on with the test."""
 
-    beside: bool = False
+    references: bool = False
     """Whether to time it in turns with what its limits name as a reference."""
 
 

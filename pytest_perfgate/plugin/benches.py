@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from glob import glob
@@ -15,8 +15,8 @@ from pytest_perfgate.model.metric import MetricSet
 from pytest_perfgate.plugin.calls import Brought, MeasuredCall, View
 
 if TYPE_CHECKING:
-    from pytest_perfgate.model.measurement import Artifact, Measurement, Samples
-    from pytest_perfgate.model.plan import Case, CaseKey, Limit
+    from pytest_perfgate.model.measurement import Artifact, Measurement, Reference, Samples
+    from pytest_perfgate.model.plan import Case, CaseKey, Limit, Plan
     from pytest_perfgate.model.ports import Inspector, Profiler
     from pytest_perfgate.model.protocol import Capture
     from pytest_perfgate.plugin.measuring import Measuring
@@ -124,8 +124,8 @@ class MeasuringBench(Bench):
         """This call, and what its limits hold it against, as far as both were called."""
         for ours, theirs in self._references.pairs_with(asked):
             taken = self._taken[ours.key]
-            beside = self._measuring.beside(ours, theirs, self.case.plan)
-            self._taken[ours.key] = replace(taken, references=(*taken.references, beside))
+            reference = _in_turns(self._measuring, ours, theirs, self.case.plan)
+            self._taken[ours.key] = replace(taken, references=(*taken.references, reference))
 
     def drop(self, key: CaseKey) -> None:
         self._taken.pop(key, None)
@@ -170,6 +170,17 @@ class MeasuringBench(Bench):
     def _noted(self, capture: Capture) -> Capture:
         identity = replace(capture.identity, notes=tuple(sorted(self.notes.items())))
         return replace(capture, identity=identity, artifacts=tuple(self.artifacts))
+
+
+def _in_turns(measuring: Measuring, ours: MeasuredCall, theirs: MeasuredCall, plan: Plan) -> Reference:
+    """A call and its reference in turns, in this process."""
+    from pytest_perfgate.app.lockstep import BASE, HEAD, Turns, TurnTiming
+    from pytest_perfgate.core.judge.references import reference_of
+
+    calls = {BASE: theirs, HEAD: ours}
+    turns = Turns(lambda side, cut: measuring.samples(calls[side], cut), TurnTiming(), (BASE, HEAD), alike=False)
+    base, head = turns.taken(plan)
+    return reference_of(theirs.key.name, head, base)
 
 
 _SPEEDUP = "speedup"
@@ -217,23 +228,22 @@ class HeldCall:
     @property
     def call(self) -> MeasuredCall:
         """The call, as long as the variables of the test that it uses are what they were."""
-        for name, now in _cells(self._call).items():
-            if now is not self._cells[name]:
+        now = _cells(self._call)
+        for name, then in self._cells.items():
+            if now.get(name) is not then:
                 what = f"{name} is another object than it was when {self._call.key} was measured"
                 raise PerfgateError("reference-changed", what, place=self._call.key.nodeid)
         return self._call
 
 
 def _cells(call: MeasuredCall) -> dict[str, object]:
-    """What a call and its set-up close over, by name; a variable that was deleted stands for nothing."""
+    """What a call and its set-up close over, by name; one that was deleted is left out."""
     cells: dict[str, object] = {}
     for function in (call.fn, call.setup):
         names = getattr(getattr(function, "__code__", None), "co_freevars", ())
         for name, cell in zip(names, getattr(function, "__closure__", None) or ()):
-            try:
+            with suppress(ValueError):
                 cells[name] = cell.cell_contents
-            except ValueError:
-                cells[name] = None
     return cells
 
 

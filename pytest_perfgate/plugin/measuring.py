@@ -31,7 +31,7 @@ from pytest_perfgate.model.protocol import STATIC, Capture
 if TYPE_CHECKING:
     from pytest_perfgate.app.output_check import OutputCheck
     from pytest_perfgate.model.device import Device
-    from pytest_perfgate.model.measurement import Artifact, Reference, Samples
+    from pytest_perfgate.model.measurement import Artifact, Samples
     from pytest_perfgate.model.metric import Finding, MetricSet
     from pytest_perfgate.model.plan import Case, CaseKey, Plan
     from pytest_perfgate.model.ports import Call as PortsCall
@@ -93,16 +93,6 @@ class Measuring:
             return _checked(lambda: stand.timer.measure(call, plan, stand.runtime, setup), scrutiny)
 
         return per_call(self._taken(stand, plan, take), asked.calls * asked.schedule.iterations)
-
-    def beside(self, ours: MeasuredCall, theirs: MeasuredCall, plan: Plan) -> Reference:
-        """A call and its reference in turns, in this process."""
-        from pytest_perfgate.app.lockstep import BASE, HEAD, Turns, TurnTiming
-        from pytest_perfgate.core.judge.references import reference_of
-
-        calls = {BASE: theirs, HEAD: ours}
-        turns = Turns(lambda side, cut: self.samples(calls[side], cut), TurnTiming(), (BASE, HEAD), alike=False)
-        base, head = turns.taken(plan)
-        return reference_of(theirs.key.name, head, base)
 
     def _warm_up(self, asked: MeasuredCall) -> None:
         """What the call asks for beside our own warming up: the first time that this process measures it."""

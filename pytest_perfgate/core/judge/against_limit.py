@@ -174,7 +174,7 @@ def _held(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
             outcome=Outcome.PASSED,
             sentence="the whole interval keeps the limit" if metric.interval else "keeps the limit",
             metric=metric,
-            evidence=_beside(metric),
+            evidence=_in_turns(metric),
         )
     return undecided(metric, trial) if keeps is None else _broken(metric, trial)
 
@@ -199,11 +199,11 @@ def holds(limit: Limit, number: float) -> bool:
 
 def _broken(metric: Metric, trial: JudgedMeasurement) -> Ruling:
     sentence = "the whole interval misses the limit" if metric.interval else "misses the limit"
-    beside = _beside(metric)
-    return Ruling(outcome=Outcome.BROKEN, sentence=sentence, next=_looks(metric, trial), metric=metric, evidence=beside)
+    sides = _in_turns(metric)
+    return Ruling(outcome=Outcome.BROKEN, sentence=sentence, next=_looks(metric, trial), metric=metric, evidence=sides)
 
 
-def _beside(metric: Metric) -> tuple[tuple[str, str], ...]:
+def _in_turns(metric: Metric) -> tuple[tuple[str, str], ...]:
     """Of a speed-up, what both sides took."""
     return (("in turns", metric.note),) if metric.name == SPEEDUP else ()
 
@@ -233,7 +233,7 @@ def undecided(metric: Metric, trial: JudgedMeasurement) -> Ruling:
         sentence="the interval spans the limit",
         next=(more,) if metric.name in DERIVED else (),
         metric=metric,
-        evidence=_beside(metric),
+        evidence=_in_turns(metric),
     )
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.app.lockstep import TurnTiming as Beat
 from pytest_perfgate.app.lockstep import BASE, HEAD, Turns, _turn, joined
+from pytest_perfgate.app.lockstep import TurnTiming as Beat
 from pytest_perfgate.model.measurement import IDLE, Samples, Stop
 from pytest_perfgate.model.plan import Cache, Plan
 
