@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import fields
 
 from pytest_perfgate.model.device import Device
-from pytest_perfgate.model.metric import Finding, MetricSet, Problem
+from pytest_perfgate.model.metric import Finding, Metric, MetricSet, Problem
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.project import FACT
 from pytest_perfgate.model.values import Work, value
@@ -340,6 +340,17 @@ class Sitting:
     clock_hz: float | None = None
     identity: str = ""
     """How it was measured; empty where an earlier version kept it."""
+    run: str = ""
+    """Names the run that measured it: one of each case; empty stands for its moment and its commit."""
+    outcome: str = ""
+    """The worst verdict of the case in that run."""
+    host: str = ""
+    card: str = ""
+    """UUID of the device, where it has one."""
+    facts: tuple[tuple[str, str], ...] = ()
+    """What surrounded it: driver, packages, governor."""
+    metrics: tuple[Metric, ...] = ()
+    """All figures, where they were asked for."""
 
 
 @value
