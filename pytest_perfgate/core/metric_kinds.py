@@ -25,6 +25,14 @@ TIMING_KINDS: tuple[MetricKind, ...] = (
         scopes=(*_TRACED, "kernel", "stage", "part"),
     ),
     MetricKind(
+        name="speedup",
+        dimension=Dimension.RATIO,
+        better=_HIGH,
+        doc="time of another call, or of a file, over the time of this one, both timed in turns",
+        scopes=("over", "case"),
+        positional="over",
+    ),
+    MetricKind(
         name="geomean",
         dimension=_PART,
         better=_LOW,

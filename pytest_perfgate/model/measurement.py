@@ -90,6 +90,24 @@ class Samples:
     """Mean nanoseconds per call in which the calling thread neither computed nor queued; ``None``: nobody can tell."""
 
 
+@value
+class Reference:
+    """What another call, or a file, took beside a call; of a call, in turns with it in the same processes."""
+
+    over: str
+    """Its name, as a limit writes it: ``over=eager``."""
+    ours: tuple[float, ...] = ()
+    """Nanoseconds per call of the call itself in those turns, one a process; none where a file is the reference."""
+    theirs: tuple[float, ...] = ()
+    """Those of the reference, in the same order; of a file the one figure that it has."""
+    within: tuple[tuple[float, float], ...] = ()
+    """Between what the ratios of the turns of one process lie, one pair a process."""
+    problems: tuple[Problem, ...] = ()
+    """Why the two cannot be compared."""
+    origin: str = ""
+    """Of a file, which of its figures this is."""
+
+
 def _no_listener() -> None:
     """Is told."""
 
@@ -243,6 +261,8 @@ class Measurement:
     """(file, hash) of every module of the package under test: the proof of the arm."""
     limits: tuple[str, ...] = ()
     """What the fixture's call added with ``limits=``."""
+    references: tuple[Reference, ...] = ()
+    """What it was timed beside."""
 
     def with_metrics(self, metrics: MetricSet) -> Measurement:
         """The same with other metrics, as ``dataclasses.replace`` gives it at four times the cost."""
@@ -259,6 +279,7 @@ class Measurement:
             artifacts=self.artifacts,
             modules=self.modules,
             limits=self.limits,
+            references=self.references,
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol, Union
 
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError, restored
-from pytest_perfgate.model.measurement import Artifact, Identity, Reading, Samples
+from pytest_perfgate.model.measurement import Artifact, Identity, Reading, Reference, Samples
 from pytest_perfgate.model.metric import Finding, MetricSet, Problem
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.values import Work, value
@@ -77,6 +77,9 @@ class Measure:
 @value
 class Finish:
     """Parent: enough of this call; go on with the test."""
+
+    references: bool = False
+    """Whether to time it in turns with what its limits name as a reference."""
 
 
 @value
@@ -145,6 +148,8 @@ class Capture:
     problems: tuple[Problem, ...] = ()
     readings: tuple[Reading, ...] = ()
     """Figures beside time, as this process took them."""
+    references: tuple[Reference, ...] = ()
+    """What it was timed beside, in this process."""
 
 
 @value

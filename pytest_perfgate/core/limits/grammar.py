@@ -6,7 +6,16 @@ import math
 import re
 from collections.abc import Callable, Mapping
 
-from pytest_perfgate.core.limits.scope import Span, Written, check_sense, closing, parse_scope, proposal, render_scope
+from pytest_perfgate.core.limits.scope import (
+    Span,
+    Written,
+    check_reference,
+    check_sense,
+    closing,
+    parse_scope,
+    proposal,
+    render_scope,
+)
 from pytest_perfgate.core.metric_kinds import OWN_KIND, own_kind
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Labels, MetricKind
@@ -52,6 +61,7 @@ def parse_limit(
     labels, at = _labels(written, at, kind)
     if kind.name == OWN_KIND.name:
         kind, labels = _own(written, labels, kinds)
+    check_reference(written, kind, labels)
     operator, at, sign = _operator(written, at)
     measured = _measured(written, kind, labels, kinds)
     head = f"{kind.name}{render_scope(labels, kind)} {operator.value}"
