@@ -234,7 +234,8 @@ def measurements(result: CaseResult, tools: GateTools) -> tuple[Measurement, ...
             by_key.setdefault(capture.key, []).append(capture)
     rounds = len(result.captures)
     made = (_measurement(captures, rounds, tools) for captures in by_key.values())
-    return tuple(_on(measurement, result.case.plan.device) for measurement in made)
+    named = (replace(one, params=result.case.params) if result.case.params else one for one in made)
+    return tuple(_on(measurement, result.case.plan.device) for measurement in named)
 
 
 def _on(measurement: Measurement, asked: str) -> Measurement:
