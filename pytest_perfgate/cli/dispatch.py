@@ -213,6 +213,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "inspect": "say what is in a file",
         "report": "the last run, or a record, as text, HTML or Markdown",
         "history": "a case over time",
+        "regressions": "what got slower over many runs and stayed so",
         "devlog": "write the last run into a kernel's log",
     },
     "profile": {

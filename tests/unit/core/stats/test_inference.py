@@ -311,3 +311,25 @@ def test_what_the_code_does_hardly_widens_the_gate(levels: list[float]) -> None:
     times = [[math.exp(level + error) for level, error in zip(some, noise)] for some in ([0.0] * 20, levels)]
     still, moved = (predict(0.04, scatter=scatter_of_neighbours(t), sittings=20, gates=40, freedom=13) for t in times)
     assert moved.reach < still.reach + 0.04  # by the standard deviation of all of them it is up to 0.14 more
+
+
+def test_a_long_line_has_its_changes_where_they_were_planted(dice: np.random.Generator) -> None:
+    line = np.exp(np.concatenate([dice.normal(level, 0.01, 120) for level in (0.0, 0.05, 0.0, 0.1)]))
+    changes = change_points(line.tolist())
+    assert [c.index for c in changes] == pytest.approx([120, 240, 360], abs=2)
+    assert [c.change for c in changes] == pytest.approx([0.05, -0.05, 0.105], abs=0.01)
+
+
+def test_a_long_line_shows_what_is_new(dice: np.random.Generator) -> None:
+    line = np.exp(np.concatenate([dice.normal(0, 0.01, 400), dice.normal(0.06, 0.01, 4)]))
+    assert [c.index for c in change_points(line.tolist())] == [400]
+
+
+def test_a_long_line_without_change_has_rarely_a_change_point() -> None:
+    lines = [np.random.default_rng(seed).lognormal(0, 0.02, 90 + seed) for seed in range(200)]
+    assert 1 <= sum(bool(change_points(line.tolist())) for line in lines) <= 20
+
+
+@pytest.mark.parametrize("line", [[7.0] * 300, [7.0, 7.1] * 150])
+def test_a_long_line_of_few_values_has_none(line: list[float]) -> None:
+    assert change_points(line) == ()
