@@ -39,6 +39,7 @@ _HOMES = {
     "profile": "files",
     "scrub": "files",
     "devlog": "history",
+    "regressions": "history",
     "calibrate": "machine",
     "ceilings": "machine",
     "clocks": "machine",

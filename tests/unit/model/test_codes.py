@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from pytest_perfgate.model import codes
-from pytest_perfgate.model.codes.family import Family
+from pytest_perfgate.model.codes import Family
 
 PACKAGE = Path(codes.__file__).parents[2]
 RAISED = re.compile(r'(?:PerfgateError|Problem)\(\s*(?:code=)?"([a-z0-9-]+)"')
