@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.instrument import at_least, begins
 from pytest_perfgate.core.judge.metrics import metrics_of
-from pytest_perfgate.core.judge.readings import figures_of
-from pytest_perfgate.core.judge.references import over_processes
+from pytest_perfgate.core.judge.readings import figures_of, over_processes
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.metric import MetricSet, Problem
