@@ -86,6 +86,10 @@ class MeasuredCall:
             self.prepare()
             run()
 
+    def inputs(self) -> tuple[Any, ...]:
+        """What the function is given, made anew where a set-up makes it."""
+        return (*self.prepare(), *self.args)
+
     def timed(self) -> Callable[[], Any]:
         """The call and nothing around it."""
         if self.setup is not None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytest_perfgate.clock import HOST_CLOCK
+from pytest_perfgate.model.capabilities import SupportsInputs
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, CaseKey
 from pytest_perfgate.model.values import TIME_UNITS, Work
@@ -92,9 +93,16 @@ class Perfgate:
                 raise unknown_arguments(fn, unknown)
             insist_on_callables(setup=setup, check=check)
             calls = _count(calls)
-            key = self._outermost(name)
-            extra: dict[str, Any] = {"work": _work(work), "check": check, "limits": _texts(limits)}
-            return self._taken(MeasuredCall(key, fn, args, setup=setup, calls=calls, **extra))
+            call = MeasuredCall(self._outermost(name), fn, args, setup=setup, calls=calls, limits=_texts(limits))
+            call.work = _work(work)
+            call.check = check.on_inputs(call.inputs) if isinstance(check, SupportsInputs) else check
+            return self._taken(call)
+
+    def same(self, as_: Any, *, rtol: float | None = None, atol: float | None = None) -> Callable[[Any], bool]:
+        """A ``check=`` that holds the output against a reference, which is given the inputs of the call, or a value."""
+        from pytest_perfgate.app.output_check import Same
+
+        return Same(as_, rtol, atol)
 
     def scheduled(self, fn: Callable[..., Any], setup: Callable[[], Any] | None, schedule: Schedule) -> View:
         """Measure ``fn`` as often as a suite of pytest-benchmark asks for, at least."""
@@ -323,8 +331,7 @@ def unknown_arguments(fn: Any, names: Iterable[str]) -> PerfgateError:
     """Keywords of the measured function: the fixture has its own, and passes on none."""
     from pytest_perfgate.core.limits.scope import nearest
 
-    names_given = list(names)
-    called = getattr(fn, "__name__", "")
+    names_given, called = list(names), getattr(fn, "__name__", "")
     called = called if called.isidentifier() else "f"
     inside = ", ".join(f"{name}=..." for name in names_given)
     meant = [near for name in names_given for near in nearest(name, _OWN, 1)]
