@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.core.analysis.roofline import place
-from pytest_perfgate.core.analysis.trace import tables
+from pytest_perfgate.core.analysis.trace import pictures, tables
 from pytest_perfgate.core.analysis.trace.bottleneck import window_class
 from pytest_perfgate.core.analysis.trace.findings import wants_replay
 from pytest_perfgate.core.analysis.trace.job import Job, RankFigures, meeting_document
@@ -35,10 +37,10 @@ from pytest_perfgate.core.analysis.trace.report import (
     subtitle,
 )
 from pytest_perfgate.core.analysis.trace.survey import Survey, timelines
-from pytest_perfgate.core.analysis.trace.timeline import steps
+from pytest_perfgate.core.analysis.trace.timeline import Timeline, steps
 from pytest_perfgate.core.analysis.tracelens.tables import reference_document, reference_metrics
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Analysis, Block, Code, Column, Document, Paragraph, Section, labels
+from pytest_perfgate.model.metric import Analysis, Block, Code, Column, Document, Paragraph, Picture, Section, labels
 
 if TYPE_CHECKING:
     from pytest_perfgate.app.inspections.kineto_trace import TraceView
@@ -66,6 +68,64 @@ _GLANCE = 16
 """Ranks that a written report shows before it folds the others away."""
 
 
+def pictures_of(seen: TraceView) -> Mapping[str, Callable[[], Picture]]:
+    """What can be drawn of one trace."""
+    return {
+        "steps": lambda: _times_picture(seen),
+        "timeline": lambda: pictures.streams_picture([("", seen.survey)]),
+        "roofline": lambda: pictures.operators_picture(seen.rows, seen.roof),
+        "mfu": lambda: pictures.utilisation_picture(seen.survey, seen.rows, _steps(seen), seen.roof),
+        "overlap": lambda: pictures.overlap_picture(seen.survey),
+        "tree": lambda: pictures.tree_picture(seen.survey),
+        "kernels": lambda: pictures.kernels_picture(seen.survey),
+    }
+
+
+def _job_pictures(job: Job, again: Callable[[], Iterator[TraceView]]) -> Mapping[str, Callable[[], Picture]]:
+    """What can be drawn of several ranks; operators and kernels are those of the first."""
+    lines = [
+        (f"rank {one.rank}" + (f", device {device}" if len(one.lines) > 1 else ""), line)
+        for one in job.ranks
+        for device, line in one.lines
+    ]
+
+    def of_first(name: str) -> Picture:
+        return pictures_of(next(again()))[name]()
+
+    def streams() -> Picture:
+        some = islice(again(), pictures.RANKS)
+        return pictures.streams_picture([(f"rank {one.whole.trace.rank}", one.survey) for one in some], len(job.ranks))
+
+    return {
+        "ranks": lambda: pictures.times_picture(lines, "rank"),
+        "timeline": streams,
+        **{name: partial(of_first, name) for name in ("overlap", "roofline", "tree", "kernels")},
+    }
+
+
+def _steps(one: TraceView) -> tuple[Survey, ...]:
+    return one.windows if len(one.windows) > 1 else one.steps
+
+
+def _step_lines(one: TraceView) -> list[tuple[str, Timeline]]:
+    """A breakdown a step and device."""
+    return [
+        (f"{part.label}, device {device}" if len(by_device) > 1 else part.label, line)
+        for part in _steps(one)
+        for by_device in [timelines(part)]
+        for device, line in by_device.items()
+    ]
+
+
+def _times_picture(one: TraceView) -> Picture:
+    """Where each step went; without steps each device."""
+    stepped, host = _step_lines(one), one.survey.on_host
+    if len(stepped) > 1:
+        return pictures.times_picture(stepped, "step", on_host=host)
+    devices = [("host" if host else f"device {device}", line) for device, line in timelines(one.survey).items()]
+    return pictures.times_picture(devices, "device", on_host=host)
+
+
 def analysis_of(seen: TraceView) -> Analysis:
     """The analysis of one trace."""
     rank = seen.whole.trace.rank or 0
@@ -82,6 +142,7 @@ def analysis_of(seen: TraceView) -> Analysis:
         findings=seen.findings,
         problems=seen.problems,
         window=seen.survey.label,
+        pictures={} if compat else pictures_of(seen),
         **_exports(compat),
     )
 
@@ -105,6 +166,7 @@ def job_analysis(job: Job, again: Callable[[], Iterator[TraceView]], compat: boo
         findings=job.findings,
         problems=tuple(problem for one in job.ranks for problem in one.problems),
         window=job.window,
+        pictures={} if compat else _job_pictures(job, again),
         **_exports(compat),
     )
 
@@ -242,13 +304,7 @@ def _timeline_block(one: TraceView) -> Block:
 
 
 def _steps_block(one: TraceView) -> Block:
-    parts = one.windows if len(one.windows) > 1 else one.steps
-    lines = [
-        (f"{part.label}, device {device}" if len(by_device) > 1 else part.label, line)
-        for part in parts
-        for by_device in [timelines(part)]
-        for device, line in by_device.items()
-    ]
+    parts, lines = _steps(one), _step_lines(one)
     if not lines:
         marked = len(steps(one.whole.trace))
         work = "operator" if one.survey.on_host else "GPU work"
