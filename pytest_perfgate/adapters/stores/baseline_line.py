@@ -37,7 +37,7 @@ _BLINDEST = 100.0
 """A sitting that could not have seen a hundredfold slowdown saw nothing, and no larger figure says more."""
 
 _TYPO = 0.75
-"""How near to one of ours an unknown field is refused; one of a later version is further away, and kept."""
+"""How near to one of ours an unknown field is taken for a typo."""
 
 _BELOW = "\n  : "
 
@@ -67,8 +67,8 @@ Node = str | Mapping[str, Any] | list[Any]
 """What stands in the file: texts, mappings and lists; no type is guessed from a text."""
 
 
-def render_line(name: str, baseline: Baseline, extra: Mapping[str, Node] | None = None) -> str:
-    """The line of one case, two where its name is very long; fields of a later version are carried along."""
+def render_line(name: str, baseline: Baseline) -> str:
+    """The line of one case, two where its name is very long."""
     parts = [f"time: {_time(baseline.time)}"]
     if baseline.scatter:
         parts.append(f"scatter: {_fixed(baseline.scatter * 100, 3)}%")
@@ -90,7 +90,6 @@ def render_line(name: str, baseline: Baseline, extra: Mapping[str, Node] | None 
     parts += ["power: limited"] if baseline.limited else []
     if baseline.identity is not None:
         parts.append(f"identity: {_identity_text(baseline.identity, baseline.device)}")
-    parts += [f"{_word(key)}: {_flow(node)}" for key, node in (extra or {}).items()]
     key = render_key(name)
     return f"  {_key(key, _BELOW if len(key) > _LONGEST_KEY else ': ')}{{{', '.join(parts)}}}"
 
@@ -156,8 +155,8 @@ def _identity_text(identity: Identity, device: str) -> str:
     return f"{{{', '.join(parts)}}}"
 
 
-def parse_fields(fields: Node, place: str, device: str) -> tuple[dict[str, Any], dict[str, Node]]:
-    """(what a Baseline is made of, fields that this version does not know); one that is nearly ours is a typo."""
+def parse_fields(fields: Node, place: str, device: str) -> dict[str, Any]:
+    """What a Baseline is made of; a field that is not ours is an error, since nothing would be held against it."""
     if not isinstance(fields, Mapping):
         raise _wrong(place, "a mapping such as {time: 412.31us}", fields)
     if "time" not in fields:
@@ -170,12 +169,15 @@ def parse_fields(fields: Node, place: str, device: str) -> tuple[dict[str, Any],
     if "identity" in fields:
         known["identity"] = _identity(fields["identity"], f"{place}.identity", device)
     for name in fields:
-        near = difflib.get_close_matches(name, FIELDS, n=1, cutoff=_TYPO) if name not in FIELDS else ()
-        if near:
-            raise PerfgateError(
-                "baseline-value", f"{name!r} is not a field", mend=f"did you mean {near[0]}?", place=place
-            )
-    return known, {name: node for name, node in fields.items() if name not in FIELDS}
+        if name not in FIELDS:
+            raise _foreign(name, place)
+    return known
+
+
+def _foreign(name: str, place: str) -> PerfgateError:
+    near = difflib.get_close_matches(name, FIELDS, n=1, cutoff=_TYPO)
+    mend = f"did you mean {near[0]}?" if near else "delete it, or install the version of pytest-perfgate that wrote it"
+    return PerfgateError("baseline-value", f"{name!r} is not a field of a line", mend=mend, place=place)
 
 
 def _wrong(place: str, wanted: str, found: Node) -> PerfgateError:

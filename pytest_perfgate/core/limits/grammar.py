@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from pytest_perfgate.core.limits.scope import Span, Written, check_sense, closing, parse_scope, proposal, render_scope
+from pytest_perfgate.core.limits.scope import (
+    Span,
+    Written,
+    check_reference,
+    check_sense,
+    closing,
+    parse_scope,
+    proposal,
+    render_scope,
+)
+from pytest_perfgate.core.metric_kinds import OWN_KIND, own_kind
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Labels, MetricKind
 from pytest_perfgate.model.plan import Limit, Operator
@@ -28,11 +38,30 @@ FAMILY_MEAN = "geomean"
 """The one metric whose positional scope names another metric and takes its dimension."""
 
 
-def parse_limit(text: str, *, kinds: Kinds, source: str = "marker", place: str = "", on: tuple[str, ...] = ()) -> Limit:
-    """Read one limit; every way of being wrong raises an error of its own, with the place in the text."""
+def _nobody(_: str) -> bool:
+    """No name is one of the test's own."""
+    return False
+
+
+def parse_limit(
+    text: str,
+    *,
+    kinds: Kinds,
+    source: str = "marker",
+    place: str = "",
+    on: tuple[str, ...] = (),
+    own: Callable[[str], bool] = _nobody,
+) -> Limit:
+    """Read one limit; every way of being wrong raises an error of its own, with the place in the text.
+
+    ``own`` says of a name that nothing here produces whether the test takes a figure of that name.
+    """
     written = Written(text=text, place=place)
-    kind, at = _kind(written, kinds)
+    kind, at = _kind(written, kinds, own)
     labels, at = _labels(written, at, kind)
+    if kind.name == OWN_KIND.name:
+        kind, labels = _own(written, labels, kinds)
+    check_reference(written, kind, labels)
     operator, at, sign = _operator(written, at)
     measured = _measured(written, kind, labels, kinds)
     head = f"{kind.name}{render_scope(labels, kind)} {operator.value}"
@@ -50,11 +79,21 @@ def parse_limit(text: str, *, kinds: Kinds, source: str = "marker", place: str =
     )
 
 
-def _kind(written: Written, kinds: Kinds) -> tuple[MetricKind, int]:
+_TAKEN = re.compile(r"""\.metric\(\s*["']([A-Za-z_][\w.]*)["']|\bextra_info\[["']([A-Za-z_][\w.]*)["']\]""")
+
+
+def own_names(source: str) -> frozenset[str]:
+    """Names of the figures that the text of a test file takes: ``perfgate.metric("loss", ...)``."""
+    return frozenset(name for names in _TAKEN.findall(source) for name in names if name)
+
+
+def _kind(written: Written, kinds: Kinds, own: Callable[[str], bool]) -> tuple[MetricKind, int]:
     match = _METRIC.match(written.text)
     if not match:
         what = "the limit is empty" if not written.text.strip() else "the limit does not start with a metric"
         raise written.fault("limit-syntax", what, Span(start=0, end=1), _SHAPE)
+    if match[1] not in kinds and own(match[1]):
+        return own_kind(match[1]), match.end()
     if match[1] not in kinds:
         raise written.fault(
             "limit-unknown-metric",
@@ -63,6 +102,18 @@ def _kind(written: Written, kinds: Kinds) -> tuple[MetricKind, int]:
             proposal(match[1], kinds, all_of="the metrics"),
         )
     return kinds[match[1]], match.end()
+
+
+def _own(written: Written, labels: Labels, kinds: Kinds) -> tuple[MetricKind, Labels]:
+    """``metric(loss)`` means the figure ``loss``; its unit tells what it measures."""
+    name = dict(labels).get("name", "")
+    start = written.text.index(OWN_KIND.name)
+    span = Span(start=start, end=start + len(OWN_KIND.name))
+    if not _METRIC.fullmatch(name):
+        raise written.fault("limit-scope", "a figure of which name?", span, f"name it: {OWN_KIND.name}(loss) <= 0.1")
+    if name in kinds and kinds[name].source != OWN_KIND.source:
+        raise written.fault("limit-scope", f"{name} is a metric of perfgate's own", span, f"write {name} alone")
+    return own_kind(name), tuple(pair for pair in labels if pair[0] != "name")
 
 
 def _labels(written: Written, at: int, kind: MetricKind) -> tuple[Labels, int]:

@@ -17,7 +17,7 @@ from pytest_perfgate.model.metric import Absent, Labels, MetricKind, MetricSet
 from pytest_perfgate.model.metric import matches as metric_matches
 from pytest_perfgate.model.plan import CaseKey, Limit
 from pytest_perfgate.model.project import ConfigPattern
-from pytest_perfgate.model.protocol import READ, STATIC
+from pytest_perfgate.model.protocol import OWN, READ, STATIC
 
 Layer = Iterable[Limit]
 
@@ -116,12 +116,18 @@ def elsewhere(limits: Sequence[Limit], measurement: Measurement, kinds: Mapping[
 
     None where the file tells of such a figure, or where there is no other limit: nothing passes for want of one.
     """
-    if measurement.processes or measurement.identity.timer not in {READ, STATIC}:
+    if measurement.processes or measurement.identity.timer not in {READ, OWN, STATIC}:
         return ()
     names = {*measurement.metrics.names(), *(absent.name for absent in measurement.metrics.absent)}
     timed = {name for name, kind in kinds.items() if kind.source == "time"} - names
     moved = tuple(limit for limit in limits if limit.source in _FAR and limit.metric in timed)
     return moved if len(moved) < len(limits) else ()
+
+
+def of_other_calls(limits: Iterable[Limit], measurement: Measurement, own: Collection[str]) -> tuple[Limit, ...]:
+    """Limits on a test's own figures that it took after another call than this one."""
+    here = {*measurement.metrics.names(), *(absent.name for absent in measurement.metrics.absent)}
+    return tuple(limit for limit in limits if limit.metric in own and limit.metric not in here)
 
 
 def without_case(limit: Limit) -> tuple[tuple[str, str], ...]:

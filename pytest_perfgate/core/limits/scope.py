@@ -193,6 +193,27 @@ def _out_of_reach(name: str, operator: Operator, bound: float) -> str:
     return ""
 
 
+def check_reference(written: Written, kind: MetricKind, labels: Labels) -> None:
+    """Refuse a speed-up over nothing: a limit names the call, or the file, that it is faster than."""
+    if kind.name == "speedup" and not dict(labels).get("over"):
+        start = written.text.index(kind.name)
+        mend = "name the reference, a call of the same test: speedup(over=eager) >= 1.2x"
+        raise written.fault("limit-scope", "faster than what?", Span(start=start, end=start + len(kind.name)), mend)
+
+
+_SPEEDUP = re.compile(r"\bspeedup\s*(?=\()")
+
+
+def references_in(text: str, kind: MetricKind) -> tuple[tuple[str, str], ...]:
+    """(call, reference) of every speed-up that a limit speaks of, within other words too; the call empty for all."""
+    pairs = []
+    for match in _SPEEDUP.finditer(text):
+        written = Written(text=text)
+        scope = dict(parse_scope(written, Span(start=match.end() + 1, end=closing(written, match.end())), kind))
+        pairs.append((scope.get("case", ""), scope.get("over", "")))
+    return tuple(pair for pair in pairs if pair[1])
+
+
 _SHOWN = 12
 
 
