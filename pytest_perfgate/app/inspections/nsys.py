@@ -28,7 +28,7 @@ from pytest_perfgate.core.analysis.nsys.setup import (
     reading,
     windows,
 )
-from pytest_perfgate.core.analysis.nsys.timeline import timeline_view
+from pytest_perfgate.core.analysis.nsys.timeline import pictures, timeline_view
 from pytest_perfgate.core.analysis.nsys.views import class_findings, coverage_findings
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis, Document
@@ -97,6 +97,7 @@ class Nsys:
             findings=(*coverage_findings(job), *findings(job), *class_findings(job.ranks)),
             problems=problems(job),
             window=window_text(job.ranks),
+            pictures=pictures(job),
         )
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:

@@ -33,6 +33,10 @@ from pytest_perfgate.model.values import Dimension, value
 Key = Sequence[tuple[str, str]]
 """Fills with what they stand for, in the order in which they stand in a bar."""
 
+TIME_KEY = (("compute", "computation"), ("exposed", "exposed communication"), ("copies", "exposed copies"),
+            ("idle", "idle"))  # fmt: skip
+"""Parts of a device's time that sum to it."""
+
 MOST_ROWS = 24
 """Bars of one picture; of more rows neighbours are put together."""
 
@@ -61,12 +65,12 @@ def stacked(
         return _bars(width, rows, (key, used), (most, tick), note, alt)
 
     bars = [
-        Bar(label=row.label, parts=tuple(amount / most for amount in row.amounts), text=_beside(row)) for row in rows
+        Bar(label=row.label, parts=tuple(amount / most for amount in row.amounts), text=_words_of(row)) for row in rows
     ]
     return responsive(name, draw, alt, [text for _, text in key], bars)
 
 
-def _beside(row: Row) -> str:
+def _words_of(row: Row) -> str:
     return f"{row.text}  {sparkline(_counted(row.spread))}" if row.spread else row.text
 
 
@@ -136,7 +140,7 @@ def _strip(spread: Sequence[float], left: float, y: float, room: float) -> Itera
     """How many members lie where, as columns below their bar."""
     counts, wide = _counted(spread), room / _BINS
     most = max(counts)
-    yield rule(left, y + _STRIP - 8, left + room, y + _STRIP - 8)
+    yield rule((left, y + _STRIP - 8), (left + room, y + _STRIP - 8))
     for at, count in enumerate(counts):
         if count:
             tall = 3 + (_STRIP - 12) * count / most
@@ -173,6 +177,20 @@ def merged(rows: Sequence[Row], most: int = MOST_ROWS) -> tuple[list[Row], int]:
         )
         for group in groups
     ], size
+
+
+def overlap_row(label: str, hidden: float, whole: float, parts: Sequence[float]) -> Row:
+    """One bar of what is hidden and what is exposed."""
+    share = hidden / whole if whole else 0.0
+    text = f"{share:.0%} of {quantity(whole, Dimension.TIME, 3)}"
+    return Row(label=label, amounts=(share, 1 - share), text=text, spread=tuple(parts))
+
+
+def overlap_bars(rows: Sequence[Row], of: str) -> Picture:
+    """Bars of what is hidden, with the spread of the kernels below each."""
+    key = (("hidden", "hidden by compute"), ("exposed", "exposed"))
+    alt = f"Hidden communication per {of}; the columns below a bar count its kernels from 0 % to 100 % hidden"
+    return stacked("overlap", alt, rows, key, "{:.0%}".format)
 
 
 _SPARKS = " ▁▂▃▄▅▆▇█"
@@ -223,7 +241,7 @@ def histogram(name: str, alt: str, bins: Bins, short: float, label: str) -> Pict
                     title = f"{_time(low)} to {_time(up)}: {share:.1%}"
                     marks.append(area(x + at * wide + 0.5, y0 - tall, wide - 1, tall, kind, title))
         x, y = frame.at(short, high)
-        marks += [rule(x, y, x, frame.at(short, 0)[1], dash="4 3"), haloed(x + 4, y + 11, _time(short), "start")]
+        marks += [rule((x, y), frame.at(short, 0), dash="4 3"), haloed(x + 4, y + 11, _time(short), "start")]
         return sheet(width, frame.height, marks, alt)
 
     key = ["kernels", "their time"]
@@ -285,7 +303,7 @@ def _panel(panel: Panel, width: int, tall: int, high: float, label: str) -> Iter
     yield line(frame, points)
     if panel.cliff is not None:
         x, y = frame.at(panel.cliff, high)
-        yield rule(x, y, x, frame.at(panel.cliff, 0)[1], colour=OTHER, dash="4 3", wide=1.6)
+        yield rule((x, y), frame.at(panel.cliff, 0), colour=OTHER, dash="4 3", wide=1.6)
         turned = x > width * 0.6
         text = f"falls past {panel.text(panel.cliff)}"
         yield haloed(x - 4 if turned else x + 4, y + 11, text, "end" if turned else "start")
@@ -314,7 +332,7 @@ def over_steps(name: str, alt: str, steps: Sequence[tuple[str, float]], label: s
             width=width, height=240, left=86 if width > NARROW else 64,
         )  # fmt: skip
         x, y = frame.at(frame.x.high, mean)
-        marks = [*grid(frame), rule(frame.left, y, x, y, dash="5 4"), line(frame, list(enumerate(figures)))]
+        marks = [*grid(frame), rule((frame.left, y), (x, y), dash="5 4"), line(frame, list(enumerate(figures)))]
         marks += [dot(frame, at, one, title=f"step {steps[at][0]}: {text(one)}") for at, one in enumerate(figures)]
         marks.append(haloed(frame.left + 6, frame.top + 10, f"mean {text(mean)} (dashed)", "start"))
         return sheet(width, frame.height, marks, alt)

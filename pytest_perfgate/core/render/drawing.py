@@ -22,6 +22,9 @@ _NAMED = re.compile(r"var\(--\w+,(#\w+)\)")
 WIDE, NARROW = 760, 344
 """Pixels across a picture on a page, and on a phone."""
 
+Place = tuple[float, float]
+"""Pixels from the left and from the top."""
+
 SIZE = 12
 """Pixels of a letter's height."""
 
@@ -185,10 +188,10 @@ def area(x: float, y: float, width: float, height: float, name: str, title: str 
     )
 
 
-def rule(x: float, y: float, x2: float, y2: float, *, colour: str = SOFT, dash: str = "", wide: float = 1) -> str:
+def rule(start: Place, end: Place, *, colour: str = SOFT, dash: str = "", wide: float = 1) -> str:
     """A straight line between two pixels."""
     dashes = f' stroke-dasharray="{dash}"' if dash else ""
-    ends = f'x1="{x:.1f}" y1="{y:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"'
+    ends = f'x1="{start[0]:.1f}" y1="{start[1]:.1f}" x2="{end[0]:.1f}" y2="{end[1]:.1f}"'
     return f'<line {ends} stroke="{colour}" stroke-width="{wide:g}"{dashes}/>'
 
 

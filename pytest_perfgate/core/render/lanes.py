@@ -31,6 +31,14 @@ from pytest_perfgate.model.values import Dimension, array_value, value
 if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.intervals import Spans
 
+LANE_KEY = (
+    ("compute", "computation"),
+    ("hidden", "communication, hidden"),
+    ("exposed", "communication, exposed (marked at the foot)"),
+    ("copies", "copies and fills"),
+)
+"""What the spans of streams are."""
+
 _TALL, _GAP, _LABEL = 20, 6, 196
 
 _NAMED = 3.0
@@ -121,7 +129,7 @@ def _group(group: Group, across: tuple[float, float], top: float, *, narrow: boo
             y += 16
         else:
             marks.append(words(left - 8, y + 14, fitted(lane.label, left - 12), anchor="end"))
-        marks.append(rule(left, y + _TALL, left + room, y + _TALL))
+        marks.append(rule((left, y + _TALL), (left + room, y + _TALL)))
         for fill, spans in lane.spans:
             marks += _spans(group, spans, fill, (left, y, scale))
         marks += _words(group, lane, (left, y, scale))
@@ -231,9 +239,9 @@ def _node(node: Node, place: tuple[float, float, float], depth: int, *, compared
     x, y, scale = place
     wide = node.width * scale
     fill = _side(node) if compared else ("compute", "idle")[depth % 2]
-    told = f"{node.name}: {_told(node)}"
-    yield depth, area(x, y, wide, _ROW - 2, fill, told)
-    label = fitted(told if text_width(told) <= wide - 8 else node.name, wide - 8)
+    label_text = f"{node.name}: {_figure_text(node)}"
+    yield depth, area(x, y, wide, _ROW - 2, fill, label_text)
+    label = fitted(label_text if text_width(label_text) <= wide - 8 else node.name, wide - 8)
     if label:
         yield depth, haloed(x + 4, y + 15, label, "start")
     if depth + 1 >= _DEEPEST:
@@ -257,7 +265,7 @@ def _side(node: Node) -> str:
     return "worse" if node.amount > before else "better"
 
 
-def _told(node: Node) -> str:
+def _figure_text(node: Node) -> str:
     now = quantity(node.amount, Dimension.TIME, 3)
     if node.before is None:
         return now
@@ -268,7 +276,7 @@ def _told(node: Node) -> str:
 
 def _branches(node: Node, whole: float, depth: int) -> Iterator[Bar]:
     """The widest branches with what is in them, for a terminal."""
-    yield Bar(label="  " * depth + node.name, parts=(node.width / whole,), text=_told(node))
+    yield Bar(label="  " * depth + node.name, parts=(node.width / whole,), text=_figure_text(node))
     if depth < 4:
         for child in sorted(node.children, key=lambda one: -one.width)[: (6, 3, 2, 1)[depth]]:
             if child.width >= 0.02 * whole:

@@ -269,9 +269,9 @@ def roofline(name: str, alt: str, points: Sequence[Point], ceiling: Ceiling) -> 
         marks = [*grid(frame), *_roofs(frame, ceiling), *_points(frame, points)]
         y = frame.height + 4.0
         for number, point in enumerate(points, 1):
-            told = f"{number}  {point.label}"
+            entry = f"{number}  {point.label}"
             end = width - text_width(point.text) - 10 if width > NARROW else width
-            marks.append(words(4, y + 12, fitted(told, end)))
+            marks.append(words(4, y + 12, fitted(entry, end)))
             if width <= NARROW:
                 y += 16
             marks.append(words(width - 2, y + 12, point.text, anchor="end", colour=SOFT))
@@ -325,7 +325,7 @@ def _roofs(frame: Frame, ceiling: Ceiling) -> Iterator[str]:
     _, floor = frame.at(top / band, frame.y.low)
     text = f"balance {_plain(top / band)}"
     turned = x > frame.width * 0.6
-    yield rule(x, y, x, floor, dash="3 4")
+    yield rule((x, y), (x, floor), dash="3 4")
     yield haloed(x - 5 if turned else x + 5, floor - 8, text, "end" if turned else "start")
 
 
@@ -339,7 +339,7 @@ def _points(frame: Frame, points: Sequence[Point]) -> Iterator[str]:
         x, y = frame.at(point.intensity, point.rate)
         if point.before:
             a, b = frame.at(*point.before)
-            yield rule(a, b, x, y, colour=OTHER, wide=2)
+            yield rule((a, b), (x, y), colour=OTHER, wide=2)
             yield f'<circle cx="{a:.1f}" cy="{b:.1f}" r="4.5" fill="{PAPER}" stroke="{OTHER}" stroke-width="2"/>'
         title = f"<title>{number} {_safe(point.label)}: {_safe(point.text)}</title>"
         style = f'fill="{FILLS["compute"][0]}" stroke="{INK}" stroke-width="1.4"'

@@ -76,13 +76,17 @@ def _picture(drawn: Picture, room: int) -> Iterator[str]:
         yield f"[{drawn.alt}]"
         return
     yield drawn.alt
-    label = min(room // 3, max(display_width(bar.label) for bar in drawn.bars))
+    labels = [display_width(bar.label) for bar in drawn.bars if bar.parts or bar.text]
+    label = min(room // 3, max(labels, default=0))
     beside = max(display_width(bar.text) for bar in drawn.bars)
     wide = room - label - beside - 4 if any(bar.parts for bar in drawn.bars) else 0
     used = [at for at in range(len(drawn.key)) if any(len(bar.parts) > at and bar.parts[at] > 0 for bar in drawn.bars)]
     if wide >= 10 and len(drawn.key) > 1:
         yield "  ".join(f"{_GLYPHS[at]} {drawn.key[at]}" for at in used)
     for bar in drawn.bars:
+        if not bar.parts and not bar.text:
+            yield bar.label
+            continue
         name = bar.label if display_width(bar.label) <= label else f"{bar.label[: label - 1]}…"
         lengths = f"{_lengths(bar.parts, wide)}  " if wide >= 10 else ""
         yield f"{name}{' ' * (label - display_width(name))}  {lengths}{bar.text}"

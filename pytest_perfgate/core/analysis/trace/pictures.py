@@ -18,8 +18,18 @@ from pytest_perfgate.core.analysis.trace.rates import utilisation
 from pytest_perfgate.core.analysis.trace.survey import Survey
 from pytest_perfgate.core.analysis.trace.tables import shapes
 from pytest_perfgate.core.analysis.trace.timeline import Timeline
-from pytest_perfgate.core.render.charts import Bins, Row, histogram, merged, over_steps, stacked
-from pytest_perfgate.core.render.lanes import Group, Lane, Node, icicle, timeline
+from pytest_perfgate.core.render.charts import (
+    TIME_KEY,
+    Bins,
+    Row,
+    histogram,
+    merged,
+    over_steps,
+    overlap_bars,
+    overlap_row,
+    stacked,
+)
+from pytest_perfgate.core.render.lanes import LANE_KEY, Group, Lane, Node, icicle, timeline
 from pytest_perfgate.core.render.pictures import Ceiling, Point, roofline
 from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.device import Roof
@@ -36,16 +46,6 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 Lines = Sequence[tuple[str, Timeline]]
-
-TIME_KEY = (("compute", "computation"), ("exposed", "exposed communication"), ("copies", "exposed copies"),
-            ("idle", "idle"))  # fmt: skip
-
-LANE_KEY = (
-    ("compute", "computation"),
-    ("hidden", "communication, hidden"),
-    ("exposed", "communication, exposed (black foot)"),
-    ("copies", "copies and fills"),
-)
 
 RANKS = 8
 """Ranks whose streams are drawn."""
@@ -93,9 +93,9 @@ def streams_picture(seen: Sequence[tuple[str, Survey]], of: int = 1) -> Picture:
         raise nothing("the trace has no GPU activity", "profile with the activity CUDA")
     bare = sum(intervals.length(group.marked) for group in groups if group.marked)
     share = bare / sum(group.length for group in groups)
-    said = f"communication stands exposed {share:.1%} of the time" if bare else "no communication stands exposed"
-    ranks = f" of {min(RANKS, of)} of {of} ranks" if of > 1 else ""
-    alt = f"A lane per stream{ranks}; {said}"
+    exposure = f"communication stands exposed {share:.1%} of the time" if bare else "no communication stands exposed"
+    ranks = "" if of < 2 else f" of {RANKS} of {of} ranks" if of > RANKS else f" of {of} ranks"
+    alt = f"A lane per stream{ranks}; {exposure}"
     return timeline("timeline", alt, groups, LANE_KEY)
 
 
@@ -146,8 +146,8 @@ def utilisation_picture(
     """MFU of every step."""
     if roof is None:
         raise nothing("the peak of the device is not known", "give --device or --peak")
-    found = [m for m in utilisation(seen, rows, steps, roof, ((),)).metrics if m.name == "mfu_datasheet"]
-    figures = [(dict(m.labels)["step"], m.value) for m in found if "step" in dict(m.labels)]
+    rates = [m for m in utilisation(seen, rows, steps, roof, ((),)).metrics if m.name == "mfu_datasheet"]
+    figures = [(dict(m.labels)["step"], m.value) for m in rates if "step" in dict(m.labels)]
     if len(figures) < 2:
         raise nothing(f"the trace has {plural(len(figures), 'step')} with known work, and a line needs two")
     mean = sum(figure for _, figure in figures) / len(figures)
@@ -330,17 +330,3 @@ def overlap_picture(seen: Survey) -> Picture:
         rows.append((whole, overlap_row(label, int(hidden), whole, parts)))
     rows.sort(key=lambda pair: -pair[0])
     return overlap_bars([row for _, row in rows[:_POINTS]], "kind of communication")
-
-
-def overlap_row(label: str, hidden: float, whole: float, parts: Sequence[float]) -> Row:
-    """One bar of what is hidden and what is exposed."""
-    share = hidden / whole if whole else 0.0
-    text = f"{share:.0%} of {quantity(whole, Dimension.TIME, 3)}"
-    return Row(label=label, amounts=(share, 1 - share), text=text, spread=tuple(parts))
-
-
-def overlap_bars(rows: Sequence[Row], of: str) -> Picture:
-    """Bars of what is hidden, with the spread of the kernels below each."""
-    key = (("hidden", "hidden by compute"), ("exposed", "exposed"))
-    alt = f"Hidden communication per {of}; the columns below a bar count its kernels from 0 % to 100 % hidden"
-    return stacked("overlap", alt, rows, key, "{:.0%}".format)
