@@ -55,6 +55,8 @@ class Job:
     """Whether the child of an arm says at its end what else it loaded from below the root."""
     files: tuple[tuple[str, str], ...] = ()
     """Test files, by their path from the root, that are collected with another text than the disk's."""
+    root: str = ""
+    """The project's own folder: an arm has another one, without the ceilings that only this checkout keeps."""
 
 
 @value

@@ -79,7 +79,7 @@ class ChildRole:
             raise pytest.UsageError("PERFGATE_CHANNEL leads to no perfgate")
         self._job = job
         self._cases = {case.nodeid: case for case in job.cases}
-        self._measuring = measuring_tools(config)
+        self._measuring = measuring_tools(config, job.root)
         self._measuring.tell_waits(lambda text: self._parent.send(Waits(text=text)))
         self._bench: ChildBench | None = None
         self._reports: list[pytest.TestReport] = []

@@ -193,7 +193,7 @@ def test_pictures_are_written_one_by_one(traced, project: Path) -> None:
     assert "pictures" in traced("inspect", "t.json", "--view", "list").stdout.split()
     assert "█" in traced("inspect", "t.json", "--view", "pictures").stdout
     page = (project / "p.html", traced("inspect", "t.json", "--html", "p.html"))[0].read_text(encoding="utf-8")
-    assert page.index('id="pictures"') < page.index("Where the time went")
+    assert page.index('id="pictures"') < page.index(">Where the time went</h2>")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
-from pytest_perfgate.adapters.system.processes import answer, is_installed
 from pytest_perfgate.model.errors import PerfgateError, written
 from pytest_perfgate.model.metric import Analysis, Block, Cell, Column, Document, MetricSet, Picture, Section, Table
 from pytest_perfgate.model.plan import Effect
@@ -346,6 +345,8 @@ _SHARP = 2
 
 
 def _png(svg: str, path: Path) -> bytes:
+    from pytest_perfgate.adapters.system.processes import answer, is_installed
+
     if find_spec("cairosvg") is not None:
         return bytes(import_module("cairosvg").svg2png(bytestring=svg.encode(), scale=_SHARP))
     with tempfile.TemporaryDirectory() as folder:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.roofline import place
-from pytest_perfgate.core.analysis.trace import pictures, tables
+from pytest_perfgate.core.analysis.trace import tables
 from pytest_perfgate.core.analysis.trace.bottleneck import window_class
 from pytest_perfgate.core.analysis.trace.findings import wants_replay
 from pytest_perfgate.core.analysis.trace.job import Job, RankFigures, meeting_document
@@ -36,15 +35,16 @@ from pytest_perfgate.core.analysis.trace.report import (
     standalone_rough,
     subtitle,
 )
-from pytest_perfgate.core.analysis.trace.survey import Survey, timelines
-from pytest_perfgate.core.analysis.trace.timeline import Timeline, steps
-from pytest_perfgate.core.analysis.tracelens.tables import reference_document, reference_metrics
+from pytest_perfgate.core.analysis.trace.survey import Survey, step_lines, timelines
+from pytest_perfgate.core.analysis.trace.timeline import steps
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis, Block, Code, Column, Document, Paragraph, Picture, Section, labels
 
 if TYPE_CHECKING:
     from pytest_perfgate.app.inspections.kineto_trace import TraceView
+    from pytest_perfgate.core.analysis.tracelens.tables import ReferenceTables
     from pytest_perfgate.model.device import Roof
+    from pytest_perfgate.model.metric import Finding, Problem
 
 TRACE_TABLES = (
     "timeline",
@@ -62,97 +62,58 @@ TRACE_TABLES = (
 )
 """Views that are tables."""
 
+_OF_RANK = ("overlap", "roofline", "tree", "kernels")
+"""Pictures of one rank."""
+
+_OF_TRACE = ("steps", "timeline", "mfu", *_OF_RANK)
+
 _FEW = 32
 """Steps of which each has its operators' roofs looked at."""
 _GLANCE = 16
 """Ranks that a written report shows before it folds the others away."""
 
 
-def pictures_of(seen: TraceView) -> Mapping[str, Callable[[], Picture]]:
-    """What can be drawn of one trace."""
-    return {
-        "steps": lambda: _times_picture(seen),
-        "timeline": lambda: pictures.streams_picture([("", seen.survey)]),
-        "roofline": lambda: pictures.operators_picture(seen.rows, seen.roof),
-        "mfu": lambda: pictures.utilisation_picture(seen.survey, seen.rows, _steps(seen), seen.roof),
-        "overlap": lambda: pictures.overlap_picture(seen.survey),
-        "tree": lambda: pictures.tree_picture(seen.survey),
-        "kernels": lambda: pictures.kernels_picture(seen.survey),
-    }
+def _draw(name: str, again: Callable[[], Iterator[TraceView]], job: Job | None = None) -> Picture:
+    """One picture; who asks for none imports nothing for it."""
+    from pytest_perfgate.core.analysis.trace import pictures
 
-
-def _job_pictures(job: Job, again: Callable[[], Iterator[TraceView]]) -> Mapping[str, Callable[[], Picture]]:
-    """What can be drawn of several ranks; operators and kernels are those of the first."""
-    lines = [
-        (f"rank {one.rank}" + (f", device {device}" if len(one.lines) > 1 else ""), line)
-        for one in job.ranks
-        for device, line in one.lines
-    ]
-
-    def of_first(name: str) -> Picture:
-        return pictures_of(next(again()))[name]()
-
-    def streams() -> Picture:
-        some = islice(again(), pictures.RANKS)
-        return pictures.streams_picture([(f"rank {one.whole.trace.rank}", one.survey) for one in some], len(job.ranks))
-
-    return {
-        "ranks": lambda: pictures.times_picture(lines, "rank"),
-        "timeline": streams,
-        **{name: partial(of_first, name) for name in ("overlap", "roofline", "tree", "kernels")},
-    }
-
-
-def _steps(one: TraceView) -> tuple[Survey, ...]:
-    return one.windows if len(one.windows) > 1 else one.steps
-
-
-def _step_lines(one: TraceView) -> list[tuple[str, Timeline]]:
-    """A breakdown a step and device."""
-    return [
-        (f"{part.label}, device {device}" if len(by_device) > 1 else part.label, line)
-        for part in _steps(one)
-        for by_device in [timelines(part)]
-        for device, line in by_device.items()
-    ]
-
-
-def _times_picture(one: TraceView) -> Picture:
-    """Where each step went; without steps each device."""
-    stepped, host = _step_lines(one), one.survey.on_host
-    if len(stepped) > 1:
-        return pictures.times_picture(stepped, "step", on_host=host)
-    devices = [("host" if host else f"device {device}", line) for device, line in timelines(one.survey).items()]
-    return pictures.times_picture(devices, "device", on_host=host)
+    return pictures.of_job(name, job, again()) if job else pictures.of_trace(name, next(again()))
 
 
 def analysis_of(seen: TraceView) -> Analysis:
     """The analysis of one trace."""
     rank = seen.whole.trace.rank or 0
+    subject = name_of(seen.survey)
+    if seen.asked.compat:
+        return _as_the_reference(subject, lambda: iter((seen,)), seen.findings, seen.problems, seen.survey.label)
     meeting = Meeting(parts=collectives(seen.survey, rank), present=frozenset({rank}))
-    subject, compat = name_of(seen.survey), bool(seen.asked.compat)
-    views = _pages(subject, lambda: iter((seen,)), compat)
-    own = {"report": lambda: _report(seen), "ranks": lambda: meeting_document(meeting, subject)}
+    views = _pages(subject, lambda: iter((seen,)))
+    own = {"ranks": lambda: meeting_document(meeting, subject)}
     whole = seen.metrics() | meeting_metrics(meeting) | unobservable()
     return Analysis(
         kind="kineto",
         subject=subject,
-        metrics=reference_metrics(seen.whole) if compat else whole,
-        views=views if compat else {**views, **own},
+        metrics=whole,
+        views={"report": lambda: _report(seen), **views, **own},
         findings=seen.findings,
         problems=seen.problems,
         window=seen.survey.label,
-        pictures={} if compat else pictures_of(seen),
-        **_exports(compat),
+        reports=_REPORTS,
+        tables=TRACE_TABLES,
+        pictures={
+            name: partial(_draw, name, lambda: iter((seen,))) for name in ("steps", "timeline", "mfu", *_OF_RANK)
+        },
     )
 
 
 def job_analysis(job: Job, again: Callable[[], Iterator[TraceView]], compat: bool) -> Analysis:
     """The analysis of several ranks; ``again`` looks at their traces once more, one at a time."""
     meeting, subject = job.meeting, job.subject
-    views = _pages(subject, again, compat)
+    problems = tuple(problem for one in job.ranks for problem in one.problems)
+    if compat:
+        return _as_the_reference(subject, again, job.findings, problems, job.window)
+    views = _pages(subject, again)
     own = {
-        "report": lambda: _overview(job, subject),
         "ranks": lambda: meeting_document(meeting, subject),
         "fair": lambda: _of_job(job, subject, views["fair"]()),
         "rough": lambda: _of_job(job, subject, views["rough"]()),
@@ -161,40 +122,86 @@ def job_analysis(job: Job, again: Callable[[], Iterator[TraceView]], compat: boo
     return Analysis(
         kind="kineto",
         subject=subject,
-        metrics=reference_metrics(next(again()).whole) if compat else whole,
-        views=views if compat else {**views, **own},
+        metrics=whole,
+        views={"report": lambda: _overview(job, subject), **views, **own},
         findings=job.findings,
-        problems=tuple(problem for one in job.ranks for problem in one.problems),
+        problems=problems,
         window=job.window,
-        pictures={} if compat else _job_pictures(job, again),
-        **_exports(compat),
+        reports=_REPORTS,
+        tables=TRACE_TABLES,
+        pictures={name: partial(_draw, name, again, job) for name in ("ranks", "timeline", *_OF_RANK)},
     )
 
 
-def _exports(compat: bool) -> dict[str, Any]:
-    """What is written as reports and tables."""
-    if compat:
-        return {"tables": ("tracelens",)}
-    return {"reports": {f"standalone_analysis_{kind}": kind for kind in ("rough", "fair")}, "tables": TRACE_TABLES}
+_REPORTS = {f"standalone_analysis_{kind}": kind for kind in ("rough", "fair")}
 
 
-def _pages(subject: str, again: Callable[[], Iterator[TraceView]], compat: bool) -> dict[str, Callable[[], Document]]:
+def _as_the_reference(
+    subject: str,
+    again: Callable[[], Iterator[TraceView]],
+    findings: tuple[Finding, ...],
+    problems: tuple[Problem, ...],
+    window: str,
+) -> Analysis:
+    """What the reference tool says of a trace, its tables made once for figures and pages."""
+    from pytest_perfgate.core.analysis.tracelens.tables import reference_metrics
+
+    made = _reference_of(next(again()))
+    views = {"tracelens": partial(_reference_page, made, "report", subject)}
+    views |= {ours: partial(_reference_page, made, ours, subject) for ours in TRACE_TABLES}
+    return Analysis(
+        kind="kineto",
+        subject=subject,
+        metrics=reference_metrics(made),
+        views=views,
+        findings=findings,
+        problems=problems,
+        window=window,
+        tables=("tracelens",),
+    )
+
+
+_THEIRS = {
+    "timeline": "gpu_timeline",
+    "categories": "ops_summary_by_category",
+    "ops": "ops_summary",
+    "arguments": "ops_unique_args",
+    "kernels": "kernel_summary",
+    "roofline": "unified_perf_summary",
+}
+"""The reference tool's table for what one of our views shows."""
+
+
+def _reference_of(one: TraceView) -> ReferenceTables:
+    from pytest_perfgate.core.analysis.tracelens.tables import reference_tables
+
+    return reference_tables(one.whole)
+
+
+def _reference_page(made: ReferenceTables, name: str, subject: str) -> Document:
+    """The reference tool's table in the place of one of our views; a view that it has none for says so."""
+    from pytest_perfgate.core.analysis.tracelens.tables import reference_document
+
+    if name == "report":
+        return reference_document(made, subject)
+    theirs = _THEIRS.get(name, "")
+    if theirs not in made:
+        what = f"TraceLens has no table for the view {name!r}" + (" of this trace" if theirs else "")
+        known = ", ".join(("tracelens", *_THEIRS))
+        raise PerfgateError("view-unknown", what, mend=f"leave out --compat, or one of: {known}")
+    return reference_document({theirs: made[theirs]}, subject)
+
+
+def _pages(subject: str, again: Callable[[], Iterator[TraceView]]) -> dict[str, Callable[[], Document]]:
     """Views by name; the report and the ranks are put in by whoever knows them."""
 
     def first() -> TraceView:
         return next(again())
 
-    def reference() -> Document:
-        return reference_document(first().whole, subject)
-
-    if compat:
-        return {"tracelens": reference}
-
     def page(title: str, block: Callable[[TraceView], Block]) -> Callable[[], Document]:
         return lambda: _page(title, subject, again, block)
 
     return {
-        "report": reference,
         "timeline": page("Timeline", _timeline_block),
         "steps": page("Steps", _steps_block),
         "categories": page("Categories", lambda one: tables.category_table(one.rows)),
@@ -206,8 +213,7 @@ def _pages(subject: str, again: Callable[[], Iterator[TraceView]], compat: bool)
         "fusion": page("Fusion candidates", lambda one: fusion_table(fusion_candidates(one.survey))),
         "backward": page("Forward and backward", lambda one: passes_table(passes(one.survey))),
         "findings": page("Findings", lambda one: findings_block(one.findings)),
-        "ranks": reference,
-        "tracelens": reference,
+        "tracelens": lambda: _reference_page(_reference_of(first()), "report", subject),
         "selection": page("Kernel selection", lambda one: selection_table(one.rows)),
         "replay": lambda: _replay_page(first(), subject),
         "fair": lambda: standalone_fair(_material(first())),
@@ -304,7 +310,8 @@ def _timeline_block(one: TraceView) -> Block:
 
 
 def _steps_block(one: TraceView) -> Block:
-    parts, lines = _steps(one), _step_lines(one)
+    parts = one.stretches
+    lines = step_lines(parts)
     if not lines:
         marked = len(steps(one.whole.trace))
         work = "operator" if one.survey.on_host else "GPU work"

@@ -33,13 +33,13 @@ from pytest_perfgate.core.render.drawing import (
 )
 from pytest_perfgate.core.render.words import plural, quantity, signed
 from pytest_perfgate.model.device import Basis, Roof
-from pytest_perfgate.model.measurement import Measurement, Sitting
 from pytest_perfgate.model.metric import Bar, Picture
 from pytest_perfgate.model.values import Dimension, value
-from pytest_perfgate.model.verdict import CaseReport
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.stats.change_points import ChangePoint
+    from pytest_perfgate.model.measurement import Measurement, Sitting
+    from pytest_perfgate.model.verdict import CaseReport
 
 _BINS = 40
 

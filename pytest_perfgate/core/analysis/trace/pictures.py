@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -15,9 +16,8 @@ from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.analysis.trace.matching import arguments
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow, short_name
 from pytest_perfgate.core.analysis.trace.rates import utilisation
-from pytest_perfgate.core.analysis.trace.survey import Survey
+from pytest_perfgate.core.analysis.trace.survey import step_lines, timelines
 from pytest_perfgate.core.analysis.trace.tables import shapes
-from pytest_perfgate.core.analysis.trace.timeline import Timeline
 from pytest_perfgate.core.render.charts import (
     TIME_KEY,
     Bins,
@@ -32,9 +32,7 @@ from pytest_perfgate.core.render.charts import (
 from pytest_perfgate.core.render.lanes import LANE_KEY, Group, Lane, Node, icicle, timeline
 from pytest_perfgate.core.render.pictures import Ceiling, Point, roofline
 from pytest_perfgate.core.render.words import plural, quantity
-from pytest_perfgate.model.device import Roof
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Picture
 from pytest_perfgate.model.profiles import Category
 from pytest_perfgate.model.values import Dimension
 
@@ -42,10 +40,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pytest_perfgate.core.analysis.intervals import Spans
+    from pytest_perfgate.core.analysis.trace.job import Job
+    from pytest_perfgate.core.analysis.trace.survey import Survey
+    from pytest_perfgate.core.analysis.trace.timeline import Timeline
+    from pytest_perfgate.model.device import Roof
+    from pytest_perfgate.model.metric import Picture
 
     Ints = NDArray[np.int64]
-
-Lines = Sequence[tuple[str, Timeline]]
 
 RANKS = 8
 """Ranks whose streams are drawn."""
@@ -56,12 +57,63 @@ _SHORT_NS = 10_000
 """Kernels up to this long are short: starting them takes about as long as they do."""
 
 
+class Seen(Protocol):
+    """A trace as an inspector looks at it."""
+
+    @property
+    def survey(self) -> Survey: ...
+    @property
+    def stretches(self) -> tuple[Survey, ...]: ...
+    @property
+    def rows(self) -> tuple[OperatorRow, ...]: ...
+    @property
+    def roof(self) -> Roof | None: ...
+
+
+def of_trace(name: str, seen: Seen) -> Picture:
+    """One picture of one trace."""
+    draw: dict[str, Callable[[], Picture]] = {
+        "steps": lambda: _steps_picture(seen),
+        "timeline": lambda: streams_picture([("", seen.survey)]),
+        "mfu": lambda: utilisation_picture(seen.survey, seen.rows, seen.stretches, seen.roof),
+        "overlap": lambda: overlap_picture(seen.survey),
+        "roofline": lambda: operators_picture(seen.rows, seen.roof),
+        "tree": lambda: tree_picture(seen.survey),
+        "kernels": lambda: kernels_picture(seen.survey),
+    }
+    return draw[name]()
+
+
+def of_job(name: str, job: Job, traces: Iterator[Seen]) -> Picture:
+    """One picture of several ranks; operators and kernels are those of the first."""
+    if name == "timeline":
+        some = zip(job.measured.ranks, islice(traces, RANKS))
+        return streams_picture([(f"rank {rank.rank}", one.survey) for rank, one in some], len(job.ranks))
+    if name != "ranks":
+        return of_trace(name, next(traces))
+    lines = [
+        (f"rank {one.rank}" + (f", device {device}" if len(one.lines) > 1 else ""), line)
+        for one in job.ranks
+        for device, line in one.lines
+    ]
+    return times_picture(lines, "rank")
+
+
+def _steps_picture(seen: Seen) -> Picture:
+    """Where each step went; without steps each device."""
+    stepped, host = step_lines(seen.stretches), seen.survey.on_host
+    if len(stepped) > 1:
+        return times_picture(stepped, "step", on_host=host)
+    devices = [("host" if host else f"device {n}", line) for n, line in timelines(seen.survey).items()]
+    return times_picture(devices, "device", on_host=host)
+
+
 def nothing(why: str, mend: str = "") -> PerfgateError:
     """Why a picture cannot be drawn of this file."""
     return PerfgateError("picture-none", why, mend=mend)
 
 
-def times_picture(lines: Lines, of: str, *, on_host: bool = False) -> Picture:
+def times_picture(lines: Sequence[tuple[str, Timeline]], of: str, *, on_host: bool = False) -> Picture:
     """Where the time of each step, rank or device went."""
     if not lines:
         raise nothing("the trace has no GPU activity", "profile with the activity CUDA")

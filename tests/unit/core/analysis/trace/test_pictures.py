@@ -13,7 +13,7 @@ from tests.drawings import areas, flaws, texts
 from tests.kineto_file import host, kernel, launch, written
 from tests.kineto_job import PEAKS, job, step_events
 
-NAMES = ("steps", "timeline", "roofline", "mfu", "overlap", "tree", "kernels")
+NAMES = ("steps", "timeline", "mfu", "overlap", "roofline", "tree", "kernels")
 
 
 @pytest.fixture
