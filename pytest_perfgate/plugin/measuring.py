@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_perfgate.app.instrument import (
     REFUSED,
+    PassedCall,
     SharedClocks,
     at_least,
     choose_runtime,
@@ -21,12 +22,15 @@ from pytest_perfgate.app.instrument import (
     keyed,
     lease_name,
     per_call,
+    readings_of,
     settled,
     watched,
 )
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.capabilities import SupportsTellWaits, SupportsWait
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Reading
+from pytest_perfgate.model.metric import Absent, MetricSet
 from pytest_perfgate.model.ports import Contents, Inspector, Instruments, Profiler, Runtime, Timer
 from pytest_perfgate.model.protocol import STATIC, Capture
 
@@ -34,7 +38,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.app.output_check import OutputCheck
     from pytest_perfgate.model.device import Device
     from pytest_perfgate.model.measurement import Artifact, Samples
-    from pytest_perfgate.model.metric import Finding, MetricSet
+    from pytest_perfgate.model.metric import Finding
     from pytest_perfgate.model.plan import Case, CaseKey, Plan
     from pytest_perfgate.model.ports import Call as PortsCall
     from pytest_perfgate.plugin.calls import Brought, MeasuredCall
@@ -47,6 +51,26 @@ class Stand(NamedTuple):
     timer: Timer
 
 
+class Beside(NamedTuple):
+    """Figures beside the time of a call, and why others could not be taken."""
+
+    readings: tuple[Reading, ...]
+    absent: tuple[Absent, ...]
+
+
+COLD = "PERFGATE_COLD"
+"""Set where a child runs one case with the caches of compilers empty."""
+
+
+def figures_for(asked: MeasuredCall, plan: Plan) -> tuple[str, ...]:
+    """Figures beside time that the case, or the limits of the call, ask for."""
+    if not asked.limits:
+        return plan.figures
+    from pytest_perfgate.core.judge.readings import asked_figures
+
+    return tuple(dict.fromkeys((*plan.figures, *asked_figures(asked.limits))))
+
+
 class Measuring:
     """The instruments of this process."""
 
@@ -55,6 +79,8 @@ class Measuring:
         self.metrics = metrics
         self._scrutinised: set[CaseKey] = set()
         self._warmed: set[CaseKey] = set()
+        self._first: dict[CaseKey, float] = {}
+        """What the first call took, where caches of compilers are cold."""
         self._inputs = Inputs(instruments.contents)
 
     @property
@@ -83,6 +109,8 @@ class Measuring:
             insist_on_devices(plan.devices)
         call = asked.kept() if asked.check is not None else asked.timed()
         stand = self.stand(plan, call)
+        if "compile_time" in figures_for(asked, plan):
+            self._call_first(asked, stand.runtime)
         setup = self._inputs.prepared(asked, stand.runtime)
         scrutiny = self._scrutiny(asked, call, stand.runtime)
         call, by = asked.sample(call), asked_for()
@@ -95,6 +123,36 @@ class Measuring:
             return _checked(lambda: stand.timer.measure(call, plan, stand.runtime, setup), scrutiny)
 
         return per_call(self._taken(stand, plan, take), asked.calls * asked.schedule.iterations)
+
+    def _call_first(self, asked: MeasuredCall, runtime: Runtime) -> None:
+        """The first call of this process, by the clock, where nothing that it compiles was kept from before."""
+        if asked.key in self._first or not os.environ.get(COLD):
+            return
+        asked.prepare()
+        runtime.synchronize()
+        begun = HOST_CLOCK.wall()
+        asked.timed()()
+        runtime.synchronize()
+        self._first[asked.key] = float(HOST_CLOCK.wall() - begun)
+
+    def _readings(self, asked: MeasuredCall, plan: Plan, runtime: Runtime, taken: Sequence[Samples]) -> Beside:
+        """Figures beside time, in runs of their own; none where nobody asks."""
+        wanted = figures_for(asked, plan)
+        if not wanted or not taken:
+            return Beside((), ())
+        call = asked.timed()
+
+        def finished() -> Any:
+            result = call()
+            runtime.synchronize()
+            return result
+
+        passed = PassedCall(finished, asked.prepare, asked.calls, self._first.get(asked.key))
+        figures = tuple(readings_of(wanted, passed, taken, self._instruments, HOST_CLOCK.wall))
+        return Beside(
+            readings=tuple(one for one in figures if isinstance(one, Reading)),
+            absent=tuple(one for one in figures if isinstance(one, Absent)),
+        )
 
     def _warm_up(self, asked: MeasuredCall) -> None:
         """What the call asks for beside our own warming up: the first time that this process measures it."""
@@ -140,6 +198,7 @@ class Measuring:
         plan = settled(stand.runtime.device(), plan, self._instruments.clocks)[0]
         taken = tuple(samples)
         timer = taken[-1].timer if taken else stand.timer.name
+        beside = self._readings(asked, plan, stand.runtime, taken)
         return Capture(
             key=asked.key,
             samples=taken,
@@ -148,6 +207,8 @@ class Measuring:
             work=asked.work,
             limits=asked.limits,
             findings=self._inputs.findings(asked.key),
+            metrics=MetricSet(absent=beside.absent),
+            readings=beside.readings,
         )
 
     def brought(self, plan: Plan, brought: Brought) -> Capture:

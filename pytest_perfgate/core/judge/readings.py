@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from pytest_perfgate.core.limits.grammar import UNITS, dimension_of
-from pytest_perfgate.core.metric_kinds import by_name, own_kind
+from pytest_perfgate.core.metric_kinds import PASSES, by_name, own_kind
 from pytest_perfgate.core.stats.summary import (
     CONFIDENCE,
     RANKED,
@@ -87,6 +87,15 @@ def _wrong(what: str, mend: str) -> PerfgateError:
     return PerfgateError("call-wrong", what, mend=mend)
 
 
+_WORDS = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+def asked_figures(texts: Iterable[str]) -> tuple[str, ...]:
+    """Figures beside time that limits name, in whatever sentence."""
+    words = {word for text in texts for word in _WORDS.findall(text)}
+    return tuple(name for name in PASSES if name in words)
+
+
 def own_kinds(readings: Iterable[Reading]) -> Mapping[str, MetricKind]:
     """What limits may name of figures that a test took itself."""
     own = (one for one in readings if one.better is not None)
@@ -99,10 +108,27 @@ def figures_of(processes: Sequence[Sequence[Reading]]) -> MetricSet:
         return MetricSet()
     names = dict.fromkeys((one.name, one.labels) for readings in processes for one in readings)
     joined = [_joined([_of(readings, *key) for readings in processes]) for key in names]
+    metrics = [one for one in joined if isinstance(one, Metric)]
     return MetricSet(
-        metrics=tuple(one for one in joined if isinstance(one, Metric)),
+        metrics=(*_of_memory(metrics), *metrics),
         absent=tuple(one for one in joined if isinstance(one, Absent)),
     )
+
+
+MORE_RESIDENT, MORE_BYTES = 1.1, 2.0**20
+"""From so much more on, libraries took memory that Python was not told of; less is the kernel's pages."""
+
+
+def _of_memory(metrics: Sequence[Metric]) -> Iterator[Metric]:
+    """The peak: what was traced, unless the process held plainly more than that."""
+    by = {dict(one.labels).get("by"): one for one in metrics if one.name == "peak_memory"}
+    traced, resident = by.get("traced"), by.get("resident")
+    if traced is None:
+        return
+    if resident is not None and resident.value > traced.value * MORE_RESIDENT + MORE_BYTES:
+        yield replace(resident, labels=(), note="resident: more than Python was told of")
+    else:
+        yield replace(traced, labels=(), note="traced: what Python and numpy asked for")
 
 
 def _of(readings: Sequence[Reading], name: str, labels: object) -> tuple[Reading, ...]:
