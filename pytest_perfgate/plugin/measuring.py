@@ -51,7 +51,7 @@ class Stand(NamedTuple):
     timer: Timer
 
 
-class Beside(NamedTuple):
+class Figures(NamedTuple):
     """Figures beside the time of a call, and why others could not be taken."""
 
     readings: tuple[Reading, ...]
@@ -135,11 +135,11 @@ class Measuring:
         runtime.synchronize()
         self._first[asked.key] = float(HOST_CLOCK.wall() - begun)
 
-    def _readings(self, asked: MeasuredCall, plan: Plan, runtime: Runtime, taken: Sequence[Samples]) -> Beside:
+    def _readings(self, asked: MeasuredCall, plan: Plan, runtime: Runtime, taken: Sequence[Samples]) -> Figures:
         """Figures beside time, in runs of their own; none where nobody asks."""
         wanted = figures_for(asked, plan)
         if not wanted or not taken:
-            return Beside((), ())
+            return Figures((), ())
         call = asked.timed()
 
         def finished() -> Any:
@@ -149,7 +149,7 @@ class Measuring:
 
         passed = PassedCall(finished, asked.prepare, asked.calls, self._first.get(asked.key))
         figures = tuple(readings_of(wanted, passed, taken, self._instruments, HOST_CLOCK.wall))
-        return Beside(
+        return Figures(
             readings=tuple(one for one in figures if isinstance(one, Reading)),
             absent=tuple(one for one in figures if isinstance(one, Absent)),
         )
@@ -198,7 +198,7 @@ class Measuring:
         plan = settled(stand.runtime.device(), plan, self._instruments.clocks)[0]
         taken = tuple(samples)
         timer = taken[-1].timer if taken else stand.timer.name
-        beside = self._readings(asked, plan, stand.runtime, taken)
+        figures = self._readings(asked, plan, stand.runtime, taken)
         return Capture(
             key=asked.key,
             samples=taken,
@@ -207,8 +207,8 @@ class Measuring:
             work=asked.work,
             limits=asked.limits,
             findings=self._inputs.findings(asked.key),
-            metrics=MetricSet(absent=beside.absent),
-            readings=beside.readings,
+            metrics=MetricSet(absent=figures.absent),
+            readings=figures.readings,
         )
 
     def brought(self, plan: Plan, brought: Brought) -> Capture:
