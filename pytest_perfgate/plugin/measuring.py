@@ -71,6 +71,46 @@ def figures_for(asked: MeasuredCall, plan: Plan) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*plan.figures, *asked_figures(asked.limits))))
 
 
+class Passes:
+    """Runs of a call for figures beside its time."""
+
+    def __init__(self, instruments: Instruments) -> None:
+        self._instruments = instruments
+        self._first: dict[CaseKey, float] = {}
+        """What the first call took, where caches of compilers are cold."""
+
+    def call_first(self, asked: MeasuredCall, plan: Plan, runtime: Runtime) -> None:
+        """The first call of this process, by the clock, where nothing that it compiles was kept from before."""
+        wanted = "compile_time" in figures_for(asked, plan) and os.environ.get(COLD)
+        if not wanted or asked.key in self._first:
+            return
+        asked.prepare()
+        runtime.synchronize()
+        begun = HOST_CLOCK.wall()
+        asked.timed()()
+        runtime.synchronize()
+        self._first[asked.key] = float(HOST_CLOCK.wall() - begun)
+
+    def figures(self, asked: MeasuredCall, plan: Plan, runtime: Runtime, taken: Sequence[Samples]) -> Figures:
+        """Figures of a call that was timed; none where nobody asks."""
+        wanted = figures_for(asked, plan)
+        if not wanted or not taken:
+            return Figures((), ())
+        call = asked.timed()
+
+        def finished() -> Any:
+            result = call()
+            runtime.synchronize()
+            return result
+
+        passed = PassedCall(finished, asked.prepare, asked.calls, self._first.get(asked.key))
+        figures = tuple(readings_of(wanted, passed, taken, self._instruments, HOST_CLOCK.wall))
+        return Figures(
+            readings=tuple(one for one in figures if isinstance(one, Reading)),
+            absent=tuple(one for one in figures if isinstance(one, Absent)),
+        )
+
+
 class Measuring:
     """The instruments of this process."""
 
@@ -79,8 +119,7 @@ class Measuring:
         self.metrics = metrics
         self._scrutinised: set[CaseKey] = set()
         self._warmed: set[CaseKey] = set()
-        self._first: dict[CaseKey, float] = {}
-        """What the first call took, where caches of compilers are cold."""
+        self._passes = Passes(instruments)
         self._inputs = Inputs(instruments.contents)
 
     @property
@@ -109,8 +148,7 @@ class Measuring:
             insist_on_devices(plan.devices)
         call = asked.kept() if asked.check is not None else asked.timed()
         stand = self.stand(plan, call)
-        if "compile_time" in figures_for(asked, plan):
-            self._call_first(asked, stand.runtime)
+        self._passes.call_first(asked, plan, stand.runtime)
         setup = self._inputs.prepared(asked, stand.runtime)
         scrutiny = self._scrutiny(asked, call, stand.runtime)
         call, by = asked.sample(call), asked_for()
@@ -123,36 +161,6 @@ class Measuring:
             return _checked(lambda: stand.timer.measure(call, plan, stand.runtime, setup), scrutiny)
 
         return per_call(self._taken(stand, plan, take), asked.calls * asked.schedule.iterations)
-
-    def _call_first(self, asked: MeasuredCall, runtime: Runtime) -> None:
-        """The first call of this process, by the clock, where nothing that it compiles was kept from before."""
-        if asked.key in self._first or not os.environ.get(COLD):
-            return
-        asked.prepare()
-        runtime.synchronize()
-        begun = HOST_CLOCK.wall()
-        asked.timed()()
-        runtime.synchronize()
-        self._first[asked.key] = float(HOST_CLOCK.wall() - begun)
-
-    def _readings(self, asked: MeasuredCall, plan: Plan, runtime: Runtime, taken: Sequence[Samples]) -> Figures:
-        """Figures beside time, in runs of their own; none where nobody asks."""
-        wanted = figures_for(asked, plan)
-        if not wanted or not taken:
-            return Figures((), ())
-        call = asked.timed()
-
-        def finished() -> Any:
-            result = call()
-            runtime.synchronize()
-            return result
-
-        passed = PassedCall(finished, asked.prepare, asked.calls, self._first.get(asked.key))
-        figures = tuple(readings_of(wanted, passed, taken, self._instruments, HOST_CLOCK.wall))
-        return Figures(
-            readings=tuple(one for one in figures if isinstance(one, Reading)),
-            absent=tuple(one for one in figures if isinstance(one, Absent)),
-        )
 
     def _warm_up(self, asked: MeasuredCall) -> None:
         """What the call asks for beside our own warming up: the first time that this process measures it."""
@@ -198,7 +206,7 @@ class Measuring:
         plan = settled(stand.runtime.device(), plan, self._instruments.clocks)[0]
         taken = tuple(samples)
         timer = taken[-1].timer if taken else stand.timer.name
-        figures = self._readings(asked, plan, stand.runtime, taken)
+        figures = self._passes.figures(asked, plan, stand.runtime, taken)
         return Capture(
             key=asked.key,
             samples=taken,
