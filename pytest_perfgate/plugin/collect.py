@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_perfgate.core.judge.readings import asked_figures
-from pytest_perfgate.core.limits.grammar import own_names, parse_limit
-from pytest_perfgate.core.limits.merge import matches, merge_limits
+from pytest_perfgate.core.limits.grammar import parse_limit
+from pytest_perfgate.core.limits.merge import asked_figures, matches, merge_limits, own_names
 from pytest_perfgate.core.limits.scope import proposal
 from pytest_perfgate.core.metric_kinds import CODE_NAMES, PASSES
 from pytest_perfgate.model.errors import PerfgateError

@@ -66,18 +66,19 @@ def figures_for(asked: MeasuredCall, plan: Plan) -> tuple[str, ...]:
     """Figures beside time that the case, or the limits of the call, ask for."""
     if not asked.limits:
         return plan.figures
-    from pytest_perfgate.core.judge.readings import asked_figures
+    from pytest_perfgate.core.limits.merge import asked_figures
 
     return tuple(dict.fromkeys((*plan.figures, *asked_figures(asked.limits))))
 
 
 class Passes:
-    """Runs of a call for figures beside its time."""
+    """Runs of a call that are no samples: the first, warm-ups that it asks for, those for figures beside its time."""
 
     def __init__(self, instruments: Instruments) -> None:
         self._instruments = instruments
         self._first: dict[CaseKey, float] = {}
         """What the first call took, where caches of compilers are cold."""
+        self._warmed: set[CaseKey] = set()
 
     def call_first(self, asked: MeasuredCall, plan: Plan, runtime: Runtime) -> None:
         """The first call of this process, by the clock, where nothing that it compiles was kept from before."""
@@ -90,6 +91,12 @@ class Passes:
         asked.timed()()
         runtime.synchronize()
         self._first[asked.key] = float(HOST_CLOCK.wall() - begun)
+
+    def warm_up(self, asked: MeasuredCall) -> None:
+        """What the call asks for beside our own warming up: the first time that this process measures it."""
+        if asked.key not in self._warmed:
+            self._warmed.add(asked.key)
+            asked.warm_up()
 
     def figures(self, asked: MeasuredCall, plan: Plan, runtime: Runtime, taken: Sequence[Samples]) -> Figures:
         """Figures of a call that was timed; none where nobody asks."""
@@ -118,7 +125,6 @@ class Measuring:
         self._instruments = instruments
         self.metrics = metrics
         self._scrutinised: set[CaseKey] = set()
-        self._warmed: set[CaseKey] = set()
         self._passes = Passes(instruments)
         self._inputs = Inputs(instruments.contents)
 
@@ -156,17 +162,11 @@ class Measuring:
             call = slowed(call, by)
 
         def take(plan: Plan) -> Samples:
-            self._warm_up(asked)
+            self._passes.warm_up(asked)
 
             return _checked(lambda: stand.timer.measure(call, plan, stand.runtime, setup), scrutiny)
 
         return per_call(self._taken(stand, plan, take), asked.calls * asked.schedule.iterations)
-
-    def _warm_up(self, asked: MeasuredCall) -> None:
-        """What the call asks for beside our own warming up: the first time that this process measures it."""
-        if asked.key not in self._warmed:
-            self._warmed.add(asked.key)
-            asked.warm_up()
 
     def _taken(self, stand: Stand, plan: Plan, take: Callable[[Plan], Samples]) -> Samples:
         """Samples under a lease, with what the clocks did meanwhile."""

@@ -102,6 +102,13 @@ OPTIONS: tuple[Option, ...] = (
         "missing=record",
         "missing=fail unused=fail unmeasured=fail moved_by_change=fail; in a merge request no_base=fail",
     ),
+    Option(
+        "--perfgate-table",
+        "show parametrised tests as a table of two parameters, such as 'n x dtype' or 'n x dtype of mfu'; call stands "
+        "for the name= of a call; repeatable",
+        {"metavar": "PAIR", "action": "append", "default": []},
+        "none",
+    ),
     Option("--perfgate-history", "database of the history", {"metavar": "PATH"}, ".perfgate/history.db"),
     Option("--perfgate-json", "write the record of this run here too", {"metavar": "PATH"}, "none"),
     Option("--perfgate-html", "write the report as one HTML file", {"metavar": "PATH"}, "none"),

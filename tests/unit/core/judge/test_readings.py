@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from pytest_perfgate.core.judge.readings import asked_figures, figures_of, own_kinds, own_reading
+from pytest_perfgate.core.judge.readings import figures_of, own_kinds, own_reading
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Reading
 from pytest_perfgate.model.values import Better, Dimension
@@ -136,17 +136,3 @@ def test_the_peak_is_what_was_traced_unless_much_more_was_held(traced, resident,
 def test_where_the_kernel_does_not_tell_the_traced_peak_stands() -> None:
     (metric,) = figures_of([[peak("traced", 5.0)]]).find("peak_memory")
     assert metric.value == 5.0
-
-
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("peak_memory <= 1MB", ("peak_memory",)),
-        ("change(peak_memory) <= 1%", ("peak_memory",)),
-        ("compile_time(case=peak) < 1 s", ("compile_time",)),
-        ("time <= 1ms", ()),
-        ("my_peak_memory <= 3", ()),
-    ],
-)
-def test_limits_ask_for_figures_in_any_sentence(text, names) -> None:
-    assert asked_figures([text]) == names
