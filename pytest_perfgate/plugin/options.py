@@ -87,6 +87,18 @@ OPTIONS: tuple[Option, ...] = (
         {"metavar": "N", "type": whole},
         "3",
     ),
+    Option(
+        "--perfgate-shard",
+        "run one part of the tests: K/N, or auto by the variables of CI; perfgate merge joins the records",
+        {"metavar": "K/N|auto", "type": not_empty},
+        "all tests",
+    ),
+    Option(
+        "--perfgate-shard-costs",
+        "a record whose costs balance the shards; the same one for all of them",
+        {"metavar": "RECORD|URL", "type": not_empty},
+        "by names alone",
+    ),
     Option("--perfgate-device", "index or name of the device to measure on", {"metavar": "DEVICE"}, "the first"),
     Option(
         "--perfgate-policy",
