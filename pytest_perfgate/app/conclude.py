@@ -49,6 +49,8 @@ class Ending:
     left_out: LeftOut = field(default_factory=LeftOut)
     shard: Shard = field(default_factory=Shard)
     """Which part of a run this is, and where it ran."""
+    tables: tuple[str, ...] = ()
+    """Pairs of parameters that reports are to show."""
 
 
 def suite_notes(
@@ -246,6 +248,7 @@ def run_report(
         status=ending.status,
         root=os.fsencode(ending.root).decode("utf-8", "replace"),
         shards=(shard,),
+        tables=ending.tables,
     )
 
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.instrument import at_least, begins
 from pytest_perfgate.core.judge.metrics import metrics_of
-from pytest_perfgate.core.judge.readings import figures_of
-from pytest_perfgate.core.judge.references import over_processes
+from pytest_perfgate.core.judge.readings import figures_of, over_processes
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.metric import MetricSet, Problem
@@ -234,7 +233,8 @@ def measurements(result: CaseResult, tools: GateTools) -> tuple[Measurement, ...
             by_key.setdefault(capture.key, []).append(capture)
     rounds = len(result.captures)
     made = (_measurement(captures, rounds, tools) for captures in by_key.values())
-    return tuple(_on(measurement, result.case.plan.device) for measurement in made)
+    named = (replace(one, params=result.case.params) if result.case.params else one for one in made)
+    return tuple(_on(measurement, result.case.plan.device) for measurement in named)
 
 
 def _on(measurement: Measurement, asked: str) -> Measurement:

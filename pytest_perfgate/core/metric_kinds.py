@@ -41,6 +41,14 @@ TIMING_KINDS: tuple[MetricKind, ...] = (
         positional="of",
     ),
     MetricKind(
+        name="worst",
+        dimension=_PART,
+        better=_LOW,
+        doc="the worst of a metric over a parametrised test, with the case that has it",
+        scopes=("of", "family"),
+        positional="of",
+    ),
+    MetricKind(
         name="tflops",
         dimension=Dimension.FLOPS,
         better=_HIGH,

@@ -189,6 +189,8 @@ class RunReport:
     shards: tuple[Shard, ...] = ()
     """The processes that measured it: one, or those that were merged."""
     schema: int = 1
+    tables: tuple[str, ...] = ()
+    """Pairs of parameters that reports show as tables: ``n x dtype``."""
 
 
 class Decision(str, enum.Enum):

@@ -80,7 +80,8 @@ class Bench:
 
     def readings(self, key: CaseKey) -> tuple[Reading, ...]:
         """Figures of one call; those that came before any are of the first."""
-        pending = CaseKey(nodeid=self.case.nodeid, name=_PENDING) if key == self.seen[0] else key
+        first = key in self.seen[:1]
+        pending = CaseKey(nodeid=self.case.nodeid, name=_PENDING) if first else key
         return (*self.figures.get(pending, ()), *(self.figures.get(key, ()) if key != pending else ()))
 
     def take(self, asked: MeasuredCall) -> View:
@@ -222,7 +223,7 @@ class MeasuringBench(Bench):
 def _in_turns(measuring: Measuring, ours: MeasuredCall, theirs: MeasuredCall, plan: Plan) -> Reference:
     """A call and its reference in turns, in this process."""
     from pytest_perfgate.app.lockstep import BASE, HEAD, Turns, TurnTiming
-    from pytest_perfgate.core.judge.references import reference_of
+    from pytest_perfgate.core.judge.readings import reference_of
 
     calls = {BASE: theirs, HEAD: ours}
     turns = Turns(lambda side, cut: measuring.samples(calls[side], cut), TurnTiming(), (BASE, HEAD), alike=False)

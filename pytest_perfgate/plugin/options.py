@@ -89,14 +89,14 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "--perfgate-shard",
-        "run one part of the tests: K/N, or auto by the variables of CI; perfgate merge joins the records",
-        {"metavar": "K/N|auto", "type": not_empty},
+        "run part K of N of the tests; auto asks the variables of CI; perfgate merge joins the records",
+        {"metavar": "K/N", "type": not_empty},
         "all tests",
     ),
     Option(
         "--perfgate-shard-costs",
         "a record whose costs balance the shards; the same one for all of them",
-        {"metavar": "RECORD|URL", "type": not_empty},
+        {"metavar": "RECORD", "type": not_empty},
         "by names alone",
     ),
     Option("--perfgate-device", "index or name of the device to measure on", {"metavar": "DEVICE"}, "the first"),
@@ -107,6 +107,13 @@ OPTIONS: tuple[Option, ...] = (
         {"metavar": "KEY=VALUE", "action": "append", "default": []},
         "missing=record",
         "missing=fail unused=fail unmeasured=fail moved_by_change=fail; in a merge request no_base=fail",
+    ),
+    Option(
+        "--perfgate-table",
+        "show parametrised tests as a table of two parameters, such as 'n x dtype' or 'n x dtype of mfu'; call stands "
+        "for the name= of a call; repeatable",
+        {"metavar": "PAIR", "action": "append", "default": []},
+        "none",
     ),
     Option("--perfgate-history", "database of the history", {"metavar": "PATH"}, ".perfgate/history.db"),
     Option("--perfgate-json", "write the record of this run here too", {"metavar": "PATH"}, "none"),

@@ -149,6 +149,7 @@ def merged(sources: Sequence[Source], expect: int = 0) -> RunReport:
         notes=(*_shard_notes(shards, lost, expect), *joined_notes(reports)),
         status=max((shard.status for shard in shards), key=lambda status: (status not in {0, 1}, status)),
         root=reports[0].root,
+        tables=tuple(dict.fromkeys(pair for report in reports for pair in report.tables)),
         shards=tuple(shards),
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from pytest_perfgate.core.render.block import CHANGES, WIDTH, printable, render_block, short_name
+from pytest_perfgate.core.render.families import family_sections
 from pytest_perfgate.core.render.pictures import distribution_picture, history_picture, roofline_picture
 from pytest_perfgate.core.render.words import (
     HEADING,
@@ -64,6 +65,7 @@ def run_document(
     blocks += [Section(title="What needs a look", blocks=tuple(_block(case, width) for case in loud))] if loud else []
     blocks += [Section(title="By device", blocks=(table,))] if (table := device_table(cases)) else []
     blocks.append(Section(title="Verdicts", blocks=(verdict_table(cases),)))
+    blocks += families_of(report, drawn=drawn)
     pictures = _pictures(loud or cases, history or {}) if drawn else ()
     blocks += [Section(title="Pictures", blocks=pictures)] if pictures else []
     blocks.append(Section(title="Where and how", blocks=(_surroundings(report), *_shards(report))))
@@ -99,6 +101,13 @@ def _left_out(report: RunReport) -> str:
     if one is None or one.count == 1:
         return "some tests were left out"
     return f"shard {one.index}/{one.count}, {len(one.chosen)} of {plural(len(one.universe.cases), 'gated test')}"
+
+
+def families_of(report: RunReport, *, drawn: bool) -> list[Block]:
+    """Parametrised tests as tables, under a heading of their own."""
+    draw = partial(family_sections, report.cases, report.tables, drawn=drawn)
+    tables: tuple[Block, ...] = shown(draw, lambda why: (Paragraph(text=printable(why)),))
+    return [Section(title="Families", blocks=tables)] if tables else []
 
 
 def _subtitle(report: RunReport) -> str:
