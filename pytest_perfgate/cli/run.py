@@ -8,13 +8,14 @@ import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.cli.dispatch import Project, add_root
 from pytest_perfgate.cli.output import columns, plain, say, say_written, show, write, write_file, write_json
-from pytest_perfgate.core.judge.shards import SHARDS, Source
-from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
+
+if TYPE_CHECKING:
+    from pytest_perfgate.core.judge.shards import Source
 
 RUN_ABOUT = """Run pytest, and exit by what the gate found rather than by pytest's own codes.
 
@@ -126,6 +127,7 @@ def run_merge(options: Namespace) -> int:
     from pytest_perfgate.core.judge.policy import run_code
     from pytest_perfgate.core.judge.shards import merged, missing_places
     from pytest_perfgate.core.render.report import summary_line
+    from pytest_perfgate.core.render.words import plural
     from pytest_perfgate.wiring.stores import write_record
 
     project = Project(options)
@@ -150,6 +152,8 @@ def run_merge(options: Namespace) -> int:
 
 def _sources(names: list[str], project: Project) -> Iterator[Source]:
     """Every record that is named; a folder stands for all records below it."""
+    from pytest_perfgate.core.judge.shards import Source
+
     for name in names:
         if not Path(name).is_dir():
             yield Source(place=name, report=project.records.read(name))

@@ -22,7 +22,6 @@ from pytest_perfgate.core.judge.costs import pair_cost, paired_costs
 from pytest_perfgate.core.judge.rounds import OFTEN, Design
 from pytest_perfgate.core.judge.suspects import contested, suspects
 from pytest_perfgate.core.render.words import plural
-from pytest_perfgate.core.stats.inference import ALARM
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import DIRTY
 from pytest_perfgate.model.protocol import ChildSpec
@@ -207,7 +206,7 @@ class ArmRunner:
 def design_of(session: SessionState) -> Design:
     """As many rounds as are asked for, where those are more than usual; a shard spends its part of the alarms."""
     most = max(OFTEN, session.settings.options.perfgate_rounds or 0)
-    return Design(most=most, alpha=ALARM * share_of(session.settings.pytest))
+    return Design(most=most, alpha=Design().alpha * share_of(session.settings.pytest))
 
 
 class Bounds:

@@ -36,8 +36,6 @@ from pytest_perfgate.plugin.selection import (
     reach_of,
     skipped_files,
 )
-from pytest_perfgate.wiring.devices import device_here
-from pytest_perfgate.wiring.stores import environment_digest, tree_of
 
 if TYPE_CHECKING:
     from pytest_perfgate.plugin.state import SessionState
@@ -136,6 +134,9 @@ def ending_of(session: SessionState, status: int = 0) -> Ending:
 
 def shard_of(session: SessionState) -> Shard:
     """Which part of a run this is, and on what machine; all of it where it was not divided."""
+    from pytest_perfgate.wiring.devices import device_here
+    from pytest_perfgate.wiring.stores import environment_digest, tree_of
+
     config, environment = session.settings.pytest, session.gate_judge.tools.environment()
     shard = division(config)
     if shard is None:
