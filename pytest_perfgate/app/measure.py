@@ -93,8 +93,10 @@ class Rounds:
         Several threads may run rounds at once, each of cases of its own.
         """
         remaining = [case for case in cases if number < case.plan.rounds and not self._is_done(case.nodeid)]
-        while remaining and not self._stopped:
-            remaining = self._lap(number, remaining, env or {})
+        for group in one_child_each(remaining):
+            left = group
+            while left and not self._stopped:
+                left = self._lap(number, left, env or {})
 
     def _is_done(self, nodeid: str) -> bool:
         """Whether no further round can say more."""
@@ -194,6 +196,12 @@ class Rounds:
             self._trouble[nodeid].append(message.text)
         with self._telling:
             self._crew.progress(number, self._cases[nodeid], message)
+
+
+def one_child_each(cases: Sequence[Case]) -> list[list[Case]]:
+    """The cases of one child after the other: a first call is told by a process that has compiled nothing else."""
+    alone = [[case] for case in cases if "compile_time" in case.plan.figures]
+    return [[case for case in cases if "compile_time" not in case.plan.figures], *alone]
 
 
 def _surrounded(spec: ChildSpec, env: Mapping[str, str]) -> ChildSpec:

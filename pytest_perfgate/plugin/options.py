@@ -69,6 +69,12 @@ OPTIONS: tuple[Option, ...] = (
         "none",
     ),
     Option(
+        "--perfgate-metric",
+        "a figure to take though no limit asks for it: peak_memory, compile_time; repeatable",
+        {"metavar": "NAME", "action": "append", "default": []},
+        "none",
+    ),
+    Option(
         "--perfgate-clocks",
         "lock the device's clocks, lock them where that is permitted, observe them, or leave them alone",
         {"choices": ("lock", "try-lock", "observe", "off")},

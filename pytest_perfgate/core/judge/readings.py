@@ -111,10 +111,27 @@ def figures_of(processes: Sequence[Sequence[Reading]]) -> MetricSet:
         return MetricSet()
     names = dict.fromkeys((one.name, one.labels) for readings in processes for one in readings)
     joined = [_joined([_of(readings, *key) for readings in processes]) for key in names]
+    metrics = [one for one in joined if isinstance(one, Metric)]
     return MetricSet(
-        metrics=tuple(one for one in joined if isinstance(one, Metric)),
+        metrics=(*_of_memory(metrics), *metrics),
         absent=tuple(one for one in joined if isinstance(one, Absent)),
     )
+
+
+MORE_RESIDENT, MORE_BYTES = 1.1, 2.0**20
+"""From so much more on, libraries took memory that Python was not told of; less is the kernel's pages."""
+
+
+def _of_memory(metrics: Sequence[Metric]) -> Iterator[Metric]:
+    """The peak: what was traced, unless the process held plainly more than that."""
+    by = {dict(one.labels).get("by"): one for one in metrics if one.name == "peak_memory"}
+    traced, resident = by.get("traced"), by.get("resident")
+    if traced is None:
+        return
+    if resident is not None and resident.value > traced.value * MORE_RESIDENT + MORE_BYTES:
+        yield replace(resident, labels=(), note="resident: more than Python was told of")
+    else:
+        yield replace(traced, labels=(), note="traced: what Python and numpy asked for")
 
 
 def _of(readings: Sequence[Reading], name: str, labels: object) -> tuple[Reading, ...]:

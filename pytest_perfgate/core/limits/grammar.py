@@ -82,14 +82,6 @@ def parse_limit(
     )
 
 
-_TAKEN = re.compile(r"""\.metric\(\s*["']([A-Za-z_][\w.]*)["']|\bextra_info\[["']([A-Za-z_][\w.]*)["']\]""")
-
-
-def own_names(source: str) -> frozenset[str]:
-    """Names of the figures that the text of a test file takes: ``perfgate.metric("loss", ...)``."""
-    return frozenset(name for names in _TAKEN.findall(source) for name in names if name)
-
-
 def _kind(written: Written, kinds: Kinds, own: Callable[[str], bool]) -> tuple[MetricKind, int]:
     match = _METRIC.match(written.text)
     if not match:
