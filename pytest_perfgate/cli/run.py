@@ -125,7 +125,7 @@ def merge_arguments(parser: ArgumentParser) -> None:
 
 def run_merge(options: Namespace) -> int:
     from pytest_perfgate.core.judge.policy import run_code
-    from pytest_perfgate.core.judge.shards import merged, missing_places
+    from pytest_perfgate.core.judge.shards import SHARDS, merged, missing_places
     from pytest_perfgate.core.render.report import summary_line
     from pytest_perfgate.core.render.words import plural
     from pytest_perfgate.wiring.stores import write_record
