@@ -58,6 +58,13 @@ def _misfit(method: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
     return ""
 
 
+def _same(as_: Any, *, rtol: float | None = None, atol: float | None = None) -> Callable[[Any], bool]:
+    """A ``check=`` that holds the output against a reference, which is given the inputs of the call, or a value."""
+    from pytest_perfgate.app.output_check import Same
+
+    return Same(as_, rtol, atol)
+
+
 class Perfgate:
     """What a gated test calls: it measures calls and blocks, and takes times and files from elsewhere."""
 
@@ -98,11 +105,7 @@ class Perfgate:
             call.check = check.on_inputs(call.inputs) if isinstance(check, SupportsInputs) else check
             return self._taken(call)
 
-    def same(self, as_: Any, *, rtol: float | None = None, atol: float | None = None) -> Callable[[Any], bool]:
-        """A ``check=`` that holds the output against a reference, which is given the inputs of the call, or a value."""
-        from pytest_perfgate.app.output_check import Same
-
-        return Same(as_, rtol, atol)
+    same = staticmethod(_same)
 
     def scheduled(self, fn: Callable[..., Any], setup: Callable[[], Any] | None, schedule: Schedule) -> View:
         """Measure ``fn`` as often as a suite of pytest-benchmark asks for, at least."""
