@@ -16,7 +16,6 @@ import pytest
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.values import TIME_UNITS
-from pytest_perfgate.plugin.calls import FREE
 
 if TYPE_CHECKING:
     from pytest_perfgate.plugin.fixture import Perfgate
@@ -110,7 +109,7 @@ def _measured(timer: Callable[..., Any]) -> Callable[..., Any]:
         begin = HOST_CLOCK.wall()
         Measuring.calls += 1
         name = f"timing {Measuring.calls}" if Measuring.calls > 1 else ""
-        view = gate.scheduled(fn, partial(_forget, inputs) if inputs else None, FREE, name)
+        view = gate(fn, setup=partial(_forget, inputs) if inputs else None, name=name)
         once = HOST_CLOCK.wall() - begin
         durations = [one for process in gate.kept(view.key) for one in process.durations] if gate.measures else [once]
         if not durations:

@@ -96,12 +96,10 @@ class Perfgate:
             extra: dict[str, Any] = {"work": _work(work), "check": check, "limits": _texts(limits)}
             return self._taken(MeasuredCall(key, fn, args, setup=setup, calls=calls, **extra))
 
-    def scheduled(
-        self, fn: Callable[..., Any], setup: Callable[[], Any] | None, schedule: Schedule, name: str = ""
-    ) -> View:
-        """Measure ``fn`` as often as a suite of another tool asks for, at least."""
-        with self.noted(name, "call"):
-            return self._taken(MeasuredCall(self._outermost(name), fn, setup=setup, schedule=schedule))
+    def scheduled(self, fn: Callable[..., Any], setup: Callable[[], Any] | None, schedule: Schedule) -> View:
+        """Measure ``fn`` as often as a suite of pytest-benchmark asks for, at least."""
+        with self.noted("", "call"):
+            return self._taken(MeasuredCall(self._outermost(""), fn, setup=setup, schedule=schedule))
 
     @contextmanager
     def region(self, name: str = "", *, work: Work | None = None, limits: Iterable[str] = ()) -> Iterator[None]:
