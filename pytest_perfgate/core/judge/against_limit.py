@@ -10,7 +10,7 @@ from dataclasses import replace
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, verdict
 from pytest_perfgate.core.judge.metrics import DERIVED
 from pytest_perfgate.core.judge.policy import CI
-from pytest_perfgate.core.judge.references import NO_REFERENCE, SPEEDUP
+from pytest_perfgate.core.judge.readings import NO_REFERENCE, SPEEDUP
 from pytest_perfgate.core.limits.grammar import noun
 from pytest_perfgate.core.limits.merge import no_instruction, not_in_the_report, scope_within
 from pytest_perfgate.core.limits.scope import proposal, render_scope, some_of
