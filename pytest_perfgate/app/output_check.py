@@ -219,13 +219,15 @@ def untouched(share: float, itemsize: int) -> float:
 class Same:
     """A ``check=`` that holds an output against another one; what the reference returned is worked out once."""
 
-    def __init__(self, expected: Any, rtol: float | None, atol: float | None, inputs: Inputs | None = None) -> None:
-        self._expected, self._rtol, self._atol, self._inputs = expected, rtol, atol, inputs
+    def __init__(self, expected: Any, rtol: float | None, atol: float | None) -> None:
+        self._expected, self._rtol, self._atol = expected, rtol, atol
+        self._inputs: Inputs | None = None
         self._known: list[Any] = []
 
     def on_inputs(self, inputs: Inputs) -> Same:
-        """The same check of a call with these inputs: the reference is given them too."""
-        return Same(self._expected, self._rtol, self._atol, inputs)
+        """The reference is given the inputs of the call too."""
+        self._inputs = self._inputs or inputs
+        return self
 
     def __call__(self, result: Any) -> bool:
         """Whether the two agree; an error that says where they do not."""

@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytest_perfgate.clock import HOST_CLOCK
-from pytest_perfgate.model.capabilities import SupportsInputs
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, CaseKey
 from pytest_perfgate.model.values import TIME_UNITS, Work
 from pytest_perfgate.plugin.benches import Nesting
-from pytest_perfgate.plugin.calls import USAGE, Brought, MeasuredCall, Schedule, View, refuse_unrun
+from pytest_perfgate.plugin.calls import USAGE, Brought, MeasuredCall, Schedule, View, refuse_unrun, same
 from pytest_perfgate.plugin.collect import refuse_half_characters
 
 if TYPE_CHECKING:
@@ -56,13 +55,6 @@ def _misfit(method: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
     except TypeError as fault:
         return str(fault)
     return ""
-
-
-def _same(as_: Any, *, rtol: float | None = None, atol: float | None = None) -> Callable[[Any], bool]:
-    """A ``check=`` that holds the output against a reference, which is given the inputs of the call, or a value."""
-    from pytest_perfgate.app.output_check import Same
-
-    return Same(as_, rtol, atol)
 
 
 class Perfgate:
@@ -101,11 +93,10 @@ class Perfgate:
             insist_on_callables(setup=setup, check=check)
             calls = _count(calls)
             call = MeasuredCall(self._outermost(name), fn, args, setup=setup, calls=calls, limits=_texts(limits))
-            call.work = _work(work)
-            call.check = check.on_inputs(call.inputs) if isinstance(check, SupportsInputs) else check
+            call.work, call.check = _work(work), check
             return self._taken(call)
 
-    same = staticmethod(_same)
+    same = staticmethod(same)
 
     def scheduled(self, fn: Callable[..., Any], setup: Callable[[], Any] | None, schedule: Schedule) -> View:
         """Measure ``fn`` as often as a suite of pytest-benchmark asks for, at least."""
@@ -171,16 +162,14 @@ class Perfgate:
 
     def note(self, key: str, value: object) -> None:
         """Join the identity: measurements with other notes are not compared (an autotuned tiling, say)."""
-        self._bench.notes[_checked(key, "a note's name", self._case)] = _checked(
-            note_text(key, value), "a note", self._case
-        )
+        text = _checked(note_text(key, value), "a note", self._case)
+        self._bench.notes[_checked(key, "a note's name", self._case)] = text
 
     def attach(self, name: str, path: str | Path | Any) -> None:
         """Keep a file or a folder beside this test's measurement, machine code as bytes, or a kernel of Triton."""
         from pytest_perfgate.plugin.captures import attached_files
 
-        for artifact in attached_files(name, path, self._case.nodeid):
-            self._bench.artifacts.append(artifact)
+        self._bench.artifacts += attached_files(name, path, self._case.nodeid)
 
     @property
     def measures(self) -> bool:
