@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import fields
 
 from pytest_perfgate.model.device import Device
-from pytest_perfgate.model.metric import Finding, MetricSet, Problem
+from pytest_perfgate.model.metric import Finding, Labels, MetricSet, Problem, figure_title
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.project import FACT
-from pytest_perfgate.model.values import Work, value
+from pytest_perfgate.model.values import Dimension, Work, value
 
 IDLE = "from idle to idle"
 """The note of samples by the host's clock that wait for a device: calls are put together only where asked for."""
@@ -264,13 +264,33 @@ def short_commit(commit: str, digits: int = 12) -> str:
 
 
 @value
+class Figure:
+    """One accepted figure of a case beside its time."""
+
+    name: str
+    value: float
+    dimension: Dimension
+    labels: Labels = ()
+    scatter: float = 0.0
+    """Standard deviation between sittings: as a fraction of the value, of a percentage in its own unit."""
+    sittings: int = 1
+
+    @property
+    def title(self) -> str:
+        """The metric with its scope, as its line has it: ``overlap(stage=stage2)``."""
+        return figure_title(self.name, self.labels)
+
+
+@value
 class Baseline:
     """What was accepted for one case on one device."""
 
     key: CaseKey
     device: str
-    time: float
-    """Accepted nanoseconds per call."""
+    time: float = 0.0
+    """Accepted nanoseconds per call; 0 where none is accepted."""
+    figures: tuple[Figure, ...] = ()
+    """What else is accepted, sorted by title."""
     scatter: float = 0.0
     """Relative standard deviation between sittings; 0 while there is one."""
     sittings: int = 1
@@ -302,6 +322,10 @@ class Baseline:
     """ISO date of that acceptance."""
     counted: str = ""
     """When the newest sitting started that was added to the accepted one; empty while none was."""
+
+    def figure(self, name: str, labels: Labels) -> Figure | None:
+        """The accepted value of one metric with this very scope."""
+        return next((one for one in self.figures if one.name == name and one.labels == labels), None)
 
 
 @value

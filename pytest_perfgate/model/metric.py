@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from fnmatch import fnmatchcase
@@ -17,6 +18,21 @@ Labels = tuple[tuple[str, str], ...]
 def labels(**named: object) -> Labels:
     """Sorted labels from keywords."""
     return tuple(sorted((key, str(text)) for key, text in named.items()))
+
+
+_BARE = re.compile(r"[\w.*?:/+@$~!|-]+(?: [\w.*?:/+@$~!|-]+)*", re.ASCII)
+
+
+def quoted(text: str) -> str:
+    """The text of a scope, bare where it reads back alike, in double quotes otherwise."""
+    if _BARE.fullmatch(text):
+        return text
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def figure_title(name: str, scope: Labels) -> str:
+    """A metric with its scope: ``overlap(rank=0, stage=stage2)``."""
+    return f"{name}({', '.join(f'{label}={quoted(text)}' for label, text in scope)})" if scope else name
 
 
 @value
@@ -35,6 +51,8 @@ class MetricKind:
     aliases: tuple[str, ...] = ()
     source: str = "time"
     """Which capture or timer produces it, named when it was not collected; ``time`` is any timed call."""
+    exact: bool = False
+    """Whether two measurements of the same code give the same number: a count, a size, a fact of the code."""
 
 
 @value
@@ -48,6 +66,8 @@ class Metric:
     interval: Interval | None = None
     source: str = ""
     note: str = ""
+    exact: bool = False
+    """Whether it repeats itself, where its kind does not say so: a figure of the user's own."""
 
     @property
     def low(self) -> float:

@@ -133,6 +133,43 @@ class Dimension(str, enum.Enum):
     TEXT = "text"
 
 
+DECIMAL = (("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1e15))
+
+_BINARY = (("Ki", 2.0**10), ("Mi", 2.0**20), ("Gi", 2.0**30), ("Ti", 2.0**40))
+
+
+def _prefixed(*stems: str) -> dict[str, float]:
+    return {prefix + stem: factor for stem in stems for prefix, factor in DECIMAL}
+
+
+def _bytes(tail: str) -> dict[str, float]:
+    plain = _prefixed(f"B{tail}") | {f"KB{tail}": 1e3}
+    return plain | {f"{prefix}B{tail}": factor for prefix, factor in _BINARY}
+
+
+UNITS: Mapping[Dimension, Mapping[str, float]] = {
+    Dimension.TIME: TIME_UNITS,
+    Dimension.FRACTION: {"%": 0.01},
+    Dimension.RATIO: {"x": 1.0, "×": 1.0},
+    Dimension.BYTES: _bytes(""),
+    Dimension.BANDWIDTH: _bytes("/s"),
+    Dimension.FLOPS: _prefixed("FLOPS", "FLOP/s", "OPS", "OP/s"),
+    Dimension.WORK: _prefixed("FLOP", "OP"),
+    Dimension.RATE: _prefixed("/s"),
+    Dimension.INTENSITY: {"FLOP/B": 1.0},
+    Dimension.CLOCK: _prefixed("Hz"),
+    Dimension.TEMPERATURE: {"°C": 1.0, "C": 1.0},
+    Dimension.POWER: {"mW": 1e-3} | _prefixed("W"),
+    Dimension.COUNT: {},
+    Dimension.PLAIN: {},
+}
+"""Unit to factor; a time is in nanoseconds, a fraction between 0 and 1, the rest per second."""
+
+def dimension_of(unit: str) -> Dimension | None:
+    """What a unit measures; no unit measures two things."""
+    return next((dimension for dimension, table in UNITS.items() if unit in table), None)
+
+
 class Better(str, enum.Enum):
     """The direction in which a metric improves."""
 

@@ -19,6 +19,7 @@ from pytest_perfgate.model.measurement import (
     DIRTY,
     Baseline,
     Environment,
+    Figure,
     Identity,
     Measurement,
     Samples,
@@ -139,6 +140,8 @@ class Ruling(NamedTuple):
     """Fails whatever the policy says."""
     policy: str = ""
     """A policy that may fail it, beside that of its outcome."""
+    accepted: Figure | None = None
+    """The accepted figure, where the limit is on its change."""
 
 
 def verdict(limit: Limit, ruling: Ruling, context: JudgeContext, trial: JudgedMeasurement | None = None) -> Verdict:
@@ -159,6 +162,7 @@ def verdict(limit: Limit, ruling: Ruling, context: JudgeContext, trial: JudgedMe
         rounds=ruling.rounds,
         raised=ruling.raised,
         interval=ruling.metric.interval if ruling.metric else None,
+        accepted=ruling.accepted,
     )
 
 
@@ -214,7 +218,7 @@ def incomparable(baseline: Baseline | None, measurement: Measurement, context: J
     """Why the baseline may not be compared with this measurement; empty when it may."""
     if baseline is None:
         return context.unbaselined or "there is no baseline for this device"
-    if not (baseline.time > 0 and math.isfinite(baseline.time)):
+    if not (baseline.time > 0 and math.isfinite(baseline.time)) and not baseline.figures:
         return f"the accepted time reads {baseline.time} ns"
     if baseline.device != measurement.device.key:
         return f"the baseline is of {baseline.device}, this is {measurement.device.key}: not compared"

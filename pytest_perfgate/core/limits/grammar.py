@@ -6,15 +6,29 @@ import math
 import re
 from collections.abc import Mapping
 
-from pytest_perfgate.core.limits.scope import Span, Written, check_sense, closing, parse_scope, proposal, render_scope
+from pytest_perfgate.core.limits.scope import (
+    Span,
+    Written,
+    check_change,
+    check_changing,
+    check_sense,
+    closing,
+    parse_scope,
+    proposal,
+    render_scope,
+)
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Labels, MetricKind
-from pytest_perfgate.model.plan import Limit, Operator
-from pytest_perfgate.model.values import TIME_UNITS, Dimension
+from pytest_perfgate.model.plan import Compare, Limit, Operator
+from pytest_perfgate.model.values import DECIMAL, UNITS, Dimension, dimension_of
 
 Kinds = Mapping[str, MetricKind]
 
 _METRIC = re.compile(r"\s*([A-Za-z_][\w.]*)\s*", re.ASCII)
+
+_CHANGE = re.compile(r"\s*change\s*\(", re.ASCII)
+
+_CHANGE_SHAPE = "a change reads change(METRIC[(SCOPE)]) OP VALUE, such as 'change(registers) <= 0'"
 
 _OPERATOR = re.compile(r"\s*(<=|>=|==|=<|=>|!=|≤|≥|=|<|>)")
 
@@ -31,13 +45,21 @@ FAMILY_MEAN = "geomean"
 def parse_limit(text: str, *, kinds: Kinds, source: str = "marker", place: str = "", on: tuple[str, ...] = ()) -> Limit:
     """Read one limit; every way of being wrong raises an error of its own, with the place in the text."""
     written = Written(text=text, place=place)
-    kind, at = _kind(written, kinds)
+    change = _CHANGE.match(text)
+    kind, at = _kind(written, kinds, change.end() if change else 0)
     labels, at = _labels(written, at, kind)
+    at = _closed(written, change.end() - 1, at) if change else at
     operator, at, sign = _operator(written, at)
     measured = _measured(written, kind, labels, kinds)
-    head = f"{kind.name}{render_scope(labels, kind)} {operator.value}"
-    bound, dimension = parse_bound(written, Span(start=at, end=len(text)), measured.dimension, head)
-    check_sense(written, sign, measured, operator, bound)
+    title, rest = f"{kind.name}{render_scope(labels, kind)}", Span(start=at, end=len(text))
+    compare = Compare.FIGURE
+    if change:
+        check_changing(written, kind, labels)
+        bound, dimension, compare = parse_change(written, rest, kind, f"change({title}) {operator.value}")
+        check_change(written, sign, (kind, labels), operator, bound)
+    else:
+        bound, dimension = parse_bound(written, rest, measured.dimension, f"{title} {operator.value}")
+        check_sense(written, sign, measured, operator, bound)
     return Limit(
         metric=kind.name,
         labels=labels,
@@ -47,11 +69,21 @@ def parse_limit(text: str, *, kinds: Kinds, source: str = "marker", place: str =
         text=" ".join(text.split()),
         source=source,
         on=tuple(on),
+        compare=compare,
     )
 
 
-def _kind(written: Written, kinds: Kinds) -> tuple[MetricKind, int]:
-    match = _METRIC.match(written.text)
+def _closed(written: Written, opened: int, at: int) -> int:
+    """Where ``change(METRIC`` ends: nothing but the metric with its scope stands inside."""
+    rest = written.text[at:]
+    if not rest.lstrip().startswith(")"):
+        span = Span(start=opened, end=opened + 1)
+        raise written.fault("limit-syntax", "change(...) holds one metric with its scope", span, _CHANGE_SHAPE)
+    return at + rest.index(")") + 1
+
+
+def _kind(written: Written, kinds: Kinds, at: int) -> tuple[MetricKind, int]:
+    match = _METRIC.match(written.text, at)
     if not match:
         what = "the limit is empty" if not written.text.strip() else "the limit does not start with a metric"
         raise written.fault("limit-syntax", what, Span(start=0, end=1), _SHAPE)
@@ -131,6 +163,47 @@ def parse_bound(written: Written, span: Span, dimension: Dimension, head: str) -
     return bound, measured
 
 
+_POINTS = "pp"
+"""Points of a percentage: 80 % less 2pp is 78 %."""
+
+
+def parse_change(written: Written, span: Span, kind: MetricKind, head: str) -> tuple[float, Dimension, Compare]:
+    """The bound of a change: a fraction of the accepted value, or an amount in the figure's own unit.
+
+    A percentage has points only: "2 %" of it could be either.
+    """
+    begin = span.start + _blanks(written.text[span.start : span.end])
+    match = _NUMBER.match(written.text, begin, span.end)
+    own = kind.dimension
+    if not match:
+        raise _no_number(written, Span(start=begin, end=max(begin, span.end)), head, Dimension.FRACTION)
+    number = _number(written, Span(start=begin, end=match.end()))
+    at = match.end() + _blanks(written.text[match.end() : span.end])
+    unit = written.text[at : span.end].strip()
+    whole = Span(start=begin, end=at + len(unit) if unit else match.end())
+    points = f"write {head} {number:g}{_POINTS}, {_POINTS} for points of a percentage"
+    if own is Dimension.FRACTION:
+        if unit == "%":
+            what = f"'{kind.name}' is a percentage itself: its change is written in points"
+            raise written.fault("limit-unit", what, whole, points)
+        if number and unit != _POINTS:
+            raise _unit_of_change(written, whole, unit, points)
+        return number * 0.01, own, Compare.ABSOLUTE
+    if not number or (not unit and own is Dimension.COUNT and number.is_integer()):
+        return number, own, Compare.ABSOLUTE
+    if unit == "%" or (not unit and abs(number) < 1):
+        return number * (0.01 if unit else 1.0), Dimension.FRACTION, Compare.RELATIVE
+    if unit in UNITS[own]:
+        return number * UNITS[own][unit], own, Compare.ABSOLUTE
+    amounts = "".join(f", or {head} {number:g}{one}" for one in USUAL[own][:1])
+    raise _unit_of_change(written, whole, unit, f"write {head} {number:g}%{amounts}")
+
+
+def _unit_of_change(written: Written, span: Span, unit: str, mend: str) -> Exception:
+    what = f"'{unit}' is no unit of this change" if unit else "the change needs a unit"
+    return written.fault("limit-unit", what, span, mend)
+
+
 def _blanks(text: str) -> int:
     return len(text) - len(text.lstrip())
 
@@ -190,7 +263,7 @@ def _with_unit(written: Written, span: Span, number: float, dimension: Dimension
     if unit in UNITS[dimension]:
         return number * UNITS[dimension][unit], dimension
     if head.startswith("throughput ") and (named := _ITEMS.fullmatch(unit)):
-        return number * dict(_DECIMAL)[named[1]], dimension
+        return number * dict(DECIMAL)[named[1]], dimension
     measured = dimension_of(unit)
     if measured and dimension is Dimension.PLAIN:
         return number * UNITS[measured][unit], measured
@@ -250,38 +323,6 @@ def check_items(limit: Limit, unit: str) -> None:
         raise PerfgateError("limit-unit", what, mend=f"write {unit}/s, or a number with k/s or M/s")
 
 
-_DECIMAL = (("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1e15))
-
-_BINARY = (("Ki", 2.0**10), ("Mi", 2.0**20), ("Gi", 2.0**30), ("Ti", 2.0**40))
-
-
-def _prefixed(*stems: str) -> dict[str, float]:
-    return {prefix + stem: factor for stem in stems for prefix, factor in _DECIMAL}
-
-
-def _bytes(tail: str) -> dict[str, float]:
-    plain = _prefixed(f"B{tail}") | {f"KB{tail}": 1e3}
-    return plain | {f"{prefix}B{tail}": factor for prefix, factor in _BINARY}
-
-
-UNITS: Mapping[Dimension, Mapping[str, float]] = {
-    Dimension.TIME: TIME_UNITS,
-    Dimension.FRACTION: {"%": 0.01},
-    Dimension.RATIO: {"x": 1.0, "×": 1.0},
-    Dimension.BYTES: _bytes(""),
-    Dimension.BANDWIDTH: _bytes("/s"),
-    Dimension.FLOPS: _prefixed("FLOPS", "FLOP/s", "OPS", "OP/s"),
-    Dimension.WORK: _prefixed("FLOP", "OP"),
-    Dimension.RATE: _prefixed("/s"),
-    Dimension.INTENSITY: {"FLOP/B": 1.0},
-    Dimension.CLOCK: _prefixed("Hz"),
-    Dimension.TEMPERATURE: {"°C": 1.0, "C": 1.0},
-    Dimension.POWER: {"mW": 1e-3} | _prefixed("W"),
-    Dimension.COUNT: {},
-    Dimension.PLAIN: {},
-}
-"""Unit to factor; a time is in nanoseconds, a fraction between 0 and 1, the rest per second."""
-
 UNITLESS = frozenset({Dimension.COUNT, Dimension.PLAIN, Dimension.RATIO, Dimension.INTENSITY})
 """Dimensions whose bare number means only one thing."""
 
@@ -304,11 +345,6 @@ USUAL: Mapping[Dimension, tuple[str, ...]] = {
 """What an error proposes."""
 
 KNOWN: tuple[str, ...] = tuple(dict.fromkeys(unit for table in UNITS.values() for unit in table))
-
-
-def dimension_of(unit: str) -> Dimension | None:
-    """What a unit measures; no unit measures two things."""
-    return next((dimension for dimension, table in UNITS.items() if unit in table), None)
 
 
 _NOUNS = {

@@ -7,16 +7,14 @@ from collections.abc import Iterable, Sequence
 
 from pytest_perfgate.core.render.words import first_of
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Labels, MetricKind
+from pytest_perfgate.model.metric import Labels, MetricKind, quoted
 from pytest_perfgate.model.plan import Operator
-from pytest_perfgate.model.values import Dimension, value
+from pytest_perfgate.model.values import Better, Dimension, value
 
 ALWAYS = ("case",)
 """Every metric of a call can be narrowed to the ``name=`` of that call."""
 
 _NAME = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)\s*")
-
-_PLAIN = re.compile(r"[\w.*?:/+@$~!|-]+(?: [\w.*?:/+@$~!|-]+)*", re.ASCII)
 
 _OPEN, _CLOSE = "([{<", ")]}>"
 
@@ -145,13 +143,6 @@ def render_scope(labels: Labels, kind: MetricKind | None = None) -> str:
     return f"({', '.join(words)})" if words else ""
 
 
-def quoted(text: str) -> str:
-    """The text bare where it reads back alike, in double quotes otherwise."""
-    if _PLAIN.fullmatch(text):
-        return text
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
 CHANGES = frozenset({"slowdown"})
 """Metrics of change: a lower bound on them would demand a regression."""
 
@@ -182,6 +173,41 @@ def check_sense(written: Written, sign: Span, kind: MetricKind, operator: Operat
         raise written.fault("limit-direction", "nothing reaches more than the whole of a physical peak", sign)
     if fault := _out_of_reach(kind.name, operator, bound):
         raise written.fault("limit-number", f"{fault}, so the limit means nothing", sign)
+
+
+_NAMED_OTHERWISE = {
+    "time": "slowdown <= 3%",
+    "slowdown": "slowdown <= 3%",
+    "geomean": "geomean(slowdown) <= 1%",
+}
+"""Metrics that are changes already, and the time, whose change has a name of its own."""
+
+
+def check_changing(written: Written, kind: MetricKind, labels: Labels) -> None:
+    """Refuse the change of what has another sentence; a quantile of the time has none."""
+    own = kind.name in _NAMED_OTHERWISE and all(name in ALWAYS for name, _ in labels)
+    if own or kind.name in CHANGES:
+        start = written.text.index(kind.name)
+        what = f"the change of '{kind.name}' has a sentence of its own"
+        span = Span(start=start, end=start + len(kind.name))
+        raise written.fault("limit-unknown-metric", what, span, f"write {_NAMED_OTHERWISE[kind.name]}")
+
+
+def check_change(
+    written: Written, sign: Span, figure: tuple[MetricKind, Labels], operator: Operator, bound: float
+) -> None:
+    """Refuse a direction that would demand a regression, and that what is measured repeats itself."""
+    kind, labels = figure
+    if operator is Operator.EQUAL and not kind.exact:
+        raise written.fault("limit-direction", "a measured figure never repeats itself", sign, "write <= or >=")
+    wrong = {Better.LOWER: _LOWER_BOUNDS, Better.HIGHER: _UPPER_BOUNDS}.get(kind.better, frozenset())
+    if operator in wrong:
+        right, demand = ("<=", "-5%") if kind.better is Better.LOWER else (">=", "5%")
+        demand = demand.replace("%", "pp") if kind.dimension is Dimension.FRACTION else demand
+        head = f"change({kind.name}{render_scope(labels, kind)}) {right}"
+        what = f"{'less' if right == '<=' else 'more'} {kind.name} is better, so this would demand a regression"
+        mend = f"write {head} {'...' if bound else '0'}; to demand an improvement, {head} {demand}"
+        raise written.fault("limit-direction", what, sign, mend)
 
 
 def _out_of_reach(name: str, operator: Operator, bound: float) -> str:

@@ -13,12 +13,11 @@ from pytest_perfgate.core.analysis.kernels.sections import cliff_section, mix_se
 from pytest_perfgate.core.analysis.roofline import Placement, datasheet_roof, place, ridge
 from pytest_perfgate.core.analysis.sass.mix import LOCAL
 from pytest_perfgate.core.analysis.work.products import known_dtype
-from pytest_perfgate.core.limits.grammar import UNITS
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.device import Device, DeviceSpec, Roof
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Block, Bullets, Document, Finding, Paragraph, Section
-from pytest_perfgate.model.values import Dimension, Work, value
+from pytest_perfgate.model.values import UNITS, Dimension, Work, value
 
 
 @value
