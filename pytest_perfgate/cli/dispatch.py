@@ -39,6 +39,7 @@ _HOMES = {
     "profile": "files",
     "scrub": "files",
     "devlog": "history",
+    "calibrate": "machine",
     "ceilings": "machine",
     "clocks": "machine",
     "devices": "machine",

@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_perfgate.app.first_sitting import MOST, SPENDS_S, FirstSitting
 from pytest_perfgate.app.measure import Rounds, measurements
+from pytest_perfgate.app.screening import MOST, SPENDS_S, FirstSitting
 from pytest_perfgate.app.spread import run_spread
 from pytest_perfgate.clock import HOST_CLOCK, seconds
 from pytest_perfgate.core.judge.costs import (

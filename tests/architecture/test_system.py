@@ -14,7 +14,7 @@ STARTERS = {
     "adapters/children/spawn.py": "children answer over a socket while they run",
     "adapters/readers/kineto.py": "streams the other half of a trace",
     "cli/run.py": "hands the terminal to pytest",
-    "cli/calibrate.py": "hands the terminal to pytest",
+    "cli/machine.py": "hands the terminal to pytest",
 }
 """Modules that start programs, and why each does."""
 

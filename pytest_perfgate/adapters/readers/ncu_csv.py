@@ -20,9 +20,8 @@ from pytest_perfgate.adapters.readers.csv_rows import (
     row_of,
     with_point,
 )
-from pytest_perfgate.adapters.readers.ncu_csv_source import PAGE as SOURCE_PAGE
-from pytest_perfgate.adapters.readers.ncu_csv_source import parse_source
-from pytest_perfgate.adapters.readers.ncu_labels import full_name, impossible, kernel_facts, scaled
+from pytest_perfgate.adapters.readers.ncu_labels import PAGE as SOURCE_PAGE
+from pytest_perfgate.adapters.readers.ncu_labels import full_name, impossible, kernel_facts, parse_source, scaled
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Finding
 from pytest_perfgate.model.profiles import Counter, KernelFacts

@@ -8,8 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_of
-from pytest_perfgate.adapters.timers.event_offset import calibrated
-from pytest_perfgate.adapters.timers.event_pairs import TRIALS, Empty, allocate, queued
+from pytest_perfgate.adapters.timers.event_pairs import TRIALS, Empty, allocate, calibrated, queued
 from pytest_perfgate.model.capabilities import SupportsWait
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError

@@ -9,16 +9,18 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_availability, queue_of, sound
-from pytest_perfgate.adapters.timers.event_offset import calibrated, net, offset_note
 from pytest_perfgate.adapters.timers.event_pairs import (
     SHRUNK,
     TRIALS,
     Pairs,
     allocate,
     believable,
+    calibrated,
     enclosed,
     escaped,
     idle_pairs,
+    net,
+    offset_note,
     queued,
     read,
     refuse_short,

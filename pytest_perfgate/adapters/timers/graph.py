@@ -9,14 +9,16 @@ from statistics import median
 from typing import Any
 
 from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_availability, queue_of
-from pytest_perfgate.adapters.timers.event_offset import calibrated, net, offset_note
 from pytest_perfgate.adapters.timers.event_pairs import (
     SHRUNK,
     TRIALS,
     Empty,
     allocate,
+    calibrated,
     escaped,
     idle_pairs,
+    net,
+    offset_note,
     queued,
     refuse_short,
 )

@@ -46,8 +46,7 @@ from pytest_perfgate.core.analysis.trace.matching import (
 )
 from pytest_perfgate.core.analysis.trace.operators import selection_table
 from pytest_perfgate.core.analysis.trace.report import name_of
-from pytest_perfgate.core.analysis.trace.steps import MOST
-from pytest_perfgate.core.analysis.trace.survey import survey
+from pytest_perfgate.core.analysis.trace.survey import MOST, survey
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis, Block, Document, Finding, MetricSet, Severity
 from pytest_perfgate.model.profiles import Trace

@@ -39,8 +39,18 @@ from pytest_perfgate.core.analysis.trace.operators import (
 )
 from pytest_perfgate.core.analysis.trace.ranks import collectives
 from pytest_perfgate.core.analysis.trace.rates import impact_metrics, row_metrics, utilisation
-from pytest_perfgate.core.analysis.trace.steps import MOST, scoped_metrics, steps_of, windows_of
-from pytest_perfgate.core.analysis.trace.survey import Settings, Survey, pooled, survey, through, timelines
+from pytest_perfgate.core.analysis.trace.survey import (
+    MOST,
+    Settings,
+    Survey,
+    pooled,
+    scoped_metrics,
+    steps_of,
+    survey,
+    through,
+    timelines,
+    windows_of,
+)
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Finding, Labels, MetricSet, Problem, labels
 from pytest_perfgate.model.ports import Catalogue

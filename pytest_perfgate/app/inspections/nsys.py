@@ -16,7 +16,6 @@ from pytest_perfgate.core.analysis.nsys import views as balance
 from pytest_perfgate.core.analysis.nsys import views as overlap
 from pytest_perfgate.core.analysis.nsys import views as preparation
 from pytest_perfgate.core.analysis.nsys import views as summary
-from pytest_perfgate.core.analysis.nsys.bottleneck import class_findings, coverage_findings
 from pytest_perfgate.core.analysis.nsys.compare import comparison, comparison_metrics, difference
 from pytest_perfgate.core.analysis.nsys.lanes import Recorded, hidden_talkers, lanes
 from pytest_perfgate.core.analysis.nsys.metrics import LAUNCH, findings, metrics, problems, window_text
@@ -30,6 +29,7 @@ from pytest_perfgate.core.analysis.nsys.setup import (
     windows,
 )
 from pytest_perfgate.core.analysis.nsys.timeline import timeline_view
+from pytest_perfgate.core.analysis.nsys.views import class_findings, coverage_findings
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis, Document
 from pytest_perfgate.model.nsys import (

@@ -2,6 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_perfgate.app.screening import MOST, Blurred, FirstSitting, blurred
+from pytest_perfgate.core.limits.grammar import parse_limit
+from pytest_perfgate.core.metric_kinds import by_name
+from pytest_perfgate.model.device import Device
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Environment, Identity, Samples, Stop
+from pytest_perfgate.model.plan import Case, CaseKey, Plan
+from pytest_perfgate.model.ports import GateTools
+from pytest_perfgate.model.protocol import Capture, CaseResult
 from pytest_perfgate.model.verdict import Decision
 from tests.unit.app.scripted_pairs import World, compared
 
@@ -67,3 +82,161 @@ def test_part_of_a_suite_is_decided_where_a_budget_does_not_reach_all() -> None:
     _, found, _ = compared(world, budget_s=30)
     assert world.now <= 30
     assert {paired.decision for paired in found.values()} == {Decision.UNDECIDED, Decision.NOT_SLOWER}
+
+
+HOST = Device(key="host", name="host", kind="host")
+TOOLS = GateTools(kinds=by_name(), spawner=None, environment=Environment, roofed=lambda device: device)
+TIMES = (100.0, 104.0, 97.0, 102.0, 99.0, 101.0, 98.0, 103.0, 100.0, 100.5)
+"""What the processes of a case take, one after the other."""
+
+
+def case(name: str, *limits: str) -> Case:
+    parsed = tuple(parse_limit(text, kinds=by_name()) for text in limits)
+    return Case(nodeid=f"t.py::{name}", limits=parsed, plan=Plan())
+
+
+def process(key: CaseKey, time: float, others: float) -> tuple[Capture, ...]:
+    durations = tuple(time * (1 + 0.0001 * at) for at in range(20))
+    samples = Samples(durations=durations, timer="host", stop=Stop.SETTLED, others=others)
+    return (Capture(key=key, samples=(samples,), device=HOST, identity=Identity(device="host")),)
+
+
+class Bench:
+    """A machine on which the time goes by with each process."""
+
+    def __init__(self, *cases: Case, wide: float = 1.0, others: float = 0.0, round_s: float = 0.5) -> None:
+        self.cases, self.wide, self.others, self.round_s = cases, wide, others, round_s
+        self.captures: dict[str, list[tuple[Capture, ...]]] = {one.nodeid: [] for one in cases}
+        self.played: list[tuple[int, list[str]]] = []
+        self.told: list[str] = []
+        self.accepted: set[str] = set()
+        self.outcome, self.now = "passed", 0.0
+        for number in range(3):
+            self.round(cases, number)
+        self.now = 0.0
+
+    def round(self, some: Any, number: int) -> None:
+        assert all(number < one.plan.rounds for one in some), "a round that no plan has is not played"
+        self.played.append((number, [one.nodeid for one in some]))
+        for one in some:
+            time = 100.0 + (TIMES[number] - 100.0) * self.wide
+            self.captures[one.nodeid].append(process(CaseKey(nodeid=one.nodeid), time, self.others))
+            self.now += self.round_s
+
+    def results(self) -> dict[str, CaseResult]:
+        return {
+            one.nodeid: CaseResult(
+                case=one, captures=tuple(self.captures[one.nodeid]), outcome=self.outcome, seconds=self.round_s
+            )
+            for one in self.cases
+        }
+
+    @property
+    def judge(self) -> Any:
+        def judging(measurement: Any) -> tuple[Any, Any]:
+            return ("a line" if measurement.key.nodeid in self.accepted else None), None
+
+        return SimpleNamespace(
+            tools=TOOLS, limits=lambda one, _m: one.limits, accepted=SimpleNamespace(judging=judging)
+        )
+
+    def go_on(self, within_s: float = 30.0, start_s: float = 0.1) -> list[int]:
+        """How many processes each case came to."""
+        rounds: Any = self
+        sitting = FirstSitting(rounds, self.judge, lambda: self.now)
+        sitting.go_on(self.cases, self.round, self.told.append, within_s, start_s)
+        return [len(captures) for captures in self.captures.values()]
+
+
+def test_processes_are_added_until_the_limit_is_seen_and_only_to_what_does_not_see_it() -> None:
+    bench = Bench(case("narrow", "slowdown <= 3%"), case("wide", "slowdown <= 50%"))
+    narrow, wide = bench.go_on()
+    assert wide == 3
+    assert 3 < narrow < MOST
+    assert blurred(bench.results()["t.py::narrow"], bench.judge) == ()
+    assert bench.told == [
+        "1 case without an accepted time cannot see what the limit asks yet: up to 7 more rounds, at most 30 s"
+    ]
+
+
+def test_ten_processes_are_the_most_and_what_is_still_missing_is_said_with_what_would_bring_it() -> None:
+    bench = Bench(case("hard", "slowdown <= 1%"))
+    assert bench.go_on() == [MOST]
+    assert len(bench.told) == 2
+    assert bench.told[1].startswith("hard can detect +")
+    assert "after 10 processes, its limit asks for +1.0 %; next: --perfgate-rounds=" in bench.told[1]
+    assert bench.told[1].endswith(", or a quieter machine")
+
+
+def test_the_time_for_it_bounds_it_and_is_said_before() -> None:
+    bench = Bench(case("hard", "slowdown <= 1%"), round_s=2.0)
+    (count,) = bench.go_on(within_s=7.0)
+    assert (count, bench.now) == (6, 6.0)
+    assert bench.told[0].endswith("up to 7 more rounds, at most 7 s")
+    short = Bench(case("hard", "slowdown <= 1%"), round_s=2.0)
+    assert short.go_on(within_s=1.0) == [3]
+    assert len(short.told) == 1, "nothing is announced that is not done"
+    assert "after 3 processes" in short.told[0]
+
+
+def test_what_is_nearest_to_its_limit_goes_first_where_not_all_fit() -> None:
+    bench = Bench(case("far", "slowdown <= 0.5%"), case("near", "slowdown <= 3%"), round_s=2.0)
+    far, near = bench.go_on(within_s=4.0)
+    assert near > far == 3
+    assert bench.played[3] == (3, ["t.py::near"])
+
+
+@pytest.mark.parametrize(
+    ("limits", "change"),
+    [
+        (("slowdown <= 1%",), {"accepted": {"t.py::one"}}),
+        (("slowdown <= 1%",), {"outcome": "failed"}),
+        (("time <= 1 s",), {}),
+        ((), {}),
+    ],
+    ids=["it has a line", "its test failed", "no limit asks for a line", "no limit"],
+)
+def test_what_will_not_be_accepted_and_judged_by_has_no_more_processes(limits: tuple[str, ...], change: Any) -> None:
+    bench = Bench(case("one", *limits))
+    for name, setting in change.items():
+        setattr(bench, name, setting)
+    assert bench.go_on() == [3]
+    assert bench.told == []
+
+
+def test_beside_busy_neighbours_more_processes_help_nothing_and_that_is_said() -> None:
+    """They may agree with each other and all be slow: the line is marked so, and judges like one that cannot see."""
+    bench = Bench(case("one", "slowdown <= 3%"), case("two", "slowdown <= 3%"), others=1.5)
+    assert bench.go_on() == [3, 3]
+    (text,) = bench.told
+    assert text.startswith("others kept 1.5 processors busy beside 2 cases without an accepted time")
+    assert text.endswith("run again when they are idle, before you accept")
+
+
+def test_a_limit_that_does_not_read_is_left_to_the_judge() -> None:
+    bench = Bench(case("one", "slowdown <= 1%"))
+
+    def limits(*_given: Any) -> Any:
+        raise PerfgateError("call-wrong", "no")
+
+    judge = bench.judge
+    judge.limits = limits
+    assert blurred(bench.results()["t.py::one"], judge) == ()
+
+
+def test_of_many_that_stay_short_some_are_named() -> None:
+    bench = Bench(*(case(f"c{at}", "slowdown <= 1%") for at in range(8)), round_s=0.01)
+    bench.go_on()
+    assert len(bench.told) == 1 + 5 + 1
+    assert bench.told[-1] == "and 3 more, which `perfgate accept` names"
+
+
+@pytest.mark.parametrize(
+    ("half", "remedy"),
+    [(0.06, "--perfgate-rounds=15, or a quieter machine"), (0.5, "a quieter machine")],
+)
+def test_the_remedy_is_as_many_processes_as_it_takes_where_those_are_few(half: float, remedy: str) -> None:
+    one = Blurred(key=CaseKey(nodeid="t.py::one"), half=half, asks=0.05, processes=10)
+    assert one.remedy == remedy
+    assert not one.machine_busy
+    assert replace(one, beside=0.8).machine_busy

@@ -10,7 +10,7 @@ from pytest_perfgate.core.analysis.kernels.bottleneck import Timing, bottleneck_
 from pytest_perfgate.core.analysis.kernels.counters import PLAIN
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
 from pytest_perfgate.core.analysis.sass.facts import changes, loops, same_code
-from pytest_perfgate.core.analysis.sass.listing import identity
+from pytest_perfgate.core.analysis.sass.opcodes import identity
 from pytest_perfgate.core.render.words import quantity, signed
 from pytest_perfgate.model.metric import (
     Block,

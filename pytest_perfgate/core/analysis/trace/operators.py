@@ -14,7 +14,7 @@ import numpy as np
 from pytest_perfgate.core.analysis.kinds import WORDS, Kind
 from pytest_perfgate.core.analysis.operators import category_of, work_of
 from pytest_perfgate.core.analysis.operators.call import Call, parse_call
-from pytest_perfgate.core.analysis.trace.survey import Survey
+from pytest_perfgate.core.analysis.trace.survey import OUTSIDE, Survey
 from pytest_perfgate.core.analysis.trace.timeline import Spread, busy, numbered, spread, statistics
 from pytest_perfgate.core.analysis.work.products import dtype_name
 from pytest_perfgate.core.render.words import ABSENT, quantity
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 
 _LINK = re.compile(r"^Memcpy (HtoD|DtoH|HtoH|PtoP)|CopyHostToDevice|CopyDeviceToHost")
-
-OUTSIDE = "(launched outside any operator)"
 
 
 @array_value

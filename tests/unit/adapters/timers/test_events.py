@@ -12,7 +12,7 @@ from pytest_perfgate.adapters.bindings.cupti import KernelRecord
 from pytest_perfgate.adapters.runtimes.fakes import FakeRuntime, SimulatedEvent, SimulatedGpu
 from pytest_perfgate.adapters.timers.bench import Rules
 from pytest_perfgate.adapters.timers.cupti import CuptiTimer
-from pytest_perfgate.adapters.timers.event_offset import COUNTS, ROUNDS
+from pytest_perfgate.adapters.timers.event_pairs import COUNTS, ROUNDS
 from pytest_perfgate.adapters.timers.events import BlockingTimer, EventsTimer
 from pytest_perfgate.adapters.timers.graph import GraphTimer
 from pytest_perfgate.adapters.timers.host import HostTimer

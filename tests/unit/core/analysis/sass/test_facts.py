@@ -16,8 +16,8 @@ from pytest_perfgate.core.analysis.sass.facts import (
     spilled,
     static_shared,
 )
-from pytest_perfgate.core.analysis.sass.listing import identity
 from pytest_perfgate.core.analysis.sass.mix import Mix, mix
+from pytest_perfgate.core.analysis.sass.opcodes import identity
 from pytest_perfgate.model.profiles import KernelCode
 from tests.kernels import ARCHES, kernel
 

@@ -8,8 +8,7 @@ import pytest
 
 from pytest_perfgate.adapters.runtimes.fakes import SimulatedEvent, SimulatedGpu
 from pytest_perfgate.adapters.timers.bench import Bench
-from pytest_perfgate.adapters.timers.event_offset import calibrated, fitted, net, offset_note
-from pytest_perfgate.adapters.timers.event_pairs import RESOLUTION_NS, Empty
+from pytest_perfgate.adapters.timers.event_pairs import RESOLUTION_NS, Empty, calibrated, fitted, net, offset_note
 from pytest_perfgate.adapters.timers.events import EventsTimer
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
