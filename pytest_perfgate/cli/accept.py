@@ -37,6 +37,9 @@ def accept_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--new", action="store_true", help="only cases without a baseline")
     parser.add_argument("--improved", action="store_true", help="only cases that got faster")
     parser.add_argument("--add", action="store_true", help="add this run to the accepted ones")
+    parser.add_argument(
+        "--metric", action="append", default=[], metavar="NAME", help="accept this metric too, though no limit names it"
+    )
     parser.add_argument("--anchor", action="store_true", help="count the drift of the line from this time on")
     parser.add_argument("--expires", default="", metavar="DATE", help="accept until then, such as 2027-01-31")
     parser.add_argument("--from", dest="source", default="", metavar="RECORD|URL", help="instead of the last record")
@@ -89,7 +92,7 @@ def refusal(found: Any, request: Any) -> str:
 
 def _foresee(found: Any, refused: str, options: Namespace) -> None:
     """What would be written, and what stands in the way."""
-    from pytest_perfgate.core.render.logs import acceptance_json, acceptance_lines
+    from pytest_perfgate.core.render.acceptance import acceptance_json, acceptance_lines
 
     if options.json:
         write_json({"decisions": acceptance_json(found), "files": [], "refused": refused})
@@ -114,6 +117,7 @@ def request_of(options: Namespace, project: Project, report: Any) -> Any:
         new=options.new,
         improved=options.improved,
         add=options.add,
+        metrics=tuple(map(text_of, options.metric)),
         each=options.each,
         base=project.repository.merge_base(),
         signature=signature_of(options, project, report),
@@ -205,7 +209,7 @@ def sittings_of(project: Project) -> Any:
 def _show(found: Any, paths: Any, options: Namespace, project: Project) -> None:
     from pathlib import Path
 
-    from pytest_perfgate.core.render.logs import acceptance_json, acceptance_lines
+    from pytest_perfgate.core.render.acceptance import acceptance_json, acceptance_lines
 
     files, notes = [project.shown(Path(path)) for path in paths], _notes(found, options, project)
     if options.json:
@@ -233,7 +237,16 @@ def review_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--from", dest="source", default="", metavar="RECORD|URL", help="instead of the last record")
     add_root(parser)
     parser.set_defaults(
-        reason="", each=True, new=False, improved=False, add=False, expires="", dry_run=False, in_ci=False, anchor=False
+        reason="",
+        each=True,
+        new=False,
+        improved=False,
+        add=False,
+        expires="",
+        dry_run=False,
+        in_ci=False,
+        anchor=False,
+        metric=[],
     )
 
 
@@ -248,7 +261,7 @@ def run_review(options: Namespace) -> int:
     refuse_pinned(every)
     changes = [d for d in every if d.writes]
     if options.json:
-        from pytest_perfgate.core.render.logs import acceptance_json
+        from pytest_perfgate.core.render.acceptance import acceptance_json
 
         write_json({"decisions": acceptance_json(changes)})
         return 0
@@ -266,8 +279,8 @@ def run_review(options: Namespace) -> int:
 
 
 def _walk(found: Sequence[Any], signature: Any) -> list[Any]:
+    from pytest_perfgate.core.render.acceptance import decision_lines
     from pytest_perfgate.core.render.block import render_block
-    from pytest_perfgate.core.render.logs import decision_lines
 
     chosen: list[Any] = []
     for number, decision in enumerate(found, 1):

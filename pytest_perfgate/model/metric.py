@@ -35,6 +35,27 @@ def figure_title(name: str, scope: Labels) -> str:
     return f"{name}({', '.join(f'{label}={quoted(text)}' for label, text in scope)})" if scope else name
 
 
+_TITLE = re.compile(r"([A-Za-z_][\w.]*)(?:\((.*)\))?", re.ASCII | re.DOTALL)
+
+_LABEL = re.compile(r'([A-Za-z_]\w*)=(?:"((?:[^"\\]|\\.)*)"|([^",]*))(?:, |\Z)', re.DOTALL)
+
+
+def parse_figure_title(text: str) -> tuple[str, Labels] | None:
+    """The metric and the scope that ``figure_title`` wrote; nothing where a text is no such title."""
+    match = _TITLE.fullmatch(text)
+    if match is None:
+        return None
+    scope: list[tuple[str, str]] = []
+    inside, at = match[2] or "", 0
+    while at < len(inside):
+        label = _LABEL.match(inside, at)
+        if label is None:
+            return None
+        scope.append((label[1], label[3] if label[2] is None else re.sub(r"\\(.)", r"\1", label[2])))
+        at = label.end()
+    return match[1], tuple(sorted(scope))
+
+
 @value
 class MetricKind:
     """What can be asked of a metric: its name, dimension, direction and scopes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -29,6 +29,8 @@ from pytest_perfgate.model.values import Better, Dimension, Interval
 _ROUNDED = 1e-4
 """A measured figure is kept with five digits: what is nearer to it is the same."""
 
+_SAME = 1e-12
+
 _EQUAL = 1e-9
 """Changes that differ by less differ by the arithmetic alone."""
 
@@ -45,13 +47,13 @@ def against_figure(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     if not metrics:
         return without_metric(limit, trial)
     if reason := _unheld(trial):
-        return _unbaselined(limit, trial, reason)
+        return _unbaselined(limit, trial, reason, metrics[0])
     rulings = [_one(limit, metric, trial) for metric in metrics]
     rulings += [
         Ruling(outcome=Outcome.INVALID if gap.code else Outcome.NOT_MEASURED, sentence=f"{gap.name}: {gap.why}")
         for gap in missing_siblings(limit.metric, scope, metrics, trial.metrics)
     ]
-    rulings += list(_gone(limit, trial, metrics))
+    rulings += list(_gone(limit, trial))
     return max(rulings, key=lambda ruling: _badness(limit, ruling))
 
 
@@ -65,6 +67,8 @@ def _badness(limit: Limit, ruling: Ruling) -> tuple[int, float]:
 
 def change_of(compare: Compare, now: float, then: float) -> float:
     """How far a figure is from its accepted value; from 0 every rise is without bound as a fraction."""
+    if math.isclose(now, then, rel_tol=_SAME):
+        return 0.0
     if compare is Compare.ABSOLUTE:
         return now - then
     if then:
@@ -106,7 +110,7 @@ def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
     if then is None:
         title = Figure(name=metric.name, value=0, dimension=metric.dimension, labels=metric.labels).title
         return _unbaselined(limit, trial, f"no value of {title} is accepted", metric)
-    if not math.isfinite(metric.value) or then.dimension is not metric.dimension:
+    if not math.isfinite(metric.value) or not comparable(then.dimension, metric.dimension):
         what = f"{then.title} was accepted as {quantity(then.value, then.dimension)}, and is none that compares"
         return Ruling(outcome=Outcome.INVALID, sentence=what, metric=metric)
     ruling = _compared(Comparison(limit, metric, then), trial)
@@ -123,17 +127,22 @@ class Comparison(NamedTuple):
     @property
     def moved(self) -> Metric:
         """The change as a metric of its own, with the interval of the figure."""
-        compare, then = self.limit.compare, self.then.value
-        ends = [change_of(compare, end, then) for end in (self.metric.low, self.metric.high)]
+        ends = [self._of(end) for end in (self.metric.low, self.metric.high)]
         around = self.metric.interval
         interval = Interval(low=ends[0], high=ends[1], confidence=around.confidence) if around else None
-        value = change_of(compare, self.metric.value, then)
+        value = self._of(self.metric.value)
         return Metric(name=self.metric.name, value=value, dimension=self.limit.dimension, interval=interval)
+
+    def _of(self, number: float) -> float:
+        """The change to one number; where the arithmetic alone keeps it from the bound, that."""
+        moved, bound = change_of(self.limit.compare, number, self.then.value), self.limit.bound
+        return bound if bound and math.isclose(moved, bound, rel_tol=_EQUAL) else moved
 
     @property
     def texts(self) -> str:
         """``128 -> 130``."""
-        return f"{quantity(self.then.value, self.then.dimension)} -> {quantity(self.metric.value, self.metric.dimension)}"
+        now, then = self.metric, self.then
+        return f"{quantity(then.value, then.dimension)} -> {quantity(now.value, now.dimension)}"
 
 
 def _compared(pair: Comparison, trial: JudgedMeasurement) -> Ruling:
@@ -162,12 +171,11 @@ def _unit(pair: Comparison) -> float:
 
 
 def _eased(limit: Limit, play: float) -> Limit:
-    """The limit with room for arithmetic and for the digits that a line has."""
-    room = max(play, _EQUAL * max(1.0, abs(limit.bound)) if limit.bound or play else 0.0)
-    if limit.operator is Operator.EQUAL:
+    """The limit with room for the digits that a line has."""
+    if not play or limit.operator is Operator.EQUAL:
         return limit
     upper = limit.operator in {Operator.AT_MOST, Operator.LESS}
-    return replace(limit, bound=limit.bound + room if upper else limit.bound - room)
+    return replace(limit, bound=limit.bound + play if upper else limit.bound - play)
 
 
 def _reach(pair: Comparison, trial: JudgedMeasurement) -> float:
@@ -237,21 +245,33 @@ def _edited(pair: Comparison, text: str, trial: JudgedMeasurement) -> Ruling | N
     return Ruling(outcome=Outcome.ACCEPTED, sentence=accepts)
 
 
-def _gone(limit: Limit, trial: JudgedMeasurement, metrics: tuple[Metric, ...]) -> Iterator[Ruling]:
+def _gone(limit: Limit, trial: JudgedMeasurement) -> Iterator[Ruling]:
     """Accepted figures that the limit means and that nothing here produced."""
     assert trial.baseline is not None
-    scope = scope_within(limit, trial.measurement.key)
+    for one in accepted_elsewhere(limit, trial.measurement.with_metrics(trial.metrics), trial.baseline.figures):
+        yield Ruling(
+            outcome=Outcome.NOT_MEASURED,
+            sentence=f"{one.title} was accepted as {quantity(one.value, one.dimension)}, and is not there any more",
+            next=(trial.accepting(REASON),),
+            fails=True,
+        )
+
+
+def accepted_elsewhere(limit: Limit, measurement: Measurement, figures: Sequence[Figure]) -> Iterator[Figure]:
+    """Accepted figures that a limit means beside those that were measured, each of which has a scope of their kind."""
+    metrics = selected_figures(limit, measurement)
     here = {metric.labels for metric in metrics}
-    level = {label for label, _ in metrics[0].labels}
-    for one in trial.baseline.figures:
-        alike = one.name == limit.metric and matches(one.labels, scope) and {n for n, _ in one.labels} == level
-        if alike and one.labels not in here:
-            yield Ruling(
-                outcome=Outcome.NOT_MEASURED,
-                sentence=f"{one.title} was accepted as {quantity(one.value, one.dimension)}, and is not there any more",
-                next=(trial.accepting(REASON),),
-                fails=True,
-            )
+    levels = {tuple(label for label, _ in labels) for labels in here}
+    scope = scope_within(limit, measurement.key)
+    for one in figures if metrics else ():
+        alike = one.name == limit.metric and matches(one.labels, scope)
+        if alike and one.labels not in here and tuple(label for label, _ in one.labels) in levels:
+            yield one
+
+
+def comparable(then: Dimension, now: Dimension) -> bool:
+    """Whether two figures count the same; a line does not tell a count from a plain number."""
+    return then is now or {then, now} <= {Dimension.COUNT, Dimension.PLAIN}
 
 
 def selected_figures(limit: Limit, measurement: Measurement) -> tuple[Metric, ...]:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from pytest_perfgate.core.judge.against_baseline import against_baseline
-from pytest_perfgate.core.judge.against_limit import against_limit
 from pytest_perfgate.core.judge.against_figure import against_figure
+from pytest_perfgate.core.judge.against_limit import against_limit
 from pytest_perfgate.core.judge.against_revision import accepting, against_revision, arm_facts, arms_of, unheld
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, verdict
 from pytest_perfgate.core.judge.metrics import DERIVED, timed_metrics, timing

@@ -6,11 +6,12 @@ import textwrap
 from collections.abc import Callable, Iterator
 
 from pytest_perfgate.core.judge.accepted_line import crept
+from pytest_perfgate.core.judge.against_figure import change_of
 from pytest_perfgate.core.render.text import display_width
-from pytest_perfgate.core.render.words import by_floor, detectable, edges, plural, quantity, shown, signed
+from pytest_perfgate.core.render.words import by_floor, change_text, detectable, edges, plural, quantity, shown, signed
 from pytest_perfgate.model.measurement import Baseline, Measurement, short_commit
 from pytest_perfgate.model.metric import Severity
-from pytest_perfgate.model.plan import CaseKey, Limit, Outcome
+from pytest_perfgate.model.plan import CaseKey, Compare, Limit, Outcome
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import THEN, CaseReport, Verdict
 
@@ -99,10 +100,14 @@ def _rests_on(verdict: Verdict, measurement: Measurement | None) -> str:
 def _figure(verdict: Verdict, rests_on: str) -> str:
     limit, metric = verdict.limit, verdict.metric
     name = "time" if limit.metric in CHANGES else limit.metric
+    then = verdict.accepted
     scope = ", ".join(f"{key}={text}" for key, text in (metric.labels if metric else limit.labels))
     title = printable(f"{name}({scope})" if scope else name)
     if metric is None:
         return f"{title}  {_WITHOUT.get(verdict.outcome, 'not measured')}"
+    if then is not None:
+        moved = change_text(change_of(limit.compare, metric.value, then.value), limit)
+        return f"{title}  {quantity(then.value, then.dimension)} -> {quantity(metric.value, metric.dimension)}  {moved}"
     change = limit.metric in CHANGES
     middle = signed(metric.value) if change else quantity(metric.value, metric.dimension)
     between = edges(metric, change=change, rests_on=rests_on, decided=verdict.outcome in _DECIDED)
@@ -112,6 +117,8 @@ def _figure(verdict: Verdict, rests_on: str) -> str:
 def _limit(limit: Limit) -> str:
     if limit.metric in CHANGES:
         text = f"{limit.bound * 100:+.3g} %" if limit.bound < 10 else f"+{quantity(limit.bound, Dimension.FRACTION)}"
+    elif limit.compare is not Compare.FIGURE:
+        text = f"{limit.operator.value} {change_text(limit.bound, limit)}"
     else:
         text = f"{limit.operator.value} {quantity(limit.bound, limit.dimension)}"
     return text if limit.source in {"marker", ""} else f"{text} ({limit.source})"
@@ -155,7 +162,8 @@ def _then(baseline: Baseline | None) -> list[str]:
     sittings = f"{baseline.sittings} runs" if baseline.sittings > 1 else ""
     blind = f"can detect {detectable(baseline.blind)}" if baseline.blind else ""
     few = f"of {plural(baseline.processes, 'process', 'processes')}" if baseline.processes else ""
-    facts = (quantity(baseline.time, Dimension.TIME), origin, _steps(baseline), sittings, few, blind)
+    time = quantity(baseline.time, Dimension.TIME) if baseline.time else ""
+    facts = (time, origin, _steps(baseline), sittings, few, blind)
     return [f"  then  {'  '.join(filter(None, facts))}"]
 
 
