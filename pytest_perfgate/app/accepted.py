@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.core.changes.tests import function_of, same_bodies, same_function
-from pytest_perfgate.core.judge.context import how_measured, limited
+from pytest_perfgate.core.judge.context import clock_of, how_measured, limited
+from pytest_perfgate.model.codes.family import Family
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Baseline, Environment, Measurement, Sitting
-from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.measurement import Baseline, Environment, Measurement, Sitting, commit_name
+from pytest_perfgate.model.plan import CaseKey, Mode
 from pytest_perfgate.model.project import Base
+from pytest_perfgate.model.values import value
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.ports import GateTools, HistoryStore, Repository
+    from pytest_perfgate.model.verdict import RunReport
 
 Lines = Mapping[str, Baseline]
 
@@ -189,6 +193,76 @@ def sittings_like(measurement: Measurement, store: HistoryStore) -> Sequence[Sit
     how = how_measured(measurement.identity, at_limit=limited(measurement.processes))
     rows = store.read(measurement.key, measurement.device.key, _READ)
     return [sitting for sitting in rows if sitting.identity in {"", how}][-_LAST_SITTINGS:]
+
+
+def sittings(report: RunReport) -> Iterator[Sitting]:
+    """What the history keeps of a run: each case whose time is to be trusted, with all that was measured of it."""
+    environment, run = report.environment, run_name(report)
+    commit = commit_name(environment.commit, dirty=environment.dirty)
+    lasting = environment.lasting
+    around = (("system", lasting.platform), ("python", lasting.python), *lasting.packages, *lasting.facts)
+    for case in report.cases:
+        measurement = case.measurement
+        times = measurement.metrics.find("time") if measurement is not None and not case.problems else ()
+        if measurement is not None and times and measurement.processes:
+            facts = dict((*around, *measurement.device.facts))
+            yield Sitting(
+                key=case.key,
+                device=measurement.device.key,
+                time=times[0].value,
+                when=report.started,
+                commit=commit,
+                processes=len(measurement.processes),
+                identity=how_measured(measurement.identity, at_limit=limited(measurement.processes)),
+                clock_hz=clock_of(measurement.processes),
+                run=run,
+                outcome=case.worst.value,
+                host=facts.pop("host", ""),
+                card=measurement.device.uuid,
+                facts=tuple((name, text) for name, text in facts.items() if text),
+                metrics=measurement.metrics.metrics,
+            )
+
+
+@value
+class Added:
+    """What became of a record on its way into the history."""
+
+    record: str
+    new: int = 0
+    """Sittings that were not there."""
+    left_out: str = ""
+    """Why none of it belongs there."""
+    fault: PerfgateError | None = None
+    """Why it does not read."""
+
+
+def added(history: HistoryStore, sources: Iterable[Any]) -> Iterator[Added]:
+    """Every record into the history, as its run would have done; one that was added before is not read again."""
+    for source in sources:
+        if source.fault is not None or history.has(source.digest):
+            yield Added(record=source.name, fault=source.fault)
+            continue
+        try:
+            report = source.read()
+            full = report.mode == Mode.FULL.value
+            new = history.append(tuple(sittings(report)) if full else (), record=source.digest)
+            yield Added(record=source.name, new=new, left_out="" if full else f"a run of the mode {report.mode}")
+        except PerfgateError as fault:
+            if fault.code.family is not Family.RECORD:
+                raise
+            yield Added(record=source.name, fault=fault)
+
+
+_DIGITS = 16
+
+
+def run_name(report: RunReport) -> str:
+    """Names a run wherever its record lies: the same of a part of it that was written while it went on."""
+    environment = report.environment
+    devices = {(m.device.key, m.device.uuid) for m in (case.measurement for case in report.cases) if m is not None}
+    known = (report.started, report.root, environment.commit, environment.platform, environment.facts, sorted(devices))
+    return hashlib.sha256(repr(known).encode("utf-8", "replace")).hexdigest()[:_DIGITS]
 
 
 def placed(environment: Callable[[], Environment], repository: Repository) -> Environment:

@@ -10,12 +10,12 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
+from pytest_perfgate.app.accepted import sittings
 from pytest_perfgate.app.changed_project import CHANGES
 from pytest_perfgate.app.changed_tests import Change, change_notes, followed
 from pytest_perfgate.app.judge import GateJudge, new_baselines
 from pytest_perfgate.core.changes.tests import Reach
 from pytest_perfgate.core.judge.accepted_line import CREEP, LIMIT, crept, drift
-from pytest_perfgate.core.judge.context import clock_of, how_measured, limited
 from pytest_perfgate.core.judge.family import family_limits
 from pytest_perfgate.core.judge.policy import chosen
 from pytest_perfgate.core.judge.suite import LeftOut, Suite, judge_suite
@@ -250,7 +250,7 @@ def keep(gate_judge: GateJudge, report: RunReport) -> KeptRecord:
     parts: dict[str, Callable[[], Iterable[Path]]] = {
         RECORD: lambda: _record(gate_judge, report),
         "this machine's first baselines": lambda: _first_baselines(gate_judge, report, commit),
-        "this run's part of the history": lambda: _history(gate_judge, report, commit),
+        "this run's part of the history": lambda: _history(gate_judge, report),
     }
     written: list[Path] = []
     lost: list[tuple[str, PerfgateError]] = []
@@ -273,27 +273,10 @@ def _first_baselines(gate_judge: GateJudge, report: RunReport, commit: str) -> I
     return gate_judge.tools.baselines.write(fresh)
 
 
-def _history(gate_judge: GateJudge, report: RunReport, commit: str) -> Iterable[Path]:
+def _history(gate_judge: GateJudge, report: RunReport) -> Iterable[Path]:
     if gate_judge.tools.history is not None and report.mode == Mode.FULL.value:
-        gate_judge.tools.history.append(tuple(_sittings(report, commit)))
+        gate_judge.tools.history.append(tuple(sittings(report)))
     return ()
-
-
-def _sittings(report: RunReport, commit: str) -> Iterable[Sitting]:
-    for case in report.cases:
-        measurement = case.measurement
-        times = measurement.metrics.find("time") if measurement is not None and not case.problems else ()
-        if measurement is not None and times and measurement.processes:
-            yield Sitting(
-                key=case.key,
-                device=measurement.device.key,
-                time=times[0].value,
-                when=report.started,
-                commit=commit,
-                processes=len(measurement.processes),
-                identity=how_measured(measurement.identity, at_limit=limited(measurement.processes)),
-                clock_hz=clock_of(measurement.processes),
-            )
 
 
 _LETTERS = 10

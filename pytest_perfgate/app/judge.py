@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -28,7 +28,7 @@ from pytest_perfgate.core.judge.judge import (
 from pytest_perfgate.core.judge.samples import of_level
 from pytest_perfgate.core.judge.suspects import uncommitted
 from pytest_perfgate.core.limits.grammar import FAMILY_MEAN, check_items, parse_limit
-from pytest_perfgate.core.limits.merge import elsewhere, merge_limits
+from pytest_perfgate.core.limits.merge import elsewhere, merge_limits, of_other_calls
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.stats.inference import scatter_of_neighbours
 from pytest_perfgate.model.errors import PerfgateError, fault_sentence
@@ -73,6 +73,8 @@ class GateJudge:
         """Tests that this revision cannot run as this change has them, and what it said: their stored lines judge."""
         self.untimed: Mapping[CaseKey, str] = {}
         """Calls that this revision has no time of, and why: their stored lines judge too."""
+        self._own: dict[str, frozenset[str]] = {}
+        """Names of the figures that a test took itself, by node id."""
         self.merged: Merged = lambda _nodeid, layers: merge_limits(*layers)
         """Limits of a test under those of its marks, as the project's settings have them."""
 
@@ -96,6 +98,7 @@ class GateJudge:
         case = result.case
         if result.outcome == "died" or not (result.captures or result.raised):
             return (self.unmeasured(case, CaseKey(nodeid=case.nodeid), _why(result)),)
+        self._own[case.nodeid] = frozenset(_own_names(result))
         judged = [self.judged(case, with_trouble(one, result)) for one in measurements(result, self.tools)]
         reports = with_raised_calls(judged, result.raised, partial(self.unmeasured, case))
         if not reports:
@@ -136,7 +139,7 @@ class GateJudge:
             edited=edited,
             replaced=replaced,
             then_hz=accepted_clock(baseline, past),
-            unbaselined=self._unbaselined(measurement),
+            unbaselined=_unbaselined(measurement.device.key, self.tools),
             paired_available=self.tools.confirm is not None and unpaired is None,
             unpaired=unpaired,
             environment_edits=self.environment_edits if measurement.key in self.paired else EnvironmentEdits(),
@@ -184,25 +187,33 @@ class GateJudge:
         kinds, code = self.tools.kinds or by_name(), measurement.identity.timer == STATIC
         limits = case.limits if code else _with_brought(case, measurement, kinds)
         _check_items(limits, measurement.work)
-        others = elsewhere(limits, measurement, kinds)
+        own = self._own.get(measurement.key.nodeid, frozenset())
+        others = (*elsewhere(limits, measurement, kinds), *of_other_calls(limits, measurement, own))
         return tuple(limit for limit in limits if limit not in others or limit.source == "command line")
 
     def read_limits(self, result: CaseResult) -> None:
         """Whether the limits that its calls brought read at all; raises where one does not."""
         kinds = self.tools.kinds or by_name()
+        own = _own_names(result)
         for text in dict.fromkeys(text for taken in result.captures for call in taken for text in call.limits):
-            _brought(text, kinds, result.case.location)
+            _brought(text, kinds, result.case.location, own)
         for call in (call for taken in result.captures for call in taken):
-            _check_items([*result.case.limits, *(_brought(text, kinds, "") for text in call.limits)], call.work)
-
-    def _unbaselined(self, measurement: Measurement) -> str:
-        """Why a device whose baselines are committed has none."""
-        device = measurement.device.key
-        return f"none has been accepted for {device} yet" if self.tools.committed(device) else ""
+            _check_items([*result.case.limits, *(_brought(text, kinds, "", own) for text in call.limits)], call.work)
 
     def _past(self, measurement: Measurement) -> Sequence[Sitting]:
         """The newest sittings that the history knows, oldest first."""
         return self.past.newest(measurement)
+
+
+def _unbaselined(device: str, tools: GateTools) -> str:
+    """Why a device whose baselines are committed has none."""
+    return f"none has been accepted for {device} yet" if tools.committed(device) else ""
+
+
+def _own_names(result: CaseResult) -> set[str]:
+    """Figures that a test took itself, by all of its calls."""
+    readings = (one for taken in result.captures for call in taken for one in call.readings)
+    return {one.name for one in readings if one.better is not None}
 
 
 def _calls(result: CaseResult) -> int:
@@ -213,7 +224,8 @@ def _calls(result: CaseResult) -> int:
 def _with_brought(case: Case, measurement: Measurement, kinds: Mapping[str, MetricKind]) -> tuple[Limit, ...]:
     if not measurement.limits:
         return case.limits
-    brought = tuple(_brought(text, kinds, case.location) for text in measurement.limits)
+    own = {one.name for one in measurement.metrics.metrics if one.better is not None}
+    brought = tuple(_brought(text, kinds, case.location, own) for text in measurement.limits)
     far = tuple(limit for limit in case.limits if limit.source not in {"default", "command line"})
     commanded = tuple(limit for limit in case.limits if limit.source == "command line")
     return merge_limits(far, brought, commanded)
@@ -226,9 +238,9 @@ def _check_items(limits: Iterable[Limit], work: Work | None) -> None:
             check_items(limit, work.unit)
 
 
-def _brought(text: str, kinds: Mapping[str, MetricKind], place: str) -> Limit:
+def _brought(text: str, kinds: Mapping[str, MetricKind], place: str, own: Collection[str]) -> Limit:
     """A limit of one call; a mean over the family is none, and would be held by nobody."""
-    limit = parse_limit(text, kinds=kinds, source="fixture", place=place)
+    limit = parse_limit(text, kinds=kinds, source="fixture", place=place, own=own.__contains__)
     if limit.metric == FAMILY_MEAN:
         raise PerfgateError(
             "call-wrong",

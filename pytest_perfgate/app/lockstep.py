@@ -12,6 +12,7 @@ from pytest_perfgate.core.judge.context import limited
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import IDLE, Samples, Settled, Stop
 from pytest_perfgate.model.protocol import (
+    OWN,
     STATIC,
     Answer,
     Bye,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 BASE, HEAD = 0, 1
 
-_BROUGHT = frozenset({"region", "record", "read", STATIC})
+_BROUGHT = frozenset({"region", "record", "read", OWN, STATIC})
 """What a test takes by itself: there are no turns to share."""
 
 
@@ -156,24 +157,8 @@ class LockstepPair:
         return [after[BASE], after[HEAD]]
 
     def _turns(self, plan: Plan) -> tuple[Samples, Samples]:
-        """Both warm up, then they alternate; each side's turns are joined."""
-        warm = [self._measured(side, _warming(plan, self._beat)) for side in self._order]
-        turn, count = _turn(plan, self._beat, warm[self._order.index(BASE)])
-        taken: tuple[list[Samples], list[Samples]] = ([], [])
-        number = 0
-        while number < count:
-            order = self._order if number % 2 == 0 else self._order[::-1]
-            for side in order:
-                taken[side].append(self._measured(side, turn))
-            count = _paid(count, taken[BASE][-1], taken[HEAD][-1])
-            number += 1
-        settled = self._settled(turn) if limited([*taken[BASE], *taken[HEAD]]) else {}
-        return joined(taken[BASE], settled.get(BASE)), joined(taken[HEAD], settled.get(HEAD))
-
-    def _settled(self, turn: Plan) -> dict[int, Samples]:
-        """A long turn of each side: short ones share the clock that the power of both leaves them."""
-        plan = replace(turn, settle_ns=self._beat.settle_ns, budget_ns=self._beat.settled_ns)
-        return {side: self._measured(side, plan) for side in self._order}
+        """Two builds of one call sample the same number of calls."""
+        return Turns(self._measured, self._beat, self._order).taken(plan)
 
     def _measured(self, side: int, plan: Plan) -> Samples:
         self._children[side].send(Measure(plan=plan))
@@ -195,6 +180,38 @@ class LockstepPair:
         if not isinstance(answer, Finished) or answer.nodeid != nodeid:
             raise PerfgateError("child-garbled", f"a child answered {type(answer).__name__} at the end of {nodeid}")
         return answer
+
+
+class Turns:
+    """Two sides that are measured one after the other, each first in every second turn."""
+
+    def __init__(
+        self, measured: Callable[[int, Plan], Samples], beat: TurnTiming, order: tuple[int, int], *, alike: bool = True
+    ) -> None:
+        self._measured, self._beat, self._order = measured, beat, order
+        self._alike = alike
+        """Whether both are one call: two different ones may take as different times, and each has its own batch."""
+
+    def taken(self, plan: Plan) -> tuple[Samples, Samples]:
+        """Both warm up, then they alternate; each side's turns are joined."""
+        warm = {side: self._measured(side, _warming(plan, self._beat)) for side in self._order}
+        cuts = [_turn(plan, self._beat, warm[BASE if self._alike else side]) for side in (BASE, HEAD)]
+        turns, count, number = [turn for turn, _ in cuts], min(count for _, count in cuts), 0
+        taken: tuple[list[Samples], list[Samples]] = ([], [])
+        while number < count:
+            for side in self._order if number % 2 == 0 else self._order[::-1]:
+                taken[side].append(self._measured(side, turns[side]))
+            count = _paid(count, taken[BASE][-1], taken[HEAD][-1])
+            number += 1
+        settled = self._settled(turns) if limited([*taken[BASE], *taken[HEAD]]) else {}
+        return joined(taken[BASE], settled.get(BASE)), joined(taken[HEAD], settled.get(HEAD))
+
+    def _settled(self, turns: Sequence[Plan]) -> dict[int, Samples]:
+        """A long turn of each side: short ones share the clock that the power of both leaves them."""
+        settle, sample = self._beat.settle_ns, self._beat.settled_ns
+        return {
+            side: self._measured(side, replace(turns[side], settle_ns=settle, budget_ns=sample)) for side in self._order
+        }
 
 
 def _warming(plan: Plan, beat: TurnTiming) -> Plan:

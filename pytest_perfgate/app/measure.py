@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.instrument import at_least, begins
 from pytest_perfgate.core.judge.metrics import metrics_of
+from pytest_perfgate.core.judge.readings import figures_of
+from pytest_perfgate.core.judge.references import over_processes
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.metric import MetricSet, Problem
@@ -221,7 +223,7 @@ def conversation(
             plan = replace(plans[message.key.nodeid], leaning=leaning(message.key))
             child.send(Measure(plan=at_least(plan, message.samples)))
         elif isinstance(message, Taken):
-            child.send(Finish())
+            child.send(Finish(references=True))
 
 
 def measurements(result: CaseResult, tools: GateTools) -> tuple[Measurement, ...]:
@@ -256,11 +258,12 @@ def _measurement(captures: list[Capture], rounds: int, tools: GateTools) -> Meas
         identity=last.identity,
         environment=tools.environment(),
         work=last.work,
-        metrics=last.metrics,
+        metrics=last.metrics | figures_of([capture.readings for capture in captures]),
         findings=last.findings,
         problems=(*_problems(captures, rounds), *last.problems),
         artifacts=tuple(artifact for capture in captures for artifact in capture.artifacts),
         limits=last.limits,
+        references=over_processes(one for capture in captures for one in capture.references),
     )
 
 
@@ -290,7 +293,7 @@ def _restless(here: Mapping[str, str], there: Mapping[str, str]) -> Problem:
 
 def metrics_of_capture(capture: Capture) -> MetricSet:
     """What one process's samples say, for the test that took them."""
-    return metrics_of(_alone(capture), None) | capture.metrics
+    return metrics_of(_alone(capture), None) | capture.metrics | figures_of([capture.readings])
 
 
 def record_of(capture: Capture) -> RunReport:
@@ -307,4 +310,5 @@ def _alone(capture: Capture) -> Measurement:
         device=capture.device,
         identity=capture.identity,
         work=capture.work,
+        references=capture.references,
     )

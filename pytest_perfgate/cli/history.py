@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import suppress
@@ -10,15 +11,26 @@ from typing import Any
 
 from pytest_perfgate.cli.dispatch import Project, add_root
 from pytest_perfgate.cli.output import plain, show, whole, write, write_file, write_json
+from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
 
-HISTORY_ABOUT = """A case over time: its runs, the commits they were measured at, what was accepted."""
+HISTORY_ABOUT = """A case over time: its runs, the commits they were measured at, what was accepted.
+
+  perfgate history gemm              one case, or those with this in their name
+  perfgate history add runs/         take records in: files, folders, addresses
+
+Records are the truth, and the history is an index of them: a record that is added twice counts once, and a history that
+is lost is made again from its records. Without a name `add` takes those under .perfgate/records.
+"""
+
+_ADD = "add"
 
 
 def history_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "case", nargs="?", default="", metavar="CASE", help="a node id or part of one (default: list all)"
+        "case", nargs="?", default="", metavar="CASE", help="a node id or part of one (default: list all), or: add"
     )
+    parser.add_argument("records", nargs="*", metavar="RECORD", help="after add: records, folders of them, addresses")
     parser.add_argument("--device", default="", metavar="KEY", help="only this device")
     parser.add_argument("--svg", default="", metavar="PATH", help="draw the case with its change points")
     parser.add_argument("--last", type=whole, default=20, metavar="N", help="so many runs (default 20)")
@@ -28,9 +40,14 @@ def history_arguments(parser: ArgumentParser) -> None:
 def run_history(options: Namespace) -> int:
     from pytest_perfgate.core.render.logs import history_document
 
+    project = Project(options)
+    if options.case == _ADD:
+        return _add(project, options)
+    if options.records:
+        mend = f"name one case, or write: perfgate history add {' '.join((options.case, *options.records))}"
+        raise PerfgateError("command-usage", "history shows one case, and several were named", mend=mend)
     if options.svg:
         _insist_on_svg(options.svg)
-    project = Project(options)
     matches = _selected(project.history.keys(options.device), options.case)
     one = bool(options.case) or (bool(options.svg) and len(matches) == 1)
     cases = [
@@ -51,6 +68,30 @@ def run_history(options: Namespace) -> int:
         if options.svg:
             write(f"wrote {options.svg}")
     return 0
+
+
+def _add(project: Project, options: Namespace) -> int:
+    """Take records in; one that does not read is named, and costs no other its place."""
+    from pytest_perfgate.app.accepted import added
+
+    records = list(added(project.history, project.records.sources(options.records)))
+    if not records:
+        place = ", ".join(options.records) or str(project.records.folder)
+        raise PerfgateError("record-missing", "no record lies there", place=place)
+    new, faults = [one for one in records if one.new], [one for one in records if one.fault]
+    again = len(records) - len(new) - len(faults) - sum(bool(one.left_out) for one in records)
+    if options.json:
+        write_json([{**plain(one), "fault": one.fault.text() if one.fault else ""} for one in records])
+    else:
+        write(f"added {plural(len(new), 'run')} with {plural(sum(one.new for one in new), 'result')}")
+        if again:
+            write(f"nothing new in {plural(again, 'record')}")
+        for one in records:
+            if one.left_out:
+                write(f"left out {one.record}: {one.left_out}; full runs are remembered")
+    for one in faults:
+        sys.stderr.write(f"perfgate: {one.fault.text()}\n" if one.fault else "")
+    return next((one.fault.exit for one in faults if one.fault), 0)
 
 
 def _insist_on_svg(path: str) -> None:

@@ -25,6 +25,14 @@ TIMING_KINDS: tuple[MetricKind, ...] = (
         scopes=(*_TRACED, "kernel", "stage", "part"),
     ),
     MetricKind(
+        name="speedup",
+        dimension=Dimension.RATIO,
+        better=_HIGH,
+        doc="time of another call, or of a file, over the time of this one, both timed in turns",
+        scopes=("over", "case"),
+        positional="over",
+    ),
+    MetricKind(
         name="geomean",
         dimension=_PART,
         better=_LOW,
@@ -306,8 +314,25 @@ TRACE_KINDS: tuple[MetricKind, ...] = (
     _trace_kind("tree_edits", _COUNT, _LOW, "of two traces: operators that their call trees do not share"),
 )
 
+OWN_KIND = MetricKind(
+    name="metric",
+    dimension=Dimension.PLAIN,
+    better=_EITHER,
+    doc="a figure of the test's own, by its name: what the name alone means where the test's file writes it",
+    scopes=("name",),
+    positional="name",
+    source="perfgate.metric() in the test",
+)
+
+
+def own_kind(name: str) -> MetricKind:
+    """The kind of a figure that a test takes itself; its unit, and so its dimension, is known when it ran."""
+    return replace(OWN_KIND, name=name, scopes=(), positional="")
+
+
 BUILT_IN: tuple[MetricKind, ...] = (
     *TIMING_KINDS,
+    OWN_KIND,
     *OVERLAP_KINDS,
     *TRACE_KINDS,
     *NSYS_KINDS,

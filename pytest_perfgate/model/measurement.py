@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import fields
 
 from pytest_perfgate.model.device import Device
-from pytest_perfgate.model.metric import Finding, Labels, MetricSet, Problem, figure_title
+from pytest_perfgate.model.metric import Finding, Labels, Metric, MetricSet, Problem, figure_title
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.project import FACT
-from pytest_perfgate.model.values import Dimension, Work, value
+from pytest_perfgate.model.values import Better, Dimension, Work, value
 
 IDLE = "from idle to idle"
 """The note of samples by the host's clock that wait for a device: calls are put together only where asked for."""
@@ -90,6 +90,24 @@ class Samples:
     """Mean nanoseconds per call in which the calling thread neither computed nor queued; ``None``: nobody can tell."""
 
 
+@value
+class Reference:
+    """What another call, or a file, took beside a call; of a call, in turns with it in the same processes."""
+
+    over: str
+    """Its name, as a limit writes it: ``over=eager``."""
+    ours: tuple[float, ...] = ()
+    """Nanoseconds per call of the call itself in those turns, one a process; none where a file is the reference."""
+    theirs: tuple[float, ...] = ()
+    """Those of the reference, in the same order; of a file the one figure that it has."""
+    within: tuple[tuple[float, float], ...] = ()
+    """Between what the ratios of the turns of one process lie, one pair a process."""
+    problems: tuple[Problem, ...] = ()
+    """Why the two cannot be compared."""
+    origin: str = ""
+    """Of a file, which of its figures this is."""
+
+
 def _no_listener() -> None:
     """Is told."""
 
@@ -133,6 +151,19 @@ class Sampling:
 
 SAMPLING = Sampling()
 """Of this process: it measures one call at a time."""
+
+
+@value
+class Reading:
+    """What one process says of a figure beside time."""
+
+    name: str
+    values: tuple[float, ...]
+    dimension: Dimension
+    better: Better | None = None
+    exact: bool = False
+    labels: Labels = ()
+    note: str = ""
 
 
 @value
@@ -230,6 +261,8 @@ class Measurement:
     """(file, hash) of every module of the package under test: the proof of the arm."""
     limits: tuple[str, ...] = ()
     """What the fixture's call added with ``limits=``."""
+    references: tuple[Reference, ...] = ()
+    """What it was timed beside."""
 
     def with_metrics(self, metrics: MetricSet) -> Measurement:
         """The same with other metrics, as ``dataclasses.replace`` gives it at four times the cost."""
@@ -246,6 +279,7 @@ class Measurement:
             artifacts=self.artifacts,
             modules=self.modules,
             limits=self.limits,
+            references=self.references,
         )
 
 
@@ -343,6 +377,17 @@ class Sitting:
     clock_hz: float | None = None
     identity: str = ""
     """How it was measured; empty where an earlier version kept it."""
+    run: str = ""
+    """Names the run that measured it: one of each case; empty stands for its moment and its commit."""
+    outcome: str = ""
+    """The worst verdict of the case in that run."""
+    host: str = ""
+    card: str = ""
+    """UUID of the device, where it has one."""
+    facts: tuple[tuple[str, str], ...] = ()
+    """What surrounded it: driver, packages, governor."""
+    metrics: tuple[Metric, ...] = ()
+    """All figures, where they were asked for."""
 
 
 @value

@@ -87,8 +87,10 @@ class Metric:
     interval: Interval | None = None
     source: str = ""
     note: str = ""
+    better: Better | None = None
+    """The direction of a figure of the user's own; of all others their kind says it."""
     exact: bool = False
-    """Whether it repeats itself, where its kind does not say so: a figure of the user's own."""
+    """Whether the user counts it rather than measures it: any difference is one."""
 
     @property
     def low(self) -> float:

@@ -225,11 +225,19 @@ class RecordStore(Protocol):
 
 
 class HistoryStore(Protocol):
-    """Sittings over time."""
+    """Sittings over time: one of each case and device in a run."""
 
-    def append(self, sittings: Sequence[Sitting]) -> None: ...
+    def append(self, sittings: Sequence[Sitting], record: str = "") -> int:
+        """How many were new: one that is there already is left as it is. The digest of their record is kept too."""
 
-    def read(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]: ...
+    def has(self, record: str) -> bool:
+        """Whether a record of this digest was added before."""
+
+    def read(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
+        """Sittings of a case, oldest first; the newest so many where ``last`` says so."""
+
+    def lines(self, last: int = 0, detailed: int = 0) -> Iterator[tuple[Sitting, ...]]:
+        """As ``read``, of one case and device after the other; the newest ``detailed`` with all their figures."""
 
     def keys(self, device: str = "") -> tuple[tuple[str, CaseKey], ...]: ...
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol, Union
 
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError, restored
-from pytest_perfgate.model.measurement import Artifact, Identity, Samples
+from pytest_perfgate.model.measurement import Artifact, Identity, Reading, Reference, Samples
 from pytest_perfgate.model.metric import Finding, MetricSet, Problem
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.values import Work, value
@@ -55,6 +55,8 @@ class Job:
     """Whether the child of an arm says at its end what else it loaded from below the root."""
     files: tuple[tuple[str, str], ...] = ()
     """Test files, by their path from the root, that are collected with another text than the disk's."""
+    root: str = ""
+    """The project's own folder: an arm has another one, without the ceilings that only this checkout keeps."""
 
 
 @value
@@ -77,6 +79,9 @@ class Measure:
 @value
 class Finish:
     """Parent: enough of this call; go on with the test."""
+
+    references: bool = False
+    """Whether to time it in turns with what its limits name as a reference."""
 
 
 @value
@@ -143,6 +148,10 @@ class Capture:
     findings: tuple[Finding, ...] = ()
     """What the analysis of an artifact saw."""
     problems: tuple[Problem, ...] = ()
+    readings: tuple[Reading, ...] = ()
+    """Figures beside time, as this process took them."""
+    references: tuple[Reference, ...] = ()
+    """What it was timed beside, in this process."""
 
 
 @value
@@ -252,6 +261,9 @@ IN_PROCESS = frozenset({"torch", "cupti"})
 
 STATIC = "cubin"
 """The capture of machine code that a test hands over: it needs neither a device nor a clock."""
+
+OWN = "metric"
+"""What figures of the user's own have in place of a timer, where the test timed nothing."""
 
 TIMED = "event"
 """The capture that is the timing itself."""

@@ -166,6 +166,25 @@ UNITS: Mapping[Dimension, Mapping[str, float]] = {
 """Unit to factor; a time is in nanoseconds, a fraction between 0 and 1, the rest per second."""
 
 
+USUAL: Mapping[Dimension, tuple[str, ...]] = {
+    Dimension.TIME: ("ns", "us", "ms", "s"),
+    Dimension.FRACTION: ("%",),
+    Dimension.RATIO: ("x",),
+    Dimension.BYTES: ("B", "KiB", "MB", "GB"),
+    Dimension.BANDWIDTH: ("GB/s", "TB/s"),
+    Dimension.FLOPS: ("GFLOPS", "TFLOPS"),
+    Dimension.WORK: ("GFLOP", "TFLOP"),
+    Dimension.RATE: ("/s", "k/s", "M/s"),
+    Dimension.INTENSITY: ("FLOP/B",),
+    Dimension.CLOCK: ("MHz", "GHz"),
+    Dimension.TEMPERATURE: ("°C",),
+    Dimension.POWER: ("W",),
+    Dimension.COUNT: (),
+    Dimension.PLAIN: (),
+}
+"""Units that an error proposes."""
+
+
 def dimension_of(unit: str) -> Dimension | None:
     """What a unit measures; no unit measures two things."""
     return next((dimension for dimension, table in UNITS.items() if unit in table), None)

@@ -3,25 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from glob import glob
 from pathlib import Path
+from threading import get_ident
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import MetricSet
+from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.protocol import OWN
 from pytest_perfgate.plugin.calls import Brought, MeasuredCall, View
 
 if TYPE_CHECKING:
-    from pytest_perfgate.model.measurement import Artifact, Measurement, Samples
-    from pytest_perfgate.model.plan import Case, CaseKey
+    from pytest_perfgate.model.measurement import Artifact, Measurement, Reading, Reference, Samples
+    from pytest_perfgate.model.plan import Case, Limit, Plan
     from pytest_perfgate.model.ports import Inspector, Profiler
     from pytest_perfgate.model.protocol import Capture
     from pytest_perfgate.plugin.measuring import Measuring
 
+_PENDING = "\0"
+"""The name of no call: figures that came before the first one."""
+
 _HEAD_BYTES = 4096
 """By so much a kind of file is recognised."""
+
+
+class Nesting:
+    """Which threads are in a measured call."""
+
+    def __init__(self) -> None:
+        self._threads: set[int] = set()
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        thread = get_ident()
+        self._threads.add(thread)
+        try:
+            yield
+        finally:
+            self._threads.discard(thread)
+
+    def refuse(self, nodeid: str) -> None:
+        if get_ident() in self._threads:
+            what, mend = "called within a call that is measured", "measure each by itself; for a part of it: region()"
+            raise PerfgateError("call-wrong", what, mend=mend, place=nodeid)
 
 
 class Bench:
@@ -33,20 +61,37 @@ class Bench:
         self.case = case
         self.notes: dict[str, str] = {}
         self.artifacts: list[Artifact] = []
-        self.seen: list[CaseKey] = []
+        self.calls: list[CaseKey] = []
         """What the test measured, or would have."""
+        self.figures: dict[CaseKey, list[Reading]] = {}
+        """Figures of the test's own, under the call that they came after."""
         self.raised: dict[CaseKey, str] = {}
         """What its calls raised, where the test goes on all the same."""
 
+    @property
+    def seen(self) -> list[CaseKey]:
+        """The calls of the test; where it made none and took figures, the test itself."""
+        return self.calls or [CaseKey(nodeid=self.case.nodeid) for _ in list(self.figures)[:1]]
+
+    def figure(self, reading: Reading) -> None:
+        """A figure of the call that was measured last; of the first one, where none was yet."""
+        key = self.calls[-1] if self.calls else CaseKey(nodeid=self.case.nodeid, name=_PENDING)
+        self.figures.setdefault(key, []).append(reading)
+
+    def readings(self, key: CaseKey) -> tuple[Reading, ...]:
+        """Figures of one call; those that came before any are of the first."""
+        pending = CaseKey(nodeid=self.case.nodeid, name=_PENDING) if key == self.seen[0] else key
+        return (*self.figures.get(pending, ()), *(self.figures.get(key, ()) if key != pending else ()))
+
     def take(self, asked: MeasuredCall) -> View:
-        self.seen.append(asked.key)
+        self.calls.append(asked.key)
         return View(asked.key, asked.once(), metrics=self.metrics, fate=self.fate)
 
     def drop(self, key: CaseKey) -> None:
         """A call that raised has no measurement: whatever was timed of it was not its work."""
 
     def bring(self, brought: Brought) -> None:
-        self.seen.append(brought.key)
+        self.calls.append(brought.key)
 
     def read(self, brought: Brought, sources: Sequence[str]) -> None:
         del sources
@@ -105,11 +150,26 @@ class MeasuringBench(Bench):
         self._measuring = measuring
         self._taken: dict[CaseKey, Capture] = {}
         self._brought: list[Brought] = []
+        self._references = References(case.limits)
 
     def take(self, asked: MeasuredCall) -> View:
-        self.seen.append(asked.key)
+        self.calls.append(asked.key)
         self._taken[asked.key] = self._capture(asked)
+        if self._compares:
+            self._take_turns(asked)
         return View(asked.key, self._shown(asked), metrics=self.metrics, fate=self.fate)
+
+    @property
+    def _compares(self) -> bool:
+        """Whether calls are timed in turns with their references here."""
+        return True
+
+    def _take_turns(self, asked: MeasuredCall) -> None:
+        """This call, and what its limits hold it against, as far as both were called."""
+        for ours, theirs in self._references.pairs_with(asked):
+            taken = self._taken[ours.key]
+            reference = _in_turns(self._measuring, ours, theirs, self.case.plan)
+            self._taken[ours.key] = replace(taken, references=(*taken.references, reference))
 
     def drop(self, key: CaseKey) -> None:
         self._taken.pop(key, None)
@@ -119,7 +179,7 @@ class MeasuringBench(Bench):
         return asked.once()
 
     def bring(self, brought: Brought) -> None:
-        self.seen.append(brought.key)
+        self.calls.append(brought.key)
         self._brought.append(brought)
 
     def read(self, brought: Brought, sources: Sequence[str]) -> None:
@@ -144,7 +204,9 @@ class MeasuringBench(Bench):
 
     def captures(self) -> tuple[Capture, ...]:
         """All that this process knows, with the notes as they are now."""
-        brought = tuple(self._measuring.brought(self.case.plan, one) for one in self._brought)
+        brought = [self._measuring.brought(self.case.plan, one) for one in self._brought]
+        if not self.calls and self.figures:
+            brought.append(self._measuring.brought(self.case.plan, Brought(self.seen[0], OWN)))
         captures = self._measuring.with_code(self.case, (*self._taken.values(), *brought), self.artifacts)
         return tuple(self._noted(capture) for capture in captures)
 
@@ -153,7 +215,83 @@ class MeasuringBench(Bench):
 
     def _noted(self, capture: Capture) -> Capture:
         identity = replace(capture.identity, notes=tuple(sorted(self.notes.items())))
-        return replace(capture, identity=identity, artifacts=tuple(self.artifacts))
+        readings = (*capture.readings, *self.readings(capture.key))
+        return replace(capture, identity=identity, artifacts=tuple(self.artifacts), readings=readings)
+
+
+def _in_turns(measuring: Measuring, ours: MeasuredCall, theirs: MeasuredCall, plan: Plan) -> Reference:
+    """A call and its reference in turns, in this process."""
+    from pytest_perfgate.app.lockstep import BASE, HEAD, Turns, TurnTiming
+    from pytest_perfgate.core.judge.references import reference_of
+
+    calls = {BASE: theirs, HEAD: ours}
+    turns = Turns(lambda side, cut: measuring.samples(calls[side], cut), TurnTiming(), (BASE, HEAD), alike=False)
+    base, head = turns.taken(plan)
+    return reference_of(theirs.key.name, head, base)
+
+
+_SPEEDUP = "speedup"
+
+
+class References:
+    """The calls of a test that its limits hold against each other."""
+
+    def __init__(self, limits: Iterable[Limit]) -> None:
+        self._wanted = [pair for limit in limits for pair in _speedups(limit.text)]
+        self._held: dict[str, HeldCall] = {}
+
+    def pairs_with(self, asked: MeasuredCall) -> Iterator[tuple[MeasuredCall, MeasuredCall]]:
+        """(call, reference) that are complete with this call, which is the one or the other."""
+        name = asked.key.name
+        self._wanted += [(name, over) for text in asked.limits for _, over in _speedups(text)]
+        if not self._wanted:
+            return
+        self._held[name] = HeldCall(asked)
+        for ours, over in self._pairs():
+            if name in {ours, over} and ours in self._held and over in self._held:
+                yield self._held[ours].call, self._held[over].call
+
+    def _pairs(self) -> tuple[tuple[str, str], ...]:
+        """The names of calls and of their references, each pair once."""
+        pairs = ((name, over) for case, over in self._wanted for name in self._held if fnmatchcase(name, case or "*"))
+        return tuple(dict.fromkeys((name, over) for name, over in pairs if name != over))
+
+
+def _speedups(text: str) -> tuple[tuple[str, str], ...]:
+    if _SPEEDUP not in text:
+        return ()
+    from pytest_perfgate.core.limits.scope import references_in
+    from pytest_perfgate.core.metric_kinds import by_name
+
+    return references_in(text, by_name()[_SPEEDUP])
+
+
+class HeldCall:
+    """A call that is to be made again, behind other code of its test."""
+
+    def __init__(self, call: MeasuredCall) -> None:
+        self._call, self._cells = call, _cells(call)
+
+    @property
+    def call(self) -> MeasuredCall:
+        """The call, as long as the variables of the test that it uses are what they were."""
+        now = _cells(self._call)
+        for name, then in self._cells.items():
+            if now.get(name) is not then:
+                what = f"{name} is another object than it was when {self._call.key} was measured"
+                raise PerfgateError("reference-changed", what, place=self._call.key.nodeid)
+        return self._call
+
+
+def _cells(call: MeasuredCall) -> dict[str, object]:
+    """What a call and its set-up close over, by name; one that was deleted is left out."""
+    cells: dict[str, object] = {}
+    for function in (call.fn, call.setup):
+        names = getattr(getattr(function, "__code__", None), "co_freevars", ())
+        for name, cell in zip(names, getattr(function, "__closure__", None) or ()):
+            with suppress(ValueError):
+                cells[name] = cell.cell_contents
+    return cells
 
 
 class QuickBench(MeasuringBench):

@@ -379,6 +379,7 @@ USAGE = {
     "__call__": "perfgate(lambda: multiply(a, b))",
     "region": 'with perfgate.region("forward"): ...',
     "record": 'perfgate.record([12.5, 12.4], "us")',
+    "metric": 'perfgate.metric("bytes_sent", 4096, unit="B")',
     "read": 'perfgate.read("trace.json")',
     "note": 'perfgate.note("tile", "64x128")',
     "attach": 'perfgate.attach("kernel.cubin", path)',

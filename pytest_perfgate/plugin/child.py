@@ -52,7 +52,11 @@ class ChildBench(MeasuringBench):
 
     def __init__(self, case: Case, measuring: Measuring, parent: Parent) -> None:
         super().__init__(case, measuring)
-        self._parent = parent
+        self._parent, self._turns = parent, False
+
+    @property
+    def _compares(self) -> bool:
+        return self._turns
 
     def _capture(self, asked: MeasuredCall) -> Capture:
         self._parent.send(Entered(key=asked.key, samples=asked.schedule.samples))
@@ -61,6 +65,7 @@ class ChildBench(MeasuringBench):
             if isinstance(command, Measure):
                 taken.append(self._measuring.samples(asked, command.plan))
                 self._parent.send(Taken(key=asked.key, samples=taken[-1]))
+        self._turns = command.references
         return self._measuring.packed(asked, self.case.plan, taken)
 
 
@@ -74,7 +79,7 @@ class ChildRole:
             raise pytest.UsageError("PERFGATE_CHANNEL leads to no perfgate")
         self._job = job
         self._cases = {case.nodeid: case for case in job.cases}
-        self._measuring = measuring_tools(config)
+        self._measuring = measuring_tools(config, job.root)
         self._measuring.tell_waits(lambda text: self._parent.send(Waits(text=text)))
         self._bench: ChildBench | None = None
         self._reports: list[pytest.TestReport] = []

@@ -151,7 +151,9 @@ def environment(inherited: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 def child_job(config: pytest.Config) -> Job:
     """What travels over the channel rather than on the command line."""
-    return Job(cases=(), options=tuple(_own_options(config)), markers=tuple(_markers(config)))
+    return Job(
+        cases=(), options=tuple(_own_options(config)), markers=tuple(_markers(config)), root=str(config.rootpath)
+    )
 
 
 def _markers(config: pytest.Config) -> Iterable[str]:

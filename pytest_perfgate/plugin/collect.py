@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_perfgate.core.limits.grammar import parse_limit
+from pytest_perfgate.core.limits.grammar import own_names, parse_limit
 from pytest_perfgate.core.limits.merge import matches, merge_limits
 from pytest_perfgate.core.limits.scope import proposal
 from pytest_perfgate.core.metric_kinds import CODE_NAMES
@@ -51,6 +51,8 @@ class Collector:
         self._brought = brought
         """Names of the captures that plugins bring; asked only for a name that is none of ours."""
         self._plan = planned(config)
+        self._own: dict[Path, frozenset[str]] = {}
+        """Names of figures that each test file takes; read where a limit has a name that nothing else produces."""
         self._base = self._limits(config.limits, "configuration", f"{config.source}: tool.perfgate.limits")
         self._commanded = self._limits(options.perfgate_limit, "command line", "--perfgate-limit")
         self._insist(options.perfgate_capture, "option-wrong", "--perfgate-capture")
@@ -62,7 +64,7 @@ class Collector:
         advice = 'give the parameter an id: pytest.param(..., id="name"), or ids='
         refuse_half_characters(item.nodeid, "the id of this test", place, code="marker-wrong", mend=advice)
         markers = _closest_last(item)
-        layers = [self._limits(m.args, "marker", place, _on(m.kwargs.get("on", ()), place)) for m in markers]
+        layers = [self._marked_limits(mark, item, place) for mark in markers]
         limits = self.merged(item.nodeid, layers)
         plan = self._plan
         for pattern in self._patterns(item.nodeid):
@@ -105,11 +107,21 @@ class Collector:
         """Limits that a call of the fixture brought."""
         return self._limits(texts, "fixture", place)
 
+    def _marked_limits(self, mark: pytest.Mark, item: pytest.Item, place: str) -> tuple[Limit, ...]:
+        """Limits of a mark, which may name figures that the test's file takes."""
+
+        def own(name: str) -> bool:
+            if item.path not in self._own:
+                self._own[item.path] = own_names(_source(item.path))
+            return name in self._own[item.path]
+
+        texts = tuple(_limit_text(text, place) for text in mark.args)
+        on = _on(mark.kwargs.get("on", ()), place)
+        return tuple(parse_limit(text, kinds=self._kinds, place=place, on=on, own=own) for text in texts)
+
     def _limits(self, texts: Iterable[Any], source: str, place: str, on: tuple[str, ...] = ()) -> tuple[Limit, ...]:
-        for text in texts:
-            if not isinstance(text, str):
-                raise PerfgateError("marker-wrong", f"a limit must be a text, got {text!r}", place=place)
-        return tuple(parse_limit(text, kinds=self._kinds, source=source, place=place, on=on) for text in texts)
+        whole = tuple(_limit_text(text, place) for text in texts)
+        return tuple(parse_limit(text, kinds=self._kinds, source=source, place=place, on=on) for text in whole)
 
     def _marked(self, plan: Plan, given: Mapping[str, Any], place: str) -> Plan:
         for name in given:
@@ -117,6 +129,20 @@ class Collector:
                 mend = proposal(name, KEYWORDS, all_of="the keywords")
                 raise PerfgateError("marker-wrong", f"the marker has no argument {name!r}", mend=mend, place=place)
         return _with(plan, {name: value for name, value in given.items() if name != "on"}, place)
+
+
+def _limit_text(text: Any, place: str) -> str:
+    if not isinstance(text, str):
+        raise PerfgateError("marker-wrong", f"a limit must be a text, got {text!r}", place=place)
+    return text
+
+
+def _source(path: Path) -> str:
+    """The text of a test file, as far as it is one."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 def _closest_last(item: pytest.Item) -> list[pytest.Mark]:

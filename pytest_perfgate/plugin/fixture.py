@@ -13,13 +13,13 @@ from dataclasses import replace
 from functools import wraps
 from inspect import signature
 from pathlib import Path
-from threading import get_ident
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, CaseKey
 from pytest_perfgate.model.values import TIME_UNITS, Work
+from pytest_perfgate.plugin.benches import Nesting
 from pytest_perfgate.plugin.calls import USAGE, Brought, MeasuredCall, Schedule, View, refuse_unrun
 from pytest_perfgate.plugin.collect import refuse_half_characters
 
@@ -93,9 +93,8 @@ class Perfgate:
             insist_on_callables(setup=setup, check=check)
             calls = _count(calls)
             key = self._outermost(name)
-            done = _work(work)
-            call = MeasuredCall(key, fn, args, setup=setup, work=done, check=check, calls=calls, limits=_texts(limits))
-            return self._taken(call)
+            extra: dict[str, Any] = {"work": _work(work), "check": check, "limits": _texts(limits)}
+            return self._taken(MeasuredCall(key, fn, args, setup=setup, calls=calls, **extra))
 
     def scheduled(self, fn: Callable[..., Any], setup: Callable[[], Any] | None, schedule: Schedule) -> View:
         """Measure ``fn`` as often as a suite of pytest-benchmark asks for, at least."""
@@ -130,10 +129,7 @@ class Perfgate:
     ) -> View:
         """Judge times that were measured elsewhere, such as by a C++ binary or by ranks under torchrun."""
         with self.noted(name, "record()"):
-            if unit not in TIME_UNITS:
-                what, mend = f"record() does not know the unit {unit!r}", f"one of {', '.join(TIME_UNITS)}"
-                raise PerfgateError("call-wrong", what, mend=mend)
-            durations = [_number(sample) * TIME_UNITS[unit] for sample in _listed(samples, "record")]
+            durations = _durations(samples, unit)
             brought = Brought(self._outermost(name), "record", durations, work=_work(work), limits=_texts(limits))
             self._bench.bring(brought)
         return View(brought.key, metrics=self._bench.metrics, fate=self._bench.fate)
@@ -147,15 +143,20 @@ class Perfgate:
     ) -> View:
         """Judge an artifact: a profile or another benchmark's JSON; a pattern or a list names the files of one job."""
         with self.noted(name, "read()"):
-            files = [source] if isinstance(source, (str, Path)) else _listed(source, "read")
-            if more or not files:
-                listed = ", ".join(repr(str(file)) for file in (*files, *more))
-                text = f"read() takes one source, and {len(files) + len(more)} were given"
-                mend = f"give the files of one job as a list, read([{listed}]), and other jobs calls of their own"
-                raise PerfgateError("call-wrong", text, mend=mend, place=self._case.nodeid)
+            files = _one_job(source, more, self._case.nodeid)
             brought = Brought(self._outermost(name), "read", limits=_texts(limits))
-            self._bench.read(brought, [str(file) for file in files])
+            self._bench.read(brought, files)
         return View(brought.key, metrics=self._bench.metrics, fate=self._bench.fate)
+
+    def metric(
+        self, name: str, values: float | Iterable[float], *, unit: str = "", better: str = "lower", exact: bool = False
+    ) -> None:
+        """Judge a figure of your own, of the call measured last; several values are its samples."""
+        with self.noted("", "metric()"):
+            from pytest_perfgate.core.judge.readings import own_reading
+
+            refuse_in_teardown(self._case.nodeid)
+            self._bench.figure(own_reading(name, values, unit=unit, better=better, exact=exact))
 
     def note(self, key: str, value: object) -> None:
         """Join the identity: measurements with other notes are not compared (an autotuned tiling, say)."""
@@ -248,6 +249,23 @@ def _listed(given: Any, name: str) -> list[Any]:
         raise PerfgateError("call-wrong", what, mend=USAGE[name]) from fault
 
 
+def _one_job(source: Any, more: Sequence[str | Path], place: str) -> list[str]:
+    files = [source] if isinstance(source, (str, Path)) else _listed(source, "read")
+    if more or not files:
+        listed = ", ".join(repr(str(file)) for file in (*files, *more))
+        text = f"read() takes one source, and {len(files) + len(more)} were given"
+        mend = f"give the files of one job as a list, read([{listed}]), and other jobs calls of their own"
+        raise PerfgateError("call-wrong", text, mend=mend, place=place)
+    return [str(file) for file in files]
+
+
+def _durations(samples: Sequence[float], unit: str) -> list[float]:
+    if unit not in TIME_UNITS:
+        what, mend = f"record() does not know the unit {unit!r}", f"one of {', '.join(TIME_UNITS)}"
+        raise PerfgateError("call-wrong", what, mend=mend)
+    return [_number(sample) * TIME_UNITS[unit] for sample in _listed(samples, "record")]
+
+
 def _number(sample: object) -> float:
     """A sample that was handed in, of whatever library; a text or nothing at all is no time."""
     try:
@@ -292,27 +310,6 @@ def _texts(limits: Iterable[str]) -> tuple[str, ...]:
         if not isinstance(text, str):
             raise PerfgateError("call-wrong", f"a limit must be a text, got {text!r:.60}", mend='"time <= 3 ms"')
     return tuple(str.__str__(text) for text in texts)
-
-
-class Nesting:
-    """Which threads are in a measured call."""
-
-    def __init__(self) -> None:
-        self._threads: set[int] = set()
-
-    @contextmanager
-    def entered(self) -> Iterator[None]:
-        thread = get_ident()
-        self._threads.add(thread)
-        try:
-            yield
-        finally:
-            self._threads.discard(thread)
-
-    def refuse(self, nodeid: str) -> None:
-        if get_ident() in self._threads:
-            what, mend = "called within a call that is measured", "measure each by itself; for a part of it: region()"
-            raise PerfgateError("call-wrong", what, mend=mend, place=nodeid)
 
 
 _OWN = ("setup", "work", "check", "calls", "name", "limits")

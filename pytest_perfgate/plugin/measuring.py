@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_perfgate.app.instrument import (
@@ -223,13 +225,20 @@ def companions(wanted: int, device: Device) -> tuple[Device, ...]:
     return tuple(card for card in fleet().alike[:wanted] if lease_name(card) != own)
 
 
-def measuring_tools(config: Any) -> Measuring:
-    """What measures in this pytest."""
-    from pytest_perfgate.app.measure import metrics_of_capture
+def measuring_tools(config: Any, root: str = "") -> Measuring:
+    """What measures in this pytest, with the ceilings of the project there."""
     from pytest_perfgate.wiring import instruments
+    from pytest_perfgate.wiring.stores import ceilings_at
 
     built_ins(config)
-    return Measuring(instruments(config.hook), metrics_of_capture)
+    return Measuring(instruments(config.hook), partial(_metrics, ceilings_at(Path(root) if root else config.rootpath)))
+
+
+def _metrics(ceiled: Callable[[Device], Device], capture: Capture) -> MetricSet:
+    """What a test that took samples reads of them: against the ceilings of its device too, as its limits are."""
+    from pytest_perfgate.app.measure import metrics_of_capture
+
+    return metrics_of_capture(replace(capture, device=ceiled(capture.device)))
 
 
 def built_ins(config: Any) -> None:

@@ -41,7 +41,7 @@ class ProfiledBench(Bench):
         self.artifacts: list[Artifact] = CopiedFiles(watch.folder)
 
     def take(self, asked: MeasuredCall) -> View:
-        self.seen.append(asked.key)
+        self.calls.append(asked.key)
         if not self._watch.wants(asked.key):
             result = asked.once()
         else:

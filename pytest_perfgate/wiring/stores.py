@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,13 +13,14 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.wiring import CommandLineTools, joined, own_host
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pytest_perfgate.adapters.arms.store import ArmStore
     from pytest_perfgate.adapters.stores.baselines import Baselines
     from pytest_perfgate.adapters.stores.history import SqliteHistory
     from pytest_perfgate.adapters.stores.records import Records
     from pytest_perfgate.adapters.stores.repository import GitRepository
+    from pytest_perfgate.model.device import Device
     from pytest_perfgate.model.measurement import Merging
     from pytest_perfgate.model.profiles import BenchFile
     from pytest_perfgate.model.project import Config
@@ -34,6 +35,19 @@ def baseline_store(root: Path, project: Config, revisions: Any = None) -> Baseli
     then = revisions or repository(root)
     stored = StoredFiles(partial(folder_at, then.show), then.files, partial(devices_at, then.show))
     return Baselines(root, project.devices, project.baselines, then.show, stored)
+
+
+def ceilings_at(root: Path) -> Callable[[Device], Device]:
+    """Adds the ceilings that a project has to a device; each is read once, and nothing before one is asked for."""
+
+    @cache
+    def ceiled(device: Device) -> Device:
+        from pytest_perfgate.wiring import configuration
+        from pytest_perfgate.wiring.devices import roofed
+
+        return roofed(baseline_store(root, configuration(root)))(device)
+
+    return ceiled
 
 
 def record_store(root: Path) -> Records:

@@ -25,7 +25,6 @@ ELSEWHERE = {
     "adapters/system/git.py": "unit/adapters/arms/test_store.py",
     "app/inspections/kineto_trace.py": "unit/app/inspections/test_kineto.py",
     "app/inspections/results.py": "cli/test_files_results.py",
-    "cli/history.py": "cli/test_run_report.py",
     "compat.py": "plugin/test_compat.py",
     "core/analysis/intervals.py": "properties/test_intervals.py",
     "core/analysis/kernels/sections.py": "unit/core/analysis/kernels/test_diagnosis.py",

@@ -137,7 +137,7 @@ def _record(path: Path) -> Seen:
 def _history(path: Path) -> Seen:
     store = SqliteHistory(path)
     every = store.keys()
-    return _plain([(device, key, store.read(key, device)) for device, key in every])
+    return _plain([[(device, key, store.read(key, device)) for device, key in every], *store.lines(detailed=9)])
 
 
 def _message(path: Path) -> Seen:
@@ -165,6 +165,9 @@ def _answer(path: Path) -> Seen:
     return _plain((report.mode, report.started, len(report.cases), samples.get("counts")))
 
 
+_KEYED = {name: way for name, way in SQLITE.items() if name != "row twice"}
+"""Each of its rows is the only one of its key."""
+
 READERS: Mapping[str, Reader] = {
     "PyTorch traces": Reader(".json", JSON, seeds.traces, inspected),
     "Nsight Systems exports": Reader(".sqlite", SQLITE, seeds.exports, inspected),
@@ -178,7 +181,7 @@ READERS: Mapping[str, Reader] = {
     "records, looked into": Reader(".json", JSON, seeds.records, inspected),
     "baselines": Reader(".yaml", TEXT, seeds.baselines, _baselines),
     "settings": Reader(".toml", TEXT, seeds.settings, _settings),
-    "histories": Reader(".db", SQLITE, seeds.histories, _history),
+    "histories": Reader(".db", _KEYED, seeds.histories, _history),
     "messages of children": Reader(".json", JSON, seeds.messages, _message),
     "answers of a server": Reader(".http", BYTES, seeds.answers, _answer),
 }

@@ -222,7 +222,7 @@ def histories() -> dict[str, bytes]:
         keys = [CaseKey(nodeid="tests/test_k.py::test_a[1]"), CaseKey(nodeid="tests/test_k.py::test_b", name="bwd")]
         SqliteHistory(path).append(
             [
-                Sitting(key=key, device="d", time=1e6 + n, when="2026-06-01", commit="c0ffee")
+                Sitting(key=key, device="d", time=1e6 + n, when="2026-06-01", run=f"r{n}", outcome="passed")
                 for key in keys
                 for n in range(9)
             ]

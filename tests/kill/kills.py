@@ -101,7 +101,9 @@ def history(rng: Random, folder: Path) -> Killed:
 
     def append(done: Callable[[int], None]) -> None:
         for step in range(1, 10_000):
-            store.append([Sitting(key=key, device=DEVICE, time=float(step), when="2026")] * 3)
+            store.append(
+                [Sitting(key=key, device=DEVICE, time=float(step), when="", run=f"{step}.{n}") for n in range(3)]
+            )
             done(step)
 
     busy, last = _forked(rng, append, 0.08)

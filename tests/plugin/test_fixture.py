@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
+from pytest_perfgate.adapters.devices.host import probe_host
+from pytest_perfgate.adapters.stores.environments import CeilingStore
 from pytest_perfgate.adapters.stores.records import Records
+from pytest_perfgate.model.device import Ceilings
 from tests.plugin.projects import Project
 
 ASKED = """
@@ -137,3 +142,25 @@ def test_everything_a_test_may_ask(project: Project) -> None:
     assert noted is not None
     assert noted.identity.notes == (("config", "64x128"),)
     assert noted.artifacts[0].parameters == (("name", "tiling/stage1.json"),)
+
+
+SEEN = """
+    import pytest
+    from pytest_perfgate import work
+
+    @pytest.mark.perfgate("time <= 1s")
+    def test_share(perfgate):
+        view = perfgate(sum, range(1000), work=work.gemm(10, 10, 5, dtype="fp64"))
+        assert view.mfu == view.mfu_ceiling > 0
+        assert view.mfu == pytest.approx(1000 / (view.time * 1e-9) / 1e12)
+"""
+
+
+@pytest.mark.parametrize("mode", ["quick", "full"])
+def test_a_test_reads_its_share_of_a_hosts_ceilings(project: Project, mode: str) -> None:
+    project.write("test_seen.py", SEEN)
+    device = probe_host().key
+    ceilings = Ceilings(device=device, compute=(("fp64", 1e12),), bandwidth=1e9, method="made", when="2026-01-01")
+    CeilingStore(lambda key: project.root / ".perfgate" / "baselines" / key).write(ceilings)
+    run = project.run(f"--perfgate={mode}")
+    assert run.outcome("test_share") == "passed", run.text

@@ -39,7 +39,7 @@ _BLINDEST = 100.0
 """A sitting that could not have seen a hundredfold slowdown saw nothing, and no larger figure says more."""
 
 _TYPO = 0.75
-"""How near to one of ours an unknown field is refused; one of a later version is further away, and kept."""
+"""How near to one of ours an unknown field is taken for a typo."""
 
 _BELOW = "\n  : "
 
@@ -69,8 +69,8 @@ Node = str | Mapping[str, Any] | list[Any]
 """What stands in the file: texts, mappings and lists; no type is guessed from a text."""
 
 
-def render_line(name: str, baseline: Baseline, extra: Mapping[str, Node] | None = None) -> str:
-    """The line of one case, two where its name is very long; fields of a later version are carried along."""
+def render_line(name: str, baseline: Baseline) -> str:
+    """The line of one case, two where its name is very long."""
     parts = [f"time: {_time(baseline.time)}"] if baseline.time else []
     parts += [render_figure(figure) for figure in sorted(baseline.figures, key=lambda one: one.title)]
     if baseline.scatter:
@@ -93,7 +93,6 @@ def render_line(name: str, baseline: Baseline, extra: Mapping[str, Node] | None 
     parts += ["power: limited"] if baseline.limited else []
     if baseline.identity is not None:
         parts.append(f"identity: {_identity_text(baseline.identity, baseline.device)}")
-    parts += [f"{_word(key)}: {_flow(node)}" for key, node in (extra or {}).items()]
     key = render_key(name)
     return f"  {_key(key, _BELOW if len(key) > _LONGEST_KEY else ': ')}{{{', '.join(parts)}}}"
 
@@ -209,8 +208,8 @@ def _identity_text(identity: Identity, device: str) -> str:
     return f"{{{', '.join(parts)}}}"
 
 
-def parse_fields(fields: Node, place: str, device: str) -> tuple[dict[str, Any], dict[str, Node]]:
-    """(what a Baseline is made of, fields that this version does not know); one that is nearly ours is a typo."""
+def parse_fields(fields: Node, place: str, device: str) -> dict[str, Any]:
+    """What a Baseline is made of; a field that is not ours is an error, since nothing would be held against it."""
     if not isinstance(fields, Mapping):
         raise _wrong(place, "a mapping such as {time: 412.31us}", fields)
     known: dict[str, Any] = {
@@ -222,12 +221,9 @@ def parse_fields(fields: Node, place: str, device: str) -> tuple[dict[str, Any],
         known["identity"] = _identity(fields["identity"], f"{place}.identity", device)
     figures: dict[str, Figure] = {}
     for name in fields:
-        near = difflib.get_close_matches(name, FIELDS, n=1, cutoff=_TYPO) if name not in FIELDS else ()
-        if near:
-            raise PerfgateError(
-                "baseline-value", f"{name!r} is not a field", mend=f"did you mean {near[0]}?", place=place
-            )
-        figure = parse_figure(name, fields[name]) if name not in FIELDS and isinstance(fields[name], str) else None
+        figure = parse_figure(name, fields[name]) if _is_figure(name, fields[name]) else None
+        if figure is None and name not in FIELDS:
+            raise _foreign(name, place)
         if figure is not None and figure.title in {one.title for one in figures.values()}:
             raise PerfgateError("baseline-duplicate", f"{figure.title} is accepted twice", place=place)
         figures |= {name: figure} if figure is not None else {}
@@ -235,7 +231,18 @@ def parse_fields(fields: Node, place: str, device: str) -> tuple[dict[str, Any],
         raise PerfgateError("baseline-value", "the accepted time is missing, and any other figure", place=place)
     if figures:
         known["figures"] = tuple(figures.values())
-    return known, {name: node for name, node in fields.items() if name not in FIELDS and name not in figures}
+    return known
+
+
+def _is_figure(name: str, node: Node) -> bool:
+    """Whether a field may be an accepted figure: one that is nearly of ours is a typo."""
+    return name not in FIELDS and isinstance(node, str) and not _is_taken(name)
+
+
+def _foreign(name: str, place: str) -> PerfgateError:
+    near = difflib.get_close_matches(name, FIELDS, n=1, cutoff=_TYPO)
+    mend = f"did you mean {near[0]}?" if near else "delete it, or install the version of pytest-perfgate that wrote it"
+    return PerfgateError("baseline-value", f"{name!r} is no field and no figure", mend=mend, place=place)
 
 
 def _wrong(place: str, wanted: str, found: Node) -> PerfgateError:

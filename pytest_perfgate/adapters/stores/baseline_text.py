@@ -42,7 +42,6 @@ class Entry:
 
     name: str
     fields: dict[str, Any]
-    extra: dict[str, Node]
     first: int
     """Its first line, counted from 0."""
     after: int
@@ -90,7 +89,7 @@ def _body(lines: list[str]) -> int | None:
 
 def _own(line: str, number: int, device: str) -> Entry | None:
     own = own_fields(line, device)
-    return Entry(name=own[0], fields=own[1], extra={}, first=number, after=number + 1) if own is not None else None
+    return Entry(name=own[0], fields=own[1], first=number, after=number + 1) if own is not None else None
 
 
 def _single(line: str, number: int, place: str, device: str) -> Entry | None:
@@ -164,10 +163,10 @@ def _entry(key: yaml.ScalarNode, node: yaml.Node, place: str, device: str, line:
     where = f"{place}: baselines.'{key.value}'"
     if not key.value:
         raise PerfgateError("baseline-value", "a case without a name", place=f"{place}: baselines")
-    fields, extra = parse_fields(_plain(node, where), where, device)
+    fields = parse_fields(_plain(node, where), where, device)
     first = key.start_mark.line if line is None else line
     after = first + 1 if line is not None else max(first + 1, _behind(node))
-    return Entry(name=key.value, fields=fields, extra=extra, first=first, after=after)
+    return Entry(name=key.value, fields=fields, first=first, after=after)
 
 
 def _behind(node: yaml.Node) -> int:
@@ -200,7 +199,7 @@ def edited(text: str, put: Mapping[str, Baseline], drop: Iterable[str] = (), *, 
     names = (set(entries) | set(put)) - gone
     if not names:
         return ""
-    written = {name: render_line(name, baseline, _extra(entries, name)) for name, baseline in put.items()}
+    written = {name: render_line(name, baseline) for name, baseline in put.items()}
     lines = (text if text.strip() else HEADER).rstrip("\n").split("\n")
     result = "\n".join(_spliced(lines, entries, written, gone)) + "\n"
     if not _holds(result, names, place, device):
@@ -248,10 +247,6 @@ def _check_written(text: str, names: set[str], place: str, device: str) -> None:
         raise PerfgateError("baseline-unwritable", f"the line of {missing} does not read back", place=place)
 
 
-def _extra(entries: Mapping[str, Entry], name: str) -> Mapping[str, Node]:
-    return entries[name].extra if name in entries else {}
-
-
 def trimmed(lines: list[str], entry: Entry) -> int:
     """Blank lines and comments behind a block belong to what follows."""
     after = min(entry.after, len(lines))
@@ -265,7 +260,7 @@ def _rewritten(entries: Mapping[str, Entry], written: Mapping[str, str], gone: s
 
     def line(name: str) -> str:
         entry = entries[name]
-        return render_line(name, Baseline(key=CaseKey(nodeid=name), device=device, **entry.fields), entry.extra)
+        return render_line(name, Baseline(key=CaseKey(nodeid=name), device=device, **entry.fields))
 
     names = sorted((set(entries) | set(written)) - gone)
     return HEADER + "".join(f"{written.get(name) or line(name)}\n" for name in names)

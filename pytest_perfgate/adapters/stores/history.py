@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
+import json
 import math
 import re
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from pytest_perfgate.adapters.system.files import locked, refusals
 from pytest_perfgate.model.errors import PerfgateError, refusal
 from pytest_perfgate.model.measurement import Sitting
+from pytest_perfgate.model.metric import Metric
 from pytest_perfgate.model.plan import CaseKey, parse_case_key
+from pytest_perfgate.model.values import Dimension, Interval
 
-SCHEMA = 1
+SCHEMA = 2
 
 _APPLICATION = 0x50474154
 
@@ -23,16 +30,43 @@ _SECONDS = 30.0
 _REFUSED = ("readonly", "disk is full", "unable to open", "disk I/O error")
 """What SQLite says where the disk, and no database, is at fault; names of its errors come with Python 3.11."""
 
-_COLUMNS = "key, device, time, moment, git_commit, branch, processes, scatter, clock_hz, identity"
-
-_TABLE = """
-create table if not exists sitting (
-  id integer primary key, key text not null, device text not null, time real not null, moment text not null,
-  git_commit text not null, branch text not null, processes integer not null, scatter real not null,
-  clock_hz real, identity text not null
+_TABLES = """
+create table word (id integer primary key, text text not null unique);
+create table run (
+  id integer primary key, name text not null unique, at real not null, moment text not null, git_commit text not null,
+  branch text not null
 );
-create index if not exists sitting_of_case on sitting (key, device, id);
+create table series (id integer primary key, device text not null, key text not null, unique (device, key));
+create table sitting (
+  series integer not null, at real not null, run integer not null, time real not null, processes integer not null,
+  scatter real not null, clock_hz real, identity integer not null, outcome integer not null, host integer not null,
+  card integer not null, facts integer not null, primary key (series, at, run)
+) without rowid;
+create table record (digest text primary key) without rowid;
+create table figures (run integer not null, series integer not null, data text not null, primary key (run, series))
+  without rowid
 """
+"""Texts that come back are written once, as a word. The sittings of a case lie side by side, in the order of time."""
+
+_SITTING = "run, time, processes, scatter, clock_hz, identity, outcome, host, card, facts"
+
+_RUN = "name, moment, git_commit, branch"
+
+_FIRST_FORM = """
+alter table sitting rename to before;
+insert into run (name, at, moment, git_commit, branch)
+  select distinct moment || ' ' || git_commit, moment_at(moment), moment, git_commit, branch from before where true
+  on conflict do nothing;
+insert into series (device, key) select distinct device, key from before;
+insert into word (text) select identity from before union select '';
+insert or ignore into sitting
+  select s.id, r.at, r.id, b.time, b.processes, b.scatter, b.clock_hz, w.id, no.id, no.id, no.id, no.id
+  from before b join series s on s.device = b.device and s.key = b.key
+  join run r on r.name = b.moment || ' ' || b.git_commit join word w on w.text = b.identity
+  join word no on no.text = '';
+drop table before
+"""
+"""What was kept with one table becomes what is kept now."""
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
@@ -50,23 +84,50 @@ class SqliteHistory:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def append(self, sittings: Sequence[Sitting]) -> None:
-        if not sittings:
-            return
+    def append(self, sittings: Sequence[Sitting], record: str = "") -> int:
+        """How many were new."""
+        if not sittings and not record:
+            return 0
         with refusals(self._path):
             self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._opened() as database:
-            marks = ", ".join("?" * 10)
-            database.executemany(f"insert into sitting ({_COLUMNS}) values ({marks})", map(_row, sittings))  # noqa: S608
+            database.execute("begin immediate")
+            if record:
+                database.execute("insert or ignore into record (digest) values (?)", (record,))
+            return sum(_added(database, run, list(some)) for run, some in by_run(sittings))
+
+    def has(self, record: str) -> bool:
+        """Whether a record of this digest was added before."""
+        if not self._is_there():
+            return False
+        with self._opened(reading=True) as database:
+            return database.execute("select 1 from record where digest = ?", (record,)).fetchone() is not None
 
     def read(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
         """Sittings of a case, oldest first; the newest so many where ``last`` says so."""
         if not self._is_there():
             return ()
-        query = f"select {_COLUMNS} from sitting where key = ? and device = ? order by id desc limit ?"  # noqa: S608
         with self._opened(reading=True) as database:
-            rows = database.execute(query, (str(key), device, last or -1)).fetchall()
-            return tuple(_sitting(row) for row in reversed(rows))
+            find = "select id from series where device = ? and key = ?"
+            series = database.execute(find, (device, str(key))).fetchone()
+            return _line(database, (device, key, series[0]), _Known(database), (last, 0)) if series else ()
+
+    def lines(self, last: int = 0, detailed: int = 0) -> Iterator[tuple[Sitting, ...]]:
+        """As ``read``, of one case and device after the other; the newest ``detailed`` with all their figures."""
+        if not self._is_there():
+            return
+        with self._opened(reading=True) as database:
+            known = _Known(database)
+            for number, device, key in database.execute("select id, device, key from series order by device, key"):
+                yield _line(database, (_text(device), parse_case_key(_text(key)), number), known, (last, detailed))
+
+    def keys(self, device: str = "") -> tuple[tuple[str, CaseKey], ...]:
+        """(device, case) of all that was ever measured."""
+        if not self._is_there():
+            return ()
+        query = "select device, key from series where device = ?1 or ?1 = '' order by device, key"
+        with self._opened(reading=True) as database:
+            return tuple((_text(name), parse_case_key(_text(key))) for name, key in database.execute(query, (device,)))
 
     def _is_there(self) -> bool:
         """Whether there is a history; one that may not be looked for is not taken for none."""
@@ -77,14 +138,6 @@ class SqliteHistory:
         except OSError as fault:
             raise refusal(fault, str(self._path)) from fault
         return True
-
-    def keys(self, device: str = "") -> tuple[tuple[str, CaseKey], ...]:
-        """(device, case) of all that was ever measured."""
-        if not self._is_there():
-            return ()
-        query = "select distinct device, key from sitting where device = ?1 or ?1 = '' order by device, key"
-        with self._opened(reading=True) as database:
-            return tuple((_text(name), parse_case_key(_text(key))) for name, key in database.execute(query, (device,)))
 
     @contextlib.contextmanager
     def _opened(self, *, reading: bool = False) -> Iterator[sqlite3.Connection]:
@@ -132,13 +185,175 @@ class SqliteHistory:
         owner = database.execute("pragma application_id").fetchone()[0]
         if database.execute("select count(*) from sqlite_master").fetchone()[0] and owner != _APPLICATION:
             raise PerfgateError("history-unreadable", "it holds somebody else's tables", place=str(self._path))
+        database.create_function("moment_at", 1, moment_at)
         database.execute("pragma journal_mode = wal")
         database.execute("begin immediate")
-        for statement in _TABLE.split(";"):
-            database.execute(statement)
+        version = database.execute("pragma user_version").fetchone()[0]
+        if version < SCHEMA:
+            first, *rest = _FIRST_FORM.split(";") if version else [""]
+            for statement in (first, *_TABLES.split(";"), *rest):
+                database.execute(statement)
         database.execute(f"pragma application_id = {_APPLICATION}")
         database.execute(f"pragma user_version = {SCHEMA}")
         database.commit()
+
+
+def _added(database: sqlite3.Connection, run: str, sittings: Sequence[Sitting]) -> int:
+    """How many of one run were not there yet."""
+    first = sittings[0]
+    at = moment_at(first.when)
+    naming = (run, at, first.when, first.commit, first.branch)
+    database.execute(f"insert or ignore into run (at, {_RUN}) values (?2, ?1, ?3, ?4, ?5)", naming)  # noqa: S608
+    number, at = database.execute("select id, at from run where name = ?", (run,)).fetchone()
+    words = _numbers(database, "word", ((text,) for s in sittings for text in words_of(s)))
+    series = _numbers(database, "series", ((s.device, str(s.key)) for s in sittings))
+    rows = [(series[s.device, str(s.key)], s, [words[(text,)] for text in words_of(s)]) for s in sittings]
+    before = database.total_changes
+    database.executemany(
+        f"insert or ignore into sitting (series, at, {_SITTING}) values ({', '.join('?' * 12)})",  # noqa: S608
+        [(place, at, number, s.time, s.processes, s.scatter, s.clock_hz, *texts) for place, s, texts in rows],
+    )
+    new = database.total_changes - before
+    figures = [(number, place, metrics_text(s.metrics)) for place, s, _ in rows if s.metrics]
+    database.executemany("insert or ignore into figures (run, series, data) values (?, ?, ?)", figures)
+    return new
+
+
+_COLUMNS = {"word": ("text",), "series": ("device", "key")}
+
+
+def _numbers(database: sqlite3.Connection, table: str, rows: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
+    """The numbers of these rows, those that are not there yet added."""
+    names = _COLUMNS[table]
+    find = f"select id from {table} where {' and '.join(f'{name} = ?' for name in names)}"  # noqa: S608
+    write = f"insert into {table} ({', '.join(names)}) values ({', '.join('?' * len(names))})"  # noqa: S608
+    numbers = {}
+    for row in dict.fromkeys(rows):
+        place = database.execute(find, row).fetchone()
+        numbers[row] = int(place[0] if place else database.execute(write, row).lastrowid or 0)
+    return numbers
+
+
+class _Known:
+    """Runs and words that were read before."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+        self._runs: dict[int, tuple[str, str, str, str]] = {}
+        self._words: dict[int, str] = {}
+        self._facts: dict[int, tuple[tuple[str, str], ...]] = {}
+
+    def run(self, number: int) -> tuple[str, str, str, str]:
+        """Name, moment, commit and branch."""
+        if number not in self._runs:
+            row = self._database.execute(f"select {_RUN} from run where id = ?", (number,)).fetchone()  # noqa: S608
+            name, moment, commit, branch = map(_text, row)
+            self._runs[number] = name, moment, commit, branch
+        return self._runs[number]
+
+    def word(self, number: int) -> str:
+        if number not in self._words:
+            self._words[number] = _text(
+                self._database.execute("select text from word where id = ?", (number,)).fetchone()[0]
+            )
+        return self._words[number]
+
+    def facts(self, number: int) -> tuple[tuple[str, str], ...]:
+        if number not in self._facts:
+            self._facts[number] = parse_facts(self.word(number))
+        return self._facts[number]
+
+
+def _line(
+    database: sqlite3.Connection, series: tuple[str, CaseKey, int], known: _Known, counts: tuple[int, int]
+) -> tuple[Sitting, ...]:
+    """The newest sittings of one case, oldest first, and the figures of the newest of these."""
+    device, key, place = series
+    last, detailed = counts
+    query = f"select {_SITTING} from sitting where series = ? order by at desc, run desc limit ?"  # noqa: S608
+    rows = database.execute(query, (place, last or -1)).fetchall()
+    line = [_sitting(row, device, key, known) for row in rows]
+    find = "select data from figures where run = ? and series = ?"
+    for at, row in enumerate(rows[:detailed]):
+        figures = database.execute(find, (row[0], place)).fetchone()
+        line[at] = replace(line[at], metrics=parse_metrics(_text(figures[0]))) if figures else line[at]
+    return tuple(reversed(line))
+
+
+def _sitting(row: Sequence[Any], device: str, key: CaseKey, known: _Known) -> Sitting:
+    run, time, processes, scatter, clock_hz, identity, outcome, host, card, facts = row
+    name, moment, commit, branch = known.run(run)
+    return Sitting(
+        key=key,
+        device=device,
+        time=_number(time),
+        when=moment,
+        commit=commit,
+        branch=branch,
+        processes=int(_number(processes)),
+        scatter=_number(scatter),
+        clock_hz=None if clock_hz is None else _number(clock_hz),
+        identity=known.word(identity),
+        run=name,
+        outcome=known.word(outcome),
+        host=known.word(host),
+        card=known.word(card),
+        facts=known.facts(facts),
+    )
+
+
+def by_run(sittings: Iterable[Sitting]) -> Iterator[tuple[str, Iterable[Sitting]]]:
+    """Each run with its sittings; one without a name is named by its moment and its commit."""
+    return groupby(sorted(sittings, key=run_of), run_of)
+
+
+def run_of(sitting: Sitting) -> str:
+    return sitting.run or f"{sitting.when} {sitting.commit}"
+
+
+def words_of(sitting: Sitting) -> tuple[str, ...]:
+    """What comes back from sitting to sitting, in the order of its columns."""
+    facts = json.dumps(dict(sitting.facts), ensure_ascii=False) if sitting.facts else ""
+    return sitting.identity, sitting.outcome, sitting.host, sitting.card, facts
+
+
+def parse_facts(text: str) -> tuple[tuple[str, str], ...]:
+    facts = json.loads(text) if text else {}
+    return tuple((str(name), str(fact)) for name, fact in facts.items())
+
+
+def moment_at(moment: str) -> float:
+    """Seconds by which runs are put in order; 0 of what is no time."""
+    try:
+        at = dt.datetime.fromisoformat(moment[:-1] + "+00:00" if moment.endswith("Z") else moment)
+    except ValueError:
+        return 0.0
+    return (at if at.tzinfo else at.replace(tzinfo=dt.timezone.utc)).timestamp()
+
+
+def metrics_text(metrics: Iterable[Metric]) -> str:
+    """Figures as JSON: name, value, dimension, scope, interval; no number in JSON is none here."""
+    rows = [
+        [m.name, m.value, m.dimension.value, dict(m.labels), *([m.low, m.high] if m.interval else [])]
+        for m in metrics
+        if all(map(math.isfinite, (m.value, m.low, m.high)))
+    ]
+    return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
+
+
+def parse_metrics(text: str) -> tuple[Metric, ...]:
+    return tuple(_metric(*row) for row in json.loads(text))
+
+
+def _metric(name: str, number: float, dimension: str, scope: Mapping[str, str], *interval: float) -> Metric:
+    low_high = [_number(bound) for bound in interval]
+    return Metric(
+        name=_text(name),
+        value=_number(number),
+        dimension=Dimension(dimension),
+        labels=tuple(sorted((_text(label), _text(text)) for label, text in scope.items())),
+        interval=Interval(low=low_high[0], high=low_high[1]) if low_high else None,
+    )
 
 
 def _is_refusal(fault: BaseException) -> bool:
@@ -155,27 +370,6 @@ def _unread(path: Path) -> bool:
 def _home(path: Path) -> Path:
     """The folder whose ``.perfgate`` holds the lock."""
     return path.parent.parent if path.parent.name == ".perfgate" else path.parent
-
-
-def _row(sitting: Sitting) -> tuple[object, ...]:
-    s = sitting
-    return (str(s.key), s.device, s.time, s.when, s.commit, s.branch, s.processes, s.scatter, s.clock_hz, s.identity)
-
-
-def _sitting(row: Sequence[object]) -> Sitting:
-    key, device, time, when, commit, branch, processes, scatter, clock_hz, identity = row
-    return Sitting(
-        key=parse_case_key(_text(key)),
-        device=_text(device),
-        time=_number(time),
-        when=_text(when),
-        commit=_text(commit),
-        branch=_text(branch),
-        processes=int(_number(processes)),
-        scatter=_number(scatter),
-        clock_hz=None if clock_hz is None else _number(clock_hz),
-        identity=_text(identity),
-    )
 
 
 def _text(cell: object) -> str:

@@ -6,13 +6,14 @@ import base64
 import binascii
 import contextlib
 import datetime as dt
+import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import msgspec
@@ -27,7 +28,7 @@ from pytest_perfgate.adapters.stores.record_files import (
     without_samples,
     without_secrets,
 )
-from pytest_perfgate.adapters.system.files import locked, write_atomically
+from pytest_perfgate.adapters.system.files import first_bytes, locked, write_atomically
 from pytest_perfgate.model.errors import SHOWING, PerfgateError, fault_sentence, refusal, written
 from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.values import plain
@@ -39,16 +40,27 @@ _KEPT = 100
 """Records that stay; older ones are removed when a new one is written."""
 
 
+class Source(NamedTuple):
+    """One record, wherever it lies."""
+
+    name: str
+    digest: str
+    """Of its bytes: equal for the same record under another name."""
+    read: Callable[[], RunReport] | None = None
+    fault: PerfgateError | None = None
+    """Why there is nothing to read."""
+
+
 class Records:
     """The records of a project, under ``.perfgate/records``."""
 
     def __init__(self, root: Path) -> None:
-        self._folder = root / ".perfgate" / "records"
+        self.folder = root / ".perfgate" / "records"
         self.pointer = Pointer(root)
 
     def write(self, report: RunReport) -> Path:
         """Write the run's record and make it the last; written again while the run goes on, it is replaced."""
-        path = self._folder / f"{_stamp(report.started)}-{os.getpid()}.json"
+        path = self.folder / f"{_stamp(report.started)}-{os.getpid()}.json"
         samples = path.with_suffix(".samples")
         data, record = writable(report, lambda one: (render_samples(one), _rendered(one, {"file": samples.name})))
         write_atomically(samples, data)
@@ -70,19 +82,29 @@ class Records:
             return _read_url(source)
         return read_record(self._named(source) if source else self.last())
 
+    def sources(self, names: Sequence[str] = ()) -> Iterator[Source]:
+        """The records in these files, folders and addresses; without a name those that lie here."""
+        for name in names or (str(self.folder),):
+            if _SCHEME.match(name):
+                yield _source(name, partial(fetched, name), without_secrets(name))
+            else:
+                path = self._named(name) if Path(name) != self.folder else self.folder
+                files = _records_below(path) if path.is_dir() else (path,)
+                yield from (_source(str(file), file.read_bytes, str(file)) for file in files)
+
     def _named(self, source: str) -> Path:
         """A path; a bare name that is no file here is one of the records that lie together."""
-        path, stored = Path(source), self._folder / source
-        if path.exists() or not self._folder.is_dir() or stored.parent != self._folder:
+        path, stored = Path(source), self.folder / source
+        if path.exists() or not self.folder.is_dir() or stored.parent != self.folder:
             return path
         if stored.exists():
             return stored
-        mend = f"records lie in {self._folder}; without a name the last one is read"
+        mend = f"records lie in {self.folder}; without a name the last one is read"
         raise PerfgateError("record-missing", "there is no such record", mend=mend, place=source)
 
     def last(self) -> Path:
         """The path of the last record."""
-        return self._folder / self.pointer.name()
+        return self.folder / self.pointer.name()
 
     def close(self, why: str) -> None:
         """The last run left no record: what an earlier one left is not its own."""
@@ -90,13 +112,48 @@ class Records:
 
     def paths(self) -> tuple[Path, ...]:
         """Every record here, oldest first."""
-        return tuple(sorted(self._folder.glob("*.json"), key=lambda path: (path.stat().st_mtime_ns, path.name)))
+        return tuple(sorted(self.folder.glob("*.json"), key=lambda path: (path.stat().st_mtime_ns, path.name)))
 
     def _forget(self) -> None:
         with contextlib.suppress(OSError):
             for path in self.paths()[:-_KEPT]:
                 path.with_suffix(".samples").unlink(missing_ok=True)
                 path.unlink(missing_ok=True)
+
+
+_SCHEME = re.compile(r"https?://", re.IGNORECASE)
+
+_BEGINS = re.compile(rb'\s*\{\s*"perfgate"\s*:')
+
+
+def _records_below(folder: Path) -> Iterator[Path]:
+    """Records in a folder and in those below it, in the order of their names; other files are none."""
+    for path in sorted(folder.rglob("*.json")):
+        if path.is_file() and _BEGINS.match(first_bytes(path, 64)):
+            yield path
+
+
+def _source(name: str, data: Callable[[], bytes], place: str) -> Source:
+    """A record that is there, or why it does not read."""
+    try:
+        content = data()
+    except FileNotFoundError:
+        return Source(place, "", fault=PerfgateError("record-missing", "there is no such record", place=place))
+    except OSError as fault:
+        what = f"it cannot be opened: {fault}"
+        return Source(place, "", fault=PerfgateError("record-unreadable", what, place=place))
+    except PerfgateError as fault:
+        return Source(place, "", fault=fault)
+    return Source(place, hashlib.sha256(content).hexdigest(), partial(_figures, content, name, place))
+
+
+def _figures(data: bytes, name: str, place: str) -> RunReport:
+    """The report of a record; samples that do not lie in it or beside it are no part of the history."""
+    report, samples = parse_record(data, place)
+    beside = Path(name).parent / Path(str(samples.get("file", ""))).name
+    if "file" in samples and (_SCHEME.match(name) or not beside.is_file()):
+        return report
+    return _joined(report, samples, place, lambda _: beside.read_bytes())
 
 
 def _stamp(started: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pytest_perfgate.core.judge.acceptance import Change, Decision
 from pytest_perfgate.core.judge.accepted_line import FigureStep, Signature, carried
-from pytest_perfgate.core.judge.against_figure import accepted_elsewhere, comparable, selected_figures
+from pytest_perfgate.core.judge.against_figure import accepted_elsewhere, better_of, comparable, selected_figures
 from pytest_perfgate.core.judge.context import surroundings
 from pytest_perfgate.core.limits.scope import proposal
 from pytest_perfgate.core.metric_kinds import by_name
@@ -143,7 +143,7 @@ def _figure(metric: Metric, *, exact: bool) -> Figure:
 
 def _step(metric: Metric, before: Figure | None, judged: bool, *, add: bool) -> FigureStep | None:
     """What accepting does to one figure; nothing where it stays as it is."""
-    kind, exact = _KINDS.get(metric.name), _is_exact(metric)
+    exact = _is_exact(metric)
     now = _figure(metric, exact=exact)
     value = now.value
     if before is None or not comparable(before.dimension, metric.dimension):
@@ -154,7 +154,7 @@ def _step(metric: Metric, before: Figure | None, judged: bool, *, add: bool) -> 
         return None
     if not moved and not judged:
         return FigureStep(before=before, after=_with_sitting(before, metric.value)) if add else None
-    sign = {Better.LOWER: 1.0, Better.HIGHER: -1.0}.get(kind.better if kind else Better.NEITHER, 0.0)
+    sign = {Better.LOWER: 1.0, Better.HIGHER: -1.0}.get(better_of(metric, _KINDS), 0.0)
     better = sign * (value - before.value) < 0
     return FigureStep(before=before, after=now, asks=not better, better=better)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -18,11 +18,13 @@ from pytest_perfgate.core.judge.context import (
     incomparable,
 )
 from pytest_perfgate.core.judge.suspects import expired
+from pytest_perfgate.core.limits.change import demands_regression
+from pytest_perfgate.core.limits.grammar import noun
 from pytest_perfgate.core.limits.merge import scope_within
 from pytest_perfgate.core.render.words import change_text, quantity
 from pytest_perfgate.core.stats.inference import predict, prior
 from pytest_perfgate.model.measurement import Baseline, Figure, Measurement
-from pytest_perfgate.model.metric import Metric, matches
+from pytest_perfgate.model.metric import Metric, MetricKind, matches
 from pytest_perfgate.model.plan import Compare, Limit, Mode, Operator, Outcome
 from pytest_perfgate.model.values import Better, Dimension, Interval
 
@@ -110,11 +112,29 @@ def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
     if then is None:
         title = Figure(name=metric.name, value=0, dimension=metric.dimension, labels=metric.labels).title
         return _unbaselined(limit, trial, f"no value of {title} is accepted", metric)
-    if not math.isfinite(metric.value) or not comparable(then.dimension, metric.dimension):
-        what = f"{then.title} was accepted as {quantity(then.value, then.dimension)}, and is none that compares"
-        return Ruling(outcome=Outcome.INVALID, sentence=what, metric=metric)
+    if wrong := _mistaken(limit, metric, then, trial.context):
+        return Ruling(outcome=Outcome.INVALID, sentence=wrong, metric=metric)
     ruling = _compared(Comparison(limit, metric, then), trial)
     return ruling._replace(metric=metric, accepted=then, against=True)
+
+
+def _mistaken(limit: Limit, metric: Metric, then: Figure, context: JudgeContext) -> str:
+    """Why nothing is compared: of a figure of the test's own, the limit could not know what it is."""
+    if not math.isfinite(metric.value) or not comparable(then.dimension, metric.dimension):
+        return f"{then.title} was accepted as {quantity(then.value, then.dimension)}, and is none that compares"
+    if demands_regression(better_of(metric, context.kinds), limit.operator):
+        return f"{limit.text} would demand a regression of {metric.name}"
+    if limit.compare is Compare.RELATIVE and metric.dimension is Dimension.FRACTION:
+        return f"{metric.name} is a percentage itself: write its change in points, such as 2pp"
+    if limit.compare is Compare.ABSOLUTE and limit.bound and not comparable(limit.dimension, metric.dimension):
+        return f"{metric.name} is {noun(metric.dimension)}, and the limit on its change {noun(limit.dimension)}"
+    return ""
+
+
+def better_of(metric: Metric, kinds: Mapping[str, MetricKind]) -> Better:
+    """The direction in which a figure improves: its own, or that of its kind."""
+    kind = kinds.get(metric.name)
+    return metric.better or (kind.better if kind else Better.NEITHER)
 
 
 class Comparison(NamedTuple):
@@ -195,8 +215,7 @@ def _reach(pair: Comparison, trial: JudgedMeasurement) -> float:
 
 
 def _kept(pair: Comparison, moved: Metric, reach: float, trial: JudgedMeasurement) -> Ruling:
-    kind = trial.context.kinds.get(pair.metric.name)
-    better = kind.better if kind else Better.NEITHER
+    better = better_of(pair.metric, trial.context.kinds)
     ahead = -moved.high if better is Better.LOWER else moved.low if better is Better.HIGHER else 0.0
     taken = trial.context.edited.figure(pair.then.name, pair.then.labels) if trial.context.edited else None
     if ahead > reach and taken in (None, pair.then) and trial.context.mode is not Mode.OFF:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, verdict
 from pytest_perfgate.core.judge.metrics import DERIVED
 from pytest_perfgate.core.judge.policy import CI
+from pytest_perfgate.core.judge.references import NO_REFERENCE, SPEEDUP
 from pytest_perfgate.core.limits.grammar import noun
 from pytest_perfgate.core.limits.merge import no_instruction, not_in_the_report, scope_within
 from pytest_perfgate.core.limits.scope import proposal, render_scope, some_of
@@ -109,7 +110,7 @@ def without_metric(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     uncollected = not_in_the_report(limit, trial.metrics)
     if uncollected is not None and trial.metrics.find(limit.metric):
         return _lacking(limit, uncollected)
-    missing = trial.metrics.missing(limit.metric)
+    missing = trial.metrics.missing(limit.metric) or (NO_REFERENCE if limit.metric == SPEEDUP else None)
     others = [m for m in trial.metrics.metrics if m.name == limit.metric]
     if others:
         scopes = sorted({render_scope(m.labels) for m in others if m.labels})
@@ -174,6 +175,7 @@ def _held(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
             outcome=Outcome.PASSED,
             sentence="the whole interval keeps the limit" if metric.interval else "keeps the limit",
             metric=metric,
+            evidence=_in_turns(metric),
         )
     return undecided(metric, trial) if keeps is None else _broken(metric, trial)
 
@@ -198,7 +200,13 @@ def holds(limit: Limit, number: float) -> bool:
 
 def _broken(metric: Metric, trial: JudgedMeasurement) -> Ruling:
     sentence = "the whole interval misses the limit" if metric.interval else "misses the limit"
-    return Ruling(outcome=Outcome.BROKEN, sentence=sentence, next=_looks(metric, trial), metric=metric)
+    sides = _in_turns(metric)
+    return Ruling(outcome=Outcome.BROKEN, sentence=sentence, next=_looks(metric, trial), metric=metric, evidence=sides)
+
+
+def _in_turns(metric: Metric) -> tuple[tuple[str, str], ...]:
+    """Of a speed-up, what both sides took."""
+    return (("in turns", metric.note),) if metric.name == SPEEDUP else ()
 
 
 def _looks(metric: Metric, trial: JudgedMeasurement) -> tuple[str, ...]:
@@ -213,7 +221,7 @@ def _looks(metric: Metric, trial: JudgedMeasurement) -> tuple[str, ...]:
 
 def undecided(metric: Metric, trial: JudgedMeasurement) -> Ruling:
     """The interval spans the limit: because the processes disagree in groups, or for want of evidence."""
-    if trial.modes and metric.name in DERIVED:
+    if trial.modes and metric.name in DERIVED and metric.name != SPEEDUP:
         return Ruling(
             outcome=Outcome.UNSTABLE,
             sentence="the processes fall into groups on both sides of the limit",
@@ -226,6 +234,7 @@ def undecided(metric: Metric, trial: JudgedMeasurement) -> Ruling:
         sentence="the interval spans the limit",
         next=(more,) if metric.name in DERIVED else (),
         metric=metric,
+        evidence=_in_turns(metric),
     )
 
 

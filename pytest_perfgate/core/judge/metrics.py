@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from pytest_perfgate.core.analysis.roofline import Fraction, balance_point, no_roof, of_compute, of_memory, roof_of
+from pytest_perfgate.core.judge.references import SPEEDUP, speedups
 from pytest_perfgate.core.judge.samples import sound
 from pytest_perfgate.core.render.words import first_of
 from pytest_perfgate.core.stats.summary import Summary, deviation, median, summary
@@ -32,7 +33,7 @@ WORKED = (*RATES, "intensity", *FRACTIONS)
 
 OF_WORK = tuple(sorted(WORKED))
 
-DERIVED = frozenset({"time", "slowdown", "cv", "launch_gap", "span", *OF_WORK})
+DERIVED = frozenset({"time", "slowdown", SPEEDUP, "cv", "launch_gap", "span", *OF_WORK})
 """What this module alone produces; the same names from elsewhere give way."""
 
 _NAMED = 5
@@ -164,6 +165,10 @@ def _slowdown(call: Call, _name: str) -> Made:
     return (Metric(name="slowdown", value=timing.time / then - 1, dimension=Dimension.FRACTION, interval=interval),)
 
 
+def _speedup(call: Call, _name: str) -> Made:
+    return speedups(call.measurement.references, call.seen)
+
+
 def _cv(call: Call, _name: str) -> Made:
     """How much the samples of a process vary, as a fraction of their mean."""
     known = [process.durations for process in call.measurement.processes if len(process.durations) > 1]
@@ -212,6 +217,7 @@ def _of_work(call: Call, name: str) -> Made:
 _TIMED: Mapping[str, Callable[[Call, str], Made]] = {
     "time": _time,
     "slowdown": _slowdown,
+    SPEEDUP: _speedup,
     "cv": _cv,
     "launch_gap": _launch_gap,
     "span": _of_kernels,

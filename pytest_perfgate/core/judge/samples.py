@@ -39,11 +39,16 @@ def pair_of(rounds: Sequence[tuple[Capture, Capture]]) -> Pairs:
         base, head = zip(*((before.time, after.time) for before, after in long))
         return Pairs(base=base, head=head, spread=median(spreads))
     sides = [[capture.samples[-1] for capture in side] for side in zip(*rounds)]
-    busy = all(computes(side) and all(map(_has_cpu_times, side)) for side in sides)
+    busy = by_cpu_time(*sides)
     base = tuple(time_of(samples, busy=busy) for samples in sides[0])
     head = tuple(time * apart(*both, busy=busy) for time, both in zip(base, zip(*sides)))
     spreads = sorted(spread(samples, busy=busy) for side in sides for samples in side)
     return Pairs(base=base, head=head, spread=median(spreads))
+
+
+def by_cpu_time(*sides: Sequence[Samples]) -> bool:
+    """Whether both sides are held apart by the time that their threads computed."""
+    return all(computes(side) and all(map(_has_cpu_times, side)) for side in sides)
 
 
 def differs_in_power(turns: Sequence[tuple[Settled, Settled]]) -> bool:
@@ -90,11 +95,17 @@ def apart(base: Samples, head: Samples, *, busy: bool) -> float:
 
     A process whose clock or neighbours change half way is far from itself; its turns are not far from the other's.
     """
+    ratios = ratios_of_turns(base, head, busy=busy)
+    return median(ratios) if ratios else time_of(head, busy=busy) / time_of(base, busy=busy)
+
+
+def ratios_of_turns(base: Samples, head: Samples, *, busy: bool) -> list[float]:
+    """Head over base of neighbouring turns, sorted; none where there are too few."""
     neighbours = zip(_turns(base, busy=busy), _turns(head, busy=busy))
     turns = [(before, after) for before, after in neighbours if before > 0 and after > 0]
     if len(turns) < LEAST_TURNS or len(base.turns) != len(head.turns):
-        return time_of(head, busy=busy) / time_of(base, busy=busy)
-    return median(sorted(after / before for before, after in turns))
+        return []
+    return sorted(after / before for before, after in turns)
 
 
 def _turns(samples: Samples, *, busy: bool) -> list[float]:

@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
+from pytest_perfgate.core.limits.change import CHANGE, change_bound, change_end, check_change, check_changing
 from pytest_perfgate.core.limits.scope import (
     Span,
     Written,
-    check_change,
-    check_changing,
+    check_reference,
     check_sense,
     closing,
     parse_scope,
     proposal,
     render_scope,
 )
+from pytest_perfgate.core.metric_kinds import OWN_KIND, own_kind
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Labels, MetricKind
 from pytest_perfgate.model.plan import Compare, Limit, Operator
-from pytest_perfgate.model.values import DECIMAL, UNITS, Dimension, dimension_of
+from pytest_perfgate.model.values import DECIMAL, UNITS, USUAL, Dimension, dimension_of
 
 Kinds = Mapping[str, MetricKind]
 
 _METRIC = re.compile(r"\s*([A-Za-z_][\w.]*)\s*", re.ASCII)
-
-_CHANGE = re.compile(r"\s*change\s*\(", re.ASCII)
-
-_CHANGE_SHAPE = "a change reads change(METRIC[(SCOPE)]) OP VALUE, such as 'change(registers) <= 0'"
 
 _OPERATOR = re.compile(r"\s*(<=|>=|==|=<|=>|!=|≤|≥|=|<|>)")
 
@@ -42,13 +39,32 @@ FAMILY_MEAN = "geomean"
 """The one metric whose positional scope names another metric and takes its dimension."""
 
 
-def parse_limit(text: str, *, kinds: Kinds, source: str = "marker", place: str = "", on: tuple[str, ...] = ()) -> Limit:
-    """Read one limit; every way of being wrong raises an error of its own, with the place in the text."""
+def _nobody(_: str) -> bool:
+    """No name is one of the test's own."""
+    return False
+
+
+def parse_limit(
+    text: str,
+    *,
+    kinds: Kinds,
+    source: str = "marker",
+    place: str = "",
+    on: tuple[str, ...] = (),
+    own: Callable[[str], bool] = _nobody,
+) -> Limit:
+    """Read one limit; every way of being wrong raises an error of its own, with the place in the text.
+
+    ``own`` says of a name that nothing here produces whether the test takes a figure of that name.
+    """
     written = Written(text=text, place=place)
-    change = _CHANGE.match(text)
-    kind, at = _kind(written, kinds, change.end() if change else 0)
+    change = CHANGE.match(text)
+    kind, at = _kind(written, kinds, own, change.end() if change else 0)
     labels, at = _labels(written, at, kind)
-    at = _closed(written, change.end() - 1, at) if change else at
+    if kind.name == OWN_KIND.name:
+        kind, labels = _own(written, labels, kinds)
+    check_reference(written, kind, labels)
+    at = change_end(written, change.end() - 1, at) if change else at
     operator, at, sign = _operator(written, at)
     measured = _measured(written, kind, labels, kinds)
     title, rest = f"{kind.name}{render_scope(labels, kind)}", Span(start=at, end=len(text))
@@ -73,20 +89,21 @@ def parse_limit(text: str, *, kinds: Kinds, source: str = "marker", place: str =
     )
 
 
-def _closed(written: Written, opened: int, at: int) -> int:
-    """Where ``change(METRIC`` ends: nothing but the metric with its scope stands inside."""
-    rest = written.text[at:]
-    if not rest.lstrip().startswith(")"):
-        span = Span(start=opened, end=opened + 1)
-        raise written.fault("limit-syntax", "change(...) holds one metric with its scope", span, _CHANGE_SHAPE)
-    return at + rest.index(")") + 1
+_TAKEN = re.compile(r"""\.metric\(\s*["']([A-Za-z_][\w.]*)["']|\bextra_info\[["']([A-Za-z_][\w.]*)["']\]""")
 
 
-def _kind(written: Written, kinds: Kinds, at: int) -> tuple[MetricKind, int]:
+def own_names(source: str) -> frozenset[str]:
+    """Names of the figures that the text of a test file takes: ``perfgate.metric("loss", ...)``."""
+    return frozenset(name for names in _TAKEN.findall(source) for name in names if name)
+
+
+def _kind(written: Written, kinds: Kinds, own: Callable[[str], bool], at: int) -> tuple[MetricKind, int]:
     match = _METRIC.match(written.text, at)
     if not match:
         what = "the limit is empty" if not written.text.strip() else "the limit does not start with a metric"
         raise written.fault("limit-syntax", what, Span(start=0, end=1), _SHAPE)
+    if match[1] not in kinds and own(match[1]):
+        return own_kind(match[1]), match.end()
     if match[1] not in kinds:
         raise written.fault(
             "limit-unknown-metric",
@@ -95,6 +112,18 @@ def _kind(written: Written, kinds: Kinds, at: int) -> tuple[MetricKind, int]:
             proposal(match[1], kinds, all_of="the metrics"),
         )
     return kinds[match[1]], match.end()
+
+
+def _own(written: Written, labels: Labels, kinds: Kinds) -> tuple[MetricKind, Labels]:
+    """``metric(loss)`` means the figure ``loss``; its unit tells what it measures."""
+    name = dict(labels).get("name", "")
+    start = written.text.index(OWN_KIND.name)
+    span = Span(start=start, end=start + len(OWN_KIND.name))
+    if not _METRIC.fullmatch(name):
+        raise written.fault("limit-scope", "a figure of which name?", span, f"name it: {OWN_KIND.name}(loss) <= 0.1")
+    if name in kinds and kinds[name].source != OWN_KIND.source:
+        raise written.fault("limit-scope", f"{name} is a metric of perfgate's own", span, f"write {name} alone")
+    return own_kind(name), tuple(pair for pair in labels if pair[0] != "name")
 
 
 def _labels(written: Written, at: int, kind: MetricKind) -> tuple[Labels, int]:
@@ -163,45 +192,17 @@ def parse_bound(written: Written, span: Span, dimension: Dimension, head: str) -
     return bound, measured
 
 
-_POINTS = "pp"
-"""Points of a percentage: 80 % less 2pp is 78 %."""
-
-
 def parse_change(written: Written, span: Span, kind: MetricKind, head: str) -> tuple[float, Dimension, Compare]:
-    """The bound of a change: a fraction of the accepted value, or an amount in the figure's own unit.
-
-    A percentage has points only: "2 %" of it could be either.
-    """
+    """The bound of a change: a fraction of the accepted value, or an amount in the figure's own unit."""
     begin = span.start + _blanks(written.text[span.start : span.end])
     match = _NUMBER.match(written.text, begin, span.end)
-    own = kind.dimension
     if not match:
         raise _no_number(written, Span(start=begin, end=max(begin, span.end)), head, Dimension.FRACTION)
     number = _number(written, Span(start=begin, end=match.end()))
     at = match.end() + _blanks(written.text[match.end() : span.end])
     unit = written.text[at : span.end].strip()
     whole = Span(start=begin, end=at + len(unit) if unit else match.end())
-    points = f"write {head} {number:g}{_POINTS}, {_POINTS} for points of a percentage"
-    if own is Dimension.FRACTION:
-        if unit == "%":
-            what = f"'{kind.name}' is a percentage itself: its change is written in points"
-            raise written.fault("limit-unit", what, whole, points)
-        if number and unit != _POINTS:
-            raise _unit_of_change(written, whole, unit, points)
-        return number * 0.01, own, Compare.ABSOLUTE
-    if not number or (not unit and own is Dimension.COUNT and number.is_integer()):
-        return number, own, Compare.ABSOLUTE
-    if unit == "%" or (not unit and abs(number) < 1):
-        return number * (0.01 if unit else 1.0), Dimension.FRACTION, Compare.RELATIVE
-    if unit in UNITS[own]:
-        return number * UNITS[own][unit], own, Compare.ABSOLUTE
-    amounts = "".join(f", or {head} {number:g}{one}" for one in USUAL[own][:1])
-    raise _unit_of_change(written, whole, unit, f"write {head} {number:g}%{amounts}")
-
-
-def _unit_of_change(written: Written, span: Span, unit: str, mend: str) -> Exception:
-    what = f"'{unit}' is no unit of this change" if unit else "the change needs a unit"
-    return written.fault("limit-unit", what, span, mend)
+    return change_bound(written, whole, kind, (number, unit, head))
 
 
 def _blanks(text: str) -> int:
@@ -325,24 +326,6 @@ def check_items(limit: Limit, unit: str) -> None:
 
 UNITLESS = frozenset({Dimension.COUNT, Dimension.PLAIN, Dimension.RATIO, Dimension.INTENSITY})
 """Dimensions whose bare number means only one thing."""
-
-USUAL: Mapping[Dimension, tuple[str, ...]] = {
-    Dimension.TIME: ("ns", "us", "ms", "s"),
-    Dimension.FRACTION: ("%",),
-    Dimension.RATIO: ("x",),
-    Dimension.BYTES: ("B", "KiB", "MB", "GB"),
-    Dimension.BANDWIDTH: ("GB/s", "TB/s"),
-    Dimension.FLOPS: ("GFLOPS", "TFLOPS"),
-    Dimension.WORK: ("GFLOP", "TFLOP"),
-    Dimension.RATE: ("/s", "k/s", "M/s"),
-    Dimension.INTENSITY: ("FLOP/B",),
-    Dimension.CLOCK: ("MHz", "GHz"),
-    Dimension.TEMPERATURE: ("°C",),
-    Dimension.POWER: ("W",),
-    Dimension.COUNT: (),
-    Dimension.PLAIN: (),
-}
-"""What an error proposes."""
 
 KNOWN: tuple[str, ...] = tuple(dict.fromkeys(unit for table in UNITS.values() for unit in table))
 

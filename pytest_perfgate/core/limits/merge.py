@@ -8,7 +8,6 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import reduce
 
-from pytest_perfgate.core.analysis.sass.opcodes import closest, is_pattern, known, whole_name
 from pytest_perfgate.core.limits.scope import either
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
@@ -17,7 +16,7 @@ from pytest_perfgate.model.metric import Absent, Labels, MetricKind, MetricSet
 from pytest_perfgate.model.metric import matches as metric_matches
 from pytest_perfgate.model.plan import CaseKey, Limit
 from pytest_perfgate.model.project import ConfigPattern
-from pytest_perfgate.model.protocol import READ, STATIC
+from pytest_perfgate.model.protocol import OWN, READ, STATIC
 
 Layer = Iterable[Limit]
 
@@ -116,12 +115,18 @@ def elsewhere(limits: Sequence[Limit], measurement: Measurement, kinds: Mapping[
 
     None where the file tells of such a figure, or where there is no other limit: nothing passes for want of one.
     """
-    if measurement.processes or measurement.identity.timer not in {READ, STATIC}:
+    if measurement.processes or measurement.identity.timer not in {READ, OWN, STATIC}:
         return ()
     names = {*measurement.metrics.names(), *(absent.name for absent in measurement.metrics.absent)}
     timed = {name for name, kind in kinds.items() if kind.source == "time"} - names
     moved = tuple(limit for limit in limits if limit.source in _FAR and limit.metric in timed)
     return moved if len(moved) < len(limits) else ()
+
+
+def of_other_calls(limits: Iterable[Limit], measurement: Measurement, own: Collection[str]) -> tuple[Limit, ...]:
+    """Limits on a test's own figures that it took after another call than this one."""
+    here = {*measurement.metrics.names(), *(absent.name for absent in measurement.metrics.absent)}
+    return tuple(limit for limit in limits if limit.metric in own and limit.metric not in here)
 
 
 def without_case(limit: Limit) -> tuple[tuple[str, str], ...]:
@@ -260,8 +265,12 @@ COUNTS = frozenset({"count", "executed"})
 
 def no_instruction(limit: Limit, metrics: MetricSet) -> tuple[str, str] | None:
     """(what is wrong, what was probably meant) where the limit names an instruction that does not exist."""
+    if limit.metric not in COUNTS:
+        return None
+    from pytest_perfgate.core.analysis.sass.opcodes import closest, is_pattern, known, whole_name
+
     opcode = whole_name(limit.labels)
-    if limit.metric not in COUNTS or not opcode or is_pattern(opcode):
+    if not opcode or is_pattern(opcode):
         return None
     opcodes = {dict(m.labels).get("opcode", "") for m in metrics.metrics if m.name == limit.metric} - {""}
     if known(opcode, opcodes):

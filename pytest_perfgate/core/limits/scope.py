@@ -9,7 +9,7 @@ from pytest_perfgate.core.render.words import first_of
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Labels, MetricKind, quoted
 from pytest_perfgate.model.plan import Operator
-from pytest_perfgate.model.values import Better, Dimension, value
+from pytest_perfgate.model.values import Dimension, value
 
 ALWAYS = ("case",)
 """Every metric of a call can be narrowed to the ``name=`` of that call."""
@@ -151,9 +151,9 @@ OF_A_PEAK = frozenset({"mfu", "sol"})
 
 _EXACT = frozenset({Dimension.COUNT, Dimension.BYTES, Dimension.PLAIN})
 
-_UPPER_BOUNDS = frozenset({Operator.AT_MOST, Operator.LESS})
+UPPER_BOUNDS = frozenset({Operator.AT_MOST, Operator.LESS})
 
-_LOWER_BOUNDS = frozenset({Operator.AT_LEAST, Operator.MORE})
+LOWER_BOUNDS = frozenset({Operator.AT_LEAST, Operator.MORE})
 
 
 def check_sense(written: Written, sign: Span, kind: MetricKind, operator: Operator, bound: float) -> None:
@@ -162,61 +162,47 @@ def check_sense(written: Written, sign: Span, kind: MetricKind, operator: Operat
         raise written.fault(
             "limit-direction", f"a measured {kind.dimension.value} never equals a number", sign, "write <= or >="
         )
-    if kind.name in CHANGES and operator in _LOWER_BOUNDS:
+    if kind.name in CHANGES and operator in LOWER_BOUNDS:
         raise written.fault(
             "limit-direction",
             "this would demand a regression",
             sign,
             f"write {kind.name} <= ...; to demand an improvement, {kind.name} <= -5%",
         )
-    if kind.name in OF_A_PEAK and operator in _LOWER_BOUNDS and bound > 1:
+    if kind.name in OF_A_PEAK and operator in LOWER_BOUNDS and bound > 1:
         raise written.fault("limit-direction", "nothing reaches more than the whole of a physical peak", sign)
     if fault := _out_of_reach(kind.name, operator, bound):
         raise written.fault("limit-number", f"{fault}, so the limit means nothing", sign)
-
-
-_NAMED_OTHERWISE = {
-    "time": "slowdown <= 3%",
-    "slowdown": "slowdown <= 3%",
-    "geomean": "geomean(slowdown) <= 1%",
-}
-"""Metrics that are changes already, and the time, whose change has a name of its own."""
-
-
-def check_changing(written: Written, kind: MetricKind, labels: Labels) -> None:
-    """Refuse the change of what has another sentence; a quantile of the time has none."""
-    own = kind.name in _NAMED_OTHERWISE and all(name in ALWAYS for name, _ in labels)
-    if own or kind.name in CHANGES:
-        start = written.text.index(kind.name)
-        what = f"the change of '{kind.name}' has a sentence of its own"
-        span = Span(start=start, end=start + len(kind.name))
-        raise written.fault("limit-unknown-metric", what, span, f"write {_NAMED_OTHERWISE[kind.name]}")
-
-
-def check_change(
-    written: Written, sign: Span, figure: tuple[MetricKind, Labels], operator: Operator, bound: float
-) -> None:
-    """Refuse a direction that would demand a regression, and that what is measured repeats itself."""
-    kind, labels = figure
-    if operator is Operator.EQUAL and not kind.exact:
-        raise written.fault("limit-direction", "a measured figure never repeats itself", sign, "write <= or >=")
-    wrong = {Better.LOWER: _LOWER_BOUNDS, Better.HIGHER: _UPPER_BOUNDS}.get(kind.better, frozenset())
-    if operator in wrong:
-        right, demand = ("<=", "-5%") if kind.better is Better.LOWER else (">=", "5%")
-        demand = demand.replace("%", "pp") if kind.dimension is Dimension.FRACTION else demand
-        head = f"change({kind.name}{render_scope(labels, kind)}) {right}"
-        what = f"{'less' if right == '<=' else 'more'} {kind.name} is better, so this would demand a regression"
-        mend = f"write {head} {'...' if bound else '0'}; to demand an improvement, {head} {demand}"
-        raise written.fault("limit-direction", what, sign, mend)
 
 
 def _out_of_reach(name: str, operator: Operator, bound: float) -> str:
     """Why no call keeps a limit; ``mfu >= 0%`` is kept by each that was measured, which is something to ask."""
     if name in CHANGES and bound <= -1:
         return "nothing is faster by all of its time"
-    if name == "time" and operator in _UPPER_BOUNDS and bound <= 0:
+    if name == "time" and operator in UPPER_BOUNDS and bound <= 0:
         return "every call takes some time"
     return ""
+
+
+def check_reference(written: Written, kind: MetricKind, labels: Labels) -> None:
+    """Refuse a speed-up over nothing: a limit names the call, or the file, that it is faster than."""
+    if kind.name == "speedup" and not dict(labels).get("over"):
+        start = written.text.index(kind.name)
+        mend = "name the reference, a call of the same test: speedup(over=eager) >= 1.2x"
+        raise written.fault("limit-scope", "faster than what?", Span(start=start, end=start + len(kind.name)), mend)
+
+
+_SPEEDUP = re.compile(r"\bspeedup\s*(?=\()")
+
+
+def references_in(text: str, kind: MetricKind) -> tuple[tuple[str, str], ...]:
+    """(call, reference) of every speed-up that a limit speaks of, within other words too; the call empty for all."""
+    pairs = []
+    for match in _SPEEDUP.finditer(text):
+        written = Written(text=text)
+        scope = dict(parse_scope(written, Span(start=match.end() + 1, end=closing(written, match.end())), kind))
+        pairs.append((scope.get("case", ""), scope.get("over", "")))
+    return tuple(pair for pair in pairs if pair[1])
 
 
 _SHOWN = 12

@@ -48,6 +48,22 @@ GATE_CODES: tuple[Code, ...] = (
         mend="turn the sign around: <= for what should be small, >= for what should be large",
     ),
     Code(
+        name="reference-changed",
+        family=Family.USAGE,
+        title="A call cannot be made again beside its reference",
+        why="both take turns after the test has called the second of them: with other inputs by then, the speed-up "
+        "would be of two different problems",
+        mend="hand the inputs over as arguments, perfgate(fn, a, b, name=...), or leave the variable alone until both "
+        "were measured",
+    ),
+    Code(
+        name="reference-unlike",
+        family=Family.RECORD,
+        title="A call and its reference were timed by different instruments",
+        why="a kernel's own time over a time of the host is no speed-up: the one has no launch in it",
+        mend='time both alike: @pytest.mark.perfgate(..., timer="host")',
+    ),
+    Code(
         name="policy-unknown",
         family=Family.USAGE,
         title="A policy names an outcome or a choice that does not exist",

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_perfgate.app.lockstep import BASE, HEAD, Turns, _turn, joined
 from pytest_perfgate.app.lockstep import TurnTiming as Beat
-from pytest_perfgate.app.lockstep import _turn, joined
 from pytest_perfgate.model.measurement import IDLE, Samples, Stop
 from pytest_perfgate.model.plan import Cache, Plan
 
@@ -27,3 +27,18 @@ def test_what_was_queued_is_that_of_all_turns_or_of_none(unqueued: float | None,
     whole = joined([TURN, replace(TURN, durations=(4.0,), cpu=(3.0,), unqueued=unqueued, others=1.5)])
     assert (whole.durations, whole.cpu, whole.turns) == ((1.0, 2.0, 4.0), (1.0, 1.5, 3.0), (2, 1))
     assert (whole.unqueued, whole.others) == (mean, 1.0)
+
+
+def test_two_different_calls_have_batches_of_their_own() -> None:
+    asked: list[tuple[int, int, float]] = []
+
+    def measured(side: int, plan: Plan) -> Samples:
+        time = 1_000.0 if side == HEAD else 10e6
+        asked.append((side, plan.calls, plan.warmup_ns))
+        return replace(TURN, durations=(time,) * 3, cpu=(), batch=plan.calls)
+
+    base, head = Turns(measured, Beat(), (BASE, HEAD), alike=False).taken(Plan())
+    calls = {side: {count for one, count, warmup in asked if one == side and not warmup} for side in (BASE, HEAD)}
+    assert (calls[BASE], min(calls[HEAD]) > 1000) == ({1}, True)
+    assert len(base.turns) == len(head.turns) >= 3
+    assert [side for side, _, warmup in asked if not warmup][:4] == [BASE, HEAD, HEAD, BASE]

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import datetime as dt
 import multiprocessing
 import sqlite3
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -11,16 +13,22 @@ import pytest
 from pytest_perfgate.adapters.stores.history import SqliteHistory, history_file
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Sitting
+from pytest_perfgate.model.metric import Metric
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.project import Config
+from pytest_perfgate.model.values import Dimension, Interval
 from pytest_perfgate.wiring import gate_tools
 from pytest_perfgate.wiring.stores import history_store
 
+MOMENT = dt.datetime(2026, 6, 1, tzinfo=dt.timezone.utc)
 KEY = CaseKey(nodeid="t.py::test_a[1]", name="bwd")
 
 
-def sitting(time: float, key: CaseKey = KEY) -> Sitting:
-    return Sitting(key=key, device="d", time=time, when="2026-06-01", commit="c0ffee", clock_hz=1.5e9)
+def sitting(time: float, key: CaseKey = KEY, **fields) -> Sitting:
+    """One of a run of its own, a second a nanosecond after the first."""
+    when = (MOMENT + dt.timedelta(seconds=time)).isoformat()
+    given = {"when": when, "run": f"r{time}", "commit": "c0ffee", "clock_hz": 1.5e9}
+    return Sitting(key=key, device="d", time=time, **(given | fields))
 
 
 @pytest.fixture
@@ -32,8 +40,9 @@ def test_sittings_come_back_in_order(path: Path) -> None:
     history = SqliteHistory(path)
     assert history.read(KEY, "d") == ()
     assert history.keys() == ()
-    history.append([sitting(float(n)) for n in range(1, 6)])
-    history.append([])
+    assert history.append([sitting(float(n)) for n in (2, 1, 5)]) == 3
+    assert history.append([sitting(float(n)) for n in (3, 4)]) == 2
+    assert history.append([]) == 0
     assert history.read(KEY, "d") == tuple(sitting(float(n)) for n in range(1, 6))
     assert [s.time for s in history.read(KEY, "d", last=2)] == [4.0, 5.0]
     assert history.read(KEY, "other") == ()
@@ -41,9 +50,75 @@ def test_sittings_come_back_in_order(path: Path) -> None:
     assert history.keys("other") == ()
 
 
+def test_a_run_counts_once_however_often_it_comes(path: Path) -> None:
+    history, other = SqliteHistory(path), CaseKey(nodeid="t.py::test_b")
+    assert history.append([sitting(1.0)]) == 1
+    assert history.append([sitting(1.0), sitting(2.0, other, run="r1.0")]) == 1, "the rest of a run that was cut short"
+    assert history.append([sitting(1.0)]) == 0
+    nameless = sitting(7.0, run="")
+    assert [history.append([nameless]) for _ in range(2)] == [1, 0], "its moment and its commit name it"
+    assert [s.time for s in history.read(KEY, "d")] == [1.0, 7.0]
+    assert [s.run for s in history.read(other, "d")] == ["r1.0"]
+
+
+def test_all_that_is_known_of_a_sitting_comes_back(path: Path) -> None:
+    history = SqliteHistory(path)
+    metrics = (
+        Metric(name="time", value=2.0, dimension=Dimension.TIME, interval=Interval(low=1.9, high=2.2)),
+        Metric(name="sol", value=0.5, dimension=Dimension.FRACTION, labels=(("roof", "memory"),)),
+    )
+    whole = sitting(
+        2.0, outcome="regressed", host="node-7", card="GPU-1", identity="clocks=lock", metrics=metrics, processes=3,
+        facts=(("driver", "580.1"), ("numpy", "2.1")), branch="main", scatter=0.01,
+    )  # fmt: skip
+    odd = sitting(3.0, metrics=(Metric(name="mfu", value=float("nan"), dimension=Dimension.FRACTION),))
+    history.append([whole, odd])
+    bare = replace(whole, metrics=())
+    assert history.read(KEY, "d") == (bare, replace(odd, metrics=()))
+    assert list(history.lines(detailed=2)) == [(whole, replace(odd, metrics=()))], "what is no number has no place"
+    assert list(history.lines(last=2, detailed=1)) == [(bare, replace(odd, metrics=()))]
+
+
+def test_a_record_is_known_by_its_digest(path: Path) -> None:
+    history = SqliteHistory(path)
+    assert not history.has("abc")
+    history.append([sitting(1.0)], record="abc")
+    history.append([], record="empty")
+    assert [history.has(name) for name in ("abc", "empty", "other")] == [True, True, False]
+
+
+FIRST_FORM = """
+create table sitting (
+  id integer primary key, key text not null, device text not null, time real not null, moment text not null,
+  git_commit text not null, branch text not null, processes integer not null, scatter real not null,
+  clock_hz real, identity text not null
+);
+create index sitting_of_case on sitting (key, device, id);
+"""
+
+
+def test_a_history_of_the_first_form_goes_on(path: Path) -> None:
+    path.parent.mkdir()
+    with sqlite3.connect(path) as database:
+        for statement in (*FIRST_FORM.split(";"), "pragma application_id = 1346847060", "pragma user_version = 1"):
+            database.execute(statement)
+        rows = [
+            (None, str(KEY), "d", float(n), f"2026-06-0{n}T10:00:00", "c0ffee", "", 3, 0.0, None, "usual")
+            for n in (1, 2, 3)
+        ]
+        database.executemany(f"insert into sitting values ({', '.join('?' * 11)})", rows)
+    database.close()
+    history = SqliteHistory(path)
+    assert [(s.time, s.identity, s.outcome, s.run) for s in history.read(KEY, "d")] == [
+        (float(n), "usual", "", f"2026-06-0{n}T10:00:00 c0ffee") for n in (1, 2, 3)
+    ]
+    assert history.append([sitting(9e6)]) == 1
+    assert len(SqliteHistory(path).read(KEY, "d")) == 4
+
+
 def _write(path: Path, writer: int) -> None:
     for n in range(10):
-        SqliteHistory(path).append([sitting(writer * 100.0 + n)] * 3)
+        SqliteHistory(path).append([sitting(writer * 100.0 + n + part / 10) for part in range(3)])
 
 
 def test_eight_writers_at_once(path: Path) -> None:
@@ -109,21 +184,24 @@ def test_a_damaged_file(path: Path, data: bytes) -> None:
 
 
 ODD = [
-    ("key", b"\xff\xfe"), ("device", b"d"), ("time", ""), ("time", b"1"), ("time", 1e999), ("moment", b"x"),
-    ("processes", "three"), ("scatter", ""), ("clock_hz", "x"), ("identity", b"x"),
+    ("series.key", b"\xff\xfe"), ("series.device", b"d"), ("sitting.time", ""), ("sitting.time", b"1"),
+    ("sitting.time", 1e999), ("run.moment", b"x"), ("sitting.processes", "three"), ("sitting.scatter", ""),
+    ("sitting.clock_hz", "x"), ("sitting.identity", 99), ("sitting.run", 99), ("word.text", b"x"),
+    ("figures.data", "[[1]]"), ("figures.data", "{"), ("figures.data", b"x"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("column", "cell"), ODD)
 def test_a_cell_that_nobody_wrote_is_an_error(path: Path, column: str, cell: object) -> None:
+    table, _, column = column.partition(".")
     history = SqliteHistory(path)
-    history.append([sitting(1.0)])
+    history.append([sitting(1.0, metrics=(Metric(name="mfu", value=0.5, dimension=Dimension.FRACTION),))])
     database = sqlite3.connect(path)
     with database:
-        database.execute(f"update sitting set {column} = ?", (cell,))
+        database.execute(f"update {table} set {column} = ?", (cell,))
     database.close()
     with pytest.raises(PerfgateError, match="history-unreadable"):
-        _ = [history.read(key, device) for device, key in history.keys()]  # noqa: SIM118
+        _ = [history.read(key, device) for device, key in history.keys()], list(history.lines(detailed=1))  # noqa: SIM118
 
 
 def test_somebody_elses_database(path: Path) -> None:
@@ -148,8 +226,8 @@ def test_one_seek_a_case(path: Path) -> None:
     SqliteHistory(path).append([sitting(1.0)])
     database = sqlite3.connect(path)
     plan = str(database.execute(
-        "explain query plan select time from sitting where key = 'a' and device = 'd' order by id desc limit 5"
+        "explain query plan select time from sitting where series = 1 order by at desc, run desc limit 5"
     ).fetchall())  # fmt: skip
     database.close()
-    assert "USING INDEX sitting_of_case" in plan
+    assert "USING PRIMARY KEY" in plan
     assert "TEMP B-TREE" not in plan

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.limits.grammar import KNOWN, UNITS, USUAL, check_items, dimension_of, parse_limit
+from pytest_perfgate.core.limits.grammar import KNOWN, check_items, parse_limit
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Compare, Operator
-from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.values import UNITS, USUAL, Dimension, dimension_of
 from tests.unit.core.judge.bench import KINDS, limit
 from tests.unit.core.limits.spelled import CANONICAL, spelled
 

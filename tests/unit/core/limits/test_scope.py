@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.limits.scope import either, nearest, proposal, render_scope
+from pytest_perfgate.core.limits.scope import either, nearest, proposal, references_in, render_scope
 from pytest_perfgate.model.errors import PerfgateError
 from tests.unit.core.judge.bench import KINDS, limit
 
@@ -37,3 +37,24 @@ def test_three_words_are_proposed_and_twelve_shown() -> None:
 def test_nothing_is_proposed_where_there_is_nothing() -> None:
     assert proposal("x", (), all_of="there are") == ""
     assert proposal("x", ("abcdef",), all_of="there are") == "there are: abcdef"
+
+
+@pytest.mark.parametrize(
+    ("text", "pairs"),
+    [
+        ("speedup(over=eager) >= 1.2x", [("", "eager")]),
+        ("speedup(eager) >= 1.2x", [("", "eager")]),
+        ("speedup(case=ours*, over='file:a (1).json') >= 1.2x", [("ours*", "file:a (1).json")]),
+        ("geomean(speedup(over=eager)) >= 1.2x", [("", "eager")]),
+        ("time <= 5 ms", []),
+    ],
+)
+def test_the_references_that_a_limit_names(text: str, pairs: list[tuple[str, str]]) -> None:
+    assert list(references_in(text, KINDS["speedup"])) == pairs
+
+
+@pytest.mark.parametrize("text", ["speedup >= 1.2x", "speedup(case=ours) >= 1.2x"])
+def test_a_speed_up_over_nothing_is_refused(text: str) -> None:
+    with pytest.raises(PerfgateError) as caught:
+        limit(text)
+    assert (caught.value.code.name, "over=" in caught.value.mend) == ("limit-scope", True)

@@ -1,0 +1,95 @@
+"""Figures beside time: a test's own, and those that perfgate takes where a limit asks."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.plugin.projects import Project
+
+OWN = """
+    import pytest
+
+    @pytest.mark.perfgate("loss <= 0.1", "time <= 1s", "metric(sent) == 4096 B")
+    def test_beside_a_call(perfgate):
+        view = perfgate(lambda: sum(range(100)))
+        perfgate.metric("loss", [0.05, 0.06, 0.055])
+        perfgate.metric("sent", 4096, unit="B", exact=True)
+
+    @pytest.mark.perfgate("tokens >= 300 k/s")
+    def test_alone(perfgate):
+        perfgate.metric("tokens", [250, 250], unit="ktokens/s", better="higher")
+
+    @pytest.mark.perfgate("loss <= 0.1")
+    def test_of_one_call_of_two(perfgate):
+        perfgate(int, name="first")
+        perfgate.metric("loss", 0.2)
+        perfgate(int, name="second")
+
+    @pytest.mark.perfgate("time <= 1s")
+    def test_limit_of_the_call(perfgate):
+        perfgate(int, limits=["acc >= 99%"])
+        perfgate.metric("acc", 97, unit="%", better="higher")
+
+    @pytest.mark.perfgate("loss <= 5 ms")
+    def test_another_unit(perfgate):
+        perfgate.metric("loss", 1)
+
+    @pytest.mark.perfgate("losss <= 1")
+    def test_misspelt(perfgate):
+        perfgate.metric("loss", 1)
+
+    @pytest.mark.perfgate("metric(odd) <= 1")
+    def test_never_the_same(perfgate):
+        import os
+        perfgate.metric("odd", 1 + os.getpid(), exact=True)
+
+    @pytest.mark.perfgate("loss <= 0.1")
+    def test_not_taken(perfgate):
+        perfgate(int)
+"""
+
+
+def records(project: Project) -> list[dict]:
+    """The cases of the last record."""
+    (path,) = sorted((project.root / ".perfgate" / "records").glob("*.json"))[-1:]
+    return json.loads(path.read_text(encoding="utf-8"))["run"]["cases"]
+
+
+@pytest.mark.parametrize("mode", ["quick", "full"])
+def test_own_figures_are_judged_and_reported(project: Project, mode: str) -> None:
+    project.write("test_own.py", OWN)
+    run = project.run(f"--perfgate={mode}")
+    outcomes = {name: outcome for name, (outcome, _) in run.tests.items()}
+    assert outcomes == {
+        "test_beside_a_call": "passed",
+        "test_alone": "failed",
+        "test_of_one_call_of_two": "failed",
+        "test_limit_of_the_call": "failed",
+        "test_another_unit": "failed",
+        "test_misspelt": "error",
+        "test_never_the_same": "failed",
+        "test_not_taken": "passed",
+    }
+    assert "limit-unknown-metric" in run.says("test_misspelt")
+    assert ("rounds-differ" in run.says("test_never_the_same")) is (mode == "full")
+    assert run.properties["test_beside_a_call"]["perfgate.loss"] == "0.055"
+    assert run.properties["test_beside_a_call"]["perfgate.sent_bytes"] == "4096"
+    by_name = {case["key"]["nodeid"].partition("::")[2]: case for case in records(project)}
+    assert by_name["test_not_taken"]["verdicts"][0]["outcome"] == "not measured"
+
+
+def test_where_nothing_is_measured_a_figure_is_checked_and_left(project: Project) -> None:
+    project.write(
+        "test_own.py",
+        """
+        def test_wrong(perfgate):
+            perfgate.metric("time", 1)
+
+        def test_right(perfgate):
+            perfgate.metric("loss", 1)
+        """,
+    )
+    run = project.run("--perfgate=off")
+    assert (run.outcome("test_wrong"), run.outcome("test_right")) == ("failed", "passed")

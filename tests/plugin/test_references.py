@@ -1,0 +1,67 @@
+"""A call beside its reference: in full and in quick mode, from the marker, the call and the command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_perfgate.adapters.stores.records import read_record
+from pytest_perfgate.model.plan import Outcome
+from tests.plugin.projects import Project
+
+SUITE = """
+    import pytest
+
+    def count(n):
+        return sum(i for i in range(n))
+
+    @pytest.mark.perfgate("speedup(over=eager) >= 1.5x")
+    def test_faster(perfgate):
+        perfgate(count, 2000, name="ours")
+        perfgate(count, 5000, name="eager")
+
+    @pytest.mark.perfgate("speedup(over=eager) >= 1.5x")
+    def test_no_faster(perfgate):
+        perfgate(count, 5000, name="eager")
+        perfgate(count, 5000)
+
+    def test_limits_of_the_call(perfgate):
+        perfgate(count, 2000, name="ours", limits="speedup(over=eager) >= 1.5x")
+        perfgate(count, 5000, name="eager", limits="time <= 1s")
+
+    @pytest.mark.perfgate("speedup(case=ours, over=eager) >= 1.5x", "time <= 1s")
+    def test_one_of_three(perfgate):
+        for name, n in (("ours", 2000), ("eager", 5000), ("other", 5000)):
+            perfgate(count, n, name=name)
+
+    @pytest.mark.perfgate("speedup(over=eager) >= 1.5x")
+    def test_late_variable(perfgate):
+        for name, n in (("ours", 2000), ("eager", 5000)):
+            perfgate(lambda: count(n), name=name)
+
+    @pytest.mark.perfgate("speedup(over=eagr) >= 1.5x")
+    def test_misspelt(perfgate):
+        perfgate(count, 2000, name="ours")
+        perfgate(count, 5000, name="eager")
+"""
+
+_PASSED, _OTHER = Outcome.PASSED, Outcome.NOT_APPLICABLE
+
+
+@pytest.mark.parametrize("mode", ["full", "quick"])
+def test_a_call_is_held_against_another_one(project: Project, mode: str) -> None:
+    project.write("test_it.py", SUITE)
+    run = project.run(f"--perfgate={mode}", "--perfgate-json=run.json")
+    cases = {case.key.test: case for case in read_record(project.root / "run.json").cases}
+    outcomes = {name: [v.outcome for v in case.verdicts if "speedup" in v.limit.text] for name, case in cases.items()}
+    assert outcomes["test_faster#ours"] == [_PASSED]
+    assert outcomes["test_faster#eager"] == [_OTHER]
+    assert outcomes["test_no_faster"] == [Outcome.BROKEN]
+    assert outcomes["test_limits_of_the_call#ours"] == [_PASSED]
+    assert outcomes["test_limits_of_the_call#eager"] == []
+    assert (outcomes["test_one_of_three#ours"], outcomes["test_one_of_three#other"]) == ([_PASSED], [])
+    assert outcomes["test_misspelt#ours"] == [Outcome.NOT_MEASURED]
+    assert "reference-changed" in run.text
+    faster = cases["test_faster#ours"].measurement
+    assert faster is not None
+    (speedup,) = faster.metrics.find("speedup")
+    assert 2.0 < speedup.value < 3.2

@@ -1,0 +1,131 @@
+"""Tests of core/judge/references."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_perfgate.core.judge.references import over_processes, reference_of
+from pytest_perfgate.model.measurement import Reference, Samples, Settled, Stop
+from pytest_perfgate.model.metric import Problem
+from pytest_perfgate.model.plan import CaseKey, Outcome
+from tests.unit.core.judge.bench import KEY, limit, measured, verdict
+
+
+def turns(*least: float, timer: str = "host", cpu: float = 0.0, **fields) -> Samples:
+    """A process of so many turns, each of two samples; without processor times it is held apart by the wall."""
+    durations = tuple(time for one in least for time in (one * 1.1, one))
+    return Samples(
+        **{
+            "durations": durations,
+            "cpu": tuple(time * cpu for time in durations) if cpu else (),
+            "timer": timer,
+            "stop": Stop.COUNT,
+            "turns": (2,) * len(least),
+        }
+        | fields
+    )
+
+
+def timed(*processes: tuple[float, float], over: str = "eager") -> tuple[Reference, ...]:
+    """(ours, theirs) of each process."""
+    ours, theirs = zip(*processes)
+    return (Reference(over=over, ours=ours, theirs=theirs),)
+
+
+def judged(text: str, *references: Reference, **fields):
+    return verdict(1e6, (limit(text),), references=references, **fields)
+
+
+def test_a_drift_that_both_share_leaves_the_ratio_alone() -> None:
+    ours = turns(*(1e6 * (1 + n / 10) for n in range(10)))
+    theirs = turns(*(1.5e6 * (1 + n / 10) for n in range(10)))
+    one = reference_of("eager", ours, theirs)
+    assert (one.ours, one.theirs) == ((1e6,), (1.5e6,))
+    assert one.within[0] == pytest.approx((1.5, 1.5))
+
+
+def test_calls_that_compute_are_held_apart_by_their_processor_time() -> None:
+    ours, theirs = turns(1e6, 1e6, 1e6, cpu=0.99), turns(2e6, 2e6, 2e6, cpu=0.99)
+    assert reference_of("eager", ours, theirs).ours == (pytest.approx(0.99e6),)
+
+
+def test_at_the_power_limit_the_long_turns_decide() -> None:
+    ours = turns(1e6, 1e6, 1e6, timer="events", settled=Settled(time=1.1e6, watts=700.0, clock_hz=1.4e9))
+    theirs = turns(1e6, 1e6, 1e6, timer="events", settled=Settled(time=1.0e6, watts=690.0, clock_hz=1.6e9))
+    assert reference_of("eager", ours, theirs) == Reference(over="eager", ours=(1.1e6,), theirs=(1.0e6,))
+
+
+NOISE = Problem(code="clock-unsteady", what="the clock fell")
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"timer": "events"}, "reference-unlike"),
+        ({"durations": (), "cpu": (), "turns": ()}, "bad-timing"),
+        ({"problems": (NOISE,)}, "clock-unsteady"),
+    ],
+)
+def test_what_cannot_be_compared_is_invalid_and_no_figure(change: dict[str, object], code: str) -> None:
+    one = reference_of("eager", turns(1e6, 1e6, 1e6), replace(turns(1e6, 1e6, 1e6), **change))
+    assert (one.ours, one.theirs, one.problems[0].code) == ((), (), code)
+    result = judged("speedup(over=eager) >= 1.2x", one)
+    assert result.outcome is Outcome.INVALID
+    assert code in result.sentence
+
+
+@pytest.mark.parametrize(
+    ("bound", "outcome"),
+    [("1.2x", Outcome.PASSED), ("1.3x", Outcome.UNDECIDED), ("1.4x", Outcome.BROKEN)],
+)
+def test_the_whole_interval_over_the_processes_decides(bound: str, outcome: Outcome) -> None:
+    result = judged(f"speedup(over=eager) >= {bound}", *timed((1.0, 1.29), (1.0, 1.30), (2.0, 2.62)))
+    assert result.outcome is outcome
+    assert result.metric is not None
+    assert result.metric.value == pytest.approx(1.30)
+    assert (result.metric.low, result.metric.high) == pytest.approx((1.2754, 1.3251), rel=1e-3)
+
+
+def test_one_process_is_known_by_its_turns() -> None:
+    one = reference_of("eager", turns(*[1e6] * 10), turns(*(1e6 * (1.2 + n / 100) for n in range(10))))
+    result = judged("speedup(over=eager) >= 1.1x", one)
+    assert result.outcome is Outcome.PASSED
+    assert result.metric is not None
+    assert (result.metric.low, result.metric.high) == pytest.approx((1.21, 1.28))
+
+
+def test_a_file_is_held_against_the_time_of_the_call_itself() -> None:
+    of_file = Reference(over="file:cublas.json", theirs=(1.5e6,), origin="gemm in cublas.json")
+    result = judged("speedup(over='file:cublas.json') >= 1.4x", of_file)
+    assert result.outcome is Outcome.PASSED
+    assert result.metric is not None
+    assert result.metric.value == pytest.approx(1.5)
+    assert result.metric.low < 1.5 < result.metric.high
+
+
+def test_the_reference_itself_is_not_asked() -> None:
+    result = judged("speedup(over=eager) >= 1.2x", key=CaseKey(nodeid=KEY.nodeid, name="eager"))
+    assert result.outcome is Outcome.NOT_APPLICABLE
+
+
+@pytest.mark.parametrize("references", [(), timed((1.0, 1.5))])
+def test_a_name_that_no_call_has_is_not_measured(references: tuple[Reference, ...]) -> None:
+    result = judged("speedup(over=eagr) >= 1.2x", *references)
+    assert result.outcome is Outcome.NOT_MEASURED
+    assert result.next or "eager" in result.sentence
+
+
+def test_processes_are_joined_by_the_name_of_the_reference() -> None:
+    parts = [*timed((1.0, 2.0)), *timed((5.0, 5.0), over="triton"), *timed((1.1, 2.1))]
+    assert over_processes(parts) == (
+        Reference(over="eager", ours=(1.0, 1.1), theirs=(2.0, 2.1)),
+        Reference(over="triton", ours=(5.0,), theirs=(5.0,)),
+    )
+
+
+def test_both_sides_are_told() -> None:
+    result = judged("speedup(over=eager) >= 2x", *timed((1e6, 1.5e6), (1e6, 1.5e6)))
+    assert ("in turns", "1 ms, eager 1.5 ms") in result.evidence
+    assert measured(1e6, references=timed((1.0, 2.0))).references
