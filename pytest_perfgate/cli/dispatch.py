@@ -39,6 +39,7 @@ _HOMES = {
     "profile": "files",
     "scrub": "files",
     "devlog": "history",
+    "regressions": "history",
     "calibrate": "machine",
     "ceilings": "machine",
     "clocks": "machine",
@@ -213,6 +214,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "inspect": "say what is in a file",
         "report": "the last run, or a record, as text, HTML or Markdown",
         "history": "a case over time",
+        "regressions": "what got slower over many runs and stayed so",
         "devlog": "write the last run into a kernel's log",
     },
     "profile": {

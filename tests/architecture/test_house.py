@@ -23,7 +23,6 @@ from ci.bench.house import (
 SMALL_WITH_REASON = {
     "pytest_perfgate.clock": "bound before any conftest can replace the host's clocks, so it imports nothing",
     "pytest_perfgate.hookspecs": "the contract with plugins, one line a hook",
-    "pytest_perfgate.model.codes.family": "what every table of codes imports; in one of them it would be a circle",
     "pytest_perfgate.testing": "a public name of fakes that lie below",
     "pytest_perfgate.work": "a public name of what lies below",
 }

@@ -15,8 +15,7 @@ from pytest_perfgate.core.limits.grammar import noun
 from pytest_perfgate.core.limits.merge import no_instruction, not_in_the_report, scope_within
 from pytest_perfgate.core.limits.scope import proposal, render_scope, some_of
 from pytest_perfgate.core.render.words import quantity
-from pytest_perfgate.model.codes import CODES
-from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.errors import CODES, PerfgateError
 from pytest_perfgate.model.metric import Absent, Analysis, Labels, Metric, MetricSet, Problem, matches
 from pytest_perfgate.model.plan import Limit, Mode, Operator, Outcome, Policy
 from pytest_perfgate.model.verdict import Verdict

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.model.codes.family import Code, Family
+from pytest_perfgate.model.codes import Code, Family
 
 TRACE_CODES: tuple[Code, ...] = (
     Code(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.model.codes.family import Code, Family
+from pytest_perfgate.model.codes import Code, Family
 
 _LOST = "a baseline that cannot be read would let its tests pass unjudged; nothing was changed"
 
