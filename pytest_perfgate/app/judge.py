@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.accepted import Accepted, Past
 from pytest_perfgate.app.measure import measurements
-from pytest_perfgate.core.changes.dependencies import EnvironmentEdits, environment_files, requirements
+from pytest_perfgate.core.changes.marks import EnvironmentEdits, environment_files, requirements
 from pytest_perfgate.core.judge.acceptance import blindness
 from pytest_perfgate.core.judge.accepting_figures import first_figures
 from pytest_perfgate.core.judge.against_baseline import standing

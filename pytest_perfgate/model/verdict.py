@@ -37,7 +37,7 @@ class Verdict:
     interval: Interval | None = None
     raised: float | None = None
     """What the absolute floor raised the limit to: less, a timer of short calls cannot tell."""
-    accepted: Figure | None = None
+    figure: Figure | None = None
     """Of a limit on a change: the accepted figure that ``metric`` was held against."""
 
     def without_figures(self, why: str) -> Verdict:

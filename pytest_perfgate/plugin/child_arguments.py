@@ -19,7 +19,7 @@ from pytest_perfgate.core.render.words import about, plural, span
 from pytest_perfgate.model.protocol import ChildSpec, Job
 
 if TYPE_CHECKING:
-    from pytest_perfgate.core.judge.costs import PairCost
+    from pytest_perfgate.core.stats.costs import PairCost
     from pytest_perfgate.model.plan import Case
     from pytest_perfgate.model.project import Config
     from pytest_perfgate.model.verdict import Arm

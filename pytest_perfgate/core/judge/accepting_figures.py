@@ -161,7 +161,7 @@ def _step(metric: Metric, before: Figure | None, judged: bool, *, add: bool) -> 
 
 def _judged_moved(report: CaseReport, metric: Metric) -> bool:
     key = (metric.name, metric.labels)
-    judged = [v.accepted for v in report.verdicts if v.outcome in _MOVED]
+    judged = [v.figure for v in report.verdicts if v.outcome in _MOVED]
     return any(one is not None and (one.name, one.labels) == key for one in judged)
 
 

@@ -18,9 +18,9 @@ from pytest_perfgate.core.judge.context import (
     incomparable,
 )
 from pytest_perfgate.core.judge.suspects import expired
-from pytest_perfgate.core.limits.change import demands_regression
 from pytest_perfgate.core.limits.grammar import noun
 from pytest_perfgate.core.limits.merge import scope_within
+from pytest_perfgate.core.limits.scope import demands_regression
 from pytest_perfgate.core.render.words import change_text, quantity
 from pytest_perfgate.core.stats.inference import predict, prior
 from pytest_perfgate.model.measurement import Baseline, Figure, Measurement
@@ -60,9 +60,9 @@ def against_figure(limit: Limit, trial: JudgedMeasurement) -> Ruling:
 
 
 def _badness(limit: Limit, ruling: Ruling) -> tuple[int, float]:
-    if ruling.metric is None or ruling.accepted is None:
+    if ruling.metric is None or ruling.figure is None:
         return _ORDER.index(ruling.outcome), 0.0
-    moved = change_of(limit.compare, ruling.metric.value, ruling.accepted.value)
+    moved = change_of(limit.compare, ruling.metric.value, ruling.figure.value)
     lower = limit.operator in {Operator.AT_LEAST, Operator.MORE}
     return _ORDER.index(ruling.outcome), -moved if lower else abs(moved) if limit.operator is Operator.EQUAL else moved
 
@@ -115,7 +115,7 @@ def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
     if wrong := _mistaken(limit, metric, then, trial.context):
         return Ruling(outcome=Outcome.INVALID, sentence=wrong, metric=metric)
     ruling = _compared(Comparison(limit, metric, then), trial)
-    return ruling._replace(metric=metric, accepted=then, against=True)
+    return ruling._replace(metric=metric, figure=then, against=True)
 
 
 def _mistaken(limit: Limit, metric: Metric, then: Figure, context: JudgeContext) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import NamedTuple
 
-from pytest_perfgate.core.changes.dependencies import EnvironmentEdits
+from pytest_perfgate.core.changes.marks import EnvironmentEdits
 from pytest_perfgate.core.judge.policy import LOCAL, chosen, effect
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.render.words import quantity
@@ -140,7 +140,7 @@ class Ruling(NamedTuple):
     """Fails whatever the policy says."""
     policy: str = ""
     """A policy that may fail it, beside that of its outcome."""
-    accepted: Figure | None = None
+    figure: Figure | None = None
     """The accepted figure, where the limit is on its change."""
 
 
@@ -162,7 +162,7 @@ def verdict(limit: Limit, ruling: Ruling, context: JudgeContext, trial: JudgedMe
         rounds=ruling.rounds,
         raised=ruling.raised,
         interval=ruling.metric.interval if ruling.metric else None,
-        accepted=ruling.accepted,
+        figure=ruling.figure,
     )
 
 

@@ -6,10 +6,14 @@ import math
 import re
 from collections.abc import Callable, Mapping
 
-from pytest_perfgate.core.limits.change import CHANGE, change_bound, change_end, check_change, check_changing
 from pytest_perfgate.core.limits.scope import (
+    CHANGE,
     Span,
     Written,
+    change_bound,
+    change_end,
+    check_change,
+    check_changing,
     check_reference,
     check_sense,
     closing,

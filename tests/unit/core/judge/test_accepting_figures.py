@@ -10,7 +10,7 @@ from pytest_perfgate.core.judge.acceptance import Change, Decision, decide, unas
 from pytest_perfgate.core.judge.accepted_line import Signature
 from pytest_perfgate.core.judge.accepting_figures import check_named, first_figures, with_figures
 from pytest_perfgate.core.judge.judge import judge
-from pytest_perfgate.core.render.acceptance import acceptance_json, acceptance_lines
+from pytest_perfgate.core.render.block import acceptance_json, acceptance_lines
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline, Figure
 from pytest_perfgate.model.metric import Metric, MetricSet

@@ -58,7 +58,7 @@ def judged(text: str, now: Metric | tuple[Metric, ...], *figures: Figure, contex
 def test_a_count_is_compared_exactly(text: str, then: float, now: float, outcome: Outcome) -> None:
     verdict = judged(text, metric("registers", now), figure("registers", then))
     assert verdict.outcome is outcome
-    assert (verdict.accepted.value, verdict.metric.value) == (then, now)
+    assert (verdict.figure.value, verdict.metric.value) == (then, now)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_each_figure_that_a_scope_selects_is_held_against_its_own() -> None:
     assert [v.outcome for v in (kept, worse, new, gone)] == [
         Outcome.PASSED, Outcome.REGRESSED, Outcome.UNBASELINED, Outcome.NOT_MEASURED,
     ]  # fmt: skip
-    assert worse.accepted == then_b
+    assert worse.figure == then_b
     assert gone.effect is Effect.FAIL, "a figure that went takes no judgement away"
 
 

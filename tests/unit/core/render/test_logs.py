@@ -7,8 +7,7 @@ from dataclasses import replace
 from pytest_perfgate.core.analysis.results import Previous, previous_of
 from pytest_perfgate.core.judge.acceptance import decide
 from pytest_perfgate.core.judge.accepted_line import Signature
-from pytest_perfgate.core.render.acceptance import acceptance_json, acceptance_lines
-from pytest_perfgate.core.render.block import render_block
+from pytest_perfgate.core.render.block import acceptance_json, acceptance_lines, render_block
 from pytest_perfgate.core.render.logs import (
     Version,
     bars,
