@@ -47,6 +47,8 @@ class Ending:
     """Gated tests that are there and were not measured: not chosen, or with a marker that does not read."""
     skipped: Mapping[str, str] = field(default_factory=dict)
     left_out: LeftOut = field(default_factory=LeftOut)
+    tables: tuple[str, ...] = ()
+    """Pairs of parameters that reports are to show."""
 
 
 def suite_notes(
@@ -232,6 +234,7 @@ def run_report(
         notes=tuple(notes),
         status=ending.status,
         root=os.fsencode(ending.root).decode("utf-8", "replace"),
+        tables=ending.tables,
     )
 
 

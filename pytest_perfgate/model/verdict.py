@@ -137,6 +137,8 @@ class RunReport:
     """How pytest ended, for tests that failed for another reason than their limits."""
     root: str = ""
     schema: int = 1
+    tables: tuple[str, ...] = ()
+    """Pairs of parameters that reports show as tables: ``n x dtype``."""
 
 
 class Decision(str, enum.Enum):

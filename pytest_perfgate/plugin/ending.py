@@ -117,6 +117,7 @@ def ending_of(session: SessionState, status: int = 0) -> Ending:
         deselected=frozenset({*deselected(config), *session.faults}),
         skipped={**session.skipped, **skipped_files(config)},
         left_out=left_out(config),
+        tables=tuple(config.option.perfgate_table),
     )
 
 

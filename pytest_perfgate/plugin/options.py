@@ -69,6 +69,12 @@ OPTIONS: tuple[Option, ...] = (
         "none",
     ),
     Option(
+        "--perfgate-metric",
+        "a figure to take though no limit asks for it: peak_memory, compile_time; repeatable",
+        {"metavar": "NAME", "action": "append", "default": []},
+        "none",
+    ),
+    Option(
         "--perfgate-clocks",
         "lock the device's clocks, lock them where that is permitted, observe them, or leave them alone",
         {"choices": ("lock", "try-lock", "observe", "off")},
@@ -95,6 +101,13 @@ OPTIONS: tuple[Option, ...] = (
         {"metavar": "KEY=VALUE", "action": "append", "default": []},
         "missing=record",
         "missing=fail unused=fail unmeasured=fail moved_by_change=fail; in a merge request no_base=fail",
+    ),
+    Option(
+        "--perfgate-table",
+        "show parametrised tests as a table of two parameters, such as 'n x dtype' or 'n x dtype of mfu'; call stands "
+        "for the name= of a call; repeatable",
+        {"metavar": "PAIR", "action": "append", "default": []},
+        "none",
     ),
     Option("--perfgate-history", "database of the history", {"metavar": "PATH"}, ".perfgate/history.db"),
     Option("--perfgate-json", "write the record of this run here too", {"metavar": "PATH"}, "none"),

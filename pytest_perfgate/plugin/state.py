@@ -157,6 +157,10 @@ class Settings:
 
     def read(self) -> tuple[Policy, float]:
         """What does not read ends the run before its first test, and is said once."""
+        if self.options.perfgate_table:
+            from pytest_perfgate.core.render.families import parse_pivot
+
+            [parse_pivot(text) for text in self.options.perfgate_table]
         return self.policy, self.budget_s
 
     @cached_property

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from html import escape as html_escape
 
 from pytest_perfgate.core.render.block import printable, render_block
-from pytest_perfgate.core.render.report import headline, sentence, summary_line, verdict_table
+from pytest_perfgate.core.render.report import families_of, headline, sentence, summary_line, verdict_table
 from pytest_perfgate.core.render.text import cell_text, heading, is_absent, is_number, left_out, shown_rows
 from pytest_perfgate.core.render.words import ABSENT, HEADING, other_notes, own_gate_lines, plural
 from pytest_perfgate.model.metric import Block, Bullets, Cell, Code, Document, Link, Paragraph, Picture, Section, Table
@@ -254,6 +254,8 @@ def render_comment(report: RunReport) -> str:
         lines += [f"{fence}text", block, fence, ""]
     lines += [f"and {len(shown_cases) - _COMMENT_ROWS} more", ""] if len(shown_cases) > _COMMENT_ROWS else []
     table = render_markdown(Document(title="all", blocks=(verdict_table(cases, limit=200),))).partition("\n")[2]
+    families = Document(title="", blocks=tuple(families_of(report, drawn=False)))
+    lines += [render_markdown(families, 2).partition("\n")[2].strip(), ""] if families.blocks else []
     lines += [f"<details><summary>All {plural(len(cases), 'case')}</summary>", table.rstrip("\n"), "", "</details>"]
     return "\n".join(lines) + "\n"
 

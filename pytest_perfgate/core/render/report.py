@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from pytest_perfgate.core.render.block import CHANGES, WIDTH, printable, render_block, short_name
+from pytest_perfgate.core.render.families import family_sections
 from pytest_perfgate.core.render.pictures import distribution_picture, history_picture, roofline_picture
 from pytest_perfgate.core.render.words import (
     HEADING,
@@ -62,6 +63,7 @@ def run_document(
     blocks += _notes(report)
     blocks += [Section(title="What needs a look", blocks=tuple(_block(case, width) for case in loud))] if loud else []
     blocks.append(Section(title="Verdicts", blocks=(verdict_table(cases),)))
+    blocks += families_of(report, drawn=drawn)
     pictures = _pictures(loud or cases, history or {}) if drawn else ()
     blocks += [Section(title="Pictures", blocks=pictures)] if pictures else []
     blocks.append(Section(title="Where and how", blocks=(_surroundings(report),)))
@@ -89,6 +91,13 @@ def summary_line(report: RunReport) -> str:
     parts += [] if report.complete else ["the run was interrupted: this is what it had"]
     parts += ["some tests were left out"] if report.filtered and report.mode != "check" else []
     return "; ".join(parts) + "."
+
+
+def families_of(report: RunReport, *, drawn: bool) -> list[Block]:
+    """Parametrised tests as tables, under a heading of their own."""
+    draw = partial(family_sections, report.cases, report.tables, drawn=drawn)
+    tables: tuple[Block, ...] = shown(draw, lambda why: (Paragraph(text=printable(why)),))
+    return [Section(title="Families", blocks=tables)] if tables else []
 
 
 def _subtitle(report: RunReport) -> str:

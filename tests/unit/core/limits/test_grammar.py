@@ -389,6 +389,7 @@ def test_a_change_of_a_metric(text, metric, labels, bound, dimension, compare) -
         ("change(time) <= 3%", "limit-unknown-metric", "slowdown <= 3%"),
         ("change(time(case=bwd)) <= 3%", "limit-unknown-metric", "slowdown <= 3%"),
         ("change(slowdown) <= 3%", "limit-unknown-metric", "slowdown <= 3%"),
+        ("change(geomean(slowdown)) <= 1pp", "limit-unknown-metric", "geomean(slowdown) <= 1%"),
         ("change(registres) <= 0", "limit-unknown-metric", "registers"),
         ("change(registers <= 0", "limit-syntax", "change(METRIC"),
         ("change() <= 0", "limit-syntax", "METRIC"),
