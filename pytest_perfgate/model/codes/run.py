@@ -215,6 +215,12 @@ ARTIFACT_CODES: tuple[Code, ...] = (
         mend="perfgate inspect FILE --view list names them",
     ),
     Code(
+        name="picture-none",
+        family=Family.USAGE,
+        title="A picture cannot be drawn of this file",
+        mend="perfgate inspect FILE --view pictures draws all that there are, and says why others are not there",
+    ),
+    Code(
         name="option-unknown",
         family=Family.USAGE,
         title="An option means nothing to this kind of file",
