@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import fields
 
 from pytest_perfgate.model.device import Device
-from pytest_perfgate.model.metric import Finding, Labels, Metric, MetricSet, Problem, figure_title
+from pytest_perfgate.model.metric import Figure, Finding, Labels, Metric, MetricSet, Problem
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.project import FACT
 from pytest_perfgate.model.values import Better, Dimension, Work, value
@@ -298,24 +298,6 @@ def commit_name(commit: str, *, dirty: bool) -> str:
 def short_commit(commit: str, digits: int = 12) -> str:
     """The first digits of a hash, with the mark that it may carry."""
     return commit.removesuffix(DIRTY)[:digits] + (DIRTY if commit.endswith(DIRTY) else "")
-
-
-@value
-class Figure:
-    """One accepted figure of a case beside its time."""
-
-    name: str
-    value: float
-    dimension: Dimension
-    labels: Labels = ()
-    scatter: float = 0.0
-    """Standard deviation between sittings: as a fraction of the value, of a percentage in its own unit."""
-    sittings: int = 1
-
-    @property
-    def title(self) -> str:
-        """The metric with its scope, as its line has it: ``overlap(stage=stage2)``."""
-        return figure_title(self.name, self.labels)
 
 
 @value

@@ -102,6 +102,24 @@ class Metric:
 
 
 @value
+class Figure:
+    """One accepted figure of a case beside its time."""
+
+    name: str
+    value: float
+    dimension: Dimension
+    labels: Labels = ()
+    scatter: float = 0.0
+    """Standard deviation between sittings: as a fraction of the value, of a percentage in its own unit."""
+    sittings: int = 1
+
+    @property
+    def title(self) -> str:
+        """The metric with its scope, as its line has it: ``overlap(stage=stage2)``."""
+        return figure_title(self.name, self.labels)
+
+
+@value
 class Absent:
     """A metric that was asked for and not collected, with the reason and the mend."""
 

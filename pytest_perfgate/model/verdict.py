@@ -6,8 +6,8 @@ import enum
 from enum import Enum
 from typing import Protocol
 
-from pytest_perfgate.model.measurement import Baseline, Environment, Figure, Measurement
-from pytest_perfgate.model.metric import Metric, Problem
+from pytest_perfgate.model.measurement import Baseline, Environment, Measurement
+from pytest_perfgate.model.metric import Figure, Metric, Problem
 from pytest_perfgate.model.plan import CaseKey, Effect, Limit, Outcome
 from pytest_perfgate.model.protocol import Capture
 from pytest_perfgate.model.values import Interval, value

@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Any
 
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Baseline, Figure, Identity, short_commit
-from pytest_perfgate.model.metric import parse_figure_title
+from pytest_perfgate.model.measurement import Baseline, Identity, short_commit
+from pytest_perfgate.model.metric import Figure, parse_figure_title
 from pytest_perfgate.model.values import TIME_UNITS, Dimension, dimension_of, from_unit, written_number
 
 _QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([a-zµμ%]+)\Z")

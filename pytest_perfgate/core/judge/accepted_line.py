@@ -10,8 +10,8 @@ from statistics import median
 from pytest_perfgate.core.judge.context import limited, surroundings
 from pytest_perfgate.core.judge.samples import scatter_of
 from pytest_perfgate.core.render.words import detectable, plural
-from pytest_perfgate.model.measurement import DIRTY, Baseline, Figure, Measurement, Sitting, short_commit
-from pytest_perfgate.model.metric import Labels, Metric
+from pytest_perfgate.model.measurement import DIRTY, Baseline, Measurement, Sitting, short_commit
+from pytest_perfgate.model.metric import Figure, Labels, Metric
 from pytest_perfgate.model.plan import Compare, Outcome
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import CaseReport

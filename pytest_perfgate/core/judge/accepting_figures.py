@@ -13,8 +13,8 @@ from pytest_perfgate.core.judge.context import surroundings
 from pytest_perfgate.core.limits.scope import proposal
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Baseline, Figure, Measurement, short_commit
-from pytest_perfgate.model.metric import Labels, Metric, parse_figure_title
+from pytest_perfgate.model.measurement import Baseline, Measurement, short_commit
+from pytest_perfgate.model.metric import Figure, Labels, Metric, parse_figure_title
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.values import Better, Dimension, rounded
 from pytest_perfgate.model.verdict import CaseReport

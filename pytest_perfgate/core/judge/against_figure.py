@@ -23,8 +23,8 @@ from pytest_perfgate.core.limits.merge import scope_within
 from pytest_perfgate.core.limits.scope import demands_regression
 from pytest_perfgate.core.render.words import change_text, quantity
 from pytest_perfgate.core.stats.inference import predict, prior
-from pytest_perfgate.model.measurement import Baseline, Figure, Measurement
-from pytest_perfgate.model.metric import Metric, MetricKind, matches
+from pytest_perfgate.model.measurement import Baseline, Measurement
+from pytest_perfgate.model.metric import Figure, Metric, MetricKind, matches
 from pytest_perfgate.model.plan import Compare, Limit, Mode, Operator, Outcome
 from pytest_perfgate.model.values import Better, Dimension, Interval
 

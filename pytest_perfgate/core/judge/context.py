@@ -19,7 +19,6 @@ from pytest_perfgate.model.measurement import (
     DIRTY,
     Baseline,
     Environment,
-    Figure,
     Identity,
     Measurement,
     Samples,
@@ -27,7 +26,7 @@ from pytest_perfgate.model.measurement import (
     Sitting,
     Stop,
 )
-from pytest_perfgate.model.metric import Metric, MetricKind, MetricSet, Problem
+from pytest_perfgate.model.metric import Figure, Metric, MetricKind, MetricSet, Problem
 from pytest_perfgate.model.plan import Effect, Limit, Mode, Outcome, Policy
 from pytest_perfgate.model.protocol import Capture
 from pytest_perfgate.model.values import Dimension, value

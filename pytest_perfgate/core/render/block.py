@@ -22,8 +22,8 @@ from pytest_perfgate.core.render.words import (
     shown,
     signed,
 )
-from pytest_perfgate.model.measurement import Baseline, Figure, Measurement, short_commit
-from pytest_perfgate.model.metric import Severity
+from pytest_perfgate.model.measurement import Baseline, Measurement, short_commit
+from pytest_perfgate.model.metric import Figure, Severity
 from pytest_perfgate.model.plan import CaseKey, Compare, Limit, Outcome
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import THEN, CaseReport, Verdict

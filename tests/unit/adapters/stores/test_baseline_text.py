@@ -9,7 +9,8 @@ import pytest
 from pytest_perfgate.adapters.stores.baseline_line import render_line
 from pytest_perfgate.adapters.stores.baseline_text import own_fields, parse_entries
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Baseline, Figure, Identity
+from pytest_perfgate.model.measurement import Baseline, Identity
+from pytest_perfgate.model.metric import Figure
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.values import Dimension, rounded
 

@@ -12,8 +12,8 @@ from pytest_perfgate.core.judge.accepting_figures import check_named, first_figu
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.render.block import acceptance_json, acceptance_lines
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Baseline, Figure
-from pytest_perfgate.model.metric import Metric, MetricSet
+from pytest_perfgate.model.measurement import Baseline
+from pytest_perfgate.model.metric import Figure, Metric, MetricSet
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import CaseReport
 from tests.unit.core.judge.bench import CONTEXT, accepted, limit, measured

@@ -8,8 +8,8 @@ import pytest
 
 from pytest_perfgate.core.judge.against_figure import change_of
 from pytest_perfgate.core.judge.judge import judge
-from pytest_perfgate.model.measurement import Baseline, Figure
-from pytest_perfgate.model.metric import Metric, MetricSet
+from pytest_perfgate.model.measurement import Baseline
+from pytest_perfgate.model.metric import Figure, Metric, MetricSet
 from pytest_perfgate.model.plan import Choice, Compare, Effect, Outcome, Policy
 from pytest_perfgate.model.values import Dimension, Interval
 from pytest_perfgate.model.verdict import Verdict
