@@ -55,6 +55,7 @@ For jobs of several files: perfgate compare before0 before1 -- after0 after1
 def compare_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", nargs="+", metavar="FILE|LIMIT")
     parser.add_argument("--view", default="", help="one view of the comparison")
+    looking.add_picture_option(parser)
     verdicts.add_limit_options(parser)
     parser.add_argument("--reports", metavar="FOLDER", help="write the reports of this comparison and all its tables")
     looking.add_options(parser)
@@ -66,11 +67,12 @@ def run_compare(options: argparse.Namespace) -> int:
     look = looking.judging_look(options)
     analysis, judged = compare(looking.named_files(before), looking.named_files(after), limits, look)
     verdicts.write_files(options, analysis, judged)
+    drawn = looking.write_pictures(options, analysis)
     if options.reports:
         from pytest_perfgate.wiring.profiling import write_reports
 
         say("\n".join(map(str, write_reports(Path(options.reports), analysis))), options)
-    elif not options.json and options.markdown != "-":
+    elif not options.json and options.markdown != "-" and not drawn:
         looking.write(render_text(view(analysis, options.view), looking.columns(), looking.room()))
     if judged or options.json:
         verdicts.deliver(options, analysis, judged)
