@@ -23,6 +23,7 @@ from pytest_perfgate.core.render.words import (
     by_floor,
     display_width,
     edges,
+    figure_text,
     first_of,
     other_notes,
     own_gate_lines,
@@ -212,7 +213,8 @@ def verdict_row(report: CaseReport) -> tuple[Cell, ...]:
     others = f", {plural(len(report.verdicts) - 1, 'more limit')}" if len(report.verdicts) > 1 else ""
     slowdown = worst.metric if worst.limit.metric == "slowdown" else None
     change = signed(slowdown.value) if slowdown is not None else None
-    limit = by_floor(worst.limit.text, worst.raised) + others
+    figures = f" ({figure_text(worst.figure, worst.metric)})" if worst.figure is not None else ""
+    limit = by_floor(worst.limit.text, worst.raised) + figures + others
     return (worst.outcome.value, str(report.key), time, interval, change, limit, detectable_cell(worst))
 
 

@@ -138,13 +138,14 @@ def decide(
     report: CaseReport, before: Baseline | None, sittings: Sequence[Sitting], signature: Signature, *, add: bool = False
 ) -> Decision:
     """What accepting this case comes to; nothing is written here."""
-    decision = _decision(report, before, sittings, signature, add=add)
+    timed = before if before is not None and before.time else None
+    decision = replace(_decision(report, timed, sittings, signature, add=add), before=before)
     if decision.after is None or decision.change in {Change.RENEWED, Change.ANCHORED}:
         return decision
     blind = blindness(report)
     after = decision.after
     if decision.change in MEASURED:
-        after = anchored(replace(after, blind=blind or 0.0), before, signature)
+        after = anchored(replace(after, blind=blind or 0.0), timed, signature)
     elif signature.anchor:
         after = replace(after, anchor=0.0, anchored="")
     return replace(decision, blind=blind, after=after)
@@ -331,6 +332,8 @@ def unasked(found: Decision, families: Collection[str]) -> Decision:
     wants_slowdown = not report.verdicts or any(v.limit.metric == "slowdown" for v in report.verdicts)
     if found.change is not Change.NEW or wants_slowdown or family_of(report.key) in families:
         return found
+    if found.before is not None:
+        return Decision(report=report, change=Change.KEPT, before=found.before, why="within its noise")
     return Decision(report=report, change=Change.UNASKED, why="no limit of this case asks for an accepted time")
 
 

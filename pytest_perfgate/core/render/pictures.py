@@ -62,7 +62,7 @@ def distribution_picture(case: CaseReport) -> Picture | None:
     usual = [_usual(p.durations) for p in processes]
     if not processes or not all(usual):
         return None
-    then = case.baseline.time if case.baseline else None
+    then = (case.baseline.time or None) if case.baseline else None
     numbers = [n for shown in usual for n in shown] + ([then] if then else [])
     frame = Frame(
         x=_tight(numbers, "time of a call; one row a process, higher is more often"),
@@ -110,7 +110,7 @@ def history_picture(case: CaseReport, sittings: Sequence[Sitting]) -> Picture | 
     if len(sat) < 3:
         return None
     times = [s.time for s in sat]
-    then = case.baseline.time if case.baseline else None
+    then = (case.baseline.time or None) if case.baseline else None
     frame = Frame(
         x=Axis(low=1.0, high=float(len(sat)), label="run, oldest first", whole=True),
         y=_tight([*times, *([then] if then else [])], "time"),
