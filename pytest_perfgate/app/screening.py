@@ -13,7 +13,7 @@ from pytest_perfgate.app.measure import measurements
 from pytest_perfgate.core.judge.context import paired_clocks
 from pytest_perfgate.core.judge.metrics import metrics_of
 from pytest_perfgate.core.judge.rounds import Finding, Pairs, Want, allotted, look, more_slow, wanted
-from pytest_perfgate.core.judge.samples import busy_processors, power_limited
+from pytest_perfgate.core.judge.samples import busy_processors, power_limited, tuning_facts
 from pytest_perfgate.core.render.block import short_name
 from pytest_perfgate.core.render.words import detectable, plural, span
 from pytest_perfgate.core.stats.summary import median
@@ -116,11 +116,17 @@ class Screening:
             base_ns=_usual(self._all, key),
             clocks_hz=paired_clocks(self._rounds(key)),
             limited=power_limited(self._rounds(key)),
+            tunings=self._tunings(key),
         )
 
     def _rounds(self, key: CaseKey) -> Sequence[tuple[Capture, Capture]]:
         """The rounds that decided a case."""
         return self._all.captures(ROUND).get(key, [])[: self._found[key].rounds]
+
+    def _tunings(self, key: CaseKey) -> tuple[tuple[str, str], ...]:
+        """What is said of kernels that were tuned otherwise on a side."""
+        sides = zip(("base", "head"), zip(*self._rounds(key)))
+        return tuning_facts({side: [capture.samples[-1] for capture in captures] for side, captures in sides})
 
     def _summary(self) -> str:
         """``38 of 40 decided in 7 to 14 rounds, 2 open after 30``."""

@@ -110,6 +110,7 @@ def arm_facts(paired: Paired) -> Iterator[tuple[str, str]]:
         yield "arms", f"the base arm {paired.own_file}, and ran the file of {paired.base}"
     if paired.own_test:
         yield "arms", "the test says something else there: where it has more to do now, that is in the slowdown"
+    yield from paired.tunings
 
 
 def _facts(paired: Paired, seen_ns: float) -> Iterator[tuple[str, str]]:

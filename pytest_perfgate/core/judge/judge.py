@@ -11,7 +11,7 @@ from pytest_perfgate.core.judge.against_revision import accepting, against_revis
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, verdict
 from pytest_perfgate.core.judge.metrics import DERIVED, timed_metrics, timing
 from pytest_perfgate.core.judge.readings import is_reference
-from pytest_perfgate.core.judge.samples import problems_of, shift_metric
+from pytest_perfgate.core.judge.samples import problems_of, shift_metric, tuning_facts
 from pytest_perfgate.core.judge.suspects import suspects, unpaired_ruling
 from pytest_perfgate.core.limits.grammar import OF_FAMILIES
 from pytest_perfgate.core.limits.merge import (
@@ -160,6 +160,9 @@ def _ruling(limit: Limit, trial: JudgedMeasurement) -> Ruling:
 
 def _with_arms(ruling: Ruling, limit: Limit, trial: JudgedMeasurement) -> Ruling:
     """The ruling on a slowdown with how its two builds differ, or why they were not compared."""
+    if limit.metric in {"time", "slowdown"} and trial.paired is None:
+        facts = tuning_facts({"": trial.measurement.processes})
+        ruling = ruling._replace(evidence=(*ruling.evidence, *facts)) if facts else ruling
     if limit.metric != "slowdown":
         return ruling
     if trial.context.unpaired is not None:
