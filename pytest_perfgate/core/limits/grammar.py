@@ -12,6 +12,7 @@ from pytest_perfgate.core.limits.scope import (
     Written,
     check_reference,
     check_sense,
+    check_tail,
     closing,
     parse_scope,
     proposal,
@@ -65,6 +66,7 @@ def parse_limit(
     if kind.name == OWN_KIND.name:
         kind, labels = _own(written, labels, kinds)
     check_reference(written, kind, labels)
+    labels = check_tail(written, kind, labels)
     operator, at, sign = _operator(written, at)
     measured = _measured(written, kind, labels, kinds)
     head = f"{kind.name}{render_scope(labels, kind)} {operator.value}"

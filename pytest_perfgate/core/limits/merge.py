@@ -8,7 +8,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import reduce
 
-from pytest_perfgate.core.limits.scope import either
+from pytest_perfgate.core.limits.scope import either, tails_in
 from pytest_perfgate.core.metric_kinds import PASSES
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
@@ -256,8 +256,10 @@ _WORDS = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 def asked_figures(texts: Iterable[str]) -> tuple[str, ...]:
     """Figures beside time that limits name, in whatever sentence."""
+    texts = tuple(texts)
     words = {word for text in texts for word in _WORDS.findall(text)}
-    return tuple(name for name in PASSES if name in words)
+    tails = (f"{name}={share}" for ((name, share),) in tails_in(texts) if name == "q")
+    return (*(name for name in PASSES if name in words), *tails)
 
 
 _TAKEN = re.compile(r"""\.metric\(\s*["']([A-Za-z_][\w.]*)["']|\bextra_info\[["']([A-Za-z_][\w.]*)["']\]""")
