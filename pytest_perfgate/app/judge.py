@@ -84,7 +84,8 @@ class GateJudge:
 
     def judge_all(self, results: Mapping[str, CaseResult]) -> dict[str, tuple[CaseReport, ...]]:
         """Every case screened; suspects are tried by the paired confirmation where there is one."""
-        self.context = replace(self.context, gates=max(1, sum(map(_calls, results.values()))))
+        calls = sum(map(_calls, results.values()))
+        self.context = replace(self.context, gates=max(1, math.ceil(calls / self.context.share)))
         reports = {nodeid: self.judge_result(result) for nodeid, result in results.items()}
         if self.tools.confirm is not None:
             flat = {report.key: report for cases in reports.values() for report in cases}

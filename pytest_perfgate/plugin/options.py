@@ -93,6 +93,18 @@ OPTIONS: tuple[Option, ...] = (
         {"metavar": "N", "type": whole},
         "3",
     ),
+    Option(
+        "--perfgate-shard",
+        "run part K of N of the tests; auto asks the variables of CI; perfgate merge joins the records",
+        {"metavar": "K/N", "type": not_empty},
+        "all tests",
+    ),
+    Option(
+        "--perfgate-shard-costs",
+        "a record whose costs balance the shards; the same one for all of them",
+        {"metavar": "RECORD", "type": not_empty},
+        "by names alone",
+    ),
     Option("--perfgate-device", "index or name of the device to measure on", {"metavar": "DEVICE"}, "the first"),
     Option(
         "--perfgate-policy",

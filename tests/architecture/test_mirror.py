@@ -26,6 +26,7 @@ ELSEWHERE = {
     "app/inspections/kineto_trace.py": "unit/app/inspections/test_kineto.py",
     "app/inspections/results.py": "cli/test_files_results.py",
     "compat.py": "plugin/test_compat.py",
+    "perf_report.py": "plugin/test_perf_report.py",
     "core/analysis/intervals.py": "properties/test_intervals.py",
     "core/analysis/kernels/sections.py": "unit/core/analysis/kernels/test_diagnosis.py",
     "core/analysis/nsys/compare.py": "golden/test_nsys.py",

@@ -81,6 +81,11 @@ class TraceView:
         return tuple(through(self.whole, steps_of(self.whole)))
 
     @property
+    def stretches(self) -> tuple[Survey, ...]:
+        """What is looked at one by one: the windows asked for where they are several, else the steps."""
+        return self.windows if len(self.windows) > 1 else self.steps
+
+    @property
     def survey(self) -> Survey:
         return self.windows[0] if len(self.windows) == 1 else self.whole
 

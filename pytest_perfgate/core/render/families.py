@@ -9,7 +9,7 @@ from pytest_perfgate.core.judge.family import extremes
 from pytest_perfgate.core.limits.scope import CHANGES
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.render.block import printable
-from pytest_perfgate.core.render.pictures import MARK, OTHER, SOFT, Axis, Frame, dot, line, picture, words
+from pytest_perfgate.core.render.drawing import MARK, OTHER, SOFT, Axis, Frame, dot, line, picture, words
 from pytest_perfgate.core.render.text import table_lines
 from pytest_perfgate.core.render.words import quantity, signed
 from pytest_perfgate.model.errors import PerfgateError

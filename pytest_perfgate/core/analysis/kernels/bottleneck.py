@@ -192,6 +192,7 @@ OPTIONS = (
     ("peak", "peaks by dtype, such as bf16=708TFLOPS, in the place of a device"),
     ("bandwidth", "memory bandwidth, such as 5.3TB/s, in the place of a device"),
     ("rates", "datasheet or achievable: which column of the catalogue is the roof"),
+    ("version", "the kernel's version, which the contract is headed by"),
 )
 
 _AMOUNT = re.compile(r"\s*(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*(\S*)\s*")
