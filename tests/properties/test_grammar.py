@@ -23,7 +23,9 @@ TAILS = {
 
 @st.composite
 def limits(draw: st.DrawFn) -> Limit:
-    kind = draw(st.sampled_from([k for k in dict.fromkeys(KINDS.values()) if k.name not in {"geomean", "worst", "metric"}]))
+    kind = draw(
+        st.sampled_from([k for k in dict.fromkeys(KINDS.values()) if k.name not in {"geomean", "worst", "metric"}])
+    )
     names = draw(st.sets(st.sampled_from(scopes_of(kind)), max_size=3))
     names |= {"over"} if kind.name == "speedup" else set()
     names -= {"q", "stat"} if kind.name == "time" and {"q", "stat"} <= names else set()
