@@ -226,7 +226,8 @@ def check_tail(written: Written, kind: MetricKind, labels: Labels) -> Labels:
     if "stat" in asked and asked["stat"] not in STATISTICS:
         mend = "time(stat=min), or a quantile: time(q=99%)"
         raise written.fault("limit-scope", f"no statistic '{asked['stat']}' of a time", span, mend)
-    if "q" in asked and (share := share_of(asked["q"])) is None:
+    share = share_of(asked.get("q", "50%"))
+    if share is None:
         raise written.fault("limit-scope", f"'{asked['q']}' is no part of the calls", span, "write time(q=99%)")
     return tuple((name, f"{share * 100:g}%" if name == "q" else text) for name, text in labels)
 
