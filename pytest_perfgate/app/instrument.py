@@ -11,7 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from pytest_perfgate.core.analysis.roofline import ceiling_roof, roofs
-from pytest_perfgate.core.limits.scope import share_of
+from pytest_perfgate.core.limits.merge import share_of
 from pytest_perfgate.core.stats.inference import calls_needed
 from pytest_perfgate.core.stats.summary import exhausted, left_of
 from pytest_perfgate.model.capabilities import SupportsAdopt, SupportsSettled, SupportsTouches

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.limits.scope import either, nearest, proposal, references_in, render_scope, tails_in
+from pytest_perfgate.core.limits.scope import either, nearest, proposal, references_in, render_scope
 from pytest_perfgate.model.errors import PerfgateError
 from tests.unit.core.judge.bench import KINDS, limit
 
@@ -65,37 +65,3 @@ def test_a_speed_up_over_nothing_is_refused(text: str) -> None:
     with pytest.raises(PerfgateError) as caught:
         limit(text)
     assert (caught.value.code.name, "over=" in caught.value.mend) == ("limit-scope", True)
-
-
-@pytest.mark.parametrize(
-    ("text", "labels"),
-    [
-        ("time(q=99%) <= 1ms", (("q", "99%"),)),
-        ("time(q=0.99) <= 1ms", (("q", "99%"),)),
-        ("time(case=fwd, q=99.90 %) <= 1ms", (("case", "fwd"), ("q", "99.9%"))),
-        ("time(stat=min) <= 1ms", (("stat", "min"),)),
-    ],
-)
-def test_a_quantile_has_one_writing(text, labels) -> None:
-    assert limit(text).labels == labels
-    assert tails_in([text]) == (labels[-1:],)
-
-
-@pytest.mark.parametrize("scope", ["q=0%", "q=100%", "q=fast", "q=99", "stat=median", "q=99%, stat=min"])
-def test_what_is_no_quantile_is_refused(scope) -> None:
-    with pytest.raises(PerfgateError) as caught:
-        limit(f"time({scope}) <= 1ms")
-    assert caught.value.code.name == "limit-scope"
-
-
-@pytest.mark.parametrize(
-    ("text", "tails"),
-    [
-        ("change(time(q=99%)) <= 5%", ((("q", "99%"),),)),
-        ("time <= 1ms", ()),
-        ("time(case=fwd) <= 1ms", ()),
-        ("launch_time(q=99%) <= 1ms", ()),
-    ],
-)
-def test_quantiles_are_known_within_other_words(text, tails) -> None:
-    assert tails_in([text]) == tails
