@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.app.compare_arms import ROUND, Comparison
 from pytest_perfgate.app.lockstep import BASE
 from pytest_perfgate.app.measure import measurements
+from pytest_perfgate.core.judge.against_revision import tuning_facts
 from pytest_perfgate.core.judge.context import paired_clocks
 from pytest_perfgate.core.judge.metrics import metrics_of
 from pytest_perfgate.core.judge.rounds import Finding, Pairs, Want, allotted, look, more_slow, wanted
-from pytest_perfgate.core.judge.samples import busy_processors, power_limited, tuning_facts
+from pytest_perfgate.core.judge.samples import busy_processors, power_limited
 from pytest_perfgate.core.render.block import short_name
 from pytest_perfgate.core.render.words import detectable, plural, span
 from pytest_perfgate.core.stats.summary import median

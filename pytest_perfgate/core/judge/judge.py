@@ -8,11 +8,18 @@ from dataclasses import replace
 from pytest_perfgate.core.judge.against_baseline import against_baseline
 from pytest_perfgate.core.judge.against_figure import against_figure
 from pytest_perfgate.core.judge.against_limit import against_limit
-from pytest_perfgate.core.judge.against_revision import accepting, against_revision, arm_facts, arms_of, unheld
+from pytest_perfgate.core.judge.against_revision import (
+    accepting,
+    against_revision,
+    arm_facts,
+    arms_of,
+    tuning_facts,
+    unheld,
+)
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, verdict
 from pytest_perfgate.core.judge.metrics import DERIVED, timed_metrics, timing
 from pytest_perfgate.core.judge.readings import is_reference
-from pytest_perfgate.core.judge.samples import problems_of, shift_metric, tuning_facts
+from pytest_perfgate.core.judge.samples import problems_of, shift_metric
 from pytest_perfgate.core.judge.suspects import suspects, unpaired_ruling
 from pytest_perfgate.core.limits.grammar import OF_FAMILIES
 from pytest_perfgate.core.limits.merge import (

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, takewhile
 from statistics import fmean
 
@@ -350,31 +349,6 @@ def shift_metric(paired: Paired) -> Metric:
         interval=paired.interval,
         source=f"{BESIDE}{paired.base}",
     )
-
-
-TUNING = "tuning "
-"""What the note of a process on a tuned kernel begins with; the name of the kernel follows."""
-
-
-def tuning_facts(sides: Mapping[str, Sequence[Samples]]) -> tuple[tuple[str, str], ...]:
-    """Kernels whose tuning chose otherwise in another process or build: what differs is then a choice, not the code."""
-    choices: dict[str, Counter[tuple[str, str]]] = {}
-    for side, processes in sides.items():
-        for process in processes:
-            for name, choice in process.notes:
-                if name.startswith(TUNING):
-                    choices.setdefault(name[len(TUNING) :], Counter())[side, choice] += 1
-    unlike = {kernel: counts for kernel, counts in choices.items() if len({choice for _, choice in counts}) > 1}
-    return tuple((TUNING.strip(), f"{kernel} ran as {_shares(counts)}") for kernel, counts in sorted(unlike.items()))
-
-
-def _shares(counts: Counter[tuple[str, str]]) -> str:
-    """``"num_warps: 4" in 3 processes of the base, "num_warps: 8" in 4 of the head``."""
-    words = [
-        f"({choice}) in {plural(count, 'process', 'processes')}{f' of the {side}' if side else ''}"
-        for (side, choice), count in sorted(counts.items())
-    ]
-    return ", ".join(words)
 
 
 def power_facts(paired: Paired) -> Iterator[tuple[str, str]]:

@@ -23,7 +23,6 @@ from pytest_perfgate.core.judge.samples import (
     sound,
     spread,
     time_of,
-    tuning_facts,
     untimed,
     untrusted_samples,
 )
@@ -467,27 +466,3 @@ def test_what_both_sides_drew_is_told_where_the_power_limit_held_them() -> None:
     (free,) = rounds_of((None, None))
     calm = [tuple(replace(c, samples=(replace(c.samples[0], capped=0.0),)) for c in free)]
     assert power_limited(calm) is None
-
-
-def tuned(*choices: str) -> list[Samples]:
-    return [samples(1e6, notes=(("tuning matmul", choice), ("timer", "events"))) for choice in choices]
-
-
-TUNINGS = (
-    ({"": tuned("warps: 4", "warps: 4")}, None),
-    ({"": [samples(1e6)] * 3}, None),
-    (
-        {"": tuned("warps: 4", "warps: 8", "warps: 4")},
-        "matmul ran as (warps: 4) in 2 processes, (warps: 8) in 1 process",
-    ),
-    ({"base": tuned("warps: 4"), "head": tuned("warps: 4")}, None),
-    (
-        {"base": tuned("warps: 4"), "head": tuned("warps: 8")},
-        "matmul ran as (warps: 4) in 1 process of the base, (warps: 8) in 1 process of the head",
-    ),
-)
-
-
-@pytest.mark.parametrize(("sides", "text"), TUNINGS)
-def test_kernels_that_were_tuned_otherwise_are_named_with_the_processes(sides, text) -> None:
-    assert tuning_facts(sides) == (() if text is None else (("tuning", text),))
