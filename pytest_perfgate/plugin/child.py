@@ -31,7 +31,7 @@ from pytest_perfgate.model.protocol import (
 )
 from pytest_perfgate.plugin.benches import MeasuringBench
 from pytest_perfgate.plugin.fixture import Perfgate
-from pytest_perfgate.plugin.measuring import Measuring, measuring_tools
+from pytest_perfgate.plugin.measuring import Measuring, figures_for, measuring_tools
 from pytest_perfgate.wiring import parent_channel
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class ChildBench(MeasuringBench):
         return self._turns
 
     def _capture(self, asked: MeasuredCall) -> Capture:
-        self._parent.send(Entered(key=asked.key, samples=asked.schedule.samples))
+        self._parent.send(Entered(key=asked.key, samples=asked.schedule.samples, figures=figures_for(asked)))
         taken: list[Samples] = []
         while not isinstance(command := self._parent.receive(), Finish):
             if isinstance(command, Measure):
