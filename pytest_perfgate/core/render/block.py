@@ -350,9 +350,9 @@ def acceptance_json(found: Sequence[Decision]) -> list[dict[str, Any]]:
         {
             "case": str(d.report.key),
             "change": d.change.value,
-            "before_ns": d.before.time if d.before else None,
+            "before_ns": (d.before.time or None) if d.before else None,
             "twin": str(d.twin.key) if d.twin else "",
-            "after_ns": d.after.time if d.after else None,
+            "after_ns": (d.after.time or None) if d.after else None,
             "figures": [_step_json(step) for step in d.figures],
             "why": d.why,
             "warning": _warning(d),
