@@ -175,11 +175,13 @@ WALKS = {
     ),
 }
 """By name the functions between whose call and return a module counts, and what is run."""
+FORMS = ("Samples", "Measurement", "Ruling", "Verdict", "CaseReport", "Trace", "Survey", "Analysis", "Document", "str")
+"""Types of what a measurement and a trace become on their way, up to the text that is shown."""
 PROBE = """
 import sys
-begins, walked, depth = {begins!r}, [], {{"within": 0, "importing": 0}}
+begins, forms, walked, handed, depth = {begins!r}, {forms!r}, [], [], {{"within": 0, "importing": 0}}
 
-def watch(frame, event, _):
+def watch(frame, event, result):
     module, code = frame.f_globals.get("__name__", ""), frame.f_code
     if event not in ("call", "return") or not module.startswith("pytest_perfgate."):
         return
@@ -190,6 +192,9 @@ def watch(frame, event, _):
         depth["within"] += step
     if depth["within"] and not depth["importing"] and code.co_flags & 1 and place not in walked:
         walked.append(place)
+    whole = event == "return" and type(result).__name__ in forms[:-1] or place + ":" + code.co_name in begins
+    if whole and not depth["importing"] and code.co_flags & 1 and place not in handed:
+        handed.append(place)
 
 sys.setprofile(watch)
 try:
@@ -198,20 +203,25 @@ except SystemExit:
     pass
 sys.setprofile(None)
 print("\\nWALKED", *walked)
+print("HANDED", *handed)
 """
 
 
-def walk(name: str) -> list[str]:
-    """Modules whose functions run on the way, in the order of the first call; values and their words apart."""
+def walk(name: str) -> tuple[list[str], list[str]]:
+    """Modules with a function that returns one of the forms, and those with any function that runs meanwhile.
+
+    Both in the order of the first call, the values of the model apart.
+    """
     begins, code = WALKS[name]
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "test_it.py").write_text(TEST)
         write_trace(Path(folder, "trace.json"), 2000)
-        command = [sys.executable, "-c", PROBE.format(begins=sorted(begins), code=code)]
+        command = [sys.executable, "-c", PROBE.format(begins=sorted(begins), forms=FORMS, code=code)]
         env = {**os.environ, "PYTHONPATH": str(ROOT)}
         done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=True)
-    (line,) = (line for line in done.stdout.splitlines() if line.startswith("WALKED"))
-    return [place for place in line.split()[1:] if not place.startswith("model")]
+    rows = [line.split() for line in done.stdout.splitlines() if line.startswith(("WALKED", "HANDED"))]
+    running, handing = ([place for place in row[1:] if not place.startswith("model")] for row in rows)
+    return handing, running
 
 
 def figures() -> Iterator[tuple[str, str]]:
@@ -236,7 +246,10 @@ def main() -> None:
     rows = list(figures())
     if options.all:
         rows += [(f"import of plugin.{part} beyond pytest", f"{ms:.0f} ms of CPU") for part, ms in start_up().items()]
-        rows += [(name, f"{len(walk(name))} modules: {', '.join(walk(name))}") for name in WALKS]
+        for name in WALKS:
+            handing, running = walk(name)
+            rows.append((f"{name}: modules that hand it on", f"{len(handing)}: {', '.join(handing)}"))
+            rows.append((f"{name}: modules that run", f"{len(running)}: {', '.join(running)}"))
     for name, text in rows:
         print(f"{name:45} {text}")
 

@@ -6,7 +6,10 @@ Every hundredth operation is a collective that half overlaps the next kernel.
 
 from __future__ import annotations
 
+import gzip
+import json
 from pathlib import Path
+from typing import Any
 
 HEAD = """{
   "schemaVersion": 1,
@@ -130,3 +133,38 @@ def _operation(n: int, base: float) -> str:
         t3=start + 28.25,
         dur=40.0 if collective else 30.0 + (n % 7),
     )
+
+
+_NUMBERED = ("correlation", "External id", "Ev Idx", "Record function id", "Sequence number")
+"""Arguments that number an event: each copy of a trace has numbers of its own."""
+
+
+def repeat_trace(source: Path, path: Path, megabytes: float) -> int:
+    """A real trace end to end until it has so many megabytes unpacked; how many events that is."""
+    opened = gzip.open if source.suffix == ".gz" else open
+    with opened(source, "rt", encoding="utf-8") as file:
+        document = json.load(file)
+    events = document["traceEvents"]
+    timed = [event for event in events if event.get("ph") == "X"]
+    span = max(event["ts"] + event.get("dur", 0) for event in timed) - min(event["ts"] for event in timed) + 100
+    given = [event.get("args", {}).get(name) for event in events for name in _NUMBERED]
+    step = 1 + max(number for number in (*given, *(e.get("id") for e in events)) if isinstance(number, int))
+    copies = max(1, round(megabytes * 1e6 / len(json.dumps(events))))
+    document["traceEvents"] = [
+        _shifted(event, span * at, step * at)
+        for at in range(copies)
+        for event in events
+        if not at or event["ph"] != "M"
+    ]
+    with gzip.open(path, "wt", compresslevel=6, encoding="utf-8") as file:
+        json.dump(document, file)
+    return len(document["traceEvents"])
+
+
+def _shifted(event: dict[str, Any], microseconds: float, numbers: int) -> dict[str, Any]:
+    if not numbers or event.get("ph") == "M":
+        return event
+    args = event.get("args", {})
+    moved = {**event, "args": {**args, **{n: args[n] + numbers for n in _NUMBERED if isinstance(args.get(n), int)}}}
+    moved |= {"ts": event["ts"] + microseconds} if "ts" in event else {}
+    return moved | ({"id": event["id"] + numbers} if isinstance(event.get("id"), int) else {})

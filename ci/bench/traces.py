@@ -3,11 +3,11 @@
     python ci/bench/traces.py                        # 300 MB against json.load
     python ci/bench/traces.py --sizes 10 30 100 300  # the cost per event
     python ci/bench/traces.py --sizes 10 30 100 300 1000 --plot docs/figures/trace-cost.svg
-    python ci/bench/traces.py --file T.json.gz --reference FOLDER   # beside the reference tool, from its checkout
-    python ci/bench/traces.py --megabytes 30 --reference FOLDER     # the same on a generated trace
+    python ci/bench/traces.py --reference VENV/bin/python --file T.json.gz                # beside TraceLens and HTA
+    python ci/bench/traces.py --reference VENV/bin/python --repeat T.json.gz --megabytes 62
 
-The checkout is one of github.com/AMD-AGI/TraceLens, in an environment that has what its setup.py requires; what is
-timed is its own ``generate_perf_report_pytorch`` with its defaults, written as CSV.
+The environment has TraceLens (github.com/AMD-AGI/TraceLens) and HolisticTraceAnalysis installed. What is timed is whole
+commands: TraceLens' own report with its defaults, written as CSV; HTA's temporal and kernel breakdown and its overlap.
 
 Each measurement is a fresh process. Wall time needs two idle cores to mean anything; processor time is printed too.
 """
@@ -20,10 +20,11 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from cost_plot import write_plot
-from trace_maker import write_trace
+from trace_maker import repeat_trace, write_trace
 
 BYTES_AN_EVENT = 299.5
 OURS = """
@@ -40,22 +41,22 @@ import gzip, json
 opened = gzip.open(PATH) if PATH.endswith(".gz") else open(PATH, "rb")
 events = json.load(opened)["traceEvents"]
 """
-REFERENCE = """
+TRACELENS = """
 import sys, tempfile
-sys.path.insert(0, FOLDER)
-try:
-    from TraceLens.Reporting.generate_perf_report_pytorch import generate_perf_report_pytorch
-except ImportError:  # before it had a function for its report
-    from TraceLens.TreePerf import TreePerfAnalyzer
-    analyzer = TreePerfAnalyzer.from_file(PATH)
-    launchers = analyzer.get_df_kernel_launchers(include_kernel_details=True)
-    analyzer.get_df_gpu_timeline()
-    analyzer.get_df_kernel_launchers_summary(launchers)
-    analyzer.get_df_kernel_launchers_unique_args(launchers)
-else:
-    with tempfile.TemporaryDirectory() as out:
-        generate_perf_report_pytorch(PATH, output_csvs_dir=out)
+from TraceLens.Reporting.generate_perf_report_pytorch import generate_perf_report_pytorch
+with tempfile.TemporaryDirectory() as out:
+    generate_perf_report_pytorch(sys.argv[1], output_csvs_dir=out)
 """
+HTA = """
+import os, sys
+from hta.trace_analysis import TraceAnalysis
+path = os.path.abspath(sys.argv[1])
+analysis = TraceAnalysis(trace_files={0: path}, trace_dir=os.path.dirname(path))
+analysis.get_temporal_breakdown(visualize=False)
+analysis.get_comm_comp_overlap(visualize=False)
+analysis.get_gpu_kernel_breakdown(visualize=False)
+"""
+MAIN = "import sys; from pytest_perfgate.cli import main; sys.exit(main(sys.argv[1:]))"
 WRAP = """
 import json, os, resource, time
 begun = time.perf_counter()
@@ -119,13 +120,49 @@ def linear(folder: Path, sizes: list[int], plot: str) -> None:
         write_plot(Path(plot), seconds, memory, subtitle)
 
 
-def against_reference(path: str, folder: str) -> None:
-    if not (Path(folder) / "TraceLens").is_dir():
-        raise SystemExit(f"{folder} is no checkout of the reference tool: it has no folder TraceLens")
-    ours, theirs = measured(OURS, PATH=path), measured(REFERENCE, PATH=path, FOLDER=folder)
-    row("full default report", ours)
-    row("reference tool", theirs)
-    print(f"reference / ours: {theirs['wall'] / ours['wall']:.1f} x wall")
+def command(argv: list[str]) -> dict[str, float]:
+    """Times and memory of a whole process, its start included."""
+    variables = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    begun = time.perf_counter()
+    running = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=variables)
+    _, status, used = os.wait4(running.pid, 0)
+    if status:
+        raise SystemExit(f"{argv[-3:]} ended with {status}")
+    processor = used.ru_utime + used.ru_stime
+    return {
+        "wall": time.perf_counter() - begun,
+        "cpu": processor,
+        "own": processor,
+        "megabytes": used.ru_maxrss / 1e3,
+    }
+
+
+def best(argv: list[str], repeats: int) -> dict[str, float]:
+    return min((command(argv) for _ in range(repeats)), key=lambda figures: figures["wall"])
+
+
+def against_reference(path: str, python: str, repeats: int) -> None:
+    """Whole commands in turn; python is that of an environment with TraceLens and HolisticTraceAnalysis."""
+    inspect = [sys.executable, "-c", MAIN, "inspect", path]
+    with tempfile.TemporaryDirectory() as out:
+        commands = {
+            "perfgate inspect": inspect,
+            "TraceLens, all tables": [python, "-c", TRACELENS, path],
+            "--compat tracelens --csv": [*inspect, "--compat", "tracelens", "--csv", out],
+            "HTA, breakdowns, overlap": [python, "-c", HTA, path],
+        }
+        command(inspect)  # byte code and the file in memory, for whoever comes first
+        times = {name: best(argv, repeats) for name, argv in commands.items()}
+    for name, figures in times.items():
+        row(name, figures)
+    ours, theirs, same, hta = times.values()
+    for name, one, other in (
+        ("TraceLens / report", theirs, ours),
+        ("TraceLens / its tables", theirs, same),
+        ("HTA / report", hta, ours),
+    ):
+        ratios = [one[part] / other[part] for part in ("wall", "cpu", "megabytes")]
+        print(f"{name:24} wall {ratios[0]:.1f} x   processor {ratios[1]:.1f} x   memory {ratios[2]:.1f} x")
 
 
 def main() -> None:
@@ -134,15 +171,18 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--sizes", type=int, nargs="*")
     parser.add_argument("--plot", default="", help="with --sizes: write the cost against the size as SVG")
-    parser.add_argument("--file", default="", help="with --reference: the trace that both read")
-    parser.add_argument("--reference", default="", help="a checkout of the reference tool")
+    parser.add_argument("--file", default="", help="with --reference: the trace that all read")
+    parser.add_argument("--repeat", default="", help="with --reference: a trace that is repeated to the size")
+    parser.add_argument("--reference", default="", help="python of an environment with TraceLens and HTA")
     asked = parser.parse_args()
     if asked.reference:
         with tempfile.TemporaryDirectory() as name:
-            path = asked.file or str(Path(name) / "trace.json")
-            if not asked.file:
-                write_trace(Path(path), int(asked.megabytes * 1e6 / BYTES_AN_EVENT))
-            against_reference(path, asked.reference)
+            path = asked.file or str(Path(name) / "trace.json.gz")
+            if asked.repeat:
+                repeat_trace(Path(asked.repeat), Path(path), asked.megabytes)
+            elif not asked.file:
+                write_trace(Path(path := path.removesuffix(".gz")), int(asked.megabytes * 1e6 / BYTES_AN_EVENT))
+            against_reference(path, asked.reference, asked.repeats)
         return
     with tempfile.TemporaryDirectory() as name:
         if asked.sizes:

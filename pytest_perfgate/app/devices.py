@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Protocol
 
-from pytest_perfgate.core.render.text import display_width, table_lines
+from pytest_perfgate.core.render.text import table_lines
+from pytest_perfgate.core.render.words import display_width
 from pytest_perfgate.model.device import Availability, Ceilings, Device, DeviceSpec, Peak
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Cell, Column, Document, Paragraph, Section, Table

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pytest_perfgate.app.profile import Profiled
 from pytest_perfgate.core.analysis.foreign_files import GZIP, foreign, unpacked_head
-from pytest_perfgate.core.judge.against_limit import judge_artifact
 from pytest_perfgate.core.judge.policy import CI, chosen, exit_code, parse_policy
-from pytest_perfgate.core.limits.grammar import Kinds, parse_limit
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Absent, Analysis, Bullets, Document, Finding, MetricSet, Severity
 from pytest_perfgate.model.plan import Case, CaseKey, Limit, Outcome, Policy
@@ -18,6 +16,10 @@ from pytest_perfgate.model.ports import Inspector
 from pytest_perfgate.model.protocol import Capture, CaseResult, external
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
+
+if TYPE_CHECKING:
+    from pytest_perfgate.app.profile import Profiled
+    from pytest_perfgate.core.limits.grammar import Kinds
 
 HEAD = 4096
 
@@ -139,6 +141,8 @@ class Look:
 
 def parse_limits(texts: Sequence[str], kinds: Kinds) -> tuple[Limit, ...]:
     """The limits of a command line; none at all would pass in silence."""
+    from pytest_perfgate.core.limits.grammar import parse_limit
+
     if not texts:
         raise PerfgateError("limit-missing", "no limit was given")
     return tuple(parse_limit(text, kinds=kinds, source="command line") for text in texts)
@@ -151,6 +155,8 @@ def parse_strict_policy(pairs: Sequence[str]) -> Policy:
 
 def check(paths: Sequence[Path], texts: Sequence[str], look: Look) -> tuple[Analysis, tuple[Verdict, ...]]:
     """The analysis of one job and a verdict for each limit."""
+    from pytest_perfgate.core.judge.against_limit import judge_artifact
+
     limits = parse_limits(texts, look.kinds)
     inspector = choose(paths, look.options, inspectors=look.inspectors, peek=look.peek)
     analysis = inspector.inspect(paths, _asked(inspector, look, texts))
@@ -161,6 +167,8 @@ def compare(
     before: Sequence[Path], after: Sequence[Path], texts: Sequence[str], look: Look
 ) -> tuple[Analysis, tuple[Verdict, ...]]:
     """Two jobs of one kind, the first being the reference; limits are optional."""
+    from pytest_perfgate.core.judge.against_limit import judge_artifact
+
     limits = parse_limits(texts, look.kinds) if texts else ()
     inspector = choose([*before, *after], look.options, inspectors=look.inspectors, peek=look.peek)
     analysis = inspector.compare(before, after, _asked(inspector, look, texts))
@@ -178,7 +186,7 @@ def exit_of(verdicts: Sequence[Verdict]) -> int:
     return exit_code([CaseReport(key=CaseKey(nodeid=""), verdicts=tuple(verdicts))])
 
 
-Take = Callable[[Case, Capture, str], Profiled]
+Take = Callable[[Case, Capture, str], "Profiled"]
 """Takes one capture of one call."""
 
 _BROUGHT = frozenset({"record", "read", "cubin"})

@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.inspect import check, compare, every_view, exit_of, inspect, view
-from pytest_perfgate.app.profile import metrics_data, profile, scrub, sentence
 from pytest_perfgate.cli import output as looking
 from pytest_perfgate.cli import output as verdicts
 from pytest_perfgate.cli.output import placed, plain, say, say_written, write_file
-from pytest_perfgate.core.render.html import render_markdown
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import ClockPolicy, Plan, parse_case_key
@@ -121,6 +119,9 @@ def run_inspect(options: argparse.Namespace) -> int:
 def _write_files(options: argparse.Namespace, documents: dict[str, Document]) -> bool:
     from pytest_perfgate.wiring import write_pages, write_tables
 
+    if options.markdown:
+        from pytest_perfgate.core.render.html import render_markdown
+
     if options.markdown == "-":
         looking.write("\n".join(render_markdown(document) for document in documents.values()))
     elif options.markdown:
@@ -183,6 +184,7 @@ def profile_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_profile(options: argparse.Namespace) -> int:
+    from pytest_perfgate.app.profile import metrics_data, profile
     from pytest_perfgate.wiring.profiling import profile_tools
 
     tools = profile_tools(Path.cwd())
@@ -217,6 +219,7 @@ def scrub_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_scrub(options: argparse.Namespace) -> int:
+    from pytest_perfgate.app.profile import scrub, sentence
     from pytest_perfgate.wiring.profiling import scrubber
 
     (path,) = looking.named_files([options.file])

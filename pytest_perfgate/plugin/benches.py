@@ -80,7 +80,8 @@ class Bench:
 
     def readings(self, key: CaseKey) -> tuple[Reading, ...]:
         """Figures of one call; those that came before any are of the first."""
-        pending = CaseKey(nodeid=self.case.nodeid, name=_PENDING) if key == self.seen[0] else key
+        first = key in self.seen[:1]
+        pending = CaseKey(nodeid=self.case.nodeid, name=_PENDING) if first else key
         return (*self.figures.get(pending, ()), *(self.figures.get(key, ()) if key != pending else ()))
 
     def take(self, asked: MeasuredCall) -> View:

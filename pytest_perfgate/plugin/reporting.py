@@ -19,8 +19,7 @@ import pytest
 from pytest_perfgate.clock import seconds
 from pytest_perfgate.core.judge.costs import TimeLeft
 from pytest_perfgate.core.judge.samples import BESIDE
-from pytest_perfgate.core.render.text import display_width
-from pytest_perfgate.core.render.words import HEADING, about, shown, writable
+from pytest_perfgate.core.render.words import HEADING, about, display_width, shown, writable
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.values import Dimension

@@ -16,10 +16,11 @@ from pytest_perfgate.core.judge.against_baseline import DOUBTFUL
 from pytest_perfgate.core.judge.family import family_limits, is_in_a_mean
 from pytest_perfgate.core.render.block import WIDTH, printable, render_block
 from pytest_perfgate.core.render.report import NONE, detectable_cell
-from pytest_perfgate.core.render.text import display_width, table_lines
+from pytest_perfgate.core.render.text import table_lines
 from pytest_perfgate.core.render.words import (
     HEADING,
     by_floor,
+    display_width,
     edges,
     first_of,
     other_notes,

@@ -2,21 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache, partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from pytest_perfgate.model.capabilities import SupportsOperators
 from pytest_perfgate.wiring import devices
 
 if TYPE_CHECKING:
     from pytest_perfgate.app.inspections.results import Benchmarks
     from pytest_perfgate.model.device import DeviceSpec
+    from pytest_perfgate.model.metric import Analysis
     from pytest_perfgate.model.ports import Catalogue, Delivery, Inspector, Profiler, Runtime, Timer
     from pytest_perfgate.model.profiles import BenchReader
     from pytest_perfgate.model.project import Config
 
     Lookup = Callable[[str], DeviceSpec | None]
+
+
+class Deferred:
+    """An inspector that is imported with the first file that may be its own: most commands look at one kind."""
+
+    def __init__(
+        self, name: str, make: Callable[[], Inspector], maybe: Callable[[Path, bytes], bool] = lambda *_: True
+    ) -> None:
+        self.name = name
+        self.operators: Mapping[str, Any] = {}
+        self._make, self._maybe = make, maybe
+
+    @cached_property
+    def made(self) -> Inspector:
+        """The inspector itself."""
+        made = self._make()
+        if self.operators and isinstance(made, SupportsOperators):
+            made.operators = self.operators
+        return made
+
+    @property
+    def views(self) -> Sequence[str]:
+        return self.made.views
+
+    @property
+    def options(self) -> Sequence[tuple[str, str]]:
+        return self.made.options
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        return self._maybe(path, head) and self.made.recognises(path, head)
+
+    def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
+        return self.made.inspect(paths, options)
+
+    def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
+        return self.made.compare(before, after, options)
+
+
+def _maybe_nsys(path: Path, head: bytes) -> bool:
+    """All but JSON, packed or not, that is named so: the kind of file that is read most, and none of these."""
+    return not (path.suffix in {".json", ".gz"} and (head[:2] == b"\x1f\x8b" or head.lstrip()[:1] in {b"{", b"["}))
 
 
 class BuiltIns:
@@ -62,27 +105,14 @@ class BuiltIns:
         ]
 
     def pytest_perfgate_inspectors(self) -> list[Inspector]:
-        from pytest_perfgate.adapters.children.spawn import spread
-        from pytest_perfgate.adapters.formats.files import write_replay
-        from pytest_perfgate.adapters.readers.cubin import read_cubins
-        from pytest_perfgate.adapters.readers.kineto import looks_like_kineto, read_kineto
-        from pytest_perfgate.adapters.readers.ncu_report import long_head, read_ncu
-        from pytest_perfgate.adapters.readers.rocprof import read_rocprof
-        from pytest_perfgate.adapters.stores.records import read_record
-        from pytest_perfgate.app.inspections.cubin import Cubin
-        from pytest_perfgate.app.inspections.kineto import Kineto
-        from pytest_perfgate.app.inspections.ncu import Ncu, Rocprof
-        from pytest_perfgate.app.inspections.results import Runs
-
-        catalogue = self._catalogue()
         return [
-            nsys_inspector(),
-            Kineto(read_kineto, looks_like_kineto, catalogue, write_replay, spread, self._communication),
-            Cubin(read_cubins, catalogue),
-            Ncu(read_ncu, catalogue, long_head),
-            Rocprof(read_rocprof, catalogue),
-            Runs(read_record),
-            *(inspector for inspector, _ in benchmark_inspectors()),
+            Deferred("nsys", nsys_inspector, _maybe_nsys),
+            Deferred("kineto", self._kineto),
+            Deferred("cubin", self._cubin),
+            Deferred("ncu", self._ncu),
+            Deferred("rocprof", self._rocprof),
+            Deferred("record", _runs),
+            *(Deferred(name, partial(_benchmark, at)) for at, name in enumerate(_BENCHMARKS)),
         ]
 
     def pytest_perfgate_deliveries(self) -> list[Delivery]:
@@ -99,6 +129,31 @@ class BuiltIns:
             File("html", lambda report: render_html(run_document(report)).encode("utf-8")),
             File("markdown", lambda report: render_comment(report).encode("utf-8")),
         ]
+
+    def _kineto(self) -> Inspector:
+        from pytest_perfgate.adapters.readers.kineto import looks_like_kineto, read_kineto
+        from pytest_perfgate.app.inspections.kineto import Kineto
+
+        catalogue = self._catalogue()
+        return Kineto(read_kineto, looks_like_kineto, catalogue, _write_replay, _spread, self._communication)
+
+    def _cubin(self) -> Inspector:
+        from pytest_perfgate.adapters.readers.cubin import read_cubins
+        from pytest_perfgate.app.inspections.cubin import Cubin
+
+        return Cubin(read_cubins, self._catalogue())
+
+    def _ncu(self) -> Inspector:
+        from pytest_perfgate.adapters.readers.ncu_report import long_head, read_ncu
+        from pytest_perfgate.app.inspections.ncu import Ncu
+
+        return Ncu(read_ncu, self._catalogue(), long_head)
+
+    def _rocprof(self) -> Inspector:
+        from pytest_perfgate.adapters.readers.rocprof import read_rocprof
+        from pytest_perfgate.app.inspections.ncu import Rocprof
+
+        return Rocprof(read_rocprof, self._catalogue())
 
     def _catalogue(self) -> Callable[[], Catalogue]:
         """The data sheets, read when the first device is looked up: a project's own stand before the shipped ones."""
@@ -130,6 +185,32 @@ def nsys_inspector() -> Inspector:
     project = configuration(Path.cwd())
     known = "|".join(f"(?:{pattern})" for pattern in project.communication)
     return Nsys(read_nsys, {**({"communication": known} if known else {}), **dict(project.nsys)})
+
+
+def _runs() -> Inspector:
+    from pytest_perfgate.adapters.stores.records import read_record
+    from pytest_perfgate.app.inspections.results import Runs
+
+    return Runs(read_record)
+
+
+def _spread(workers: str) -> Any:
+    from pytest_perfgate.adapters.children.spawn import spread
+
+    return spread(workers)
+
+
+def _write_replay(path: Path, text: str) -> Path:
+    from pytest_perfgate.adapters.formats.files import write_replay
+
+    return write_replay(path, text)
+
+
+_BENCHMARKS = ("nvbench", "pytest-benchmark", "google-benchmark", "asv")
+
+
+def _benchmark(at: int) -> Inspector:
+    return benchmark_inspectors()[at][0]
 
 
 def benchmark_inspectors() -> list[tuple[Benchmarks, BenchReader]]:

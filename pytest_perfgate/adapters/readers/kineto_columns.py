@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import compress
-from operator import attrgetter
+from operator import attrgetter, not_
 from typing import Any, TypeVar
 
 import numpy as np
@@ -44,7 +44,11 @@ _LEGACY: dict[object, Category] = {"CPU functions": Category.OPERATOR, "CUDA fun
 
 _DEVICE_SIDE = (Category.KERNEL, Category.MEMCPY, Category.MEMSET, Category.GPU_ANNOTATION)
 
+_NUMBERS = {name: int(category) for name, category in CATEGORIES.items()}
+
 _NAME, _PROCESS, _THREAD, _RANK_OF, _COLLECTIVE = map(attrgetter, ("name", "pid", "tid", "rank", "collective"))
+
+_PHASE, _CATEGORY, _START, _LENGTH = map(attrgetter, ("ph", "cat", "ts", "dur"))
 
 _NONE = Arguments()
 
@@ -101,34 +105,47 @@ class Columns:
         self.seen += len(events)
 
     def _kept(self, events: Sequence[Event]) -> tuple[list[Event], list[int], list[int]]:
-        chosen: list[Event] = []
-        categories: list[int] = []
-        index: list[int] = []
-        known = CATEGORIES.get
-        for at, event in enumerate(events, self.seen):
-            if event.ph == "X":
-                category = known(event.cat) if event.cat else _LEGACY.get(event.pid)
-                if category is None:
-                    self.dropped[f"{UNKNOWN} {event.cat or 'none'}"] += 1
-                elif event.ts is None or event.dur is None:
-                    self.dropped["without a time"] += 1
-                    self.untimed += category in GPU
-                else:
-                    chosen.append(event)
-                    categories.append(category)
-                    index.append(at)
-            elif event.ph == "s":
-                if event.cat == "ac2g":
-                    self.flows.append(event.id)
-            elif event.ph == "M":
-                self._label(event)
-            elif (category := known(event.cat)) is not None:
-                self._unwhole(event, category)
-            elif event.ph in _APART:
-                self.dropped[APART] += 1
-            elif event.name == "[memory]" and event.args is not None and event.args.memory_of not in {0, -1, None}:
-                self.device_memory = True
+        """Whole events of a known category and time, column by column: a loop over each is half of all reading."""
+        whole = [phase == "X" for phase in map(_PHASE, events)]
+        chosen = list(compress(events, whole))
+        index = list(compress(range(self.seen, self.seen + len(events)), whole))
+        categories: list[Any] = list(map(_NUMBERS.get, map(_CATEGORY, chosen)))
+        if None in categories or None in map(_START, chosen) or None in map(_LENGTH, chosen):
+            kept = list(map(self._readable, chosen, categories))
+            categories = [number for number in kept if number is not None]
+            places = [number is not None for number in kept]
+            chosen, index = list(compress(chosen, places)), list(compress(index, places))
+        if len(events) > sum(whole):
+            for event in compress(events, map(not_, whole)):
+                self._unlisted(event)
         return chosen, categories, index
+
+    def _readable(self, event: Event, category: int | None) -> int | None:
+        """The category of a whole event; what is left out is counted."""
+        if category is None and not event.cat:
+            category = _LEGACY.get(event.pid)
+        if category is None:
+            self.dropped[f"{UNKNOWN} {event.cat or 'none'}"] += 1
+        elif event.ts is None or event.dur is None:
+            self.dropped["without a time"] += 1
+            self.untimed += category in GPU
+        else:
+            return int(category)
+        return None
+
+    def _unlisted(self, event: Event) -> None:
+        """What is no event of its own: arrows, names of threads, counters, work written in two parts."""
+        if event.ph == "s":
+            if event.cat == "ac2g":
+                self.flows.append(event.id)
+        elif event.ph == "M":
+            self._label(event)
+        elif (category := CATEGORIES.get(event.cat)) is not None:
+            self._unwhole(event, category)
+        elif event.ph in _APART:
+            self.dropped[APART] += 1
+        elif event.name == "[memory]" and event.args is not None and event.args.memory_of not in {0, -1, None}:
+            self.device_memory = True
 
     def _unwhole(self, event: Event, category: Category) -> None:
         """Work that is no one event with a start and a duration, as every version of PyTorch writes it."""

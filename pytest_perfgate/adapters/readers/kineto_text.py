@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO
 
@@ -78,7 +79,16 @@ def _unmarked(read: Iterator[bytes], path: Path, *, packed: bool) -> Iterator[by
         what = f"the file is {wide} text, and a trace is UTF-8"
         raise PerfgateError("trace-encoding", what, mend=mend, place=str(path))
     yield first.removeprefix(MARK)
-    yield from read
+    yield from _ahead(read) if packed else read
+
+
+def _ahead(read: Iterator[bytes]) -> Iterator[bytes]:
+    """The same blocks, each unpacked in a thread while the one before is parsed: zlib works beside the interpreter."""
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, read, b"")
+        while block := coming.result():
+            coming = pool.submit(next, read, b"")
+            yield block
 
 
 def _plain(raw: BinaryIO, end: int | None) -> Iterator[bytes]:
@@ -153,11 +163,12 @@ def readable(head: bytes) -> bytes:
 
 def last_cut(text: bytes) -> int:
     """Where the last event that is surely whole ends, or -1."""
-    at = text.rfind(CUTS[0])
-    at = at if at >= 0 else max(text.rfind(cut) for cut in CUTS[1:])
-    if at >= 0:
-        return at
     tail = max(0, len(text) - _TAIL)
+    for start in (tail, 0) if tail else (0,):
+        at = text.rfind(CUTS[0], start)
+        at = at if at >= 0 else max(text.rfind(cut, start) for cut in CUTS[1:])
+        if at >= 0:
+            return at
     return max((match.start() for match in _BETWEEN.finditer(text, tail)), default=-1)
 
 
@@ -171,7 +182,7 @@ def overwritten(text: bytes, *, closely: bool = False) -> tuple[int, bytes] | No
     if closely:
         run = _RUN.search(text)
         return (run.start(), run.group(1)) if run else None
-    return (text.index(_FILLED), b"\xff") if _FILLED in text else None
+    return (text.index(_FILLED), b"\xff") if b"\xff" in text and _FILLED in text else None
 
 
 def mended(text: bytes) -> bytes:

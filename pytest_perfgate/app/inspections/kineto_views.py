@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.analysis.trace import tables
@@ -36,13 +37,14 @@ from pytest_perfgate.core.analysis.trace.report import (
 )
 from pytest_perfgate.core.analysis.trace.survey import Survey, timelines
 from pytest_perfgate.core.analysis.trace.timeline import steps
-from pytest_perfgate.core.analysis.tracelens.tables import reference_document, reference_metrics
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis, Block, Code, Column, Document, Paragraph, Section, labels
 
 if TYPE_CHECKING:
     from pytest_perfgate.app.inspections.kineto_trace import TraceView
+    from pytest_perfgate.core.analysis.tracelens.tables import ReferenceTables
     from pytest_perfgate.model.device import Roof
+    from pytest_perfgate.model.metric import Finding, Problem
 
 TRACE_TABLES = (
     "timeline",
@@ -69,29 +71,34 @@ _GLANCE = 16
 def analysis_of(seen: TraceView) -> Analysis:
     """The analysis of one trace."""
     rank = seen.whole.trace.rank or 0
+    subject = name_of(seen.survey)
+    if seen.asked.compat:
+        return _as_the_reference(subject, lambda: iter((seen,)), seen.findings, seen.problems, seen.survey.label)
     meeting = Meeting(parts=collectives(seen.survey, rank), present=frozenset({rank}))
-    subject, compat = name_of(seen.survey), bool(seen.asked.compat)
-    views = _pages(subject, lambda: iter((seen,)), compat)
-    own = {"report": lambda: _report(seen), "ranks": lambda: meeting_document(meeting, subject)}
+    views = _pages(subject, lambda: iter((seen,)))
+    own = {"ranks": lambda: meeting_document(meeting, subject)}
     whole = seen.metrics() | meeting_metrics(meeting) | unobservable()
     return Analysis(
         kind="kineto",
         subject=subject,
-        metrics=reference_metrics(seen.whole) if compat else whole,
-        views=views if compat else {**views, **own},
+        metrics=whole,
+        views={"report": lambda: _report(seen), **views, **own},
         findings=seen.findings,
         problems=seen.problems,
         window=seen.survey.label,
-        **_exports(compat),
+        reports=_REPORTS,
+        tables=TRACE_TABLES,
     )
 
 
 def job_analysis(job: Job, again: Callable[[], Iterator[TraceView]], compat: bool) -> Analysis:
     """The analysis of several ranks; ``again`` looks at their traces once more, one at a time."""
     meeting, subject = job.meeting, job.subject
-    views = _pages(subject, again, compat)
+    problems = tuple(problem for one in job.ranks for problem in one.problems)
+    if compat:
+        return _as_the_reference(subject, again, job.findings, problems, job.window)
+    views = _pages(subject, again)
     own = {
-        "report": lambda: _overview(job, subject),
         "ranks": lambda: meeting_document(meeting, subject),
         "fair": lambda: _of_job(job, subject, views["fair"]()),
         "rough": lambda: _of_job(job, subject, views["rough"]()),
@@ -100,39 +107,85 @@ def job_analysis(job: Job, again: Callable[[], Iterator[TraceView]], compat: boo
     return Analysis(
         kind="kineto",
         subject=subject,
-        metrics=reference_metrics(next(again()).whole) if compat else whole,
-        views=views if compat else {**views, **own},
+        metrics=whole,
+        views={"report": lambda: _overview(job, subject), **views, **own},
         findings=job.findings,
-        problems=tuple(problem for one in job.ranks for problem in one.problems),
+        problems=problems,
         window=job.window,
-        **_exports(compat),
+        reports=_REPORTS,
+        tables=TRACE_TABLES,
     )
 
 
-def _exports(compat: bool) -> dict[str, Any]:
-    """What is written as reports and tables."""
-    if compat:
-        return {"tables": ("tracelens",)}
-    return {"reports": {f"standalone_analysis_{kind}": kind for kind in ("rough", "fair")}, "tables": TRACE_TABLES}
+_REPORTS = {f"standalone_analysis_{kind}": kind for kind in ("rough", "fair")}
 
 
-def _pages(subject: str, again: Callable[[], Iterator[TraceView]], compat: bool) -> dict[str, Callable[[], Document]]:
+def _as_the_reference(
+    subject: str,
+    again: Callable[[], Iterator[TraceView]],
+    findings: tuple[Finding, ...],
+    problems: tuple[Problem, ...],
+    window: str,
+) -> Analysis:
+    """What the reference tool says of a trace, its tables made once for figures and pages."""
+    from pytest_perfgate.core.analysis.tracelens.tables import reference_metrics
+
+    made = _reference_of(next(again()))
+    views = {"tracelens": partial(_reference_page, made, "report", subject)}
+    views |= {ours: partial(_reference_page, made, ours, subject) for ours in TRACE_TABLES}
+    return Analysis(
+        kind="kineto",
+        subject=subject,
+        metrics=reference_metrics(made),
+        views=views,
+        findings=findings,
+        problems=problems,
+        window=window,
+        tables=("tracelens",),
+    )
+
+
+_THEIRS = {
+    "timeline": "gpu_timeline",
+    "categories": "ops_summary_by_category",
+    "ops": "ops_summary",
+    "arguments": "ops_unique_args",
+    "kernels": "kernel_summary",
+    "roofline": "unified_perf_summary",
+}
+"""The reference tool's table for what one of our views shows."""
+
+
+def _reference_of(one: TraceView) -> ReferenceTables:
+    from pytest_perfgate.core.analysis.tracelens.tables import reference_tables
+
+    return reference_tables(one.whole)
+
+
+def _reference_page(made: ReferenceTables, name: str, subject: str) -> Document:
+    """The reference tool's table in the place of one of our views; a view that it has none for says so."""
+    from pytest_perfgate.core.analysis.tracelens.tables import reference_document
+
+    if name == "report":
+        return reference_document(made, subject)
+    theirs = _THEIRS.get(name, "")
+    if theirs not in made:
+        what = f"TraceLens has no table for the view {name!r}" + (" of this trace" if theirs else "")
+        known = ", ".join(("tracelens", *_THEIRS))
+        raise PerfgateError("view-unknown", what, mend=f"leave out --compat, or one of: {known}")
+    return reference_document({theirs: made[theirs]}, subject)
+
+
+def _pages(subject: str, again: Callable[[], Iterator[TraceView]]) -> dict[str, Callable[[], Document]]:
     """Views by name; the report and the ranks are put in by whoever knows them."""
 
     def first() -> TraceView:
         return next(again())
 
-    def reference() -> Document:
-        return reference_document(first().whole, subject)
-
-    if compat:
-        return {"tracelens": reference}
-
     def page(title: str, block: Callable[[TraceView], Block]) -> Callable[[], Document]:
         return lambda: _page(title, subject, again, block)
 
     return {
-        "report": reference,
         "timeline": page("Timeline", _timeline_block),
         "steps": page("Steps", _steps_block),
         "categories": page("Categories", lambda one: tables.category_table(one.rows)),
@@ -144,8 +197,7 @@ def _pages(subject: str, again: Callable[[], Iterator[TraceView]], compat: bool)
         "fusion": page("Fusion candidates", lambda one: fusion_table(fusion_candidates(one.survey))),
         "backward": page("Forward and backward", lambda one: passes_table(passes(one.survey))),
         "findings": page("Findings", lambda one: findings_block(one.findings)),
-        "ranks": reference,
-        "tracelens": reference,
+        "tracelens": lambda: _reference_page(_reference_of(first()), "report", subject),
         "selection": page("Kernel selection", lambda one: selection_table(one.rows)),
         "replay": lambda: _replay_page(first(), subject),
         "fair": lambda: standalone_fair(_material(first())),

@@ -11,7 +11,6 @@ from pytest_perfgate.core.judge.against_revision import accepting, against_revis
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, verdict
 from pytest_perfgate.core.judge.metrics import DERIVED, timed_metrics, timing
 from pytest_perfgate.core.judge.references import is_reference
-from pytest_perfgate.core.judge.rounds import split
 from pytest_perfgate.core.judge.samples import problems_of, shift_metric
 from pytest_perfgate.core.judge.suspects import suspects, unpaired_ruling
 from pytest_perfgate.core.limits.grammar import FAMILY_MEAN
@@ -28,7 +27,7 @@ from pytest_perfgate.core.limits.merge import (
 from pytest_perfgate.core.limits.scope import proposal
 from pytest_perfgate.core.metric_kinds import CODE_NAMES
 from pytest_perfgate.core.render.words import plural
-from pytest_perfgate.core.stats.summary import Summary
+from pytest_perfgate.core.stats.summary import Summary, split
 from pytest_perfgate.model.measurement import Baseline, Measurement
 from pytest_perfgate.model.metric import Finding, MetricSet, Problem
 from pytest_perfgate.model.plan import CaseKey, Effect, Limit, Mode, Outcome

@@ -9,7 +9,7 @@ from statistics import NormalDist, fmean
 from typing import TypeVar
 
 from pytest_perfgate.core.stats.inference import fisher, hodges_lehmann, pairs_needed, shift_interval, signed_rank
-from pytest_perfgate.core.stats.summary import deviation
+from pytest_perfgate.core.stats.summary import GAP, deviation, split
 from pytest_perfgate.model.values import Interval, value
 from pytest_perfgate.model.verdict import Decision
 
@@ -220,24 +220,6 @@ def more_slow(
 def beyond(differences: Iterable[float], counts: float) -> list[float]:
     """How far each difference is above what the test has to rule out."""
     return [x - MARGIN * math.log1p(max(counts, 0.0)) for x in differences]
-
-
-GAP = 3
-"""Within-process interquartile ranges between two groups."""
-
-LEAST_PER_MODE = 2
-"""Processes on each side: one alone is an outlier."""
-
-
-def split(medians: Sequence[float], spread: float, resolution: float = 0.0) -> tuple[float, float] | None:
-    """The two edges of the widest gap that separates the process medians into groups."""
-    if len(medians) < 2 * LEAST_PER_MODE:
-        return None
-    ordered = sorted(medians)
-    places = range(LEAST_PER_MODE, len(ordered) - LEAST_PER_MODE + 1)
-    gaps = [(ordered[at] - ordered[at - 1], ordered[at - 1], ordered[at]) for at in places]
-    widest = max(gaps)
-    return widest[1:] if widest[0] > max(GAP * spread, 2 * resolution) else None
 
 
 MOST = 200

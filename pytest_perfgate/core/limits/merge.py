@@ -8,7 +8,6 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import reduce
 
-from pytest_perfgate.core.analysis.sass.opcodes import closest, is_pattern, known, whole_name
 from pytest_perfgate.core.limits.scope import either
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
@@ -266,8 +265,12 @@ COUNTS = frozenset({"count", "executed"})
 
 def no_instruction(limit: Limit, metrics: MetricSet) -> tuple[str, str] | None:
     """(what is wrong, what was probably meant) where the limit names an instruction that does not exist."""
+    if limit.metric not in COUNTS:
+        return None
+    from pytest_perfgate.core.analysis.sass.opcodes import closest, is_pattern, known, whole_name
+
     opcode = whole_name(limit.labels)
-    if limit.metric not in COUNTS or not opcode or is_pattern(opcode):
+    if not opcode or is_pattern(opcode):
         return None
     opcodes = {dict(m.labels).get("opcode", "") for m in metrics.metrics if m.name == limit.metric} - {""}
     if known(opcode, opcodes):

@@ -6,8 +6,16 @@ import textwrap
 from collections.abc import Callable, Iterator
 
 from pytest_perfgate.core.judge.accepted_line import crept
-from pytest_perfgate.core.render.text import display_width
-from pytest_perfgate.core.render.words import by_floor, detectable, edges, plural, quantity, shown, signed
+from pytest_perfgate.core.render.words import (
+    by_floor,
+    detectable,
+    display_width,
+    edges,
+    plural,
+    quantity,
+    shown,
+    signed,
+)
 from pytest_perfgate.model.measurement import Baseline, Measurement, short_commit
 from pytest_perfgate.model.metric import Severity
 from pytest_perfgate.model.plan import CaseKey, Limit, Outcome

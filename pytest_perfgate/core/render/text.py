@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 import textwrap
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
-from pytest_perfgate.core.render.words import quantity, shown, significant
+from pytest_perfgate.core.render.words import display_width, quantity, shown, significant
 from pytest_perfgate.model.metric import (
     Block,
     Bullets,
@@ -39,11 +38,6 @@ def render_text(document: Document, width: int = 100, room: int = 0) -> str:
     for block in document.blocks:
         lines += ["", *_block(block, width, max(width, room), 1)]
     return "\n".join(line.rstrip() for line in lines) + "\n"
-
-
-def display_width(text: str) -> int:
-    """Columns a terminal needs; wide characters take two, combining ones none."""
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def _block(block: Block, width: int, room: int, depth: int) -> Iterator[str]:

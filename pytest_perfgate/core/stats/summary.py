@@ -339,3 +339,21 @@ def exhausted(plan: Plan, spent_ns: float) -> tuple[str, str]:
     left = max(0.0, whole - spent_ns)
     least = max(plan.min_samples, plan.least_samples)
     return ("not taken again", f"{left / 1e9:.3g} s of {whole / 1e9:.3g} s were left: too little for {least} samples")
+
+
+GAP = 3
+"""Within-process interquartile ranges between two groups."""
+
+LEAST_PER_MODE = 2
+"""Processes on each side: one alone is an outlier."""
+
+
+def split(medians: Sequence[float], spread: float, resolution: float = 0.0) -> tuple[float, float] | None:
+    """The two edges of the widest gap that separates the process medians into groups."""
+    if len(medians) < 2 * LEAST_PER_MODE:
+        return None
+    ordered = sorted(medians)
+    places = range(LEAST_PER_MODE, len(ordered) - LEAST_PER_MODE + 1)
+    gaps = [(ordered[at] - ordered[at - 1], ordered[at - 1], ordered[at]) for at in places]
+    widest = max(gaps)
+    return widest[1:] if widest[0] > max(GAP * spread, 2 * resolution) else None

@@ -136,3 +136,47 @@ def test_all_views_are_those_that_apply_with_the_reasons_of_the_others() -> None
     assert "replay: no operation is large and slow enough" in render_text(found["not applicable"])
     with pytest.raises(PerfgateError, match="no operation"):
         every_view(Analysis(kind="toy", subject="x", metrics=MetricSet(), views={"replay": silent}))
+
+
+class Reader:
+    """An inspector that counts work."""
+
+    name, views, options = "made", ("report",), (("top", "how many"),)
+    operators: dict = {}
+
+    def recognises(self, path, head) -> bool:
+        return head == b"mine"
+
+
+def test_an_inspector_is_made_with_the_first_file_that_may_be_its_own(tmp_path) -> None:
+    from pytest_perfgate.wiring.built_ins import Deferred
+
+    made = []
+    deferred = Deferred("made", lambda: made.append(1) or Reader(), lambda path, _: path.suffix != ".json")
+    deferred.operators = {"aten::mine": len}
+    assert not deferred.recognises(tmp_path / "a.json", b"mine")
+    assert made == []
+    assert deferred.recognises(tmp_path / "a.bin", b"mine")
+    assert (deferred.views, deferred.options) == (("report",), (("top", "how many"),))
+    assert deferred.made.operators == {"aten::mine": len}
+    assert made == [1]
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "maybe"),
+    [
+        ("t.json", b' {"traceEvents"', False),
+        ("t.json", b"[{}", False),
+        ("t.json.gz", b"\x1f\x8b\x08", False),
+        ("t.json", b"SQLite format 3", True),
+        ("t.sqlite", b"SQLite format 3", True),
+        ("t.nsys-rep", b"{", True),
+    ],
+)
+def test_json_is_no_export_of_nsys(tmp_path, name, head, maybe) -> None:
+    from pytest_perfgate.wiring.built_ins import BuiltIns
+
+    nsys = BuiltIns().pytest_perfgate_inspectors()[0]
+    assert nsys.name == "nsys"
+    nsys.recognises(tmp_path / name, head)
+    assert ("made" in vars(nsys)) is maybe

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,10 +12,12 @@ import numpy as np
 from pytest_perfgate.core.analysis.kinds import Kind
 from pytest_perfgate.core.analysis.operators.call import Call, parse_call
 from pytest_perfgate.core.analysis.trace.survey import Survey
-from pytest_perfgate.model.profiles import Category
+from pytest_perfgate.model.profiles import Category, Trace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from pytest_perfgate.core.analysis.tracelens.models import Figures
 
     Ints = NDArray[np.int64]
 
@@ -36,10 +39,11 @@ class Forest:
             raise ValueError("the trace was read without its own time stamps")
         self.seen = seen
         self.trace = trace
-        self.stamp, self.length = (np.asarray(column, np.float64) for column in trace.stamps)
-        self.whole = bool((self.length == np.rint(self.length)).all())
+        stamps, lengths = (np.asarray(column, np.float64) for column in trace.stamps)
+        self.stamp, self.length = stamps.tolist(), lengths.tolist()
+        self.whole = bool((lengths == np.rint(lengths)).all())
         """Whether the file writes its durations as whole microseconds."""
-        parents, roots = _tree(seen, self.stamp, self.length)
+        parents, roots = _tree(seen, stamps, lengths)
         arrows = np.isin(trace.correlation[seen.rows], list(trace.flows))
         replayed = _graph_launches(seen)
         linked = np.isin(seen.link.launch, list(roots)) & (arrows | replayed)
@@ -48,34 +52,48 @@ class Forest:
         self.direct: dict[int, list[int]] = defaultdict(list)
         self.below: dict[int, list[int]] = defaultdict(list)
         self.launch = dict(zip(self.gpu.tolist(), seen.link.launch[linked].tolist()))
-        for row in self.gpu.tolist():
-            at = self.launch[row]
-            if trace.category[at] == Category.RUNTIME:
-                self.direct[self._launcher(at, parents)].append(row)
+        self.parents: list[int] = parents.tolist()
+        self._category: list[int] = trace.category.tolist()
+        for row, call in self.launch.items():
+            if self._category[call] == Category.RUNTIME:
+                self.direct[self._launcher(call)].append(row)
+            at = call
             while at >= 0:
                 self.below[at].append(row)
-                at = int(parents[at])
-        self.parents = parents
+                at = self.parents[at]
         self.children: dict[int, list[int]] = defaultdict(list)
-        for row in np.flatnonzero(trace.category == Category.OPERATOR).tolist():
-            if row in self.below:
-                self.children[int(parents[row])].append(row)
+        for row in sorted(self.below):
+            if self._category[row] == Category.OPERATOR:
+                self.children[self.parents[row]].append(row)
+        self.worked: dict[tuple[object, ...], Figures | None] = {}
+        """What a call computes and moves, by its signature and its kernels."""
+        self._names: list[int] = trace.name.tolist()
+        self._arguments: list[int] = trace.argument.tolist()
+        self._call = cache(partial(_call, trace))
+        self.given = cache(self._given)
 
-    def _launcher(self, call: int, parents: Ints) -> int:
+    def _launcher(self, call: int) -> int:
         """The nearest operator above a call of the runtime; the call itself where there is none."""
-        above = int(parents[call])
-        while above >= 0 and self.trace.category[above] != Category.OPERATOR:
-            above = int(parents[above])
+        above = self.parents[call]
+        while above >= 0 and self._category[above] != Category.OPERATOR:
+            above = self.parents[above]
         return above if above >= 0 else call
 
     def name(self, row: int) -> str:
-        return self.trace.names[int(self.trace.name[row])]
+        return self.trace.names[self._names[row]]
+
+    def signature(self, row: int) -> tuple[int, int]:
+        """What tells the name and arguments of a call from another's: thousands of calls have few."""
+        return self._names[row], self._arguments[row]
 
     def call(self, row: int) -> Call:
-        argument = int(self.trace.argument[row])
-        return (
-            parse_call(self.name(row), self.trace.arguments[argument]) if argument >= 0 else Call(name=self.name(row))
-        )
+        return self._call(*self.signature(row))
+
+    def _given(self, name: int, argument: int) -> tuple[object, ...]:
+        """What was recorded of the arguments of a call, as texts."""
+        if argument < 0:
+            return (None,) * 4
+        return tuple(None if part is None else str(part) for part in recorded(self._call(name, argument)))
 
     def busy(self, rows: Sequence[int]) -> float:
         """The union of GPU rows, summed in floats."""
@@ -89,9 +107,17 @@ class Forest:
         rows = (row for row, below in self.direct.items() if any(not self.is_communication(r) for r in below))
         return sorted(rows)
 
+    def category(self, row: int) -> int:
+        return self._category[row]
+
     def thread(self, row: int) -> tuple[str, str, str]:
         thread = self.trace.threads[int(self.trace.place[row])]
         return thread.process_name or _NAMELESS, thread.process_label or _NAMELESS, thread.name or _NAMELESS
+
+
+def _call(trace: Trace, name: int, argument: int) -> Call:
+    text = trace.names[name]
+    return parse_call(text, trace.arguments[argument]) if argument >= 0 else Call(name=text)
 
 
 _GRAPHS = ("cudaGraphLaunch", "hipGraphLaunch")
@@ -117,9 +143,10 @@ def _tree(seen: Survey, stamp: Floats, length: Floats) -> tuple[Ints, set[int]]:
     parent, roots = np.full(len(trace), -1, np.int64), set()
     stacks: dict[int, list[tuple[float, int]]] = defaultdict(list)
     host = np.flatnonzero((trace.category == Category.OPERATOR) | (trace.category == Category.RUNTIME))
-    for row in host[np.argsort(stamp[host], kind="stable")].tolist():
-        stack = stacks[int(trace.place[row])]
-        start, end = float(stamp[row]), float(stamp[row] + length[row])
+    rows = host[np.argsort(stamp[host], kind="stable")]
+    columns = (rows, trace.place[rows], stamp[rows], stamp[rows] + length[rows])
+    for row, place, start, end in zip(*(column.tolist() for column in columns)):
+        stack = stacks[place]
         while stack and start >= stack[-1][0]:
             stack.pop()
         if stack and end > stack[-1][0]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,10 @@ from pytest_perfgate.model.profiles import Category
 from pytest_perfgate.model.values import Dimension
 
 SHEETS = ("GEMM", "CONV_fwd", "SDPA_fwd", "Normalization", "UnaryElementwise", "BinaryElementwise", "Reduce_fwd")
+
+
+ReferenceTables = Mapping[str, list[Row]]
+"""Tables of the reference by the names of their files."""
 
 
 def reference_tables(seen: Survey) -> dict[str, list[Row]]:
@@ -86,7 +90,7 @@ def _timeline(forest: Forest) -> list[Row]:
 def _kernels(forest: Forest, timeline: Sequence[Row]) -> list[Row]:
     trace, groups = forest.trace, defaultdict(list)
     for at in forest.gpu.tolist():
-        if trace.category[at] != Category.KERNEL:
+        if forest.category(at) != Category.KERNEL:
             continue
         owner = int(forest.seen.tree.operator[forest.launch[at]])
         name = forest.name(owner) if owner >= 0 else ""
@@ -128,9 +132,7 @@ def details(forest: Forest, rows: Sequence[int]) -> list[tuple[str, object, floa
 
 
 def _arguments(forest: Forest, at: int) -> Row:
-    if int(forest.trace.argument[at]) < 0:
-        return dict.fromkeys(_GIVEN)
-    return {name: None if part is None else str(part) for name, part in zip(_GIVEN, recorded(forest.call(at)))}
+    return dict(zip(_GIVEN, forest.given(*forest.signature(at))))
 
 
 def _grouped(rows: Sequence[Row], key: Callable[[Row], Any]) -> Iterator[tuple[Any, list[Row]]]:
@@ -202,11 +204,15 @@ def _measured(forest: Forest, at: int, below: Sequence[int], made: Figures | Non
 
 
 def _worked(forest: Forest, at: int) -> Figures | None:
-    kernels = tuple(forest.name(row) for row in forest.below[at])
-    try:
-        return figures(forest.call(at), kernels)
-    except (ValueError, IndexError, TypeError, ZeroDivisionError):
-        return None
+    """The work of a call: the same for all that have its arguments and its kernels."""
+    kernels = tuple(forest.name(row) for row in forest.below.get(at, ()))
+    key = (*forest.signature(at), kernels)
+    if key not in forest.worked:
+        try:
+            forest.worked[key] = figures(forest.call(at), kernels)
+        except (ValueError, IndexError, TypeError, ZeroDivisionError):
+            forest.worked[key] = None
+    return forest.worked[key]
 
 
 def _sheet(forest: Forest, sheet: str) -> list[Row]:
@@ -303,14 +309,14 @@ Choice = tuple[int, str, list[int], bool]
 def chosen(forest: Forest) -> Iterator[Choice]:
     """From the roots down; what launches beside its children is listed as an operator of its own."""
     for root in (row for row in sorted(forest.below) if not _inside(forest, row)):
-        if forest.trace.category[root] == Category.OPERATOR:
+        if forest.category(root) == Category.OPERATOR:
             yield from _below(forest, root)
-        elif forest.trace.category[root] == Category.RUNTIME:
+        elif forest.category(root) == Category.RUNTIME:
             yield from _own_kernels(forest, root)
 
 
 def _inside(forest: Forest, row: int) -> bool:
-    above = int(forest.parents[row])
+    above = forest.parents[row]
     return above >= 0 and int(forest.seen.tree.operator[above]) >= 0
 
 
@@ -338,9 +344,8 @@ def _own_kernels(forest: Forest, row: int) -> Iterator[Choice]:
             yield row, f"{forest.name(row)}->{forest.name(kernel)} (Synthetic Op)", [kernel], False
 
 
-def reference_document(seen: Survey, subject: str) -> Document:
+def reference_document(tables: ReferenceTables, subject: str) -> Document:
     """Every table the reference writes for this trace, in its units and with its omissions."""
-    tables = reference_tables(seen)
     blocks: tuple[Block, ...] = tuple(
         Section(title=name, blocks=(as_table(rows, name),)) for name, rows in tables.items() if rows
     )
@@ -376,9 +381,8 @@ _NAMES = {
 }
 
 
-def reference_metrics(seen: Survey) -> MetricSet:
+def reference_metrics(tables: ReferenceTables) -> MetricSet:
     """The reference's timeline and operator times as metrics, in our units."""
-    tables = reference_tables(seen)
     metrics = [
         _metric(_NAMES.get(str(row["type"]), str(row["type"])), float(str(row["time ms"])) * 1e6, ())
         for row in tables["gpu_timeline"]

@@ -27,7 +27,6 @@ from pytest_perfgate.core.judge.rounds import (
     shrunk,
     slow_processes,
     slower_rounds,
-    split,
     unstable,
     visible,
     wanted,
@@ -346,23 +345,6 @@ def test_with_processes_in_groups_either_group_may_be_the_truth() -> None:
     assert report.verdicts[0].outcome is Outcome.UNSTABLE
 
 
-def test_groups_of_processes() -> None:
-    assert split([1.0, 2.0], 0.0) is None
-    assert split([1.0, 1.0, 3.5, 3.5], 0.0, 1.0) == (1.0, 3.5)
-    assert split([1.0, 1.0, 2.9, 2.9], 0.0, 1.0) is None
-
-
-def test_the_edges_of_the_widest_gap() -> None:
-    assert split([3.0, 1.0, 1.1, 3.2, 3.1], spread=0.1) == (1.1, 3.0)
-
-
-def test_a_gap_within_the_noise_or_beside_one_process_is_none() -> None:
-    assert split([1.0, 1.1, 1.4, 1.5], spread=0.1) is None
-    assert split([1.0, 1.0, 1.0, 9.0], spread=0.1) is None
-    assert split([1.0, 1.0, 2.0, 2.0], spread=0.0, resolution=0.5) is None
-    assert split([], spread=0.0) is None
-
-
 def test_six_rounds_clear_nobody_seven_do_and_after_thirty_every_tenth() -> None:
     decided = {count: finding(pairs(*(1.0,) * count), 0.03).decision for count in (6, 7, 29, 30, 31, 39, 40)}
     assert {count for count, one in decided.items() if one is Decision.NOT_SLOWER} == {7, 29, 30, 40}
@@ -401,12 +383,6 @@ def test_an_interval_clears_below_the_limit_and_not_at_it() -> None:
     high = finding(calm, 0.5).interval.high
     assert finding(calm, high).decision is Decision.UNDECIDED
     assert finding(calm, high + 1e-9).decision is Decision.NOT_SLOWER
-
-
-def test_groups_are_more_than_three_quartile_ranges_apart_with_two_processes_each() -> None:
-    assert split([1.0, 1.0, 1.29, 1.29], spread=0.1) is None
-    assert split([1.0, 1.0, 1.31, 1.31], spread=0.1) == (1.0, 1.31)
-    assert split([1.0, 1.31, 1.31], spread=0.1) is None
 
 
 def test_no_case_is_worth_more_than_two_hundred_rounds_and_accepted_times_leave_three_fifths() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from pytest_perfgate.core.render.text import display_width, render_text
+from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.core.render.words import display_width
 from pytest_perfgate.model.metric import Column, Document, Table
 from pytest_perfgate.model.values import Dimension
 from tests.unit.core.render.documents import DOCUMENT

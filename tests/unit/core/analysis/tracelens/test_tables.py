@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from pytest_perfgate.core.analysis.operators.call import parse_call
+from pytest_perfgate.core.analysis.tracelens import nodes
 from pytest_perfgate.core.analysis.tracelens.tables import reference_tables
 from pytest_perfgate.core.render.text import render_text
-from tests.kineto_file import host, kernel, launch, seen
+from pytest_perfgate.model.errors import PerfgateError
+from tests.kineto_file import host, kernel, launch, seen, written
 from tests.kineto_operators import zoo
 
 TOLERANCE = 1e-6
@@ -70,9 +73,44 @@ def test_the_reference_s_sheets_of_the_zoo(tmp_path, kineto):
     for sheet in ("CONV_fwd", "SDPA_fwd", "Normalization", "UnaryElementwise", "BinaryElementwise", "Reduce_fwd"):
         assert sheets[sheet], sheet
     whole = kineto.inspect([tmp_path / "t.json"], {"compat": "tracelens"})
-    assert set(whole.views) == {"tracelens"}
+    assert next(iter(whole.views)) == "tracelens"
     assert whole.metrics.find("op_time", (("op", "aten::mm"),))[0].value == pytest.approx(8_000)
     assert render_text(whole.views["tracelens"]())
+
+
+@pytest.mark.parametrize(
+    ("view", "tables"),
+    [
+        ("tracelens", None),
+        ("timeline", ["gpu_timeline"]),
+        ("ops", ["ops_summary"]),
+        ("categories", ["ops_summary_by_category"]),
+        ("arguments", ["ops_unique_args"]),
+        ("kernels", ["kernel_summary"]),
+        ("roofline", ["unified_perf_summary"]),
+    ],
+)
+def test_views_keep_their_names_in_the_reference_s_tables(tmp_path, kineto, view, tables) -> None:
+    path = written(tmp_path / "t.json", zoo())
+    document = kineto.inspect([path], {"compat": "tracelens"}).views[view]()
+    titles = [block.title for block in document.blocks]
+    assert titles == (tables or list(reference_tables(seen(tmp_path / "u.json", zoo()))))
+
+
+@pytest.mark.parametrize("view", ["impact", "fusion", "steps"])
+def test_a_view_that_the_reference_has_no_table_for_says_so(tmp_path, kineto, view) -> None:
+    whole = kineto.inspect([written(tmp_path / "t.json", zoo())], {"compat": "tracelens"})
+    with pytest.raises(PerfgateError) as error:
+        whole.views[view]()
+    assert error.value.code.name == "view-unknown"
+    assert "--compat" in error.value.mend
+
+
+def test_calls_of_the_same_arguments_are_worked_out_once(tmp_path, monkeypatch) -> None:
+    counted = []
+    monkeypatch.setattr(nodes, "parse_call", lambda *given: counted.append(given) or parse_call(*given))
+    reference_tables(seen(tmp_path / "t.json", [*zoo(), *zoo()]))
+    assert len(counted) == len(set(counted))
 
 
 def one_call(name: str, *kernels, cat: str = "cpu_op", **given):
