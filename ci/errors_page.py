@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_perfgate.model.codes import CODES
-from pytest_perfgate.model.codes.family import Family
+from pytest_perfgate.model.codes import Family
+from pytest_perfgate.model.errors import CODES
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "errors.md"
 

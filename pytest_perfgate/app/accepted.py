@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.core.changes.tests import function_of, same_bodies, same_function
 from pytest_perfgate.core.judge.context import clock_of, how_measured, limited
-from pytest_perfgate.model.codes.family import Family
+from pytest_perfgate.model.codes import Family
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline, Environment, Measurement, Sitting, commit_name
 from pytest_perfgate.model.plan import CaseKey, Mode
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 Lines = Mapping[str, Baseline]
 
-_LEANED_ON = ("time", "scatter", "sittings", "blind", "commit", "expires", "anchor", "identity", "environment")
+_LEANED_ON = (
+    "time", "figures", "scatter", "sittings", "blind", "commit", "expires", "anchor", "identity", "environment",
+)  # fmt: skip
 
 
 class Accepted:

@@ -30,19 +30,21 @@ USAGE, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 
 _HOMES = {
     "review": "accept",
-    "import": "baselines",
-    "prune": "baselines",
-    "merge-driver": "baselines",
+    "prune": "accept",
+    "merge-driver": "accept",
+    "import": "files",
     "check": "files",
     "compare": "files",
     "inspect": "files",
     "profile": "files",
     "scrub": "files",
     "devlog": "history",
+    "regressions": "history",
     "calibrate": "machine",
     "ceilings": "machine",
     "clocks": "machine",
     "devices": "machine",
+    "merge": "run",
     "report": "run",
 }
 """Commands that stand in a module of another name."""
@@ -199,6 +201,7 @@ def _error_json(code: str, what: str, then: str) -> str:
 GROUPS: dict[str, dict[str, str]] = {
     "gate": {
         "run": "run pytest and exit by what the gate found",
+        "merge": "join the records of a run's shards",
         "check": "hold limits against files: traces, reports, cubins, records",
         "compare": "two files of one kind, or two runs; limits on the difference",
     },
@@ -213,6 +216,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "inspect": "say what is in a file",
         "report": "the last run, or a record, as text, HTML or Markdown",
         "history": "a case over time",
+        "regressions": "what got slower over many runs and stayed so",
         "devlog": "write the last run into a kernel's log",
     },
     "profile": {

@@ -9,8 +9,7 @@ from pytest_perfgate.core.glossary import ADVICE, TERMS, find_term
 from pytest_perfgate.core.judge.policy import CHOICES, CI, LOCAL, RULE, effect
 from pytest_perfgate.core.limits.scope import proposal
 from pytest_perfgate.core.metric_kinds import by_name
-from pytest_perfgate.model.codes import CODES
-from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.errors import CODES, PerfgateError
 from pytest_perfgate.model.metric import Document, Paragraph, Section
 from pytest_perfgate.model.plan import Effect, Outcome
 from pytest_perfgate.model.project import KEYS

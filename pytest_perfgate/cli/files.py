@@ -1,4 +1,4 @@
-"""Check, compare, inspect, profile, scrub (files, no tests)."""
+"""Check, compare, import, inspect, profile, scrub (files, no tests)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.app.inspect import check, compare, every_view, exit_of, inspect, view
+from pytest_perfgate.app.inspect import check, compare, every_view, exit_of, inspect, led_by_pictures, view, views_of
 from pytest_perfgate.cli import output as looking
 from pytest_perfgate.cli import output as verdicts
+from pytest_perfgate.cli.dispatch import Project, add_root
 from pytest_perfgate.cli.output import placed, plain, say, say_written, write_file
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
@@ -54,6 +55,7 @@ For jobs of several files: perfgate compare before0 before1 -- after0 after1
 def compare_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", nargs="+", metavar="FILE|LIMIT")
     parser.add_argument("--view", default="", help="one view of the comparison")
+    looking.add_picture_option(parser)
     verdicts.add_limit_options(parser)
     parser.add_argument("--reports", metavar="FOLDER", help="write the reports of this comparison and all its tables")
     looking.add_options(parser)
@@ -65,11 +67,12 @@ def run_compare(options: argparse.Namespace) -> int:
     look = looking.judging_look(options)
     analysis, judged = compare(looking.named_files(before), looking.named_files(after), limits, look)
     verdicts.write_files(options, analysis, judged)
+    drawn = looking.write_pictures(options, analysis)
     if options.reports:
         from pytest_perfgate.wiring.profiling import write_reports
 
         say("\n".join(map(str, write_reports(Path(options.reports), analysis))), options)
-    elif not options.json and options.markdown != "-":
+    elif not options.json and options.markdown != "-" and not drawn:
         looking.write(render_text(view(analysis, options.view), looking.columns(), looking.room()))
     if judged or options.json:
         verdicts.deliver(options, analysis, judged)
@@ -87,7 +90,8 @@ Several files are the ranks or processes of one job. Nothing is judged here: see
 def inspect_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE")
     parser.add_argument("--view", default="", help="one view of the file; 'list' names them, 'all' shows all")
-    parser.add_argument("--html", metavar="FILE", help="write the views as one HTML page")
+    parser.add_argument("--html", metavar="FILE", help="write pictures and views as one HTML page")
+    looking.add_picture_option(parser)
     parser.add_argument("--markdown", metavar="FILE", help="write the views as Markdown; - for standard output")
     parser.add_argument("--csv", metavar="FOLDER", help="write every table as CSV, all rows")
     parser.add_argument("--code", metavar="FOLDER", help="write annotated source, machine code and PTX of a report")
@@ -101,12 +105,12 @@ def run_inspect(options: argparse.Namespace) -> int:
     files = looking.named_files(options.files)
     analysis = inspect(files, look.options, inspectors=look.inspectors, peek=look.peek)
     if options.view == "list":
-        names = list(analysis.views)
+        names = list(views_of(analysis))
         looking.write_json(names) if options.json else looking.write("\n".join(names))
         return 0
     chosen = options.view or next(iter(analysis.views))
     documents = every_view(analysis) if chosen == "all" else {chosen: view(analysis, chosen)}
-    written = _write_files(options, documents) | _write_more(options, documents, analysis)
+    written = _write_files(options, documents, analysis) | _write_more(options, documents, analysis)
     if options.json:
         looking.write_json(looking.analysis_json(analysis, documents))
     elif not written:
@@ -116,7 +120,7 @@ def run_inspect(options: argparse.Namespace) -> int:
     return 0
 
 
-def _write_files(options: argparse.Namespace, documents: dict[str, Document]) -> bool:
+def _write_files(options: argparse.Namespace, documents: dict[str, Document], analysis: Analysis) -> bool:
     from pytest_perfgate.wiring import write_pages, write_tables
 
     if options.markdown:
@@ -127,7 +131,9 @@ def _write_files(options: argparse.Namespace, documents: dict[str, Document]) ->
     elif options.markdown:
         write_file(options.markdown, "\n".join(map(render_markdown, documents.values())))
     if options.html:
-        write_pages(placed(options.html), list(documents.values()))
+        first, *others = documents.values()
+        first = first if options.view == "pictures" else led_by_pictures(first, analysis)
+        write_pages(placed(options.html), [first, *others])
     say_written(options)
     if options.csv:
         for path in write_tables(Path(options.csv), documents):
@@ -145,7 +151,7 @@ def _write_more(options: argparse.Namespace, documents: dict[str, Document], ana
     if options.code:
         for path in _write_texts(Path(options.code), analysis.files):
             say(str(path), options)
-    return bool(options.xlsx or options.reports or options.code)
+    return looking.write_pictures(options, analysis) | bool(options.xlsx or options.reports or options.code)
 
 
 def _write_texts(folder: Path, texts: Mapping[str, Callable[[], str]]) -> Iterator[Path]:
@@ -229,4 +235,53 @@ def run_scrub(options: argparse.Namespace) -> int:
         looking.write_json(plain(done))
     else:
         looking.write(sentence(done))
+    return 0
+
+
+IMPORT_ABOUT = """Begin baselines from another tool's results: pytest-benchmark, asv, NVBench or Google Benchmark JSON.
+
+  perfgate import .benchmarks/Linux-CPython-3.11-64bit/0001_main.json
+
+A line that stands already is not touched. Imported times were measured differently: they screen until accepted anew.
+"""
+
+
+def import_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="+", metavar="FILE")
+    parser.add_argument(
+        "--device", default="", metavar="KEY", help="the device they were measured on (default: this host)"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="show what would be written")
+    parser.add_argument("--in-ci", action="store_true", help="write although CI is set")
+    add_root(parser)
+
+
+def run_import(options: argparse.Namespace) -> int:
+    import datetime as dt
+
+    from pytest_perfgate.app.accept import imported
+    from pytest_perfgate.cli.accept import check_place
+    from pytest_perfgate.wiring import stores
+
+    project = Project(options)
+    check_place(options, project)
+    device = options.device or stores.host_device_key()
+    who, when = project.repository.author(), dt.datetime.now(dt.timezone.utc).date().isoformat()
+    lines = []
+    for path in looking.named_files(options.files):
+        outcome = imported(stores.read_benchmarks(path), device, project.baselines, who=who, when=when)
+        paths = () if options.dry_run else project.baselines.write(outcome.lines)
+        lines.append({
+            "file": str(path), "device": device, "imported": [str(line.key) for line in outcome.lines],
+            "kept": list(outcome.kept),
+            "without a time": list(outcome.left), "wrote": [project.shown(Path(p)) for p in paths],
+        })  # fmt: skip
+    if options.json:
+        looking.write_json(lines)
+        return 0
+    for one in lines:
+        counts = ", ".join(f"{len(one[name])} {name}" for name in ("imported", "kept", "without a time"))
+        looking.write(
+            "\n".join([f"{one['file']}: {counts}, for {device}", *(f"wrote {path}" for path in one["wrote"])])
+        )
     return 0

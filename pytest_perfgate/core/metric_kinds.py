@@ -41,6 +41,14 @@ TIMING_KINDS: tuple[MetricKind, ...] = (
         positional="of",
     ),
     MetricKind(
+        name="worst",
+        dimension=_PART,
+        better=_LOW,
+        doc="the worst of a metric over a parametrised test, with the case that has it",
+        scopes=("of", "family"),
+        positional="of",
+    ),
+    MetricKind(
         name="tflops",
         dimension=Dimension.FLOPS,
         better=_HIGH,
@@ -102,6 +110,9 @@ _NEITHER = Better.NEITHER
 
 _COUNT, _BYTES = Dimension.COUNT, Dimension.BYTES
 
+_COUNTED = frozenset({_COUNT, _BYTES, Dimension.WORK})
+"""What a profile counts: the same program gives the same number."""
+
 _WHO = ("kernel", "arch", "launch")
 
 _CODE, _COUNTERS = "cubin", "ncu"
@@ -110,7 +121,7 @@ _CODE, _COUNTERS = "cubin", "ncu"
 def _kind(name: str, dimension: Dimension, better: Better, doc: str, source: str, *scopes: str) -> MetricKind:
     return MetricKind(
         name=name, dimension=dimension, better=better, doc=doc, source=source, scopes=scopes or _WHO,
-        positional=scopes[0] if scopes and scopes[0] not in _WHO else "",
+        positional=scopes[0] if scopes and scopes[0] not in _WHO else "", exact=source == _CODE or dimension is _COUNT,
     )  # fmt: skip
 
 
@@ -161,8 +172,9 @@ _SOURCE = "a trace or an nsys export"
 def profile_kind(name: str, dimension: Dimension, better: Better, doc: str, positional: str = "stage") -> MetricKind:
     """A kind that a profile produces, with the scopes all profiles share."""
     return MetricKind(
-        name=name, dimension=dimension, better=better, doc=doc, scopes=SCOPES, positional=positional, source=_SOURCE
-    )
+        name=name, dimension=dimension, better=better, doc=doc, scopes=SCOPES, positional=positional, source=_SOURCE,
+        exact=dimension in _COUNTED,
+    )  # fmt: skip
 
 
 NSYS_KINDS: tuple[MetricKind, ...] = (
@@ -231,6 +243,7 @@ def _trace_kind(name: str, dimension: Dimension, better: Better, doc: str, posit
         scopes=scopes,
         positional=positional,
         source="a PyTorch trace",
+        exact=dimension in _COUNTED,
     )
 
 
@@ -309,6 +322,25 @@ TRACE_KINDS: tuple[MetricKind, ...] = (
     _trace_kind("tree_edits", _COUNT, _LOW, "of two traces: operators that their call trees do not share"),
 )
 
+PASS_KINDS: tuple[MetricKind, ...] = (
+    MetricKind(
+        name="peak_memory",
+        dimension=Dimension.BYTES,
+        better=_LOW,
+        doc="memory of the host that a call takes at the most, beyond what stood before it",
+        scopes=("by",),
+    ),
+    MetricKind(
+        name="compile_time",
+        dimension=_TIME,
+        better=_LOW,
+        doc="the first call of a fresh process with cold caches, less a steady one",
+    ),
+)
+"""Of a timed call, in a run of their own; only taken where somebody asks."""
+
+PASSES = tuple(kind.name for kind in PASS_KINDS)
+
 OWN_KIND = MetricKind(
     name="metric",
     dimension=Dimension.PLAIN,
@@ -327,6 +359,7 @@ def own_kind(name: str) -> MetricKind:
 
 BUILT_IN: tuple[MetricKind, ...] = (
     *TIMING_KINDS,
+    *PASS_KINDS,
     OWN_KIND,
     *OVERLAP_KINDS,
     *TRACE_KINDS,

@@ -7,8 +7,23 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import PurePath
 
-from pytest_perfgate.model.codes import CODES
-from pytest_perfgate.model.codes.family import Code
+from pytest_perfgate.model.codes import Code, device, gate, profiles, run, store
+
+_TABLES = (
+    gate.GATE_CODES,
+    run.RUN_CODES,
+    store.STORE_CODES,
+    device.DEVICE_CODES,
+    profiles.TRACE_CODES,
+    profiles.NSYS_CODES,
+    profiles.KERNEL_CODES,
+    gate.VERDICT_CODES,
+    gate.ARM_CODES,
+    run.ARTIFACT_CODES,
+)
+
+CODES: dict[str, Code] = {code.name: code for table in _TABLES for code in table}
+"""Every error code; a test keeps names unique and documented."""
 
 
 class PerfgateError(Exception):

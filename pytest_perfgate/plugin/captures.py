@@ -17,7 +17,7 @@ from pytest_perfgate.app.inspect import LOST, capture_failed, lacking, trusted, 
 from pytest_perfgate.app.profile import ProfileTools, profile
 from pytest_perfgate.core.metric_kinds import CODE_NAMES
 from pytest_perfgate.core.render.words import first_of
-from pytest_perfgate.model.codes.family import Family
+from pytest_perfgate.model.codes import Family
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.metric import Absent, Analysis, Finding, MetricSet, Problem

@@ -109,11 +109,19 @@ def _command(root: Path, nodeid: str, assigned: Assignment) -> list[str]:
 def write_views(folder: Path, views: Mapping[str, Document]) -> None:
     """Tables as CSV and pictures as SVG, and all of it as one page."""
     from pytest_perfgate.adapters.formats.files import write_drawings
+    from pytest_perfgate.core.render.drawing import alone
     from pytest_perfgate.wiring import write_pages, write_tables
 
     write_tables(folder / "tables", views)
-    write_drawings(folder, views)
+    write_drawings(folder, views, alone)
     write_pages(folder / "report.html", list(views.values()))
+
+
+def write_picture(path: Path, svg: str) -> None:
+    """One picture as SVG, or as PNG by what can draw it here."""
+    from pytest_perfgate.adapters.formats import files
+
+    files.write_picture(path, svg)
 
 
 def profiler_region(name: str, out: Path, hooks: Any) -> AbstractContextManager[None]:
@@ -187,7 +195,10 @@ def write_reports(folder: Path, analysis: Analysis) -> tuple[Path, ...]:
     names = analysis.reports or {"report": next(iter(analysis.views))}
     pages = {stem: analysis.views[view]() for stem, view in names.items()}
     tables = {view: analysis.views[view]() for view in analysis.tables} or dict(pages)
-    return reports.write_reports(folder, pages, tables, {"md": render_markdown, "html": render_html})
+    paths = reports.write_reports(folder, pages, tables, {"md": render_markdown, "html": render_html})
+    for name, build in analysis.kept.items():
+        (folder / name).write_text(build(), encoding="utf-8")
+    return (*paths, *(folder / name for name in analysis.kept))
 
 
 def write_workbook(path: Path, documents: Mapping[str, Document]) -> Path:

@@ -23,13 +23,12 @@ from ci.bench.house import (
 SMALL_WITH_REASON = {
     "pytest_perfgate.clock": "bound before any conftest can replace the host's clocks, so it imports nothing",
     "pytest_perfgate.hookspecs": "the contract with plugins, one line a hook",
-    "pytest_perfgate.model.codes.family": "what every table of codes imports; in one of them it would be a circle",
     "pytest_perfgate.testing": "a public name of fakes that lie below",
     "pytest_perfgate.work": "a public name of what lies below",
 }
 """Modules under 60 lines, each with its reason."""
 FOLDER, WIDE = 20, {"plugin": 23}
-FILES, LINES, ARROWS = 280, 400, 1500
+FILES, LINES, ARROWS = 305, 400, 1630
 
 
 def test_the_package_has_as_many_files_as_a_person_can_know() -> None:

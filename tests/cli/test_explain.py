@@ -9,8 +9,7 @@ import pytest
 from pytest_perfgate.cli.explain import explain
 from pytest_perfgate.core.glossary import ADVICE, TERMS
 from pytest_perfgate.core.metric_kinds import BUILT_IN
-from pytest_perfgate.model.codes import CODES
-from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.errors import CODES, PerfgateError
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.project import KEYS
 from tests.cli.conftest import Place

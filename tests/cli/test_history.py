@@ -115,3 +115,43 @@ def test_nothing_to_add(place: Place, words: list[str]) -> None:
     (place.root / "empty").mkdir()
     done = place.perfgate("history", *words)
     assert (done.code, "next" in done.err) == (12 if words[0] == "add" else 2, True)
+
+
+def slower_project(place: Place) -> None:
+    """A month in which one of two cases got slower at the twentieth, and the other was forgotten after the tenth."""
+    noise = [1 + (at * 7919 % 13 - 6) / 2000 for at in range(30)]
+    for at in range(1, 29):
+        times = [1e6 * noise[at] * (1.1 if at >= 20 else 1), *([2e6 * noise[at]] if at <= 10 else [])]
+        (place.root / f"{at:02}.json").write_bytes(render_record(day(at, *times)))
+    assert place.perfgate("history", "add", ".").code == 0
+
+
+def test_regressions_of_a_month(place: Place) -> None:
+    slower_project(place)
+    done = place.perfgate("regressions")
+    assert done.code == 0
+    assert "1 case got slower and stayed so" in done.out
+    assert f"{20:040x}"[:7] in done.out
+    assert place.perfgate("regressions", "--fail").code == 1
+    assert place.perfgate("regressions", "--fail", "--since", "2026-06-25").code == 0
+    assert place.perfgate("regressions", "--fail", "--over", "20%").code == 0
+    every = json.loads(place.perfgate("regressions", "--json").out)
+    assert [(step["commit"], round(step["after"] / step["before"], 2)) for step in every["slower"]] == [
+        (f"{20:040x}", 1.1)
+    ]
+    assert place.perfgate("regressions", "--markdown", "digest.md").code == 0
+    assert (place.root / "digest.md").read_text().startswith("# Regressions")
+    assert place.perfgate("regressions", "--markdown", "-").out.startswith("# Regressions")
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["--device", "AMD-*"], "history-empty"), (["--since", "soon"], "command-usage"),
+        (["--over", "much"], "not a share"), (["--over=-3%"], "not a share"), (["--stale", "0"], "whole number"),
+    ],
+)  # fmt: skip
+def test_regressions_of_nothing(place: Place, words: list[str], code: str) -> None:
+    place.perfgate("history", "add", place.record(day(1, 1e6)))
+    done = place.perfgate("regressions", *words)
+    assert (done.code, code in done.err) == (2, True)

@@ -8,7 +8,7 @@ import pytest
 
 from ci.errors_page import PAGE, render
 from pytest_perfgate.cli.dispatch import GROUPS, command_module, description
-from pytest_perfgate.model.codes import CODES
+from pytest_perfgate.model.errors import CODES
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -10,13 +10,12 @@ from dataclasses import replace
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, verdict
 from pytest_perfgate.core.judge.metrics import DERIVED
 from pytest_perfgate.core.judge.policy import CI
-from pytest_perfgate.core.judge.references import NO_REFERENCE, SPEEDUP
+from pytest_perfgate.core.judge.readings import NO_REFERENCE, SPEEDUP
 from pytest_perfgate.core.limits.grammar import noun
 from pytest_perfgate.core.limits.merge import no_instruction, not_in_the_report, scope_within
 from pytest_perfgate.core.limits.scope import proposal, render_scope, some_of
 from pytest_perfgate.core.render.words import quantity
-from pytest_perfgate.model.codes import CODES
-from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.errors import CODES, PerfgateError
 from pytest_perfgate.model.metric import Absent, Analysis, Labels, Metric, MetricSet, Problem, matches
 from pytest_perfgate.model.plan import Limit, Mode, Operator, Outcome, Policy
 from pytest_perfgate.model.verdict import Verdict
@@ -58,7 +57,7 @@ def against_limit(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     scope = scope_within(limit, trial.measurement.key)
     metrics = trial.metrics.find(limit.metric, scope)
     if not metrics:
-        return _not_found(limit, trial)
+        return without_metric(limit, trial)
     rulings = [_one(limit, metric, trial) for metric in metrics]
     rulings += [_lacking(limit, gap) for gap in missing_siblings(limit.metric, scope, metrics, trial.metrics)]
     return worst_first(limit, rulings)[0]
@@ -101,7 +100,8 @@ def _lacking(limit: Limit, absent: Absent) -> Ruling:
     )
 
 
-def _not_found(limit: Limit, trial: JudgedMeasurement) -> Ruling:
+def without_metric(limit: Limit, trial: JudgedMeasurement) -> Ruling:
+    """Why nothing of what a limit names was measured."""
     scope = scope_within(limit, trial.measurement.key)
     meant = trial.metrics.missing(limit.metric, scope)
     if meant is not None and scope:
@@ -159,7 +159,7 @@ def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
 
 def above_peak(metric: Metric) -> bool:
     """Whether a profile says more than the hardware can do."""
-    return metric.source == "trace" and metric.name in OF_A_PEAK and metric.value > PLAY
+    return metric.source in {"trace", "stated"} and metric.name in OF_A_PEAK and metric.value > PLAY
 
 
 def _past_ceiling(metric: Metric, trial: JudgedMeasurement) -> bool:

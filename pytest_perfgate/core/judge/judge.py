@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from pytest_perfgate.core.judge.against_baseline import against_baseline
+from pytest_perfgate.core.judge.against_figure import against_figure
 from pytest_perfgate.core.judge.against_limit import against_limit
 from pytest_perfgate.core.judge.against_revision import accepting, against_revision, arm_facts, arms_of, unheld
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, verdict
 from pytest_perfgate.core.judge.metrics import DERIVED, timed_metrics, timing
-from pytest_perfgate.core.judge.references import is_reference
+from pytest_perfgate.core.judge.readings import is_reference
 from pytest_perfgate.core.judge.samples import problems_of, shift_metric
 from pytest_perfgate.core.judge.suspects import suspects, unpaired_ruling
-from pytest_perfgate.core.limits.grammar import FAMILY_MEAN
+from pytest_perfgate.core.limits.grammar import OF_FAMILIES
 from pytest_perfgate.core.limits.merge import (
     applies_on,
     case_of,
@@ -30,7 +31,7 @@ from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.core.stats.summary import Summary, split
 from pytest_perfgate.model.measurement import Baseline, Measurement
 from pytest_perfgate.model.metric import Finding, MetricSet, Problem
-from pytest_perfgate.model.plan import CaseKey, Effect, Limit, Mode, Outcome
+from pytest_perfgate.model.plan import CaseKey, Compare, Effect, Limit, Mode, Outcome
 from pytest_perfgate.model.protocol import STATIC, CaseResult
 from pytest_perfgate.model.values import Interval
 from pytest_perfgate.model.verdict import CaseReport, Paired, SuiteNote
@@ -69,7 +70,7 @@ def judge(
                 limit, OF_OTHERS if limit in others else _with_arms(_ruling(limit, trial), limit, trial), context, trial
             )
             for limit in meant
-            if limit.metric != FAMILY_MEAN
+            if limit.metric not in OF_FAMILIES
         ),
         measurement=measurement.with_metrics(trial.metrics),
         baseline=baseline,
@@ -152,6 +153,8 @@ def _ruling(limit: Limit, trial: JudgedMeasurement) -> Ruling:
         return Ruling(outcome=Outcome.NOT_APPLICABLE, sentence="it is the reference itself")
     if trial.problems:
         return _invalid(trial.problems, trial)
+    if limit.compare is not Compare.FIGURE:
+        return against_figure(limit, trial)
     if limit.metric == "slowdown" and not without_case(limit) and trial.measurement.processes:
         by_revision = trial.paired is not None and trial.paired.revision
         return against_revision(limit, trial) if by_revision else against_baseline(limit, trial)
@@ -229,7 +232,7 @@ def without_measurement(
     key: CaseKey, limits: Sequence[Limit], context: JudgeContext, ruling: Callable[[Limit], Ruling]
 ) -> CaseReport:
     """The report of a case that has no measurement to judge: one ruling a limit, means over families apart."""
-    meant = [limit for limit in limits if limit.metric != FAMILY_MEAN]
+    meant = [limit for limit in limits if limit.metric not in OF_FAMILIES]
     return CaseReport(key=key, verdicts=tuple(verdict(limit, ruling(limit), context) for limit in meant))
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import pairwise
-from math import inf
+from math import ceil, inf, log
 
 import numpy as np
 
@@ -19,6 +20,9 @@ PERMUTATIONS = 199
 
 LEAST = 3
 """Sittings between two changes: fewer are noise."""
+
+LONG = 80
+"""From so many on ranks are compared instead of distances: those of a line take the square of its length."""
 
 
 @value
@@ -40,7 +44,7 @@ class ChangePoint:
 def change_points(
     numbers: Sequence[float], *, seed: int = 0, level: float = LEVEL, least: int = LEAST
 ) -> tuple[ChangePoint, ...]:
-    """Where a line changes, in order: the best split of any segment is tried first, until one is no surprise.
+    """Where a line changes, in order.
 
     Positive numbers are taken by their logarithms, so that a change is a fraction; others say nothing of a time, and
     are passed over.
@@ -50,6 +54,19 @@ def change_points(
         changes = change_points([numbers[at] for at in places], seed=seed, level=level, least=least)
         return tuple(replace(one, index=places[one.index]) for one in changes)
     line = np.log(np.asarray(numbers, dtype=float))
+    cuts = _long(line, seed, level, least) if len(line) >= LONG else _split(line, seed, level, least)
+    return _described(numbers, sorted(cuts))
+
+
+def _long(line: Array, seed: int, level: float, least: int) -> list[tuple[int, float]]:
+    """By ranks, and in the newest part by distances as well: ranks do not see what only a few sittings show."""
+    cuts = _ranked(line, 0, level / 2, least)
+    newest = max(len(line) - LONG, cuts[-1][0] if cuts else 0)
+    return [*cuts, *((newest + at, p) for at, p in _split(line[newest:], seed, level / 2, least))]
+
+
+def _split(line: Array, seed: int, level: float, least: int) -> list[tuple[int, float]]:
+    """The best split of any segment is tried first, until one is no surprise."""
     random = np.random.default_rng(seed)
     cuts: list[tuple[int, float]] = []
     while True:
@@ -58,11 +75,11 @@ def change_points(
         if not candidates:
             break
         strength, at, start = max(candidates)
-        p = _chance(line, edges, least, strength, random)
+        p = _chance(line, edges, (least, level), strength, random)
         if p > level:
             break
         cuts.append((start + at, p))
-    return _described(numbers, sorted(cuts))
+    return cuts
 
 
 def _best(segment: Array, least: int) -> tuple[float, int]:
@@ -82,13 +99,67 @@ def _best(segment: Array, least: int) -> tuple[float, int]:
     return float(strength[at]), int(m[at])
 
 
-def _chance(line: Array, edges: list[int], least: int, strength: float, random: np.random.Generator) -> float:
-    """How often a shuffle within segments splits as strongly."""
+def _chance(
+    line: Array, edges: list[int], bounds: tuple[int, float], strength: float, random: np.random.Generator
+) -> float:
+    """How often a shuffle within segments splits as strongly; counted until that is past the level."""
+    least, level = bounds
     pieces = [line[a:b] for a, b in pairwise(edges) if b - a >= 2 * least]
     hits = 0
     for _ in range(PERMUTATIONS):
         hits += max(_best(random.permutation(piece), least)[0] for piece in pieces) >= strength
+        if (hits + 1) / (PERMUTATIONS + 1) > level:
+            break
     return (hits + 1) / (PERMUTATIONS + 1)
+
+
+_SHUFFLES = 999
+
+_GRID = 1.1
+
+
+def _ranked(line: Array, start: int, level: float, least: int) -> list[tuple[int, float]]:
+    """The changes of a long line: where the ranks before and after differ most, and then in each part alone."""
+    if len(line) < 2 * least:
+        return []
+    strength, at = _rank_split(_ranks(line), least)
+    chances = _shuffled(_on_grid(len(line)), least)
+    p = (int(np.sum(chances >= strength)) + 1) / (_SHUFFLES + 1)
+    if p > level:
+        return []
+    parts = (_ranked(line[:at], start, level, least), _ranked(line[at:], start + at, level, least))
+    return [*parts[0], (start + at, p), *parts[1]]
+
+
+def _ranks(line: Array) -> Array:
+    """From 1 on; what is equal shares the middle of its ranks."""
+    _, places, counts = np.unique(line, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    middle: Array = (last - (counts - 1) / 2)[places]
+    return middle
+
+
+def _rank_split(ranks: Array, least: int) -> tuple[float, int]:
+    """The split at which the sum of the first ranks is farthest from what chance gives, in its deviations."""
+    count = len(ranks)
+    m = np.arange(least, count - least + 1)
+    apart = np.abs(np.cumsum(ranks)[m - 1] - m * (count + 1) / 2)
+    strength = apart / np.sqrt(m * (count - m) * (count + 1) / 12)
+    at = int(np.argmax(strength))
+    return float(strength[at]), int(m[at])
+
+
+@lru_cache(maxsize=256)
+def _shuffled(count: int, least: int) -> Array:
+    """How strong the best split of so many ranks is when chance put them in order: the same for every line."""
+    random = np.random.default_rng(count)
+    order = np.tile(np.arange(1.0, count + 1), (_SHUFFLES, 1))
+    return np.array([_rank_split(one, least)[0] for one in random.permuted(order, axis=1)])
+
+
+def _on_grid(count: int) -> int:
+    """The next of few lengths; chance splits a longer line a little more strongly, so that this errs towards none."""
+    return ceil(_GRID ** ceil(log(count, _GRID) - 1e-9))
 
 
 def _described(numbers: Sequence[float], cuts: list[tuple[int, float]]) -> tuple[ChangePoint, ...]:

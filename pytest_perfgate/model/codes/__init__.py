@@ -1,23 +1,40 @@
-"""Every error code: one table for each subject, joined here; a test keeps names unique and documented."""
+"""Error codes: a table for each subject, joined in ``errors``; families of errors, each with its exit code."""
 
 from __future__ import annotations
 
-from pytest_perfgate.model.codes import device, gate, profiles, run, store
-from pytest_perfgate.model.codes.family import Code, Family
+import enum
 
-__all__ = ["CODES", "Code", "Family"]
+from pytest_perfgate.model.values import value
 
-_TABLES = (
-    gate.GATE_CODES,
-    run.RUN_CODES,
-    store.STORE_CODES,
-    device.DEVICE_CODES,
-    profiles.TRACE_CODES,
-    profiles.NSYS_CODES,
-    profiles.KERNEL_CODES,
-    gate.VERDICT_CODES,
-    gate.ARM_CODES,
-    run.ARTIFACT_CODES,
-)
 
-CODES: dict[str, Code] = {code.name: code for table in _TABLES for code in table}
+class Family(enum.Enum):
+    """A family of errors and the exit code of the command line."""
+
+    USAGE = 2
+    CONFIGURATION = 10
+    BASELINE = 11
+    RECORD = 12
+    ARTIFACT = 13
+    TOOL = 14
+    CHILD = 15
+    BUILD = 16
+    DEVICE = 17
+    PERMISSION = 18
+    REPOSITORY = 19
+    DELIVERY = 20
+    HISTORY = 21
+
+    @property
+    def exit(self) -> int:
+        return self.value
+
+
+@value
+class Code:
+    """One error code: its name is its anchor on the page of errors."""
+
+    name: str
+    family: Family
+    title: str
+    why: str = ""
+    mend: str = ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.model.codes.family import Code, Family
+from pytest_perfgate.model.codes import Code, Family
 
 GATE_CODES: tuple[Code, ...] = (
     Code(

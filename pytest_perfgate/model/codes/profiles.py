@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.model.codes.family import Code, Family
+from pytest_perfgate.model.codes import Code, Family
 
 TRACE_CODES: tuple[Code, ...] = (
     Code(
@@ -122,6 +122,13 @@ TRACE_CODES: tuple[Code, ...] = (
         title="A workbook needs openpyxl",
         why="nothing else here writes .xlsx files",
         mend="pip install openpyxl, or take the same tables as CSV: --csv FOLDER",
+    ),
+    Code(
+        name="picture-tool",
+        family=Family.TOOL,
+        title="Nothing here makes a PNG of a drawing",
+        why="pictures are drawn as SVG, and another program turns them into points",
+        mend="pip install cairosvg, or have rsvg-convert or chromium on the PATH; or name a file that ends in .svg",
     ),
     Code(
         name="workbook-rows",

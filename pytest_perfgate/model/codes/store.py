@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_perfgate.model.codes.family import Code, Family
+from pytest_perfgate.model.codes import Code, Family
 
 _LOST = "a baseline that cannot be read would let its tests pass unjudged; nothing was changed"
 
@@ -55,6 +55,20 @@ STORE_CODES: tuple[Code, ...] = (
         title="A baseline line would not read back as it was meant",
         why="a file that does not read stops every later run; nothing was changed",
         mend="report it with the name of the test; a parameter's id is free to choose",
+    ),
+    Code(
+        name="merge-unlike",
+        family=Family.RECORD,
+        title="Records that are to be merged are not shards of one run",
+        why="a report on two commits, or on other limits or tests, would be true of neither; nothing was written",
+        mend="name the records of one commit and one run: those of its jobs that were started alike",
+    ),
+    Code(
+        name="merge-twice",
+        family=Family.RECORD,
+        title="A shard or a case is in more than one record",
+        why="nobody knows which of two results holds, and a double may hide what is missing; nothing was written",
+        mend="name one record of each shard: after a retry of a job, the newer one",
     ),
     Code(
         name="record-missing",

@@ -15,9 +15,8 @@ from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.limits.merge import no_instruction
 from pytest_perfgate.core.limits.scope import proposal
 from pytest_perfgate.core.metric_kinds import by_name
-from pytest_perfgate.model.codes import CODES
 from pytest_perfgate.model.device import Basis, Roof
-from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.errors import CODES, PerfgateError
 from pytest_perfgate.model.metric import Absent, Analysis, Metric, MetricSet, Problem, labels
 from pytest_perfgate.model.plan import Choice, Effect, Outcome
 from pytest_perfgate.model.values import Dimension, Interval, Work

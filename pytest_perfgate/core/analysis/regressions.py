@@ -1,0 +1,280 @@
+"""What got slower and stayed so, by the commit that moved it; and what nobody measured for days."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from math import inf
+from typing import NamedTuple
+
+from pytest_perfgate.core.judge.context import how_measured
+from pytest_perfgate.core.render.block import printable
+from pytest_perfgate.core.render.words import first_of, plural, signed
+from pytest_perfgate.core.stats.change_points import ChangePoint, change_points
+from pytest_perfgate.model.measurement import Baseline, Sitting, short_commit
+from pytest_perfgate.model.metric import Block, Bullets, Cell, Column, Document, Paragraph, Section, Table
+from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.values import Dimension, value
+
+LEVEL = 0.01
+"""Chance of a change in a line that has none: of a thousand a few show one, most smaller than ``OVER``."""
+
+OVER = 0.02
+"""Smaller steps are no regression of their own; an anchor sees them add up."""
+
+STALE_DAYS = 14
+
+_DIGITS = 7
+
+_BACK = 0.5
+"""A step has gone away when less than this share of it is left."""
+
+
+class Trend:
+    """One case on one device over its runs, as far as they were measured as the newest was."""
+
+    def __init__(
+        self, sittings: Sequence[Sitting], accepted: Baseline | None = None, anchor: Baseline | None = None
+    ) -> None:
+        newest = sittings[-1]
+        self.key: CaseKey = newest.key
+        self.device: str = newest.device
+        self.newest = newest
+        self.sittings = [s for s in sittings if s.identity in {"", newest.identity} and 0 < s.time < inf]
+        self.accepted = accepted if _alike(newest, accepted) else None
+        self.anchor = anchor if _alike(newest, anchor) else None
+
+    @cached_property
+    def changes(self) -> tuple[ChangePoint, ...]:
+        return change_points([s.time for s in self.sittings], level=LEVEL)
+
+    @property
+    def level(self) -> float:
+        """What a call takes now: the middle of the runs since the last change; without one the newest time."""
+        return self.changes[-1].after if self.changes else self.newest.time
+
+    def moved(self, change: ChangePoint) -> tuple[tuple[str, str, str], ...]:
+        """(name, then, now) of what a change came with beside the commit: no run of the other level has it."""
+        edges = [0, *(c.index for c in self.changes), len(self.sittings)]
+        at = edges.index(change.index)
+        then, now = self.sittings[edges[at - 1] : change.index], self.sittings[change.index : edges[at + 1]]
+        before, after = _surroundings(then), _surroundings(now)
+        names = [name for name in dict.fromkeys((*before, *after)) if before and after]
+        apart = [name for name in names if not set(before.get(name, ("",))) & set(after.get(name, ("",)))]
+        return tuple((name, before.get(name, ("",))[-1], after.get(name, ("",))[0]) for name in apart)
+
+
+def _surroundings(sittings: Iterable[Sitting]) -> dict[str, tuple[str, ...]]:
+    """What each fact read, run by run: host, card, driver, packages."""
+    facts: dict[str, tuple[str, ...]] = {}
+    for sitting in sittings:
+        for name, text in (("host", sitting.host), ("card", sitting.card), *sitting.facts):
+            facts[name] = (*facts.get(name, ()), text) if text else facts.get(name, ())
+    return {name: texts for name, texts in facts.items() if texts}
+
+
+def _alike(sitting: Sitting, line: Baseline | None) -> bool:
+    """Whether a line says something of how this was measured."""
+    if line is None or line.identity is None or not sitting.identity:
+        return line is not None
+    return sitting.identity == how_measured(line.identity, at_limit=line.limited)
+
+
+@value
+class Step:
+    """A level of one case that came and, where it is a regression, stayed."""
+
+    key: CaseKey
+    device: str
+    commit: str
+    """The first that was measured at the new level."""
+    earlier: str
+    """The last before it; the same where no commit came between."""
+    when: str
+    before: float
+    after: float
+    now: float
+    fastest: float
+    """The fastest level before it."""
+    moved: tuple[tuple[str, str, str], ...] = ()
+    accepted: str = ""
+    """Why somebody accepted the new time."""
+
+    @property
+    def change(self) -> float:
+        return self.after / self.before - 1
+
+    @property
+    def gone(self) -> bool:
+        """Whether less than half of it is left, or its contrary."""
+        return abs(self.now - self.before) < _BACK * abs(self.after - self.before) or self._over_the_top
+
+    @property
+    def _over_the_top(self) -> bool:
+        """Slower then, and faster now than ever before; or the other way round."""
+        return (self.now - self.before) * (self.after - self.before) < 0
+
+
+def steps(trend: Trend, over: float = OVER) -> Iterator[Step]:
+    """Every change of level that is large enough to speak of."""
+    for change in trend.changes:
+        if abs(change.change) < over:
+            continue
+        then, now = trend.sittings[change.index - 1], trend.sittings[change.index]
+        step = Step(
+            key=trend.key, device=trend.device, commit=now.commit, earlier=then.commit, when=now.when,
+            before=change.before, after=change.after, now=trend.level, moved=trend.moved(change),
+            fastest=min(one.before for one in trend.changes if one.index <= change.index),
+        )  # fmt: skip
+        yield replace(step, accepted=_accepted(step, trend.accepted))
+
+
+def _accepted(step: Step, line: Baseline | None) -> str:
+    """The reason of the line that accepts the new level; empty while the line asks for the old one."""
+    if line is None or line.when[:10] < step.when[:10] or line.time < (step.before + step.after) / 2:
+        return ""
+    return line.why or f"accepted {line.when}"
+
+
+class Stale(NamedTuple):
+    """A case that nobody has measured for a while; without a key, all of a device."""
+
+    device: str
+    key: CaseKey | None
+    when: str
+    """Of its newest sitting."""
+
+
+def stale(trends: Iterable[Trend], before: str) -> Iterator[Stale]:
+    """Cases without a sitting since a day; a device of which that holds throughout is named once."""
+    newest: dict[str, list[tuple[str, CaseKey]]] = {}
+    for trend in trends:
+        newest.setdefault(trend.device, []).append((trend.newest.when, trend.key))
+    for device, cases in newest.items():
+        last = max(when for when, _ in cases)
+        if last[:10] < before[:10]:
+            yield Stale(device, None, last)
+        else:
+            yield from (Stale(device, key, when) for when, key in sorted(cases, key=str) if when[:10] < before[:10])
+
+
+@value
+class Findings:
+    """All that is to be said of a project's runs."""
+
+    slower: tuple[Step, ...] = ()
+    """Regressions that did not go away and that nobody accepted."""
+    accepted: tuple[Step, ...] = ()
+    gone: tuple[Step, ...] = ()
+    faster: tuple[Step, ...] = ()
+    unseen: tuple[Stale, ...] = ()
+    cases: int = 0
+    runs: int = 0
+
+
+def findings(trends: Sequence[Trend], *, since: str = "", before: str = "", over: float = OVER) -> Findings:
+    """What the steps since a day came to; ``before`` is the day from which a case without a sitting is stale."""
+    every = [step for trend in trends for step in steps(trend, over) if step.when[:10] >= since[:10]]
+    up = [step for step in every if step.change > 0]
+    left = [step for step in up if not step.gone]
+    return Findings(
+        slower=tuple(step for step in left if not step.accepted),
+        accepted=tuple(step for step in left if step.accepted),
+        gone=tuple(step for step in up if step.gone),
+        faster=tuple(step for step in every if step.after < step.fastest * (1 - over / 2) and not step.gone),
+        unseen=tuple(stale(trends, before)) if before else (),
+        cases=len(trends),
+        runs=len({s.run for trend in trends for s in trend.sittings if s.when[:10] >= since[:10]}),
+    )
+
+
+def by_commit(every: Iterable[Step]) -> list[tuple[str, list[Step]]]:
+    """(what moved them, the steps), the newest first: those of one commit together, whatever the device."""
+    groups: dict[str, list[Step]] = {}
+    for step in every:
+        groups.setdefault(mover(step), []).append(step)
+    for group in groups.values():
+        group.sort(key=lambda step: -abs(step.change))
+    return sorted(groups.items(), key=lambda group: max(step.when for step in group[1]), reverse=True)
+
+
+def mover(step: Step) -> str:
+    """The commit at which the level was first seen; where the commit is the same, what else moved."""
+    if step.commit and step.commit != step.earlier:
+        return short_commit(step.commit, _DIGITS)
+    if step.moved:
+        return first_of([f"{name} {then or 'none'} -> {now or 'none'}" for name, then, now in step.moved], 2)
+    return "no commit and nothing else that was recorded"
+
+
+_COLUMNS = (
+    Column(name="case"), Column(name="device"), Column(name="change"), Column(name="now"),
+    Column(name="before", dimension=Dimension.TIME), Column(name="after", dimension=Dimension.TIME),
+)  # fmt: skip
+
+
+def findings_document(every: Findings, *, since: str = "", stale_days: int = STALE_DAYS) -> Document:
+    """A page for a person, or a digest for a week: what to look at first stands first."""
+    blocks: list[Block] = [Paragraph(text=_summary(every, stale_days))]
+    for commit, group in by_commit(every.slower):
+        blocks.append(Section(title=_title(commit, group), blocks=(*_notes(group), _table(group))))
+    for title, part in (("Accepted", every.accepted), ("Faster", every.faster), ("Went away", every.gone)):
+        if part:
+            blocks.append(Section(title=title, blocks=(_table(part, why=title == "Accepted", commit=True),)))
+    if every.unseen:
+        blocks.append(Section(title=f"No sitting for {stale_days} days", blocks=(_unseen(every.unseen),)))
+    period = f"since {since[:10]}, " if since else ""
+    return Document(
+        title="Regressions", subtitle=f"{period}{plural(every.cases, 'case')} in {plural(every.runs, 'run')}",
+        blocks=tuple(blocks),
+    )  # fmt: skip
+
+
+def _summary(every: Findings, stale_days: int) -> str:
+    moved = len(by_commit(every.slower))
+    slower = f"{plural(len(every.slower), 'case')} got slower and stayed so, by {plural(moved, 'change')}"
+    lone = sum(one.key is not None for one in every.unseen)
+    parts = [slower] if every.slower else ["nothing got slower and stayed so"]
+    parts += [f"{len(every.accepted)} accepted"] if every.accepted else []
+    parts += [f"{len(every.faster)} faster"] if every.faster else []
+    parts += [f"{len(every.gone)} went away"] if every.gone else []
+    parts += [f"{plural(lone, 'case')} without a sitting for {stale_days} days"] if lone else []
+    silent = [one.device for one in every.unseen if one.key is None]
+    parts += [f"no run on {', '.join(silent)} for {stale_days} days"] if silent else []
+    text = "; ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _title(commit: str, group: Sequence[Step]) -> str:
+    devices, day = sorted({step.device for step in group}), min(step.when for step in group)[:10]
+    return f"{printable(commit)}: {plural(len(group), 'case')} on {first_of(devices, 3)}, {day}"
+
+
+def _notes(group: Sequence[Step]) -> Iterator[Block]:
+    """The commit before, and what else is other on all of these lines."""
+    step = group[0]
+    if step.commit and step.earlier and step.commit != step.earlier:
+        yield Paragraph(text=f"Measured before it: {short_commit(step.earlier, _DIGITS)}.")
+    moved = set(step.moved).intersection(*(other.moved for other in group[1:]))
+    if moved and step.commit != step.earlier:
+        items = tuple(f"{name}: {then or 'none'} -> {now or 'none'}" for name, then, now in sorted(moved))
+        yield Bullets(items=tuple(f"also moved: {printable(item)}" for item in items))
+
+
+def _table(group: Sequence[Step], *, why: bool = False, commit: bool = False) -> Table:
+    columns = [*_COLUMNS, *([Column(name="at")] if commit else []), *([Column(name="why")] if why else [])]
+    rows: list[tuple[Cell, ...]] = [
+        (
+            printable(str(s.key)), s.device, signed(s.change), signed(s.now / s.before - 1), s.before, s.after,
+            *([printable(mover(s))] if commit else []), *([printable(s.accepted)] if why else []),
+        )
+        for s in group
+    ]  # fmt: skip
+    return Table(columns=tuple(columns), rows=tuple(rows))
+
+
+def _unseen(every: Sequence[Stale]) -> Table:
+    columns = (Column(name="case"), Column(name="device"), Column(name="last"))
+    rows = tuple((printable(str(one.key)) if one.key else "all", one.device, one.when[:16]) for one in every)
+    return Table(columns=columns, rows=rows)

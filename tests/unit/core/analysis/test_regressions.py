@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import datetime as dt
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from pytest_perfgate.core.analysis.regressions import (
+    Findings,
+    Trend,
+    by_commit,
+    findings,
+    findings_document,
+    mover,
+    stale,
+    steps,
+)
+from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.model.measurement import Baseline, Identity, Sitting
+from pytest_perfgate.model.plan import CaseKey
+
+START = dt.date(2026, 1, 1)
+
+
+def line(levels: Sequence[float], *, name: str = "a", device: str = "H200", each: int = 20, **fields) -> list[Sitting]:
+    """A sitting a day, so many at each level; the commit is that of the day."""
+    dice = random.Random(name)
+    days = [level for level in levels for _ in range(each)]
+    return [
+        Sitting(
+            key=CaseKey(nodeid=f"t.py::test_{name}"), device=device, time=level * dice.gauss(1, 0.003),
+            when=(START + dt.timedelta(days=at)).isoformat(), **({"commit": f"{at:07x}", "run": f"r{at}"} | fields),
+        )
+        for at, level in enumerate(days)
+    ]  # fmt: skip
+
+
+def accepted(time: float, when: str, why: str = "more rows a tile") -> Baseline:
+    return Baseline(key=CaseKey(nodeid="t.py::test_a"), device="H200", time=time, when=when, why=why)
+
+
+KINDS = [
+    ([100.0, 100.0], Findings(cases=1, runs=40), ()),
+    ([100.0, 110.0], "slower", (0.1, 0.1)),
+    ([100.0, 110.0, 100.0], "gone", (0.1, 0.0)),
+    ([100.0, 110.0, 106.0], "slower", (0.1, 0.06)),
+    ([100.0, 110.0, 103.0], "gone", (0.1, 0.03)),
+    ([100.0, 110.0, 80.0], "gone", (0.1, -0.2)),
+    ([100.0, 90.0], "faster", (-0.1, -0.1)),
+    ([100.0, 101.0], Findings(cases=1, runs=40), ()),
+]
+
+
+@pytest.mark.parametrize(("levels", "kind", "figures"), KINDS)
+def test_what_became_of_a_step(levels: list[float], kind: object, figures: tuple[float, ...]) -> None:
+    every = findings([Trend(line(levels))])
+    if isinstance(kind, Findings):
+        assert every == kind
+        return
+    step = getattr(every, str(kind))[0]
+    assert (step.change, step.now / step.before - 1) == pytest.approx(figures, abs=0.01)
+    assert abs(int(step.commit, 16) - 20) <= 1
+    assert int(step.earlier, 16) == int(step.commit, 16) - 1
+    assert not (every.slower and every.gone)
+
+
+@pytest.mark.parametrize(
+    ("time", "when", "part"),
+    [(110.0, "2026-02-01", "accepted"), (110.0, "2026-01-05", "slower"), (100.0, "2026-02-01", "slower")],
+)
+def test_a_level_that_somebody_accepted(time: float, when: str, part: str) -> None:
+    every = findings([Trend(line([100.0, 110.0]), accepted(time, when))])
+    (step,) = getattr(every, part)
+    assert step.accepted == ("more rows a tile" if part == "accepted" else "")
+
+
+def test_other_measurements_are_no_part_of_a_line() -> None:
+    sittings = [*line([100.0], identity="clocks=lock"), *line([200.0], identity="usual")]
+    assert Trend(sittings).changes == ()
+    locked = Baseline(
+        key=sittings[0].key, device="H200", time=1.0, when="2026", identity=Identity(device="H200", clocks="lock")
+    )
+    assert Trend(sittings, locked).accepted is None
+    assert Trend(sittings[:5], locked).accepted is locked
+
+
+def test_steps_of_one_commit_stand_together_whatever_the_device() -> None:
+    lines = [
+        line([100.0, 110.0]),
+        line([100.0, 120.0], name="b", device="H100"),
+        line([100.0, 100.0, 108.0], name="c"),
+    ]
+    groups = by_commit(findings([Trend(one) for one in lines]).slower)
+    assert [(commit, [step.key.test for step in group]) for commit, group in groups] == [
+        (f"{40:07x}", ["test_c"]),
+        (f"{20:07x}", ["test_b", "test_a"]),
+    ]
+
+
+def test_what_moved_where_no_commit_did() -> None:
+    before = line([100.0], commit="c0ffee", facts=(("driver", "570"), ("torch", "2.5")), host="n1")
+    after = line([0.0, 110.0], commit="c0ffee", facts=(("driver", "580"), ("torch", "2.5")), host="n1")[12:]
+    (step,) = steps(Trend([*before, *after]))
+    assert step.moved == (("driver", "570", "580"),)
+    assert mover(step) == "driver 570 -> 580"
+    alike = [s for s in line([100.0, 110.0], commit="c0ffee", facts=(("driver", "570"),))]
+    assert "nothing else" in mover(next(steps(Trend(alike))))
+
+
+def test_a_host_that_comes_and_goes_moved_nothing() -> None:
+    sittings = [
+        Sitting(key=s.key, device=s.device, time=s.time, when=s.when, commit="c", run=s.run, host=f"n{at % 3}")
+        for at, s in enumerate(line([100.0, 110.0]))
+    ]
+    assert next(steps(Trend(sittings))).moved == ()
+
+
+def test_what_nobody_measured() -> None:
+    lines = [Trend(one) for one in (line([1e3]), line([1e3], name="b")[:2], line([1e3], name="c", device="H100")[:3])]
+    assert [(one.device, one.key and one.key.test, one.when) for one in stale(lines, "2026-01-08")] == [
+        ("H200", "test_b", "2026-01-02"),
+        ("H100", None, "2026-01-03"),
+    ]
+    assert list(stale(lines, "2026-01-01")) == []
+
+
+def test_since_a_day() -> None:
+    lines = [Trend(line([100.0, 110.0, 121.0]))]
+    assert [len(findings(lines, since=day).slower) for day in ("", "2026-02-01", "2026-03-01")] == [2, 1, 0]
+    assert [len(findings(lines, over=over).slower) for over in (0.05, 0.3)] == [2, 0]
+    assert findings(lines, since="2026-02-01").runs == 29
+
+
+def test_the_page_says_all_of_it() -> None:
+    lines = [
+        line([100.0, 110.0]), line([100.0, 80.0], name="b"), line([100.0, 130.0, 100.0], name="c"),
+        line([100.0], name="d")[:3], line([100.0], name="e", device="H100")[:3],
+    ]  # fmt: skip
+    text = render_text(findings_document(findings([Trend(one) for one in lines], before="2026-01-20")), 100, 100)
+    words = "1 case got slower and stayed so, by 1 change; 1 faster; 1 went away; 1 case without a sitting"
+    assert words in " ".join(text.split())
+    assert "no run on H100" in " ".join(text.split())
+    assert f"Measured before it: {19:07x}" in text
+    assert "test_d" in text
+    assert "Nothing got slower" in render_text(findings_document(findings([Trend(line([1.0]))])), 100, 100)

@@ -1,0 +1,135 @@
+"""Tests of core/stats/change_points."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+
+from pytest_perfgate.core.stats.change_points import PERMUTATIONS, _best, change_points
+
+
+@pytest.fixture
+def dice() -> np.random.Generator:
+    return np.random.default_rng(7)
+
+
+def test_change_points_are_where_they_were_planted_and_where_the_oracle_finds_them(dice: np.random.Generator) -> None:
+    line = np.exp(np.concatenate([dice.normal(0, 0.01, 20), dice.normal(0.1, 0.01, 15), dice.normal(0.05, 0.01, 15)]))
+    found = change_points(line.tolist(), seed=1)
+    assert [c.index for c in found] == [20, 35]
+    assert found[0].change == pytest.approx(0.105, abs=0.02)
+    ruptures = pytest.importorskip("ruptures")
+    oracle = ruptures.Dynp(model="l2", min_size=3, jump=1).fit(np.log(line)).predict(n_bkps=2)
+    assert oracle[:-1] == [20, 35]
+
+
+def test_a_line_without_change_has_rarely_a_change_point() -> None:
+    lines = [np.exp(np.random.default_rng(seed).normal(0, 0.02, 24)).tolist() for seed in range(40)]
+    assert sum(bool(change_points(line, seed=seed)) for seed, line in enumerate(lines)) <= 5
+
+
+@pytest.mark.parametrize("line", [[], [1.0], [1.0, 2.0, 3.0, 4.0, 5.0], [7.0] * 30])
+def test_short_and_constant_lines_have_none(line: list[float]) -> None:
+    assert change_points(line) == ()
+
+
+STEP = [1.0, 1.1, 1.2, 5.0, 5.1, 5.2]
+"""The shortest line that can have a change."""
+
+
+def test_the_shortest_line_that_can_change() -> None:
+    (found,) = change_points(STEP, level=0.5)
+    assert (found.index, found.before, found.after) == (3, 1.1, 5.1)
+    assert not change_points(STEP[1:], level=0.5)
+
+
+def test_a_change_that_no_shuffle_matches_has_the_smallest_p() -> None:
+    (found,) = change_points([1.0, 1.1, 1.2] + [5.0, 5.1, 5.2] * 6)
+    assert found.index == 3
+    assert found.p == 1 / (PERMUTATIONS + 1)
+
+
+def test_a_surprise_of_exactly_the_level_is_one() -> None:
+    line = [1.0, 1.4, 1.2, 1.5, 1.1, 1.6, 1.7, 1.3, 1.9, 1.8]
+    p = change_points(line, level=0.9)[0].p
+    assert change_points(line, level=p)
+    assert not change_points(line, level=p - 1e-9)
+
+
+def test_segments_at_both_ends_are_as_long_as_asked() -> None:
+    assert [c.index for c in change_points([1.0] * 12 + [5.0, 5.0], level=1.0)][-1] <= 14 - 3
+    found = change_points([1.0, 1.1, 1.2, *[5.0, 5.1, 5.2] * 4, 9.0, 9.1, 9.2])
+    assert [c.index for c in found] == [3, 15]
+
+
+@pytest.mark.parametrize("least", [1, 2, 3])
+def test_the_strongest_split_is_the_one_of_the_definition(least: int) -> None:
+    def apart(one, other) -> float:
+        return float(np.mean([abs(x - y) for x, y in itertools.product(one, other)]))
+
+    def within(one) -> float:
+        return float(np.mean([abs(x - y) for x, y in itertools.permutations(one, 2)])) if len(one) > 1 else 0.0
+
+    segment = np.random.default_rng(5).normal(0, 1, 11)
+    strengths = {}
+    for m in range(least, len(segment) - least + 1):
+        a, b = segment[:m], segment[m:]
+        energy = 2 * apart(a, b) - within(a) - within(b)
+        strengths[m] = len(a) * len(b) / len(segment) * energy
+    at = max(strengths, key=strengths.__getitem__)
+    assert _best(segment, least) == (pytest.approx(strengths[at]), at)
+
+
+def test_numbers_that_are_no_times_are_passed_over() -> None:
+    """A zero has no logarithm: it made every statistic of the line no number."""
+    (clean,) = change_points([1.0] * 8 + [2.0] * 8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (found,) = change_points([0.0, *[1.0] * 8, -1.0, *[2.0] * 4, float("nan"), *[2.0] * 4])
+    assert (clean.index, found.index) == (8, 10)
+    assert (found.before, found.after) == (1.0, 2.0)
+
+
+def test_a_change_is_one_in_two_hundred_at_best_and_one_in_twenty_is_enough() -> None:
+    (found,) = change_points([1.0, 1.1, 1.2] + [5.0, 5.1, 5.2] * 6)
+    assert found.p == 1 / 200
+    line = [1.0, 1.4, 1.2, 1.5, 1.1, 1.6, 1.7, 1.3, 1.9, 1.8]
+    assert change_points(line) == change_points(line, level=0.05)
+
+
+def test_fewer_than_three_sittings_are_no_level() -> None:
+    assert [c.index for c in change_points([1.0, 1.1] * 8 + [9.0, 9.1, 9.2])] == [16]
+    assert all(c.index <= 16 for c in change_points([1.0, 1.1] * 8 + [9.0, 9.1] + [1.0], level=1.0))
+
+
+def test_a_split_before_the_last_two_is_weighed_like_any_other() -> None:
+    apart = np.array([0.0, 0.3, 0.1, 0.2, 0.0, 0.4, 7.0, 9.0])
+    strength, at = _best(apart, 2)
+    mirrored, other = _best(apart[::-1].copy(), 2)
+    assert (at, other) == (6, 2)
+    assert strength == pytest.approx(mirrored)
+
+
+def test_a_long_line_has_its_changes_where_they_were_planted(dice: np.random.Generator) -> None:
+    line = np.exp(np.concatenate([dice.normal(level, 0.01, 120) for level in (0.0, 0.05, 0.0, 0.1)]))
+    changes = change_points(line.tolist())
+    assert [c.index for c in changes] == pytest.approx([120, 240, 360], abs=2)
+    assert [c.change for c in changes] == pytest.approx([0.05, -0.05, 0.105], abs=0.01)
+
+
+def test_a_long_line_shows_what_is_new(dice: np.random.Generator) -> None:
+    line = np.exp(np.concatenate([dice.normal(0, 0.01, 400), dice.normal(0.06, 0.01, 4)]))
+    assert [c.index for c in change_points(line.tolist())] == [400]
+
+
+def test_a_long_line_without_change_has_rarely_a_change_point() -> None:
+    lines = [np.random.default_rng(seed).lognormal(0, 0.02, 90 + seed) for seed in range(200)]
+    assert 1 <= sum(bool(change_points(line.tolist())) for line in lines) <= 20
+
+
+@pytest.mark.parametrize("line", [[7.0] * 300, [7.0, 7.1] * 150])
+def test_a_long_line_of_few_values_has_none(line: list[float]) -> None:
+    assert change_points(line) == ()
