@@ -39,7 +39,6 @@ ELSEWHERE = {
     "core/analysis/tracelens/models.py": "unit/core/analysis/tracelens/test_tables.py",
     "core/analysis/tracelens/nodes.py": "unit/core/analysis/tracelens/test_tables.py",
     "core/analysis/work/layers.py": "unit/core/analysis/work/test_products.py",
-    "core/changes/marks.py": "unit/core/changes/test_limits.py",
     "core/glossary.py": "docs/test_glossary.py",
     "model/__init__.py": "docs/test_public_names.py",
     "model/capabilities.py": "architecture/test_capabilities.py",

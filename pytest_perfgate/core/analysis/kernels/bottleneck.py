@@ -12,7 +12,6 @@ from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, code_evid
 from pytest_perfgate.core.analysis.kernels.sections import cliff_section, mix_section, occupancy_section, ratio_section
 from pytest_perfgate.core.analysis.roofline import GIVEN, Placement, datasheet_roof, given_roof, place, rated, ridge
 from pytest_perfgate.core.analysis.work.products import known_dtype
-from pytest_perfgate.core.limits.grammar import UNITS
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.device import Device, DeviceSpec, Roof
 from pytest_perfgate.model.errors import PerfgateError
@@ -26,7 +25,7 @@ from pytest_perfgate.model.metric import (
     Paragraph,
     Section,
 )
-from pytest_perfgate.model.values import Dimension, Work, value
+from pytest_perfgate.model.values import UNITS, Dimension, Work, value
 
 
 @value
