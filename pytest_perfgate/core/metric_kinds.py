@@ -16,7 +16,13 @@ _TRACED = ("case", "op", "category", "rank", "gpu", "step", "shapes", "types", "
 """Scopes of what a test times and a trace splits by operator."""
 
 TIMING_KINDS: tuple[MetricKind, ...] = (
-    MetricKind(name="time", dimension=_TIME, better=_LOW, doc="median time of one call", scopes=("case",)),
+    MetricKind(
+        name="time",
+        dimension=_TIME,
+        better=_LOW,
+        doc="median time of one call; `q=99%` is a quantile of the calls, `stat=min` the least",
+        scopes=("q", "stat"),
+    ),
     MetricKind(
         name="slowdown",
         dimension=_PART,
@@ -112,6 +118,9 @@ _NEITHER = Better.NEITHER
 
 _COUNT, _BYTES = Dimension.COUNT, Dimension.BYTES
 
+_COUNTED = frozenset({_COUNT, _BYTES, Dimension.WORK})
+"""What a profile counts: the same program gives the same number."""
+
 _WHO = ("kernel", "arch", "launch")
 
 _CODE, _COUNTERS = "cubin", "ncu"
@@ -120,7 +129,7 @@ _CODE, _COUNTERS = "cubin", "ncu"
 def _kind(name: str, dimension: Dimension, better: Better, doc: str, source: str, *scopes: str) -> MetricKind:
     return MetricKind(
         name=name, dimension=dimension, better=better, doc=doc, source=source, scopes=scopes or _WHO,
-        positional=scopes[0] if scopes and scopes[0] not in _WHO else "",
+        positional=scopes[0] if scopes and scopes[0] not in _WHO else "", exact=source == _CODE or dimension is _COUNT,
     )  # fmt: skip
 
 
@@ -171,8 +180,9 @@ _SOURCE = "a trace or an nsys export"
 def profile_kind(name: str, dimension: Dimension, better: Better, doc: str, positional: str = "stage") -> MetricKind:
     """A kind that a profile produces, with the scopes all profiles share."""
     return MetricKind(
-        name=name, dimension=dimension, better=better, doc=doc, scopes=SCOPES, positional=positional, source=_SOURCE
-    )
+        name=name, dimension=dimension, better=better, doc=doc, scopes=SCOPES, positional=positional, source=_SOURCE,
+        exact=dimension in _COUNTED,
+    )  # fmt: skip
 
 
 NSYS_KINDS: tuple[MetricKind, ...] = (
@@ -241,6 +251,7 @@ def _trace_kind(name: str, dimension: Dimension, better: Better, doc: str, posit
         scopes=scopes,
         positional=positional,
         source="a PyTorch trace",
+        exact=dimension in _COUNTED,
     )
 
 

@@ -6,7 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.app.inspections.cubin import Side, earlier_report, launches_compared, limits_by_arch, spec_of
+from pytest_perfgate.app.inspections.cubin import (
+    Side,
+    earlier_report,
+    launches_compared,
+    limits_by_arch,
+    pictures_of,
+    spec_of,
+)
 from pytest_perfgate.core.analysis.foreign_files import GZIP, unpacked_head
 from pytest_perfgate.core.analysis.kernels.bottleneck import (
     OPTIONS,
@@ -159,6 +166,7 @@ class Ncu:
             reports={"report": "report", "contract": "contract"},
             tables=("overview", "health"),
             window=f"{_launches(diagnoses)} under ncu: times are of the profiled, serialised kernel",
+            pictures=pictures_of(diagnoses, ("roofline", "occupancy", "launches")),
         )
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
@@ -232,6 +240,7 @@ class Rocprof:
             tables=("overview",),
             findings=findings_of(diagnoses),
             window=f"{len(diagnoses)} dispatches under rocprof",
+            pictures=pictures_of(diagnoses, ("launches",)),
         )
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:

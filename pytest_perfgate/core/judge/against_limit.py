@@ -10,7 +10,7 @@ from dataclasses import replace
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, verdict
 from pytest_perfgate.core.judge.metrics import DERIVED
 from pytest_perfgate.core.judge.policy import CI
-from pytest_perfgate.core.judge.readings import NO_REFERENCE, SPEEDUP
+from pytest_perfgate.core.judge.readings import FILE, NO_REFERENCE, SPEEDUP
 from pytest_perfgate.core.limits.grammar import noun
 from pytest_perfgate.core.limits.merge import no_instruction, not_in_the_report, scope_within
 from pytest_perfgate.core.limits.scope import proposal, render_scope, some_of
@@ -57,7 +57,7 @@ def against_limit(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     scope = scope_within(limit, trial.measurement.key)
     metrics = trial.metrics.find(limit.metric, scope)
     if not metrics:
-        return _not_found(limit, trial)
+        return without_metric(limit, trial)
     rulings = [_one(limit, metric, trial) for metric in metrics]
     rulings += [_lacking(limit, gap) for gap in missing_siblings(limit.metric, scope, metrics, trial.metrics)]
     return worst_first(limit, rulings)[0]
@@ -100,7 +100,8 @@ def _lacking(limit: Limit, absent: Absent) -> Ruling:
     )
 
 
-def _not_found(limit: Limit, trial: JudgedMeasurement) -> Ruling:
+def without_metric(limit: Limit, trial: JudgedMeasurement) -> Ruling:
+    """Why nothing of what a limit names was measured."""
     scope = scope_within(limit, trial.measurement.key)
     meant = trial.metrics.missing(limit.metric, scope)
     if meant is not None and scope:
@@ -204,7 +205,9 @@ def _broken(metric: Metric, trial: JudgedMeasurement) -> Ruling:
 
 def _in_turns(metric: Metric) -> tuple[tuple[str, str], ...]:
     """Of a speed-up, what both sides took."""
-    return (("in turns", metric.note),) if metric.name == SPEEDUP else ()
+    if metric.name != SPEEDUP:
+        return ()
+    return (("against a file" if dict(metric.labels)["over"].startswith(FILE) else "in turns", metric.note),)
 
 
 def _looks(metric: Metric, trial: JudgedMeasurement) -> tuple[str, ...]:

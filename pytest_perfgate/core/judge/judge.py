@@ -6,8 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from pytest_perfgate.core.judge.against_baseline import against_baseline
+from pytest_perfgate.core.judge.against_figure import against_figure
 from pytest_perfgate.core.judge.against_limit import against_limit
-from pytest_perfgate.core.judge.against_revision import accepting, against_revision, arm_facts, arms_of, unheld
+from pytest_perfgate.core.judge.against_revision import (
+    accepting,
+    against_revision,
+    arm_facts,
+    arms_of,
+    tuning_facts,
+    unheld,
+)
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, verdict
 from pytest_perfgate.core.judge.metrics import DERIVED, timed_metrics, timing
 from pytest_perfgate.core.judge.readings import is_reference
@@ -21,6 +29,7 @@ from pytest_perfgate.core.limits.merge import (
     limits_for,
     parts_of,
     replaced_on,
+    tails_in,
     unmatched_cases,
     without_case,
 )
@@ -29,8 +38,8 @@ from pytest_perfgate.core.metric_kinds import CODE_NAMES
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.core.stats.summary import Summary, split
 from pytest_perfgate.model.measurement import Baseline, Measurement
-from pytest_perfgate.model.metric import Finding, MetricSet, Problem
-from pytest_perfgate.model.plan import CaseKey, Effect, Limit, Mode, Outcome
+from pytest_perfgate.model.metric import Finding, Labels, MetricSet, Problem
+from pytest_perfgate.model.plan import CaseKey, Compare, Effect, Limit, Mode, Outcome
 from pytest_perfgate.model.protocol import STATIC, CaseResult
 from pytest_perfgate.model.values import Interval
 from pytest_perfgate.model.verdict import CaseReport, Paired, SuiteNote
@@ -57,7 +66,8 @@ def judge(
     ``paired`` turns suspicion into a confirmation or clears it, or, where the user named a revision, takes
     the place of the stored baseline.
     """
-    trial = _judged_measurement(measurement, context, baseline, paired)
+    tails = tails_in(limit.text for limit in limits)
+    trial = _judged_measurement(measurement, context, baseline, paired, tails)
     device = measurement.device
     parts = parts_of(measurement.metrics) if any(map(case_of, limits)) else ()
     meant = [limit for limit in limits_for(limits, measurement.key, parts) if not replaced_on(limit, device)]
@@ -81,7 +91,11 @@ def judge(
 
 
 def _judged_measurement(
-    measurement: Measurement, context: JudgeContext, baseline: Baseline | None, paired: Paired | None
+    measurement: Measurement,
+    context: JudgeContext,
+    baseline: Baseline | None,
+    paired: Paired | None,
+    tails: Sequence[Labels] = (),
 ) -> JudgedMeasurement:
     timing_of_call = timing(measurement)
     modes = (
@@ -90,7 +104,7 @@ def _judged_measurement(
     )
     if timing_of_call is not None and modes:
         timing_of_call = timing_of_call._replace(interval=_hull(timing_of_call))
-    derived = timed_metrics(measurement, baseline, timing_of_call)
+    derived = timed_metrics(measurement, baseline, timing_of_call, tails)
     if paired is not None and paired.revision:
         derived = _with_shift(derived, paired)
     metrics = _joined(derived, measurement.metrics, timed=bool(measurement.processes))
@@ -152,6 +166,8 @@ def _ruling(limit: Limit, trial: JudgedMeasurement) -> Ruling:
         return Ruling(outcome=Outcome.NOT_APPLICABLE, sentence="it is the reference itself")
     if trial.problems:
         return _invalid(trial.problems, trial)
+    if limit.compare is not Compare.FIGURE:
+        return against_figure(limit, trial)
     if limit.metric == "slowdown" and not without_case(limit) and trial.measurement.processes:
         by_revision = trial.paired is not None and trial.paired.revision
         return against_revision(limit, trial) if by_revision else against_baseline(limit, trial)
@@ -160,6 +176,9 @@ def _ruling(limit: Limit, trial: JudgedMeasurement) -> Ruling:
 
 def _with_arms(ruling: Ruling, limit: Limit, trial: JudgedMeasurement) -> Ruling:
     """The ruling on a slowdown with how its two builds differ, or why they were not compared."""
+    if limit.metric in {"time", "slowdown"} and trial.paired is None:
+        facts = tuning_facts({"": trial.measurement.processes})
+        ruling = ruling._replace(evidence=(*ruling.evidence, *facts)) if facts else ruling
     if limit.metric != "slowdown":
         return ruling
     if trial.context.unpaired is not None:

@@ -21,7 +21,6 @@ from pytest_perfgate.core.analysis.roofline import (
     ridge,
 )
 from pytest_perfgate.core.analysis.work.products import known_dtype
-from pytest_perfgate.core.limits.grammar import UNITS
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.device import Device, DeviceSpec, Roof
 from pytest_perfgate.model.errors import PerfgateError
@@ -35,7 +34,7 @@ from pytest_perfgate.model.metric import (
     Paragraph,
     Section,
 )
-from pytest_perfgate.model.values import Dimension, Work, value
+from pytest_perfgate.model.values import UNITS, Dimension, Work, value
 
 
 @value

@@ -238,7 +238,7 @@ def _why_no_occupancy(diagnosis: Diagnosis) -> str:
 
 _SCOPED = re.compile(r"\b(?:occupancy_limit|cliff_distance)\s*\(([^)]*)\)")
 
-_COUNTS = re.compile(r"\s*(count|executed)\s*\(")
+_COUNTS = re.compile(r"\s*(?:change\s*\(\s*)?(count|executed)\s*\(")
 
 _KINDS = {kind.name: kind for kind in KERNEL_KINDS}
 
