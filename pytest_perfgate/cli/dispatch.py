@@ -40,6 +40,7 @@ _HOMES = {
     "scrub": "files",
     "devlog": "history",
     "regressions": "history",
+    "site": "history",
     "calibrate": "machine",
     "ceilings": "machine",
     "clocks": "machine",
@@ -215,6 +216,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "report": "the last run, or a record, as text, HTML or Markdown",
         "history": "a case over time",
         "regressions": "what got slower over many runs and stayed so",
+        "site": "the history of the project as pages",
         "devlog": "write the last run into a kernel's log",
     },
     "profile": {

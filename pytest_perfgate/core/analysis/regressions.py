@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -25,7 +27,7 @@ OVER = 0.02
 
 STALE_DAYS = 14
 
-_DIGITS = 7
+_DIGITS, _DIGITS_OF_LINE = 7, 20
 
 _BACK = 0.5
 """A step has gone away when less than this share of it is left."""
@@ -48,6 +50,11 @@ class Trend:
     @cached_property
     def changes(self) -> tuple[ChangePoint, ...]:
         return change_points([s.time for s in self.sittings], level=LEVEL)
+
+    @property
+    def digest(self) -> str:
+        """Of all that the changes are found in: equal where they are."""
+        return hashlib.sha256(array("d", [s.time for s in self.sittings]).tobytes()).hexdigest()[:_DIGITS_OF_LINE]
 
     @property
     def level(self) -> float:
