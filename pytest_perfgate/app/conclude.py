@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from itertools import chain
@@ -24,7 +24,7 @@ from pytest_perfgate.model.errors import SHOWING, PerfgateError, fault_error, fa
 from pytest_perfgate.model.measurement import Baseline, Sitting, commit_name
 from pytest_perfgate.model.plan import Case, Effect, Mode
 from pytest_perfgate.model.values import value
-from pytest_perfgate.model.verdict import CaseReport, RunReport, SuiteNote
+from pytest_perfgate.model.verdict import CaseReport, RunReport, Shard, SuiteNote
 
 RECORD = "the record of this run"
 
@@ -47,6 +47,10 @@ class Ending:
     """Gated tests that are there and were not measured: not chosen, or with a marker that does not read."""
     skipped: Mapping[str, str] = field(default_factory=dict)
     left_out: LeftOut = field(default_factory=LeftOut)
+    shard: Shard = field(default_factory=Shard)
+    """Which part of a run this is, and where it ran."""
+    tables: tuple[str, ...] = ()
+    """Pairs of parameters that reports are to show."""
 
 
 def suite_notes(
@@ -55,7 +59,7 @@ def suite_notes(
     """Verdicts on the suite as a whole."""
     suite = Suite(
         context=gate_judge.context,
-        collected=frozenset(cases),
+        collected=frozenset({*cases, *(nodeid for nodeid, _ in ending.shard.universe.cases)}),
         deselected=ending.deselected,
         skipped=ending.skipped,
         reach=ending.reach,
@@ -67,7 +71,7 @@ def suite_notes(
         expected=_expected(gate_judge, reports) if ending.skipped else (),
         families=family_limits(cases.values()),
         complete=ending.complete,
-        filtered=ending.filtered,
+        filtered=ending.filtered or ending.shard.count > 1,
     )
     change = Change(gate_judge=gate_judge, cases=cases, reports=reports, suite=suite)
     parts: tuple[Callable[[], Iterable[SuiteNote]], ...] = (
@@ -221,18 +225,37 @@ def run_report(
     gate_judge: GateJudge, reports: Sequence[CaseReport], notes: Sequence[SuiteNote], ending: Ending
 ) -> RunReport:
     """All of a run as one value."""
-    return RunReport(
-        cases=tuple(reports),
-        environment=gate_judge.tools.environment(),
-        mode=ending.mode.value,
+    environment = gate_judge.tools.environment()
+    shard = replace(
+        ending.shard,
+        cards=_cards(reports),
+        environment=environment,
         started=ending.started,
         seconds=round(ending.seconds, 3),
         complete=ending.complete,
         filtered=ending.filtered,
+        status=ending.status,
+    )
+    return RunReport(
+        cases=tuple(reports),
+        environment=environment,
+        mode=ending.mode.value,
+        started=ending.started,
+        seconds=round(ending.seconds, 3),
+        complete=ending.complete,
+        filtered=ending.filtered or shard.count > 1,
         notes=tuple(notes),
         status=ending.status,
         root=os.fsencode(ending.root).decode("utf-8", "replace"),
+        shards=(shard,),
+        tables=ending.tables,
     )
+
+
+def _cards(reports: Iterable[CaseReport]) -> tuple[str, ...]:
+    """What of a machine measured: the devices by a name that no other card has."""
+    devices = (report.measurement.device for report in reports if report.measurement is not None)
+    return tuple(sorted({device.uuid or device.pci for device in devices} - {""}))
 
 
 @value

@@ -5,12 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pytest_perfgate.core.analysis.foreign_files import GZIP, foreign, unpacked_head
 from pytest_perfgate.core.judge.policy import CI, chosen, exit_code, parse_policy
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Absent, Analysis, Bullets, Document, Finding, MetricSet, Severity
+from pytest_perfgate.model.metric import (
+    Absent,
+    Analysis,
+    Block,
+    Bullets,
+    Document,
+    Finding,
+    MetricSet,
+    Paragraph,
+    Picture,
+    Section,
+    Severity,
+)
 from pytest_perfgate.model.plan import Case, CaseKey, Limit, Outcome, Policy
 from pytest_perfgate.model.ports import Inspector
 from pytest_perfgate.model.protocol import Capture, CaseResult, external
@@ -20,6 +32,8 @@ from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
 if TYPE_CHECKING:
     from pytest_perfgate.app.profile import Profiled
     from pytest_perfgate.core.limits.grammar import Kinds
+
+T = TypeVar("T")
 
 HEAD = 4096
 
@@ -55,10 +69,57 @@ def view(analysis: Analysis, name: str = "") -> Document:
     """One view of an analysis; the first is the default."""
     if not name:
         return next(iter(analysis.views.values()))()
+    if name == PICTURES and analysis.pictures:
+        return pictures_document(analysis)
     if name not in analysis.views:
-        there = ", ".join(analysis.views)
+        there = ", ".join(views_of(analysis))
         raise PerfgateError("view-unknown", f"a {analysis.kind} file has no view '{name}'", mend=f"one of: {there}")
     return analysis.views[name]()
+
+
+PICTURES = "pictures"
+"""The view that has all of them."""
+
+
+def views_of(analysis: Analysis) -> tuple[str, ...]:
+    """The names of what can be shown."""
+    return (*analysis.views, *([PICTURES] if analysis.pictures else []))
+
+
+def picture(analysis: Analysis, name: str) -> Picture:
+    """One picture, or the error that says why there is none."""
+    if name not in analysis.pictures:
+        there = ", ".join(analysis.pictures)
+        what = f"a {analysis.kind} file has no picture '{name}'"
+        raise PerfgateError("view-unknown", what, mend=f"one of: {there}" if there else "perfgate inspect FILE")
+    return analysis.pictures[name]()
+
+
+def pictures_document(analysis: Analysis) -> Document:
+    """All pictures, and why others are not there."""
+    drawn, left = _drawn(analysis)
+    blocks: tuple[Block, ...] = drawn or (Paragraph(text="There is nothing to draw."),)
+    if left:
+        blocks = (*blocks, Section(title="Not drawn", blocks=(Bullets(items=left),)))
+    return Document(title=f"Pictures of {analysis.subject}", subtitle=analysis.window, blocks=blocks)
+
+
+def led_by_pictures(document: Document, analysis: Analysis) -> Document:
+    """The same page with its pictures before all else."""
+    drawn, _ = _drawn(analysis)
+    if not drawn:
+        return document
+    return replace(document, blocks=(Section(title="Pictures", blocks=drawn, anchor=PICTURES), *document.blocks))
+
+
+def _drawn(analysis: Analysis) -> tuple[tuple[Picture, ...], tuple[str, ...]]:
+    built = {name: _built(draw) for name, draw in analysis.pictures.items()}
+    left = tuple(
+        f"{name}: {one.what}" + (f"; {one.mend}" if one.mend != one.code.mend else "")
+        for name, one in built.items()
+        if isinstance(one, PerfgateError)
+    )
+    return tuple(one for one in built.values() if isinstance(one, Picture)), left
 
 
 def every_view(analysis: Analysis) -> dict[str, Document]:
@@ -74,7 +135,7 @@ def every_view(analysis: Analysis) -> dict[str, Document]:
     return documents
 
 
-def _built(build: Callable[[], Document]) -> Document | PerfgateError:
+def _built(build: Callable[[], T]) -> T | PerfgateError:
     try:
         return build()
     except PerfgateError as error:

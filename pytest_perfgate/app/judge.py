@@ -26,7 +26,7 @@ from pytest_perfgate.core.judge.judge import (
 )
 from pytest_perfgate.core.judge.samples import of_level
 from pytest_perfgate.core.judge.suspects import uncommitted
-from pytest_perfgate.core.limits.grammar import FAMILY_MEAN, check_items, parse_limit
+from pytest_perfgate.core.limits.grammar import OF_FAMILIES, check_items, parse_limit
 from pytest_perfgate.core.limits.merge import elsewhere, merge_limits, of_other_calls
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.stats.inference import scatter_of_neighbours
@@ -84,7 +84,8 @@ class GateJudge:
 
     def judge_all(self, results: Mapping[str, CaseResult]) -> dict[str, tuple[CaseReport, ...]]:
         """Every case screened; suspects are tried by the paired confirmation where there is one."""
-        self.context = replace(self.context, gates=max(1, sum(map(_calls, results.values()))))
+        calls = sum(map(_calls, results.values()))
+        self.context = replace(self.context, gates=max(1, math.ceil(calls / self.context.share)))
         reports = {nodeid: self.judge_result(result) for nodeid, result in results.items()}
         if self.tools.confirm is not None:
             flat = {report.key: report for cases in reports.values() for report in cases}
@@ -240,7 +241,7 @@ def _check_items(limits: Iterable[Limit], work: Work | None) -> None:
 def _brought(text: str, kinds: Mapping[str, MetricKind], place: str, own: Collection[str]) -> Limit:
     """A limit of one call; a mean over the family is none, and would be held by nobody."""
     limit = parse_limit(text, kinds=kinds, source="fixture", place=place, own=own.__contains__)
-    if limit.metric == FAMILY_MEAN:
+    if limit.metric in OF_FAMILIES:
         raise PerfgateError(
             "call-wrong",
             f"{limit.text!r} speaks of the whole parametrised test, and limits= of one call",

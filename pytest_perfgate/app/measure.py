@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.instrument import at_least, begins
 from pytest_perfgate.core.judge.metrics import metrics_of
-from pytest_perfgate.core.judge.readings import figures_of
-from pytest_perfgate.core.judge.references import over_processes
+from pytest_perfgate.core.judge.readings import figures_of, over_processes
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.metric import MetricSet, Problem
@@ -94,8 +93,10 @@ class Rounds:
         Several threads may run rounds at once, each of cases of its own.
         """
         remaining = [case for case in cases if number < case.plan.rounds and not self._is_done(case.nodeid)]
-        while remaining and not self._stopped:
-            remaining = self._lap(number, remaining, env or {})
+        for group in one_child_each(remaining):
+            left = group
+            while left and not self._stopped:
+                left = self._lap(number, left, env or {})
 
     def _is_done(self, nodeid: str) -> bool:
         """Whether no further round can say more."""
@@ -197,6 +198,12 @@ class Rounds:
             self._crew.progress(number, self._cases[nodeid], message)
 
 
+def one_child_each(cases: Sequence[Case]) -> list[list[Case]]:
+    """The cases of one child after the other: a first call is told by a process that has compiled nothing else."""
+    alone = [[case] for case in cases if "compile_time" in case.plan.figures]
+    return [[case for case in cases if "compile_time" not in case.plan.figures], *alone]
+
+
 def _surrounded(spec: ChildSpec, env: Mapping[str, str]) -> ChildSpec:
     """The child with these variables set."""
     return replace(spec, env=tuple(sorted({**dict(spec.env), **env}.items()))) if env else spec
@@ -234,7 +241,8 @@ def measurements(result: CaseResult, tools: GateTools) -> tuple[Measurement, ...
             by_key.setdefault(capture.key, []).append(capture)
     rounds = len(result.captures)
     made = (_measurement(captures, rounds, tools) for captures in by_key.values())
-    return tuple(_on(measurement, result.case.plan.device) for measurement in made)
+    named = (replace(one, params=result.case.params) if result.case.params else one for one in made)
+    return tuple(_on(measurement, result.case.plan.device) for measurement in named)
 
 
 def _on(measurement: Measurement, asked: str) -> Measurement:

@@ -45,6 +45,7 @@ _HOMES = {
     "ceilings": "machine",
     "clocks": "machine",
     "devices": "machine",
+    "merge": "run",
     "report": "run",
 }
 """Commands that stand in a module of another name."""
@@ -201,6 +202,7 @@ def _error_json(code: str, what: str, then: str) -> str:
 GROUPS: dict[str, dict[str, str]] = {
     "gate": {
         "run": "run pytest and exit by what the gate found",
+        "merge": "join the records of a run's shards",
         "check": "hold limits against files: traces, reports, cubins, records",
         "compare": "two files of one kind, or two runs; limits on the difference",
     },

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.app.inspect import check, compare, every_view, exit_of, inspect, view
+from pytest_perfgate.app.inspect import check, compare, every_view, exit_of, inspect, led_by_pictures, view, views_of
 from pytest_perfgate.cli import output as looking
 from pytest_perfgate.cli import output as verdicts
 from pytest_perfgate.cli.output import placed, plain, say, say_written, write_file
@@ -87,7 +87,8 @@ Several files are the ranks or processes of one job. Nothing is judged here: see
 def inspect_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE")
     parser.add_argument("--view", default="", help="one view of the file; 'list' names them, 'all' shows all")
-    parser.add_argument("--html", metavar="FILE", help="write the views as one HTML page")
+    parser.add_argument("--html", metavar="FILE", help="write pictures and views as one HTML page")
+    looking.add_picture_option(parser)
     parser.add_argument("--markdown", metavar="FILE", help="write the views as Markdown; - for standard output")
     parser.add_argument("--csv", metavar="FOLDER", help="write every table as CSV, all rows")
     parser.add_argument("--code", metavar="FOLDER", help="write annotated source, machine code and PTX of a report")
@@ -101,12 +102,12 @@ def run_inspect(options: argparse.Namespace) -> int:
     files = looking.named_files(options.files)
     analysis = inspect(files, look.options, inspectors=look.inspectors, peek=look.peek)
     if options.view == "list":
-        names = list(analysis.views)
+        names = list(views_of(analysis))
         looking.write_json(names) if options.json else looking.write("\n".join(names))
         return 0
     chosen = options.view or next(iter(analysis.views))
     documents = every_view(analysis) if chosen == "all" else {chosen: view(analysis, chosen)}
-    written = _write_files(options, documents) | _write_more(options, documents, analysis)
+    written = _write_files(options, documents, analysis) | _write_more(options, documents, analysis)
     if options.json:
         looking.write_json(looking.analysis_json(analysis, documents))
     elif not written:
@@ -116,7 +117,7 @@ def run_inspect(options: argparse.Namespace) -> int:
     return 0
 
 
-def _write_files(options: argparse.Namespace, documents: dict[str, Document]) -> bool:
+def _write_files(options: argparse.Namespace, documents: dict[str, Document], analysis: Analysis) -> bool:
     from pytest_perfgate.wiring import write_pages, write_tables
 
     if options.markdown:
@@ -127,7 +128,9 @@ def _write_files(options: argparse.Namespace, documents: dict[str, Document]) ->
     elif options.markdown:
         write_file(options.markdown, "\n".join(map(render_markdown, documents.values())))
     if options.html:
-        write_pages(placed(options.html), list(documents.values()))
+        first, *others = documents.values()
+        first = first if options.view == "pictures" else led_by_pictures(first, analysis)
+        write_pages(placed(options.html), [first, *others])
     say_written(options)
     if options.csv:
         for path in write_tables(Path(options.csv), documents):
@@ -145,7 +148,7 @@ def _write_more(options: argparse.Namespace, documents: dict[str, Document], ana
     if options.code:
         for path in _write_texts(Path(options.code), analysis.files):
             say(str(path), options)
-    return bool(options.xlsx or options.reports or options.code)
+    return looking.write_pictures(options, analysis) | bool(options.xlsx or options.reports or options.code)
 
 
 def _write_texts(folder: Path, texts: Mapping[str, Callable[[], str]]) -> Iterator[Path]:

@@ -109,7 +109,8 @@ def _insist_on_svg(path: str) -> None:
 
 def _drawn(cases: Any) -> str:
     """The one case that was found, as a picture."""
-    from pytest_perfgate.core.render.pictures import alone, timeline
+    from pytest_perfgate.core.render.drawing import alone
+    from pytest_perfgate.core.render.pictures import timeline
     from pytest_perfgate.core.stats.change_points import change_points
 
     if len(cases) != 1:

@@ -167,7 +167,7 @@ def calibrate_arguments(parser: ArgumentParser) -> None:
 
 def run_calibrate(options: Namespace) -> int:
     from pytest_perfgate.core.judge.calibration import calibration, calibration_document, calibration_facts, curve
-    from pytest_perfgate.core.render.pictures import alone
+    from pytest_perfgate.core.render.drawing import alone
 
     result = calibration(_measured(options), options.limit / 100, suites=options.suites)
     if options.svg:

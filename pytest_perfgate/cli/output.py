@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_perfgate.app.inspect import Look, parse_strict_policy, view
+from pytest_perfgate.app.inspect import Look, led_by_pictures, parse_strict_policy, picture, view
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -124,6 +124,30 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", dest="pairs", help="an option of the file's kind"
     )
+
+
+def add_picture_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--picture",
+        action="append",
+        default=[],
+        metavar="NAME:FILE",
+        help="write one picture as SVG or PNG, such as roofline:OUT.svg; repeatable (names: --view pictures)",
+    )
+
+
+def write_pictures(options: argparse.Namespace, analysis: Analysis) -> bool:
+    """Each picture that was asked for into its file."""
+    from pytest_perfgate.core.render.drawing import alone
+    from pytest_perfgate.wiring.profiling import write_picture
+
+    for asked in options.picture:
+        name, colon, path = asked.partition(":")
+        if not colon or not path:
+            raise PerfgateError("command-usage", f"--picture {asked} names no file", mend=f"--picture {name}:OUT.svg")
+        write_picture(placed(path), alone(picture(analysis, name).svg))
+        say(f"wrote {path}", options)
+    return bool(options.picture)
 
 
 def look(options: argparse.Namespace) -> Look:
@@ -256,10 +280,11 @@ def write_files(options: argparse.Namespace, analysis: Analysis, verdicts: tuple
         from pytest_perfgate.core.render.report import verdicts_document
 
         verdict_documents = [verdicts_document(analysis.subject, verdicts)] if verdicts else []
-        documents = [*verdict_documents, view(analysis, getattr(options, "view", ""))]
+        shown = view(analysis, getattr(options, "view", ""))
+        documents = [*verdict_documents, shown]
         text = "\n".join(map(render_markdown, documents))
         if options.html:
-            write_file(options.html, render_html(documents))
+            write_file(options.html, render_html([*verdict_documents, led_by_pictures(shown, analysis)]))
         if options.markdown == "-":
             write(text)
         elif options.markdown:

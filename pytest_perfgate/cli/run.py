@@ -1,4 +1,4 @@
-"""Run, report."""
+"""Run, merge, report."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import subprocess
 import sys
 import time
 from argparse import ArgumentParser, Namespace
-from typing import Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.cli.dispatch import Project, add_root
 from pytest_perfgate.cli.output import columns, plain, say, say_written, show, write, write_file, write_json
 from pytest_perfgate.model.errors import PerfgateError
+
+if TYPE_CHECKING:
+    from pytest_perfgate.core.judge.shards import Source
 
 RUN_ABOUT = """Run pytest, and exit by what the gate found rather than by pytest's own codes.
 
@@ -100,6 +105,64 @@ def _code(status: int, report: Any) -> int:
     from pytest_perfgate.core.judge.policy import FROM_PYTEST, REGRESSED, run_code
 
     return FROM_PYTEST.get(status, REGRESSED) if report is None else run_code(report, status)
+
+
+MERGE_ABOUT = """Join the records of shards into one run, which is the last one then.
+
+  perfgate merge shards/                     every record below this folder
+  perfgate merge a.json b.json --expect 2 --to merged.json
+
+It exits by what the gate found, as `perfgate run` does. Cases of a shard whose record is missing are NOT MEASURED.
+"""
+
+
+def merge_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("sources", nargs="+", metavar="RECORD|FOLDER|URL", help="all that lie below a folder")
+    parser.add_argument("--expect", type=int, default=0, metavar="N", help="how many shards there must be in all")
+    parser.add_argument("--to", default="", metavar="FILE", help="write it here too, as one file")
+    add_root(parser)
+
+
+def run_merge(options: Namespace) -> int:
+    from pytest_perfgate.core.judge.policy import run_code
+    from pytest_perfgate.core.judge.shards import SHARDS, merged, missing_places
+    from pytest_perfgate.core.render.report import summary_line
+    from pytest_perfgate.core.render.words import plural
+    from pytest_perfgate.wiring.stores import write_record
+
+    project = Project(options)
+    report = merged(list(_sources(options.sources, project)), options.expect)
+    path = project.records.write(report)
+    if options.to:
+        write_record(Path(options.to), report)
+    code, lost = run_code(report, report.status), missing_places(report.shards)
+    if options.json:
+        places = [{"index": one.index, "count": one.count, "host": one.host} for one in report.shards]
+        write_json({"exit": code, "record": str(path), "shards": places, "missing": list(lost)})
+        return code
+    write(f"{plural(len(report.shards), 'shard')} merged{f', {len(lost)} missing' if lost else ''}")
+    write(summary_line(report))
+    for note in report.notes:
+        if note.kind == SHARDS:
+            write(f"{note.effect.value}  {note.text}{': ' if note.names else ''}{', '.join(note.names)}")
+    for where in filter(None, (project.shown(path), options.to)):
+        write(f"wrote {where}")
+    return code
+
+
+def _sources(names: list[str], project: Project) -> Iterator[Source]:
+    """Every record that is named; a folder stands for all records below it."""
+    from pytest_perfgate.core.judge.shards import Source
+
+    for name in names:
+        if not Path(name).is_dir():
+            yield Source(place=name, report=project.records.read(name))
+            continue
+        paths = sorted(Path(name).rglob("*.json"))
+        if not paths:
+            raise PerfgateError("record-missing", "there is no record below this folder", place=name)
+        for path in paths:
+            yield Source(place=str(path), report=project.records.read(str(path)))
 
 
 REPORT_ABOUT = """Show the last run, or a record, as text, HTML or Markdown; or take it somewhere.

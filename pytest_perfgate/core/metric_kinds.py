@@ -41,6 +41,14 @@ TIMING_KINDS: tuple[MetricKind, ...] = (
         positional="of",
     ),
     MetricKind(
+        name="worst",
+        dimension=_PART,
+        better=_LOW,
+        doc="the worst of a metric over a parametrised test, with the case that has it",
+        scopes=("of", "family"),
+        positional="of",
+    ),
+    MetricKind(
         name="tflops",
         dimension=Dimension.FLOPS,
         better=_HIGH,
@@ -309,6 +317,25 @@ TRACE_KINDS: tuple[MetricKind, ...] = (
     _trace_kind("tree_edits", _COUNT, _LOW, "of two traces: operators that their call trees do not share"),
 )
 
+PASS_KINDS: tuple[MetricKind, ...] = (
+    MetricKind(
+        name="peak_memory",
+        dimension=Dimension.BYTES,
+        better=_LOW,
+        doc="memory of the host that a call takes at the most, beyond what stood before it",
+        scopes=("by",),
+    ),
+    MetricKind(
+        name="compile_time",
+        dimension=_TIME,
+        better=_LOW,
+        doc="the first call of a fresh process with cold caches, less a steady one",
+    ),
+)
+"""Of a timed call, in a run of their own; only taken where somebody asks."""
+
+PASSES = tuple(kind.name for kind in PASS_KINDS)
+
 OWN_KIND = MetricKind(
     name="metric",
     dimension=Dimension.PLAIN,
@@ -327,6 +354,7 @@ def own_kind(name: str) -> MetricKind:
 
 BUILT_IN: tuple[MetricKind, ...] = (
     *TIMING_KINDS,
+    *PASS_KINDS,
     OWN_KIND,
     *OVERLAP_KINDS,
     *TRACE_KINDS,

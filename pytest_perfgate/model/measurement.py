@@ -263,6 +263,8 @@ class Measurement:
     """What the fixture's call added with ``limits=``."""
     references: tuple[Reference, ...] = ()
     """What it was timed beside."""
+    params: tuple[tuple[str, str], ...] = ()
+    """The parameters of its test, by name."""
 
     def with_metrics(self, metrics: MetricSet) -> Measurement:
         """The same with other metrics, as ``dataclasses.replace`` gives it at four times the cost."""
@@ -280,6 +282,7 @@ class Measurement:
             modules=self.modules,
             limits=self.limits,
             references=self.references,
+            params=self.params,
         )
 
 

@@ -213,11 +213,28 @@ class Code:
 
 
 @value
+class Bar:
+    """A line of a picture in a terminal: parts of the full length behind each other, with words on both sides."""
+
+    label: str
+    parts: tuple[float, ...] = ()
+    text: str = ""
+
+
+@value
 class Picture:
     """A drawing as SVG, with the sentence that stands for it where no picture can be shown."""
 
     svg: str
     alt: str
+    name: str = ""
+    """How it is asked for by itself."""
+    narrow: str = ""
+    """The same for a phone."""
+    key: tuple[str, ...] = ()
+    """What the parts of its bars are."""
+    bars: tuple[Bar, ...] = ()
+    """The same for a terminal."""
 
 
 @value
@@ -259,3 +276,5 @@ class Analysis:
     """Written reports: the name of the file, without its ending, and the view that it holds."""
     tables: tuple[str, ...] = ()
     """Views whose tables are worth exporting; all of them where none is named."""
+    pictures: Mapping[str, Callable[[], Picture]] = field(default_factory=dict)
+    """Pictures by name, those worth the first look first. Drawn when asked for; one may raise why there is none."""

@@ -57,6 +57,8 @@ class Plan:
     """Sampling time per process and case."""
     spread: float = 0.005
     captures: tuple[str, ...] = ()
+    figures: tuple[str, ...] = ()
+    """Figures beside time that somebody asked for: ``peak_memory``, ``q=99%``."""
     devices: int = 1
     device: str = ""
     """Index or name of the device to measure on; empty means the first."""

@@ -311,6 +311,16 @@ def _none(call: object) -> str:
     return ""
 
 
+class HostMemory(Protocol):
+    """What a call takes of the host's memory, each time in a run of its own."""
+
+    def traced(self, call: Call) -> float:
+        """Bytes that Python and numpy asked for at the most, beyond what they held before."""
+
+    def resident(self, call: Call) -> float | None:
+        """Bytes that the process held at the most, beyond what it held before; ``None`` where nobody can tell."""
+
+
 @array_value
 class Instruments:
     """What measures in one process."""
@@ -329,6 +339,8 @@ class Instruments:
     leases: Lease | None = None
     contents: Contents | None = None
     """What reads and overwrites arrays, where a call's output is checked."""
+    memory: HostMemory | None = None
+    """What looks at the host's memory, where a limit asks."""
     pools: Callable[[object], str] = _none
     """What libraries that a call uses were told of theirs, whatever else has loaded them."""
 

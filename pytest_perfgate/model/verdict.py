@@ -8,7 +8,7 @@ from typing import Protocol
 
 from pytest_perfgate.model.measurement import Baseline, Environment, Measurement
 from pytest_perfgate.model.metric import Metric, Problem
-from pytest_perfgate.model.plan import CaseKey, Effect, Limit, Outcome
+from pytest_perfgate.model.plan import CaseKey, Effect, Limit, Outcome, Policy
 from pytest_perfgate.model.protocol import Capture
 from pytest_perfgate.model.values import Interval, value
 
@@ -118,6 +118,58 @@ class SuiteNote:
 
 
 @value
+class Universe:
+    """Every gated test that a run collected before it was divided into shards, and what they are held to."""
+
+    cases: tuple[tuple[str, tuple[Limit, ...]], ...] = ()
+    """Node ids, sorted, with their limits."""
+    policy: Policy = Policy()
+
+
+@value
+class Shard:
+    """The part of a run that one pytest process measured; a run that was not divided is shard 1 of 1."""
+
+    run: str = ""
+    """An id that no other process has."""
+    index: int = 1
+    count: int = 1
+    universe: Universe = Universe()
+    chosen: tuple[int, ...] = ()
+    """Which cases of the universe are its own, by their place there."""
+    split: str = ""
+    """Digest of the costs by which the run was divided; empty where it was divided by names alone."""
+    host: str = ""
+    device: str = ""
+    """Key of the device that it measured on, or would have."""
+    cards: tuple[str, ...] = ()
+    """Devices that it measured on: UUID, or PCI address where there is none."""
+    tree: str = ""
+    """Git's hash of the work tree."""
+    facts: str = ""
+    """Digest of what surrounded the measurements."""
+    environment: Environment = Environment()
+    started: str = ""
+    seconds: float = 0.0
+    complete: bool = True
+    filtered: bool = False
+    """The command line left tests out before the run was divided."""
+    status: int = 0
+    costs: tuple[tuple[str, float], ...] = ()
+    """Seconds that measuring each of its tests took."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Node ids of its own cases."""
+        return tuple(self.universe.cases[at][0] for at in self.chosen)
+
+    @property
+    def share(self) -> float:
+        """The part of the run that is its own: what it may spend of the chance of a false alarm."""
+        return len(self.chosen) / len(self.universe.cases) if self.universe.cases else 1.0
+
+
+@value
 class RunReport:
     """All of a run: what the record file holds and every report is rendered from."""
 
@@ -134,7 +186,11 @@ class RunReport:
     status: int = 0
     """How pytest ended, for tests that failed for another reason than their limits."""
     root: str = ""
+    shards: tuple[Shard, ...] = ()
+    """The processes that measured it: one, or those that were merged."""
     schema: int = 1
+    tables: tuple[str, ...] = ()
+    """Pairs of parameters that reports show as tables: ``n x dtype``."""
 
 
 class Decision(str, enum.Enum):

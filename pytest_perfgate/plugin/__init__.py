@@ -129,6 +129,16 @@ def pytest_xdist_setupnodes(config: pytest.Config) -> None:
     config.pluginmanager.register(DistributedRole(config), "perfgate-distributed")
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Divide the run where it is one of several shards; no other plugin may divide gated tests."""
+    option = config.option
+    if option.perfgate_shard or getattr(option, "splits", None) or getattr(option, "num_shards", 1) != 1:
+        from pytest_perfgate.plugin.selection import divide
+
+        divide(config, items)
+
+
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
 
     gated = [item for item in items if is_gated(item)]
@@ -144,7 +154,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
     gated = [item for item in getattr(session, "items", ()) if is_gated(item)]
     option = session.config.option
     runs = not (option.collectonly or getattr(option, "setuponly", False))  # --setup-plan implies --setup-only
-    if runs and (gated or _misses(session.config)):
+    if runs and (gated or option.perfgate_shard or _misses(session.config)):
         role_of(session.config).before(session, gated)
     result = yield
     role = session.config.pluginmanager.get_plugin(ROLE)

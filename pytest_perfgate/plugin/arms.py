@@ -28,6 +28,7 @@ from pytest_perfgate.model.protocol import ChildSpec
 from pytest_perfgate.model.verdict import Paired, PairedRound
 from pytest_perfgate.plugin.child_arguments import arm_arguments, child_job, child_settings, environment, paired_line
 from pytest_perfgate.plugin.reporting import Progress
+from pytest_perfgate.plugin.state import share_of
 from pytest_perfgate.wiring import read_values, write_values
 from pytest_perfgate.wiring.devices import fleet
 from pytest_perfgate.wiring.stores import arms, costs_path, read_costs, write_costs
@@ -66,8 +67,8 @@ class ArmRunner:
     def against(self, revision: str, cases: Sequence[Case]) -> tuple[Comparison, Mapping[CaseKey, Paired]]:
         """Every case in two builds, until it is decided."""
         self._store.git.revision(revision)  # raises where there is none, before its cost is announced
-        self._progress = Progress(self._config, self._announced(cases, self._design()))
-        comparison = self._comparison(revision, cases, self._design())
+        self._progress = Progress(self._config, self._announced(cases, design_of(self._session)))
+        comparison = self._comparison(revision, cases, design_of(self._session))
         hearing = Screening(comparison, Bounds(self._session.gate_judge, comparison))
         return comparison, self._heard(comparison, hearing, revision=True)
 
@@ -108,10 +109,6 @@ class ArmRunner:
         said = f"{plural(cases, 'case')} not decided by two builds{beside}: {fault.what.splitlines()[0]}"
         Progress(self._config, f"{said}; the accepted times alone judge them").close()
 
-    def _design(self) -> Design:
-        """As many rounds as are asked for, where those are more than usual."""
-        return Design(most=max(OFTEN, self._session.settings.options.perfgate_rounds or 0))
-
     def _tried(
         self, commit: str, cases: Sequence[Case], bounds: Mapping[CaseKey, float], among: int
     ) -> tuple[Mapping[CaseKey, Paired], Mapping[str, str]]:
@@ -119,9 +116,9 @@ class ArmRunner:
         if not commit:
             raise PerfgateError("arm-no-commit", "the baseline names no commit to measure beside")
         beside, why = substitute_commit(self._session, commit)
-        line = self._announced(cases, self._design())
+        line = self._announced(cases, design_of(self._session))
         self._progress = Progress(self._config, f"{line}, beside {beside[:10]}")
-        comparison = self._comparison(beside, list(dict.fromkeys(cases)), self._design())
+        comparison = self._comparison(beside, list(dict.fromkeys(cases)), design_of(self._session))
         hearing = Screening(comparison, Limits(bounds, Bounds(self._session.gate_judge, comparison)), among)
         heard = self._heard(comparison, hearing, revision=False)
         return {key: replace(paired, stands_in=why) for key, paired in heard.items()}, comparison.troubles()
@@ -135,6 +132,8 @@ class ArmRunner:
                 self._progress.close()
             costs = {nodeid: comparison.cost(nodeid) for nodeid in comparison.cases}
             write_costs(costs_path(self._config.rootpath), paired_costs(costs, comparison.start_s))
+            for one in comparison.rounds:
+                self._session.costs[one.nodeid] = self._session.costs.get(one.nodeid, 0.0) + 2 * one.seconds
         self._path(comparison.arms).unlink(missing_ok=True)
         self._session.resumable = False
         result, tests = hearing.paired(revision=revision), {case.path for case in self._session.cases.values()}
@@ -202,6 +201,12 @@ class ArmRunner:
     def _say(self, text: str) -> None:
         if self._progress is not None:
             self._progress.tell(text)
+
+
+def design_of(session: SessionState) -> Design:
+    """As many rounds as are asked for, where those are more than usual; a shard spends its part of the alarms."""
+    most = max(OFTEN, session.settings.options.perfgate_rounds or 0)
+    return Design(most=most, alpha=Design().alpha * share_of(session.settings.pytest))
 
 
 class Bounds:

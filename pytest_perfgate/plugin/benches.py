@@ -223,7 +223,7 @@ class MeasuringBench(Bench):
 def _in_turns(measuring: Measuring, ours: MeasuredCall, theirs: MeasuredCall, plan: Plan) -> Reference:
     """A call and its reference in turns, in this process."""
     from pytest_perfgate.app.lockstep import BASE, HEAD, Turns, TurnTiming
-    from pytest_perfgate.core.judge.references import reference_of
+    from pytest_perfgate.core.judge.readings import reference_of
 
     calls = {BASE: theirs, HEAD: ours}
     turns = Turns(lambda side, cut: measuring.samples(calls[side], cut), TurnTiming(), (BASE, HEAD), alike=False)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +20,7 @@ from pytest_perfgate.clock import seconds
 from pytest_perfgate.core.judge.rounds import LEAST, Design
 from pytest_perfgate.core.render.words import about, plural, span
 from pytest_perfgate.model.protocol import ChildSpec, Job
+from pytest_perfgate.plugin.measuring import COLD
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.judge.costs import PairCost
@@ -61,14 +65,29 @@ def child_spec(config: pytest.Config, settings: Config, cases: Sequence[Case]) -
     from pytest_perfgate.wiring import interpreter
 
     here = "" in sys.path or str(Path.cwd()) in sys.path
+    cold = cold_caches() if any("compile_time" in case.plan.figures for case in cases) else {}
     return ChildSpec(
         argv=tuple(arguments(config, cases)),
         python=interpreter(here=here),
         cwd=config.invocation_params.dir,
-        env=tuple(sorted(environment(os.environ.items()).items())),
+        env=tuple(sorted({**environment(os.environ.items()), **cold}.items())),
         prefix=settings.launcher,
         label="the measuring child",
     )
+
+
+_CACHES = (
+    *("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "NUMBA_CACHE_DIR", "CUPY_CACHE_DIR", "CUDA_CACHE_PATH"),
+    *("AMD_COMGR_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR"),
+)
+"""Where compilers that work at the first call keep what they made."""
+
+
+def cold_caches() -> dict[str, str]:
+    """Empty folders for what compilers keep, gone when this process ends."""
+    folder = Path(mkdtemp(prefix="perfgate-cold-"))
+    atexit.register(rmtree, folder, ignore_errors=True)
+    return {COLD: "1", **{name: str(folder / name.lower()) for name in _CACHES}}
 
 
 def arguments(config: pytest.Config, cases: Iterable[Case]) -> list[str]:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_perfgate.core.limits.grammar import own_names, parse_limit
-from pytest_perfgate.core.limits.merge import matches, merge_limits
+from pytest_perfgate.core.limits.grammar import parse_limit
+from pytest_perfgate.core.limits.merge import asked_figures, matches, merge_limits, own_names
 from pytest_perfgate.core.limits.scope import proposal
-from pytest_perfgate.core.metric_kinds import CODE_NAMES
+from pytest_perfgate.core.metric_kinds import CODE_NAMES, PASSES
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Cache, Case, ClockPolicy, Limit, Plan
 from pytest_perfgate.model.protocol import CAPTURES, STATIC
@@ -56,6 +56,7 @@ class Collector:
         self._base = self._limits(config.limits, "configuration", f"{config.source}: tool.perfgate.limits")
         self._commanded = self._limits(options.perfgate_limit, "command line", "--perfgate-limit")
         self._insist(options.perfgate_capture, "option-wrong", "--perfgate-capture")
+        _insist_figures(options.perfgate_metric)
         self._insist(self._plan.captures, "config-value", f"{config.source}: tool.perfgate.capture")
 
     def case(self, item: pytest.Item) -> Case:
@@ -76,7 +77,7 @@ class Collector:
         return Case(
             nodeid=item.nodeid,
             limits=limits,
-            plan=_once(commanded(plan, self._options), limits),
+            plan=_asked(_once(commanded(plan, self._options), limits), limits, self._options),
             path=item.nodeid.partition("::")[0],
             marked=bool(markers),
             params=_params(item),
@@ -172,6 +173,20 @@ def _own(one: type) -> Iterable[pytest.Mark]:
 def _once(plan: Plan, limits: Iterable[Limit]) -> Plan:
     """Machine code is the same in every process: where nothing else is judged, one reads it."""
     return replace(plan, rounds=1) if STATIC in plan.captures and {m.metric for m in limits} <= CODE_NAMES else plan
+
+
+def _insist_figures(names: Iterable[str]) -> None:
+    """A figure that nobody takes must not look asked for."""
+    for name in names:
+        if name not in PASSES:
+            mend = proposal(name, PASSES, all_of="the figures")
+            raise PerfgateError("option-wrong", f"there is no figure {name!r}", mend=mend, place="--perfgate-metric")
+
+
+def _asked(plan: Plan, limits: Iterable[Limit], options: Any) -> Plan:
+    """The plan with the figures beside time that limits or the command line ask for."""
+    figures = asked_figures((*(limit.text for limit in limits), *options.perfgate_metric))
+    return replace(plan, figures=figures) if figures else plan
 
 
 def planned(config: Config) -> Plan:

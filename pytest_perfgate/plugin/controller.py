@@ -17,6 +17,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.plugin.ending import close_session, receive_reports, stand_by, write_session
 from pytest_perfgate.plugin.options import child_environment
 from pytest_perfgate.plugin.reporting import UsersFrames, headed, here, readable
+from pytest_perfgate.plugin.selection import division
 from pytest_perfgate.plugin.session import GateSession
 from pytest_perfgate.plugin.state import ReadablePhases, Settings
 from pytest_perfgate.plugin.summary import write_summary
@@ -67,7 +68,9 @@ class ControllerRole(ReadablePhases):
         self.session.note(report)
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self, exitstatus: int) -> None:
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and division(session.config) is not None:
+            session.exitstatus = exitstatus = pytest.ExitCode.OK  # a shard that has none of the tests
         write_session(self.session, exitstatus)
         self.recorded = self.session.recorded
 
@@ -76,6 +79,10 @@ class ControllerRole(ReadablePhases):
         stand_by(self.session, config)
 
     def pytest_terminal_summary(self, terminalreporter: Any, exitstatus: int) -> None:
+        shard = division(self.session.settings.pytest)
+        if shard is not None:
+            counts = f"{len(shard.chosen)} of {len(shard.universe.cases)} gated tests"
+            terminalreporter.write_line(f"perfgate: shard {shard.index}/{shard.count}, {counts}")
         write_summary(terminalreporter, self.session, cut_short=exitstatus == pytest.ExitCode.INTERRUPTED)
 
 

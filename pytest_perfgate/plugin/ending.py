@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,12 +22,20 @@ from pytest_perfgate.core.limits.grammar import FAMILY_MEAN
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError, fault_error
 from pytest_perfgate.model.plan import Effect, Mode
-from pytest_perfgate.model.verdict import RunReport, SuiteNote
+from pytest_perfgate.model.verdict import RunReport, Shard, SuiteNote, Universe
 from pytest_perfgate.plugin.measure_ahead import take_back
 from pytest_perfgate.plugin.measuring import built_ins
 from pytest_perfgate.plugin.options import child_environment
 from pytest_perfgate.plugin.reporting import complain, fail, usage_errors
-from pytest_perfgate.plugin.selection import deselected, is_filtered, left_out, pattern_notes, reach_of, skipped_files
+from pytest_perfgate.plugin.selection import (
+    deselected,
+    division,
+    is_filtered,
+    left_out,
+    pattern_notes,
+    reach_of,
+    skipped_files,
+)
 
 if TYPE_CHECKING:
     from pytest_perfgate.plugin.state import SessionState
@@ -50,7 +60,7 @@ def close_session(session: SessionState, *, complete: bool) -> None:
 def write_session(session: SessionState, status: int) -> None:
     """The record, also of a run that was interrupted; one that measured nothing leaves the last record what it is."""
     config = session.settings.pytest
-    if session.reports or session.notes:
+    if session.reports or session.notes or division(config) is not None:
         try:
             report = run_report(
                 session.gate_judge, session.recorded_reports(), session.notes, ending_of(session, status)
@@ -117,6 +127,30 @@ def ending_of(session: SessionState, status: int = 0) -> Ending:
         deselected=frozenset({*deselected(config), *session.faults}),
         skipped={**session.skipped, **skipped_files(config)},
         left_out=left_out(config),
+        shard=shard_of(session),
+        tables=tuple(config.option.perfgate_table),
+    )
+
+
+def shard_of(session: SessionState) -> Shard:
+    """Which part of a run this is, and on what machine; all of it where it was not divided."""
+    from pytest_perfgate.wiring.devices import device_here
+    from pytest_perfgate.wiring.stores import environment_digest, tree_of
+
+    config, environment = session.settings.pytest, session.gate_judge.tools.environment()
+    shard = division(config)
+    if shard is None:
+        limits = {**dict.fromkeys(session.faults, ()), **{name: case.limits for name, case in session.cases.items()}}
+        universe = Universe(cases=tuple(sorted(limits.items())), policy=session.settings.policy)
+        shard = Shard(universe=universe, chosen=tuple(range(len(limits))))
+    return replace(
+        shard,
+        run=session.run,
+        host=platform.node(),
+        device=device_here() if shard.count > 1 else "",
+        tree=tree_of(config.rootpath) if environment.dirty and shard.count > 1 else "",
+        facts=environment_digest(environment),
+        costs=tuple((name, round(cost, 4)) for name, cost in sorted(session.costs.items())),
     )
 
 

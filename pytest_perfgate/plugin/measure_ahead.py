@@ -71,6 +71,7 @@ def measure_ahead(session: SessionState) -> None:
         raise
     finally:
         progress.close()
+    session.costs.update({n: result.seconds * len(result.captures) for n, result in results.items()})
     if part == 1:  # before the trials, which announce what they take by it
         write_costs(costs, costs_of(results, took))
     judge_measured(session, results)

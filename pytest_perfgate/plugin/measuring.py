@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_perfgate.app.instrument import (
     REFUSED,
+    PassedCall,
     SharedClocks,
     at_least,
     choose_runtime,
@@ -21,12 +22,15 @@ from pytest_perfgate.app.instrument import (
     keyed,
     lease_name,
     per_call,
+    readings_of,
     settled,
     watched,
 )
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.capabilities import SupportsTellWaits, SupportsWait
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Reading
+from pytest_perfgate.model.metric import Absent, MetricSet
 from pytest_perfgate.model.ports import Contents, Inspector, Instruments, Profiler, Runtime, Timer
 from pytest_perfgate.model.protocol import STATIC, Capture
 
@@ -34,7 +38,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.app.output_check import OutputCheck
     from pytest_perfgate.model.device import Device
     from pytest_perfgate.model.measurement import Artifact, Samples
-    from pytest_perfgate.model.metric import Finding, MetricSet
+    from pytest_perfgate.model.metric import Finding
     from pytest_perfgate.model.plan import Case, CaseKey, Plan
     from pytest_perfgate.model.ports import Call as PortsCall
     from pytest_perfgate.plugin.calls import Brought, MeasuredCall
@@ -47,6 +51,73 @@ class Stand(NamedTuple):
     timer: Timer
 
 
+class Figures(NamedTuple):
+    """Figures beside the time of a call, and why others could not be taken."""
+
+    readings: tuple[Reading, ...]
+    absent: tuple[Absent, ...]
+
+
+COLD = "PERFGATE_COLD"
+"""Set where a child runs one case with the caches of compilers empty."""
+
+
+def figures_for(asked: MeasuredCall, plan: Plan) -> tuple[str, ...]:
+    """Figures beside time that the case, or the limits of the call, ask for."""
+    if not asked.limits:
+        return plan.figures
+    from pytest_perfgate.core.limits.merge import asked_figures
+
+    return tuple(dict.fromkeys((*plan.figures, *asked_figures(asked.limits))))
+
+
+class Passes:
+    """Runs of a call that are no samples: the first, warm-ups that it asks for, those for figures beside its time."""
+
+    def __init__(self, instruments: Instruments) -> None:
+        self._instruments = instruments
+        self._first: dict[CaseKey, float] = {}
+        """What the first call took, where caches of compilers are cold."""
+        self._warmed: set[CaseKey] = set()
+
+    def call_first(self, asked: MeasuredCall, plan: Plan, runtime: Runtime) -> None:
+        """The first call of this process, by the clock, where nothing that it compiles was kept from before."""
+        wanted = "compile_time" in figures_for(asked, plan) and os.environ.get(COLD)
+        if not wanted or asked.key in self._first:
+            return
+        asked.prepare()
+        runtime.synchronize()
+        begun = HOST_CLOCK.wall()
+        asked.timed()()
+        runtime.synchronize()
+        self._first[asked.key] = float(HOST_CLOCK.wall() - begun)
+
+    def warm_up(self, asked: MeasuredCall) -> None:
+        """What the call asks for beside our own warming up: the first time that this process measures it."""
+        if asked.key not in self._warmed:
+            self._warmed.add(asked.key)
+            asked.warm_up()
+
+    def figures(self, asked: MeasuredCall, plan: Plan, runtime: Runtime, taken: Sequence[Samples]) -> Figures:
+        """Figures of a call that was timed; none where nobody asks."""
+        wanted = figures_for(asked, plan)
+        if not wanted or not taken:
+            return Figures((), ())
+        call = asked.timed()
+
+        def finished() -> Any:
+            result = call()
+            runtime.synchronize()
+            return result
+
+        passed = PassedCall(finished, asked.prepare, asked.calls, self._first.get(asked.key))
+        figures = tuple(readings_of(wanted, passed, taken, self._instruments, HOST_CLOCK.wall))
+        return Figures(
+            readings=tuple(one for one in figures if isinstance(one, Reading)),
+            absent=tuple(one for one in figures if isinstance(one, Absent)),
+        )
+
+
 class Measuring:
     """The instruments of this process."""
 
@@ -54,7 +125,7 @@ class Measuring:
         self._instruments = instruments
         self.metrics = metrics
         self._scrutinised: set[CaseKey] = set()
-        self._warmed: set[CaseKey] = set()
+        self._passes = Passes(instruments)
         self._inputs = Inputs(instruments.contents)
 
     @property
@@ -83,6 +154,7 @@ class Measuring:
             insist_on_devices(plan.devices)
         call = asked.kept() if asked.check is not None else asked.timed()
         stand = self.stand(plan, call)
+        self._passes.call_first(asked, plan, stand.runtime)
         setup = self._inputs.prepared(asked, stand.runtime)
         scrutiny = self._scrutiny(asked, call, stand.runtime)
         call, by = asked.sample(call), asked_for()
@@ -90,17 +162,11 @@ class Measuring:
             call = slowed(call, by)
 
         def take(plan: Plan) -> Samples:
-            self._warm_up(asked)
+            self._passes.warm_up(asked)
 
             return _checked(lambda: stand.timer.measure(call, plan, stand.runtime, setup), scrutiny)
 
         return per_call(self._taken(stand, plan, take), asked.calls * asked.schedule.iterations)
-
-    def _warm_up(self, asked: MeasuredCall) -> None:
-        """What the call asks for beside our own warming up: the first time that this process measures it."""
-        if asked.key not in self._warmed:
-            self._warmed.add(asked.key)
-            asked.warm_up()
 
     def _taken(self, stand: Stand, plan: Plan, take: Callable[[Plan], Samples]) -> Samples:
         """Samples under a lease, with what the clocks did meanwhile."""
@@ -140,6 +206,7 @@ class Measuring:
         plan = settled(stand.runtime.device(), plan, self._instruments.clocks)[0]
         taken = tuple(samples)
         timer = taken[-1].timer if taken else stand.timer.name
+        figures = self._passes.figures(asked, plan, stand.runtime, taken)
         return Capture(
             key=asked.key,
             samples=taken,
@@ -148,6 +215,8 @@ class Measuring:
             work=asked.work,
             limits=asked.limits,
             findings=self._inputs.findings(asked.key),
+            metrics=MetricSet(absent=figures.absent),
+            readings=figures.readings,
         )
 
     def brought(self, plan: Plan, brought: Brought) -> Capture:

@@ -69,6 +69,12 @@ OPTIONS: tuple[Option, ...] = (
         "none",
     ),
     Option(
+        "--perfgate-metric",
+        "a figure to take though no limit asks for it: peak_memory, compile_time; repeatable",
+        {"metavar": "NAME", "action": "append", "default": []},
+        "none",
+    ),
+    Option(
         "--perfgate-clocks",
         "lock the device's clocks, lock them where that is permitted, observe them, or leave them alone",
         {"choices": ("lock", "try-lock", "observe", "off")},
@@ -87,6 +93,18 @@ OPTIONS: tuple[Option, ...] = (
         {"metavar": "N", "type": whole},
         "3",
     ),
+    Option(
+        "--perfgate-shard",
+        "run part K of N of the tests; auto asks the variables of CI; perfgate merge joins the records",
+        {"metavar": "K/N", "type": not_empty},
+        "all tests",
+    ),
+    Option(
+        "--perfgate-shard-costs",
+        "a record whose costs balance the shards; the same one for all of them",
+        {"metavar": "RECORD", "type": not_empty},
+        "by names alone",
+    ),
     Option("--perfgate-device", "index or name of the device to measure on", {"metavar": "DEVICE"}, "the first"),
     Option(
         "--perfgate-policy",
@@ -95,6 +113,13 @@ OPTIONS: tuple[Option, ...] = (
         {"metavar": "KEY=VALUE", "action": "append", "default": []},
         "missing=record",
         "missing=fail unused=fail unmeasured=fail moved_by_change=fail; in a merge request no_base=fail",
+    ),
+    Option(
+        "--perfgate-table",
+        "show parametrised tests as a table of two parameters, such as 'n x dtype' or 'n x dtype of mfu'; call stands "
+        "for the name= of a call; repeatable",
+        {"metavar": "PAIR", "action": "append", "default": []},
+        "none",
     ),
     Option("--perfgate-history", "database of the history", {"metavar": "PATH"}, ".perfgate/history.db"),
     Option("--perfgate-json", "write the record of this run here too", {"metavar": "PATH"}, "none"),

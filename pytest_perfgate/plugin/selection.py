@@ -10,21 +10,32 @@ from typing import TYPE_CHECKING, Any, Union
 import pytest
 
 from pytest_perfgate.core.changes.tests import Reach
+from pytest_perfgate.core.judge.costs import bare_name, costs_digest, divided, positions
 from pytest_perfgate.core.judge.policy import chosen
+from pytest_perfgate.core.judge.shards import foreign_split, place_of
 from pytest_perfgate.core.judge.suite import LeftOut
+from pytest_perfgate.core.limits.grammar import FAMILY_MEAN
 from pytest_perfgate.core.limits.merge import unmatched
 from pytest_perfgate.core.limits.scope import proposal
 from pytest_perfgate.core.render.block import printable
 from pytest_perfgate.core.render.words import first_of
-from pytest_perfgate.model.plan import Effect
-from pytest_perfgate.model.verdict import SuiteNote
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import Effect, Mode
+from pytest_perfgate.model.verdict import Shard, SuiteNote, Universe
+from pytest_perfgate.plugin.options import child_environment
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pytest_perfgate.model.plan import Limit
     from pytest_perfgate.model.project import ConfigPattern
-    from pytest_perfgate.plugin.state import SessionState
+    from pytest_perfgate.plugin.state import SessionState, Settings
 
 
 _DESELECTED = pytest.StashKey[set[str]]()
+
+DIVISION = pytest.StashKey[Shard]()
+"""The shard that this run is, where ``--perfgate-shard`` divides it."""
 
 _FILTERS = ("-k", "-m", "--deselect", "--ignore", "--lf", "--last-failed", "--sw", "--stepwise")
 
@@ -32,6 +43,76 @@ _FILTERS = ("-k", "-m", "--deselect", "--ignore", "--lf", "--last-failed", "--sw
 def deselected(config: pytest.Config) -> set[str]:
     """Gated tests that were found and not chosen, those of workers among them: they are no dropped ones."""
     return config.stash.setdefault(_DESELECTED, set())
+
+
+def division(config: pytest.Config) -> Shard | None:
+    """The shard that this run is; nothing where it was not divided."""
+    return config.stash.get(DIVISION, None)
+
+
+def divide(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave this shard's tests; what the others run was collected all the same, and is known."""
+    from pytest_perfgate.plugin.reporting import usage_errors
+    from pytest_perfgate.plugin.state import Settings
+
+    settings = Settings(config)
+    gated = [item for item in items if _is_gated(item)]
+    with usage_errors():
+        if gated and settings.mode is not Mode.OFF:
+            foreign_split(vars(config.option))
+        if not config.option.perfgate_shard:
+            return
+        place = place_of(config.option.perfgate_shard, child_environment(config))
+        universe, bound = _collected(settings, gated)
+        costs = _costs(settings)
+    shards = divided([item.nodeid for item in items], place.total, costs, bound)
+    mine = [item for item in items if shards[item.nodeid] == place.number]
+    before = set(deselected(config))
+    if others := [item for item in items if shards[item.nodeid] != place.number]:
+        config.hook.pytest_deselected(items=others)
+    config.stash[_DESELECTED] = before  # those of other shards are not left out
+    items[:] = mine
+    names = [nodeid for nodeid, _ in universe.cases]
+    config.stash[DIVISION] = Shard(
+        index=place.number,
+        count=place.total,
+        universe=universe,
+        chosen=positions(names, {item.nodeid for item in mine}),
+        split=costs_digest(costs),
+    )
+
+
+def _is_gated(item: pytest.Item) -> bool:
+    from pytest_perfgate.plugin import is_gated
+
+    return is_gated(item)
+
+
+def _collected(settings: Settings, gated: Sequence[pytest.Item]) -> tuple[Universe, frozenset[str]]:
+    """Every gated test with its limits, and the families that a limit speaks of as a whole."""
+    limits: dict[str, tuple[Limit, ...]] = {}
+    for item in gated:
+        try:
+            limits[item.nodeid] = settings.collector.case(item).limits
+        except PerfgateError:  # noqa: PERF203 - a wrong marker is the fault of its test alone, where it runs
+            limits[item.nodeid] = ()
+    whole = {bare_name(n) for n, some in limits.items() if any(limit.metric == FAMILY_MEAN for limit in some)}
+    return Universe(cases=tuple(sorted(limits.items())), policy=settings.policy), frozenset(whole)
+
+
+def _costs(settings: Settings) -> dict[str, float]:
+    """Seconds that each test took in the record that all shards were given."""
+    source = settings.options.perfgate_shard_costs
+    if not source:
+        return {}
+    from pytest_perfgate.wiring.stores import record_store
+
+    report = record_store(settings.pytest.rootpath).read(source)
+    costs = {name: cost for shard in report.shards for name, cost in shard.costs}
+    if not costs:
+        what = "it says of no test how long it took to measure"
+        raise PerfgateError("record-unreadable", what, mend="name a record of a full run", place=source)
+    return costs
 
 
 def is_filtered(config: pytest.Config) -> bool:
@@ -121,7 +202,9 @@ def pattern_notes(session: SessionState, *, filtered: bool) -> tuple[SuiteNote, 
     """What a whole run can tell; where it left tests out, or was interrupted, the table may be for those."""
     if filtered or not session.complete:
         return ()
-    known = {*session.cases, *session.faults}
+    part = division(session.settings.pytest)
+    everywhere = [name for name, _ in part.universe.cases] if part is not None else []
+    known = {*session.cases, *session.faults, *everywhere}
     idle = unmatched(session.settings.project.tests, known)
     if not idle:
         return ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import os
+import uuid
 from collections.abc import Container, Generator
 from dataclasses import replace
 from functools import cached_property
@@ -70,6 +71,10 @@ class SessionState:
         """Whether finished rounds of two arms lie ready for the same command."""
         self.convictor: Callable[[SessionState, GateTools], Convict | None] | None = None
         """Makes what tries suspects; without it nothing is confirmed by two arms."""
+        self.run = uuid.uuid4().hex
+        """The id of this run among all records."""
+        self.costs: dict[str, float] = {}
+        """Seconds that measuring each test took."""
         self._gate_judge: GateJudge | None = None
 
     @property
@@ -135,10 +140,21 @@ class SessionState:
             mode=self.mode,
             kinds=self.settings.kinds,
             gates=max(1, len(self.cases)),
+            share=share_of(self.settings.pytest),
             today=self.started.date().isoformat(),
             facts=self.settings.project.facts or "shown",
             pytest=self.settings.command,
         )
+
+
+def share_of(config: pytest.Config) -> float:
+    """The part of a divided run that this one is: so much of the chance of a false alarm is its own."""
+    if not config.option.perfgate_shard:
+        return 1.0
+    from pytest_perfgate.plugin.selection import division
+
+    shard = division(config)
+    return shard.share if shard is not None and shard.chosen else 1.0
 
 
 COMPAT = "pytest_perfgate.compat"
@@ -157,6 +173,10 @@ class Settings:
 
     def read(self) -> tuple[Policy, float]:
         """What does not read ends the run before its first test, and is said once."""
+        if self.options.perfgate_table:
+            from pytest_perfgate.core.render.families import parse_pivot
+
+            [parse_pivot(text) for text in self.options.perfgate_table]
         return self.policy, self.budget_s
 
     @cached_property

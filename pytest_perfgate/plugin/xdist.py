@@ -23,6 +23,8 @@ CASES, VERDICTS, FAULTS, DIED = "cases-{}.json", "verdicts.json", "faults.json",
 
 LEFT_OUT = "left-out-{}.json"
 
+SHARDS = "shard-{}.json"
+
 
 class WorkerRole(ReadablePhases):
     """Hooks of a worker."""
@@ -38,6 +40,7 @@ class WorkerRole(ReadablePhases):
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Before the worker tells the controller that it has collected."""
+        self._divided(session.config)
         items = [item for item in session.items if is_gated(item)]
         if items:
             from pytest_perfgate.plugin.selection import deselected
@@ -50,6 +53,16 @@ class WorkerRole(ReadablePhases):
             write_values(
                 self._folder / LEFT_OUT.format(self._name), sorted({*deselected(session.config), *self._session.faults})
             )
+
+    def _divided(self, config: pytest.Config) -> None:
+        """The controller collects nothing: it hears from here which shard this is, and what the others run."""
+        if not config.option.perfgate_shard:
+            return
+        from pytest_perfgate.plugin.selection import division
+        from pytest_perfgate.wiring import write_values
+
+        shard = division(config)
+        write_values(self._folder / SHARDS.format(self._name), (shard,) if shard is not None else ())
 
     def before(self, session: pytest.Session, gated: list[pytest.Item]) -> None:
         """The controller measures."""
@@ -162,15 +175,19 @@ class DistributedRole:
     def _measure(self, folder: Path) -> None:
         from pytest_perfgate.plugin.selection import deselected, keeps_baselines
 
-        listed = sorted(folder.glob(CASES.format("*")))
+        listed, shards = sorted(folder.glob(CASES.format("*"))), sorted(folder.glob(SHARDS.format("*")))
         ci = child_environment(self._config)
-        if not listed and not (ci.get("CI") and keeps_baselines(self._config.rootpath, ci)):
+        if not (listed or shards) and not (ci.get("CI") and keeps_baselines(self._config.rootpath, ci)):
             return
         from pytest_perfgate.model.plan import Case
         from pytest_perfgate.model.protocol import Fault
+        from pytest_perfgate.model.verdict import Shard
         from pytest_perfgate.plugin.reporting import usage_errors
+        from pytest_perfgate.plugin.selection import DIVISION
         from pytest_perfgate.wiring import read_values, write_values
 
+        for shard in (shard for path in shards for shard in read_values(path, Shard)):
+            self._config.stash[DIVISION] = shard
         session = role_of(self._config).session
         for path in listed:
             session.cases.update((case.nodeid, case) for case in read_values(path, Case))

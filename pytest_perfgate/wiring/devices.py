@@ -130,6 +130,12 @@ def keys_here() -> tuple[str, ...]:
     return key_patterns(host_runtime().device(), fleet().devices)
 
 
+def device_here() -> str:
+    """The name of the cards that a run here measures on; the key of the host where it has none."""
+    cards = fleet().alike
+    return cards[0].name if cards else host_runtime().device().key
+
+
 def pick_device(options: Any) -> None:
     """``--perfgate-device`` decides what this process and its children see, before anything has looked.
 

@@ -109,11 +109,19 @@ def _command(root: Path, nodeid: str, assigned: Assignment) -> list[str]:
 def write_views(folder: Path, views: Mapping[str, Document]) -> None:
     """Tables as CSV and pictures as SVG, and all of it as one page."""
     from pytest_perfgate.adapters.formats.files import write_drawings
+    from pytest_perfgate.core.render.drawing import alone
     from pytest_perfgate.wiring import write_pages, write_tables
 
     write_tables(folder / "tables", views)
-    write_drawings(folder, views)
+    write_drawings(folder, views, alone)
     write_pages(folder / "report.html", list(views.values()))
+
+
+def write_picture(path: Path, svg: str) -> None:
+    """One picture as SVG, or as PNG by what can draw it here."""
+    from pytest_perfgate.adapters.formats import files
+
+    files.write_picture(path, svg)
 
 
 def profiler_region(name: str, out: Path, hooks: Any) -> AbstractContextManager[None]:

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from pytest_perfgate.adapters.stores.records import Records
     from pytest_perfgate.adapters.stores.repository import GitRepository
     from pytest_perfgate.model.device import Device
-    from pytest_perfgate.model.measurement import Merging
+    from pytest_perfgate.model.measurement import Environment, Merging
     from pytest_perfgate.model.profiles import BenchFile
     from pytest_perfgate.model.project import Config
-    from pytest_perfgate.model.verdict import Leftover
+    from pytest_perfgate.model.verdict import Leftover, RunReport
 
 
 def baseline_store(root: Path, project: Config, revisions: Any = None) -> Baselines:
@@ -57,6 +57,14 @@ def record_store(root: Path) -> Records:
     return Records(root)
 
 
+def write_record(path: Path, report: RunReport) -> None:
+    """A record as one file, its samples in it."""
+    from pytest_perfgate.adapters.stores.records import render_record
+    from pytest_perfgate.adapters.system.files import write_atomically
+
+    write_atomically(path, render_record(report))
+
+
 def history_store(root: Path, project: Config) -> SqliteHistory:
     """Sittings over time."""
     from pytest_perfgate.adapters.stores.history import SqliteHistory, history_file
@@ -69,6 +77,23 @@ def repository(root: Path, target: str = "") -> GitRepository:
     from pytest_perfgate.adapters.stores.repository import GitRepository
 
     return GitRepository(root, target=target)
+
+
+def environment_digest(environment: Environment) -> str:
+    """Equal for two runs in the same surroundings."""
+    from pytest_perfgate.adapters.stores.environments import digest_of
+
+    return digest_of(environment)
+
+
+def tree_of(root: Path) -> str:
+    """Git's hash of the work tree with all its changes; empty where git cannot tell."""
+    from pytest_perfgate.adapters.system.git import Git
+
+    try:
+        return str(Git(root).snapshot().tree)
+    except PerfgateError:
+        return ""
 
 
 def merge_request(environment: Mapping[str, str]) -> bool:

@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.cli import main
+from tests.drawings import texts
+from tests.kineto_file import written
+from tests.kineto_job import step_events
 
 PLUGIN = """
 from pytest_perfgate.model.metric import Analysis
@@ -173,3 +176,53 @@ def test_a_place_that_cannot_be_written_is_an_error(command, option: str, place:
     assert done.returncode == (20 if code == "delivery-failed" else 2)
     assert place in done.stderr
     assert f"[{code}]" in done.stderr
+
+
+@pytest.fixture
+def traced(project: Path, command):
+    written(project / "t.json", [event for n in (1, 2) for event in step_events(n, 200 * n)])
+    return command
+
+
+def test_pictures_are_written_one_by_one(traced, project: Path) -> None:
+    done = traced("inspect", "t.json", "--picture", "steps:new/steps.svg", "--picture", "timeline:line.svg")
+    assert (done.returncode, done.stdout.split()) == (0, ["wrote", "new/steps.svg", "wrote", "line.svg"])
+    svg = (project / "new" / "steps.svg").read_text(encoding="utf-8")
+    assert texts(svg)[:2] == ["computation", "exposed communication"]
+    assert "var(" not in svg, "a viewer without a page knows no variables"
+    assert "pictures" in traced("inspect", "t.json", "--view", "list").stdout.split()
+    assert "█" in traced("inspect", "t.json", "--view", "pictures").stdout
+    page = (project / "p.html", traced("inspect", "t.json", "--html", "p.html"))[0].read_text(encoding="utf-8")
+    assert page.index('id="pictures"') < page.index(">Where the time went</h2>")
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        ("steps", "command-usage"),
+        ("steps:", "command-usage"),
+        ("steps:out.pdf", "command-usage"),
+        ("pie:out.svg", "view-unknown"),
+        ("roofline:out.svg", "picture-none"),
+    ],
+)
+def test_a_picture_that_cannot_be_written_says_why(traced, asked: str, code: str) -> None:
+    done = traced("inspect", "t.json", "--picture", asked)
+    assert done.returncode != 0
+    assert f"[{code}]" in done.stderr
+
+
+def test_a_png_is_made_by_what_is_at_hand_or_the_error_names_it(
+    traced, project: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = tmp_path_factory.mktemp("tools")
+    monkeypatch.setenv("PATH", str(tools))
+    monkeypatch.setitem(sys.modules, "cairosvg", None)
+    done = traced("inspect", "t.json", "--picture", "steps:out.png")
+    assert "[picture-tool]" in done.stderr
+    assert "rsvg-convert" in done.stderr
+    painter = tools / "rsvg-convert"
+    painter.write_text('#!/bin/sh\necho "points of $5" > "$4"\n')
+    painter.chmod(0o755)
+    assert traced("inspect", "t.json", "--picture", "steps:out.png").returncode == 0
+    assert (project / "out.png").read_text().endswith("drawing.svg\n")

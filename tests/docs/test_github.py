@@ -25,7 +25,7 @@ def loaded(path: Path) -> dict[Any, Any]:
 @pytest.mark.parametrize(
     ("schema", "paths"),
     [
-        ("vendor.github-workflows", [*WORKFLOWS, ROOT / "ci" / "templates" / "github.yml"]),
+        ("vendor.github-workflows", [*WORKFLOWS, *(ROOT / "ci" / "templates").glob("github*.yml")]),
         ("vendor.github-issue-forms", FORMS),
         ("vendor.github-issue-config", [GITHUB / "ISSUE_TEMPLATE" / "config.yml"]),
         ("vendor.gitlab-ci", [ROOT / "ci" / "templates" / "gitlab.yml"]),

@@ -12,6 +12,7 @@ from pytest_perfgate.app.inspections.nsys import Nsys
 from pytest_perfgate.core.render.html import render_html, render_markdown
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.metric import Analysis, Picture
+from tests.drawings import flaws
 from tests.nsys_file import ExportMaker
 
 GOLDEN = Path(__file__).with_name("nsys")
@@ -66,7 +67,16 @@ def test_views(analysis: Analysis, view: str) -> None:
     held(f"{view}.md", render_markdown(document))
 
 
-def test_the_picture_of_the_window(analysis: Analysis) -> None:
-    (picture,) = [block for block in analysis.views["timeline"]().blocks if isinstance(block, Picture)]
-    held("timeline.svg", picture.svg.replace("><", ">\n<") + "\n")
-    assert picture.svg in render_html(analysis.views["timeline"]())
+@pytest.mark.parametrize("name", ["timeline", "overlap", "ranks"])
+def test_pictures(analysis: Analysis, name: str) -> None:
+    picture = analysis.pictures[name]()
+    held(f"{name}.svg", picture.svg.replace("><", ">\n<") + "\n")
+    assert not flaws(picture)
+
+
+def test_the_picture_of_the_window_is_in_its_view(analysis: Analysis) -> None:
+    document = analysis.views["timeline"]()
+    (picture,) = [block for block in document.blocks if isinstance(block, Picture)]
+    page = render_html(document)
+    assert picture.svg in page
+    assert picture.narrow in page

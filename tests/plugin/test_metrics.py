@@ -93,3 +93,68 @@ def test_where_nothing_is_measured_a_figure_is_checked_and_left(project: Project
     )
     run = project.run("--perfgate=off")
     assert (run.outcome("test_wrong"), run.outcome("test_right")) == ("failed", "passed")
+
+
+PASSES = """
+    import time
+    import numpy as np
+    import pytest
+
+    ROWS = np.ones(200_000)
+    compiled = {}
+
+    def compiling():
+        if not compiled:
+            until = time.perf_counter() + 0.05
+            while time.perf_counter() < until:
+                pass
+            compiled["once"] = True
+        return sum(range(100))
+
+    @pytest.mark.perfgate("peak_memory <= 1.7 MB", "peak_memory(by=traced) >= 1.6 MB")
+    def test_fits(perfgate):
+        perfgate(lambda: ROWS * 2)
+
+    @pytest.mark.perfgate("peak_memory <= 1.7 MB")
+    def test_does_not_fit(perfgate):
+        perfgate(lambda: np.concatenate([ROWS, ROWS[:20_000]]))
+
+    @pytest.mark.perfgate("time <= 1s")
+    def test_limit_of_the_call(perfgate):
+        perfgate(lambda: ROWS * 2, limits=["peak_memory <= 1 kB"])
+
+    @pytest.mark.perfgate("time <= 1s")
+    def test_nobody_asks(perfgate):
+        perfgate(lambda: ROWS * 2)
+
+    @pytest.mark.perfgate("compile_time <= 100 ms", "compile_time >= 25 ms")
+    def test_compiles(perfgate):
+        perfgate(compiling)
+
+    @pytest.mark.perfgate("compile_time >= 25 ms")
+    def test_compiles_the_same(perfgate):
+        perfgate(compiling)
+"""
+
+
+def test_passes_beside_the_time_are_judged(project: Project) -> None:
+    project.write("test_passes.py", PASSES)
+    run = project.run("--perfgate=full")
+    assert {name: outcome for name, (outcome, _) in run.tests.items()} == {
+        "test_fits": "passed",
+        "test_does_not_fit": "failed",
+        "test_limit_of_the_call": "failed",
+        "test_nobody_asks": "passed",
+        "test_compiles": "passed",
+        "test_compiles_the_same": "passed",
+    }
+    assert float(run.properties["test_fits"]["perfgate.peak_memory_bytes"]) == pytest.approx(1.6e6, rel=0.001)
+    assert "perfgate.peak_memory_bytes" not in run.properties["test_nobody_asks"]
+
+
+def test_a_first_call_in_a_warm_process_is_not_measured(project: Project) -> None:
+    project.write("test_passes.py", PASSES)
+    project.run("--perfgate=quick", "-k", "compiles", "--perfgate-metric=peak_memory")
+    for case in records(project):
+        assert {verdict["outcome"] for verdict in case["verdicts"]} == {"not measured"}
+        assert "peak_memory" in {metric["name"] for metric in case["measurement"]["metrics"]["metrics"]}

@@ -65,3 +65,37 @@ def test_a_call_is_held_against_another_one(project: Project, mode: str) -> None
     assert faster is not None
     (speedup,) = faster.metrics.find("speedup")
     assert 2.0 < speedup.value < 3.2
+
+
+FAMILY = """
+    import pytest
+
+    @pytest.mark.perfgate("speedup(over=eager) >= 1.2x", "worst(speedup(over=eager)) >= 9x")
+    @pytest.mark.parametrize("n", [2000, 400])
+    def test_faster(perfgate, n):
+        perfgate(sum, range(n), name="ours")
+        perfgate(sum, range(3 * n), name="eager")
+"""
+
+
+def test_a_family_is_a_table_in_every_report(project: Project) -> None:
+    project.write("test_it.py", FAMILY)
+    pages = ("--perfgate-html=run.html", "--perfgate-markdown=run.md")
+    run = project.run("--perfgate=quick", "--perfgate-table=n x call of time", *pages)
+    lines = run.text.splitlines()
+    at = lines.index("test_it.py::test_faster")
+    assert lines[at + 1].split() == ["n", "ours", "eager"]
+    assert [line.split()[0] for line in lines[at + 3 : at + 5]] == ["400", "2000"]
+    assert "call=eager" in run.text
+    assert "broken: test_it.py::test_faster: worst(speedup(over=eager)) >= 9x" in run.text
+    html, markdown = ((project.root / name).read_text(encoding="utf-8") for name in ("run.html", "run.md"))
+    assert "<h2>Families" in html.replace(' id="families"', "")
+    assert "<polyline" in html
+    assert "| n | call=ours | call=eager |" in markdown
+
+
+def test_a_pair_that_does_not_read_ends_the_run_before_its_tests(project: Project) -> None:
+    project.write("test_it.py", FAMILY)
+    run = project.run("--perfgate=quick", "--perfgate-table=n")
+    assert run.code == 4
+    assert "option-wrong" in run.text

@@ -24,9 +24,10 @@ from pytest_perfgate.model.measurement import Baseline, Environment, Identity, M
 from pytest_perfgate.model.metric import Absent
 from pytest_perfgate.model.plan import Limit
 from pytest_perfgate.model.values import Work
+from pytest_perfgate.model.verdict import RunReport, Universe
 
 if TYPE_CHECKING:
-    from pytest_perfgate.model.verdict import CaseReport, RunReport
+    from pytest_perfgate.model.verdict import CaseReport
 
 MAGIC = b"perfgate samples 1\n"
 
@@ -109,7 +110,7 @@ def _little(numbers: array[float]) -> array[float]:
 
 T = TypeVar("T")
 
-SHARED = (Absent, Device, Environment, Identity, Limit, Work, Baseline)
+SHARED = (Absent, Device, Environment, Identity, Limit, Work, Baseline, Universe)
 """Written once in the list ``shared``; ``{"shared": 3}`` stands where one is used."""
 
 

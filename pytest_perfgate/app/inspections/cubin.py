@@ -7,8 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.core.analysis.kernels.bottleneck import OPTIONS, Stated, findings_of, parse_stated, signals, timing
-from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, diagnose
+from pytest_perfgate.core.analysis.kernels.bottleneck import (
+    OPTIONS,
+    Stated,
+    parse_stated,
+    signals,
+    stated_metrics,
+    timing,
+)
+from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, diagnose, findings_of
 from pytest_perfgate.core.analysis.kernels.metrics import (
     metrics_of,
     requested_launches,
@@ -112,10 +119,11 @@ class Cubin:
             kind=self.name,
             subject=subject,
             metrics=metrics_of(diagnoses, self.name, requested_opcodes(options))
+            | stated_metrics(stated, stated.time_ns, "--set time")
             | MetricSet(metrics=tuple(requested_metrics(diagnoses, launches, limits))),
             views={
                 "overview": lambda: code_overview(shown, title),
-                "bottleneck": lambda: bottleneck_view(shown, title, timing(stated, stated.time_ns, "device events")),
+                "bottleneck": lambda: bottleneck_view(shown, title, timing(stated, stated.time_ns, "--set time")),
                 "mix": lambda: mix_view(diagnoses, title),
                 "devlog": lambda: devlog_part(shown, earlier),
                 **(more if earlier else {}),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.classify import Classification
+from pytest_perfgate.core.analysis.roofline import RATES, given_roof, sheet_roof
 from pytest_perfgate.core.analysis.trace.bottleneck import (
     coverage_findings,
     host_metrics,
@@ -32,10 +33,8 @@ from pytest_perfgate.core.analysis.trace.metrics import (
 from pytest_perfgate.core.analysis.trace.operators import (
     KernelRow,
     OperatorRow,
-    given_roof,
     kernels,
     operators,
-    sheet_roof,
 )
 from pytest_perfgate.core.analysis.trace.ranks import collectives
 from pytest_perfgate.core.analysis.trace.rates import impact_metrics, row_metrics, utilisation
@@ -80,6 +79,11 @@ class TraceView:
     def steps(self) -> tuple[Survey, ...]:
         """The trace through each of its steps."""
         return tuple(through(self.whole, steps_of(self.whole)))
+
+    @property
+    def stretches(self) -> tuple[Survey, ...]:
+        """What is looked at one by one: the windows asked for where they are several, else the steps."""
+        return self.windows if len(self.windows) > 1 else self.steps
 
     @property
     def survey(self) -> Survey:
@@ -277,8 +281,8 @@ def parse_options(
         known = ", ".join(name for name, _ in OPTIONS)
         raise PerfgateError("trace-option", f"unknown option {unknown[0]!r}", mend=f"one of {known}")
     rates = options.get("rates", "datasheet")
-    if rates not in {"datasheet", "achievable"}:
-        raise PerfgateError("trace-option", f"rates={rates!r}", mend="datasheet or achievable")
+    if rates not in RATES:
+        raise PerfgateError("trace-option", f"rates={rates!r}", mend=" or ".join(RATES))
     settings = Settings(
         communication=_patterns(options.get("communication", ""), project),
         micro_ns=round(1e3 * _number(options, "micro", 10.0)),

@@ -35,10 +35,10 @@ from pytest_perfgate.core.analysis.trace.report import (
     standalone_rough,
     subtitle,
 )
-from pytest_perfgate.core.analysis.trace.survey import Survey, timelines
+from pytest_perfgate.core.analysis.trace.survey import Survey, step_lines, timelines
 from pytest_perfgate.core.analysis.trace.timeline import steps
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Analysis, Block, Code, Column, Document, Paragraph, Section, labels
+from pytest_perfgate.model.metric import Analysis, Block, Code, Column, Document, Paragraph, Picture, Section, labels
 
 if TYPE_CHECKING:
     from pytest_perfgate.app.inspections.kineto_trace import TraceView
@@ -62,10 +62,22 @@ TRACE_TABLES = (
 )
 """Views that are tables."""
 
+_OF_RANK = ("overlap", "roofline", "tree", "kernels")
+"""Pictures of one rank."""
+
+_OF_TRACE = ("steps", "timeline", "mfu", *_OF_RANK)
+
 _FEW = 32
 """Steps of which each has its operators' roofs looked at."""
 _GLANCE = 16
 """Ranks that a written report shows before it folds the others away."""
+
+
+def _draw(name: str, again: Callable[[], Iterator[TraceView]], job: Job | None = None) -> Picture:
+    """One picture; who asks for none imports nothing for it."""
+    from pytest_perfgate.core.analysis.trace import pictures
+
+    return pictures.of_job(name, job, again()) if job else pictures.of_trace(name, next(again()))
 
 
 def analysis_of(seen: TraceView) -> Analysis:
@@ -88,6 +100,9 @@ def analysis_of(seen: TraceView) -> Analysis:
         window=seen.survey.label,
         reports=_REPORTS,
         tables=TRACE_TABLES,
+        pictures={
+            name: partial(_draw, name, lambda: iter((seen,))) for name in ("steps", "timeline", "mfu", *_OF_RANK)
+        },
     )
 
 
@@ -114,6 +129,7 @@ def job_analysis(job: Job, again: Callable[[], Iterator[TraceView]], compat: boo
         window=job.window,
         reports=_REPORTS,
         tables=TRACE_TABLES,
+        pictures={name: partial(_draw, name, again, job) for name in ("ranks", "timeline", *_OF_RANK)},
     )
 
 
@@ -294,13 +310,8 @@ def _timeline_block(one: TraceView) -> Block:
 
 
 def _steps_block(one: TraceView) -> Block:
-    parts = one.windows if len(one.windows) > 1 else one.steps
-    lines = [
-        (f"{part.label}, device {device}" if len(by_device) > 1 else part.label, line)
-        for part in parts
-        for by_device in [timelines(part)]
-        for device, line in by_device.items()
-    ]
+    parts = one.stretches
+    lines = step_lines(parts)
     if not lines:
         marked = len(steps(one.whole.trace))
         work = "operator" if one.survey.on_host else "GPU work"

@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.inspections.cubin import Side, earlier_report, launches_compared, limits_by_arch, spec_of
 from pytest_perfgate.core.analysis.foreign_files import GZIP, unpacked_head
-from pytest_perfgate.core.analysis.kernels.bottleneck import OPTIONS, findings_of, parse_stated, run_figures, timing
+from pytest_perfgate.core.analysis.kernels.bottleneck import (
+    OPTIONS,
+    parse_stated,
+    run_figures,
+    stated_metrics,
+    timing,
+)
 from pytest_perfgate.core.analysis.kernels.counters import amd_numbers
-from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, diagnose
+from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, diagnose, findings_of
 from pytest_perfgate.core.analysis.kernels.metrics import metrics_of, requested_opcodes
 from pytest_perfgate.core.analysis.kernels.reports import analysis_report, contract_document, contract_text, devlog_part
 from pytest_perfgate.core.analysis.kernels.source import annotation_view, code_files
@@ -121,7 +127,8 @@ class Ncu:
         return Analysis(
             kind=self.name,
             subject=subject,
-            metrics=metrics_of(diagnoses, self.name, requested_opcodes(options)),
+            metrics=metrics_of(diagnoses, self.name, requested_opcodes(options))
+            | stated_metrics(stated, total, "the profiler"),
             views={
                 "overview": lambda: counter_overview(diagnoses, title),
                 "bottleneck": lambda: bottleneck_view(diagnoses, title, timing(stated, total, "the profiler")),
@@ -177,7 +184,7 @@ class Rocprof:
 
     name = "rocprof"
     views = ("overview", "report", "contract")
-    options = (("device", "the device of the catalogue, such as MI300X, where the file does not say"),)
+    options = OPTIONS
 
     def __init__(self, read: Read, catalogue: Callable[[], Iterable[DeviceSpec]]) -> None:
         self._read = read
@@ -192,14 +199,16 @@ class Rocprof:
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         diagnoses = self._diagnosed(paths, options)
         subject = ", ".join(str(path) for path in paths)
-        title = f"Kernels in {subject}"
+        title, total = f"Kernels in {subject}", total_time(diagnoses)
+        spec = _spec(options.get("device") or diagnoses[0].facts.device, list(self._catalogue()))
+        stated = parse_stated(options, spec)
         return Analysis(
             kind=self.name,
             subject=subject,
-            metrics=metrics_of(diagnoses, self.name),
+            metrics=metrics_of(diagnoses, self.name) | stated_metrics(stated, total, "the profiler"),
             views={
                 "overview": lambda: counter_overview(diagnoses, title),
-                "report": lambda: analysis_report(diagnoses, title),
+                "report": lambda: analysis_report(diagnoses, title, tuple(run_figures(stated, total))),
                 "contract": lambda: contract_document(diagnoses),
             },
             findings=findings_of(diagnoses),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -28,10 +29,9 @@ from pytest_perfgate.core.analysis.nsys.setup import (
     reading,
     windows,
 )
-from pytest_perfgate.core.analysis.nsys.timeline import timeline_view
 from pytest_perfgate.core.analysis.nsys.views import class_findings, coverage_findings
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Analysis, Document
+from pytest_perfgate.model.metric import Analysis, Document, Picture
 from pytest_perfgate.model.nsys import (
     REPORTS,
     SQLITE,
@@ -92,11 +92,12 @@ class Nsys:
                 "streams": lambda: preparation.streams(job),
                 "balance": lambda: balance.balance(job),
                 "summary": lambda: _summary(job, exports),
-                "timeline": lambda: timeline_view(job),
+                "timeline": lambda: _timeline(job),
             },
             findings=(*coverage_findings(job), *findings(job), *class_findings(job.ranks)),
             problems=problems(job),
             window=window_text(job.ranks),
+            pictures={name: partial(_drawn, job, name) for name in ("timeline", "overlap", "ranks")},
         )
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
@@ -129,6 +130,18 @@ class Nsys:
         check_copies(results, [one.path for one in facts])
         results.sort(key=lambda result: order(result.rank))
         return Job(reading=asked, files=facts, ranks=tuple(results), notes=tuple(notes)), exports
+
+
+def _timeline(job: Job) -> Document:
+    from pytest_perfgate.core.analysis.nsys.timeline import timeline_view
+
+    return timeline_view(job)
+
+
+def _drawn(job: Job, name: str) -> Picture:
+    from pytest_perfgate.core.analysis.nsys.timeline import pictures
+
+    return pictures(job)[name]()
 
 
 def _in_order(paths: Sequence[Path]) -> list[Path]:

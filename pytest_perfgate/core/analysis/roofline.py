@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from math import ceil, isclose
 from statistics import median
 from typing import NamedTuple
 
+from pytest_perfgate.core.analysis.work.products import dtype_name
 from pytest_perfgate.model.device import Basis, Ceilings, Device, DeviceSpec, Roof
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Identity
 from pytest_perfgate.model.values import Work, value
 
@@ -275,3 +280,82 @@ def no_roof(device: Device, tail: str) -> tuple[str, str]:
     if tail == "_ceiling" or device.kind != "gpu":
         return "the ceilings of this device were never measured", "perfgate ceilings"
     return "the clock that ran is not known", "use mfu_ceiling, or let perfgate observe the clocks"
+
+
+_NUMBER = r"^([0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?)\s*([TGPM]?)"
+
+_FLOPS = re.compile(_NUMBER + r"(?:FLOPS|FLOP/s|OPS)$", re.IGNORECASE)
+
+_BYTES = re.compile(_NUMBER + r"B/s$", re.IGNORECASE)
+
+GIVEN = "peaks as given"
+"""The note of a roof that the user gave."""
+
+_SCALE = {"": 1.0, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
+
+
+def given_roof(peak: str = "", bandwidth: str = "", code: str = "trace-option") -> Roof | None:
+    """A roof from ``bf16=708TFLOPS,fp32=163TFLOPS`` and ``5.3TB/s``; what does not read is an error of that code."""
+    if not peak and not bandwidth:
+        return None
+    compute = []
+    for part in filter(None, (p.strip() for p in peak.split(","))):
+        dtype, _, rate = part.partition("=")
+        try:
+            compute.append((dtype_name(dtype), parse_peak(rate, code)))
+        except ValueError as odd:
+            raise PerfgateError(code, f"peak {part!r}: {odd}", mend="write bf16=708TFLOPS") from odd
+    return Roof(
+        basis=Basis.DATASHEET,
+        compute=tuple(compute),
+        bandwidth=parse_bandwidth(bandwidth, code) if bandwidth else None,
+        note=GIVEN,
+    )
+
+
+def parse_peak(text: str, code: str = "trace-option") -> float:
+    """``708TFLOPS`` per second."""
+    return _rate(text, _FLOPS, "708TFLOPS", code)
+
+
+def parse_bandwidth(text: str, code: str = "trace-option") -> float:
+    """``5.3TB/s`` per second."""
+    return _rate(text, _BYTES, "5.3TB/s", code)
+
+
+def _rate(text: str, form: re.Pattern[str], example: str, code: str) -> float:
+    """A rate with its unit: a bare number could be any multiple of it."""
+    match = form.match(text.strip())
+    rate = float(match.group(1)) * _SCALE[match.group(2).upper()] if match else 0.0
+    if not 0 < rate < math.inf:
+        raise PerfgateError(code, f"{text!r} is not a rate", mend=f"write it with its unit: {example}")
+    return rate
+
+
+def rated(spec: DeviceSpec, roof: Roof, rates: str, code: str) -> Roof:
+    """The roof of a data sheet with the rates asked for; a device without achievable ones is refused, not guessed."""
+    if rates not in RATES:
+        raise PerfgateError(code, f"rates={rates!r}", mend=" or ".join(RATES))
+    if rates == RATES[0]:
+        reached = ", ".join(f"{p.dtype} {p.datasheet / 1e12:g} TFLOPS" for p in spec.achievable if p.datasheet)
+        return replace(roof, note=f"{roof.note}; achievable: {reached} (--set rates=achievable)") if reached else roof
+    if not spec.achievable:
+        what = f"the catalogue has no achievable rates of {spec.name}"
+        raise PerfgateError(code, what, mend="rates=datasheet, or give them: --peak bf16=708TFLOPS --bandwidth 5.3TB/s")
+    return replace(roof, compute=tuple((p.dtype, p.datasheet) for p in spec.achievable if p.datasheet))
+
+
+def sheet_roof(spec: DeviceSpec, rates: str = "datasheet", code: str = "trace-option") -> Roof:
+    """The data sheet's roof, or its achievable rates, which are a column of their own."""
+    roof = Roof(
+        basis=Basis.DATASHEET,
+        compute=tuple((p.dtype, p.datasheet) for p in spec.peaks if p.datasheet),
+        bandwidth=spec.bandwidth,
+        cache_bytes=None,
+        note=f"{spec.name}, {rates} rates",
+    )
+    return rated(spec, roof, rates, code)
+
+
+RATES = ("datasheet", "achievable")
+"""Columns of the catalogue that may be the roof."""

@@ -10,7 +10,7 @@ from itertools import chain
 from pytest_perfgate.core.changes.marks import EXCUSES, Mark, marked
 from pytest_perfgate.core.changes.source import AROUND, ITSELF, PARAMETERS, Parts, other_parameters, parts_of
 from pytest_perfgate.core.changes.tests import same_bodies
-from pytest_perfgate.core.limits.grammar import FAMILY_MEAN, Kinds, parse_limit
+from pytest_perfgate.core.limits.grammar import OF_FAMILIES, Kinds, parse_limit
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Limit, Operator
 from pytest_perfgate.model.values import value
@@ -28,7 +28,7 @@ _LOWER = (Operator.AT_LEAST, Operator.MORE)
 LOOSER, OTHER, TIGHTER = range(3)
 """What a change of a limit or a setting comes to, what matters most first."""
 
-_BASELINED = ("slowdown", FAMILY_MEAN)
+_BASELINED = ("slowdown", *sorted(OF_FAMILIES))
 """What an accepted line asks for: where the test is gone, its line tells."""
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, verdict
 from pytest_perfgate.core.judge.metrics import DERIVED
 from pytest_perfgate.core.judge.policy import CI
-from pytest_perfgate.core.judge.references import NO_REFERENCE, SPEEDUP
+from pytest_perfgate.core.judge.readings import NO_REFERENCE, SPEEDUP
 from pytest_perfgate.core.limits.grammar import noun
 from pytest_perfgate.core.limits.merge import no_instruction, not_in_the_report, scope_within
 from pytest_perfgate.core.limits.scope import proposal, render_scope, some_of
@@ -158,7 +158,7 @@ def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
 
 def above_peak(metric: Metric) -> bool:
     """Whether a profile says more than the hardware can do."""
-    return metric.source == "trace" and metric.name in OF_A_PEAK and metric.value > PLAY
+    return metric.source in {"trace", "stated"} and metric.name in OF_A_PEAK and metric.value > PLAY
 
 
 def _past_ceiling(metric: Metric, trial: JudgedMeasurement) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import field, replace
 import numpy as np
 
 from pytest_perfgate.core.judge.rounds import MARGIN, SURELY, Design, Pairs, finding, look, more_slow
-from pytest_perfgate.core.render.pictures import MARK, OTHER, SOFT, Axis, Frame, dot, line, picture, words
+from pytest_perfgate.core.render.drawing import MARK, OTHER, SOFT, Axis, Frame, dot, line, picture, words
 from pytest_perfgate.core.render.words import signed, span
 from pytest_perfgate.core.stats.inference import clopper_pearson, hodges_lehmann
 from pytest_perfgate.model.metric import Block, Column, Document, Paragraph, Picture, Table

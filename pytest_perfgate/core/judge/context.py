@@ -54,7 +54,9 @@ class JudgeContext:
     mode: Mode = Mode.FULL
     kinds: Mapping[str, MetricKind] = field(default_factory=lambda: _BUILT_IN, repr=False)
     gates: int = 1
-    """How many slowdown gates the run has: the price of asking often."""
+    """How many slowdown gates the run has, those of its other shards among them: the price of asking often."""
+    share: float = 1.0
+    """The part of the gates that this shard judges, and of the chance of a false alarm that it may spend."""
     scatter: float | None = None
     """Relative scatter between sittings from the history; the baseline's own where unknown."""
     sittings: int = 0

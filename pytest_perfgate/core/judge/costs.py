@@ -1,8 +1,11 @@
-"""Costs of a run: guessed, learnt from earlier runs and from its own first round, and what is left."""
+"""What a run costs: guessed, learnt from earlier runs and its own first round; how shards divide it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import hashlib
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -155,3 +158,93 @@ def paired_costs(tests: Mapping[str, float], start_s: float) -> dict[str, float]
     """What to expect of the next comparison; one that played no round teaches nothing."""
     costs = {f"{PAIRED} {nodeid}": round(cost, 4) for nodeid, cost in tests.items() if cost > 0}
     return {**costs, PAIRED: round(start_s, 4)} if costs and start_s > 0 else costs
+
+
+def bare_name(nodeid: str) -> str:
+    """The test without its parameters."""
+    return nodeid.partition("[")[0]
+
+
+def divided(
+    nodeids: Iterable[str], count: int, costs: Mapping[str, float] | None = None, bound: Collection[str] = ()
+) -> dict[str, int]:
+    """The shard of every test, from 1.
+
+    Tests whose cost is known are spread so that all shards take as long; that rests on the costs alone, so a test that
+    is added moves no other, and goes where its name leads. Without costs names lead all, to about as many each. A
+    family stays whole, unless it alone would take more than a shard should and is not ``bound``, by a limit that speaks
+    of all of it.
+    """
+    known, names = dict(costs or {}), list(nodeids)
+    alone = _too_large(known or dict.fromkeys(names, 1.0), count, bound)
+    units = Counter(_unit(name, alone) for name in names)
+    placed = _spread(known, count, alone) if known else _by_names(units, count)
+    return {name: placed.get(unit) or _ranked(unit, count)[0] for name in names for unit in [_unit(name, alone)]}
+
+
+def _unit(nodeid: str, alone: Collection[str]) -> str:
+    """What is placed as one: a family, or a single test of one that is divided."""
+    family = bare_name(nodeid)
+    return nodeid if family in alone else family
+
+
+def _too_large(costs: Mapping[str, float], count: int, bound: Collection[str]) -> frozenset[str]:
+    """Families that take more than a shard's part of the whole."""
+    totals: defaultdict[str, float] = defaultdict(float)
+    for nodeid, cost in costs.items():
+        totals[bare_name(nodeid)] += cost
+    part = sum(totals.values()) / count
+    return frozenset(family for family, total in totals.items() if total > part and family not in bound)
+
+
+def _spread(costs: Mapping[str, float], count: int, alone: Collection[str]) -> dict[str, int]:
+    """The longest first, each to the shard that has least."""
+    units: defaultdict[str, float] = defaultdict(float)
+    for nodeid, cost in costs.items():
+        units[_unit(nodeid, alone)] += cost
+    loads = [0.0] * count
+    placed: dict[str, int] = {}
+    for unit, cost in sorted(units.items(), key=lambda pair: (-pair[1], pair[0])):
+        least = min(range(count), key=lambda at: (loads[at], at))
+        loads[least] += cost
+        placed[unit] = least + 1
+    return placed
+
+
+_ROOM = 1.1
+"""How many more tests than its part a shard takes before they go to the next."""
+
+
+def _by_names(units: Mapping[str, int], count: int) -> dict[str, int]:
+    """Each to the first of its shards that has room: one test more moves few others, if any."""
+    most, loads = math.ceil(_ROOM * sum(units.values()) / count), [0] * count
+    placed: dict[str, int] = {}
+    for unit in sorted(units, key=_hash):
+        ranked = _ranked(unit, count)
+        index = next((one for one in ranked if loads[one - 1] + units[unit] <= most), 0)
+        index = index or min(ranked, key=lambda one: loads[one - 1])
+        loads[index - 1] += units[unit]
+        placed[unit] = index
+    return placed
+
+
+def _ranked(unit: str, count: int) -> list[int]:
+    """All shards in an order of its own: one shard more takes its part of each other."""
+    return sorted(range(1, count + 1), key=lambda index: _hash(f"{unit}\0{index}"))
+
+
+def _hash(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+def costs_digest(costs: Mapping[str, float]) -> str:
+    """Tells whether two shards divided the run by the same costs."""
+    if not costs:
+        return ""
+    lines = "\n".join(f"{name} {cost!r}" for name, cost in sorted(costs.items()))
+    return hashlib.blake2b(lines.encode("utf-8", "surrogatepass"), digest_size=5).hexdigest()
+
+
+def positions(universe: Sequence[str], chosen: Collection[str]) -> tuple[int, ...]:
+    """Where the chosen stand in the universe."""
+    return tuple(at for at, nodeid in enumerate(universe) if nodeid in chosen)

@@ -8,20 +8,20 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from statistics import fmean
 
-from pytest_perfgate.core.judge.against_limit import holds
+from pytest_perfgate.core.judge.against_limit import holds, kept
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.policy import effect
 from pytest_perfgate.core.judge.rounds import Design, beyond
 from pytest_perfgate.core.judge.samples import BESIDE, excused
 from pytest_perfgate.core.judge.suspects import SAME
-from pytest_perfgate.core.limits.grammar import FAMILY_MEAN
+from pytest_perfgate.core.limits.grammar import FAMILY_MEAN, FAMILY_WORST, OF_FAMILIES, scope_of
 from pytest_perfgate.core.limits.merge import applies_on
 from pytest_perfgate.core.limits.scope import CHANGES
 from pytest_perfgate.core.render.words import detectable, edges, plural, quantity, signed
 from pytest_perfgate.core.stats.inference import hodges_lehmann, pairs_needed, predict, prior, signed_rank
 from pytest_perfgate.model.measurement import Baseline, Measurement
-from pytest_perfgate.model.metric import Metric, MetricSet
-from pytest_perfgate.model.plan import Case, CaseKey, Limit, Outcome
+from pytest_perfgate.model.metric import Labels, Metric, MetricSet
+from pytest_perfgate.model.plan import Case, CaseKey, Limit, Operator, Outcome
 from pytest_perfgate.model.values import Dimension, Interval
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote
 
@@ -40,7 +40,7 @@ def family_limits(cases: Iterable[Case]) -> dict[str, tuple[Limit, ...]]:
     for case in cases:
         family = case.family or case.nodeid.partition("[")[0]
         for limit in case.limits:
-            if limit.metric == FAMILY_MEAN:
+            if limit.metric in OF_FAMILIES:
                 by_family.setdefault(family, {})[limit.key, limit.operator, limit.on] = limit
     return {family: tuple(limits.values()) for family, limits in by_family.items()}
 
@@ -74,12 +74,17 @@ def _judged(
     measured = [r for r in members if r.measurement is not None]
     if measured and measured[0].measurement and not applies_on(limit, measured[0].measurement.device):
         return
-    of = dict(limit.labels)["of"]
+    of, scope = scope_of(dict(limit.labels)["of"], context.kinds)
+    members = [report for report in members if report.key.name != dict(scope).get("over", report)]
     meant = [effective_members(report, limit) for report in members] if of in CHANGES else members
-    metrics = [_metric(report, of) for report in meant]
+    metrics = [_metric(report, of, scope) for report in meant]
     if not members or None in metrics:
         gaps = [report for report, metric in zip(meant, metrics) if metric is None]
         yield _note(family, limit, Outcome.NOT_MEASURED, _gaps(of, gaps, members), context)
+        return
+    if limit.metric == FAMILY_WORST:
+        figures = [(metric, report.key) for metric, report in zip(metrics, meant) if metric is not None]
+        yield _note(family, limit, *_worst(limit, figures), context)
         return
     mean = geometric_mean([m for m in metrics if m is not None], change=of in CHANGES)
     outcome, why = accepted_by_change(*_outcome(limit, mean, of, meant, context, among), members, meant)
@@ -94,12 +99,22 @@ def _gaps(of: str, gaps: Sequence[CaseReport], members: Sequence[CaseReport]) ->
     return f"{count}: {why}" if why else count
 
 
-def _metric(report: CaseReport, of: str) -> Metric | None:
+def _metric(report: CaseReport, of: str, scope: Labels = ()) -> Metric | None:
     """The one figure of a case; a slowdown that its own limit would not be held against is none."""
     if report.measurement is None or report.problems or (of in CHANGES and report.unheld):
         return None
-    metrics = report.measurement.metrics.find(of)
-    return metrics[0] if len(metrics) == 1 and not metrics[0].labels else None
+    metrics = report.measurement.metrics.find(of, scope)
+    return metrics[0] if len(metrics) == 1 and (scope or not metrics[0].labels) else None
+
+
+def _worst(limit: Limit, figures: Sequence[tuple[Metric, CaseKey]]) -> tuple[Outcome, str]:
+    """What the case comes to that is furthest on the wrong side of the limit, as it would by a limit of its own."""
+    upper = limit.operator in {Operator.AT_MOST, Operator.LESS}
+    metric, key = max(figures, key=lambda pair: pair[0].value if upper else -pair[0].value)
+    open_ = [kept(limit, one) for one, _ in figures]
+    outcome = Outcome.BROKEN if False in open_ else Outcome.UNDECIDED if None in open_ else Outcome.PASSED
+    text = f"{quantity(metric.value, metric.dimension)} {edges(metric, change=False)} at {key.test}"
+    return outcome, f"{text}, of {plural(len(figures), 'case')}"
 
 
 def geometric_mean(metrics: Sequence[Metric], *, change: bool) -> Metric:
@@ -115,6 +130,13 @@ def geometric_mean(metrics: Sequence[Metric], *, change: bool) -> Metric:
         dimension=metrics[0].dimension,
         interval=Interval(low=math.exp(middle - down) - base, high=math.exp(middle + up) - base),
     )
+
+
+def extremes(figures: Sequence[tuple[Metric, str]], *, higher: bool) -> tuple[float, float, str]:
+    """The geometric mean of a family's figures, the worst of them, and where that is."""
+    mean = geometric_mean([metric for metric, _ in figures], change=figures[0][0].name in CHANGES)
+    worst, place = (min if higher else max)(figures, key=lambda pair: pair[0].value)
+    return mean.value, worst.value, place
 
 
 def _outcome(

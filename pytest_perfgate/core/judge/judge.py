@@ -10,10 +10,10 @@ from pytest_perfgate.core.judge.against_limit import against_limit
 from pytest_perfgate.core.judge.against_revision import accepting, against_revision, arm_facts, arms_of, unheld
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, verdict
 from pytest_perfgate.core.judge.metrics import DERIVED, timed_metrics, timing
-from pytest_perfgate.core.judge.references import is_reference
+from pytest_perfgate.core.judge.readings import is_reference
 from pytest_perfgate.core.judge.samples import problems_of, shift_metric
 from pytest_perfgate.core.judge.suspects import suspects, unpaired_ruling
-from pytest_perfgate.core.limits.grammar import FAMILY_MEAN
+from pytest_perfgate.core.limits.grammar import OF_FAMILIES
 from pytest_perfgate.core.limits.merge import (
     applies_on,
     case_of,
@@ -69,7 +69,7 @@ def judge(
                 limit, OF_OTHERS if limit in others else _with_arms(_ruling(limit, trial), limit, trial), context, trial
             )
             for limit in meant
-            if limit.metric != FAMILY_MEAN
+            if limit.metric not in OF_FAMILIES
         ),
         measurement=measurement.with_metrics(trial.metrics),
         baseline=baseline,
@@ -229,7 +229,7 @@ def without_measurement(
     key: CaseKey, limits: Sequence[Limit], context: JudgeContext, ruling: Callable[[Limit], Ruling]
 ) -> CaseReport:
     """The report of a case that has no measurement to judge: one ruling a limit, means over families apart."""
-    meant = [limit for limit in limits if limit.metric != FAMILY_MEAN]
+    meant = [limit for limit in limits if limit.metric not in OF_FAMILIES]
     return CaseReport(key=key, verdicts=tuple(verdict(limit, ruling(limit), context) for limit in meant))
 
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from pytest_perfgate.core.analysis.roofline import Fraction, balance_point, no_roof, of_compute, of_memory, roof_of
-from pytest_perfgate.core.judge.references import SPEEDUP, speedups
+from pytest_perfgate.core.judge.readings import SPEEDUP, speedups
 from pytest_perfgate.core.judge.samples import sound
 from pytest_perfgate.core.render.words import first_of
 from pytest_perfgate.core.stats.summary import Summary, deviation, median, summary

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from pytest_perfgate.core.limits.scope import (
+    CHANGES,
     Span,
     Written,
     check_reference,
@@ -34,8 +35,10 @@ _MISTAKES = {"=<": "<=", "=>": ">=", "=": "<= or >=", "!=": "<= or >="}
 
 _SHAPE = "a limit reads METRIC[(SCOPE)] OP VALUE[UNIT], such as 'mfu >= 55%'"
 
-FAMILY_MEAN = "geomean"
-"""The one metric whose positional scope names another metric and takes its dimension."""
+FAMILY_MEAN, FAMILY_WORST = "geomean", "worst"
+
+OF_FAMILIES = frozenset({FAMILY_MEAN, FAMILY_WORST})
+"""Metrics whose positional scope names another metric, with its scope, and takes its dimension."""
 
 
 def _nobody(_: str) -> bool:
@@ -77,14 +80,6 @@ def parse_limit(
         source=source,
         on=tuple(on),
     )
-
-
-_TAKEN = re.compile(r"""\.metric\(\s*["']([A-Za-z_][\w.]*)["']|\bextra_info\[["']([A-Za-z_][\w.]*)["']\]""")
-
-
-def own_names(source: str) -> frozenset[str]:
-    """Names of the figures that the text of a test file takes: ``perfgate.metric("loss", ...)``."""
-    return frozenset(name for names in _TAKEN.findall(source) for name in names if name)
 
 
 def _kind(written: Written, kinds: Kinds, own: Callable[[str], bool]) -> tuple[MetricKind, int]:
@@ -138,18 +133,31 @@ def _operator(written: Written, at: int) -> tuple[Operator, int, Span]:
 
 def _measured(written: Written, kind: MetricKind, labels: Labels, kinds: Kinds) -> MetricKind:
     """The kind whose number is compared: for a mean over a family, that of the metric it names."""
-    if kind.name != FAMILY_MEAN:
+    if kind.name not in OF_FAMILIES:
         return kind
-    of = dict(labels).get("of", "")
-    if of not in kinds or kinds[of].name == FAMILY_MEAN:
-        start = written.text.index(kind.name)
-        raise written.fault(
-            "limit-scope",
-            f"a mean of what? '{of}' is not a metric" if of else "a mean of what?",
-            Span(start=start, end=start + len(kind.name)),
-            proposal(of, kinds) if of else f"name the metric: {FAMILY_MEAN}(slowdown) <= 1%",
-        )
+    name = dict(labels).get("of", "")
+    of = name.partition("(")[0].strip()
+    start = written.text.index(kind.name)
+    span = Span(start=start, end=start + len(kind.name))
+    if of not in kinds or kinds[of].name in OF_FAMILIES:
+        word = "a mean of what?" if kind.name == FAMILY_MEAN else "the worst of what?"
+        mend = proposal(of, kinds) if of else f"name the metric: {FAMILY_MEAN}(slowdown) <= 1%"
+        raise written.fault("limit-scope", f"{word} '{of}' is not a metric" if of else word, span, mend)
+    if kind.name == FAMILY_WORST and of in CHANGES:
+        raise written.fault("limit-scope", f"every case of a test keeps its {of} by itself", span, f"write {of} alone")
+    check_reference(written, kinds[of], scope_of(name, kinds)[1])
     return kinds[of]
+
+
+def scope_of(text: str, kinds: Kinds) -> tuple[str, Labels]:
+    """The metric that a mean is of, and its scope: ``speedup(over=eager)``."""
+    name, bracket, _ = text.partition("(")
+    written = Written(text=text)
+    if not bracket:
+        return name.strip(), ()
+    return name.strip(), parse_scope(
+        written, Span(start=len(name) + 1, end=closing(written, len(name))), kinds[name.strip()]
+    )
 
 
 _NUMBER = re.compile(r"[+\-−]?(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+\-−]?\d+)?", re.ASCII)

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from functools import reduce
 
 from pytest_perfgate.core.limits.scope import either
+from pytest_perfgate.core.metric_kinds import PASSES
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Measurement
@@ -248,6 +249,23 @@ def _single(tokens: list[str], at: int, expression: str) -> tuple[Holds, int]:
 def _fault(expression: str, what: str) -> PerfgateError:
     mend = "write, for one, -k 'gemm and not fp16'"
     return PerfgateError("command-usage", f"-k '{expression}': {what}", mend=mend)
+
+
+_WORDS = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+def asked_figures(texts: Iterable[str]) -> tuple[str, ...]:
+    """Figures beside time that limits name, in whatever sentence."""
+    words = {word for text in texts for word in _WORDS.findall(text)}
+    return tuple(name for name in PASSES if name in words)
+
+
+_TAKEN = re.compile(r"""\.metric\(\s*["']([A-Za-z_][\w.]*)["']|\bextra_info\[["']([A-Za-z_][\w.]*)["']\]""")
+
+
+def own_names(source: str) -> frozenset[str]:
+    """Names of the figures that the text of a test file takes: ``perfgate.metric("loss", ...)``."""
+    return frozenset(name for names in _TAKEN.findall(source) for name in names if name)
 
 
 def matches(nodeid: str, pattern: str) -> bool:

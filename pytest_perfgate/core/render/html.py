@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from html import escape as html_escape
 
 from pytest_perfgate.core.render.block import printable, render_block
-from pytest_perfgate.core.render.report import headline, sentence, summary_line, verdict_table
+from pytest_perfgate.core.render.report import families_of, headline, sentence, summary_line, verdict_table
 from pytest_perfgate.core.render.text import cell_text, heading, is_absent, is_number, left_out, shown_rows
 from pytest_perfgate.core.render.words import ABSENT, HEADING, other_notes, own_gate_lines, plural
 from pytest_perfgate.model.metric import Block, Bullets, Cell, Code, Document, Link, Paragraph, Picture, Section, Table
@@ -75,11 +75,17 @@ def _block(block: Block, level: int) -> Iterator[str]:
     elif isinstance(block, Link):
         yield f'<p><a href="#{html_escape(block.anchor, quote=True)}">{html_escape(block.text)}</a></p>'
     elif isinstance(block, Picture):
-        yield f"<figure>{block.svg}<figcaption>{html_escape(block.alt)}</figcaption></figure>"
+        yield from _figure(block)
     elif isinstance(block, Table):
         yield from _table(block)
     else:
         yield from _section(block, level, html_escape(block.anchor, quote=True))
+
+
+def _figure(drawn: Picture) -> Iterator[str]:
+    """The picture that suits the width of the screen, with its sentence."""
+    both = f'<div class="wide">{drawn.svg}</div><div class="narrow">{drawn.narrow}</div>' if drawn.narrow else drawn.svg
+    yield f"<figure><figcaption>{html_escape(drawn.alt)}</figcaption>{both}</figure>"
 
 
 def _section(section: Section, level: int, anchor: str) -> Iterator[str]:
@@ -128,9 +134,11 @@ def _cell(cell: Cell, text: str, side: str) -> str:
 
 STYLE = """
 :root { color-scheme: light dark; --ink:#1b1f24; --soft:#5b6570; --line:#d8dee4; --paper:#fff; --tint:#f5f7f9;
-  --good:#1a7f37; --warn:#8a5a00; --bad:#b3261e; --link:#0b5cad; --mark:#2f6fb7; --mark2:#c4622d; }
+  --good:#1a7f37; --warn:#8a5a00; --bad:#b3261e; --link:#0b5cad; --mark:#2f6fb7; --mark2:#b3541e;
+  --f1:#a9c8ec; --f2:#f6b48a; --f3:#bfe3c8; --f4:#d9c8ec; --f5:#f2dd94; --f6:#eef1f4 }
 @media (prefers-color-scheme: dark) { :root { --ink:#e6e9ec; --soft:#9aa5b1; --line:#30363d; --paper:#0f1318;
-  --tint:#171c22; --good:#56d364; --warn:#e3b341; --bad:#ff7b72; --link:#79b8ff; --mark:#79b8ff; --mark2:#f0a070; } }
+  --tint:#171c22; --good:#56d364; --warn:#e3b341; --bad:#ff7b72; --link:#79b8ff; --mark:#79b8ff; --mark2:#f0a070;
+  --f1:#2d5683; --f2:#8a4a20; --f3:#245c3b; --f4:#57407c; --f5:#665312; --f6:#262d35 } }
 * { box-sizing: border-box }
 body { margin:0; background:var(--paper); color:var(--ink); font:16px/1.55 system-ui, sans-serif }
 main { max-width: 72rem; margin: 0 auto; padding: 1.5rem 1rem 4rem }
@@ -138,7 +146,8 @@ header ~ header { margin-top:3.5rem; border-top:2px solid var(--line) }
 h1 { font-size:1.7rem; line-height:1.2; margin:1rem 0 .2rem; overflow-wrap:anywhere }
 h2 { font-size:1.25rem; margin:2.2rem 0 .6rem; padding-bottom:.25rem; border-bottom:1px solid var(--line) }
 h3 { font-size:1.05rem; margin:1.6rem 0 .4rem } h4,h5,h6 { font-size:1rem; margin:1.2rem 0 .3rem }
-.subtitle, .note, figcaption { color:var(--soft); margin:.2rem 0 1rem } .note, figcaption { font-size:.9rem }
+.subtitle, .note { color:var(--soft); margin:.2rem 0 1rem } .note { font-size:.9rem }
+figcaption { font-weight:600; margin:0 0 .6rem }
 .caption { font-weight:600; margin:1.2rem 0 .4rem }
 nav { display:flex; flex-wrap:wrap; gap:.3rem 1rem; margin:1rem 0; font-size:.95rem } a { color:var(--link) }
 .table { overflow-x:auto; margin:.6rem 0 1rem; border:1px solid var(--line); border-radius:6px }
@@ -156,7 +165,10 @@ td.absent { color:var(--soft); font-style:italic }
 .regressed, .broken, .invalid { color:var(--bad); border-width:2px }
 pre { background:var(--tint); border:1px solid var(--line); border-radius:6px; padding:.8rem;
   overflow-x:auto; white-space:pre-wrap; overflow-wrap:anywhere; font-size:.88rem }
-figure { margin:1rem 0; overflow-x:auto } figure svg { max-width:100%; height:auto; color:var(--ink) }
+figure { margin:1.2rem 0 2.2rem; overflow-x:auto } figure svg { max-width:100%; height:auto; color:var(--ink) }
+figure .wide svg { width:60rem } figure .narrow { display:none }
+@media (max-width: 44rem) { figure .wide { display:none } figure .narrow { display:block; max-width:30rem }
+  figure .narrow svg { width:100% } }
 details > summary { cursor:pointer; color:var(--link); margin:.4rem 0 }
 @media print { nav { display:none } .table { overflow:visible } }
 """
@@ -254,6 +266,8 @@ def render_comment(report: RunReport) -> str:
         lines += [f"{fence}text", block, fence, ""]
     lines += [f"and {len(shown_cases) - _COMMENT_ROWS} more", ""] if len(shown_cases) > _COMMENT_ROWS else []
     table = render_markdown(Document(title="all", blocks=(verdict_table(cases, limit=200),))).partition("\n")[2]
+    families = Document(title="", blocks=tuple(families_of(report, drawn=False)))
+    lines += [render_markdown(families, 2).partition("\n")[2].strip(), ""] if families.blocks else []
     lines += [f"<details><summary>All {plural(len(cases), 'case')}</summary>", table.rstrip("\n"), "", "</details>"]
     return "\n".join(lines) + "\n"
 

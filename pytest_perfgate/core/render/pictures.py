@@ -1,156 +1,47 @@
-"""SVG drawings and the timeline."""
+"""Pictures of a run: distributions, history, rooflines of its cases."""
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Sequence
-from html import escape
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.render.block import short_name
+from pytest_perfgate.core.render.drawing import (
+    FILLS,
+    INK,
+    NARROW,
+    OTHER,
+    PAPER,
+    SOFT,
+    Axis,
+    Frame,
+    box,
+    dot,
+    fitted,
+    grid,
+    haloed,
+    line,
+    picture,
+    responsive,
+    rule,
+    sheet,
+    spread_out,
+    text_width,
+    words,
+)
 from pytest_perfgate.core.render.words import plural, quantity, signed
 from pytest_perfgate.model.device import Basis, Roof
-from pytest_perfgate.model.measurement import Measurement, Sitting
-from pytest_perfgate.model.metric import Picture
+from pytest_perfgate.model.metric import Bar, Picture
 from pytest_perfgate.model.values import Dimension, value
-from pytest_perfgate.model.verdict import CaseReport
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.stats.change_points import ChangePoint
-
-
-INK, SOFT, MARK, OTHER = "currentColor", "var(--soft,#5b6570)", "var(--mark,#2f6fb7)", "var(--mark2,#c4622d)"
-
-_PAPER, _BLACK = "#fff", "#1b1f24"
-
-_NAMED = re.compile(r"var\(--\w+,(#\w+)\)")
-
-
-@value
-class Axis:
-    """A range of values along a side of a picture."""
-
-    low: float
-    high: float
-    label: str
-    log: bool = False
-    text: Callable[[float], str] = "{:g}".format
-    """A tick as a person reads it."""
-    whole: bool = False
-    """Counts something: there is nothing between two ticks."""
-
-    def place(self, number: float) -> float:
-        """0-1 along the axis."""
-        low, high, number = (math.log10(max(v, 1e-300)) if self.log else v for v in (self.low, self.high, number))
-        return (number - low) / (high - low) if high > low else 0.5
-
-    def ticks(self, count: int = 6) -> list[float]:
-        if self.log:
-            first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
-            jump = max(1, (last - first) // count)
-            powers = [10.0**power for power in range(first, last + 1, jump)]
-            return [power for power in powers if self.low <= power <= self.high]
-        step = nice_step((self.high - self.low) / max(1, count))
-        step = max(1.0, step) if self.whole else step
-        first = math.ceil(self.low / step)
-        return [step * number for number in range(first, math.floor(self.high / step + 1e-9) + 1)]
-
-
-@value
-class Frame:
-    """Where a picture puts its axes: pixel sizes with room for labels."""
-
-    x: Axis
-    y: Axis
-    width: int = 720
-    height: int = 360
-    left: int = 74
-    bottom: int = 48
-    top: int = 14
-    right: int = 18
-
-    def at(self, x: float, y: float) -> tuple[float, float]:
-        """The pixel of a point, kept inside the frame."""
-        across = min(1.0, max(0.0, self.x.place(x)))
-        up = min(1.0, max(0.0, self.y.place(y)))
-        px = self.left + across * (self.width - self.left - self.right)
-        return px, self.height - self.bottom - up * (self.height - self.bottom - self.top)
-
-
-def picture(frame: Frame, marks: Sequence[str], alt: str) -> str:
-    """A whole drawing: frame, ticks, then the marks."""
-    body = "".join([*_grid(frame), *marks])
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {frame.width} {frame.height}" width="{frame.width}" '
-        f'height="{frame.height}" role="img" aria-label="{escape(alt, quote=True)}" font-family="system-ui,sans-serif" '
-        f'font-size="12">{body}</svg>'
-    )
-
-
-def alone(svg: str) -> str:
-    """The drawing for a file of its own: on paper, in colours that a viewer without style sheets knows too.
-
-    Without a page around it, ink would be black on whatever the viewer shows behind it, be that dark.
-    """
-    head, end, body = svg.partition(">")
-    paper = f'<rect width="100%" height="100%" fill="{_PAPER}"/>'
-    return f"{head}{end}{paper}{_NAMED.sub(lambda named: named[1], body).replace(INK, _BLACK)}"
-
-
-def line(frame: Frame, points: Sequence[tuple[float, float]], *, colour: str = MARK, dash: str = "") -> str:
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (frame.at(*point) for point in points))
-    dashes = f' stroke-dasharray="{dash}"' if dash else ""
-    return f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dashes}/>'
-
-
-def dot(frame: Frame, x: float, y: float, *, title: str = "", colour: str = MARK, radius: float = 4) -> str:
-    px, py = frame.at(x, y)
-    text = f"<title>{escape(title)}</title>" if title else ""
-    return f'<circle cx="{px:.1f}" cy="{py:.1f}" r="{radius}" fill="{colour}">{text}</circle>'
-
-
-def words(x: float, y: float, text: str, *, anchor: str = "start", colour: str = INK) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{escape(text)}</text>'
-
-
-def box(x: float, y: float, width: float, height: float, *, colour: str = MARK, title: str = "") -> str:
-    text = f"<title>{escape(title)}</title>" if title else ""
-    wide = max(width, 0.4)
-    return f'<rect x="{x:.2f}" y="{y:.2f}" width="{wide:.2f}" height="{height:.2f}" fill="{colour}">{text}</rect>'
-
-
-def nice_step(rough: float) -> float:
-    """The nearest 1, 2 or 5 times a power of ten."""
-    if rough <= 0:
-        return 1.0
-    power = 10.0 ** math.floor(math.log10(rough))
-    return next((m * power for m in (1, 2, 5) if m * power >= rough * 0.999), 10 * power)
-
-
-def _grid(frame: Frame) -> list[str]:
-    (x0, y0), (x1, y1) = frame.at(frame.x.low, frame.y.low), frame.at(frame.x.high, frame.y.high)
-    parts = [f'<path d="M{x0:.1f},{y1:.1f} V{y0:.1f} H{x1:.1f}" fill="none" stroke="{SOFT}"/>']
-    for tick in frame.x.ticks():
-        px, _ = frame.at(tick, frame.y.low)
-        parts.append(f'<path d="M{px:.1f},{y0:.1f} v5" stroke="{SOFT}"/>')
-        parts.append(words(px, y0 + 18, frame.x.text(tick), anchor="middle", colour=SOFT))
-    for tick in frame.y.ticks():
-        _, py = frame.at(frame.x.low, tick)
-        parts.append(f'<path d="M{x0:.1f},{py:.1f} H{x1:.1f}" stroke="{SOFT}" stroke-opacity=".25"/>')
-        parts.append(words(x0 - 8, py + 4, frame.y.text(tick), anchor="end", colour=SOFT))
-    parts.append(words((x0 + x1) / 2, frame.height - 8, frame.x.label, anchor="middle"))
-    parts.append(
-        f'<text transform="translate(14,{(y0 + y1) / 2:.1f}) rotate(-90)" text-anchor="middle" fill="{INK}">'
-        f"{escape(frame.y.label)}</text>"
-    )
-    return parts
-
+    from pytest_perfgate.model.measurement import Measurement, Sitting
+    from pytest_perfgate.model.verdict import CaseReport
 
 _BINS = 40
-
-_COLOURS = (MARK, OTHER)
 
 
 def _time(nanoseconds: float) -> str:
@@ -247,28 +138,18 @@ def roofline_picture(cases: Sequence[CaseReport]) -> Picture | None:
     points = [(case, i, rate) for case, m in measured for i, rate in _placed(m, roof)] if roof else []
     if not roof or not roof.bandwidth or not points:
         return None
-    peak = max(rate for _, rate in roof.compute)
-    intensities = [i for _, i, _ in points] + [peak / roof.bandwidth]
-    frame = Frame(
-        x=Axis(low=min(intensities) / 4, high=max(intensities) * 4, label="FLOP per byte", log=True),
-        y=Axis(
-            low=min(rate for *_, rate in points) / 4, high=peak * 2, label="FLOP per second", log=True,
-            text=lambda n: quantity(n, Dimension.FLOPS, 3).removesuffix("FLOPS").strip(),
-        ),
-    )  # fmt: skip
-    marks = []
-    for number, (dtype, rate) in enumerate(roof.compute):
-        ridge = rate / roof.bandwidth
-        corner = [(frame.x.low, frame.x.low * roof.bandwidth), (ridge, rate), (frame.x.high, rate)]
-        marks.append(line(frame, corner, colour=_COLOURS[number % 2]))
-        x, y = frame.at(frame.x.high, rate)
-        marks.append(words(x - 4, y - 6, dtype, anchor="end", colour=_COLOURS[number % 2]))
-    marks += [
-        dot(frame, i, rate, title=f"{short_name(case.key)}: {quantity(rate, Dimension.FLOPS)}")
+    alt = f"Roofline, {roof.basis.value}: {plural(len(points), 'case')}"
+    marks = [
+        Point(
+            label=short_name(case.key),
+            intensity=i,
+            rate=rate,
+            text=quantity(rate, Dimension.FLOPS, 3),
+            bound="compute" if i * roof.bandwidth > max(peak for _, peak in roof.compute) else "memory",
+        )
         for case, i, rate in points
     ]
-    alt = f"Roofline, {roof.basis.value}: {plural(len(points), 'case')}"
-    return Picture(svg=picture(frame, marks, alt), alt=alt)
+    return roofline("roofline", alt, marks, Ceiling(peaks=roof.compute, bandwidth=roof.bandwidth))
 
 
 def _placed(measurement: Measurement, roof: Roof | None) -> list[tuple[float, float]]:
@@ -357,3 +238,126 @@ def _levels(count: int, changes: Sequence[ChangePoint]) -> list[list[tuple[float
 
 def _tick_time(number: float) -> str:
     return quantity(number, Dimension.TIME)
+
+
+@value
+class Point:
+    """A rate at an intensity, and where it was before a change."""
+
+    label: str
+    intensity: float
+    rate: float
+    text: str
+    bound: str = ""
+    before: tuple[float, float] | None = None
+
+
+@value
+class Ceiling:
+    """Peaks by type under one bandwidth, in operations and bytes a second."""
+
+    peaks: tuple[tuple[str, float], ...]
+    bandwidth: float
+    note: str = ""
+
+
+def roofline(name: str, alt: str, points: Sequence[Point], ceiling: Ceiling) -> Picture:
+    """Numbered points under the roof with its balance point, and the numbers told below."""
+
+    def draw(width: int) -> str:
+        frame = _roof_frame(width, points, ceiling)
+        marks = [*grid(frame), *_roofs(frame, ceiling), *_points(frame, points)]
+        y = frame.height + 4.0
+        for number, point in enumerate(points, 1):
+            entry = f"{number}  {point.label}"
+            end = width - text_width(point.text) - 10 if width > NARROW else width
+            marks.append(words(4, y + 12, fitted(entry, end)))
+            if width <= NARROW:
+                y += 16
+            marks.append(words(width - 2, y + 12, point.text, anchor="end", colour=SOFT))
+            y += 18
+        if ceiling.note:
+            marks.append(words(4, y + 12, fitted(ceiling.note, width - 8), colour=SOFT))
+            y += 18
+        return sheet(width, y + 6, marks, alt)
+
+    top = max(rate for _, rate in ceiling.peaks)
+    bars = [
+        Bar(label=f"{number}  {point.label}", parts=(_share(point, top, ceiling.bandwidth),), text=point.text)
+        for number, point in enumerate(points, 1)
+    ]
+    return responsive(name, draw, alt, ("of its roof",), bars)
+
+
+def _share(point: Point, peak: float, bandwidth: float) -> float:
+    return min(1.0, point.rate / min(peak, point.intensity * bandwidth))
+
+
+def _roof_frame(width: int, points: Sequence[Point], ceiling: Ceiling) -> Frame:
+    peak = max(rate for _, rate in ceiling.peaks)
+    places = [(p.intensity, p.rate) for p in points] + [p.before for p in points if p.before]
+    across = [x for x, _ in places] + [rate / ceiling.bandwidth for _, rate in ceiling.peaks]
+    up = [y for _, y in places]
+    return Frame(
+        x=Axis(low=min(across) / 3, high=max(across) * 4, label="operations per byte", log=True, text=_plain),
+        y=Axis(low=min(up, default=peak / 1e3) / 3, high=max(peak, *up, 0.0) * 2.2, label="operations per second",
+               log=True,                text=lambda n: quantity(n, Dimension.FLOPS, 2).removesuffix("FLOPS").strip()),
+        width=width, height=380 if width > NARROW else 330, left=74 if width > NARROW else 58,
+    )  # fmt: skip
+
+
+def _plain(number: float) -> str:
+    return f"{number:,.0f}" if number >= 1 else f"{number:g}"
+
+
+def _roofs(frame: Frame, ceiling: Ceiling) -> Iterator[str]:
+    """The slope of the memory, a flat roof a type, and the intensity at which both bind."""
+    band = ceiling.bandwidth
+    top = max(rate for _, rate in ceiling.peaks)
+    yield line(frame, [(max(frame.x.low, frame.y.low / band), max(frame.y.low, frame.x.low * band)), (top / band, top)])
+    peaks = sorted(ceiling.peaks, key=lambda pair: -pair[1])
+    places = [frame.at(frame.x.high, rate)[1] - 6 for _, rate in peaks]
+    labels = spread_out(places, 15, frame.top + 9, frame.height - frame.bottom - 22)
+    for number, ((dtype, rate), y) in enumerate(zip(peaks, labels)):
+        yield line(frame, [(rate / band, rate), (frame.x.high, rate)], dash="" if number == 0 else "7 4")
+        yield haloed(frame.width - frame.right - 4, y, f"{dtype} {quantity(rate, Dimension.FLOPS, 3)}", "end")
+    x, y = frame.at(top / band, top)
+    _, floor = frame.at(top / band, frame.y.low)
+    text = f"balance {_plain(top / band)}"
+    turned = x > frame.width * 0.6
+    yield rule((x, y), (x, floor), dash="3 4")
+    yield haloed(x - 5 if turned else x + 5, floor - 8, text, "end" if turned else "start")
+
+
+_AROUND = ((9, -9), (-9, -9), (9, 15), (-9, 15), (0, -16), (0, 24), (18, 4), (-18, 4), (22, -22), (-22, -22), (22, 30))
+
+
+def _points(frame: Frame, points: Sequence[Point]) -> Iterator[str]:
+    """A disc where compute binds, else a square; each number on the free side of its mark."""
+    taken = [frame.at(point.intensity, point.rate) for point in points]
+    for number, point in enumerate(points, 1):
+        x, y = frame.at(point.intensity, point.rate)
+        if point.before:
+            a, b = frame.at(*point.before)
+            yield rule((a, b), (x, y), colour=OTHER, wide=2)
+            yield f'<circle cx="{a:.1f}" cy="{b:.1f}" r="4.5" fill="{PAPER}" stroke="{OTHER}" stroke-width="2"/>'
+        title = f"<title>{number} {_safe(point.label)}: {_safe(point.text)}</title>"
+        style = f'fill="{FILLS["compute"][0]}" stroke="{INK}" stroke-width="1.4"'
+        if point.bound == "compute":
+            yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5.5" {style}>{title}</circle>'
+        else:
+            yield f'<rect x="{x - 5:.1f}" y="{y - 5:.1f}" width="10" height="10" {style}>{title}</rect>'
+        free = [(x + dx, y + dy) for dx, dy in _AROUND if _open(frame, (x + dx, y + dy - 4), taken)]
+        if free:
+            yield haloed(*free[0], str(number))
+            taken.append((free[0][0], free[0][1] - 4))
+
+
+def _safe(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;")
+
+
+def _open(frame: Frame, place: tuple[float, float], taken: Sequence[tuple[float, float]]) -> bool:
+    x, y = place
+    inside = frame.left + 6 < x < frame.width - 6 and frame.top + 4 < y < frame.height - frame.bottom - 4
+    return inside and all(abs(x - a) > 13 or abs(y - b) > 13 for a, b in taken)

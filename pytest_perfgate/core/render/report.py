@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from pytest_perfgate.core.render.block import CHANGES, WIDTH, printable, render_block, short_name
+from pytest_perfgate.core.render.families import family_sections
 from pytest_perfgate.core.render.pictures import distribution_picture, history_picture, roofline_picture
 from pytest_perfgate.core.render.words import (
     HEADING,
@@ -18,12 +19,13 @@ from pytest_perfgate.core.render.words import (
     quantity,
     shown,
     signed,
+    span,
 )
 from pytest_perfgate.model.measurement import Sitting
 from pytest_perfgate.model.metric import Block, Bullets, Cell, Code, Column, Document, Paragraph, Section, Table
 from pytest_perfgate.model.plan import Effect, Outcome
 from pytest_perfgate.model.values import Dimension
-from pytest_perfgate.model.verdict import THEN, CaseReport, RunReport, Verdict
+from pytest_perfgate.model.verdict import THEN, CaseReport, RunReport, Shard, Verdict
 
 History = Mapping[str, Sequence[Sitting]]
 
@@ -61,10 +63,12 @@ def run_document(
     blocks: list[Block] = [*_own_gate(report), Paragraph(text=summary_line(report))]
     blocks += _notes(report)
     blocks += [Section(title="What needs a look", blocks=tuple(_block(case, width) for case in loud))] if loud else []
+    blocks += [Section(title="By device", blocks=(table,))] if (table := device_table(cases)) else []
     blocks.append(Section(title="Verdicts", blocks=(verdict_table(cases),)))
+    blocks += families_of(report, drawn=drawn)
     pictures = _pictures(loud or cases, history or {}) if drawn else ()
     blocks += [Section(title="Pictures", blocks=pictures)] if pictures else []
-    blocks.append(Section(title="Where and how", blocks=(_surroundings(report),)))
+    blocks.append(Section(title="Where and how", blocks=(_surroundings(report), *_shards(report))))
     return Document(title="perfgate: " + headline(report), subtitle=_subtitle(report), blocks=tuple(blocks))
 
 
@@ -87,8 +91,23 @@ def summary_line(report: RunReport) -> str:
     text = ", ".join(f"{counts[outcome]} {outcome.value}" for outcome in reversed(_ORDER) if counts[outcome])
     parts = [f"{plural(len(report.cases), 'case')}: {text}" if text else "No case was measured"]
     parts += [] if report.complete else ["the run was interrupted: this is what it had"]
-    parts += ["some tests were left out"] if report.filtered and report.mode != "check" else []
+    parts += [_left_out(report)] if report.filtered and report.mode != "check" else []
     return "; ".join(parts) + "."
+
+
+def _left_out(report: RunReport) -> str:
+    """Why this is not the whole suite."""
+    one = report.shards[0] if len(report.shards) == 1 else None
+    if one is None or one.count == 1:
+        return "some tests were left out"
+    return f"shard {one.index}/{one.count}, {len(one.chosen)} of {plural(len(one.universe.cases), 'gated test')}"
+
+
+def families_of(report: RunReport, *, drawn: bool) -> list[Block]:
+    """Parametrised tests as tables, under a heading of their own."""
+    draw = partial(family_sections, report.cases, report.tables, drawn=drawn)
+    tables: tuple[Block, ...] = shown(draw, lambda why: (Paragraph(text=printable(why)),))
+    return [Section(title="Families", blocks=tables)] if tables else []
 
 
 def _subtitle(report: RunReport) -> str:
@@ -124,9 +143,37 @@ def _block(case: CaseReport, width: int) -> Code:
 
 
 def verdict_table(cases: Iterable[CaseReport], *, limit: int = 0) -> Table:
-    """One row a limit."""
-    rows = tuple(_safe_row(case, verdict) for case in cases for verdict in case.verdicts)
-    return Table(columns=_COLUMNS, rows=rows, limit=limit)
+    """One row a limit; of several devices with the device."""
+    cases = list(cases)
+    rows = tuple((case, _safe_row(case, verdict)) for case in cases for verdict in case.verdicts)
+    if len(_devices(cases)) < 2:
+        return Table(columns=_COLUMNS, rows=tuple(row for _, row in rows), limit=limit)
+    columns = (*_COLUMNS[:2], Column(name="device", absent=NONE), *_COLUMNS[2:])
+    return Table(columns=columns, rows=tuple((*row[:2], _device(case), *row[2:]) for case, row in rows), limit=limit)
+
+
+def device_table(cases: Sequence[CaseReport]) -> Table | None:
+    """One row a limit and one column a device; nothing where all was measured on one."""
+    devices = _devices(cases)
+    if len(devices) < 2:
+        return None
+    cells: dict[tuple[str, str], dict[str, str]] = {}
+    for case in cases:
+        for verdict in case.verdicts:
+            row = cells.setdefault((printable(str(case.key)), verdict.limit.text), {})
+            row[_device(case) or NONE] = " ".join(filter(None, (verdict.outcome.value.upper(), _measured(verdict))))
+    columns = (Column(name="case"), Column(name="limit"), *(Column(name=name, absent=NONE) for name in devices))
+    rows = tuple((*key, *(row.get(name, row.get(NONE)) for name in devices)) for key, row in cells.items())
+    return Table(columns=columns, rows=rows)
+
+
+def _devices(cases: Iterable[CaseReport]) -> tuple[str, ...]:
+    return tuple(sorted({name for case in cases if (name := _device(case))}))
+
+
+def _device(case: CaseReport) -> str | None:
+    """The device of a case by its key; nothing where it was not measured."""
+    return case.measurement.device.key if case.measurement is not None else None
 
 
 def _safe_row(case: CaseReport, verdict: Verdict) -> tuple[Cell, ...]:
@@ -155,7 +202,7 @@ def _then(case: CaseReport, verdict: Verdict) -> Cell:
     return printable(beside.partition("  ")[0]) or (baseline.time if baseline else "none")
 
 
-def _measured(verdict: Verdict) -> Cell:
+def _measured(verdict: Verdict) -> str | None:
     """What was held against the limit: a change with its sign, as in the block."""
     if verdict.metric is None:
         return None
@@ -212,6 +259,42 @@ def _surroundings(report: RunReport) -> Table:
     ]
     return Table(
         columns=(Column(name="what"), Column(name="value")), rows=tuple((n, printable(t)) for n, t in rows if t)
+    )
+
+
+_SHARD_COLUMNS = (
+    Column(name="shard"),
+    Column(name="host"),
+    Column(name="device"),
+    Column(name="cards"),
+    Column(name="cases"),
+    Column(name="took"),
+    Column(name="began"),
+    Column(name="its own"),
+)
+
+
+def _shards(report: RunReport) -> tuple[Block, ...]:
+    """The shards of a merged run, with what only they ran in."""
+    if len(report.shards) < 2:
+        return ()
+    common = {*report.environment.facts, *report.environment.packages}
+    rows = tuple(_shard_row(shard, common) for shard in report.shards)
+    return (Section(title="Shards", blocks=(Table(columns=_SHARD_COLUMNS, rows=rows),)),)
+
+
+def _shard_row(shard: Shard, common: set[tuple[str, str]]) -> tuple[Cell, ...]:
+    own = [pair for pair in (*shard.environment.facts, *shard.environment.packages) if pair not in common]
+    state = [] if shard.complete else ["cut short"]
+    return (
+        f"{shard.index}/{shard.count}",
+        printable(shard.host),
+        printable(shard.device),
+        printable(", ".join(shard.cards)),
+        str(len(shard.chosen)),
+        span(shard.seconds),
+        shard.started,
+        printable("; ".join([*state, *(f"{name} {text}" for name, text in own)])),
     )
 
 

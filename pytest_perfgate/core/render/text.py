@@ -50,11 +50,49 @@ def _block(block: Block, width: int, room: int, depth: int) -> Iterator[str]:
     elif isinstance(block, Link):
         yield block.text
     elif isinstance(block, Picture):
-        yield f"[{block.alt}]"
+        yield from _picture(block, room)
     elif isinstance(block, Table):
         yield from _fitted(block, width, room)
     else:
         yield from _section(block, width, room, depth)
+
+
+_GLYPHS = "█▒░·▓▚"
+"""Parts of a bar, told apart by how dense they are."""
+
+_LEAST = 40
+"""Columns under which bars say nothing."""
+
+
+def _picture(drawn: Picture, room: int) -> Iterator[str]:
+    """The sentence, and bars where they have room: labels to the left, lengths, words to the right."""
+    if not drawn.bars or room < _LEAST:
+        yield f"[{drawn.alt}]"
+        return
+    yield drawn.alt
+    labels = [display_width(bar.label) for bar in drawn.bars if bar.parts or bar.text]
+    label = min(room // 3, max(labels, default=0))
+    beside = max(display_width(bar.text) for bar in drawn.bars)
+    wide = room - label - beside - 4 if any(bar.parts for bar in drawn.bars) else 0
+    used = [at for at in range(len(drawn.key)) if any(len(bar.parts) > at and bar.parts[at] > 0 for bar in drawn.bars)]
+    if wide >= 10 and len(drawn.key) > 1:
+        yield "  ".join(f"{_GLYPHS[at]} {drawn.key[at]}" for at in used)
+    for bar in drawn.bars:
+        if not bar.parts and not bar.text:
+            yield bar.label
+            continue
+        name = bar.label if display_width(bar.label) <= label else f"{bar.label[: label - 1]}…"
+        lengths = f"{_lengths(bar.parts, wide)}  " if wide >= 10 else ""
+        yield f"{name}{' ' * (label - display_width(name))}  {lengths}{bar.text}"
+
+
+def _lengths(parts: Sequence[float], wide: int) -> str:
+    """Parts of a line in their glyphs; the ends are rounded, so that parts never add up to more than the line."""
+    text, reach = "", 0.0
+    for glyph, part in zip(_GLYPHS, parts):
+        reach += part
+        text += glyph * (round(min(reach, 1.0) * wide) - len(text))
+    return text + " " * (wide - len(text))
 
 
 def _section(section: Section, width: int, room: int, depth: int) -> Iterator[str]:

@@ -124,6 +124,13 @@ TRACE_CODES: tuple[Code, ...] = (
         mend="pip install openpyxl, or take the same tables as CSV: --csv FOLDER",
     ),
     Code(
+        name="picture-tool",
+        family=Family.TOOL,
+        title="Nothing here makes a PNG of a drawing",
+        why="pictures are drawn as SVG, and another program turns them into points",
+        mend="pip install cairosvg, or have rsvg-convert or chromium on the PATH; or name a file that ends in .svg",
+    ),
+    Code(
         name="workbook-rows",
         family=Family.USAGE,
         title="A table has more rows than a sheet of a workbook holds",

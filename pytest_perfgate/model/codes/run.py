@@ -33,6 +33,20 @@ RUN_CODES: tuple[Code, ...] = (
         mend="write it as docs/options.md shows for this key",
     ),
     Code(
+        name="shard-unknown",
+        family=Family.USAGE,
+        title="Nothing says which part of the tests this job runs",
+        why="jobs that divide the tests differently measure some twice and others never",
+        mend="--perfgate-shard K/N with K from 1, or PERFGATE_SHARD=K/N and --perfgate-shard auto: docs/ci.md, Shards",
+    ),
+    Code(
+        name="shard-foreign",
+        family=Family.USAGE,
+        title="Another plugin divides a run that has gated tests",
+        why="the gate would miss the tests of other jobs, and each job would spend the whole chance of a false alarm",
+        mend="--perfgate-shard K/N in its place",
+    ),
+    Code(
         name="run-overruled",
         family=Family.USAGE,
         title="A failed run in CI was ended as if it had passed",
@@ -213,6 +227,12 @@ ARTIFACT_CODES: tuple[Code, ...] = (
         family=Family.USAGE,
         title="A kind of file has no such view",
         mend="perfgate inspect FILE --view list names them",
+    ),
+    Code(
+        name="picture-none",
+        family=Family.USAGE,
+        title="A picture cannot be drawn of this file",
+        mend="perfgate inspect FILE --view pictures draws all that there are, and says why others are not there",
     ),
     Code(
         name="option-unknown",

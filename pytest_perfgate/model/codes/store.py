@@ -57,6 +57,20 @@ STORE_CODES: tuple[Code, ...] = (
         mend="report it with the name of the test; a parameter's id is free to choose",
     ),
     Code(
+        name="merge-unlike",
+        family=Family.RECORD,
+        title="Records that are to be merged are not shards of one run",
+        why="a report on two commits, or on other limits or tests, would be true of neither; nothing was written",
+        mend="name the records of one commit and one run: those of its jobs that were started alike",
+    ),
+    Code(
+        name="merge-twice",
+        family=Family.RECORD,
+        title="A shard or a case is in more than one record",
+        why="nobody knows which of two results holds, and a double may hide what is missing; nothing was written",
+        mend="name one record of each shard: after a retry of a job, the newer one",
+    ),
+    Code(
         name="record-missing",
         family=Family.RECORD,
         title="There is no record of a run",

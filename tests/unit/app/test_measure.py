@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.app.measure import measurements
+from pytest_perfgate.app.measure import measurements, one_child_each
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Environment, Identity, Samples, Stop
@@ -38,3 +38,12 @@ def test_another_device_than_was_asked_for_is_a_problem(asked, problems) -> None
     case = Case(nodeid=KEY.nodeid, limits=(), plan=Plan(device=asked))
     (measurement,) = measurements(CaseResult(case=case, captures=((capture,),)), TOOLS)
     assert [problem.code for problem in measurement.problems] == ["device-other"] * problems
+
+
+def case(name: str, *figures: str) -> Case:
+    return Case(nodeid=name, limits=(), plan=Plan(figures=figures))
+
+
+def test_a_case_whose_compilers_are_cold_has_a_process_of_its_own() -> None:
+    cases = [case("a"), case("b", "compile_time"), case("c", "peak_memory"), case("d", "compile_time")]
+    assert [[one.nodeid for one in group] for group in one_child_each(cases)] == [["a", "c"], ["b"], ["d"]]

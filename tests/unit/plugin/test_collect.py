@@ -134,7 +134,7 @@ def test_a_capture_that_nobody_takes_is_told_once_where_it_was_asked_for(option:
 
 
 OPTIONS = SimpleNamespace(
-    perfgate_limit=[], perfgate_clocks="", perfgate_rounds=None, perfgate_capture=[], perfgate_against=None,
+    perfgate_limit=[], perfgate_clocks="", perfgate_rounds=None, perfgate_capture=[], perfgate_metric=[], perfgate_against=None,
     perfgate_device="",
 )  # fmt: skip
 

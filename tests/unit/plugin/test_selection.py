@@ -20,7 +20,7 @@ TABLES = (
 
 def session(*, ci: bool = True, complete: bool = True, skipped: tuple[Any, ...] = ()) -> Any:
     reporter = SimpleNamespace(stats={"skipped": list(skipped)})
-    config = SimpleNamespace(pluginmanager=SimpleNamespace(get_plugin=lambda name: reporter))
+    config = SimpleNamespace(pluginmanager=SimpleNamespace(get_plugin=lambda name: reporter), stash=pytest.Stash())
     return SimpleNamespace(
         complete=complete,
         cases={"tests/t.py::test_gemm[4-fp16]": None},

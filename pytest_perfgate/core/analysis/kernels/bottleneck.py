@@ -8,16 +8,24 @@ from dataclasses import replace
 
 from pytest_perfgate.core.analysis.classify import Bottleneck, Signals
 from pytest_perfgate.core.analysis.decisions import NO_ROW, advice_items
-from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
+from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, code_evidence
 from pytest_perfgate.core.analysis.kernels.sections import cliff_section, mix_section, occupancy_section, ratio_section
-from pytest_perfgate.core.analysis.roofline import Placement, datasheet_roof, place, ridge
-from pytest_perfgate.core.analysis.sass.mix import LOCAL
+from pytest_perfgate.core.analysis.roofline import GIVEN, Placement, datasheet_roof, given_roof, place, rated, ridge
 from pytest_perfgate.core.analysis.work.products import known_dtype
 from pytest_perfgate.core.limits.grammar import UNITS
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.device import Device, DeviceSpec, Roof
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Block, Bullets, Document, Finding, Paragraph, Section
+from pytest_perfgate.model.metric import (
+    Absent,
+    Block,
+    Bullets,
+    Document,
+    Metric,
+    MetricSet,
+    Paragraph,
+    Section,
+)
 from pytest_perfgate.model.values import Dimension, Work, value
 
 
@@ -181,6 +189,9 @@ OPTIONS = (
     ("items", "what throughput is told in, such as '8192 tokens'"),
     ("dtype", "the type that sets the peak, such as fp16"),
     ("device", "the device of the catalogue that it ran on, such as 'H100 SXM'"),
+    ("peak", "peaks by dtype, such as bf16=708TFLOPS, in the place of a device"),
+    ("bandwidth", "memory bandwidth, such as 5.3TB/s, in the place of a device"),
+    ("rates", "datasheet or achievable: which column of the catalogue is the roof"),
 )
 
 _AMOUNT = re.compile(r"\s*(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*(\S*)\s*")
@@ -225,10 +236,20 @@ def parse_stated(options: Mapping[str, str], spec: DeviceSpec | None) -> Stated:
         problem=options.get("problem", ""),
         time_ns=_amount(options, "time", Dimension.TIME),
         work=work if any(number is not None for number in (flops, moved, items)) else None,
-        roof=datasheet_roof(Device(key="", name=spec.name, kind="gpu"), spec) if spec else None,
+        roof=_roof(options, spec),
         device=spec.name if spec else "",
         dtype=known_dtype(dtype) or "",
     )
+
+
+def _roof(options: Mapping[str, str], spec: DeviceSpec | None) -> Roof | None:
+    """Peaks as given, else those of the device by the column asked for."""
+    roof = given_roof(options.get("peak", ""), options.get("bandwidth", ""), "kernel-option")
+    if roof is not None or spec is None:
+        return roof
+    sheet = replace(datasheet_roof(Device(key="", name=spec.name, kind="gpu"), spec), note="")
+    roof = rated(spec, sheet, options.get("rates", "datasheet"), "kernel-option")
+    return replace(roof, note=f"{options.get('rates', 'datasheet')} peak of {spec.name}{roof.note}")
 
 
 def _amount(options: Mapping[str, str], name: str, dimension: Dimension) -> float | None:
@@ -261,7 +282,7 @@ def timing(stated: Stated, time_ns: float | None, by: str) -> Timing:
         placement=stated.placed(time_ns),
         ridge=ridge(stated.roof, stated.dtype) if stated.roof else None,
         dtype=stated.dtype,
-        basis=f"{stated.roof.basis.value} of {stated.device}" if stated.roof else "",
+        basis=stated.roof.note if stated.roof else "",
     )
 
 
@@ -275,6 +296,57 @@ def signals(stated: Stated, time_ns: float | None) -> Signals | None:
     return Signals(
         compute=placed.compute, memory=placed.memory, intensity=placed.intensity, ridge=balance, problems=wrong
     )
+
+
+_WORK = "--set flops=137.4GFLOP --set bytes=201MB --set dtype=fp16"
+
+_PARTS = (
+    ("tflops", Dimension.FLOPS, "operations", _FLOPS),
+    ("bandwidth", Dimension.BANDWIDTH, "bytes", _BYTES),
+    ("intensity", Dimension.INTENSITY, "operations and bytes", f"{_FLOPS} {_BYTES}"),
+    ("throughput", Dimension.RATE, "items", "--set items='8192 tokens'"),
+    ("mfu_datasheet", Dimension.FRACTION, "operations, their type and a device", f"{_FLOPS} --set dtype=fp16"),
+    ("sol_datasheet", Dimension.FRACTION, "work and a device", _WORK),
+)
+"""Figures of stated work: what each needs, and how that is stated."""
+
+
+def stated_metrics(stated: Stated, time_ns: float | None, by: str) -> MetricSet:
+    """Rates and fractions of a roof of the work that was stated, for limits; what is missing says how to state it."""
+    placed, work = stated.placed(time_ns), stated.work
+    if placed is None or work is None or not time_ns:
+        why, mend = ("no work is stated", _WORK) if work is None else ("no time is known", "--set time=11.2ms")
+        return MetricSet(absent=tuple(Absent(name=name, why=why, mend=f"state it: {mend}") for name, *_ in _PARTS))
+    values = {
+        "tflops": placed.flops_rate,
+        "bandwidth": placed.bandwidth,
+        "intensity": placed.intensity,
+        "throughput": work.items / time_ns * 1e9 if work.items is not None else None,
+        "mfu_datasheet": placed.compute,
+        "sol_datasheet": placed.fraction,
+    }
+    over = f"stated work over {quantity(time_ns, Dimension.TIME)} by {by}"
+    sheet = f"{over}; {stated.roof.note}" if stated.roof else over
+    rows = [(*part, values[part[0]]) for part in _PARTS]
+    metrics = [
+        Metric(
+            name=name,
+            value=value,
+            dimension=dimension,
+            source="stated",
+            note=sheet if name.endswith("_datasheet") else over,
+        )
+        for name, dimension, _, _, value in rows
+        if value is not None
+    ]
+    if stated.roof and stated.roof.note == GIVEN:
+        metrics += [replace(m, name=m.name.partition("_")[0]) for m in metrics if m.name.endswith("_datasheet")]
+    absent = (
+        Absent(name=name, why=f"it needs {needs}", mend=f"state what is missing: {how}")
+        for name, _, needs, how, value in rows
+        if value is None
+    )
+    return MetricSet(metrics=tuple(metrics), absent=tuple(absent))
 
 
 def run_figures(stated: Stated, time_ns: float | None) -> Iterator[tuple[str, str]]:
@@ -297,60 +369,3 @@ def run_figures(stated: Stated, time_ns: float | None) -> Iterator[tuple[str, st
     if placed.bandwidth is not None:
         part = f" ({quantity(placed.memory, Dimension.FRACTION, 3)} of peak)" if placed.memory is not None else ""
         yield "Bandwidth of unique bytes", quantity(placed.bandwidth, Dimension.BANDWIDTH) + part
-
-
-def findings_of(diagnoses: Sequence[Diagnosis]) -> tuple[Finding, ...]:
-    """The class of each kernel with its numbers, our advice, then the profiler's own rules.
-
-    The longest kernel comes first, and without times the one with most to say.
-    """
-    ranked = sorted(diagnoses, key=_weight, reverse=True)
-    return tuple(finding for d in ranked for finding in _of(d, alone=len(diagnoses) == 1))
-
-
-def _weight(diagnosis: Diagnosis) -> tuple[float, int]:
-    return diagnosis.numbers.get("duration", 0.0), len(_advice(diagnosis))
-
-
-def _advice(diagnosis: Diagnosis) -> list[Finding]:
-    return [finding for finding in diagnosis.advice if finding.trigger != NO_ROW]
-
-
-def _of(diagnosis: Diagnosis, *, alone: bool) -> Iterator[Finding]:
-    classification, advice = diagnosis.classification, _advice(diagnosis)
-    code = tuple(code_evidence(diagnosis))
-    if classification.bottleneck is not Bottleneck.NOT_COLLECTED:
-        yield Finding(
-            title=diagnosis.name,
-            detail="; ".join((classification.sentence, *classification.notes)),
-            trigger=", ".join(classification.evidence),
-            scope=diagnosis.name,
-        )
-    elif code and (alone or advice):
-        yield Finding(title=diagnosis.name, detail=", ".join(code), trigger=code[0], scope=diagnosis.name)
-    yield from (replace(finding, scope=diagnosis.name) for finding in advice)
-    yield from diagnosis.facts.findings
-
-
-def code_evidence(diagnosis: Diagnosis) -> Iterator[str]:
-    """What resources and machine code say of a kernel, in a few words."""
-    numbers, occupied = diagnosis.numbers, diagnosis.occupancy
-    if "registers" in numbers:
-        yield f"{numbers['registers']:.0f} registers"
-    if numbers.get("spills"):
-        touched = sum(diagnosis.whole.counts.get(name, 0) for name in LOCAL) if diagnosis.whole else 0
-        by = f" ({touched:,} LDL and STL)" if touched else ""
-        yield f"{numbers['spills']:,.0f} bytes of local memory a thread{by}"
-    if occupied is not None:
-        blocks = f"{occupied.blocks} block{'' if occupied.blocks == 1 else 's'}"
-        yield occupied.why_none or f"{blocks} and {occupied.warps} warps/SM by {', '.join(occupied.limiting)}"
-    yield from _loop(diagnosis)
-
-
-def _loop(diagnosis: Diagnosis) -> Iterator[str]:
-    inner = diagnosis.inner
-    if inner is None or not inner.computing:
-        return
-    where = "in the main loop" if diagnosis.loop else "in the kernel"
-    against = f" for {inner.loads:,} load{'' if inner.loads == 1 else 's'}" if inner.ratio is not None else ""
-    yield f"{inner.computed}{against} {where}"

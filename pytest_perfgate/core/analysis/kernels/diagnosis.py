@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
 from pytest_perfgate.core.analysis.classify import THRESHOLDS, Bottleneck, Classification, Signals, classify
-from pytest_perfgate.core.analysis.decisions import Fact, recommendations
+from pytest_perfgate.core.analysis.decisions import NO_ROW, Fact, recommendations
 from pytest_perfgate.core.analysis.kernels.counters import INSIDE, PIPES, leading, plain, stalls
 from pytest_perfgate.core.analysis.occupancy import ENOUGH_WARPS, WARP, Cliff, Occupancy, cliff, occupancy
 from pytest_perfgate.core.analysis.sass.facts import Loop, main_loop, spilled, static_shared
@@ -292,3 +292,60 @@ def depth_unknown(whole: Mix) -> str:
 
 def _touched(ran: Mix) -> int:
     return sum(ran.counts.get(name, 0) for name in LOCAL)
+
+
+def code_evidence(diagnosis: Diagnosis) -> Iterator[str]:
+    """What resources and machine code say of a kernel, in a few words."""
+    numbers, occupied = diagnosis.numbers, diagnosis.occupancy
+    if "registers" in numbers:
+        yield f"{numbers['registers']:.0f} registers"
+    if numbers.get("spills"):
+        touched = sum(diagnosis.whole.counts.get(name, 0) for name in LOCAL) if diagnosis.whole else 0
+        by = f" ({touched:,} LDL and STL)" if touched else ""
+        yield f"{numbers['spills']:,.0f} bytes of local memory a thread{by}"
+    if occupied is not None:
+        blocks = f"{occupied.blocks} block{'' if occupied.blocks == 1 else 's'}"
+        yield occupied.why_none or f"{blocks} and {occupied.warps} warps/SM by {', '.join(occupied.limiting)}"
+    yield from _loop(diagnosis)
+
+
+def _loop(diagnosis: Diagnosis) -> Iterator[str]:
+    inner = diagnosis.inner
+    if inner is None or not inner.computing:
+        return
+    where = "in the main loop" if diagnosis.loop else "in the kernel"
+    against = f" for {inner.loads:,} load{'' if inner.loads == 1 else 's'}" if inner.ratio is not None else ""
+    yield f"{inner.computed}{against} {where}"
+
+
+def findings_of(diagnoses: Sequence[Diagnosis]) -> tuple[Finding, ...]:
+    """The class of each kernel with its numbers, our advice, then the profiler's own rules.
+
+    The longest kernel comes first, and without times the one with most to say.
+    """
+    ranked = sorted(diagnoses, key=_weight, reverse=True)
+    return tuple(finding for d in ranked for finding in _of(d, alone=len(diagnoses) == 1))
+
+
+def _weight(diagnosis: Diagnosis) -> tuple[float, int]:
+    return diagnosis.numbers.get("duration", 0.0), len(_advice(diagnosis))
+
+
+def _advice(diagnosis: Diagnosis) -> list[Finding]:
+    return [finding for finding in diagnosis.advice if finding.trigger != NO_ROW]
+
+
+def _of(diagnosis: Diagnosis, *, alone: bool) -> Iterator[Finding]:
+    classification, advice = diagnosis.classification, _advice(diagnosis)
+    code = tuple(code_evidence(diagnosis))
+    if classification.bottleneck is not Bottleneck.NOT_COLLECTED:
+        yield Finding(
+            title=diagnosis.name,
+            detail="; ".join((classification.sentence, *classification.notes)),
+            trigger=", ".join(classification.evidence),
+            scope=diagnosis.name,
+        )
+    elif code and (alone or advice):
+        yield Finding(title=diagnosis.name, detail=", ".join(code), trigger=code[0], scope=diagnosis.name)
+    yield from (replace(finding, scope=diagnosis.name) for finding in advice)
+    yield from diagnosis.facts.findings

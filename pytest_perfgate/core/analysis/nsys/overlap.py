@@ -60,6 +60,18 @@ def exposed(lane: Lane) -> intervals.Spans:
     return intervals.without(talk, computation(lane))
 
 
+def members(lane: Lane, row: OverlapRow) -> list[float]:
+    """How much of each kernel of a row is hidden."""
+    asynchronous = lane.talks & ~np.isin(lane.kernels.stream, list(computing_streams(lane)))
+    names, of = (lane.purposes, lane.purpose) if row.outside else (lane.stages, lane.stage)
+    at = names.index(row.stage) if row.stage in names else -1
+    chosen = asynchronous & (of == at) & ((lane.stage < 0) == row.outside)
+    start, end = lane.kernels.start[chosen], lane.kernels.end[chosen]
+    hidden = intervals.covered_by(start, end, computation(lane))
+    parts: list[float] = (hidden / np.maximum(end - start, 1)).tolist()
+    return parts
+
+
 def _row(lane: Lane, chosen: Mask, cover: intervals.Spans, name: str, *, outside: bool) -> OverlapRow:
     start, end = lane.kernels.start[chosen], lane.kernels.end[chosen]
     lengths = end - start

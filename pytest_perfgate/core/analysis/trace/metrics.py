@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pytest_perfgate.core.analysis.roofline import place
-from pytest_perfgate.core.analysis.trace.operators import GIVEN, KernelRow, OperatorRow, recompute_share
+from pytest_perfgate.core.analysis.roofline import GIVEN, place
+from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow, recompute_share
 from pytest_perfgate.core.analysis.trace.survey import Survey, pooled, timelines
 from pytest_perfgate.core.analysis.trace.timeline import Timeline
 from pytest_perfgate.core.metric_kinds import KERNEL_KINDS

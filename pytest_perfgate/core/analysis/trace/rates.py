@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_perfgate.core.analysis.roofline import Placement, place
+from pytest_perfgate.core.analysis.roofline import GIVEN, Placement, place
 from pytest_perfgate.core.analysis.trace import tables
 from pytest_perfgate.core.analysis.trace.figures import distinct_labels, table_metrics
 from pytest_perfgate.core.analysis.trace.metrics import rates
-from pytest_perfgate.core.analysis.trace.operators import GIVEN, KernelRow, OperatorRow
+from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow
 from pytest_perfgate.core.analysis.trace.passes import fusion_candidates, fusion_table, passes, passes_table
 from pytest_perfgate.core.analysis.trace.survey import Survey, narrowed
 from pytest_perfgate.core.analysis.trace.tables import shapes

@@ -202,6 +202,16 @@ def timelines(seen: Survey) -> dict[int, Timeline]:
     return by_device
 
 
+def step_lines(parts: Sequence[Survey]) -> list[tuple[str, Timeline]]:
+    """A breakdown a step and device."""
+    return [
+        (f"{part.label}, device {device}" if len(by_device) > 1 else part.label, line)
+        for part in parts
+        for by_device in [timelines(part)]
+        for device, line in by_device.items()
+    ]
+
+
 def _of_host(seen: Survey, window: tuple[int, int] | None) -> Timeline:
     """When any operator ran: what calls others has work of its own between them."""
     trace, rows = seen.trace, operators(seen.trace)

@@ -9,11 +9,13 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pytest_perfgate.adapters.system import processes
 from pytest_perfgate.adapters.system.processes import (
     TIMED_OUT,
+    ProcessMemory,
     abridged,
     answer,
     log_tail,
@@ -149,3 +151,52 @@ def test_an_answer_is_the_output_of_a_command_that_ended_well() -> None:
 def test_a_long_command_line_is_abridged() -> None:
     assert abridged(["a", "b c"]) == "a 'b c'"
     assert abridged(list("abcdefgh")) == "a b c d e f ..."
+
+
+MEGABYTE = 1_000_000
+
+
+def test_memory_that_numpy_asks_for_is_traced_to_the_byte() -> None:
+    peaks = {ProcessMemory().traced(lambda: np.ones(MEGABYTE, np.uint8)) for _ in range(3)}
+    assert MEGABYTE <= min(peaks) <= max(peaks) < MEGABYTE + 1000
+
+
+def test_what_a_call_frees_before_it_returns_counts_at_its_peak() -> None:
+    def call() -> int:
+        return sum(len(bytes(MEGABYTE)) for _ in range(5))
+
+    assert ProcessMemory().traced(call) == pytest.approx(MEGABYTE, rel=0.02)
+
+
+def test_tracing_that_somebody_began_goes_on() -> None:
+    import tracemalloc
+
+    tracemalloc.start()
+    try:
+        ProcessMemory().traced(lambda: bytes(MEGABYTE))
+        assert tracemalloc.is_tracing()
+    finally:
+        tracemalloc.stop()
+    ProcessMemory().traced(lambda: bytes(MEGABYTE))
+    assert not tracemalloc.is_tracing()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel's mark is Linux's")
+def test_memory_that_nobody_traces_is_seen_by_the_kernel() -> None:
+    import mmap
+
+    def call() -> int:
+        with mmap.mmap(-1, 20 * MEGABYTE) as pages:
+            pages.write(b"1" * 20 * MEGABYTE)
+            return pages.tell()
+
+    held = [ProcessMemory().resident(call) for _ in range(3)]
+    assert all(one is not None and one >= 20 * MEGABYTE for one in held), held
+    idle = ProcessMemory().resident(int)
+    assert idle is not None
+    assert idle < 5 * MEGABYTE
+
+
+def test_where_the_kernel_has_no_mark_nobody_guesses(monkeypatch) -> None:
+    monkeypatch.setattr(processes, "_status", lambda name: {}[name])
+    assert ProcessMemory().resident(int) is None

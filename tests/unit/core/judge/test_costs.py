@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,14 @@ from pytest_perfgate.core.judge.costs import (
     PairCost,
     TimeLeft,
     affordable,
+    bare_name,
     cost_line,
+    costs_digest,
     costs_of,
+    divided,
     pair_cost,
     paired_costs,
+    positions,
     seconds_of,
     starting_guess,
 )
@@ -134,3 +139,75 @@ def test_a_comparison_is_announced_as_the_last_one_took() -> None:
 def test_a_first_child_is_expected_to_start_as_long_as_this_process_took() -> None:
     guesses = [starting_guess(cpu_s)[STARTING] for cpu_s in (0.2, 4.6, 600.0)]
     assert guesses == [1.0, 4.6, 15.0], "threads of a library count their time several times"
+
+
+SUITE = [f"tests/test_{file}.py::test_{test}[{n}]" for file in range(8) for test in range(10) for n in range(5)]
+
+
+def loads(shards: dict[str, int], costs: dict[str, float], count: int) -> list[float]:
+    return [sum(costs.get(name, 0.0) for name, at in shards.items() if at == index) for index in range(1, count + 1)]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 8, 40])
+def test_every_test_has_one_shard_and_families_stay_whole(count: int) -> None:
+    shards = divided(SUITE, count)
+    assert set(shards) == set(SUITE)
+    assert set(shards.values()) <= set(range(1, count + 1))
+    homes: dict[str, set[int]] = {}
+    for name, index in shards.items():
+        homes.setdefault(bare_name(name), set()).add(index)
+    assert all(len(home) == 1 for home in homes.values())
+
+
+@pytest.mark.parametrize("count", [2, 3, 8])
+def test_without_costs_all_have_about_as_many(count: int) -> None:
+    sizes = Counter(divided(SUITE, count).values())
+    assert max(sizes.values()) <= 1.1 * len(SUITE) / count + 5
+    assert len(sizes) == count
+
+
+def test_the_order_of_the_tests_says_nothing() -> None:
+    assert divided(SUITE[::-1], 8) == divided(SUITE, 8)
+
+
+@pytest.mark.parametrize("count", [2, 4, 8])
+def test_known_costs_are_spread_evenly(count: int) -> None:
+    costs = {name: 0.2 + at % 17 + (30.0 if at % 50 == 0 else 0.0) for at, name in enumerate(SUITE)}
+    taken = loads(divided(SUITE, count, costs), costs, count)
+    assert max(taken) <= 1.1 * sum(taken) / count
+
+
+def test_an_added_test_moves_none_whose_cost_is_known() -> None:
+    costs = {name: 1.0 + at % 7 for at, name in enumerate(SUITE)}
+    before = divided(SUITE, 8, costs)
+    added = [f"tests/test_new.py::test_{at}" for at in range(20)]
+    after = divided([*added, *SUITE], 8, costs)
+    assert {name: after[name] for name in SUITE} == before
+    assert divided(SUITE[40:], 8, costs) == {name: before[name] for name in SUITE[40:]}
+
+
+def test_without_costs_an_added_test_moves_few() -> None:
+    before = divided(SUITE, 8)
+    moved = []
+    for at in range(20):
+        after = divided([*SUITE, f"tests/test_new.py::test_{at}"], 8)
+        moved.append(sum(after[name] != before[name] for name in SUITE))
+    assert sum(moved) / len(moved) <= 0.05 * len(SUITE)
+
+
+def test_a_family_longer_than_a_shard_is_divided_unless_a_limit_speaks_of_it() -> None:
+    one = [f"t.py::test_gemm[{n}]" for n in range(40)]
+    sizes = Counter(divided(one, 4).values())
+    assert len(sizes) == 4
+    assert set(divided(one, 4, bound=["t.py::test_gemm"]).values()) == {
+        divided(one, 4, bound=["t.py::test_gemm"])[one[0]]
+    }
+
+
+def test_the_digest_of_costs_tells_them_apart() -> None:
+    assert costs_digest({}) == ""
+    assert costs_digest({"a": 1.0, "b": 2.0}) == costs_digest({"b": 2.0, "a": 1.0}) != costs_digest({"a": 1.0})
+
+
+def test_positions_in_the_universe() -> None:
+    assert positions(["a", "b", "c"], {"c", "a", "z"}) == (0, 2)

@@ -21,7 +21,7 @@ from pytest_perfgate.core.judge.family import (
 )
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.stats.inference import Prior, predict
-from pytest_perfgate.model.measurement import Baseline
+from pytest_perfgate.model.measurement import Baseline, Reference
 from pytest_perfgate.model.metric import Metric, MetricSet, Problem, labels
 from pytest_perfgate.model.plan import Case, CaseKey, Limit, Outcome, Plan
 from pytest_perfgate.model.values import Dimension, Interval
@@ -359,3 +359,29 @@ def test_lines_of_noisy_sittings_are_no_matter_to_a_mean_of_times() -> None:
     known = family_report(1e6, blind=3.0)
     shared = known.measurement.with_metrics(MetricSet(metrics=(share("overlap", 0.4, 0.5, 0.6),)))
     assert mean_note("geomean(overlap) <= 70%", replace(known, measurement=shared)) == "passed"
+
+
+def faster(number: int, ratio: float, name: str = "ours") -> CaseReport:
+    references = (Reference(over="eager", ours=(1e6,) * 3, theirs=(1e6 * ratio,) * 3),) if name != "eager" else ()
+    key = CaseKey(nodeid=f"{FAMILY}[{number}]", name=name)
+    return judge(measured(1e6 * number, key=key, references=references), [MEAN], baseline=None, context=CONTEXT)
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome", "figure"),
+    [
+        ("geomean(speedup(over=eager)) >= 1.2x", "passed", "1.225x"),
+        ("geomean(speedup(over=eager)) >= 1.3x", "broken", "1.225x"),
+        ("worst(speedup(over=eager)) >= 0.9x", "passed", "1x"),
+        ("worst(speedup(over=eager)) >= 1.2x", "broken", "1x"),
+        ("worst(time) <= 2.1 ms", "passed", "at test_f[2]#ours"),
+        ("worst(time) <= 1.5 ms", "broken", "at test_f[2]"),
+        ("worst(time) <= 2 ms", "undecided", "at test_f[2]"),
+        ("worst(mfu) >= 5%", "not measured", "mfu of 4 of 4 cases"),
+    ],
+)
+def test_a_family_by_its_mean_and_by_its_worst(text: str, outcome: str, figure: str) -> None:
+    members = [faster(1, 1.5), faster(2, 1.0), faster(1, 1.5, "eager"), faster(2, 1.0, "eager")]
+    (note,) = family_notes(members, {FAMILY: [limit(text)]}, CONTEXT)
+    assert note.text.startswith(f"{outcome}: {FAMILY}")
+    assert figure in note.text

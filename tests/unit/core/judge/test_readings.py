@@ -109,3 +109,30 @@ def test_an_exact_figure_is_its_value() -> None:
 def test_kinds_of_own_figures_know_their_direction() -> None:
     kinds = own_kinds([read(1.0, better=Better.HIGHER), read(1.0, name="peak_memory", better=None)])
     assert {name: kind.better for name, kind in kinds.items()} == {"loss": Better.HIGHER}
+
+
+def peak(by: str, value: float) -> Reading:
+    return read(value, name="peak_memory", dimension=Dimension.BYTES, better=None, labels=(("by", by),))
+
+
+@pytest.mark.parametrize(
+    ("traced", "resident", "value", "by"),
+    [
+        (1e6, 1.5e6, 1e6, "traced"),  # within a megabyte: pages of the kernel
+        (1e6, 9e6, 9e6, "resident"),  # torch on the CPU tells Python nothing
+        (500e6, 520e6, 500e6, "traced"),
+        (500e6, 600e6, 600e6, "resident"),
+        (9e6, 0.0, 9e6, "traced"),
+    ],
+)
+def test_the_peak_is_what_was_traced_unless_much_more_was_held(traced, resident, value, by) -> None:
+    figures = figures_of([[peak("traced", traced), peak("resident", resident)]])
+    (metric,) = figures.find("peak_memory")
+    assert (metric.value, metric.note.partition(":")[0], metric.labels) == (value, by, ())
+    (part,) = figures.find("peak_memory", (("by", "resident"),))
+    assert part.value == resident
+
+
+def test_where_the_kernel_does_not_tell_the_traced_peak_stands() -> None:
+    (metric,) = figures_of([[peak("traced", 5.0)]]).find("peak_memory")
+    assert metric.value == 5.0

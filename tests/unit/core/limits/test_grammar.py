@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.limits.grammar import KNOWN, UNITS, USUAL, check_items, dimension_of, parse_limit
+from pytest_perfgate.core.limits.grammar import (
+    KNOWN,
+    UNITS,
+    USUAL,
+    check_items,
+    dimension_of,
+    parse_limit,
+)
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Operator
 from pytest_perfgate.model.values import Dimension

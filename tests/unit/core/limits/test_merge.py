@@ -8,6 +8,7 @@ import pytest
 
 from pytest_perfgate.core.limits.merge import (
     applies_on,
+    asked_figures,
     elsewhere,
     limits_for,
     matches,
@@ -236,3 +237,17 @@ def test_what_is_no_expression(expression: str, said: str) -> None:
     with pytest.raises(PerfgateError) as caught:
         matching(expression)
     assert caught.value.what == f"-k '{expression}': {said}"
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("peak_memory <= 1MB", ("peak_memory",)),
+        ("change(peak_memory) <= 1%", ("peak_memory",)),
+        ("compile_time(case=peak) < 1 s", ("compile_time",)),
+        ("time <= 1ms", ()),
+        ("my_peak_memory <= 3", ()),
+    ],
+)
+def test_limits_ask_for_figures_in_any_sentence(text, names) -> None:
+    assert asked_figures([text]) == names

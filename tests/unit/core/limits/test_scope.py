@@ -53,7 +53,14 @@ def test_the_references_that_a_limit_names(text: str, pairs: list[tuple[str, str
     assert list(references_in(text, KINDS["speedup"])) == pairs
 
 
-@pytest.mark.parametrize("text", ["speedup >= 1.2x", "speedup(case=ours) >= 1.2x"])
+@pytest.mark.parametrize("text", ["worst >= 1", "worst(nothing) >= 1", "worst(geomean) >= 1", "worst(slowdown) <= 3%"])
+def test_the_worst_of_nothing_is_refused(text: str) -> None:
+    with pytest.raises(PerfgateError) as caught:
+        limit(text)
+    assert caught.value.code.name == "limit-scope"
+
+
+@pytest.mark.parametrize("text", ["speedup >= 1.2x", "speedup(case=ours) >= 1.2x", "geomean(speedup) >= 1.2x"])
 def test_a_speed_up_over_nothing_is_refused(text: str) -> None:
     with pytest.raises(PerfgateError) as caught:
         limit(text)

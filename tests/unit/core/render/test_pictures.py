@@ -8,7 +8,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from pytest_perfgate.core.render.pictures import alone, distribution_picture, history_picture, roofline_picture
+from pytest_perfgate.core.render.drawing import alone
+from pytest_perfgate.core.render.pictures import distribution_picture, history_picture, roofline_picture
 from pytest_perfgate.model.device import Basis, Roof
 from pytest_perfgate.model.measurement import Sitting
 from pytest_perfgate.model.metric import Picture

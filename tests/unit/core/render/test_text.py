@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import pytest
+
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.core.render.words import display_width
-from pytest_perfgate.model.metric import Column, Document, Table
+from pytest_perfgate.model.metric import Bar, Column, Document, Picture, Table
 from pytest_perfgate.model.values import Dimension
 from tests.unit.core.render.documents import DOCUMENT
 
@@ -85,3 +87,30 @@ def test_what_is_said_around_a_table_is_folded_and_takes_no_other_form() -> None
     assert whole.count(said) == 3
     short = Table(columns=columns, rows=(("BROKEN", "test_a", 26_260.0),), note=said)
     assert "BROKEN   test_a  26.26 µs" in render_text(Document(title="R", blocks=(short,)), 70)
+
+
+BARRED = Picture(
+    svg="<svg/>",
+    alt="Time per step",
+    key=("computation", "exposed", "idle"),
+    bars=(
+        Bar(label="step 1", parts=(0.25, 0.25, 0.5), text="4 ms"),
+        Bar(label="a step of a long name", parts=(0.5, 0, 0), text="2 ms"),
+    ),
+)
+
+
+@pytest.mark.parametrize("room", [40, 80, 200])
+def test_bars_fill_the_room_and_differ_by_their_glyphs(room: int) -> None:
+    lines = render_text(Document(title="t", blocks=(BARRED,)), 60, room).splitlines()
+    assert max(map(len, lines)) <= max(room, 60)
+    one, two = lines[-2:]
+    parts = [one.count(glyph) for glyph in "█▒░"]
+    assert parts[2] == pytest.approx(2 * parts[0], abs=1)
+    assert two.count("█") == pytest.approx(2 * parts[0], abs=1)
+    assert lines[-3] == "█ computation  ▒ exposed  ░ idle"
+
+
+def test_a_narrow_terminal_and_a_picture_without_bars_have_the_sentence() -> None:
+    assert "[Time per step]" in render_text(Document(title="t", blocks=(BARRED,)), 30)
+    assert "[A roofline]" in render_text(DOCUMENT, 100)

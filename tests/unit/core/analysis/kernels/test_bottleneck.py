@@ -11,11 +11,20 @@ from pytest_perfgate.core.analysis.kernels.bottleneck import (
     parse_stated,
     run_figures,
     signals,
+    stated_metrics,
     timing,
 )
+from pytest_perfgate.core.judge.against_limit import judge_artifact
+from pytest_perfgate.core.limits.grammar import parse_limit
+from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.render.html import render_markdown
 from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.metric import Analysis
+from pytest_perfgate.model.plan import Outcome
 from tests.launches import launch
+
+KINDS = by_name([])
 
 GIVEN = {"flops": "137.4GFLOP", "bytes": "201MB", "dtype": "float32", "problem": "GEMM", "time": "11.2ms"}
 CARD = lookup_spec("RTX 3070 Ti")
@@ -88,3 +97,65 @@ def test_the_seed_s_card_has_rates_by_type_under_both_of_its_names() -> None:
     for dtype, rate in (("fp16", 43.5e12), ("bf16", 43.5e12), ("tf32", 21.7e12), ("int8", 174e12)):
         stated = parse_stated({"flops": "1GFLOP", "bytes": "1MB", "dtype": dtype, "time": "1ms"}, CARD)
         assert stated.roof.rate(dtype) == rate
+
+
+@pytest.mark.parametrize(
+    ("options", "figures"),
+    [
+        ({}, {"tflops": 12.27e12, "bandwidth": 17.95e9, "mfu_datasheet": 0.565, "sol_datasheet": 0.565}),
+        ({"peak": "fp32=24.54TFLOPS"}, {"mfu_datasheet": 0.5, "mfu": 0.5, "sol": 0.5}),
+        ({"bandwidth": "179.5GB/s"}, {"sol_datasheet": 0.1, "sol": 0.1}),
+        ({"items": "112 images"}, {"throughput": 10_000.0}),
+    ],
+)
+def test_stated_work_is_metrics_that_limits_name(options, figures) -> None:
+    made = stated_metrics(parse_stated({**GIVEN, **options}, CARD), 11.2e6, "the profiler")
+    values = {metric.name: metric.value for metric in made.metrics}
+    assert {name: values[name] for name in figures} == pytest.approx(figures, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("options", "time", "missing", "how"),
+    [
+        ({}, 5.0, "tflops", "--set flops="),
+        (GIVEN, None, "mfu_datasheet", "--set time="),
+        (GIVEN, 5.0, "throughput", "--set items="),
+        ({"bytes": "1MB"}, 5.0, "mfu_datasheet", "--set flops="),
+    ],
+)
+def test_a_figure_that_was_not_stated_says_how(options, time, missing, how) -> None:
+    (absent,) = [one for one in stated_metrics(parse_stated(options, CARD), time, "it").absent if one.name == missing]
+    assert how in absent.mend
+
+
+def test_more_than_the_peak_is_invalid_and_passes_nothing() -> None:
+    made = stated_metrics(parse_stated({**GIVEN, "flops": "200TFLOP"}, CARD), 11.2e6, "the profiler")
+    (judged,) = judge_artifact(
+        Analysis(kind="ncu", subject="k", metrics=made, views={}), (parse_limit("mfu_datasheet >= 5%", kinds=KINDS),)
+    )
+    assert judged.outcome is Outcome.INVALID
+
+
+@pytest.mark.parametrize(("card", "peak"), [("MI300X", 708e12), ("MI325X", 708e12), ("NVIDIA H200", 770e12)])
+def test_achievable_rates_are_a_choice(card, peak) -> None:
+    spec = lookup_spec(card)
+    sheet, reached = (parse_stated({"rates": rates}, spec).roof for rates in ("datasheet", "achievable"))
+    assert reached.rate("bf16") == peak
+    assert sheet.rate("bf16") > peak
+    assert "achievable" in sheet.note
+    assert "achievable peak of" in reached.note
+
+
+@pytest.mark.parametrize(
+    ("options", "spec"),
+    [
+        ({"rates": "achievable"}, CARD),
+        ({"rates": "best"}, CARD),
+        ({"peak": "bf16=708"}, None),
+        ({"bandwidth": "fast"}, None),
+    ],
+)
+def test_rates_that_are_not_known_are_refused(options, spec) -> None:
+    with pytest.raises(PerfgateError) as error:
+        parse_stated(options, spec)
+    assert error.value.code.name == "kernel-option"

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from pytest_perfgate.core.analysis.decisions import NO_ROW
-from pytest_perfgate.core.analysis.kernels.bottleneck import bottleneck_report, code_evidence, findings_of
+from pytest_perfgate.core.analysis.kernels.bottleneck import bottleneck_report
+from pytest_perfgate.core.analysis.kernels.diagnosis import code_evidence, findings_of
 from pytest_perfgate.core.analysis.kernels.reports import analysis_report, contract_document, top_opportunities
 from pytest_perfgate.core.analysis.kernels.sections import (
     _note,

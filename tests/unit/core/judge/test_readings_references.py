@@ -1,4 +1,4 @@
-"""Tests of core/judge/references."""
+"""Tests of core/judge/readings: a call beside its reference."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.judge.references import over_processes, reference_of
+from pytest_perfgate.core.judge.readings import over_processes, reference_of
 from pytest_perfgate.model.measurement import Reference, Samples, Settled, Stop
 from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.plan import CaseKey, Outcome

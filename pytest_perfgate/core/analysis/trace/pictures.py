@@ -1,0 +1,384 @@
+"""Pictures of a trace: its streams, steps, roofline, call tree, kernels, and how two traces differ."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from pytest_perfgate.core.analysis import intervals
+from pytest_perfgate.core.analysis.kinds import Kind
+from pytest_perfgate.core.analysis.roofline import place
+from pytest_perfgate.core.analysis.trace.matching import arguments
+from pytest_perfgate.core.analysis.trace.operators import OperatorRow, short_name
+from pytest_perfgate.core.analysis.trace.rates import utilisation
+from pytest_perfgate.core.analysis.trace.survey import step_lines, timelines
+from pytest_perfgate.core.analysis.trace.tables import shapes
+from pytest_perfgate.core.render.charts import (
+    TIME_KEY,
+    Bins,
+    Row,
+    histogram,
+    merged,
+    over_steps,
+    overlap_bars,
+    overlap_row,
+    stacked,
+)
+from pytest_perfgate.core.render.lanes import LANE_KEY, Group, Lane, Node, icicle, timeline
+from pytest_perfgate.core.render.pictures import Ceiling, Point, roofline
+from pytest_perfgate.core.render.words import plural, quantity
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.profiles import Category
+from pytest_perfgate.model.values import Dimension
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pytest_perfgate.core.analysis.intervals import Spans
+    from pytest_perfgate.core.analysis.trace.job import Job
+    from pytest_perfgate.core.analysis.trace.survey import Survey
+    from pytest_perfgate.core.analysis.trace.timeline import Timeline
+    from pytest_perfgate.model.device import Roof
+    from pytest_perfgate.model.metric import Picture
+
+    Ints = NDArray[np.int64]
+
+RANKS = 8
+"""Ranks whose streams are drawn."""
+
+_STREAMS, _POINTS = 10, 12
+
+_SHORT_NS = 10_000
+"""Kernels up to this long are short: starting them takes about as long as they do."""
+
+
+class Seen(Protocol):
+    """A trace as an inspector looks at it."""
+
+    @property
+    def survey(self) -> Survey: ...
+    @property
+    def stretches(self) -> tuple[Survey, ...]: ...
+    @property
+    def rows(self) -> tuple[OperatorRow, ...]: ...
+    @property
+    def roof(self) -> Roof | None: ...
+
+
+def of_trace(name: str, seen: Seen) -> Picture:
+    """One picture of one trace."""
+    draw: dict[str, Callable[[], Picture]] = {
+        "steps": lambda: _steps_picture(seen),
+        "timeline": lambda: streams_picture([("", seen.survey)]),
+        "mfu": lambda: utilisation_picture(seen.survey, seen.rows, seen.stretches, seen.roof),
+        "overlap": lambda: overlap_picture(seen.survey),
+        "roofline": lambda: operators_picture(seen.rows, seen.roof),
+        "tree": lambda: tree_picture(seen.survey),
+        "kernels": lambda: kernels_picture(seen.survey),
+    }
+    return draw[name]()
+
+
+def of_job(name: str, job: Job, traces: Iterator[Seen]) -> Picture:
+    """One picture of several ranks; operators and kernels are those of the first."""
+    if name == "timeline":
+        some = zip(job.measured.ranks, islice(traces, RANKS))
+        return streams_picture([(f"rank {rank.rank}", one.survey) for rank, one in some], len(job.ranks))
+    if name != "ranks":
+        return of_trace(name, next(traces))
+    lines = [
+        (f"rank {one.rank}" + (f", device {device}" if len(one.lines) > 1 else ""), line)
+        for one in job.ranks
+        for device, line in one.lines
+    ]
+    return times_picture(lines, "rank")
+
+
+def _steps_picture(seen: Seen) -> Picture:
+    """Where each step went; without steps each device."""
+    stepped, host = step_lines(seen.stretches), seen.survey.on_host
+    if len(stepped) > 1:
+        return times_picture(stepped, "step", on_host=host)
+    devices = [("host" if host else f"device {n}", line) for n, line in timelines(seen.survey).items()]
+    return times_picture(devices, "device", on_host=host)
+
+
+def nothing(why: str, mend: str = "") -> PerfgateError:
+    """Why a picture cannot be drawn of this file."""
+    return PerfgateError("picture-none", why, mend=mend)
+
+
+def times_picture(lines: Sequence[tuple[str, Timeline]], of: str, *, on_host: bool = False) -> Picture:
+    """Where the time of each step, rank or device went."""
+    if not lines:
+        raise nothing("the trace has no GPU activity", "profile with the activity CUDA")
+    rows = [
+        Row(
+            label=name.removeprefix("ProfilerStep#") if of == "step" else name,
+            amounts=(line.computation, line.exposed_comm, line.exposed_memcpy + line.exposed_memset, line.idle),
+            text=quantity(line.total, Dimension.TIME, 3),
+        )
+        for name, line in lines
+    ]
+    shown, size = merged(rows)
+    note = f"each bar is the mean of {size} {of}s" if size > 1 else ""
+    busy = sum(line.busy for _, line in lines) / (sum(line.total for _, line in lines) or 1)
+    who = "operators run" if on_host else "the GPU works"
+    alt = f"Time per {of}, {plural(len(lines), of)}: {who} {busy:.0%} of it"
+    key = (("compute", "operators run"), *TIME_KEY[1:]) if on_host else TIME_KEY
+    return stacked("steps", alt, shown, key, _time, note)
+
+
+def _time(number: float) -> str:
+    return quantity(number, Dimension.TIME, 3) if number else "0"
+
+
+def streams_picture(seen: Sequence[tuple[str, Survey]], of: int = 1) -> Picture:
+    """Every stream as a lane; what stands exposed is marked across the lanes of its device."""
+    groups = [group for title, one in seen[:RANKS] for group in _devices(title, one)]
+    if not groups:
+        raise nothing("the trace has no GPU activity", "profile with the activity CUDA")
+    bare = sum(intervals.length(group.marked) for group in groups if group.marked)
+    share = bare / sum(group.length for group in groups)
+    exposure = f"communication stands exposed {share:.1%} of the time" if bare else "no communication stands exposed"
+    ranks = "" if of < 2 else f" of {RANKS} of {of} ranks" if of > RANKS else f" of {of} ranks"
+    alt = f"A lane per stream{ranks}; {exposure}"
+    return timeline("timeline", alt, groups, LANE_KEY)
+
+
+def _devices(title: str, seen: Survey) -> Iterator[Group]:
+    starts, ends = seen.start, seen.end
+    several = len(np.unique(seen.device)) > 1
+    for device in np.unique(seen.device).tolist():
+        here = seen.device == device
+        low, high = seen.window.pair if seen.window else (int(starts[here].min()), int(ends[here].max()))
+        compute, talk = _union(seen, here & (seen.kinds == Kind.COMPUTE)), here & (seen.kinds == Kind.COMMUNICATION)
+        bare = intervals.without(_union(seen, talk), compute)
+        name = f"{title}, device {device}" if several and title else f"device {device}" if several else title
+        size = quantity(high - low, Dimension.TIME, 3)
+        lanes = tuple(_lanes(seen, here, bare))
+        yield Group(title=f"{name}: {size}" if name else size, start=low, end=high, lanes=lanes, marked=bare)
+
+
+def _union(seen: Survey, chosen: NDArray[np.bool_]) -> Spans:
+    return intervals.union(seen.start[chosen], seen.end[chosen])
+
+
+def _lanes(seen: Survey, here: NDArray[np.bool_], bare: Spans) -> Iterator[Lane]:
+    """The busiest streams, in the order of their numbers."""
+    places = seen.trace.place[seen.rows]
+    spent = np.bincount(places[here], weights=(seen.end - seen.start)[here])
+    busiest = sorted(np.argsort(-spent, kind="stable")[:_STREAMS].tolist())
+    for at in busiest:
+        on = here & (places == at)
+        if not on.any():
+            continue
+        kinds = seen.kinds[on]
+        talk = _union(seen, on & (seen.kinds == Kind.COMMUNICATION))
+        copies = on & ((seen.kinds == Kind.MEMCPY) | (seen.kinds == Kind.MEMSET))
+        spans = (
+            ("compute", _union(seen, on & (seen.kinds == Kind.COMPUTE))),
+            ("copies", _union(seen, copies)),
+            ("hidden", intervals.without(talk, bare)),
+            ("exposed", intervals.crossed(talk, bare)),
+        )
+        whole = bool((kinds == Kind.COMMUNICATION).all())
+        queue = seen.trace.queues[at].stream if seen.trace.queues and not seen.on_host else "host"
+        yield Lane(label=f"stream {queue}{', communication' if whole else ''}", spans=spans)
+
+
+def utilisation_picture(
+    seen: Survey, rows: Sequence[OperatorRow], steps: Sequence[Survey], roof: Roof | None
+) -> Picture:
+    """MFU of every step."""
+    if roof is None:
+        raise nothing("the peak of the device is not known", "give --device or --peak")
+    rates = [m for m in utilisation(seen, rows, steps, roof, ((),)).metrics if m.name == "mfu_datasheet"]
+    figures = [(dict(m.labels)["step"], m.value) for m in rates if "step" in dict(m.labels)]
+    if len(figures) < 2:
+        raise nothing(f"the trace has {plural(len(figures), 'step')} with known work, and a line needs two")
+    mean = sum(figure for _, figure in figures) / len(figures)
+    alt = f"MFU over {len(figures)} steps, idle time included: {mean:.1%} on average"
+    return over_steps("mfu", alt, figures, "MFU, data sheet", Dimension.FRACTION)
+
+
+def operators_picture(
+    rows: Sequence[OperatorRow], roof: Roof | None, before: Sequence[OperatorRow] = (), old: Roof | None = None
+) -> Picture:
+    """Operators under the roof; of two traces each with the place where it was."""
+    if roof is None or not roof.bandwidth or not roof.compute:
+        raise nothing("no roof is known", "give --device, or --peak and --bandwidth")
+    past = {(row.name, arguments(row)): row for row in before}
+    points = list(_operator_points(rows, roof, past, old or roof))[:_POINTS]
+    if not points:
+        raise nothing("no operator has known work", "profile with record_shapes=True")
+    used = {row.work.dtype for row in rows if row.work and row.work.flops}
+    named = tuple((dtype, rate) for dtype, rate in roof.compute if dtype in used) or roof.compute[:1]
+    balance = max(rate for _, rate in named) / roof.bandwidth
+    moved = sum(point.before is not None for point in points)
+    alt = f"Roofline of {plural(len(points), 'operator')}, balance at {balance:,.0f} operations per byte"
+    alt += f"; lines lead from where {moved} were before" if moved else ""
+    return roofline("roofline", alt, points, Ceiling(peaks=named, bandwidth=roof.bandwidth, note=f"roof: {roof.note}"))
+
+
+def _operator_points(
+    rows: Sequence[OperatorRow], roof: Roof, past: Mapping[tuple[str, str], OperatorRow], old: Roof
+) -> Iterator[Point]:
+    for row in rows:
+        at = place(row.work, row.total / row.count, roof) if row.work else None
+        if at is None or not at.intensity or not at.flops_rate:
+            continue
+        then = past.get((row.name, arguments(row)))
+        was = place(then.work, then.total / then.count, old) if then and then.work else None
+        before = (was.intensity, was.flops_rate) if was and was.intensity and was.flops_rate else None
+        reached = "more than the hardware can do" if at.impossible else _reached(at.fraction)
+        text = f"{quantity(row.total, Dimension.TIME, 3)}{reached and f', {reached}'}"
+        label = f"{row.name} {shapes(row)}"
+        yield Point(label=label, intensity=at.intensity, rate=at.flops_rate, text=text, bound=at.bound, before=before)
+
+
+def _reached(fraction: float | None) -> str:
+    return f"{fraction:.0%} of its roof" if fraction is not None else ""
+
+
+def kernels_picture(seen: Survey) -> Picture:
+    """How many kernels are short, and how little of the time they are."""
+    kernels = seen.trace.category[seen.rows] == Category.KERNEL
+    lengths = (seen.end - seen.start)[kernels]
+    lengths = lengths[lengths > 0].astype(np.float64)
+    if not len(lengths):
+        raise nothing("the trace has no kernels", "profile with the activity CUDA")
+    edges = _edges(float(lengths.min()), float(lengths.max()))
+    counts, _ = np.histogram(lengths, edges)
+    times, _ = np.histogram(lengths, edges, weights=lengths)
+    short = lengths <= _SHORT_NS
+    parts = f"{short.mean():.0%} of them, {lengths[short].sum() / lengths.sum():.0%} of their time"
+    alt = f"Lengths of {plural(len(lengths), 'kernel')}: up to 10 µs are {parts}"
+    bins = Bins(
+        edges=tuple(edges),
+        members=tuple((counts / counts.sum()).tolist()),
+        time=tuple((times / times.sum()).tolist()),
+    )
+    return histogram("kernels", alt, bins, _SHORT_NS, "length of a kernel")
+
+
+def _edges(low: float, high: float) -> list[float]:
+    """1, 2, 5, 10 ... around the lengths, with the border of short ones among them."""
+    ladder = [m * 10.0**power for power in range(2, 12) for m in (1, 2, 5)]
+    first = max([0, *(at for at, edge in enumerate(ladder) if edge <= min(low, 5_000.0))])
+    last = min(at for at, edge in enumerate(ladder) if edge > max(high, 2 * _SHORT_NS))
+    return ladder[first : last + 1]
+
+
+_OF_TREE = (Category.OPERATOR, Category.ANNOTATION, Category.PYTHON)
+
+_MODULE = "nn.Module: "
+
+_AROUND = re.compile(r"^nn\.Module: |^autograd::engine::evaluate_function: |(?<=^ProfilerStep)#\d+$")
+"""What a name has beside the part that tells: steps are one place of the tree."""
+
+
+def tree_picture(seen: Survey, before: Survey | None = None) -> Picture:
+    """GPU time by what launched it, calls of one name put together; of two traces what became slower."""
+    now = _calls(seen)
+    if not now:
+        raise nothing("no GPU work is linked to what launched it", "profile with the activities CPU and CUDA")
+    root = _node("all", now, _calls(before) if before else None)
+    whole = quantity(root.amount, Dimension.TIME, 3)
+    alt = f"GPU time by what launched it: {whole}"
+    alt += f", before {quantity(root.before, Dimension.TIME, 3)}" if root.before is not None else ""
+    return icicle("tree", alt, root)
+
+
+Paths = Mapping[tuple[str, ...], float]
+
+
+def _node(name: str, now: Paths, then: Paths | None, depth: int = 0) -> Node:
+    """The paths below one as a tree."""
+    inner, past = _inner(now, depth), _inner(then or {}, depth)
+    return Node(
+        name=name,
+        amount=sum(now.values()),
+        before=None if then is None else sum(then.values()),
+        children=tuple(
+            _node(child, inner.get(child, {}), None if then is None else past.get(child, {}), depth + 1)
+            for child in {**inner, **past}
+        ),
+    )
+
+
+def _inner(paths: Paths, depth: int) -> dict[str, dict[tuple[str, ...], float]]:
+    """Paths by their name at a depth; one that ends there has none."""
+    inner: dict[str, dict[tuple[str, ...], float]] = {}
+    for path, time in paths.items():
+        if len(path) > depth:
+            inner.setdefault(path[depth], {})[path] = time
+    return inner
+
+
+def _calls(seen: Survey) -> Paths:
+    """GPU time by the names from the root to the kernel."""
+    trace = seen.trace
+    linked = seen.link.launch >= 0
+    if not linked.any():
+        return {}
+    spent = (seen.end - seen.start)[linked]
+    pairs = np.stack([seen.link.launch[linked], trace.name[seen.rows[linked]].astype(np.int64)])
+    unique, inverse = np.unique(pairs, axis=1, return_inverse=True)
+    times = np.bincount(inverse.reshape(-1), weights=spent)
+    named = [trace.names[name] for name in range(len(trace.names))]
+    plain = np.isin(trace.category, _OF_TREE)
+    above: dict[int, tuple[str, ...]] = {-1: ()}
+    paths: dict[tuple[str, ...], float] = defaultdict(float)
+    for launch, kernel, time in zip(unique[0].tolist(), unique[1].tolist(), times.tolist()):
+        path = _path(seen, launch, named, plain, above)
+        leaf = () if seen.on_host else (short_name(named[kernel]),)
+        paths[path + leaf] += time
+    return paths
+
+
+def _path(
+    seen: Survey, row: int, named: Sequence[str], plain: NDArray[np.bool_], above: dict[int, tuple[str, ...]]
+) -> tuple[str, ...]:
+    """Names from the root to a row: operators, annotations and modules; the interpreter's own frames are left out."""
+    ahead = []
+    while row not in above:
+        ahead.append(row)
+        row = int(seen.tree.parent[row])
+    path = above[row]
+    for one in reversed(ahead):
+        name = named[seen.trace.name[one]]
+        python = seen.trace.category[one] == Category.PYTHON
+        if plain[one] and (not python or name.startswith(_MODULE)):
+            path = (*path, _AROUND.sub("", name))
+        above[one] = path
+    return path
+
+
+def overlap_picture(seen: Survey) -> Picture:
+    """How much of each kind of communication is hidden, and where its single kernels lie."""
+    talk = seen.kinds == Kind.COMMUNICATION
+    if not talk.any():
+        raise nothing("the trace has no communication")
+    names = seen.trace.name[seen.rows]
+    rows = []
+    for name in np.unique(names[talk]).tolist():
+        chosen = talk & (names == name)
+        hidden, whole, parts = np.int64(0), 0, []
+        for device in np.unique(seen.device[chosen]).tolist():
+            mine = chosen & (seen.device == device)
+            cover = _union(seen, (seen.kinds == Kind.COMPUTE) & (seen.device == device))
+            union = _union(seen, mine)
+            whole += intervals.length(union)
+            hidden += intervals.shared(union, cover)
+            lengths = np.maximum(seen.end[mine] - seen.start[mine], 1)
+            parts += (intervals.covered_by(seen.start[mine], seen.end[mine], cover) / lengths).tolist()
+        label = short_name(seen.trace.names[name])
+        rows.append((whole, overlap_row(label, int(hidden), whole, parts)))
+    rows.sort(key=lambda pair: -pair[0])
+    return overlap_bars([row for _, row in rows[:_POINTS]], "kind of communication")

@@ -1,0 +1,365 @@
+"""Shards of a run: which one this is, and their records joined; what is missing is named, what is foreign refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import NamedTuple
+
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.judge import not_measured
+from pytest_perfgate.core.judge.policy import chosen
+from pytest_perfgate.core.render.words import first_of, plural
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Environment, commit_name
+from pytest_perfgate.model.plan import CaseKey, Choice, Limit, Mode, Policy
+from pytest_perfgate.model.values import value
+from pytest_perfgate.model.verdict import CaseReport, RunReport, Shard, SuiteNote
+
+OWN = "PERFGATE_SHARD"
+"""The variable that any CI can set, as ``3/8``."""
+
+
+class Counted(NamedTuple):
+    """Variables in which a CI counts its parallel jobs."""
+
+    name: str
+    number: str
+    total: str
+    first: int
+    """The number of the first job."""
+
+
+COUNTED: tuple[Counted, ...] = (
+    Counted("GitHub's matrix", "PERFGATE_JOB_INDEX", "PERFGATE_JOB_TOTAL", 0),
+    Counted("Buildkite", "BUILDKITE_PARALLEL_JOB", "BUILDKITE_PARALLEL_JOB_COUNT", 0),
+    Counted("CircleCI", "CIRCLE_NODE_INDEX", "CIRCLE_NODE_TOTAL", 0),
+    Counted("GitLab", "CI_NODE_INDEX", "CI_NODE_TOTAL", 1),
+    Counted("a job array of Slurm", "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", 0),
+    Counted("srun of Slurm", "SLURM_PROCID", "SLURM_NTASKS", 0),
+)
+"""In this order. GitHub tells jobs of a matrix only in expressions: the workflow passes them on."""
+
+
+class Place(NamedTuple):
+    """Shard ``index`` of ``count``, the first being 1."""
+
+    number: int
+    total: int
+
+
+def place_of(text: str, environment: Mapping[str, str]) -> Place:
+    """What ``--perfgate-shard`` says; ``auto`` asks the variables of CI."""
+    if text.strip() != "auto":
+        return parse_place(text, "--perfgate-shard")
+    if own := environment.get(OWN, ""):
+        return parse_place(own, OWN)
+    for counted in COUNTED:
+        index, count = environment.get(counted.number, ""), environment.get(counted.total, "")
+        if count == "1" and not index:  # GitLab without ``parallel``
+            return Place(1, 1)
+        if index and count:
+            first = int(environment.get("SLURM_ARRAY_TASK_MIN", "0")) if "ARRAY" in counted.number else counted.first
+            where = f"{counted.number}={index} {counted.total}={count}"
+            return _checked(_whole(index, where) - first + 1, _whole(count, where), where)
+    known = ", ".join(counted.number for counted in COUNTED)
+    what = f"auto, and nothing says which of how many jobs this is: neither {OWN} is set nor one of {known}"
+    raise PerfgateError("shard-unknown", what)
+
+
+def parse_place(text: str, source: str) -> Place:
+    """``3/8``."""
+    index, sign, count = (part.strip() for part in text.partition("/"))
+    if not sign:
+        raise PerfgateError("shard-unknown", f"{text!r} is not K/N, such as 3/8, and not auto", place=source)
+    where = f"{source} {text}"
+    return _checked(_whole(index, where), _whole(count, where), where)
+
+
+def _whole(text: str, place: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise PerfgateError("shard-unknown", f"{text!r} is not a number", place=place)
+    return int(text)
+
+
+def _checked(index: int, count: int, place: str) -> Place:
+    if not 1 <= index <= count:
+        raise PerfgateError("shard-unknown", f"there is no shard {index} of {count}: they count from 1", place=place)
+    return Place(index, count)
+
+
+FOREIGN: tuple[tuple[str, str, str], ...] = (
+    ("pytest-split", "splits", "group"),
+    ("pytest-shard", "num_shards", "shard_id"),
+)
+"""Plugins that divide a run, and what they keep of their count and their number."""
+
+
+def foreign_split(options: Mapping[str, object]) -> None:
+    """Raise where another plugin divides this run: the gate could not say what was left out, and by whom."""
+    for plugin, count_name, index_name in FOREIGN:
+        count, index = options.get(count_name), options.get(index_name)
+        if not isinstance(count, int) or not isinstance(index, int) or count < 2:
+            continue
+        number = index if plugin == "pytest-split" else index + 1
+        words = (f"--{name.replace('_', '-')} {value}" for name, value in ((count_name, count), (index_name, index)))
+        what = f"{plugin} divides this run ({' '.join(words)}), and it has gated tests"
+        raise PerfgateError("shard-foreign", what, mend=f"--perfgate-shard {number}/{count} in its place")
+
+
+SHARDS = "shards"
+"""The note on shards that are not here."""
+
+_HOST = "host-"
+"""How the key of a processor begins: shards on unlike processors are parts of one run."""
+
+
+@value
+class Source:
+    """A record to be merged."""
+
+    place: str
+    """What it is called in messages."""
+    report: RunReport
+
+
+def merged(sources: Sequence[Source], expect: int = 0) -> RunReport:
+    """One run; its verdicts are those that the shards reached, each with its share of the chance of an alarm."""
+    _check_alike(sources)
+    reports = [source.report for source in sources]
+    shards = [shard for report in reports for shard in report.shards]
+    groups = _groups([(source.place, shard) for source in sources for shard in source.report.shards])
+    for group in groups.values():
+        _check_group(group)
+    _check_once(sources, groups)
+    if expect and len(shards) > expect:
+        raise PerfgateError("merge-twice", f"{plural(len(shards), 'shard')} where {expect} were expected")
+    cases = [case for report in reports for case in (*report.cases, *_cut_short(report))]
+    absent = [case for device, group in groups.items() for case in _of_absent(device, group, reports[0].mode)]
+    lost = missing_places(shards)
+    return RunReport(
+        cases=tuple(_ordered([*cases, *absent], shards)),
+        environment=common([shard.environment for shard in shards]),
+        mode=reports[0].mode,
+        started=min(shard.started for shard in shards),
+        seconds=max(shard.seconds for shard in shards),
+        complete=all(shard.complete for shard in shards),
+        filtered=any(shard.filtered for shard in shards) or bool(lost),
+        notes=(*_shard_notes(shards, lost, expect), *joined_notes(reports)),
+        status=max((shard.status for shard in shards), key=lambda status: (status not in {0, 1}, status)),
+        root=reports[0].root,
+        tables=tuple(dict.fromkeys(pair for report in reports for pair in report.tables)),
+        shards=tuple(shards),
+    )
+
+
+def named(shard: Shard) -> str:
+    """``shard 3/8 of runner-2``."""
+    return f"shard {shard.index}/{shard.count}{f' of {shard.host}' if shard.host else ''}"
+
+
+Held = list[tuple[str, Shard]]
+"""Shards of one kind of device, each with the place of its record."""
+
+
+def _groups(held: Held) -> dict[str, Held]:
+    """Every kind of GPU is a run of its own; processors are one, unless two of them ran the same shard."""
+    hosts = [shard for _, shard in held if _on_host(shard)]
+    once = len({(shard.index, shard.count) for shard in hosts}) == len(hosts)
+    groups: dict[str, Held] = {}
+    for place, shard in held:
+        key = "" if _on_host(shard) and once else shard.device
+        groups.setdefault(key, []).append((place, shard))
+    return groups
+
+
+def _on_host(shard: Shard) -> bool:
+    return not shard.device or shard.device.startswith(_HOST)
+
+
+def _check_alike(sources: Sequence[Source]) -> None:
+    """Everything that all shards of all devices have in common."""
+    for source in sources:
+        if not source.report.shards:
+            what = "it names no shard: perfgate check or an earlier version wrote it"
+            raise PerfgateError("merge-unlike", what, place=source.place)
+    held = [(source.place, source.report, shard) for source in sources for shard in source.report.shards]
+    first_place, first_report, first = held[0]
+    for place, report, shard in held[1:]:
+        both = (
+            ("commit", _commit(first), _commit(shard)),
+            ("work tree", first.tree, shard.tree),
+            ("mode", first_report.mode, report.mode),
+            *_policies(first, shard),
+        )
+        for what, then, now in both:
+            if then != now:
+                text = f"{what} {now or 'unknown'}, and {then or 'unknown'} in {first_place}"
+                raise PerfgateError("merge-unlike", text, place=place)
+        _check_limits((first_place, first), (place, shard))
+
+
+def _commit(shard: Shard) -> str:
+    return commit_name(shard.environment.commit, dirty=shard.environment.dirty)
+
+
+def _policies(one: Shard, other: Shard) -> Iterator[tuple[str, str, str]]:
+    for field in fields(Policy):
+        both = (getattr(shard.universe.policy, field.name) for shard in (one, other))
+        then, now = (str(choice.value if isinstance(choice, Choice) else choice) for choice in both)
+        yield f"policy {field.name}", then, now
+
+
+def _check_limits(one: tuple[str, Shard], other: tuple[str, Shard]) -> None:
+    """A test that both collected has the same limits."""
+    (first_place, first), (place, shard) = one, other
+    if shard.universe == first.universe:
+        return
+    known = dict(first.universe.cases)
+    for nodeid, limits in shard.universe.cases:
+        if known.get(nodeid, limits) != limits:
+            texts = [", ".join(limit.text for limit in some) or "none" for some in (limits, known[nodeid])]
+            text = f"{nodeid} has the limits {texts[0]}, and {texts[1]} in {first_place}"
+            raise PerfgateError("merge-unlike", text, place=place)
+
+
+def _check_group(group: Held) -> None:
+    """Shards of one kind of device: one collection, divided once, no part of it twice."""
+    first_place, first = group[0]
+    places: dict[int, tuple[str, str]] = {}
+    for place, shard in group:
+        if shard.index in places:
+            where, run = places[shard.index]
+            again = "the same record" if run == shard.run else "another run of the same shard"
+            raise PerfgateError("merge-twice", f"{named(shard)}: {again} is in {where}", place=place)
+        places[shard.index] = (place, shard.run)
+        _check_same_division((first_place, first), (place, shard))
+    counts = Counter(nodeid for _, shard in group for nodeid in shard.names)
+    if doubled := [nodeid for nodeid, count in counts.items() if count > 1]:
+        raise PerfgateError("merge-twice", f"measured by two shards: {first_of(doubled, 3)}")
+    if len(group) == first.count and (lost := [name for name, _ in first.universe.cases if name not in counts]):
+        raise PerfgateError("merge-unlike", f"no shard of {first.count} has {first_of(lost, 3)}")
+
+
+def _check_same_division(one: tuple[str, Shard], other: tuple[str, Shard]) -> None:
+    (first_place, first), (place, shard) = one, other
+    if shard.count != first.count:
+        text = f"{named(shard)}, and {named(first)} in {first_place}"
+    elif shard.split != first.split:
+        text = f"{named(shard)} was divided by other costs than {named(first)} in {first_place}"
+    elif shard.universe.cases != first.universe.cases:
+        apart = {name for name, _ in shard.universe.cases} ^ {name for name, _ in first.universe.cases}
+        text = (
+            f"{named(shard)} collected other tests than {named(first)} in {first_place}: {first_of(sorted(apart), 3)}"
+        )
+    else:
+        return
+    raise PerfgateError("merge-unlike", text, place=place)
+
+
+def _check_once(sources: Sequence[Source], groups: Mapping[str, Held]) -> None:
+    """No measurement of a case twice on one kind of device, whoever says that it is its own."""
+    of_place = {place: device for device, group in groups.items() for place, _ in group}
+    known: dict[tuple[str, CaseKey], str] = {}
+    for source in sources:
+        for case in source.report.cases:
+            if case.measurement is None:
+                continue
+            several = len({shard.device for shard in source.report.shards}) > 1
+            at = (case.measurement.device.name if several else of_place[source.place], case.key)
+            if at in known:
+                raise PerfgateError("merge-twice", f"{case.key} is in {known[at]} too", place=source.place)
+            known[at] = source.place
+
+
+def missing_places(shards: Iterable[Shard]) -> tuple[str, ...]:
+    """Shards that are not among these, of each kind of device: ``3/8 on NVIDIA H200``."""
+    groups = _groups([("", shard) for shard in shards])
+    return tuple(text for device, group in groups.items() for text in _places(device, group))
+
+
+def _places(device: str, group: Held) -> Iterator[str]:
+    count, known = group[0][1].count, {shard.index for _, shard in group}
+    for index in range(1, count + 1):
+        if index not in known:
+            yield f"{index}/{count}{f' on {device}' if device else ''}"
+
+
+def _cut_short(report: RunReport) -> Iterator[CaseReport]:
+    """Cases of a shard that was cut short before it came to them."""
+    reported = {case.key.nodeid for case in report.cases}
+    for shard in report.shards:
+        if not shard.complete:
+            lost = [pair for pair, own in _owned(shard) if own and pair[0] not in reported]
+            yield from _unmeasured(lost, f"{named(shard)} was cut short before it", shard, report.mode)
+
+
+def _of_absent(device: str, group: Held, mode: str) -> Iterator[CaseReport]:
+    """Cases of shards that are not here."""
+    present = {name for _, shard in group for name in shard.names}
+    first = group[0][1]
+    lost = [pair for pair in first.universe.cases if pair[0] not in present]
+    places = first_of(list(_places(device, group)), 3)
+    yield from _unmeasured(lost, f"the record of its shard is not here: {places}", first, mode)
+
+
+def _owned(shard: Shard) -> Iterator[tuple[tuple[str, tuple[Limit, ...]], bool]]:
+    own = set(shard.chosen)
+    return ((pair, at in own) for at, pair in enumerate(shard.universe.cases))
+
+
+def _unmeasured(
+    pairs: Iterable[tuple[str, tuple[Limit, ...]]], why: str, shard: Shard, mode: str
+) -> Iterator[CaseReport]:
+    context = JudgeContext(policy=shard.universe.policy, mode=Mode(mode))
+    return (not_measured(CaseKey(nodeid=nodeid), limits, why, context) for nodeid, limits in pairs)
+
+
+def _shard_notes(shards: Sequence[Shard], lost: tuple[str, ...], expect: int) -> Iterator[SuiteNote]:
+    """Notes on shards that are not here."""
+    effect = chosen(shards[0].universe.policy, "unmeasured")
+    if lost:
+        text = f"{plural(len(lost), 'shard')} of this run not here: what belongs there is not measured"
+        yield SuiteNote(kind=SHARDS, effect=effect, text=text, names=lost)
+    if expect and len(shards) < expect:
+        text = f"{plural(expect, 'shard')} expected, and {len(shards)} are here"
+        yield SuiteNote(kind=SHARDS, effect=effect, text=text)
+
+
+def _ordered(cases: Iterable[CaseReport], shards: Sequence[Shard]) -> list[CaseReport]:
+    """In the order of the universe, so that a merge does not depend on the order of its records."""
+    rank = {nodeid: at for shard in reversed(shards) for at, (nodeid, _) in enumerate(shard.universe.cases)}
+    return sorted(cases, key=lambda case: (rank.get(case.key.nodeid, len(rank)), str(case.key), _device(case)))
+
+
+def _device(case: CaseReport) -> str:
+    return case.measurement.device.key if case.measurement is not None else ""
+
+
+def joined_notes(reports: Sequence[RunReport]) -> Iterator[SuiteNote]:
+    """Each note once; what only some shards say, and others say otherwise, with the shards that say it."""
+    said: dict[SuiteNote, list[str]] = {}
+    for report in reports:
+        whose = named(report.shards[0]) if len(report.shards) == 1 else ""
+        for note in report.notes:
+            said.setdefault(note, []).append(whose)
+    kinds = Counter(note.kind for note in said)
+    for note, places in said.items():
+        whose = ", ".join(filter(None, places))
+        alone = len(places) < len(reports) and kinds[note.kind] > 1 and whose
+        yield replace(note, text=f"{whose}: {note.text}") if alone else note
+
+
+def common(environments: Sequence[Environment]) -> Environment:
+    """What all shards ran in; where they differ, the shards say it themselves."""
+    first = environments[0]
+    packages = [pair for pair in first.packages if all(pair in one.packages for one in environments)]
+    facts = [pair for pair in first.facts if all(pair in one.facts for one in environments)]
+    return replace(
+        first,
+        python=first.python if len({one.python for one in environments}) == 1 else "",
+        platform=first.platform if len({one.platform for one in environments}) == 1 else "",
+        packages=tuple(packages),
+        facts=tuple(facts),
+    )

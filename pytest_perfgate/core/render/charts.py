@@ -1,0 +1,341 @@
+"""Charts of a profile: stacked bars, histograms, steps, stairs with cliffs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+from pytest_perfgate.core.render.drawing import (
+    INK,
+    NARROW,
+    OTHER,
+    PAPER,
+    SOFT,
+    Axis,
+    Frame,
+    area,
+    dot,
+    fitted,
+    grid,
+    haloed,
+    legend,
+    line,
+    responsive,
+    rule,
+    sheet,
+    text_width,
+    words,
+)
+from pytest_perfgate.core.render.words import plural, quantity
+from pytest_perfgate.model.metric import Bar, Picture
+from pytest_perfgate.model.values import Dimension, value
+
+Key = Sequence[tuple[str, str]]
+"""Fills with what they stand for, in the order in which they stand in a bar."""
+
+TIME_KEY = (("compute", "computation"), ("exposed", "exposed communication"), ("copies", "exposed copies"),
+            ("idle", "idle"))  # fmt: skip
+"""Parts of a device's time that sum to it."""
+
+MOST_ROWS = 24
+"""Bars of one picture; of more rows neighbours are put together."""
+
+_LINE, _STRIP, _BINS = 30, 24, 20
+
+
+@value
+class Row:
+    """One bar: amounts in the order of the key, and words beside it."""
+
+    label: str
+    amounts: tuple[float, ...]
+    text: str = ""
+    spread: tuple[float, ...] = ()
+    """Where single members lie between nothing and the whole bar: 0 to 1."""
+
+
+def stacked(
+    name: str, alt: str, rows: Sequence[Row], key: Key, tick: Callable[[float], str], note: str = ""
+) -> Picture:
+    """Bars of stacked parts on one scale; below a bar, where its members lie."""
+    most = max((sum(row.amounts) for row in rows), default=0.0) or 1.0
+    used = [(fill, text) for at, (fill, text) in enumerate(key) if any(row.amounts[at] > 0 for row in rows)]
+
+    def draw(width: int) -> str:
+        return _bars(width, rows, (key, used), (most, tick), note, alt)
+
+    bars = [
+        Bar(label=row.label, parts=tuple(amount / most for amount in row.amounts), text=_words_of(row)) for row in rows
+    ]
+    return responsive(name, draw, alt, [text for _, text in key], bars)
+
+
+def _words_of(row: Row) -> str:
+    return f"{row.text}  {sparkline(_counted(row.spread))}" if row.spread else row.text
+
+
+def _bars(
+    width: int,
+    rows: Sequence[Row],
+    keys: tuple[Key, Key],
+    scale: tuple[float, Callable[[float], str]],
+    note: str,
+    alt: str,
+) -> str:
+    key, used = keys
+    most, tick = scale
+    narrow = width <= NARROW
+    left = 0.0 if narrow else min(230.0, 12 + max((text_width(row.label) for row in rows), default=0.0))
+    right = 2.0 if narrow else 12 + max((text_width(row.text) for row in rows), default=0.0)
+    marks, y = legend(used, left, 2, width - left)
+    top, room = y + 4, width - left - right
+    body: list[str] = []
+    y = top
+    for row in rows:
+        if narrow:
+            end = width - text_width(row.text) - 8
+            body += [words(0, y + 12, fitted(row.label, end)), words(width, y + 12, row.text, anchor="end")]
+            y += 17
+        else:
+            body += [words(left - 8, y + 16, fitted(row.label, left - 8), anchor="end")]
+            body += [words(width, y + 16, row.text, anchor="end", colour=SOFT)]
+        body += _row(row, key, (left, y, room / most))
+        y += _LINE - 4
+        if row.spread:
+            body += _strip(row.spread, left, y, room * sum(row.amounts) / most)
+            y += _STRIP
+    ticks = Axis(low=0.0, high=most, label="", text=tick)
+    marks += _ruler(ticks, (left, room), (top, y))
+    y += 20
+    marks += body
+    if note:
+        marks += [words(left, y + 12, text, colour=SOFT) for text in [fitted(note, width - left)]]
+        y += 18
+    return sheet(width, y + 4, marks, alt)
+
+
+def _row(row: Row, key: Key, place: tuple[float, float, float]) -> Iterator[str]:
+    """The parts of one bar, each with its share where that has room."""
+    x, y, scale = place
+    whole = sum(row.amounts) or 1.0
+    for (fill, text), amount in zip(key, row.amounts):
+        if amount <= 0:
+            continue
+        wide = amount * scale
+        share = f"{amount / whole:.0%}"
+        yield area(x, y, wide, _LINE - 8, fill, f"{row.label}: {text} {amount / whole:.1%}")
+        if text_width(share) + 6 <= wide and len(row.amounts) > 1:
+            yield haloed(x + wide / 2, y + 15.5, share)
+        x += wide
+
+
+def _counted(spread: Sequence[float]) -> list[int]:
+    counts = [0] * _BINS
+    for part in spread:
+        counts[min(_BINS - 1, max(0, int(part * _BINS)))] += 1
+    return counts
+
+
+def _strip(spread: Sequence[float], left: float, y: float, room: float) -> Iterator[str]:
+    """How many members lie where, as columns below their bar."""
+    counts, wide = _counted(spread), room / _BINS
+    most = max(counts)
+    yield rule((left, y + _STRIP - 8), (left + room, y + _STRIP - 8))
+    for at, count in enumerate(counts):
+        if count:
+            tall = 3 + (_STRIP - 12) * count / most
+            text = f"{plural(count, 'kernel')} {at / _BINS:.0%} to {(at + 1) / _BINS:.0%} hidden"
+            yield area(left + at * wide + 0.5, y + _STRIP - 8 - tall, max(wide - 1, 1), tall, "idle", text)
+
+
+def _ruler(axis: Axis, across: tuple[float, float], down: tuple[float, float]) -> Iterator[str]:
+    """Ticks below all bars, with a faint line through them."""
+    left, room = across
+    last = -1e9
+    for tick in axis.ticks(6 if room > 300 else 3):
+        x, text = left + axis.place(tick) * room, axis.text(tick)
+        yield f'<path d="M{x:.1f},{down[0] - 2:.1f} V{down[1]:.1f}" stroke="{SOFT}" stroke-opacity=".3"/>'
+        anchor = (
+            "start" if x - text_width(text) / 2 < 0 else "end" if x + text_width(text) / 2 > left + room else "middle"
+        )
+        if x - text_width(text) > last:
+            yield words(x, down[1] + 14, text, anchor=anchor, colour=SOFT)
+            last = x + text_width(text) / 2
+
+
+def merged(rows: Sequence[Row], most: int = MOST_ROWS) -> tuple[list[Row], int]:
+    """As many rows as a picture holds: the mean of neighbours, and how many stand in one."""
+    if len(rows) <= most:
+        return list(rows), 1
+    size = math.ceil(len(rows) / most)
+    groups = [rows[at : at + size] for at in range(0, len(rows), size)]
+    return [
+        Row(
+            label=f"{group[0].label} – {group[-1].label}" if len(group) > 1 else group[0].label,
+            amounts=tuple(sum(column) / len(group) for column in zip(*(row.amounts for row in group))),
+            text=quantity(sum(sum(row.amounts) for row in group) / len(group), Dimension.TIME, 3),
+        )
+        for group in groups
+    ], size
+
+
+def overlap_row(label: str, hidden: float, whole: float, parts: Sequence[float]) -> Row:
+    """One bar of what is hidden and what is exposed."""
+    share = hidden / whole if whole else 0.0
+    text = f"{share:.0%} of {quantity(whole, Dimension.TIME, 3)}"
+    return Row(label=label, amounts=(share, 1 - share), text=text, spread=tuple(parts))
+
+
+def overlap_bars(rows: Sequence[Row], of: str) -> Picture:
+    """Bars of what is hidden, with the spread of the kernels below each."""
+    key = (("hidden", "hidden by compute"), ("exposed", "exposed"))
+    alt = f"Hidden communication per {of}; the columns below a bar count its kernels from 0 % to 100 % hidden"
+    return stacked("overlap", alt, rows, key, "{:.0%}".format)
+
+
+_SPARKS = " ▁▂▃▄▅▆▇█"
+
+
+def sparkline(numbers: Sequence[float]) -> str:
+    """Numbers as columns of one line's height; what is there is seen, however little."""
+    most = max(numbers, default=0)
+    if most <= 0:
+        return " " * len(numbers)
+    return "".join(_SPARKS[math.ceil(number / most * (len(_SPARKS) - 1)) if number > 0 else 0] for number in numbers)
+
+
+@value
+class Bins:
+    """Shares of the members and of their time between edges that grow by a factor."""
+
+    edges: tuple[float, ...]
+    members: tuple[float, ...]
+    time: tuple[float, ...]
+
+
+def histogram(name: str, alt: str, bins: Bins, short: float, label: str) -> Picture:
+    """Two columns a bin: how many there are, and what they take; those up to ``short`` stand out."""
+    high = max((*bins.members, *bins.time), default=0.0) * 1.12 or 1.0
+    names = (
+        ("exposed", "share of kernels, short ones"),
+        ("compute", "share of kernels"),
+        ("other", "share of their time"),
+    )
+
+    def draw(width: int) -> str:
+        narrow = width <= NARROW
+        head, top = legend(names, 4, 2, width - 8)
+        frame = Frame(
+            x=Axis(low=bins.edges[0], high=bins.edges[-1], label=label, log=True, text=_time),
+            y=Axis(low=0.0, high=high, label="" if narrow else "share", text="{:.0%}".format),
+            width=width, height=round(top) + (230 if narrow else 270), top=round(top) + 10, left=48 if narrow else 74,
+        )  # fmt: skip
+        marks = [*head, *grid(frame)]
+        for low, up, members, time in zip(bins.edges, bins.edges[1:], bins.members, bins.time):
+            x, y0 = frame.at(low, 0)
+            wide = (frame.at(up, 0)[0] - x) / 2
+            fill = "exposed" if up <= short * 1.0001 else "compute"
+            for at, (share, kind) in enumerate(((members, fill), (time, "other"))):
+                if share > 0:
+                    tall = y0 - frame.at(low, share)[1]
+                    title = f"{_time(low)} to {_time(up)}: {share:.1%}"
+                    marks.append(area(x + at * wide + 0.5, y0 - tall, wide - 1, tall, kind, title))
+        x, y = frame.at(short, high)
+        marks += [rule((x, y), frame.at(short, 0), dash="4 3"), haloed(x + 4, y + 11, _time(short), "start")]
+        return sheet(width, frame.height, marks, alt)
+
+    key = ["kernels", "their time"]
+    bars = [
+        Bar(
+            label=f"{_time(low)} to {_time(up)}", parts=(members,), text=f"{members:.1%} of kernels, {time:.1%} of time"
+        )
+        for low, up, members, time in zip(bins.edges, bins.edges[1:], bins.members, bins.time)
+        if members > 0
+    ]
+    return responsive(name, draw, alt, key[:1], bars)
+
+
+def _time(nanoseconds: float) -> str:
+    return quantity(nanoseconds, Dimension.TIME, 2)
+
+
+@value
+class Panel:
+    """A figure that falls in steps, and where one stands on them."""
+
+    label: str
+    stairs: tuple[tuple[float, float], ...]
+    """From each of these places on the figure is so much."""
+    here: tuple[float, float] | None
+    cliff: float | None
+    """The last place before the next fall."""
+    text: Callable[[float], str] = "{:g}".format
+
+
+def stairs(name: str, alt: str, panels: Sequence[Panel], label: str, bars: Sequence[Bar] = ()) -> Picture:
+    """Panels beside each other, on a phone below each other."""
+    high = max((level for panel in panels for _, level in panel.stairs), default=1.0) * 1.18
+
+    def draw(width: int) -> str:
+        across = 1 if width <= NARROW else min(3, len(panels))
+        wide, tall = width // across, 216
+        marks = []
+        for number, panel in enumerate(panels):
+            x, y = (number % across) * wide, (number // across) * tall
+            body = "".join(_panel(panel, wide, tall, high, label if number % across == 0 else ""))
+            marks.append(f'<g transform="translate({x},{y})">{body}</g>')
+        return sheet(width, math.ceil(len(panels) / across) * tall, marks, alt)
+
+    return responsive(name, draw, alt, (), bars)
+
+
+def _panel(panel: Panel, width: int, tall: int, high: float, label: str) -> Iterator[str]:
+    last = panel.stairs[-1][0]
+    frame = Frame(
+        x=Axis(low=panel.stairs[0][0], high=last, label=panel.label, text=panel.text),
+        y=Axis(low=0.0, high=high, label=label),
+        width=width, height=tall, left=56 if label else 36, right=16,
+    )  # fmt: skip
+    yield from grid(frame)
+    points = []
+    for (x, level), (until, _) in zip(panel.stairs, (*panel.stairs[1:], (last, 0.0))):
+        points += [(x, level), (until, level)]
+    yield line(frame, points)
+    if panel.cliff is not None:
+        x, y = frame.at(panel.cliff, high)
+        yield rule((x, y), frame.at(panel.cliff, 0), colour=OTHER, dash="4 3", wide=1.6)
+        turned = x > width * 0.6
+        text = f"falls past {panel.text(panel.cliff)}"
+        yield haloed(x - 4 if turned else x + 4, y + 11, text, "end" if turned else "start")
+    if panel.here is not None:
+        x, y = frame.at(*panel.here)
+        yield f'<path d="M{x:.1f},{y - 7:.1f} l7,7 l-7,7 l-7,-7 z" fill="{PAPER}" stroke="{INK}" stroke-width="2"/>'
+        yield haloed(min(max(x, 70), width - 40), y + 24, f"here: {panel.text(panel.here[0])}")
+
+
+def over_steps(name: str, alt: str, steps: Sequence[tuple[str, float]], label: str, dimension: Dimension) -> Picture:
+    """A figure of each step as a line, and the mean across."""
+    figures = [figure for _, figure in steps]
+    mean, high = sum(figures) / len(figures), max(figures) * 1.2 or 1.0
+
+    def text(number: float) -> str:
+        return quantity(number, dimension, 3)
+
+    def step(at: float) -> str:
+        whole = round(at)
+        return steps[whole][0] if abs(at - whole) < 1e-6 and 0 <= whole < len(steps) else ""
+
+    def draw(width: int) -> str:
+        frame = Frame(
+            x=Axis(low=-0.5, high=len(steps) - 0.5, label="step", text=step, whole=True),
+            y=Axis(low=0.0, high=high, label=label if width > NARROW else "", text=text),
+            width=width, height=240, left=86 if width > NARROW else 64,
+        )  # fmt: skip
+        x, y = frame.at(frame.x.high, mean)
+        marks = [*grid(frame), rule((frame.left, y), (x, y), dash="5 4"), line(frame, list(enumerate(figures)))]
+        marks += [dot(frame, at, one, title=f"step {steps[at][0]}: {text(one)}") for at, one in enumerate(figures)]
+        marks.append(haloed(frame.left + 6, frame.top + 10, f"mean {text(mean)} (dashed)", "start"))
+        return sheet(width, frame.height, marks, alt)
+
+    spark = f"{sparkline(figures[-60:])}  {text(min(figures))} to {text(max(figures))}"
+    return responsive(name, draw, alt, (), [Bar(label=label, text=spark)])

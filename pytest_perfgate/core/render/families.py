@@ -1,0 +1,297 @@
+"""Tables of parametrised tests: sizes by implementations, and any two parameters against each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from pytest_perfgate.core.judge.family import extremes
+from pytest_perfgate.core.limits.scope import CHANGES
+from pytest_perfgate.core.metric_kinds import by_name
+from pytest_perfgate.core.render.block import printable
+from pytest_perfgate.core.render.drawing import MARK, OTHER, SOFT, Axis, Frame, dot, line, picture, words
+from pytest_perfgate.core.render.text import table_lines
+from pytest_perfgate.core.render.words import quantity, signed
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Measurement
+from pytest_perfgate.model.metric import Block, Cell, Column, Metric, Picture, Section, Table
+from pytest_perfgate.model.plan import Outcome
+from pytest_perfgate.model.values import Better, Dimension, value
+from pytest_perfgate.model.verdict import CaseReport
+
+CALL = "call"
+"""Stands for the ``name=`` of a call where a parameter is asked for."""
+
+TIME, SPEEDUP = "time", "speedup"
+
+_FINE = frozenset({Outcome.PASSED, Outcome.IMPROVED, Outcome.ACCEPTED, Outcome.NOT_APPLICABLE, Outcome.UNBASELINED})
+
+_NOTHING = "-"
+
+_PIVOT = re.compile(r"\s*(\w+)\s*(?:x|×|,)\s*(\w+)\s*(?:of\s+(\w+)\s*)?")
+
+_COLOURS = (MARK, OTHER, SOFT)
+
+_DASHES = ("", "6 4", "2 3")
+
+Values = tuple[str, ...]
+
+
+@value
+class Pivot:
+    """Two parameters whose values head the rows and the columns of a table, and the figure in its cells."""
+
+    rows: str
+    columns: str
+    metric: str = ""
+    """Empty for the one that the tests have a limit on."""
+
+
+def parse_pivot(text: str) -> Pivot:
+    """``n x dtype``, and ``n x dtype of mfu``."""
+    match = _PIVOT.fullmatch(text)
+    if match is None or match[1] == match[2]:
+        what = f"{text!r} names no two parameters"
+        raise PerfgateError(
+            "option-wrong", what, mend='write two of them, and a metric if you like: "n x dtype of mfu"'
+        )
+    return Pivot(rows=match[1], columns=match[2], metric=match[3] or "")
+
+
+def family_sections(
+    cases: Iterable[CaseReport], pivots: Sequence[str] = (), *, drawn: bool = True
+) -> tuple[Block, ...]:
+    """A section for each family that has something to compare, or two of the parameters that were asked for."""
+    families = _families(cases)
+    implementations = (_implementations(name, members, drawn=drawn) for name, members in families.items())
+    sections: list[Block] = [section for section in implementations if section is not None]
+    for pivot in map(parse_pivot, pivots):
+        sections += [_pivoted(name, members, pivot) for name, members in families.items() if _fits(members, pivot)]
+    return tuple(sections)
+
+
+def family_lines(cases: Iterable[CaseReport], pivots: Sequence[str]) -> list[str]:
+    """The same for a terminal."""
+    lines: list[str] = []
+    for section in family_sections(cases, pivots, drawn=False):
+        if isinstance(section, Section):
+            tables = [block for block in section.blocks if isinstance(block, Table)]
+            lines += [section.title, *(f"  {text}" for table in tables for text in table_lines(table))]
+    return lines
+
+
+@value
+class Member:
+    """One measured call of a family."""
+
+    case: CaseReport
+    measurement: Measurement
+
+    @property
+    def params(self) -> dict[str, str]:
+        """The parameters of its test, and the name of the call."""
+        return {**dict(self.measurement.params), CALL: self.case.key.name}
+
+    def row(self) -> Values:
+        """What tells its test from the others of the family."""
+        return tuple(text for _, text in self.measurement.params)
+
+
+def _families(cases: Iterable[CaseReport]) -> dict[str, list[Member]]:
+    """By the test without its parameters, and by device where a report has several."""
+    members = [Member(case=case, measurement=case.measurement) for case in cases if case.measurement]
+    devices = {member.measurement.device.key for member in members}
+    families: dict[str, list[Member]] = {}
+    for member in members:
+        name = member.case.key.nodeid.partition("[")[0]
+        place = f" on {member.measurement.device.key}" if len(devices) > 1 else ""
+        families.setdefault(f"{name}{place}", []).append(member)
+    return families
+
+
+def _implementations(name: str, members: Sequence[Member], *, drawn: bool) -> Section | None:
+    """Sizes by implementations: the time of each call, and how much faster than its reference it is."""
+    if not any(member.measurement.references for member in members):
+        return None
+    parameters = [parameter for parameter, _ in members[0].measurement.params]
+    names = list(dict.fromkeys(member.case.key.name for member in members))
+    rows = _ordered(list(dict.fromkeys(member.row() for member in members)))
+    cells = {(member.row(), member.case.key.name): member for member in members}
+    table = Table(
+        columns=(
+            *(Column(name=parameter) for parameter in parameters),
+            *(Column(name=one or "call", absent=_NOTHING) for one in names),
+        ),
+        rows=tuple((*row, *(_timed(cells.get((row, one))) for one in names)) for row in rows),
+        note=_of_families(members) if len(rows) > 1 else "",
+    )
+    plot = _plot(name, rows, {one: [cells.get((row, one)) for row in rows] for one in names}) if drawn else None
+    return Section(title=printable(name), blocks=(table, *([plot] if plot else [])))
+
+
+def _timed(member: Member | None) -> Cell:
+    """``468.9 µs, 1.31x``; beside several references, which is which."""
+    time = _figure(member, TIME) if member else None
+    if member is None or time is None:
+        return None
+    ratios = [m for m in member.measurement.metrics.metrics if m.name == SPEEDUP]
+    named = [(dict(m.labels).get("over", ""), quantity(m.value, m.dimension, 3)) for m in ratios]
+    texts = [f"{text} {over}" if len(named) > 1 else text for over, text in named]
+    return printable(", ".join((quantity(time.value, time.dimension), *texts, *_trouble(member))))
+
+
+def _trouble(member: Member) -> tuple[str, ...]:
+    """What a case came to, where that is no good news."""
+    worst = member.case.worst
+    return (worst.value.upper(),) if member.case.verdicts and worst not in _FINE else ()
+
+
+def _of_families(members: Sequence[Member]) -> str:
+    """The mean and the worst of each implementation over each reference, in a line."""
+    ratios: dict[tuple[str, str], list[tuple[Metric, str]]] = {}
+    for member in members:
+        for metric in member.measurement.metrics.metrics:
+            if metric.name == SPEEDUP:
+                over = dict(metric.labels).get("over", "")
+                ratios.setdefault((member.case.key.name, over), []).append((metric, _place(member)))
+    texts = (f"{name or 'call'} over {over}: {summed(figures)}" for (name, over), figures in ratios.items())
+    return printable("; ".join(texts))
+
+
+def summed(figures: Sequence[tuple[Metric, str]], *, higher: bool = True) -> str:
+    """``geomean 1.29x, worst 1.2x at n=64``."""
+    mean, worst, place = extremes(figures, higher=higher)
+    change = figures[0][0].name in CHANGES
+    shown = [signed(one) if change else quantity(one, figures[0][0].dimension, 3) for one in (mean, worst)]
+    return f"geomean {shown[0]}, worst {shown[1]} at {place}"
+
+
+def _place(member: Member) -> str:
+    return ", ".join(f"{name}={text}" for name, text in member.measurement.params) or "its only case"
+
+
+def _figure(member: Member, name: str) -> Metric | None:
+    """The figure that a limit was held against, else the plain one of that name."""
+    judged = next((v.metric for v in member.case.verdicts if v.metric and v.metric.name == name), None)
+    return judged or next((m for m in member.measurement.metrics.find(name)), None)
+
+
+def _ordered(rows: list[Values]) -> list[Values]:
+    """By size where a parameter counts something, else as they were measured."""
+    columns = [list(dict.fromkeys(column)) for column in zip(*rows)]
+    ranks = [_ranks(column) for column in columns]
+    return sorted(rows, key=lambda row: [rank[text] for rank, text in zip(ranks, row)])
+
+
+def _ranks(texts: Sequence[str]) -> dict[str, float]:
+    numbers = [_number(text) for text in texts]
+    known = [number for number in numbers if number is not None]
+    return dict(zip(texts, known if len(known) == len(texts) else map(float, range(len(texts)))))
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _fits(members: Sequence[Member], pivot: Pivot) -> bool:
+    return all({pivot.rows, pivot.columns} <= set(member.params) for member in members) and len(members) > 1
+
+
+def _pivoted(name: str, members: Sequence[Member], pivot: Pivot) -> Section:
+    """One table for each combination of the other parameters."""
+    metric = pivot.metric or _limited(members)
+    groups: dict[str, list[Member]] = {}
+    for member in (one for one in members if _figure(one, metric)):
+        others = {one: text for one, text in member.params.items() if one not in {pivot.rows, pivot.columns}}
+        shown = ", ".join(f"{one}={text}" for one, text in others.items() if text)
+        groups.setdefault(shown, []).append(member)
+    tables = tuple(_pivot_table(of_group, pivot, metric, title) for title, of_group in groups.items())
+    return Section(title=printable(f"{name}: {metric}, {pivot.rows} x {pivot.columns}"), blocks=tables)
+
+
+def _limited(members: Sequence[Member]) -> str:
+    """What the tests have a limit on; time where that has no figure."""
+    metrics = (v.metric.name for member in members for v in member.case.verdicts if v.metric)
+    return next(metrics, TIME)
+
+
+def _pivot_table(members: Sequence[Member], pivot: Pivot, metric: str, title: str) -> Table:
+    rows, columns = (
+        [row[0] for row in _ordered(list(dict.fromkeys((member.params[side],) for member in members)))]
+        for side in (pivot.rows, pivot.columns)
+    )
+    cells = {(member.params[pivot.rows], member.params[pivot.columns]): member for member in members}
+    figures = [(figure, _place(member)) for member in members if (figure := _figure(member, metric)) is not None]
+    several = len(figures) > 1 and CALL not in {pivot.rows, pivot.columns}
+    return Table(
+        columns=(
+            Column(name=pivot.rows),
+            *(Column(name=printable(f"{pivot.columns}={text}"), absent=_NOTHING) for text in columns),
+        ),
+        rows=tuple((printable(row), *(_cell(cells.get((row, column)), metric) for column in columns)) for row in rows),
+        title=printable(title),
+        note=printable(summed(figures, higher=_rises(figures[0][0]))) if several else "",
+    )
+
+
+def _rises(metric: Metric) -> bool:
+    """Whether more of a figure is better: by its kind, or as the test said of its own."""
+    kind = by_name().get(metric.name)
+    return (metric.better or (kind.better if kind else Better.HIGHER)) is Better.HIGHER
+
+
+def _cell(member: Member | None, metric: str) -> Cell:
+    figure = _figure(member, metric) if member else None
+    if member is None or figure is None:
+        return None
+    shown = signed(figure.value) if metric in CHANGES else quantity(figure.value, figure.dimension)
+    return ", ".join((shown, *_trouble(member)))
+
+
+def _plot(name: str, rows: Sequence[Values], series: dict[str, list[Member | None]]) -> Picture | None:
+    """Time over size, a line an implementation; sizes that are no numbers stand side by side."""
+    sizes = [_number(row[0]) if len(row) == 1 else None for row in rows]
+    known = [size for size in sizes if size is not None and size > 0]
+    numeric = len(known) == len(rows)
+    across = known if numeric else [float(at) for at in range(len(rows))]
+    lines = {
+        one: [(x, time.value) for x, member in zip(across, members) if member and (time := _figure(member, TIME))]
+        for one, members in series.items()
+    }
+    times = [time for points in lines.values() for _, time in points if time > 0]
+    if len(rows) < 2 or not times:
+        return None
+    labels = [", ".join(row) for row in rows]
+    frame = Frame(x=_sizes(across, labels, numeric=numeric, label=_heading(series)), y=_times(times))
+    marks = []
+    for number, (one, points) in enumerate(lines.items()):
+        colour, dash = _COLOURS[number % len(_COLOURS)], _DASHES[number // len(_COLOURS) % len(_DASHES)]
+        marks.append(line(frame, points, colour=colour, dash=dash))
+        marks += [dot(frame, x, time, title=f"{one}: {_time_text(time)}", colour=colour) for x, time in points]
+        marks.append(words(frame.left + 12, frame.top + 16 * (number + 1), one or "call", colour=colour))
+    alt = f"Time by size of {name}: {', '.join(one or 'call' for one in lines)}"
+    return Picture(svg=picture(frame, marks, alt), alt=alt)
+
+
+def _heading(series: dict[str, list[Member | None]]) -> str:
+    member = next((member for members in series.values() for member in members if member), None)
+    return ", ".join(name for name, _ in member.measurement.params) if member else ""
+
+
+def _sizes(across: Sequence[float], labels: Sequence[str], *, numeric: bool, label: str) -> Axis:
+    """Sizes by their logarithm, where they are numbers."""
+    if numeric:
+        return Axis(low=min(across) / 1.2, high=max(across) * 1.2, label=label, log=True, text="{:g}".format)
+    text: Callable[[float], str] = lambda at: labels[int(at)] if at == int(at) and 0 <= at < len(labels) else ""  # noqa: E731
+    return Axis(low=-0.5, high=len(labels) - 0.5, label=label, text=text, whole=True)
+
+
+def _times(times: Sequence[float]) -> Axis:
+    return Axis(low=min(times) / 1.5, high=max(times) * 1.5, label="time of a call", log=True, text=_time_text)
+
+
+def _time_text(nanoseconds: float) -> str:
+    return quantity(nanoseconds, Dimension.TIME, 3)

@@ -1,0 +1,283 @@
+"""Timelines of streams, and call trees as icicles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pytest_perfgate.core.analysis import intervals
+from pytest_perfgate.core.render.charts import Key, sparkline
+from pytest_perfgate.core.render.drawing import (
+    NARROW,
+    SOFT,
+    Axis,
+    area,
+    filled,
+    fitted,
+    haloed,
+    legend,
+    responsive,
+    rule,
+    sheet,
+    text_width,
+    words,
+)
+from pytest_perfgate.core.render.words import quantity, signed
+from pytest_perfgate.model.metric import Bar, Picture
+from pytest_perfgate.model.values import Dimension, array_value, value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.core.analysis.intervals import Spans
+
+LANE_KEY = (
+    ("compute", "computation"),
+    ("hidden", "communication, hidden"),
+    ("exposed", "communication, exposed (marked at the foot)"),
+    ("copies", "copies and fills"),
+)
+"""What the spans of streams are."""
+
+_TALL, _GAP, _LABEL = 20, 6, 196
+
+_NAMED = 3.0
+"""Pixels from which on a span says what it is when it is pointed at."""
+
+_COLUMNS = 60
+"""Of a sparkline."""
+
+
+@array_value
+class Lane:
+    """One line of a timeline: spans of each fill, and words on spans that can hold them."""
+
+    label: str
+    spans: tuple[tuple[str, Spans], ...]
+    words: tuple[tuple[int, int, str], ...] = ()
+
+
+@array_value
+class Group:
+    """Lanes on one scale: a rank or a device, and what is marked across all of them."""
+
+    title: str
+    start: int
+    end: int
+    lanes: tuple[Lane, ...]
+    marked: Spans | None = None
+
+    @property
+    def length(self) -> int:
+        return max(self.end - self.start, 1)
+
+
+def timeline(name: str, alt: str, groups: Sequence[Group], key: Key) -> Picture:
+    """Lanes below each other, all groups on one scale, each from the start of its own window."""
+    fills = {fill for group in groups for lane in group.lanes for fill, spans in lane.spans if len(spans[0])}
+    used = [(fill, text) for fill, text in key if fill in fills]
+
+    def draw(width: int) -> str:
+        narrow = width <= NARROW
+        left = 0.0 if narrow else float(_LABEL)
+        marks, y = legend(used, left, 2, width - left)
+        y += 14
+        longest = max(group.length for group in groups)
+        for group in groups:
+            marks.append(words(0, y, fitted(group.title, width), bold=True))
+            room = (width - left - 2.0) * group.length / longest
+            drawn, y = _group(group, (left, max(room, 40.0)), y, narrow=narrow)
+            marks += drawn
+        return sheet(width, y, marks, alt)
+
+    return responsive(name, draw, alt, (), [bar for group in groups for bar in _sparks(group, several=len(groups) > 1)])
+
+
+def _sparks(group: Group, *, several: bool) -> Iterator[Bar]:
+    """How busy each lane is over the window, and what is marked as a line of its own."""
+    edges = np.linspace(group.start, group.end, _COLUMNS + 1).astype(np.int64)
+
+    def spark(spans: Spans) -> str:
+        parts = intervals.covered_by(edges[:-1], edges[1:], spans) / np.maximum(np.diff(edges), 1)
+        return sparkline([*parts.tolist(), 1.0])[:-1]
+
+    if several:
+        yield Bar(label=group.title)
+    for lane in group.lanes:
+        starts = np.concatenate([spans[0] for _, spans in lane.spans])
+        ends = np.concatenate([spans[1] for _, spans in lane.spans])
+        union = intervals.union(starts, ends)
+        yield Bar(label=lane.label, text=f"{spark(union)}  {intervals.length(union) / group.length:.0%} busy")
+    if group.marked is not None and len(group.marked[0]):
+        share = intervals.length(group.marked) / group.length
+        yield Bar(label="exposed communication", text=f"{spark(group.marked)}  {share:.0%}")
+
+
+def _group(group: Group, across: tuple[float, float], top: float, *, narrow: bool) -> tuple[list[str], float]:
+    left, room = across
+    scale = room / group.length
+    each = _TALL + _GAP + (16 if narrow else 0)
+    first = top + 24
+    bottom = first + len(group.lanes) * each
+    marks = list(_times(group, across, (first - 6, bottom)))
+    if group.marked is not None:
+        marks += _bands(group, group.marked, (left, scale), (first - 4, bottom - _GAP + 2))
+    for number, lane in enumerate(group.lanes):
+        y = first + number * each
+        if narrow:
+            marks.append(words(0, y + 11, fitted(lane.label, room)))
+            y += 16
+        else:
+            marks.append(words(left - 8, y + 14, fitted(lane.label, left - 12), anchor="end"))
+        marks.append(rule((left, y + _TALL), (left + room, y + _TALL)))
+        for fill, spans in lane.spans:
+            marks += _spans(group, spans, fill, (left, y, scale))
+        marks += _words(group, lane, (left, y, scale))
+    return marks, bottom + 20
+
+
+def _times(group: Group, across: tuple[float, float], down: tuple[float, float]) -> Iterator[str]:
+    left, room = across
+    axis = Axis(
+        low=0.0, high=float(group.length), label="", text=lambda at: quantity(at, Dimension.TIME, 3) if at else "0"
+    )
+    last = -1e9
+    for tick in axis.ticks(8 if room > 400 else 3):
+        x, text = left + axis.place(tick) * room, axis.text(tick)
+        half = text_width(text) / 2
+        anchor = "start" if tick == 0 else "end" if x + half > left + room else "middle"
+        yield f'<path d="M{x:.1f},{down[0]:.1f} V{down[1]:.1f}" stroke="{SOFT}" stroke-opacity=".3"/>'
+        if x - 2 * half > last:
+            yield words(x, down[0] - 4, text, anchor=anchor, colour=SOFT)
+            last = x + half
+
+
+def _bands(group: Group, marked: Spans, across: tuple[float, float], down: tuple[float, float]) -> Iterator[str]:
+    """What is marked, through all lanes: a faint column, and a bar at its foot that is seen without colour."""
+    left, scale = across
+    for start, end in visible(marked, 1 / scale):
+        x, wide = left + (start - group.start) * scale, max((end - start) * scale, 0.8)
+        yield (
+            f'<rect x="{x:.2f}" y="{down[0]:.1f}" width="{wide:.2f}" height="{down[1] - down[0]:.1f}" '
+            f'fill="var(--f2,#f6b48a)" fill-opacity=".28"/>'
+        )
+        yield f'<rect x="{x:.2f}" y="{down[1]:.1f}" width="{wide:.2f}" height="4" fill="currentColor"/>'
+
+
+def _spans(group: Group, spans: Spans, fill: str, place: tuple[float, float, float]) -> Iterator[str]:
+    """Wide spans as boxes that say what they are, all others as one path."""
+    left, y, scale = place
+    small = []
+    for start, end in visible(spans, 1 / scale):
+        x, wide = left + (start - group.start) * scale, max((end - start) * scale, 0.6)
+        if wide >= _NAMED:
+            since = quantity(start - group.start, Dimension.TIME, 4)
+            title = f"{fill}, {quantity(end - start, Dimension.TIME, 3)} from {since}"
+            yield area(x, y, wide, _TALL, fill, title)
+        else:
+            small.append(f"M{x:.1f},{y:.1f}h{wide:.1f}v{_TALL}h-{wide:.1f}z")
+    if small:
+        yield f'<path d="{"".join(small)}" fill="{filled(fill)}" stroke="{SOFT}" stroke-width=".5"/>'
+
+
+def visible(spans: Spans, pixel: float) -> list[tuple[int, int]]:
+    """Spans that no eye could tell apart as one, so that a picture has a bounded size."""
+    starts, ends = spans
+    if not len(starts):
+        return []
+    apart = np.append(True, starts[1:] - ends[:-1] > pixel / 2)
+    last = np.append(apart[1:], True)
+    return list(zip(starts[apart].tolist(), ends[last].tolist()))
+
+
+def _words(group: Group, lane: Lane, place: tuple[float, float, float]) -> Iterator[str]:
+    left, y, scale = place
+    last = -1e9
+    for start, end, text in lane.words:
+        middle = left + ((start + end) / 2 - group.start) * scale
+        half = text_width(text) / 2
+        if 2 * half + 4 <= (end - start) * scale and middle - half > last:
+            yield haloed(middle, y + 14, text)
+            last = middle + half
+
+
+@value
+class Node:
+    """A place in a call tree: what it and all below it take, and took before a change."""
+
+    name: str
+    amount: float
+    children: tuple[Node, ...] = ()
+    before: float | None = None
+
+    @property
+    def width(self) -> float:
+        """What it is drawn by: of two sides the longer."""
+        return max(self.amount, self.before or 0.0, sum(child.width for child in self.children))
+
+
+_ROW, _DEEPEST, _LEAST = 24, 12, 2.0
+
+
+def icicle(name: str, alt: str, root: Node) -> Picture:
+    """The root on top, what it calls below it, as wide as its time; of two trees what became slower and faster."""
+    compared = root.before is not None
+    key = [("worse", "slower: +"), ("better", "faster: −"), ("idle", "alike")] if compared else []
+
+    def draw(width: int) -> str:
+        marks, top = legend(key, 0, 2, width)
+        top += 6 if key else 0
+        drawn = list(_node(root, (1.0, top, (width - 2.0) / (root.width or 1.0)), 0, compared=compared))
+        deep = max((depth for depth, _ in drawn), default=0)
+        marks += [mark for _, mark in drawn]
+        return sheet(width, top + (deep + 1) * _ROW + 4, marks, alt)
+
+    return responsive(name, draw, alt, ("share of the whole",), list(_branches(root, root.width or 1.0, 0)))
+
+
+def _node(node: Node, place: tuple[float, float, float], depth: int, *, compared: bool) -> Iterator[tuple[int, str]]:
+    x, y, scale = place
+    wide = node.width * scale
+    fill = _side(node) if compared else ("compute", "idle")[depth % 2]
+    label_text = f"{node.name}: {_figure_text(node)}"
+    yield depth, area(x, y, wide, _ROW - 2, fill, label_text)
+    label = fitted(label_text if text_width(label_text) <= wide - 8 else node.name, wide - 8)
+    if label:
+        yield depth, haloed(x + 4, y + 15, label, "start")
+    if depth + 1 >= _DEEPEST:
+        return
+    small = 0.0
+    for child in sorted(node.children, key=lambda one: -one.width):
+        if child.width * scale < _LEAST:
+            small += child.width
+            continue
+        yield from _node(child, (x, y + _ROW, scale), depth + 1, compared=compared)
+        x += child.width * scale
+    if small * scale >= _LEAST:
+        rest = sum(child.width * scale < _LEAST for child in node.children)
+        yield depth + 1, area(x, y + _ROW, small * scale, _ROW - 2, "other", f"{rest} small ones together")
+
+
+def _side(node: Node) -> str:
+    before = node.before or 0.0
+    if abs(node.amount - before) <= 0.02 * max(node.amount, before):
+        return "idle"
+    return "worse" if node.amount > before else "better"
+
+
+def _figure_text(node: Node) -> str:
+    now = quantity(node.amount, Dimension.TIME, 3)
+    if node.before is None:
+        return now
+    if not node.before or not node.amount:
+        return f"{now}, new" if node.amount else f"gone, was {quantity(node.before, Dimension.TIME, 3)}"
+    return f"{now}, {signed(node.amount / node.before - 1)}"
+
+
+def _branches(node: Node, whole: float, depth: int) -> Iterator[Bar]:
+    """The widest branches with what is in them, for a terminal."""
+    yield Bar(label="  " * depth + node.name, parts=(node.width / whole,), text=_figure_text(node))
+    if depth < 4:
+        for child in sorted(node.children, key=lambda one: -one.width)[: (6, 3, 2, 1)[depth]]:
+            if child.width >= 0.02 * whole:
+                yield from _branches(child, whole, depth + 1)

@@ -1,0 +1,154 @@
+"""A suite divided by ``--perfgate-shard``, and the records of its shards merged."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_perfgate.adapters.stores.records import read_record
+from pytest_perfgate.core.judge.shards import Source, merged
+from pytest_perfgate.model.plan import Outcome
+from pytest_perfgate.model.verdict import RunReport
+from tests.plugin.projects import Project
+
+SUITE = """
+import pytest
+
+@pytest.mark.perfgate("time <= 1 s")
+@pytest.mark.parametrize("n", [1, 2])
+def test_family(perfgate, n):
+    perfgate(lambda: n)
+
+@pytest.mark.perfgate("time <= 1 ns")
+def test_broken(perfgate):
+    perfgate(lambda: sum(range(100)))
+
+@pytest.mark.perfgate("time <= 1 s")
+def test_kept(perfgate):
+    perfgate(lambda: 0)
+
+def test_plain():
+    pass
+"""
+
+
+def shards(project: Project, count: int, *options: str) -> list[RunReport]:
+    """The record of every shard."""
+    reports = []
+    for index in range(1, count + 1):
+        path = project.root / f"{index}.json"
+        project.run("--perfgate=full", "--perfgate-rounds=1", f"--perfgate-shard={index}/{count}",
+                    f"--perfgate-json={path}", *options)  # fmt: skip
+        reports.append(read_record(path))
+    return reports
+
+
+def outcomes(report: RunReport) -> dict[str, Outcome]:
+    return {case.key.test: case.worst for case in report.cases}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["one process", "xdist"])
+def test_shards_together_are_the_whole(project: Project, options: tuple[str, ...]) -> None:
+    project.write("test_k.py", SUITE)
+    reports = shards(project, 2, *options)
+    names = sorted(outcomes(reports[0]).keys() | outcomes(reports[1]).keys())
+    assert names == ["test_broken", "test_family[1]", "test_family[2]", "test_kept"]
+    assert not outcomes(reports[0]).keys() & outcomes(reports[1]).keys()
+    assert all(report.filtered and not report.notes for report in reports)
+    assert {report.shards[0].universe for report in reports} == {reports[0].shards[0].universe}
+    assert len({report.shards[0].run for report in reports}) == 2
+    whole = merged([Source(place=str(at), report=report) for at, report in enumerate(reports)])
+    assert outcomes(whole)["test_broken"] is Outcome.BROKEN
+    assert len(whole.cases) == 4
+    assert not whole.filtered
+    costs = dict(cost for shard in whole.shards for cost in shard.costs)
+    assert len(costs) == 4
+    assert all(cost > 0 for cost in costs.values())
+
+
+def test_a_shard_without_a_test_passes_and_has_a_record(project: Project) -> None:
+    project.write("test_k.py", "def test_a(perfgate):\n    perfgate(lambda: 0)\n")
+    runs = [project.run("--perfgate=full", f"--perfgate-shard={k}/3", f"--perfgate-json={k}.json") for k in (1, 2, 3)]
+    assert [run.code for run in runs] == [0, 0, 0]
+    sizes = [len(read_record(project.root / f"{k}.json").cases) for k in (1, 2, 3)]
+    assert sorted(sizes) == [0, 0, 1]
+
+
+def test_tests_of_other_shards_are_neither_dropped_nor_left_out(project: Project) -> None:
+    project.configure('devices = ["*"]')
+    project.write("test_k.py", SUITE.replace("time <= 1 s", "slowdown <= 900%"))
+    project.run("--perfgate=full")
+    accepted = project.root / ".perfgate" / "baselines"
+    accepted.rename(project.root / "baselines") if accepted.is_dir() else None
+    done = project.run(
+        "--perfgate=full", "--perfgate-shard=1/2", "--perfgate-json=1.json", "--perfgate-policy=unused=fail"
+    )
+    report = read_record(project.root / "1.json")
+    assert not [note for note in report.notes if note.kind in {"dropped", "left out", "removed", "unmatched"}], (
+        done.text
+    )
+
+
+def test_what_the_command_leaves_out_belongs_to_no_shard(project: Project) -> None:
+    project.write("test_k.py", SUITE)
+    project.run("--perfgate=full", "--perfgate-shard=1/1", "-k", "kept or broken", "--perfgate-json=1.json")
+    (shard,) = read_record(project.root / "1.json").shards
+    assert [name.partition("::")[2] for name, _ in shard.universe.cases] == ["test_broken", "test_kept"]
+    assert shard.filtered
+
+
+@pytest.mark.parametrize(
+    ("options", "mend"),
+    [
+        (("--splits=2", "--group=1"), "--perfgate-shard 1/2"),
+        (("--num-shards=4", "--shard-id=0"), "--perfgate-shard 1/4"),
+    ],
+)
+def test_another_plugin_that_divides_is_refused(project: Project, options: tuple[str, ...], mend: str) -> None:
+    project.write("test_k.py", SUITE)
+    names = ("splits", "group", "num-shards", "shard-id")
+    lines = "\n".join(f"    parser.addoption('--{name}', type=int, default={int('num' in name)})" for name in names)
+    project.write("conftest.py", f"def pytest_addoption(parser):\n{lines}\n")
+    done = project.run("--perfgate=full", *options)
+    assert done.code == 4
+    assert "shard-foreign" in done.text
+    assert mend in done.text
+    assert project.run("--perfgate=off", *options).code == 0
+
+
+@pytest.mark.parametrize("option", ["--perfgate-shard=0/3", "--perfgate-shard=auto", "--perfgate-shard="])
+def test_a_shard_that_is_none_is_an_error_of_usage(project: Project, option: str) -> None:
+    project.write("test_k.py", SUITE)
+    assert project.run("--perfgate=full", option).code == 4
+
+
+def test_costs_of_a_record_balance_the_shards(project: Project) -> None:
+    names = [f"test_{at}" for at in range(4)]
+    project.write("test_k.py", "".join(f"def {name}(perfgate):\n    perfgate(lambda: 0)\n\n" for name in names))
+    project.run("--perfgate=full", "--perfgate-rounds=1", "--perfgate-json=whole.json")
+    words = ("--perfgate=off", "--perfgate-shard-costs=whole.json")
+    sizes = [len(project.run(*words, f"--perfgate-shard={k}/2").tests) for k in (1, 2)]
+    assert sizes == [2, 2]
+    assert project.run(*words[:1], "--perfgate-shard=1/2", "--perfgate-shard-costs=none.json").code == 4
+
+
+@pytest.mark.slow
+def test_a_shard_spends_its_share_of_the_alarms(project: Project) -> None:
+    project.write("test_k.py", SUITE)
+    project.write(
+        "conftest.py",
+        """
+        def pytest_runtest_logfinish(nodeid, location):
+            pass
+        def pytest_sessionfinish(session):
+            role = session.config.pluginmanager.get_plugin("perfgate-role")
+            context = role.session.gate_judge.context
+            print("SHARE", context.share, "GATES", context.gates)
+    """,
+    )
+    whole = project.run("--perfgate=full", "-s")
+    assert "SHARE 1.0 GATES 4" in whole.text
+    parts = [project.run("--perfgate=full", "-s", f"--perfgate-shard={k}/2").text for k in (1, 2)]
+    shares = sorted(float(text.partition("SHARE ")[2].split()[0]) for text in parts)
+    assert sum(shares) == 1
+    assert all("GATES 4" in text for text in parts)
