@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
 from math import inf
 from typing import NamedTuple
 
@@ -63,22 +64,32 @@ class Trend:
 
     def moved(self, change: ChangePoint) -> tuple[tuple[str, str, str], ...]:
         """(name, then, now) of what a change came with beside the commit: no run of the other level has it."""
-        edges = [0, *(c.index for c in self.changes), len(self.sittings)]
-        at = edges.index(change.index)
-        then, now = self.sittings[edges[at - 1] : change.index], self.sittings[change.index : edges[at + 1]]
-        before, after = _surroundings(then), _surroundings(now)
-        names = [name for name in dict.fromkeys((*before, *after)) if before and after]
-        apart = [name for name in names if not set(before.get(name, ("",))) & set(after.get(name, ("",)))]
-        return tuple((name, before.get(name, ("",))[-1], after.get(name, ("",))[0]) for name in apart)
+        return self._moved[change.index]
+
+    @cached_property
+    def _moved(self) -> dict[int, tuple[tuple[str, str, str], ...]]:
+        edges = [0, *(change.index for change in self.changes), len(self.sittings)]
+        levels = [self.sittings[a:b] for a, b in pairwise(edges)]
+        return {at: tuple(_apart(then, now)) for at, (then, now) in zip(edges[1:], pairwise(levels))}
 
 
-def _surroundings(sittings: Iterable[Sitting]) -> dict[str, tuple[str, ...]]:
-    """What each fact read, run by run: host, card, driver, packages."""
-    facts: dict[str, tuple[str, ...]] = {}
-    for sitting in sittings:
-        for name, text in (("host", sitting.host), ("card", sitting.card), *sitting.facts):
-            facts[name] = (*facts.get(name, ()), text) if text else facts.get(name, ())
-    return {name: texts for name, texts in facts.items() if texts}
+def _apart(then: Sequence[Sitting], now: Sequence[Sitting]) -> Iterator[tuple[str, str, str]]:
+    """What reads otherwise throughout, as the runs next to the change have it."""
+    before, after = _surroundings(reversed(then)), _surroundings(now)
+    for name in dict.fromkeys((*before, *after)) if before and after else ():
+        old, new = before.get(name, [""]), after.get(name, [""])
+        if not set(old) & set(new):
+            yield name, old[0], new[0]
+
+
+def _surroundings(sittings: Iterable[Sitting]) -> dict[str, list[str]]:
+    """What each fact read, in order: host, card, driver, packages."""
+    facts: dict[str, list[str]] = {}
+    for host, card, others in dict.fromkeys((s.host, s.card, s.facts) for s in sittings):
+        for name, text in (("host", host), ("card", card), *others):
+            if text:
+                facts.setdefault(name, []).append(text)
+    return facts
 
 
 def _alike(sitting: Sitting, line: Baseline | None) -> bool:

@@ -19,7 +19,7 @@ from pytest_perfgate.model.metric import Metric
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.values import Dimension, value
 
-_RUNS, _BACK, _LISTED, _DIGITS = 30, 30, 20, 7
+_RUNS, _BACK, _LISTED, _DIGITS = 25, 30, 20, 7
 """Runs that a page lists, how far back a figure is held against, runs of the overview, digits of a commit."""
 
 _SHORT = 20
@@ -83,7 +83,7 @@ class _Cell(NamedTuple):
 
 
 def _text(text: str) -> _Cell:
-    return _Cell(escape(printable(text)), kind="short" if len(text) <= _SHORT else "")
+    return _Cell(escape(printable(text)), kind="s" if len(text) <= _SHORT else "")
 
 
 def _figure(text: str, kind: str = "") -> _Cell:
@@ -102,7 +102,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[_Cell]]) -> Iterator[st
     """A table without the columns in which nothing stands."""
     full = [at for at in range(len(heads)) if any(row[at].html for row in rows)]
     numbers = {at for at in full if any(row[at].number for row in rows)}
-    side = {at: ' class="number"' if at in numbers else "" for at in full}
+    side = {at: " class=n" if at in numbers else "" for at in full}
     yield '<div class="table"><table><thead><tr>' + "".join(f"<th{side[at]}>{heads[at]}</th>" for at in full)
     yield "</tr></thead><tbody>"
     for row in rows:
@@ -112,8 +112,8 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[_Cell]]) -> Iterator[st
 
 
 def _class(cell: _Cell, number: bool) -> str:
-    kinds = " ".join(filter(None, ("number" if number else "", cell.kind)))
-    return f' class="{kinds}"' if kinds else ""
+    kinds = " ".join(filter(None, ("n" if number else "", cell.kind)))
+    return f' class="{kinds}"' if " " in kinds else f" class={kinds}" if kinds else ""
 
 
 def _outcome(text: str) -> _Cell:
@@ -124,7 +124,7 @@ def _commit(site: Site, commit: str) -> _Cell:
     text = escape(short_commit(commit, _DIGITS))
     if site.commits and re.fullmatch(r"[0-9a-f]{7,64}", commit):
         text = f'<a href="{escape(site.commits.replace("{}", commit))}">{text}</a>'
-    return _Cell(text, kind="short")
+    return _Cell(text, kind="s")
 
 
 def _link(key: CaseKey, to: str) -> _Cell:

@@ -16,7 +16,7 @@ from pytest_perfgate.model.values import Dimension, value
 
 _WIDE, _HIGH, _LEFT, _RIGHT, _TOP, _BOTTOM = 860, 250, 72, 14, 34, 26
 
-_DOTS = 60
+_DOTS = 50
 """The newest runs that have a dot of their own, with what it stands for; those before are one line."""
 
 _FAR = 1.5
@@ -25,7 +25,7 @@ _FAR = 1.5
 _STILL = 0.03
 """A line that moves less is drawn as flat as it is: noise in full height looks like news."""
 
-_POINTS, _SPARK_WIDE, _SPARK_HIGH = 60, 120, 24
+_POINTS, _SPARK_WIDE, _SPARK_HIGH = 50, 120, 24
 
 
 @value
@@ -146,7 +146,7 @@ def label(name: str) -> str:
 
 
 SITE_STYLE = """
-.trail { font-size:.95rem; margin:0 } td.short { white-space:nowrap }
+.trail { font-size:.95rem; margin:0 } th.n, td.n { text-align:right; white-space:nowrap } td.s { white-space:nowrap }
 .slower { color:var(--bad) } .faster { color:var(--good) } p.good { color:var(--good); font-weight:600 }
 .cards { display:flex; flex-wrap:wrap; gap:.8rem; margin:1rem 0 }
 .cards > div { border:1px solid var(--line); border-radius:6px; padding:.6rem .9rem; min-width:9rem; max-width:22rem }
