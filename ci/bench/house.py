@@ -28,7 +28,7 @@ LAYERS = (
     {"core"},
     {"app", "adapters"},
     {"wiring"},
-    {"plugin", "cli", "compat"},
+    {"plugin", "cli", "compat", "perf_report"},
     {"work", "testing"},
 )
 """From the lowest to the highest; the last ones are public names of what lies below.

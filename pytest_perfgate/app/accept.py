@@ -19,6 +19,7 @@ from pytest_perfgate.core.judge.acceptance import (
     unpinned,
 )
 from pytest_perfgate.core.judge.accepted_line import Signature, reasoned
+from pytest_perfgate.core.judge.accepting_figures import check_named, with_figures
 from pytest_perfgate.core.judge.samples import busy_processors
 from pytest_perfgate.core.judge.suite import SKIPPED, UNUSED
 from pytest_perfgate.core.limits.merge import Selects, matching, named, spelled
@@ -52,6 +53,8 @@ class Request:
     add: bool = False
     each: bool = False
     """A person is asked about every case by itself: that names it."""
+    metrics: tuple[str, ...] = ()
+    """Metrics that lines get beside those that limits name."""
     base: str = ""
     """The revision that this change began at, where there is one."""
     signature: Signature = Signature()
@@ -90,8 +93,13 @@ def decisions(report: RunReport, request: Request, store: BaselineStore, sitting
         too_few_processes(d, report)
         for d in mark_slower_successors(decided, _gone(report, decided, request.base, store))
     )
+    check_named((decision.report for decision in decided), request.metrics)
+    decided = tuple(
+        with_figures(d, request.metrics, _signed(request, d.report, meant), add=request.add) for d in decided
+    )
     if request.new or request.improved:
-        wanted = {Change.NEW: request.new, Change.FASTER: request.improved, Change.SHARPER: request.improved}
+        wanted = dict.fromkeys((Change.NEW, Change.ADDED), request.new)
+        wanted |= dict.fromkeys((Change.FASTER, Change.SHARPER, Change.BETTER), request.improved)
         decided = tuple(decision for decision in decided if wanted.get(decision.change, False))
     beside = on_one_core(report.cases)
     return tuple(unpinned(decision, beside=beside) for decision in decided)
@@ -124,9 +132,10 @@ def check_decisions(found: Sequence[Decision], request: Request, again: str = ""
         Change.RENEWED: "accepted for a while only",
         Change.FASTER: "faster than what was accepted for a while, which has ended or is given another end",
         Change.NEW: "slower than one that is gone",
+        Change.WORSE: "worse in an accepted figure",
     }
     for change, reason in asking.items():
-        names = [f"{d.report.key}{_after(d)}" for d in found if d.change is change and d.asks]
+        names = [f"{d.report.key}{_after(d)}" for d in found if _asks_as(d) is change and d.asks]
         if names and not request.signature.why:
             what = f"{plural(len(names), 'case is', 'cases are')} {reason}: {first_of(names, _NAMED)}"
             raise PerfgateError("accept-reason", what, mend=again)
@@ -141,6 +150,11 @@ def check_decisions(found: Sequence[Decision], request: Request, again: str = ""
     untrusted = [d for d in found if d.change is Change.UNTRUSTED and request.names]
     if untrusted:
         raise PerfgateError("accept-untrusted", untrusted[0].why, place=str(untrusted[0].report.key))
+
+
+def _asks_as(decision: Decision) -> Change:
+    """What a reason is asked for: a figure that got worse, whatever became of the time."""
+    return Change.WORSE if any(step.asks for step in decision.figures) else decision.change
 
 
 def refuse_pinned(found: Sequence[Decision]) -> None:

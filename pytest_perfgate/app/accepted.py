@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 Lines = Mapping[str, Baseline]
 
-_LEANED_ON = ("time", "scatter", "sittings", "blind", "commit", "expires", "anchor", "identity", "environment")
+_LEANED_ON = (
+    "time", "figures", "scatter", "sittings", "blind", "commit", "expires", "anchor", "identity", "environment",
+)  # fmt: skip
 
 
 class Accepted:

@@ -28,8 +28,8 @@ from pytest_perfgate.app.changed_tests import (
 )
 from pytest_perfgate.app.compare_arms import Comparison, untimed_in
 from pytest_perfgate.app.lockstep import BASE
-from pytest_perfgate.core.changes.dependencies import requirements
 from pytest_perfgate.core.changes.limits import changed
+from pytest_perfgate.core.changes.marks import requirements
 from pytest_perfgate.core.changes.source import may_be_read, same_program, same_test
 from pytest_perfgate.core.changes.tests import absent, forerunner
 from pytest_perfgate.core.judge.accepted_line import reasoned

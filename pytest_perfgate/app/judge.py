@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.accepted import Accepted, Past
 from pytest_perfgate.app.measure import measurements
-from pytest_perfgate.core.changes.dependencies import EnvironmentEdits, environment_files, requirements
+from pytest_perfgate.core.changes.marks import EnvironmentEdits, environment_files, requirements
 from pytest_perfgate.core.judge.acceptance import blindness
+from pytest_perfgate.core.judge.accepting_figures import first_figures
 from pytest_perfgate.core.judge.against_baseline import standing
 from pytest_perfgate.core.judge.against_revision import new_test_verdicts
 from pytest_perfgate.core.judge.context import JudgeContext, Unpaired, accepted_clock, limited, moved, surroundings
@@ -41,7 +42,7 @@ from pytest_perfgate.model.measurement import (
     short_commit,
 )
 from pytest_perfgate.model.metric import MetricKind, MetricSet
-from pytest_perfgate.model.plan import Case, CaseKey, Limit, Mode, Outcome
+from pytest_perfgate.model.plan import Case, CaseKey, Compare, Limit, Mode, Outcome
 from pytest_perfgate.model.ports import DEPENDENCIES, GateTools
 from pytest_perfgate.model.protocol import STATIC, TIMED, CaseResult
 from pytest_perfgate.model.verdict import CaseReport, Excuse, Paired
@@ -288,10 +289,16 @@ def new_baselines(
 
 
 def _kept(report: CaseReport, measurement: Measurement, when: str, commit: str) -> Baseline:
+    figures = first_figures(report)
+    if report.baseline is not None:
+        new = [one for one in figures if report.baseline.figure(one.name, one.labels) is None]
+        return replace(report.baseline, figures=(*report.baseline.figures, *new))
+    times = [one for one in measurement.metrics.find("time") if not one.labels and measurement.processes]
     return Baseline(
         key=report.key,
         device=measurement.device.key,
-        time=measurement.metrics.find("time")[0].value,
+        time=times[0].value if times else 0.0,
+        figures=figures,
         commit=commit,
         who="perfgate",
         when=when,
@@ -305,8 +312,14 @@ def _kept(report: CaseReport, measurement: Measurement, when: str, commit: str) 
 
 
 def _bare(report: CaseReport) -> bool:
-    timed = report.measurement is not None and bool(report.measurement.metrics.find("time"))
-    return timed and report.baseline is None and any(v.outcome is Outcome.UNBASELINED for v in report.verdicts)
+    """Whether it has something to keep: a time without a line, or a figure that its local line lacks."""
+    if report.measurement is None:
+        return False
+    unbaselined = [v for v in report.verdicts if v.outcome is Outcome.UNBASELINED]
+    figures = any(v.limit.compare is not Compare.FIGURE and v.metric is not None for v in unbaselined)
+    if report.baseline is not None:
+        return report.baseline.local and figures
+    return bool(unbaselined) and (figures or bool(report.measurement.metrics.find("time")))
 
 
 def _why(result: CaseResult) -> str:

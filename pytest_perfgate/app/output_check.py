@@ -1,12 +1,13 @@
-"""Output checked and poisoned."""
+"""Output checked, poisoned, and compared with a reference's."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.core.render.words import first_of
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Finding, Problem
 from pytest_perfgate.model.values import array_value
 
@@ -213,3 +214,108 @@ def untouched(share: float, itemsize: int) -> float:
     Small elements hold it by chance, now and then, where a call writes other values each time.
     """
     return share if share > CHANCE.get(itemsize, RARE) else 0.0
+
+
+class Same:
+    """A ``check=`` that holds an output against another one; what the reference returned is worked out once."""
+
+    def __init__(self, expected: Any, rtol: float | None, atol: float | None) -> None:
+        self._expected, self._rtol, self._atol = expected, rtol, atol
+        self._inputs: Inputs | None = None
+        self._known: list[Any] = []
+
+    def on_inputs(self, inputs: Inputs) -> Same:
+        """The reference is given the inputs of the call too."""
+        self._inputs = self._inputs or inputs
+        return self
+
+    def __call__(self, result: Any) -> bool:
+        """Whether the two agree; an error that says where they do not."""
+        if not self._known:
+            given = self._inputs() if self._inputs is not None else ()
+            self._known.append(self._expected(*given) if callable(self._expected) else self._expected)
+        fault = unequal(result, self._known[0], self._rtol, self._atol)
+        if fault:
+            raise PerfgateError("check-failed", f"the output is not that of the reference: {fault}")
+        return True
+
+
+Inputs = Callable[[], "tuple[Any, ...]"]
+
+
+def unequal(result: Any, expected: Any, rtol: float | None = None, atol: float | None = None, at: str = "") -> str:
+    """Where two outputs differ by more than they may; empty where they do not."""
+    if isinstance(expected, Mapping) and isinstance(result, Mapping):
+        if expected.keys() != result.keys():
+            return f"{at}has the keys {first_of(sorted(map(str, result)), _NAMED)}"
+        parts = [(result[key], expected[key], f"{at}[{key!r}] ") for key in expected]
+    elif isinstance(expected, (list, tuple)) and isinstance(result, (list, tuple)) and not _numbers(expected):
+        if len(expected) != len(result):
+            return f"{at}has {len(result)} parts, and the reference {len(expected)}"
+        parts = [(one, other, f"{at}[{place}] ") for place, (one, other) in enumerate(zip(result, expected))]
+    else:
+        return _unequal_arrays(result, expected, (rtol, atol), at)
+    return next(filter(None, (unequal(one, other, rtol, atol, place) for one, other, place in parts)), "")
+
+
+def _numbers(parts: Sequence[Any]) -> bool:
+    return bool(parts) and all(isinstance(part, (int, float, complex)) for part in parts)
+
+
+_TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
+"""Relative and absolute, by the coarser of both types of numbers, as PyTorch's own tests have them."""
+
+_COARSE = ("float8", "bfloat16", "float16", "float32", "complex64", "float64", "complex128")
+
+
+def _unequal_arrays(result: Any, expected: Any, wanted: tuple[float | None, float | None], at: str) -> str:
+    import numpy as np
+
+    ours, theirs = in_numpy(result), in_numpy(expected)
+    kinds = ours.dtype.kind + theirs.dtype.kind
+    if set(kinds) & set("OUSM"):
+        alike = result is expected or bool(np.all(ours == theirs))
+        return "" if alike else f"{at}{result!r:.40} is not {expected!r:.40}"
+    if ours.shape != theirs.shape:
+        return f"{at}has the shape {ours.shape}, and the reference {theirs.shape}"
+    usual = _usual(kind_of(result), kind_of(expected))
+    rtol, atol = (usual[n] if one is None else one for n, one in enumerate(wanted))
+    wide = "complex128" if "c" in kinds else "float64"
+    apart = np.abs(ours.astype(wide) - theirs.astype(wide))
+    wrong = ~((ours == theirs) | (np.isnan(ours) & np.isnan(theirs)))
+    wrong &= ~(apart <= atol + rtol * np.abs(theirs)) if rtol or atol else True
+    if not wrong.any():
+        return ""
+    place = tuple(
+        map(int, np.unravel_index(int(np.argmax(np.where(wrong, np.nan_to_num(apart, nan=np.inf), -1))), wrong.shape))
+    )
+    where = f" at {list(place)}" if place else ""
+    count = f"{at}{int(wrong.sum())} of {wrong.size} elements by more than rtol={rtol:g} and atol={atol:g}"
+    return f"{count}; most{where}: {ours[place]:.6g}, and the reference {theirs[place]:.6g}"
+
+
+def kind_of(array: Any) -> str:
+    """The type of an array's numbers, by its name alone: ``bfloat16``."""
+    return str(getattr(array, "dtype", "float64")).rpartition(".")[2]
+
+
+def _usual(*kinds: str) -> tuple[float, float]:
+    """The tolerance of the coarser; whole numbers and truths are equal or not."""
+    floats = [coarse for coarse in _COARSE if any(kind.startswith(coarse) for kind in kinds)]
+    if not floats:
+        return 0.0, 0.0
+    coarsest = {"float8": "bfloat16", "complex64": "float32", "complex128": "float64"}.get(floats[0], floats[0])
+    return _TOLERANCES[coarsest]
+
+
+def in_numpy(array: Any) -> Any:
+    """An array of any library in the host's memory; numbers that numpy has no type for are widened."""
+    import numpy as np
+
+    if kind_of(array).startswith(("bfloat16", "float8")):
+        array = array.float() if callable(getattr(array, "float", None)) else array.astype("float32")
+    for step in ("detach", "cpu"):
+        array = getattr(array, step)() if callable(getattr(array, step, None)) else array
+    return np.asarray(
+        array.get() if callable(getattr(array, "get", None)) and not isinstance(array, Mapping) else array
+    )

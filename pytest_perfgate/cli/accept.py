@@ -1,4 +1,4 @@
-"""Accept, review."""
+"""Accept, review, prune, and the merge driver of baselines."""
 
 from __future__ import annotations
 
@@ -37,6 +37,9 @@ def accept_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--new", action="store_true", help="only cases without a baseline")
     parser.add_argument("--improved", action="store_true", help="only cases that got faster")
     parser.add_argument("--add", action="store_true", help="add this run to the accepted ones")
+    parser.add_argument(
+        "--metric", action="append", default=[], metavar="NAME", help="accept this metric too, though no limit names it"
+    )
     parser.add_argument("--anchor", action="store_true", help="count the drift of the line from this time on")
     parser.add_argument("--expires", default="", metavar="DATE", help="accept until then, such as 2027-01-31")
     parser.add_argument("--from", dest="source", default="", metavar="RECORD|URL", help="instead of the last record")
@@ -89,7 +92,7 @@ def refusal(found: Any, request: Any) -> str:
 
 def _foresee(found: Any, refused: str, options: Namespace) -> None:
     """What would be written, and what stands in the way."""
-    from pytest_perfgate.core.render.logs import acceptance_json, acceptance_lines
+    from pytest_perfgate.core.render.block import acceptance_json, acceptance_lines
 
     if options.json:
         write_json({"decisions": acceptance_json(found), "files": [], "refused": refused})
@@ -114,6 +117,7 @@ def request_of(options: Namespace, project: Project, report: Any) -> Any:
         new=options.new,
         improved=options.improved,
         add=options.add,
+        metrics=tuple(map(text_of, options.metric)),
         each=options.each,
         base=project.repository.merge_base(),
         signature=signature_of(options, project, report),
@@ -205,7 +209,7 @@ def sittings_of(project: Project) -> Any:
 def _show(found: Any, paths: Any, options: Namespace, project: Project) -> None:
     from pathlib import Path
 
-    from pytest_perfgate.core.render.logs import acceptance_json, acceptance_lines
+    from pytest_perfgate.core.render.block import acceptance_json, acceptance_lines
 
     files, notes = [project.shown(Path(path)) for path in paths], _notes(found, options, project)
     if options.json:
@@ -233,7 +237,16 @@ def review_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--from", dest="source", default="", metavar="RECORD|URL", help="instead of the last record")
     add_root(parser)
     parser.set_defaults(
-        reason="", each=True, new=False, improved=False, add=False, expires="", dry_run=False, in_ci=False, anchor=False
+        reason="",
+        each=True,
+        new=False,
+        improved=False,
+        add=False,
+        expires="",
+        dry_run=False,
+        in_ci=False,
+        anchor=False,
+        metric=[],
     )
 
 
@@ -248,7 +261,7 @@ def run_review(options: Namespace) -> int:
     refuse_pinned(every)
     changes = [d for d in every if d.writes]
     if options.json:
-        from pytest_perfgate.core.render.logs import acceptance_json
+        from pytest_perfgate.core.render.block import acceptance_json
 
         write_json({"decisions": acceptance_json(changes)})
         return 0
@@ -266,8 +279,7 @@ def run_review(options: Namespace) -> int:
 
 
 def _walk(found: Sequence[Any], signature: Any) -> list[Any]:
-    from pytest_perfgate.core.render.block import render_block
-    from pytest_perfgate.core.render.logs import decision_lines
+    from pytest_perfgate.core.render.block import decision_lines, render_block
 
     chosen: list[Any] = []
     for number, decision in enumerate(found, 1):
@@ -308,3 +320,59 @@ def _reasoned(decision: Any, signature: Any) -> Any:
             return reasoned
         else:
             write("this needs a reason")
+
+
+PRUNE_ABOUT = """Remove baselines whose tests are gone; only after a full run, nothing left out, that passed."""
+
+
+def prune_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--dry-run", action="store_true", help="show what would be removed")
+    parser.add_argument("--in-ci", action="store_true", help="write although CI is set")
+    add_root(parser)
+
+
+def run_prune(options: Namespace) -> int:
+    from pytest_perfgate.app.accept import prune, unused
+
+    project = Project(options)
+    check_place(options, project)
+    lines = unused(project.records.read(), project.baselines)
+    paths = () if options.dry_run else prune(lines, project.baselines)
+    files = [project.shown(Path(path)) for path in paths]
+    if options.json:
+        write_json({"unused": [{"case": str(line.key), "device": line.device} for line in lines], "files": files})
+        return 0
+    verb = "unused" if options.dry_run else "removed"
+    for line in lines:
+        write(f"{verb}  {line.device}  {line.key}")
+    write(f"{len(lines)} {verb}" if lines else "nothing to remove: every baseline has a test and a limit that needs it")
+    return 0
+
+
+MERGE_DRIVER_ABOUT = """Merge baseline files for git, line by line: cases that one side changed are taken, others stay.
+
+  perfgate doctor    tells the two commands that set it up, where they are missing
+
+A case that both sides accepted differently stays a conflict, of that line alone. A side that does not read is
+left as git leaves a conflict: both sides between markers.
+"""
+
+
+def merge_driver_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("base", metavar="BASE", help="the common ancestor (%%O)")
+    parser.add_argument("ours", metavar="OURS", help="our file, which gets the result (%%A)")
+    parser.add_argument("theirs", metavar="THEIRS", help="their file (%%B)")
+    parser.add_argument("path", nargs="?", default="", metavar="PATH", help="its path, for messages (%%P)")
+
+
+def run_merge_driver(options: Namespace) -> int:
+    from pytest_perfgate.wiring.stores import merge_baselines
+
+    conflicts = merge_baselines(Path(options.base), Path(options.ours), Path(options.theirs), options.path)
+    if options.json:
+        by_case = dict(conflicts)
+        write_json({"conflicts": list(by_case), "what": by_case, "path": options.path})
+    else:
+        for name, what in conflicts:
+            write(f"{options.path or options.ours}: {name}: {what}")
+    return 1 if conflicts else 0

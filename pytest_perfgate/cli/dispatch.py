@@ -30,9 +30,9 @@ USAGE, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 
 _HOMES = {
     "review": "accept",
-    "import": "baselines",
-    "prune": "baselines",
-    "merge-driver": "baselines",
+    "prune": "accept",
+    "merge-driver": "accept",
+    "import": "files",
     "check": "files",
     "compare": "files",
     "inspect": "files",

@@ -1,4 +1,4 @@
-"""Check, compare, inspect, profile, scrub (files, no tests)."""
+"""Check, compare, import, inspect, profile, scrub (files, no tests)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.app.inspect import check, compare, every_view, exit_of, inspect, led_by_pictures, view, views_of
 from pytest_perfgate.cli import output as looking
 from pytest_perfgate.cli import output as verdicts
+from pytest_perfgate.cli.dispatch import Project, add_root
 from pytest_perfgate.cli.output import placed, plain, say, say_written, write_file
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
@@ -54,6 +55,7 @@ For jobs of several files: perfgate compare before0 before1 -- after0 after1
 def compare_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", nargs="+", metavar="FILE|LIMIT")
     parser.add_argument("--view", default="", help="one view of the comparison")
+    looking.add_picture_option(parser)
     verdicts.add_limit_options(parser)
     parser.add_argument("--reports", metavar="FOLDER", help="write the reports of this comparison and all its tables")
     looking.add_options(parser)
@@ -65,11 +67,12 @@ def run_compare(options: argparse.Namespace) -> int:
     look = looking.judging_look(options)
     analysis, judged = compare(looking.named_files(before), looking.named_files(after), limits, look)
     verdicts.write_files(options, analysis, judged)
+    drawn = looking.write_pictures(options, analysis)
     if options.reports:
         from pytest_perfgate.wiring.profiling import write_reports
 
         say("\n".join(map(str, write_reports(Path(options.reports), analysis))), options)
-    elif not options.json and options.markdown != "-":
+    elif not options.json and options.markdown != "-" and not drawn:
         looking.write(render_text(view(analysis, options.view), looking.columns(), looking.room()))
     if judged or options.json:
         verdicts.deliver(options, analysis, judged)
@@ -232,4 +235,53 @@ def run_scrub(options: argparse.Namespace) -> int:
         looking.write_json(plain(done))
     else:
         looking.write(sentence(done))
+    return 0
+
+
+IMPORT_ABOUT = """Begin baselines from another tool's results: pytest-benchmark, asv, NVBench or Google Benchmark JSON.
+
+  perfgate import .benchmarks/Linux-CPython-3.11-64bit/0001_main.json
+
+A line that stands already is not touched. Imported times were measured differently: they screen until accepted anew.
+"""
+
+
+def import_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="+", metavar="FILE")
+    parser.add_argument(
+        "--device", default="", metavar="KEY", help="the device they were measured on (default: this host)"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="show what would be written")
+    parser.add_argument("--in-ci", action="store_true", help="write although CI is set")
+    add_root(parser)
+
+
+def run_import(options: argparse.Namespace) -> int:
+    import datetime as dt
+
+    from pytest_perfgate.app.accept import imported
+    from pytest_perfgate.cli.accept import check_place
+    from pytest_perfgate.wiring import stores
+
+    project = Project(options)
+    check_place(options, project)
+    device = options.device or stores.host_device_key()
+    who, when = project.repository.author(), dt.datetime.now(dt.timezone.utc).date().isoformat()
+    lines = []
+    for path in looking.named_files(options.files):
+        outcome = imported(stores.read_benchmarks(path), device, project.baselines, who=who, when=when)
+        paths = () if options.dry_run else project.baselines.write(outcome.lines)
+        lines.append({
+            "file": str(path), "device": device, "imported": [str(line.key) for line in outcome.lines],
+            "kept": list(outcome.kept),
+            "without a time": list(outcome.left), "wrote": [project.shown(Path(p)) for p in paths],
+        })  # fmt: skip
+    if options.json:
+        looking.write_json(lines)
+        return 0
+    for one in lines:
+        counts = ", ".join(f"{len(one[name])} {name}" for name in ("imported", "kept", "without a time"))
+        looking.write(
+            "\n".join([f"{one['file']}: {counts}, for {device}", *(f"wrote {path}" for path in one["wrote"])])
+        )
     return 0

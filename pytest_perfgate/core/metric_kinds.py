@@ -110,6 +110,9 @@ _NEITHER = Better.NEITHER
 
 _COUNT, _BYTES = Dimension.COUNT, Dimension.BYTES
 
+_COUNTED = frozenset({_COUNT, _BYTES, Dimension.WORK})
+"""What a profile counts: the same program gives the same number."""
+
 _WHO = ("kernel", "arch", "launch")
 
 _CODE, _COUNTERS = "cubin", "ncu"
@@ -118,7 +121,7 @@ _CODE, _COUNTERS = "cubin", "ncu"
 def _kind(name: str, dimension: Dimension, better: Better, doc: str, source: str, *scopes: str) -> MetricKind:
     return MetricKind(
         name=name, dimension=dimension, better=better, doc=doc, source=source, scopes=scopes or _WHO,
-        positional=scopes[0] if scopes and scopes[0] not in _WHO else "",
+        positional=scopes[0] if scopes and scopes[0] not in _WHO else "", exact=source == _CODE or dimension is _COUNT,
     )  # fmt: skip
 
 
@@ -169,8 +172,9 @@ _SOURCE = "a trace or an nsys export"
 def profile_kind(name: str, dimension: Dimension, better: Better, doc: str, positional: str = "stage") -> MetricKind:
     """A kind that a profile produces, with the scopes all profiles share."""
     return MetricKind(
-        name=name, dimension=dimension, better=better, doc=doc, scopes=SCOPES, positional=positional, source=_SOURCE
-    )
+        name=name, dimension=dimension, better=better, doc=doc, scopes=SCOPES, positional=positional, source=_SOURCE,
+        exact=dimension in _COUNTED,
+    )  # fmt: skip
 
 
 NSYS_KINDS: tuple[MetricKind, ...] = (
@@ -239,6 +243,7 @@ def _trace_kind(name: str, dimension: Dimension, better: Better, doc: str, posit
         scopes=scopes,
         positional=positional,
         source="a PyTorch trace",
+        exact=dimension in _COUNTED,
     )
 
 

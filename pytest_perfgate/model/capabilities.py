@@ -98,3 +98,11 @@ class SupportsOperators(Protocol):
     """An inspector that counts the work of operators, the user's own among them."""
 
     operators: Mapping[str, Any]
+
+
+@runtime_checkable
+class SupportsInputs(Protocol):
+    """A ``check=`` that wants to know what the call is given."""
+
+    def on_inputs(self, inputs: Callable[[], tuple[Any, ...]]) -> Callable[[Any], Any]:
+        """The check of a call with these inputs, made when it asks for them."""

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import fields
 
 from pytest_perfgate.model.device import Device
-from pytest_perfgate.model.metric import Finding, Labels, Metric, MetricSet, Problem
+from pytest_perfgate.model.metric import Figure, Finding, Labels, Metric, MetricSet, Problem
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.project import FACT
 from pytest_perfgate.model.values import Better, Dimension, Work, value
@@ -306,8 +306,10 @@ class Baseline:
 
     key: CaseKey
     device: str
-    time: float
-    """Accepted nanoseconds per call."""
+    time: float = 0.0
+    """Accepted nanoseconds per call; 0 where none is accepted."""
+    figures: tuple[Figure, ...] = ()
+    """What else is accepted, sorted by title."""
     scatter: float = 0.0
     """Relative standard deviation between sittings; 0 while there is one."""
     sittings: int = 1
@@ -339,6 +341,10 @@ class Baseline:
     """ISO date of that acceptance."""
     counted: str = ""
     """When the newest sitting started that was added to the accepted one; empty while none was."""
+
+    def figure(self, name: str, labels: Labels) -> Figure | None:
+        """The accepted value of one metric with this very scope."""
+        return next((one for one in self.figures if one.name == name and one.labels == labels), None)
 
 
 @value

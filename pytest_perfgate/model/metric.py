@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from fnmatch import fnmatchcase
@@ -17,6 +18,42 @@ Labels = tuple[tuple[str, str], ...]
 def labels(**named: object) -> Labels:
     """Sorted labels from keywords."""
     return tuple(sorted((key, str(text)) for key, text in named.items()))
+
+
+_BARE = re.compile(r"[\w.*?:/+@$~!|-]+(?: [\w.*?:/+@$~!|-]+)*", re.ASCII)
+
+
+def quoted(text: str) -> str:
+    """The text of a scope, bare where it reads back alike, in double quotes otherwise."""
+    if _BARE.fullmatch(text):
+        return text
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def figure_title(name: str, scope: Labels) -> str:
+    """A metric with its scope: ``overlap(rank=0, stage=stage2)``."""
+    return f"{name}({', '.join(f'{label}={quoted(text)}' for label, text in scope)})" if scope else name
+
+
+_TITLE = re.compile(r"([A-Za-z_][\w.]*)(?:\((.*)\))?", re.ASCII | re.DOTALL)
+
+_LABEL = re.compile(r'([A-Za-z_]\w*)=(?:"((?:[^"\\]|\\.)*)"|([^",]*))(?:, |\Z)', re.DOTALL)
+
+
+def parse_figure_title(text: str) -> tuple[str, Labels] | None:
+    """The metric and the scope that ``figure_title`` wrote; nothing where a text is no such title."""
+    match = _TITLE.fullmatch(text)
+    if match is None:
+        return None
+    scope: list[tuple[str, str]] = []
+    inside, at = match[2] or "", 0
+    while at < len(inside):
+        label = _LABEL.match(inside, at)
+        if label is None:
+            return None
+        scope.append((label[1], label[3] if label[2] is None else re.sub(r"\\(.)", r"\1", label[2])))
+        at = label.end()
+    return match[1], tuple(sorted(scope))
 
 
 @value
@@ -35,6 +72,8 @@ class MetricKind:
     aliases: tuple[str, ...] = ()
     source: str = "time"
     """Which capture or timer produces it, named when it was not collected; ``time`` is any timed call."""
+    exact: bool = False
+    """Whether two measurements of the same code give the same number: a count, a size, a fact of the code."""
 
 
 @value
@@ -60,6 +99,24 @@ class Metric:
     @property
     def high(self) -> float:
         return self.interval.high if self.interval else self.value
+
+
+@value
+class Figure:
+    """One accepted figure of a case beside its time."""
+
+    name: str
+    value: float
+    dimension: Dimension
+    labels: Labels = ()
+    scatter: float = 0.0
+    """Standard deviation between sittings: as a fraction of the value, of a percentage in its own unit."""
+    sittings: int = 1
+
+    @property
+    def title(self) -> str:
+        """The metric with its scope, as its line has it: ``overlap(stage=stage2)``."""
+        return figure_title(self.name, self.labels)
 
 
 @value

@@ -146,6 +146,16 @@ def _unescaped(found: re.Match[str]) -> str:
     return {"%5D": "]", "%25": "%"}[found.group()]
 
 
+class Compare(str, enum.Enum):
+    """What a limit holds against its bound: a figure, or how far that is from its accepted value."""
+
+    FIGURE = ""
+    RELATIVE = "relative"
+    """The change as a fraction of the accepted value."""
+    ABSOLUTE = "absolute"
+    """The change in the figure's own unit; of a percentage in points."""
+
+
 class Operator(str, enum.Enum):
     """How a metric is held against its limit."""
 
@@ -172,10 +182,16 @@ class Limit:
     """Device patterns on which it applies; empty means everywhere."""
     except_on: tuple[str, ...] = ()
     """Device patterns on which a closer limit took its place."""
+    compare: Compare = Compare.FIGURE
 
     @property
     def key(self) -> tuple[str, Labels]:
-        return (self.metric, self.labels)
+        return (self.title, self.labels)
+
+    @property
+    def title(self) -> str:
+        """What it limits, without its scope: ``registers``, or ``change(registers)``."""
+        return self.metric if self.compare is Compare.FIGURE else f"change({self.metric})"
 
 
 class Outcome(str, enum.Enum):

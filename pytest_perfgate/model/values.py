@@ -133,6 +133,131 @@ class Dimension(str, enum.Enum):
     TEXT = "text"
 
 
+DECIMAL = (("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1e15))
+
+_BINARY = (("Ki", 2.0**10), ("Mi", 2.0**20), ("Gi", 2.0**30), ("Ti", 2.0**40))
+
+
+def _prefixed(*stems: str) -> dict[str, float]:
+    return {prefix + stem: factor for stem in stems for prefix, factor in DECIMAL}
+
+
+def _bytes(tail: str) -> dict[str, float]:
+    plain = _prefixed(f"B{tail}") | {f"KB{tail}": 1e3}
+    return plain | {f"{prefix}B{tail}": factor for prefix, factor in _BINARY}
+
+
+UNITS: Mapping[Dimension, Mapping[str, float]] = {
+    Dimension.TIME: TIME_UNITS,
+    Dimension.FRACTION: {"%": 0.01},
+    Dimension.RATIO: {"x": 1.0, "×": 1.0},
+    Dimension.BYTES: _bytes(""),
+    Dimension.BANDWIDTH: _bytes("/s"),
+    Dimension.FLOPS: _prefixed("FLOPS", "FLOP/s", "OPS", "OP/s"),
+    Dimension.WORK: _prefixed("FLOP", "OP"),
+    Dimension.RATE: _prefixed("/s"),
+    Dimension.INTENSITY: {"FLOP/B": 1.0},
+    Dimension.CLOCK: _prefixed("Hz"),
+    Dimension.TEMPERATURE: {"°C": 1.0, "C": 1.0},
+    Dimension.POWER: {"mW": 1e-3} | _prefixed("W"),
+    Dimension.COUNT: {},
+    Dimension.PLAIN: {},
+}
+"""Unit to factor; a time is in nanoseconds, a fraction between 0 and 1, the rest per second."""
+
+
+USUAL: Mapping[Dimension, tuple[str, ...]] = {
+    Dimension.TIME: ("ns", "us", "ms", "s"),
+    Dimension.FRACTION: ("%",),
+    Dimension.RATIO: ("x",),
+    Dimension.BYTES: ("B", "KiB", "MB", "GB"),
+    Dimension.BANDWIDTH: ("GB/s", "TB/s"),
+    Dimension.FLOPS: ("GFLOPS", "TFLOPS"),
+    Dimension.WORK: ("GFLOP", "TFLOP"),
+    Dimension.RATE: ("/s", "k/s", "M/s"),
+    Dimension.INTENSITY: ("FLOP/B",),
+    Dimension.CLOCK: ("MHz", "GHz"),
+    Dimension.TEMPERATURE: ("°C",),
+    Dimension.POWER: ("W",),
+    Dimension.COUNT: (),
+    Dimension.PLAIN: (),
+}
+"""Units that an error proposes."""
+
+
+def dimension_of(unit: str) -> Dimension | None:
+    """What a unit measures; no unit measures two things."""
+    return next((dimension for dimension, table in UNITS.items() if unit in table), None)
+
+
+LINE_UNITS: Mapping[Dimension, tuple[str, ...]] = {
+    Dimension.TIME: ("s", "ms", "us", "ns"),
+    Dimension.FRACTION: ("%",),
+    Dimension.RATIO: ("x",),
+    Dimension.BYTES: ("TiB", "GiB", "MiB", "KiB", "B"),
+    Dimension.BANDWIDTH: ("TB/s", "GB/s", "MB/s", "kB/s", "B/s"),
+    Dimension.FLOPS: ("TFLOPS", "GFLOPS", "MFLOPS", "FLOPS"),
+    Dimension.WORK: ("TFLOP", "GFLOP", "MFLOP", "FLOP"),
+    Dimension.RATE: ("G/s", "M/s", "k/s", "/s"),
+    Dimension.INTENSITY: ("FLOP/B",),
+    Dimension.CLOCK: ("GHz", "MHz", "Hz"),
+    Dimension.TEMPERATURE: ("C",),
+    Dimension.POWER: ("kW", "W", "mW"),
+    Dimension.COUNT: ("",),
+    Dimension.PLAIN: ("",),
+}
+"""Units in which an accepted figure is written, the largest first."""
+
+_DIGITS, _MOST_DIGITS = 5, 8
+
+
+def rounded(number: float, dimension: Dimension) -> float:
+    """A measured number as an accepted line keeps it: with five digits of the unit in which it is written."""
+    if not number or dimension not in LINE_UNITS:
+        return number
+    for unit in LINE_UNITS[dimension]:
+        whole = f"{_in_unit(number, unit):.{_DIGITS}g}"
+        if abs(float(whole)) >= 1 or unit == LINE_UNITS[dimension][-1]:
+            return from_unit(float(whole), unit)
+    return number
+
+
+def written_number(number: float, dimension: Dimension) -> str:
+    """A number with its unit that reads back as it is: ``83.1%``, ``96KiB``, ``128``."""
+    units = LINE_UNITS[dimension]
+    for unit in units:
+        inside = _in_unit(number, unit)
+        if abs(inside) < 1 and unit != units[-1]:
+            continue
+        texts = (_plain_text(inside, digits) for digits in range(1, _MOST_DIGITS + 1))
+        text = next((text for text in texts if from_unit(float(text), unit) == number), None)
+        if text is not None:
+            return text + unit
+    return _plain_text(_in_unit(number, units[-1]), 17) + units[-1]
+
+
+def _plain_text(number: float, digits: int) -> str:
+    text = f"{number:.{digits}g}"
+    return f"{float(text):.0f}" if "e+" in text and abs(number) < 1e17 else text
+
+
+def _in_unit(number: float, unit: str) -> float:
+    return number * 100 if unit == "%" else number / unit_factor(unit)
+
+
+def from_unit(number: float, unit: str) -> float:
+    """A number that was written in a unit, in the units of the inside."""
+    return number / 100 if unit == "%" else number * unit_factor(unit)
+
+
+def unit_factor(unit: str) -> float:
+    """How much of the inside's unit one of these is; a number without a unit counts itself."""
+    return _FACTORS[unit]
+
+
+_FACTORS: Mapping[str, float] = {"": 1.0} | {unit: one for table in UNITS.values() for unit, one in table.items()}
+
+
 class Better(str, enum.Enum):
     """The direction in which a metric improves."""
 

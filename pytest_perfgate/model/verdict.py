@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Protocol
 
 from pytest_perfgate.model.measurement import Baseline, Environment, Measurement
-from pytest_perfgate.model.metric import Metric, Problem
+from pytest_perfgate.model.metric import Figure, Metric, Problem
 from pytest_perfgate.model.plan import CaseKey, Effect, Limit, Outcome, Policy
 from pytest_perfgate.model.protocol import Capture
 from pytest_perfgate.model.values import Interval, value
@@ -37,6 +37,8 @@ class Verdict:
     interval: Interval | None = None
     raised: float | None = None
     """What the absolute floor raised the limit to: less, a timer of short calls cannot tell."""
+    figure: Figure | None = None
+    """Of a limit on a change: the accepted figure that ``metric`` was held against."""
 
     def without_figures(self, why: str) -> Verdict:
         """What it came to, for a record that cannot hold its figures."""

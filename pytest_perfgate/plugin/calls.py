@@ -12,6 +12,7 @@ from itertools import repeat
 from math import isfinite
 from typing import Any, NamedTuple
 
+from pytest_perfgate.model.capabilities import SupportsInputs
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Discard, Samples, Stop
 from pytest_perfgate.model.metric import Finding, MetricSet, Problem
@@ -57,7 +58,8 @@ class MeasuredCall:
 
     def judge(self, result: Any) -> None:
         """Let ``check`` see what a call returned."""
-        answer = None if self.check is None else self.check(result)
+        check = self.check.on_inputs(self.inputs) if isinstance(self.check, SupportsInputs) else self.check
+        answer = None if check is None else check(result)
         if not agreed(answer):
             shown = repr(answer) if isinstance(answer, (str, bytes)) or not str(answer).strip() else str(answer)
             what = f"check= returned {shown[:60]} for what the call returned"
@@ -86,6 +88,10 @@ class MeasuredCall:
             self.prepare()
             run()
 
+    def inputs(self) -> tuple[Any, ...]:
+        """What the function is given, made anew where a set-up makes it."""
+        return (*self.prepare(), *self.args)
+
     def timed(self) -> Callable[[], Any]:
         """The call and nothing around it."""
         if self.setup is not None:
@@ -96,6 +102,13 @@ class MeasuredCall:
         """The call, which keeps what it returned last: for ``check`` to see the output of a timed call."""
         call = self.timed()
         return LastPreparedResult(call) if isinstance(call, Prepared) else LastResult(call)
+
+
+def same(as_: Any, *, rtol: float | None = None, atol: float | None = None) -> Callable[[Any], bool]:
+    """A ``check=`` that holds the output against a reference, which is given the inputs of the call, or a value."""
+    from pytest_perfgate.app.output_check import Same
+
+    return Same(as_, rtol, atol)
 
 
 def repeated(call: Callable[[], Any], times: int) -> Callable[[], Any]:

@@ -23,7 +23,7 @@ from pytest_perfgate.model.protocol import ChildSpec, Job
 from pytest_perfgate.plugin.measuring import COLD
 
 if TYPE_CHECKING:
-    from pytest_perfgate.core.judge.costs import PairCost
+    from pytest_perfgate.core.stats.costs import PairCost
     from pytest_perfgate.model.plan import Case
     from pytest_perfgate.model.project import Config
     from pytest_perfgate.model.verdict import Arm

@@ -20,7 +20,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, CaseKey
 from pytest_perfgate.model.values import TIME_UNITS, Work
 from pytest_perfgate.plugin.benches import Nesting
-from pytest_perfgate.plugin.calls import USAGE, Brought, MeasuredCall, Schedule, View, refuse_unrun
+from pytest_perfgate.plugin.calls import USAGE, Brought, MeasuredCall, Schedule, View, refuse_unrun, same
 from pytest_perfgate.plugin.collect import refuse_half_characters
 
 if TYPE_CHECKING:
@@ -92,9 +92,11 @@ class Perfgate:
                 raise unknown_arguments(fn, unknown)
             insist_on_callables(setup=setup, check=check)
             calls = _count(calls)
-            key = self._outermost(name)
-            extra: dict[str, Any] = {"work": _work(work), "check": check, "limits": _texts(limits)}
-            return self._taken(MeasuredCall(key, fn, args, setup=setup, calls=calls, **extra))
+            call = MeasuredCall(self._outermost(name), fn, args, setup=setup, calls=calls, limits=_texts(limits))
+            call.work, call.check = _work(work), check
+            return self._taken(call)
+
+    same = staticmethod(same)
 
     def scheduled(self, fn: Callable[..., Any], setup: Callable[[], Any] | None, schedule: Schedule) -> View:
         """Measure ``fn`` as often as a suite of pytest-benchmark asks for, at least."""
@@ -160,16 +162,14 @@ class Perfgate:
 
     def note(self, key: str, value: object) -> None:
         """Join the identity: measurements with other notes are not compared (an autotuned tiling, say)."""
-        self._bench.notes[_checked(key, "a note's name", self._case)] = _checked(
-            note_text(key, value), "a note", self._case
-        )
+        text = _checked(note_text(key, value), "a note", self._case)
+        self._bench.notes[_checked(key, "a note's name", self._case)] = text
 
     def attach(self, name: str, path: str | Path | Any) -> None:
         """Keep a file or a folder beside this test's measurement, machine code as bytes, or a kernel of Triton."""
         from pytest_perfgate.plugin.captures import attached_files
 
-        for artifact in attached_files(name, path, self._case.nodeid):
-            self._bench.artifacts.append(artifact)
+        self._bench.artifacts += attached_files(name, path, self._case.nodeid)
 
     @property
     def measures(self) -> bool:
@@ -323,8 +323,7 @@ def unknown_arguments(fn: Any, names: Iterable[str]) -> PerfgateError:
     """Keywords of the measured function: the fixture has its own, and passes on none."""
     from pytest_perfgate.core.limits.scope import nearest
 
-    names_given = list(names)
-    called = getattr(fn, "__name__", "")
+    names_given, called = list(names), getattr(fn, "__name__", "")
     called = called if called.isidentifier() else "f"
     inside = ", ".join(f"{name}=..." for name in names_given)
     meant = [near for name in names_given for near in nearest(name, _OWN, 1)]

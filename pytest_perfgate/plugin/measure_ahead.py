@@ -14,7 +14,8 @@ from pytest_perfgate.app.measure import Rounds, measurements
 from pytest_perfgate.app.screening import MOST, SPENDS_S, FirstSitting
 from pytest_perfgate.app.spread import run_spread
 from pytest_perfgate.clock import HOST_CLOCK, seconds
-from pytest_perfgate.core.judge.costs import (
+from pytest_perfgate.core.judge.rounds import SCREENING
+from pytest_perfgate.core.stats.costs import (
     START_S,
     STARTING,
     affordable,
@@ -23,7 +24,6 @@ from pytest_perfgate.core.judge.costs import (
     pair_cost,
     starting_guess,
 )
-from pytest_perfgate.core.judge.rounds import SCREENING
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Mode, Plan
 from pytest_perfgate.plugin.arms import measured_alone, new_tests

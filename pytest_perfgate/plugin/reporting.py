@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 from pytest_perfgate.clock import seconds
-from pytest_perfgate.core.judge.costs import TimeLeft
 from pytest_perfgate.core.judge.samples import BESIDE
 from pytest_perfgate.core.render.words import HEADING, about, display_width, shown, writable
+from pytest_perfgate.core.stats.costs import TimeLeft
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.values import Dimension

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Union
 import pytest
 
 from pytest_perfgate.core.changes.tests import Reach
-from pytest_perfgate.core.judge.costs import bare_name, costs_digest, divided, positions
 from pytest_perfgate.core.judge.policy import chosen
 from pytest_perfgate.core.judge.shards import foreign_split, place_of
 from pytest_perfgate.core.judge.suite import LeftOut
@@ -19,6 +18,7 @@ from pytest_perfgate.core.limits.merge import unmatched
 from pytest_perfgate.core.limits.scope import proposal
 from pytest_perfgate.core.render.block import printable
 from pytest_perfgate.core.render.words import first_of
+from pytest_perfgate.core.stats.costs import bare_name, costs_digest, divided, positions
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Effect, Mode
 from pytest_perfgate.model.verdict import Shard, SuiteNote, Universe

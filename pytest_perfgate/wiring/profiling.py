@@ -195,7 +195,10 @@ def write_reports(folder: Path, analysis: Analysis) -> tuple[Path, ...]:
     names = analysis.reports or {"report": next(iter(analysis.views))}
     pages = {stem: analysis.views[view]() for stem, view in names.items()}
     tables = {view: analysis.views[view]() for view in analysis.tables} or dict(pages)
-    return reports.write_reports(folder, pages, tables, {"md": render_markdown, "html": render_html})
+    paths = reports.write_reports(folder, pages, tables, {"md": render_markdown, "html": render_html})
+    for name, build in analysis.kept.items():
+        (folder / name).write_text(build(), encoding="utf-8")
+    return (*paths, *(folder / name for name in analysis.kept))
 
 
 def write_workbook(path: Path, documents: Mapping[str, Document]) -> Path:

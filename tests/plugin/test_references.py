@@ -67,6 +67,31 @@ def test_a_call_is_held_against_another_one(project: Project, mode: str) -> None
     assert 2.0 < speedup.value < 3.2
 
 
+WRONG = """
+    import pytest
+
+    def double(rows):
+        return [2 * row for row in rows]
+
+    @pytest.mark.perfgate("speedup(over=eager) >= 0.1x")
+    @pytest.mark.parametrize("last", [2.0, 2.1])
+    def test_right(perfgate, last):
+        rows = [float(n) for n in range(200)]
+        perfgate(lambda rows: [2 * row for row in rows[:-1]] + [last * rows[-1]], rows, name="ours",
+                 check=perfgate.same(as_=double, rtol=1e-3))
+        perfgate(double, rows, name="eager")
+"""
+
+
+@pytest.mark.parametrize("mode", ["full", "quick", "off"])
+def test_a_wrong_result_fails_before_any_speed_is_told(project: Project, mode: str) -> None:
+    project.write("test_it.py", WRONG)
+    run = project.run(f"--perfgate={mode}")
+    assert (run.outcome("test_right[2.0]"), run.outcome("test_right[2.1]")) == ("passed", "failed")
+    assert "check-failed" in run.text
+    assert "1 of 200 elements by more than rtol=0.001" in run.text
+
+
 FAMILY = """
     import pytest
 

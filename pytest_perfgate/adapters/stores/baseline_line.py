@@ -8,11 +8,13 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline, Identity, short_commit
-from pytest_perfgate.model.values import TIME_UNITS
+from pytest_perfgate.model.metric import Figure, parse_figure_title
+from pytest_perfgate.model.values import TIME_UNITS, Dimension, dimension_of, from_unit, written_number
 
 _QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([a-zµμ%]+)\Z")
 
@@ -69,7 +71,8 @@ Node = str | Mapping[str, Any] | list[Any]
 
 def render_line(name: str, baseline: Baseline) -> str:
     """The line of one case, two where its name is very long."""
-    parts = [f"time: {_time(baseline.time)}"]
+    parts = [f"time: {_time(baseline.time)}"] if baseline.time else []
+    parts += [render_figure(figure) for figure in sorted(baseline.figures, key=lambda one: one.title)]
     if baseline.scatter:
         parts.append(f"scatter: {_fixed(baseline.scatter * 100, 3)}%")
     if baseline.sittings != 1:
@@ -144,6 +147,56 @@ def _flow(node: Node) -> str:
     return f"{{{', '.join(f'{_word(key)}: {_flow(value)}' for key, value in node.items())}}}"
 
 
+_NUMBER = r"-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"
+
+FIGURE = rf"{_NUMBER}(?:[A-Za-z%][A-Za-z/]*|/s)?(?: \+- [0-9.e+-]+(?:%|pp) of [1-9][0-9]* runs)?"
+"""What stands for an accepted figure, as a pattern: ``83.1% +- 0.21pp of 3 runs``."""
+
+_FIGURE = re.compile(
+    rf"({_NUMBER})([A-Za-z%][A-Za-z/]*|/s)?(?: \+- ([0-9.]+(?:e-?[0-9]+)?)(%|pp) of ([1-9][0-9]{{0,8}}) runs)?\Z"
+)
+
+TITLE = r"[A-Za-z_][\w.]*(?:\([\w.*/+@$~|=-]*(?: [\w.*/+@$~|=-]+)*\))?"
+"""A metric with its scope that stands without quotes, as a pattern."""
+
+_TITLE = re.compile(rf"{TITLE}\Z", re.ASCII)
+
+
+def render_figure(figure: Figure) -> str:
+    """``registers: 128``; a name that could be taken for a field of ours has empty brackets."""
+    title = f"{figure.title}()" if not figure.labels and _is_taken(figure.title) else figure.title
+    text = written_number(figure.value, figure.dimension)
+    if figure.sittings > 1:
+        unit = "pp" if figure.dimension is Dimension.FRACTION else "%"
+        text = f"{text} +- {_fixed(figure.scatter * 100, 3)}{unit} of {figure.sittings} runs"
+    return f"{title if _TITLE.match(title) else render_key(title)}: {text}"
+
+
+def _is_taken(name: str) -> bool:
+    return bool(difflib.get_close_matches(name, FIELDS, n=1, cutoff=_TYPO))
+
+
+@lru_cache(maxsize=4096)
+def parse_figure(title: str, text: str) -> Figure | None:
+    """An accepted figure; nothing where the two are something else, such as a field of a later version."""
+    match, named = _FIGURE.match(text), parse_figure_title(title)
+    if match is None or named is None:
+        return None
+    number, unit, scatter, _, sittings = match.groups()
+    dimension = dimension_of(unit) if unit else Dimension.COUNT
+    value = from_unit(float(number), unit or "") if dimension is not None else math.inf
+    if dimension is None or not math.isfinite(value):
+        return None
+    return Figure(
+        name=named[0],
+        value=value,
+        dimension=dimension,
+        labels=named[1],
+        scatter=float(scatter) / 100 if scatter else 0.0,
+        sittings=int(sittings or 1),
+    )
+
+
 def _identity_text(identity: Identity, device: str) -> str:
     default = Identity(device=device)
     differing = {
@@ -159,8 +212,6 @@ def parse_fields(fields: Node, place: str, device: str) -> dict[str, Any]:
     """What a Baseline is made of; a field that is not ours is an error, since nothing would be held against it."""
     if not isinstance(fields, Mapping):
         raise _wrong(place, "a mapping such as {time: 412.31us}", fields)
-    if "time" not in fields:
-        raise PerfgateError("baseline-value", "the accepted time is missing", place=place)
     known: dict[str, Any] = {
         name: _PARSERS[name](fields[name], f"{place}.{name}") for name in _PARSERS if name in fields
     }
@@ -168,16 +219,30 @@ def parse_fields(fields: Node, place: str, device: str) -> dict[str, Any]:
         known["limited"] = _parse_power(fields["power"], f"{place}.power")
     if "identity" in fields:
         known["identity"] = _identity(fields["identity"], f"{place}.identity", device)
+    figures: dict[str, Figure] = {}
     for name in fields:
-        if name not in FIELDS:
+        figure = parse_figure(name, fields[name]) if _is_figure(name, fields[name]) else None
+        if figure is None and name not in FIELDS:
             raise _foreign(name, place)
+        if figure is not None and figure.title in {one.title for one in figures.values()}:
+            raise PerfgateError("baseline-duplicate", f"{figure.title} is accepted twice", place=place)
+        figures |= {name: figure} if figure is not None else {}
+    if "time" not in fields and not figures:
+        raise PerfgateError("baseline-value", "the accepted time is missing, and any other figure", place=place)
+    if figures:
+        known["figures"] = tuple(figures.values())
     return known
+
+
+def _is_figure(name: str, node: Node) -> bool:
+    """Whether a field may be an accepted figure: one that is nearly of ours is a typo."""
+    return name not in FIELDS and isinstance(node, str) and not _is_taken(name)
 
 
 def _foreign(name: str, place: str) -> PerfgateError:
     near = difflib.get_close_matches(name, FIELDS, n=1, cutoff=_TYPO)
     mend = f"did you mean {near[0]}?" if near else "delete it, or install the version of pytest-perfgate that wrote it"
-    return PerfgateError("baseline-value", f"{name!r} is not a field of a line", mend=mend, place=place)
+    return PerfgateError("baseline-value", f"{name!r} is no field and no figure", mend=mend, place=place)
 
 
 def _wrong(place: str, wanted: str, found: Node) -> PerfgateError:

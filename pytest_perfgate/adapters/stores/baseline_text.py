@@ -7,7 +7,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from pytest_perfgate.adapters.stores.baseline_line import FIELDS, IDENTITY, WORD, Node, parse_fields, render_line
+from pytest_perfgate.adapters.stores.baseline_line import (
+    FIELDS,
+    FIGURE,
+    IDENTITY,
+    TITLE,
+    WORD,
+    Node,
+    parse_fields,
+    parse_figure,
+    render_line,
+)
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline, Identity
 from pytest_perfgate.model.values import TIME_UNITS, value
@@ -19,7 +29,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 
 HEADER = (
-    "# Accepted times, one line a case; written by `perfgate accept`, reviewed by people.\n"
+    "# Accepted figures, one line a case; written by `perfgate accept`, reviewed by people.\n"
     f"perfgate: {SCHEMA}\nbaselines:\n"
 )
 
@@ -281,8 +291,14 @@ _FORMS = {
 }
 """Each field behind the time, as we write it; one that has no form here is missed when this is imported."""
 
+_NAME = r"'((?:[^'\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]|'')+)'"
+
+_ONE_FIGURE = rf"(?!(?:{'|'.join(FIELDS)}): )(?:{TITLE}|{_NAME.replace('((', '(?:(')}): {FIGURE}"
+
+_EACH_FIGURE = re.compile(rf"(?:, )?(?:({TITLE})|{_NAME}): ({FIGURE})", re.ASCII)
+
 _OWN = re.compile(
-    r"  '((?:[^'\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]|'')+)': \{time: ([0-9]+(?:\.[0-9]+)?)(ns|us|ms|s)"
+    rf"  {_NAME}: \{{(?:time: ([0-9]+(?:\.[0-9]+)?)(ns|us|ms|s)(?=[,}}]))?((?:(?:, |(?<=\{{)){_ONE_FIGURE})*)"
     + "".join(f"(?:, {name}: {_FORMS[name]})?" for name in FIELDS[1:])
     + r"\}\Z"
 )
@@ -302,10 +318,17 @@ def own_fields(line: str, device: str) -> tuple[str, dict[str, Any]] | None:
     match = _OWN.match(line)
     if match is None:
         return None
-    name, time, unit, scatter, sittings, blind, processes, anchor, anchor_unit, *texts, power, identity = match.groups()
-    if not 0 < float(time) < _LARGEST or (anchor and not 0 < float(anchor) < _LARGEST):
+    name, time, unit, figures, *rest = match.groups()
+    scatter, sittings, blind, processes, anchor, anchor_unit, *texts, power, identity = rest
+    if not all(0 < float(number) < _LARGEST for number in (time, anchor) if number) or not (time or figures):
         return None
-    fields: dict[str, Any] = {"time": float(time) * TIME_UNITS[unit]}
+    fields: dict[str, Any] = {"time": float(time) * TIME_UNITS[unit]} if time else {}
+    if figures:
+        accepted = _EACH_FIGURE.findall(figures)
+        read = tuple(parse_figure(bare or own.replace("''", "'"), text) for bare, own, text in accepted)
+        if None in read or len({one.title for one in read if one}) < len(read):
+            return None
+        fields["figures"] = read
     if scatter:
         fields["scatter"] = float(scatter) / 100
     if sittings:

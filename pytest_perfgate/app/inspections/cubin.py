@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,7 @@ from pytest_perfgate.core.analysis.occupancy import LIMITS
 from pytest_perfgate.core.analysis.sass.facts import kernels, labels_of
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Analysis, Labels, MetricSet
+from pytest_perfgate.model.metric import Analysis, Labels, MetricSet, Picture
 from pytest_perfgate.model.profiles import CODE_SUFFIXES, Disassembly, KernelFacts, Launch
 from pytest_perfgate.model.values import array_value
 
@@ -130,6 +131,7 @@ class Cubin:
             },
             findings=findings_of(shown),
             window=_window(diagnoses),
+            pictures=pictures_of(shown, ("occupancy",)),
         )
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
@@ -211,6 +213,19 @@ def _window(found: Sequence[Diagnosis]) -> str:
     return "; ".join(filter(None, (f"{plural(len(found), 'kernel')} for {', '.join(arches)}", *compilers)))
 
 
+def pictures_of(
+    diagnoses: Sequence[Diagnosis], names: Sequence[str], before: Sequence[Diagnosis] = ()
+) -> Mapping[str, Callable[[], Picture]]:
+    """What can be drawn of kernels; who asks for none imports nothing for it."""
+
+    def draw(name: str) -> Picture:
+        from pytest_perfgate.core.analysis.kernels import pictures
+
+        return pictures.draw(name, diagnoses, before)
+
+    return {name: partial(draw, name) for name in names}
+
+
 @array_value
 class Side:
     """The files of one side and what they hold."""
@@ -243,5 +258,6 @@ def launches_compared(kind: str, before: Side, after: Side, nouns: str, asked: I
         subject=subject,
         metrics=metrics_of(new, kind, asked) | MetricSet(metrics=tuple(slowdowns(old, new))),
         views={"comparison": lambda: counters_compared(old, new, subject)},
+        pictures=pictures_of(new, ("roofline", "occupancy"), old),
         window=f"{len(old)} and {len(new)} {nouns}",
     )

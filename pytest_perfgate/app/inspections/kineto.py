@@ -48,7 +48,7 @@ from pytest_perfgate.core.analysis.trace.operators import selection_table
 from pytest_perfgate.core.analysis.trace.report import name_of
 from pytest_perfgate.core.analysis.trace.survey import MOST, survey
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Analysis, Block, Document, Finding, MetricSet, Severity
+from pytest_perfgate.model.metric import Analysis, Block, Document, Finding, MetricSet, Picture, Severity
 from pytest_perfgate.model.profiles import Trace
 
 if TYPE_CHECKING:
@@ -193,7 +193,15 @@ def comparison_of(before: TraceView, after: TraceView) -> Analysis:
         window=after.survey.label,
         reports=REPORTS,
         tables=TABLES,
+        pictures={name: partial(_draw, name, before, after) for name in ("steps", "roofline", "tree")} if alike else {},
     )
+
+
+def _draw(name: str, before: TraceView, after: TraceView) -> Picture:
+    """One picture; who asks for none imports nothing for it."""
+    from pytest_perfgate.core.analysis.trace.pictures import of_pair
+
+    return of_pair(name, before, after)
 
 
 def _metrics(

@@ -6,10 +6,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.app.inspections.cubin import Side, earlier_report, launches_compared, limits_by_arch, spec_of
+from pytest_perfgate.app.inspections.cubin import (
+    Side,
+    earlier_report,
+    launches_compared,
+    limits_by_arch,
+    pictures_of,
+    spec_of,
+)
 from pytest_perfgate.core.analysis.foreign_files import GZIP, unpacked_head
 from pytest_perfgate.core.analysis.kernels.bottleneck import (
     OPTIONS,
+    Stated,
     parse_stated,
     run_figures,
     stated_metrics,
@@ -18,7 +26,13 @@ from pytest_perfgate.core.analysis.kernels.bottleneck import (
 from pytest_perfgate.core.analysis.kernels.counters import amd_numbers
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, diagnose, findings_of
 from pytest_perfgate.core.analysis.kernels.metrics import metrics_of, requested_opcodes
-from pytest_perfgate.core.analysis.kernels.reports import analysis_report, contract_document, contract_text, devlog_part
+from pytest_perfgate.core.analysis.kernels.reports import (
+    Given,
+    analysis_report,
+    contract_document,
+    contract_text,
+    devlog_part,
+)
 from pytest_perfgate.core.analysis.kernels.source import annotation_view, code_files
 from pytest_perfgate.core.analysis.kernels.views import (
     bottleneck_view,
@@ -44,6 +58,11 @@ def total_time(diagnoses: Sequence[Diagnosis]) -> float | None:
     times = [d.numbers.get("duration") for d in diagnoses]
     known = [time for time in times if time is not None]
     return sum(known) if len(known) == len(times) else None
+
+
+def _given(options: Mapping[str, str], stated: Stated, earlier: Sequence[Diagnosis] = ()) -> Given:
+    """What the contract says beside the report."""
+    return Given(version=options.get("version", ""), configuration=stated.configuration, baseline=tuple(earlier))
 
 
 def _launches(diagnoses: Sequence[Diagnosis]) -> str:
@@ -120,6 +139,7 @@ class Ncu:
         diagnoses = self._diagnosed(paths, options)
         earlier = self._diagnosed(earlier_report(options), options) if "baseline" in options else []
         stated = parse_stated(options, spec_of(options, self._catalogue(), diagnoses[0].facts.device))
+        given = _given(options, stated, earlier)
         total = total_time(diagnoses)
         subject = ", ".join(str(path) for path in paths)
         title = f"Kernels in {subject}"
@@ -135,15 +155,18 @@ class Ncu:
                 "health": lambda: health_view(diagnoses, title),
                 "rules": lambda: rules_view(diagnoses, title),
                 "report": lambda: analysis_report(diagnoses, title, tuple(run_figures(stated, total))),
-                "contract": lambda: contract_document(diagnoses, configuration=stated.configuration, baseline=earlier),
+                "contract": lambda: contract_document(diagnoses, given),
                 "annotation": lambda: annotation_view(diagnoses, title),
                 "devlog": lambda: devlog_part(diagnoses, earlier),
                 **views,
             },
             findings=findings_of(diagnoses),
             files=code_files(diagnoses),
-            kept={"contract.json": lambda: contract_text(diagnoses)},
+            kept={"contract.json": lambda: contract_text(diagnoses, given)},
+            reports={"report": "report", "contract": "contract"},
+            tables=("overview", "health"),
             window=f"{_launches(diagnoses)} under ncu: times are of the profiled, serialised kernel",
+            pictures=pictures_of(diagnoses, ("roofline", "occupancy", "launches")),
         )
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
@@ -202,6 +225,7 @@ class Rocprof:
         title, total = f"Kernels in {subject}", total_time(diagnoses)
         spec = _spec(options.get("device") or diagnoses[0].facts.device, list(self._catalogue()))
         stated = parse_stated(options, spec)
+        given = _given(options, stated)
         return Analysis(
             kind=self.name,
             subject=subject,
@@ -209,10 +233,14 @@ class Rocprof:
             views={
                 "overview": lambda: counter_overview(diagnoses, title),
                 "report": lambda: analysis_report(diagnoses, title, tuple(run_figures(stated, total))),
-                "contract": lambda: contract_document(diagnoses),
+                "contract": lambda: contract_document(diagnoses, given),
             },
+            kept={"contract.json": lambda: contract_text(diagnoses, given)},
+            reports={"report": "report", "contract": "contract"},
+            tables=("overview",),
             findings=findings_of(diagnoses),
             window=f"{len(diagnoses)} dispatches under rocprof",
+            pictures=pictures_of(diagnoses, ("launches",)),
         )
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:

@@ -97,7 +97,7 @@ class Nsys:
             findings=(*coverage_findings(job), *findings(job), *class_findings(job.ranks)),
             problems=problems(job),
             window=window_text(job.ranks),
-            pictures={name: partial(_drawn, job, name) for name in ("timeline", "overlap", "ranks")},
+            pictures={name: partial(_drawn, name, job) for name in ("timeline", "overlap", "ranks")},
         )
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
@@ -113,6 +113,7 @@ class Nsys:
             findings=findings(new),
             problems=(*problems(old), *problems(new)),
             window=f"before {window_text(old.ranks)}; after {window_text(new.ranks)}",
+            pictures={name: partial(_drawn, name, old, new) for name in ("overlap", "ranks")},
         )
 
     def _job(self, paths: Sequence[Path], asked: Reading) -> tuple[Job, tuple[NsysExport, ...]]:
@@ -138,10 +139,10 @@ def _timeline(job: Job) -> Document:
     return timeline_view(job)
 
 
-def _drawn(job: Job, name: str) -> Picture:
-    from pytest_perfgate.core.analysis.nsys.timeline import pictures
+def _drawn(name: str, *jobs: Job) -> Picture:
+    from pytest_perfgate.core.analysis.nsys.timeline import drawn
 
-    return pictures(job)[name]()
+    return drawn(name, *jobs)
 
 
 def _in_order(paths: Sequence[Path]) -> list[Path]:

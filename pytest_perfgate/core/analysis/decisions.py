@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Union
 
+from pytest_perfgate.core.analysis.occupancy import MOST_REGISTERS
 from pytest_perfgate.model.metric import Finding, Severity
 from pytest_perfgate.model.values import Interval, value
 
@@ -43,9 +44,13 @@ class Row:
     """Only when no other row applies."""
 
 
-_TWICE = "double buffering doubles shared memory: it may cross the cliff"
-
-_PRESSURE = "larger tiles raise register pressure: occupancy may fall, or registers spill"
+_TWICE, _PRESSURE, _ACCUMULATORS, _CAP = (
+    "twice the shared memory",
+    "larger tiles",
+    "more accumulators",
+    "a register cap",
+)
+"""Conflicts that are worked out for the kernel at hand: ``conflict_text``."""
 
 _OCCUPANCY = "smaller tiles lower the reuse of what was loaded"
 
@@ -70,7 +75,7 @@ ROWS: tuple[Row, ...] = (
         name="Tighten stalls on independent FFMA",
         when=(("class", "==", "compute"), ("mix", "==", "FFMA"), ("ffma_stall", ">=", 2.0)),
         advice="independent FFMA can issue every cycle or two: more accumulators in flight, or edit the control words",
-        conflicts=("more accumulators need more registers",),
+        conflicts=(_ACCUMULATORS,),
     ),
     Row(
         name="More reuse for the tensor cores",
@@ -89,7 +94,7 @@ ROWS: tuple[Row, ...] = (
         name="More warps a multiprocessor",
         when=(("class", "==", "latency"), ("theoretical_warps", "<", 8.0)),
         advice="less shared memory or fewer registers a block, until 8 warps a multiprocessor or more fit",
-        conflicts=(_OCCUPANCY, "capping registers may spill them"),
+        conflicts=(_OCCUPANCY, _CAP),
     ),
     Row(
         name="Step back from the shared-memory cliff",
@@ -217,9 +222,39 @@ def _finding(row: Row, situation: Situation) -> Finding:
         advice=row.advice,
         gain=gain,
         doubt=doubt,
-        conflicts=tuple(row.conflicts),
+        conflicts=tuple(filter(None, (conflict_text(name, situation) for name in row.conflicts))),
         severity=Severity.NOTE,
     )
+
+
+def conflict_text(name: str, situation: Situation) -> str:
+    """What a remedy would cost this kernel; empty where it is known to cost nothing."""
+    if name == _TWICE:
+        return _doubled(situation)
+    if name == _CAP:
+        spilled = situation.get("spills")
+        already = isinstance(spilled, (int, float)) and spilled > 0
+        return f"{spilled:,.0f} bytes a thread are spilled already" if already else "capping registers may spill them"
+    if name not in (_PRESSURE, _ACCUMULATORS):
+        return name
+    now, most, blocks = (situation.get(fact) for fact in ("registers", "register_edge", "blocks"))
+    if not isinstance(now, (int, float)) or not isinstance(most, (int, float)) or not isinstance(blocks, (int, float)):
+        return f"{name} need more registers: occupancy may fall, or registers spill"
+    if most >= MOST_REGISTERS:
+        return f"{name} need more registers: over {MOST_REGISTERS} a thread they spill ({now:.0f} now)"
+    fewer = "no block fits" if blocks <= 1 else f"{blocks - 1:.0f} blocks or fewer fit"
+    return f"{name} need more registers: with over {most:.0f} a thread ({now:.0f} now) {fewer}"
+
+
+def _doubled(situation: Situation) -> str:
+    now, then = situation.get("blocks"), situation.get("doubled_blocks")
+    if not isinstance(now, (int, float)) or not isinstance(then, (int, float)):
+        return "double buffering doubles shared memory: it may cross the cliff"
+    if then >= now:
+        return ""
+    if not then:
+        return "double buffering would not fit in shared memory"
+    return f"double buffering would leave {then:.0f} of {now:.0f} blocks a multiprocessor"
 
 
 def _gain(row: Row, situation: Situation) -> tuple[Interval | None, str]:

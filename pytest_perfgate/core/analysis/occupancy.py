@@ -12,6 +12,9 @@ WARP = 32
 ENOUGH_WARPS = 8
 """Fewer active warps a multiprocessor do not hide latency."""
 
+MOST_REGISTERS = 255
+"""Of one thread, on every architecture so far."""
+
 MOST_THREADS = 1024
 """Of one block, on every architecture so far."""
 
@@ -39,8 +42,16 @@ class Occupancy:
         return self.warps >= ENOUGH_WARPS
 
 
-def occupancy(sm: SmLimits, *, threads: int, registers: int, shared: int, configured: int | None = None) -> Occupancy:
-    """The exact figure; ``configured`` is the shared memory carved out, where a report says it."""
+def occupancy(
+    sm: SmLimits,
+    *,
+    threads: int,
+    registers: int,
+    shared: int,
+    configured: int | None = None,
+    most: int | None = None,
+) -> Occupancy:
+    """The exact figure; ``configured`` is the shared memory carved out, ``most`` the threads it was compiled for."""
     warps = -(-threads // WARP)
     per_warp = rounded_up(registers * WARP, sm.register_unit)
     allocated = shared_allocated(sm, shared)
@@ -51,6 +62,8 @@ def occupancy(sm: SmLimits, *, threads: int, registers: int, shared: int, config
         ("blocks", sm.blocks),
     )
     why = _impossible(sm, threads, registers, shared)
+    if not why and most and threads > most:
+        why = f"a block of {threads} threads cannot start: compiled for {most} threads at the most (__launch_bounds__)"
     blocks = 0 if why else min(limit for _, limit in limits)
     return Occupancy(
         blocks=blocks,
@@ -90,8 +103,8 @@ def _by_shared(sm: SmLimits, allocated: int, configured: int | None) -> int:
 def _impossible(sm: SmLimits, threads: int, registers: int, shared: int) -> str:
     if not 0 < threads <= MOST_THREADS:
         return f"a block of {threads} threads cannot start: 1 to {MOST_THREADS} can"
-    if registers > 255:
-        return f"{registers} registers a thread cannot be had: 255 can"
+    if registers > MOST_REGISTERS:
+        return f"{registers} registers a thread cannot be had: {MOST_REGISTERS} can"
     if shared > sm.smem_block_bytes:
         return f"{shared} bytes of shared memory a block cannot be had: {sm.smem_block_bytes} can"
     return ""
@@ -150,6 +163,17 @@ def cliff(sm: SmLimits, *, threads: int, registers: int, shared: int) -> Cliff:
         doubled_blocks=at(2 * shared).blocks,
         alone=blocks,
     )
+
+
+def register_edge(sm: SmLimits, *, threads: int, registers: int, shared: int) -> int | None:
+    """The most registers a thread of which as many blocks fit as now; ``None`` where none more would cost a block."""
+    now = occupancy(sm, threads=threads, registers=registers, shared=shared).blocks
+    fitting = (
+        n
+        for n in range(registers, MOST_REGISTERS)
+        if occupancy(sm, threads=threads, registers=n + 1, shared=shared).blocks < now
+    )
+    return next(fitting, None)
 
 
 _KIB = 1024

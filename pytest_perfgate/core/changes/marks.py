@@ -1,12 +1,15 @@
-"""What the tests of a file are asked, as the file is written: marks, and limits that calls bring along."""
+"""What the tests of a file are asked, as the file is written; what a change does to what is installed."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
+from pytest_perfgate.core.render.words import first_of
 from pytest_perfgate.model.values import value
 
 _MARK = ["mark", "perfgate"]
@@ -224,3 +227,62 @@ def _assigned(one: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
     for target in targets:
         if isinstance(target, ast.Name) and isinstance(one, (ast.Assign, ast.AnnAssign)) and one.value is not None:
             yield target.id, one.value
+
+
+_FILES = re.compile(
+    r"(^|/)(requirements[\w.-]*\.(txt|in)|constraints[\w.-]*\.txt|[\w.-]+\.lock|package-lock\.json|go\.sum"
+    r"|environment[\w.-]*\.ya?ml|conda-lock\.ya?ml|pixi\.toml|Pipfile|flake\.(nix|lock)"
+    r"|\.python-version|\.tool-versions|mise\.toml|rust-toolchain(\.toml)?|[\w.-]*Dockerfile[\w.-]*|[\w.-]+\.cmake)$"
+)
+"""Lock files, pins of an environment, and what names a toolchain or an image."""
+
+_SHOWN = 3
+
+Move = tuple[str, str, str]
+"""A fact of the environment: its name, what it was when the line was accepted, what it is."""
+
+
+@value
+class EnvironmentEdits:
+    """What the change under test edits of it."""
+
+    requirements: tuple[str, ...] = ()
+    """Declared dependencies, ``-numpy>=1`` and ``+numpy>=2``."""
+    files: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.requirements or self.files)
+
+    def text(self) -> str:
+        """``this change edits -fastdep>=1.0, +fastdep>=1.1``."""
+        return f"this change edits {first_of((*self.requirements, *self.files), _SHOWN)}"
+
+
+def environment_files(paths: Iterable[str]) -> tuple[str, ...]:
+    """Those of the files that decide what is installed or built with."""
+    return tuple(path for path in paths if _FILES.search(path))
+
+
+def requirements(then: str, now: str) -> tuple[str, ...]:
+    """Of two lists of declared dependencies as JSON, what one has and the other has not."""
+    before, after = json.loads(then), json.loads(now)
+    return (*(f"-{one}" for one in before if one not in after), *(f"+{one}" for one in after if one not in before))
+
+
+def brought(moves: Iterable[Move], edits: EnvironmentEdits, installed: Collection[str]) -> str:
+    """Why a time that moved is the change's own doing; empty where it is not.
+
+    ``installed`` names what files of a project decide: packages and Python, no device and no driver.
+    """
+    known = tuple(moves)
+    packages = {_package(name) for name, _, _ in known if name in installed}
+    declared = {_package(one[1:]) for one in edits.requirements}
+    by_pin = bool(packages & declared)
+    by_file = bool(edits.files and packages)
+    unexplained = bool(edits) and not known
+    return edits.text() if by_pin or by_file or unexplained else ""
+
+
+def _package(requirement: str) -> str:
+    """The name of a package as indexes compare it."""
+    return re.sub(r"[-_.]+", "-", re.split(r"[\s<>=!~;\[@(]", requirement.strip(), maxsplit=1)[0]).lower()

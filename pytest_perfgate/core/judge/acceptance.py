@@ -10,6 +10,7 @@ from dataclasses import replace
 from pytest_perfgate.core.changes.tests import successors
 from pytest_perfgate.core.judge.accepted_line import (
     CREEP,
+    FigureStep,
     Signature,
     anchored,
     carried,
@@ -82,6 +83,11 @@ class Change(str, enum.Enum):
     UNTRUSTED = "not to be trusted"
     UNTIMED = "without a time"
 
+    WORSE = "worse"
+    """Its time is as it was, and another accepted figure got worse, or is gone."""
+    BETTER = "better"
+    ADDED = "figure added"
+
 
 MEASURED = frozenset({Change.NEW, Change.FASTER, Change.SLOWER, Change.OTHER, Change.SHARPER})
 """Lines that stand on this sitting alone."""
@@ -103,10 +109,14 @@ class Decision:
     """The line of a test that is gone, whose place this one takes with a slower time."""
     ends: bool = False
     """Whether the line before was accepted for a while that has ended, or is given another end: a decision."""
+    figures: tuple[FigureStep, ...] = ()
+    """Accepted figures beside the time that are new, other ones, or gone."""
 
     @property
     def asks(self) -> bool:
         """Whether this is written with a reason only."""
+        if any(step.asks for step in self.figures):
+            return self.before is None or not self.before.local
         if self.change is Change.OTHER and self.before is not None and not self.ends:
             return not self.before.local
         return self.change in {Change.SLOWER, Change.RENEWED, Change.ANCHORED} or self.ends or self.twin is not None

@@ -11,8 +11,8 @@ from pytest_perfgate.core.judge.context import limited, surroundings
 from pytest_perfgate.core.judge.samples import scatter_of
 from pytest_perfgate.core.render.words import detectable, plural
 from pytest_perfgate.model.measurement import DIRTY, Baseline, Measurement, Sitting, short_commit
-from pytest_perfgate.model.metric import Metric
-from pytest_perfgate.model.plan import Outcome
+from pytest_perfgate.model.metric import Figure, Labels, Metric
+from pytest_perfgate.model.plan import Compare, Outcome
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import CaseReport
 
@@ -32,6 +32,24 @@ class Signature:
     """Whether the case was named itself: an end is then meant for it, though its line had none."""
     anchor: bool = False
     """Whether the drift of the line begins anew with what is accepted."""
+
+
+@value
+class FigureStep:
+    """What accepting does to one figure of a line beside its time."""
+
+    before: Figure | None
+    after: Figure | None
+    """Nothing where it leaves the line."""
+    asks: bool = False
+    """Whether it is written with a reason only: it got worse, or is gone."""
+    better: bool = False
+
+    @property
+    def key(self) -> tuple[str, Labels]:
+        figure = self.after or self.before
+        assert figure is not None
+        return figure.name, figure.labels
 
 
 def line_of(measurement: Measurement, time: Metric, sittings: Sequence[Sitting], signature: Signature) -> Baseline:
@@ -260,7 +278,8 @@ def uncompared(report: CaseReport, before: Baseline, time: Metric, today: str) -
 
     One that was accepted from this very sitting, with a reason, is the answer to that.
     """
-    refused = (v.baseline for v in report.verdicts if v.outcome is Outcome.UNBASELINED)
+    of_time = (v for v in report.verdicts if v.limit.compare is Compare.FIGURE)
+    refused = (v.baseline for v in of_time if v.outcome is Outcome.UNBASELINED)
     judged = next((line for line in refused if line is not None), None)
     if judged is None or (judged.expires and judged.expires[:10] < today[:10]):
         return False

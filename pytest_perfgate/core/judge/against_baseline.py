@@ -66,7 +66,8 @@ def against_baseline(limit: Limit, trial: JudgedMeasurement) -> Ruling:
 
 def _held(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     reason = unheld_line(trial)
-    if trial.baseline is None:
+    if trial.baseline is None or not trial.baseline.time:
+        reason = reason or "no time is accepted for this case"
         return _unbaselined(trial, reason) if trial.paired is None else _without_line(limit, trial)
     if reason and renewing(trial) is None:
         return _unbaselined(trial, f"{reason}{_silent(trial)}", REASON)

@@ -57,7 +57,7 @@ def against_limit(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     scope = scope_within(limit, trial.measurement.key)
     metrics = trial.metrics.find(limit.metric, scope)
     if not metrics:
-        return _not_found(limit, trial)
+        return without_metric(limit, trial)
     rulings = [_one(limit, metric, trial) for metric in metrics]
     rulings += [_lacking(limit, gap) for gap in missing_siblings(limit.metric, scope, metrics, trial.metrics)]
     return worst_first(limit, rulings)[0]
@@ -100,7 +100,8 @@ def _lacking(limit: Limit, absent: Absent) -> Ruling:
     )
 
 
-def _not_found(limit: Limit, trial: JudgedMeasurement) -> Ruling:
+def without_metric(limit: Limit, trial: JudgedMeasurement) -> Ruling:
+    """Why nothing of what a limit names was measured."""
     scope = scope_within(limit, trial.measurement.key)
     meant = trial.metrics.missing(limit.metric, scope)
     if meant is not None and scope:

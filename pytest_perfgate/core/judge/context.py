@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import NamedTuple
 
-from pytest_perfgate.core.changes.dependencies import EnvironmentEdits
+from pytest_perfgate.core.changes.marks import EnvironmentEdits
 from pytest_perfgate.core.judge.policy import LOCAL, chosen, effect
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.render.words import quantity
@@ -26,7 +26,7 @@ from pytest_perfgate.model.measurement import (
     Sitting,
     Stop,
 )
-from pytest_perfgate.model.metric import Metric, MetricKind, MetricSet, Problem
+from pytest_perfgate.model.metric import Figure, Metric, MetricKind, MetricSet, Problem
 from pytest_perfgate.model.plan import Effect, Limit, Mode, Outcome, Policy
 from pytest_perfgate.model.protocol import Capture
 from pytest_perfgate.model.values import Dimension, value
@@ -141,6 +141,8 @@ class Ruling(NamedTuple):
     """Fails whatever the policy says."""
     policy: str = ""
     """A policy that may fail it, beside that of its outcome."""
+    figure: Figure | None = None
+    """The accepted figure, where the limit is on its change."""
 
 
 def verdict(limit: Limit, ruling: Ruling, context: JudgeContext, trial: JudgedMeasurement | None = None) -> Verdict:
@@ -161,6 +163,7 @@ def verdict(limit: Limit, ruling: Ruling, context: JudgeContext, trial: JudgedMe
         rounds=ruling.rounds,
         raised=ruling.raised,
         interval=ruling.metric.interval if ruling.metric else None,
+        figure=ruling.figure,
     )
 
 
@@ -216,7 +219,7 @@ def incomparable(baseline: Baseline | None, measurement: Measurement, context: J
     """Why the baseline may not be compared with this measurement; empty when it may."""
     if baseline is None:
         return context.unbaselined or "there is no baseline for this device"
-    if not (baseline.time > 0 and math.isfinite(baseline.time)):
+    if not (baseline.time > 0 and math.isfinite(baseline.time)) and not baseline.figures:
         return f"the accepted time reads {baseline.time} ns"
     if baseline.device != measurement.device.key:
         return f"the baseline is of {baseline.device}, this is {measurement.device.key}: not compared"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from pytest_perfgate.core.judge.against_baseline import against_baseline
+from pytest_perfgate.core.judge.against_figure import against_figure
 from pytest_perfgate.core.judge.against_limit import against_limit
 from pytest_perfgate.core.judge.against_revision import accepting, against_revision, arm_facts, arms_of, unheld
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, verdict
@@ -30,7 +31,7 @@ from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.core.stats.summary import Summary, split
 from pytest_perfgate.model.measurement import Baseline, Measurement
 from pytest_perfgate.model.metric import Finding, MetricSet, Problem
-from pytest_perfgate.model.plan import CaseKey, Effect, Limit, Mode, Outcome
+from pytest_perfgate.model.plan import CaseKey, Compare, Effect, Limit, Mode, Outcome
 from pytest_perfgate.model.protocol import STATIC, CaseResult
 from pytest_perfgate.model.values import Interval
 from pytest_perfgate.model.verdict import CaseReport, Paired, SuiteNote
@@ -152,6 +153,8 @@ def _ruling(limit: Limit, trial: JudgedMeasurement) -> Ruling:
         return Ruling(outcome=Outcome.NOT_APPLICABLE, sentence="it is the reference itself")
     if trial.problems:
         return _invalid(trial.problems, trial)
+    if limit.compare is not Compare.FIGURE:
+        return against_figure(limit, trial)
     if limit.metric == "slowdown" and not without_case(limit) and trial.measurement.processes:
         by_revision = trial.paired is not None and trial.paired.revision
         return against_revision(limit, trial) if by_revision else against_baseline(limit, trial)

@@ -16,7 +16,6 @@ from pytest_perfgate.core.judge.samples import (
     time_of,
     untimed,
 )
-from pytest_perfgate.core.limits.grammar import UNITS, dimension_of
 from pytest_perfgate.core.metric_kinds import by_name, own_kind
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.core.stats.summary import (
@@ -35,7 +34,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Reading, Reference, Samples
 from pytest_perfgate.model.metric import Absent, Metric, MetricKind, MetricSet, Problem
 from pytest_perfgate.model.plan import CaseKey, Limit
-from pytest_perfgate.model.values import Better, Dimension, Interval
+from pytest_perfgate.model.values import UNITS, Better, Dimension, Interval, dimension_of
 
 _NAME = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)
 

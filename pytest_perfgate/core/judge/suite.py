@@ -14,7 +14,7 @@ from pytest_perfgate.core.limits.merge import case_of
 from pytest_perfgate.core.limits.scope import CHANGES
 from pytest_perfgate.core.render.words import HEADING, edit_lines, plural, signed
 from pytest_perfgate.model.measurement import Baseline
-from pytest_perfgate.model.plan import CaseKey, Effect, Mode, Outcome, Policy
+from pytest_perfgate.model.plan import CaseKey, Compare, Effect, Limit, Mode, Outcome, Policy
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
 
@@ -78,7 +78,7 @@ def judge_suite(reports: Sequence[CaseReport], suite: Suite) -> tuple[SuiteNote,
                 *removed(_lost(suite), present, suite.reach, suite.moved),
                 *left_out(suite.baselines, present, suite.left_out),
             ]
-            limited = frozenset(str(r.key) for r in reports if any(v.limit.metric in CHANGES for v in r.verdicts))
+            limited = frozenset(str(r.key) for r in reports if any(needs_line(v.limit) for v in r.verdicts))
             notes += unlined(suite.gone, limited, chosen(suite.context.policy, "missing"))
     return tuple(notes)
 
@@ -90,6 +90,11 @@ def own_gate_note(notes: Sequence[SuiteNote], policy: Policy) -> tuple[SuiteNote
         return ()
     text = f"{HEADING} in {plural(len(edits), 'place')}: make them in a change of their own (policy own_gate = fail)"
     return (SuiteNote(kind=OWN_GATE, effect=Effect.FAIL, text=text, names=edits),)
+
+
+def needs_line(limit: Limit) -> bool:
+    """Whether a limit is held against an accepted value."""
+    return limit.metric in CHANGES or limit.compare is not Compare.FIGURE
 
 
 def _lost(suite: Suite) -> list[Baseline]:
@@ -176,8 +181,8 @@ def _unsought(suite: Suite) -> Iterator[SuiteNote]:
 
 
 def _unused(reports: Sequence[CaseReport], suite: Suite) -> Iterator[SuiteNote]:
-    """Baselines of tests that ran, and that no slowdown limit asked for."""
-    keys = {str(r.key) for r in reports if any(v.limit.metric == "slowdown" for v in r.verdicts)}
+    """Baselines of tests that ran, and that no limit asked for."""
+    keys = {str(r.key) for r in reports if any(needs_line(v.limit) for v in r.verdicts)}
     ran = {r.key.nodeid for r in reports} - set(suite.skipped)
     idle = sorted(
         str(b.key)

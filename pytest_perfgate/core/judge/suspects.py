@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from pytest_perfgate.core.changes.dependencies import brought
+from pytest_perfgate.core.changes.marks import brought
 from pytest_perfgate.core.judge.accepted_line import reasoned
 from pytest_perfgate.core.judge.context import (
     REASON,

@@ -7,9 +7,14 @@ import re
 from collections.abc import Callable, Mapping
 
 from pytest_perfgate.core.limits.scope import (
+    CHANGE,
     CHANGES,
     Span,
     Written,
+    change_bound,
+    change_end,
+    check_change,
+    check_changing,
     check_reference,
     check_sense,
     closing,
@@ -20,8 +25,8 @@ from pytest_perfgate.core.limits.scope import (
 from pytest_perfgate.core.metric_kinds import OWN_KIND, own_kind
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Labels, MetricKind
-from pytest_perfgate.model.plan import Limit, Operator
-from pytest_perfgate.model.values import TIME_UNITS, Dimension
+from pytest_perfgate.model.plan import Compare, Limit, Operator
+from pytest_perfgate.model.values import DECIMAL, UNITS, USUAL, Dimension, dimension_of
 
 Kinds = Mapping[str, MetricKind]
 
@@ -60,16 +65,24 @@ def parse_limit(
     ``own`` says of a name that nothing here produces whether the test takes a figure of that name.
     """
     written = Written(text=text, place=place)
-    kind, at = _kind(written, kinds, own)
+    change = CHANGE.match(text)
+    kind, at = _kind(written, kinds, own, change.end() if change else 0)
     labels, at = _labels(written, at, kind)
     if kind.name == OWN_KIND.name:
         kind, labels = _own(written, labels, kinds)
     check_reference(written, kind, labels)
+    at = change_end(written, change.end() - 1, at) if change else at
     operator, at, sign = _operator(written, at)
     measured = _measured(written, kind, labels, kinds)
-    head = f"{kind.name}{render_scope(labels, kind)} {operator.value}"
-    bound, dimension = parse_bound(written, Span(start=at, end=len(text)), measured.dimension, head)
-    check_sense(written, sign, measured, operator, bound)
+    title, rest = f"{kind.name}{render_scope(labels, kind)}", Span(start=at, end=len(text))
+    compare = Compare.FIGURE
+    if change:
+        check_changing(written, kind, labels)
+        bound, dimension, compare = parse_change(written, rest, kind, f"change({title}) {operator.value}")
+        check_change(written, sign, (kind, labels), operator, bound)
+    else:
+        bound, dimension = parse_bound(written, rest, measured.dimension, f"{title} {operator.value}")
+        check_sense(written, sign, measured, operator, bound)
     return Limit(
         metric=kind.name,
         labels=labels,
@@ -79,11 +92,12 @@ def parse_limit(
         text=" ".join(text.split()),
         source=source,
         on=tuple(on),
+        compare=compare,
     )
 
 
-def _kind(written: Written, kinds: Kinds, own: Callable[[str], bool]) -> tuple[MetricKind, int]:
-    match = _METRIC.match(written.text)
+def _kind(written: Written, kinds: Kinds, own: Callable[[str], bool], at: int) -> tuple[MetricKind, int]:
+    match = _METRIC.match(written.text, at)
     if not match:
         what = "the limit is empty" if not written.text.strip() else "the limit does not start with a metric"
         raise written.fault("limit-syntax", what, Span(start=0, end=1), _SHAPE)
@@ -190,6 +204,19 @@ def parse_bound(written: Written, span: Span, dimension: Dimension, head: str) -
     return bound, measured
 
 
+def parse_change(written: Written, span: Span, kind: MetricKind, head: str) -> tuple[float, Dimension, Compare]:
+    """The bound of a change: a fraction of the accepted value, or an amount in the figure's own unit."""
+    begin = span.start + _blanks(written.text[span.start : span.end])
+    match = _NUMBER.match(written.text, begin, span.end)
+    if not match:
+        raise _no_number(written, Span(start=begin, end=max(begin, span.end)), head, Dimension.FRACTION)
+    number = _number(written, Span(start=begin, end=match.end()))
+    at = match.end() + _blanks(written.text[match.end() : span.end])
+    unit = written.text[at : span.end].strip()
+    whole = Span(start=begin, end=at + len(unit) if unit else match.end())
+    return change_bound(written, whole, kind, (number, unit, head))
+
+
 def _blanks(text: str) -> int:
     return len(text) - len(text.lstrip())
 
@@ -249,7 +276,7 @@ def _with_unit(written: Written, span: Span, number: float, dimension: Dimension
     if unit in UNITS[dimension]:
         return number * UNITS[dimension][unit], dimension
     if head.startswith("throughput ") and (named := _ITEMS.fullmatch(unit)):
-        return number * dict(_DECIMAL)[named[1]], dimension
+        return number * dict(DECIMAL)[named[1]], dimension
     measured = dimension_of(unit)
     if measured and dimension is Dimension.PLAIN:
         return number * UNITS[measured][unit], measured
@@ -309,65 +336,10 @@ def check_items(limit: Limit, unit: str) -> None:
         raise PerfgateError("limit-unit", what, mend=f"write {unit}/s, or a number with k/s or M/s")
 
 
-_DECIMAL = (("", 1.0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1e15))
-
-_BINARY = (("Ki", 2.0**10), ("Mi", 2.0**20), ("Gi", 2.0**30), ("Ti", 2.0**40))
-
-
-def _prefixed(*stems: str) -> dict[str, float]:
-    return {prefix + stem: factor for stem in stems for prefix, factor in _DECIMAL}
-
-
-def _bytes(tail: str) -> dict[str, float]:
-    plain = _prefixed(f"B{tail}") | {f"KB{tail}": 1e3}
-    return plain | {f"{prefix}B{tail}": factor for prefix, factor in _BINARY}
-
-
-UNITS: Mapping[Dimension, Mapping[str, float]] = {
-    Dimension.TIME: TIME_UNITS,
-    Dimension.FRACTION: {"%": 0.01},
-    Dimension.RATIO: {"x": 1.0, "×": 1.0},
-    Dimension.BYTES: _bytes(""),
-    Dimension.BANDWIDTH: _bytes("/s"),
-    Dimension.FLOPS: _prefixed("FLOPS", "FLOP/s", "OPS", "OP/s"),
-    Dimension.WORK: _prefixed("FLOP", "OP"),
-    Dimension.RATE: _prefixed("/s"),
-    Dimension.INTENSITY: {"FLOP/B": 1.0},
-    Dimension.CLOCK: _prefixed("Hz"),
-    Dimension.TEMPERATURE: {"°C": 1.0, "C": 1.0},
-    Dimension.POWER: {"mW": 1e-3} | _prefixed("W"),
-    Dimension.COUNT: {},
-    Dimension.PLAIN: {},
-}
-"""Unit to factor; a time is in nanoseconds, a fraction between 0 and 1, the rest per second."""
-
 UNITLESS = frozenset({Dimension.COUNT, Dimension.PLAIN, Dimension.RATIO, Dimension.INTENSITY})
 """Dimensions whose bare number means only one thing."""
 
-USUAL: Mapping[Dimension, tuple[str, ...]] = {
-    Dimension.TIME: ("ns", "us", "ms", "s"),
-    Dimension.FRACTION: ("%",),
-    Dimension.RATIO: ("x",),
-    Dimension.BYTES: ("B", "KiB", "MB", "GB"),
-    Dimension.BANDWIDTH: ("GB/s", "TB/s"),
-    Dimension.FLOPS: ("GFLOPS", "TFLOPS"),
-    Dimension.WORK: ("GFLOP", "TFLOP"),
-    Dimension.RATE: ("/s", "k/s", "M/s"),
-    Dimension.INTENSITY: ("FLOP/B",),
-    Dimension.CLOCK: ("MHz", "GHz"),
-    Dimension.TEMPERATURE: ("°C",),
-    Dimension.POWER: ("W",),
-    Dimension.COUNT: (),
-    Dimension.PLAIN: (),
-}
-"""What an error proposes."""
-
 KNOWN: tuple[str, ...] = tuple(dict.fromkeys(unit for table in UNITS.values() for unit in table))
-
-
-def dimension_of(unit: str) -> Dimension | None:
-    """What a unit measures; no unit measures two things."""
-    return next((dimension for dimension, table in UNITS.items() if unit in table), None)
 
 
 _NOUNS = {

@@ -83,8 +83,8 @@ def limits_for(limits: Layer, key: CaseKey, parts: Collection[str] = ()) -> tupl
     if not any(limit.labels for limit in limits):
         return limits
     chosen = [limit for limit in limits if _meant_for(limit, key) or names_part(limit, parts)]
-    named = {(limit.metric, without_case(limit)) for limit in chosen if case_of(limit) and _meant_for(limit, key)}
-    return tuple(limit for limit in chosen if (limit.metric, limit.labels) not in named)
+    named = {(limit.title, without_case(limit)) for limit in chosen if case_of(limit) and _meant_for(limit, key)}
+    return tuple(limit for limit in chosen if (limit.title, limit.labels) not in named)
 
 
 def unmatched_cases(limits: Layer, keys: Iterable[CaseKey], parts: Collection[str] = ()) -> tuple[Limit, ...]:

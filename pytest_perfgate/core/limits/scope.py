@@ -1,4 +1,4 @@
-"""Scopes, senses, near misses ("did you mean"), faults of a limit."""
+"""Scopes, senses, changes, near misses ("did you mean"), faults of a limit."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from collections.abc import Iterable, Sequence
 
 from pytest_perfgate.core.render.words import first_of
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Labels, MetricKind
-from pytest_perfgate.model.plan import Operator
-from pytest_perfgate.model.values import Dimension, value
+from pytest_perfgate.model.metric import Labels, MetricKind, quoted
+from pytest_perfgate.model.plan import Compare, Operator
+from pytest_perfgate.model.values import UNITS, USUAL, Better, Dimension, dimension_of, value
 
 ALWAYS = ("case",)
 """Every metric of a call can be narrowed to the ``name=`` of that call."""
 
 _NAME = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)\s*")
-
-_PLAIN = re.compile(r"[\w.*?:/+@$~!|-]+(?: [\w.*?:/+@$~!|-]+)*", re.ASCII)
 
 _OPEN, _CLOSE = "([{<", ")]}>"
 
@@ -145,13 +143,6 @@ def render_scope(labels: Labels, kind: MetricKind | None = None) -> str:
     return f"({', '.join(words)})" if words else ""
 
 
-def quoted(text: str) -> str:
-    """The text bare where it reads back alike, in double quotes otherwise."""
-    if _PLAIN.fullmatch(text):
-        return text
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
 CHANGES = frozenset({"slowdown"})
 """Metrics of change: a lower bound on them would demand a regression."""
 
@@ -160,9 +151,9 @@ OF_A_PEAK = frozenset({"mfu", "sol"})
 
 _EXACT = frozenset({Dimension.COUNT, Dimension.BYTES, Dimension.PLAIN})
 
-_UPPER_BOUNDS = frozenset({Operator.AT_MOST, Operator.LESS})
+UPPER_BOUNDS = frozenset({Operator.AT_MOST, Operator.LESS})
 
-_LOWER_BOUNDS = frozenset({Operator.AT_LEAST, Operator.MORE})
+LOWER_BOUNDS = frozenset({Operator.AT_LEAST, Operator.MORE})
 
 
 def check_sense(written: Written, sign: Span, kind: MetricKind, operator: Operator, bound: float) -> None:
@@ -171,14 +162,14 @@ def check_sense(written: Written, sign: Span, kind: MetricKind, operator: Operat
         raise written.fault(
             "limit-direction", f"a measured {kind.dimension.value} never equals a number", sign, "write <= or >="
         )
-    if kind.name in CHANGES and operator in _LOWER_BOUNDS:
+    if kind.name in CHANGES and operator in LOWER_BOUNDS:
         raise written.fault(
             "limit-direction",
             "this would demand a regression",
             sign,
             f"write {kind.name} <= ...; to demand an improvement, {kind.name} <= -5%",
         )
-    if kind.name in OF_A_PEAK and operator in _LOWER_BOUNDS and bound > 1:
+    if kind.name in OF_A_PEAK and operator in LOWER_BOUNDS and bound > 1:
         raise written.fault("limit-direction", "nothing reaches more than the whole of a physical peak", sign)
     if fault := _out_of_reach(kind.name, operator, bound):
         raise written.fault("limit-number", f"{fault}, so the limit means nothing", sign)
@@ -188,7 +179,7 @@ def _out_of_reach(name: str, operator: Operator, bound: float) -> str:
     """Why no call keeps a limit; ``mfu >= 0%`` is kept by each that was measured, which is something to ask."""
     if name in CHANGES and bound <= -1:
         return "nothing is faster by all of its time"
-    if name == "time" and operator in _UPPER_BOUNDS and bound <= 0:
+    if name == "time" and operator in UPPER_BOUNDS and bound <= 0:
         return "every call takes some time"
     return ""
 
@@ -269,3 +260,100 @@ class Written:
         marks = " " * span.start + "^" * max(1, span.end - span.start)
         shown = "".join(c if c.isprintable() else " " for c in self.text)
         return PerfgateError(code, f"{what}\n    {shown}\n    {marks}", mend=mend, place=self.place)
+
+
+CHANGE = re.compile(r"\s*change\s*\(", re.ASCII)
+
+_CHANGE_SHAPE = "a change reads change(METRIC[(SCOPE)]) OP VALUE, such as 'change(registers) <= 0'"
+
+_POINTS = "pp"
+"""Points of a percentage: 80 % less 2pp is 78 %."""
+
+
+def change_end(written: Written, opened: int, at: int) -> int:
+    """Where ``change(METRIC`` ends: nothing but the metric with its scope stands inside."""
+    rest = written.text[at:]
+    if not rest.lstrip().startswith(")"):
+        span = Span(start=opened, end=opened + 1)
+        raise written.fault("limit-syntax", "change(...) holds one metric with its scope", span, _CHANGE_SHAPE)
+    return at + rest.index(")") + 1
+
+
+def change_bound(
+    written: Written, span: Span, kind: MetricKind, asked: tuple[float, str, str]
+) -> tuple[float, Dimension, Compare]:
+    """The bound of a number with its unit, behind the head of the limit.
+
+    A percentage has points only: "2 %" of it could be either. What a figure of the test's own measures is known when
+    it ran: any unit may be its own.
+    """
+    number, unit, head = asked
+    own = kind.dimension
+    points = f"write {head} {number:g}{_POINTS}, {_POINTS} for points of a percentage"
+    if own is Dimension.FRACTION:
+        if unit == "%":
+            what = f"'{kind.name}' is a percentage itself: its change is written in points"
+            raise written.fault("limit-unit", what, span, points)
+        if number and unit != _POINTS:
+            raise _wrong_unit(written, span, unit, points)
+        return number * 0.01, own, Compare.ABSOLUTE
+    if not number or (not unit and own in _COUNTED and number.is_integer()):
+        return number, own, Compare.ABSOLUTE
+    if unit == "%" or (not unit and abs(number) < 1):
+        return number * (0.01 if unit else 1.0), Dimension.FRACTION, Compare.RELATIVE
+    if unit == _POINTS and own is Dimension.PLAIN:
+        return number * 0.01, Dimension.FRACTION, Compare.ABSOLUTE
+    measured = dimension_of(unit) if own is Dimension.PLAIN else own
+    if measured is not None and unit in UNITS[measured]:
+        return number * UNITS[measured][unit], measured, Compare.ABSOLUTE
+    amounts = "".join(f", or {head} {number:g}{one}" for one in USUAL[own][:1])
+    raise _wrong_unit(written, span, unit, f"write {head} {number:g}%{amounts}")
+
+
+_COUNTED = frozenset({Dimension.COUNT, Dimension.PLAIN})
+
+
+def _wrong_unit(written: Written, span: Span, unit: str, mend: str) -> PerfgateError:
+    what = f"'{unit}' is no unit of this change" if unit else "the change needs a unit"
+    return written.fault("limit-unit", what, span, mend)
+
+
+_NAMED_OTHERWISE = {
+    "time": "slowdown <= 3%",
+    "slowdown": "slowdown <= 3%",
+    "geomean": "geomean(slowdown) <= 1%",
+    "worst": "a limit on each case: change(METRIC) ...",
+}
+"""Metrics that are changes already, and the time, whose change has a name of its own."""
+
+
+def check_changing(written: Written, kind: MetricKind, labels: Labels) -> None:
+    """Refuse the change of what has another sentence; a quantile of the time has none."""
+    of_calls = kind.name != "time" or all(name in ALWAYS for name, _ in labels)
+    if kind.name in _NAMED_OTHERWISE and of_calls:
+        start = written.text.index(kind.name)
+        what = f"the change of '{kind.name}' has a sentence of its own"
+        span = Span(start=start, end=start + len(kind.name))
+        raise written.fault("limit-unknown-metric", what, span, f"write {_NAMED_OTHERWISE[kind.name]}")
+
+
+def check_change(
+    written: Written, sign: Span, figure: tuple[MetricKind, Labels], operator: Operator, bound: float
+) -> None:
+    """Refuse a direction that would demand a regression, and that what is measured repeats itself."""
+    kind, labels = figure
+    if operator is Operator.EQUAL and not kind.exact and kind.dimension is not Dimension.PLAIN:
+        raise written.fault("limit-direction", "a measured figure never repeats itself", sign, "write <= or >=")
+    if demands_regression(kind.better, operator):
+        right, demand = ("<=", "-5%") if kind.better is Better.LOWER else (">=", "5%")
+        demand = demand.replace("%", "pp") if kind.dimension is Dimension.FRACTION else demand
+        head = f"change({kind.name}{render_scope(labels, kind)}) {right}"
+        what = f"{'less' if right == '<=' else 'more'} {kind.name} is better, so this would demand a regression"
+        mend = f"write {head} {'...' if bound else '0'}; to demand an improvement, {head} {demand}"
+        raise written.fault("limit-direction", what, sign, mend)
+
+
+def demands_regression(better: Better, operator: Operator) -> bool:
+    """Whether an operator holds a change from the wrong side."""
+    wrong = {Better.LOWER: LOWER_BOUNDS, Better.HIGHER: UPPER_BOUNDS}.get(better, frozenset())
+    return operator in wrong

@@ -67,7 +67,9 @@ class Axis:
             first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
             jump = max(1, (last - first) // max(1, count))
             powers = [10.0**power for power in range(first, last + 1, jump)]
-            return [power for power in powers if self.low <= power <= self.high]
+            inside = [power for power in powers if self.low <= power <= self.high]
+            finer = [m * 10.0**power for power in range(first - 1, last + 1) for m in (1, 2, 5)]
+            return inside if len(inside) > 2 else [tick for tick in finer if self.low <= tick <= self.high]
         step = nice_step((self.high - self.low) / max(1, count))
         step = max(1.0, step) if self.whole else step
         first = math.ceil(self.low / step)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from html import escape
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.roofline import place
@@ -17,6 +18,7 @@ from pytest_perfgate.core.render.drawing import (
     SOFT,
     Axis,
     Frame,
+    Place,
     box,
     dot,
     fitted,
@@ -329,35 +331,47 @@ def _roofs(frame: Frame, ceiling: Ceiling) -> Iterator[str]:
     yield haloed(x - 5 if turned else x + 5, floor - 8, text, "end" if turned else "start")
 
 
-_AROUND = ((9, -9), (-9, -9), (9, 15), (-9, 15), (0, -16), (0, 24), (18, 4), (-18, 4), (22, -22), (-22, -22), (22, 30))
+_NEAR = tuple(
+    (distance * math.cos(turn * math.pi / 6), distance * math.sin(turn * math.pi / 6))
+    for distance in (0, 20, 32, 46, 62, 80)
+    for turn in (range(12) if distance else (0,))
+)
+"""Where a number may stand beside its point, the nearest places first."""
+
+_BADGE = 8.5
 
 
 def _points(frame: Frame, points: Sequence[Point]) -> Iterator[str]:
-    """A disc where compute binds, else a square; each number on the free side of its mark."""
-    taken = [frame.at(point.intensity, point.rate) for point in points]
+    """A disc where compute binds, else a square, with its number in it; one that has no room is led aside."""
+    taken: list[Place] = []
     for number, point in enumerate(points, 1):
         x, y = frame.at(point.intensity, point.rate)
+        title = f"<title>{escape(f'{number} {point.label}: {point.text}')}</title>"
         if point.before:
             a, b = frame.at(*point.before)
             yield rule((a, b), (x, y), colour=OTHER, wide=2)
             yield f'<circle cx="{a:.1f}" cy="{b:.1f}" r="4.5" fill="{PAPER}" stroke="{OTHER}" stroke-width="2"/>'
-        title = f"<title>{number} {_safe(point.label)}: {_safe(point.text)}</title>"
-        style = f'fill="{FILLS["compute"][0]}" stroke="{INK}" stroke-width="1.4"'
-        if point.bound == "compute":
-            yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5.5" {style}>{title}</circle>'
-        else:
-            yield f'<rect x="{x - 5:.1f}" y="{y - 5:.1f}" width="10" height="10" {style}>{title}</rect>'
-        free = [(x + dx, y + dy) for dx, dy in _AROUND if _open(frame, (x + dx, y + dy - 4), taken)]
-        if free:
-            yield haloed(*free[0], str(number))
-            taken.append((free[0][0], free[0][1] - 4))
+        free = ((x + dx, y + dy) for dx, dy in _NEAR if _open(frame, (x + dx, y + dy), taken))
+        place = next(free, None)
+        if place != (x, y):
+            yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{INK}">{title}</circle>'
+            yield rule((x, y), place, wide=0.8) if place else ""
+        if place:
+            taken.append(place)
+            yield _badge(place, point.bound, title)
+            yield words(place[0], place[1] + 4.2, str(number), anchor="middle")
 
 
-def _safe(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;")
+def _badge(place: Place, bound: str, title: str) -> str:
+    (x, y), size = place, _BADGE
+    style = f'fill="{FILLS["compute"][0]}" stroke="{INK}" stroke-width="1.2"'
+    if bound == "compute":
+        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{size}" {style}>{title}</circle>'
+    corner = f'x="{x - size + 0.5:.1f}" y="{y - size + 0.5:.1f}"'
+    return f'<rect {corner} width="{2 * size - 1:g}" height="{2 * size - 1:g}" {style}>{title}</rect>'
 
 
-def _open(frame: Frame, place: tuple[float, float], taken: Sequence[tuple[float, float]]) -> bool:
+def _open(frame: Frame, place: Place, taken: Sequence[Place]) -> bool:
     x, y = place
-    inside = frame.left + 6 < x < frame.width - 6 and frame.top + 4 < y < frame.height - frame.bottom - 4
-    return inside and all(abs(x - a) > 13 or abs(y - b) > 13 for a, b in taken)
+    inside = frame.left + 9 < x < frame.width - 9 and frame.top + 4 < y < frame.height - frame.bottom - 22
+    return inside and all(math.hypot(x - a, y - b) > 2 * _BADGE + 1 for a, b in taken)

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from pytest_perfgate.model.errors import SHOWING, fault_sentence
 from pytest_perfgate.model.metric import Metric
-from pytest_perfgate.model.plan import Effect, Outcome
+from pytest_perfgate.model.plan import Compare, Effect, Limit, Outcome
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import CaseReport, Excuse, SuiteNote
 
@@ -64,6 +64,17 @@ def signed(number: float, digits: int = 2) -> str:
         return "over 10,000 %"
     places = digits - 1 if number < _TENFOLD else 0
     return f"{round(number * 100, places) + 0.0:+,.{places}f} %"
+
+
+def change_text(moved: float, limit: Limit) -> str:
+    """A change as its limit is written: ``+1.6 %``, ``-2.4 pp``, ``+2``, ``+16 B``."""
+    if math.isinf(moved):
+        return "more" if moved > 0 else "less"
+    if limit.compare is Compare.RELATIVE:
+        return signed(moved)
+    if limit.dimension is Dimension.FRACTION:
+        return f"{moved * 100:+.3g} pp"
+    return f"{'+' if moved >= 0 else ''}{quantity(moved, limit.dimension)}"
 
 
 def detectable(visible: float) -> str:

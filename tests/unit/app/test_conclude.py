@@ -13,7 +13,7 @@ from pytest_perfgate.adapters.runtimes.host import device_key
 from pytest_perfgate.app.conclude import Ending, _crept, alike_arms, suite_notes
 from pytest_perfgate.app.instrument import key_patterns
 from pytest_perfgate.app.judge import GateJudge as Court
-from pytest_perfgate.core.changes.dependencies import EnvironmentEdits
+from pytest_perfgate.core.changes.marks import EnvironmentEdits
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.policy import CI, LOCAL
 from pytest_perfgate.model.device import Device

@@ -14,12 +14,12 @@ from pytest_perfgate.adapters.stores.history import SqliteHistory
 from pytest_perfgate.adapters.stores.records import Records
 from pytest_perfgate.app.doctor import Finding, Level, examined
 from pytest_perfgate.cli.doctor import finding_lines
-from pytest_perfgate.core.judge.costs import (
+from pytest_perfgate.core.judge.rounds import Design
+from pytest_perfgate.core.limits.grammar import parse_limit
+from pytest_perfgate.core.stats.costs import (
     PairCost,
     cost_line,
 )
-from pytest_perfgate.core.judge.rounds import Design
-from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, CaseKey, Mode, Plan
 from pytest_perfgate.plugin.child_arguments import paired_line, triable, trying_line

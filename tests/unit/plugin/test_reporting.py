@@ -16,9 +16,9 @@ from pytest_perfgate.adapters.devices.host import probe_host
 from pytest_perfgate.adapters.runtimes.host import HostRuntime
 from pytest_perfgate.adapters.timers.host import HostTimer
 from pytest_perfgate.compat import Benchmark
-from pytest_perfgate.core.judge.costs import TimeLeft
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.render.words import significant
+from pytest_perfgate.core.stats.costs import TimeLeft
 from pytest_perfgate.core.stats.summary import Stopping, WarmUp
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.protocol import Finished

@@ -12,7 +12,6 @@ from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, code_evid
 from pytest_perfgate.core.analysis.kernels.sections import cliff_section, mix_section, occupancy_section, ratio_section
 from pytest_perfgate.core.analysis.roofline import GIVEN, Placement, datasheet_roof, given_roof, place, rated, ridge
 from pytest_perfgate.core.analysis.work.products import known_dtype
-from pytest_perfgate.core.limits.grammar import UNITS
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.device import Device, DeviceSpec, Roof
 from pytest_perfgate.model.errors import PerfgateError
@@ -26,7 +25,7 @@ from pytest_perfgate.model.metric import (
     Paragraph,
     Section,
 )
-from pytest_perfgate.model.values import Dimension, Work, value
+from pytest_perfgate.model.values import UNITS, Dimension, Work, value
 
 
 @value
@@ -192,6 +191,7 @@ OPTIONS = (
     ("peak", "peaks by dtype, such as bf16=708TFLOPS, in the place of a device"),
     ("bandwidth", "memory bandwidth, such as 5.3TB/s, in the place of a device"),
     ("rates", "datasheet or achievable: which column of the catalogue is the roof"),
+    ("version", "the kernel's version, which the contract is headed by"),
 )
 
 _AMOUNT = re.compile(r"\s*(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*(\S*)\s*")

@@ -9,7 +9,16 @@ from dataclasses import field, replace
 from pytest_perfgate.core.analysis.classify import THRESHOLDS, Bottleneck, Classification, Signals, classify
 from pytest_perfgate.core.analysis.decisions import NO_ROW, Fact, recommendations
 from pytest_perfgate.core.analysis.kernels.counters import INSIDE, PIPES, leading, plain, stalls
-from pytest_perfgate.core.analysis.occupancy import ENOUGH_WARPS, WARP, Cliff, Occupancy, cliff, occupancy
+from pytest_perfgate.core.analysis.occupancy import (
+    ENOUGH_WARPS,
+    MOST_REGISTERS,
+    WARP,
+    Cliff,
+    Occupancy,
+    cliff,
+    occupancy,
+    register_edge,
+)
 from pytest_perfgate.core.analysis.sass.facts import Loop, main_loop, spilled, static_shared
 from pytest_perfgate.core.analysis.sass.mix import LOCAL, Mix, executed_mix, mix, usual_stall
 from pytest_perfgate.model.device import SmLimits
@@ -71,7 +80,8 @@ def diagnose(
     inputs = _with_warps(signals, fit, numbers) if signals else _signals(facts, numbers, fit, sm)
     classification = _unexplained(classify(inputs), inputs, numbers)
     code = _code_situation(facts, whole, inner, loop)
-    situation = {**_situation(facts, numbers, fit, step), **_ran_situation(ran), **code}
+    known = {**_situation(facts, numbers, fit, step), **_next_steps(facts, fit, step, sm)}
+    situation = {**known, **_ran_situation(ran), **code}
     room = _room(classification, inputs)
     if classification.bottleneck is not Bottleneck.NOT_COLLECTED:
         situation["class"] = classification.bottleneck.value
@@ -125,12 +135,11 @@ def _fit(facts: KernelFacts, sm: SmLimits | None) -> tuple[Occupancy | None, Cli
         return None, None
     threads, registers, shared = facts.launch.threads, facts.resources.registers, shared_of(facts)
     carved = facts.counters.get("launch__shared_mem_config_size")
-    return (
-        occupancy(
-            sm, threads=threads, registers=registers, shared=shared, configured=int(carved.value) if carved else None
-        ),
-        cliff(sm, threads=threads, registers=registers, shared=shared),
+    configured = int(carved.value) if carved else None
+    fit = occupancy(
+        sm, threads=threads, registers=registers, shared=shared, configured=configured, most=facts.most_threads
     )
+    return fit, None if fit.why_none else cliff(sm, threads=threads, registers=registers, shared=shared)
 
 
 def _with_warps(signals: Signals, held: Occupancy | None, numbers: Mapping[str, float]) -> Signals:
@@ -187,6 +196,19 @@ def _situation(
         known["cliff_distance"] = step.edge - step.shared
         known["cliff_moot"] = step.moot or "no"
     return known
+
+
+def _next_steps(facts: KernelFacts, held: Occupancy | None, step: Cliff | None, sm: SmLimits | None) -> dict[str, Fact]:
+    """What the usual remedies would do to the blocks that fit: twice the shared memory, more registers."""
+    if held is None or step is None or sm is None or facts.resources is None:
+        return {}
+    known: dict[str, Fact] = {
+        "blocks": held.blocks,
+        "doubled_blocks": step.doubled_blocks if step.shared else held.blocks,
+    }
+    registers = facts.resources.registers
+    most = register_edge(sm, threads=held.threads, registers=registers, shared=step.shared)
+    return {**known, "registers": registers, "register_edge": most if most is not None else MOST_REGISTERS}
 
 
 def _ran_situation(ran: Mix | None) -> dict[str, Fact]:

@@ -238,7 +238,7 @@ def _why_no_occupancy(diagnosis: Diagnosis) -> str:
 
 _SCOPED = re.compile(r"\b(?:occupancy_limit|cliff_distance)\s*\(([^)]*)\)")
 
-_COUNTS = re.compile(r"\s*(count|executed)\s*\(")
+_COUNTS = re.compile(r"\s*(?:change\s*\(\s*)?(count|executed)\s*\(")
 
 _KINDS = {kind.name: kind for kind in KERNEL_KINDS}
 
@@ -339,11 +339,11 @@ def _answers(diagnosis: Diagnosis, asked: RequestedLaunch, limits: Mapping[str, 
     who = labels(**{"arch": arch, **dict(asked.written), "kernel": diagnosis.name})
     note = "" if arch == facts.arch else f"registers as compiled for {facts.arch}"
     resources = facts.resources.registers
-    occupied = occupancy(limits[arch], threads=asked.threads, registers=resources, shared=shared)
+    occupied = occupancy(
+        limits[arch], threads=asked.threads, registers=resources, shared=shared, most=facts.most_threads
+    )
     step = cliff(limits[arch], threads=asked.threads, registers=resources, shared=shared)
-    most = facts.most_threads
-    over = f"compiled for {most} threads at the most" if most and asked.threads > most else ""
-    why = over or occupied.why_none or ", ".join(occupied.limiting)
-    yield metric("occupancy_limit", 0.0 if over else occupied.fraction, who, "; ".join(filter(None, (why, note))))
+    why = occupied.why_none or ", ".join(occupied.limiting)
+    yield metric("occupancy_limit", occupied.fraction, who, "; ".join(filter(None, (why, note))))
     if not step.moot:
         yield metric("cliff_distance", step.edge - step.shared, who, note)

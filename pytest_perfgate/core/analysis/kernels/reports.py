@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
 from typing import Any
 
 from pytest_perfgate.core.analysis.classify import Bottleneck
@@ -13,7 +14,7 @@ from pytest_perfgate.core.analysis.kernels.views import Health, health_sentence,
 from pytest_perfgate.core.analysis.sass.facts import Change, changes, same_code
 from pytest_perfgate.core.render.words import ABSENT, quantity, significant
 from pytest_perfgate.model.metric import Block, Bullets, Column, Document, Finding, Paragraph, Section, Table
-from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.values import Dimension, array_value
 
 SCHEMA = 1
 
@@ -22,16 +23,20 @@ _TOP = 3
 _STAGES = ("Stage", "Duration (us)", "TC%", "DRAM%", "Occ%", "Bottleneck", "Key Issue")
 
 
-def contract_document(
-    diagnoses: Sequence[Diagnosis],
-    *,
-    version: str = "",
-    configuration: Mapping[str, str] | None = None,
-    baseline: Sequence[Diagnosis] = (),
-) -> Document:
+@array_value
+class Given:
+    """What the caller knows beside a report: the kernel's version, the call, the report of the version before."""
+
+    version: str = ""
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    baseline: tuple[Diagnosis, ...] = ()
+
+
+def contract_document(diagnoses: Sequence[Diagnosis], given: Given | None = None) -> Document:
     """Configuration, stages, the bottleneck of the longest stage, three opportunities, the baseline."""
+    given = given or Given()
     longest = longest_stage(diagnoses)
-    settings = {**(configuration or {}), **_configuration(longest)}
+    settings = configuration(diagnoses, given)
     sections: list[Block] = [
         Section(
             title="Configuration",
@@ -41,22 +46,29 @@ def contract_document(
             title="Stages",
             blocks=(Table(columns=tuple(Column(name=n) for n in _STAGES), rows=tuple(map(_stage, diagnoses))),),
         ),
-        Section(title=f"Bottleneck: {said(longest)}", blocks=(Paragraph(text=root_cause(longest)),)),
+        Section(title=f"Bottleneck: {said(longest)}", blocks=(Paragraph(text=f"Root cause: {root_cause(longest)}"),)),
         Section(title="Top 3 Opportunities", blocks=(Bullets(items=tuple(_opportunities(longest)), ordered=True),)),
     ]
-    for old, new in paired(baseline, diagnoses):
+    for old, new in paired(given.baseline, diagnoses):
         sections.append(Section(title=f"vs Baseline: {new.name}", blocks=(moved_table(old, new),)))
-    return Document(title=f"Profile: {longest.name} {version or _written_by(diagnoses)}", blocks=tuple(sections))
+    version = given.version or "(version not stated)"
+    return Document(title=f"Profile: {longest.name} {version}", blocks=tuple(sections))
+
+
+def configuration(diagnoses: Sequence[Diagnosis], given: Given) -> dict[str, str]:
+    """How the longest stage was launched and profiled, with what was stated of the call."""
+    profiler = profiler_of(diagnoses)
+    return {
+        **given.configuration,
+        **_configuration(longest_stage(diagnoses)),
+        **({"profiler": profiler} if profiler else {}),
+    }
 
 
 def profiler_of(diagnoses: Sequence[Diagnosis]) -> str:
     """The instrument with its version, where the report says it: ``ncu 2025.3.1``."""
     names = dict.fromkeys(d.facts.notes.get("profiler", "") for d in diagnoses)
     return ", ".join(filter(None, names))
-
-
-def _written_by(diagnoses: Sequence[Diagnosis]) -> str:
-    return profiler_of(diagnoses) or "(version not collected)"
 
 
 def longest_stage(diagnoses: Sequence[Diagnosis]) -> Diagnosis:
@@ -96,7 +108,7 @@ def _stage(diagnosis: Diagnosis) -> tuple[str, ...]:
     numbers = diagnosis.numbers
     return (
         diagnosis.name,
-        significant(numbers["duration"] / 1e3) if "duration" in numbers else ABSENT,
+        significant(numbers["duration"] / 1e3).replace(",", "") if "duration" in numbers else ABSENT,
         *(significant(numbers[n] * 100, 3) if n in numbers else ABSENT for n in ("tc_util", "dram", "occupancy")),
         said(diagnosis),
         _issue(diagnosis),
@@ -104,17 +116,17 @@ def _stage(diagnosis: Diagnosis) -> tuple[str, ...]:
 
 
 def _issue(diagnosis: Diagnosis) -> str:
-    titles = (finding.title for finding in top_opportunities(diagnosis) if finding.trigger != NO_ROW)
+    first = (*diagnosis.advice, *top_opportunities(diagnosis))
+    titles = (finding.title for finding in first if finding.trigger != NO_ROW)
     ill = (health_sentence(row, number).partition(" (")[0] for row, number in unhealthy(diagnosis.numbers))
     return next(titles, None) or next(ill, "none seen")
 
 
 def top_opportunities(diagnosis: Diagnosis) -> tuple[Finding, ...]:
-    """What the bottleneck report says to try first, then other advice and the profiler's own rules by their gain."""
-    own = diagnosis.advice
-    first = [f for f in own[:1] if f.trigger != NO_ROW]
-    every = [*own[len(first) :], *(f for f in diagnosis.facts.findings if f.gain)]
-    return (*first, *sorted(every, key=lambda f: f.gain.high if f.gain else 0.0, reverse=True))[:_TOP]
+    """Our advice and the profiler's own rules by what they could gain; ours come first where nobody knows."""
+    own = [f for f in diagnosis.advice if f.trigger != NO_ROW]
+    every = [*own, *(f for f in diagnosis.facts.findings if f.gain)]
+    return tuple(sorted(every, key=lambda f: f.gain.high if f.gain else -1.0, reverse=True))[:_TOP]
 
 
 def _opportunities(diagnosis: Diagnosis) -> Iterator[str]:
@@ -124,13 +136,16 @@ def _opportunities(diagnosis: Diagnosis) -> Iterator[str]:
         yield f"{finding.title} — {gain}{doubt} — trigger: {finding.trigger}"
 
 
-def contract_data(diagnoses: Sequence[Diagnosis], *, version: str = "") -> dict[str, Any]:
+def contract_data(diagnoses: Sequence[Diagnosis], given: Given | None = None) -> dict[str, Any]:
     """The same as plain data. A number that was not collected is ``null``, never zero."""
+    given = given or Given()
     longest = longest_stage(diagnoses)
+    settings = configuration(diagnoses, given)
     return {
         "schema": SCHEMA,
         "kernel": longest.name,
-        "version": version or profiler_of(diagnoses) or None,
+        "version": given.version or None,
+        "configuration": {name: None if text == ABSENT else text for name, text in settings.items()},
         "stages": [_stage_data(d) for d in diagnoses],
         "bottleneck": {
             "class": longest.classification.bottleneck.value,
@@ -150,12 +165,16 @@ def contract_data(diagnoses: Sequence[Diagnosis], *, version: str = "") -> dict[
             }
             for finding in top_opportunities(longest)
         ],
+        "baseline": [
+            {"name": new.name, "previous": _stage_data(old), "current": _stage_data(new)}
+            for old, new in paired(given.baseline, diagnoses)
+        ],
     }
 
 
-def contract_text(diagnoses: Sequence[Diagnosis]) -> str:
+def contract_text(diagnoses: Sequence[Diagnosis], given: Given | None = None) -> str:
     """The JSON as a file."""
-    return json.dumps(contract_data(diagnoses), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(contract_data(diagnoses, given), indent=2, ensure_ascii=False) + "\n"
 
 
 def _stage_data(diagnosis: Diagnosis) -> dict[str, Any]:
@@ -167,11 +186,25 @@ CONTRACT_SCHEMA: Mapping[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "perfgate profiler contract",
     "type": "object",
-    "required": ["schema", "kernel", "version", "stages", "bottleneck", "opportunities"],
+    "required": [
+        "schema",
+        "kernel",
+        "version",
+        "configuration",
+        "stages",
+        "bottleneck",
+        "opportunities",
+        "baseline",
+    ],
     "properties": {
         "schema": {"const": SCHEMA},
         "kernel": {"type": "string"},
-        "version": {"type": ["string", "null"], "description": "of the kernel, or else of the instrument"},
+        "version": {"type": ["string", "null"], "description": "of the kernel, as stated"},
+        "configuration": {
+            "type": "object",
+            "description": "of the longest stage and its profiler, with what was stated of the call",
+            "additionalProperties": {"type": ["string", "null"]},
+        },
         "stages": {
             "type": "array",
             "minItems": 1,
@@ -192,6 +225,11 @@ CONTRACT_SCHEMA: Mapping[str, Any] = {
             "type": "array",
             "maxItems": _TOP,
             "items": {"type": "object", "required": ["name", "gain", "trigger", "advice", "doubt", "conflicts"]},
+        },
+        "baseline": {
+            "type": "array",
+            "description": "stages that an earlier report has too",
+            "items": {"type": "object", "required": ["name", "previous", "current"]},
         },
     },
 }

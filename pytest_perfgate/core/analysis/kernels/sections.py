@@ -129,7 +129,7 @@ def ratio_section(diagnosis: Diagnosis) -> Iterator[Block]:
         items=(
             f"Compute instructions {where}: {inner.computed}",
             f"Global loads {where}: {widths}" + (f", {inner.bulk} bulk copies" if inner.bulk else ""),
-            f"Ratio: {_ratio(inner)}",
+            f"Ratio: {_ratio(inner, diagnosis.whole)}",
             *([f"Local memory {where}: {local} instructions"] if (local := _local(inner)) else []),
         )
     )
@@ -141,7 +141,7 @@ def _executed_ratio(ran: Mix) -> Block:
         items=(
             f"Compute instructions executed: {ran.computed}",
             f"Global loads executed: {ran.loads:,}" + (f", {ran.bulk:,} of them bulk copies" if ran.bulk else ""),
-            f"Ratio: {_ratio(ran)}",
+            f"Ratio: {_ratio(ran, ran)}",
         )
     )
 
@@ -150,13 +150,18 @@ def _local(inner: Mix) -> int:
     return sum(inner.counts.get(name, 0) for name in LOCAL)
 
 
-def _ratio(inner: Mix) -> str:
+def _ratio(inner: Mix, whole: Mix | None) -> str:
+    """The ratio and what it says of cp.async; of a kernel that copies so already, whether that pays."""
     if inner.ratio is None:
         return f"none ({inner.no_ratio})"
+    copies = whole is not None and bool(whole.counts.get("LDGSTS") or whole.bulk)
+    how = "cp.async" if whole is None or whole.counts.get("LDGSTS") or not whole.bulk else "bulk copies"
     if inner.ratio > HIGH:
-        text = "high: cp.async does not pay"
+        text = f"high: {how}, which it uses, does not pay" if copies else "high: cp.async does not pay"
     elif inner.ratio >= LOW:
-        text = "medium: measure with and without cp.async"
+        text = f"medium: it uses {how}; measure without" if copies else "medium: measure with and without cp.async"
+    elif copies:
+        text = f"low: {how} pays, and is in use"
     elif any(inner.counts.get(name) for name in _TILED):
         text = "low: cp.async pays"
     else:

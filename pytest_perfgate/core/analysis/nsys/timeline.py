@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.core.analysis.nsys import views as c
 from pytest_perfgate.core.analysis.nsys.metrics import sentences
 from pytest_perfgate.core.analysis.nsys.overlap import exposed, members
-from pytest_perfgate.core.render import lanes as drawn
+from pytest_perfgate.core.render import lanes
 from pytest_perfgate.core.render.charts import MOST_ROWS, TIME_KEY, Row, merged, overlap_bars, overlap_row, stacked
 from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.errors import PerfgateError
@@ -65,20 +65,20 @@ def timeline_picture(job: Job) -> Picture:
     shown = job.ranks[:_RANKS]
     part = "" if len(shown) == len(job.ranks) else f"{len(shown)} of "
     alt = f"A lane per stream of {part}{plural(len(job.ranks), 'rank')}; exposed communication is marked"
-    return drawn.timeline("timeline", alt, [_group(result) for result in shown], drawn.LANE_KEY)
+    return lanes.timeline("timeline", alt, [_group(result) for result in shown], lanes.LANE_KEY)
 
 
-def _group(result: RankResult) -> drawn.Group:
+def _group(result: RankResult) -> lanes.Group:
     window, bare = result.lane.window, exposed(result.lane)
-    lanes = [_lane(result, row, bare) for row in result.streams]
+    rows = [_lane(result, row, bare) for row in result.streams]
     if len(result.lane.copies):
         copies = intervals.union(result.lane.copies.start, result.lane.copies.end)
-        lanes.append(drawn.Lane(label="copies", spans=(("copies", copies),)))
+        rows.append(lanes.Lane(label="copies", spans=(("copies", copies),)))
     title = f"rank {result.rank.name}: {quantity(window.length, Dimension.TIME)}, {window} ns"
-    return drawn.Group(title=title, start=window.start, end=window.end, lanes=tuple(lanes), marked=bare)
+    return lanes.Group(title=title, start=window.start, end=window.end, lanes=tuple(rows), marked=bare)
 
 
-def _lane(result: RankResult, row: StreamRow, bare: intervals.Spans) -> drawn.Lane:
+def _lane(result: RankResult, row: StreamRow, bare: intervals.Spans) -> lanes.Lane:
     lane = result.lane
     on = lane.kernels.stream == row.stream
     compute, talk = (
@@ -88,7 +88,7 @@ def _lane(result: RankResult, row: StreamRow, bare: intervals.Spans) -> drawn.La
     named = np.flatnonzero(on & lane.talks & (lane.stage >= 0))
     order = named[np.argsort(lane.kernels.start[named], kind="stable")]
     kind = "" if row.kind == COMPUTE else f", {row.purpose}"
-    return drawn.Lane(
+    return lanes.Lane(
         label=f"stream {stream_name(row.stream)}{kind}",
         spans=(
             ("compute", compute),
@@ -102,14 +102,15 @@ def _lane(result: RankResult, row: StreamRow, bare: intervals.Spans) -> drawn.La
     )
 
 
-def times_picture(job: Job) -> Picture:
-    """Where the window of each rank went."""
+def times_picture(*jobs: Job) -> Picture:
+    """Where the window of each rank went; of two jobs the ranks of each."""
     rows = [
         Row(
-            label=f"rank {r.rank.name}",
+            label=f"{_side(jobs, job)}rank {r.rank.name}",
             amounts=(r.time.computation_ns, r.time.exposed_comm_ns, r.time.exposed_copies_ns, r.time.idle_ns),
             text=quantity(r.time.window_ns, Dimension.TIME, 3),
         )
+        for job in jobs
         for r in job.ranks
     ]
     shown, size = merged(rows)
@@ -118,30 +119,32 @@ def times_picture(job: Job) -> Picture:
     return stacked("ranks", alt, shown, TIME_KEY, lambda at: quantity(at, Dimension.TIME, 3) if at else "0", note)
 
 
-def overlap_picture(job: Job) -> Picture:
-    """Bars of what is hidden per stage and rank, with where the single kernels lie."""
-    several = len(job.ranks) > 1
+def _side(jobs: Sequence[Job], job: Job) -> str:
+    return "" if len(jobs) < 2 else "after, " if job is jobs[1] else "before, "
+
+
+def overlap_picture(*jobs: Job) -> Picture:
+    """Bars of what is hidden per stage and rank, with where the single kernels lie; of two jobs beside each other."""
     rows = [
         overlap_row(
-            f"{result.rank.name}: {stage}" if several else stage,
+            f"{f'{result.rank.name}: ' if len(job.ranks) > 1 else ''}{stage}, {_side(jobs, job)}".removesuffix(", "),
             row.total_ns - row.exposed_ns,
             row.total_ns,
             members(result.lane, row),
         )
+        for job in jobs
         for result in job.ranks
         for row in result.overlaps
         for stage in [f"({row.stage})" if row.outside else row.stage]
     ]
     if not rows:
         raise PerfgateError("picture-none", "no communication has a stream of its own in the window")
-    rows.sort(key=lambda row: row.label)
+    rows.sort(key=lambda row: (row.label.removesuffix(", before").removesuffix(", after"), row.label[-5:] == "after"))
     return overlap_bars(rows[:MOST_ROWS], "stage")
 
 
-def pictures(job: Job) -> Mapping[str, Callable[[], Picture]]:
-    """What can be drawn of a job."""
-    return {
-        "timeline": lambda: timeline_picture(job),
-        "overlap": lambda: overlap_picture(job),
-        "ranks": lambda: times_picture(job),
-    }
+def drawn(name: str, *jobs: Job) -> Picture:
+    """One picture of a job, or of one before and one after a change."""
+    if name == "timeline":
+        return timeline_picture(jobs[0])
+    return overlap_picture(*jobs) if name == "overlap" else times_picture(*jobs)

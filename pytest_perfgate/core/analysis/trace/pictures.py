@@ -67,6 +67,8 @@ class Seen(Protocol):
     @property
     def rows(self) -> tuple[OperatorRow, ...]: ...
     @property
+    def line(self) -> Timeline | None: ...
+    @property
     def roof(self) -> Roof | None: ...
 
 
@@ -97,6 +99,16 @@ def of_job(name: str, job: Job, traces: Iterator[Seen]) -> Picture:
         for device, line in one.lines
     ]
     return times_picture(lines, "rank")
+
+
+def of_pair(name: str, before: Seen, after: Seen) -> Picture:
+    """One picture of two traces."""
+    if name == "roofline":
+        return operators_picture(after.rows, after.roof, before.rows, before.roof)
+    if name == "tree":
+        return tree_picture(after.survey, before.survey)
+    sides = (("reference", before), ("target", after))
+    return times_picture([(side, seen.line) for side, seen in sides if seen.line], "side")
 
 
 def _steps_picture(seen: Seen) -> Picture:

@@ -7,11 +7,26 @@ import dataclasses
 import pytest
 
 from pytest_perfgate.adapters.stores.baseline_line import render_line
-from pytest_perfgate.adapters.stores.baseline_text import own_fields
+from pytest_perfgate.adapters.stores.baseline_text import own_fields, parse_entries
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline, Identity
+from pytest_perfgate.model.metric import Figure
 from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.values import Dimension, rounded
 
 PLAIN = Baseline(key=CaseKey(nodeid="tests/test_k.py::test_gemm"), device="NVIDIA-H200", time=1e6)
+FIGURES = (
+    Figure(name="cliff_distance", value=-1024, dimension=Dimension.BYTES),
+    Figure(name="occupancy_limit", value=0.29, dimension=Dimension.FRACTION),
+    Figure(
+        name="overlap", value=0.83123, dimension=Dimension.FRACTION, labels=(("rank", "0"), ("stage", "stage2")),
+        scatter=0.0021, sittings=3,
+    ),
+    Figure(name="peak_memory", value=81312345.0, dimension=Dimension.BYTES, scatter=0.004, sittings=2),
+    Figure(name="registers", value=128, dimension=Dimension.COUNT),
+    Figure(name="smem", value=98304, dimension=Dimension.BYTES, labels=(("kernel", 'void add<int, 4>(int*) "it\'s"'),)),
+    Figure(name="timer", value=7.25, dimension=Dimension.COUNT),
+)  # fmt: skip
 ELSEWHERE = {"key", "device", "local", "place", "surroundings"}
 """What the place of a line tells, and the file of its surroundings."""
 
@@ -19,7 +34,7 @@ ELSEWHERE = {"key", "device", "local", "place", "surroundings"}
 def test_a_line_with_all_that_it_can_say_is_read_by_the_pattern() -> None:
     parts = {field.name: "a word" for field in dataclasses.fields(Identity) if field.name not in {"notes", "calls"}}
     whole = dataclasses.replace(
-        PLAIN, time=2e6, scatter=0.01, sittings=3, blind=0.2, processes=1, anchor=1.5e6, anchored="2026-01-31", commit="a1b2c3d+dirty", who="A. F.",
+        PLAIN, time=2e6, figures=FIGURES, scatter=0.01, sittings=3, blind=0.2, processes=1, anchor=1.5e6, anchored="2026-01-31", commit="a1b2c3d+dirty", who="A. F.",
         when="2026-05-02", why="TMA loads", expires="2027-01-31", environment="3f2a91c0d4",
         counted="2026-06-01T10:00:00", limited=True, identity=Identity(**parts, calls="10"),
     )  # fmt: skip
@@ -34,7 +49,9 @@ def test_a_line_with_all_that_it_can_say_is_read_by_the_pattern() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "  'a': {time: 1us, later: 1}",
+        "  'a': {time: 1us, later: a word}",
+        "  'a': {time: 1us, registers: 128, registers: 130}",
+        "  'a': {time: 1us, who: \"me\", registers: 128}",
         "  'a': {time: 0ns}",
         "  'a': {time: 1us, identity: {colour: red}}",
         "  'a': {time: 1us, identity: {clocks: off, clocks: on}}",
@@ -54,3 +71,40 @@ def test_a_time_that_is_read_and_written_again_stays(nanoseconds: float, text: s
     assert text in line
     again = own_fields(line, PLAIN.device)[1]["time"]
     assert render_line("test_gemm", dataclasses.replace(PLAIN, time=again)) == line
+
+
+def test_figures_stand_sorted_behind_the_time_and_read_back() -> None:
+    line = render_line("test_gemm", dataclasses.replace(PLAIN, time=412.31e3, figures=FIGURES[::-1], commit="a1b2c3d"))
+    head = "{time: 412.31us, cliff_distance: -1KiB, occupancy_limit: 29%, 'overlap(rank=0, stage=stage2)': 83.123% +- "
+    assert head in line
+    assert "timer(): 7.25" in line, "a name that is nearly one of ours is told from it"
+    assert own_fields(line, PLAIN.device)[1]["figures"] == FIGURES
+
+
+@pytest.mark.parametrize("time", [0.0, 1e6])
+def test_both_readers_see_the_same_figures(time: float) -> None:
+    line = render_line("test_gemm", dataclasses.replace(PLAIN, time=time, figures=FIGURES))
+    fields = own_fields(line, PLAIN.device)[1]
+    by_hand = f"perfgate: 1\nbaselines:\n{line.replace('{', '{ ', 1)}\n"
+    entry = parse_entries(by_hand, place="x", device=PLAIN.device)["test_gemm"]
+    assert entry.fields == fields
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [("{who: me}", "baseline-value"), ("{registers: 1, 'registers()': 2}", "baseline-duplicate")],
+)
+def test_a_line_that_accepts_nothing_or_twice_is_refused(text: str, code: str) -> None:
+    with pytest.raises(PerfgateError) as error:
+        parse_entries(f"perfgate: 1\nbaselines:\n  'a': {text}\n", place="x", device="d")
+    assert error.value.code.name == code
+
+
+@pytest.mark.parametrize("dimension", [d for d in Dimension if d is not Dimension.TEXT])
+@pytest.mark.parametrize("number", [0.0, 1.0, 0.5, 123456.789, 98304.0, 1.23456789e12, 3.3e-7])
+def test_a_rounded_figure_reads_back_as_it_was_written(number: float, dimension: Dimension) -> None:
+    kept = rounded(number, dimension)
+    read = Dimension.COUNT if dimension is Dimension.PLAIN else dimension
+    line = render_line("a", dataclasses.replace(PLAIN, figures=(Figure(name="x", value=kept, dimension=dimension),)))
+    assert own_fields(line, PLAIN.device)[1]["figures"] == (Figure(name="x", value=kept, dimension=read),)
+    assert kept == pytest.approx(number, rel=1e-4)

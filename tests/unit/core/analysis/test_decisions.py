@@ -68,3 +68,31 @@ def test_the_doubtful_gain_of_imma_is_printed_with_its_doubt() -> None:
     (row,) = [row for row in ROWS if row.name == "Tighten stalls on IMMA"]
     assert "1.6 %" in row.doubt
     assert row.gain == (0.0, 0.20)
+
+
+TWICE = {"class": "memory", "ratio": 2.0, "cliff_distance": 10.0, "async_copies": 0}
+REUSE = {"class": "compute", "mix": "HMMA"}
+WARPS = {"class": "latency", "theoretical_warps": 4.0}
+
+
+@pytest.mark.parametrize(
+    ("situation", "conflict"),
+    [
+        (TWICE, "it may cross the cliff"),
+        ({**TWICE, "blocks": 7, "doubled_blocks": 5}, "would leave 5 of 7 blocks"),
+        ({**TWICE, "blocks": 2, "doubled_blocks": 0}, "would not fit"),
+        ({**TWICE, "blocks": 5, "doubled_blocks": 5}, None),
+        (REUSE, "occupancy may fall, or registers spill"),
+        ({**REUSE, "registers": 66, "register_edge": 72, "blocks": 7}, "over 72 a thread (66 now) 6 blocks or fewer fit"),
+        ({**REUSE, "registers": 66, "register_edge": 128, "blocks": 1}, "no block fits"),
+        ({**REUSE, "registers": 66, "register_edge": 255, "blocks": 1}, "they spill (66 now)"),
+        ({**WARPS, "spills": 0.0}, "may spill"),
+        ({**WARPS, "spills": 624.0}, "624 bytes a thread are spilled already"),
+    ],
+)  # fmt: skip
+def test_conflicts_are_those_of_the_kernel_at_hand(situation: dict, conflict: str | None) -> None:
+    (finding,) = recommendations(situation)
+    if conflict is None:
+        assert finding.conflicts == ()
+    else:
+        assert any(conflict in text for text in finding.conflicts)

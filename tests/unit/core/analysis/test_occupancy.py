@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_perfgate.adapters.devices.catalogue import DeviceCatalogue
-from pytest_perfgate.core.analysis.occupancy import LIMITS, cliff, edge, occupancy
+from pytest_perfgate.core.analysis.occupancy import LIMITS, cliff, edge, occupancy, register_edge
 from pytest_perfgate.model.device import SmLimits
 
 KIB = 1024
@@ -119,3 +119,23 @@ def test_as_many_blocks_fit_as_nvidia_says(arch: str) -> None:
 def test_the_catalogue_says_of_a_multiprocessor_what_its_architecture_does() -> None:
     known = {spec.arch: spec.sm for spec in DeviceCatalogue() if spec.sm is not None}
     assert known == {arch: LIMITS[arch] for arch in known}
+
+
+@pytest.mark.parametrize(
+    ("threads", "most", "blocks"), [(128, None, 7), (128, 128, 7), (256, 128, 0), (256, 256, 3), (64, 128, 14)]
+)
+def test_code_compiled_for_fewer_threads_cannot_start(threads, most, blocks) -> None:
+    held = occupancy(AMPERE, threads=threads, registers=66, shared=4 * KIB, most=most)
+    assert held.blocks == blocks
+    assert ("__launch_bounds__" in held.why_none) is (blocks == 0)
+
+
+@pytest.mark.parametrize(
+    ("registers", "shared", "edge_at"), [(66, 0, 72), (72, 0, 72), (73, 0, 80), (32, 48 * KIB, 255)]
+)
+def test_the_most_registers_of_which_as_many_blocks_fit(registers, shared, edge_at) -> None:
+    found = register_edge(AMPERE, threads=128, registers=registers, shared=shared)
+    assert (found or 255) == edge_at
+    if found is not None:
+        now, then = (occupancy(AMPERE, threads=128, registers=n, shared=shared).blocks for n in (found, found + 1))
+        assert then < now

@@ -22,6 +22,7 @@ EXTRA = (
         better=Better.NEITHER,
         doc="instructions",
         positional="opcode",
+        exact=True,
         scopes=("kernel",),
         source="cubin",
     ),

@@ -23,7 +23,7 @@ from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.samples import scatter_of
 from pytest_perfgate.core.limits.merge import matching, named, spelled
-from pytest_perfgate.core.render.logs import acceptance_json, acceptance_lines
+from pytest_perfgate.core.render.block import acceptance_json, acceptance_lines
 from pytest_perfgate.model.measurement import Identity, Measurement, Sitting, commit_name, short_commit
 from pytest_perfgate.model.metric import Metric, MetricSet, Problem
 from pytest_perfgate.model.plan import CaseKey, Outcome

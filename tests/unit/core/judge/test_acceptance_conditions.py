@@ -22,7 +22,7 @@ from pytest_perfgate.core.judge.acceptance import (
 from pytest_perfgate.core.judge.accepted_line import Signature
 from pytest_perfgate.core.judge.family import family_of
 from pytest_perfgate.core.judge.judge import judge
-from pytest_perfgate.core.render.logs import acceptance_lines
+from pytest_perfgate.core.render.block import acceptance_lines
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import DIRTY, Baseline, Identity, Samples, Stop
 from pytest_perfgate.model.metric import Metric, MetricSet, labels

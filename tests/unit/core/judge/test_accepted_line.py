@@ -19,7 +19,8 @@ from pytest_perfgate.core.judge.accepted_line import (
     reasoned,
     widened,
 )
-from pytest_perfgate.core.render.logs import acceptance_lines, decision_lines, history_document
+from pytest_perfgate.core.render.block import acceptance_lines, decision_lines
+from pytest_perfgate.core.render.logs import history_document
 from pytest_perfgate.core.render.pictures import sittings_text, timeline
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.core.stats.change_points import change_points

@@ -7,11 +7,9 @@ from dataclasses import replace
 from pytest_perfgate.core.analysis.results import Previous, previous_of
 from pytest_perfgate.core.judge.acceptance import decide
 from pytest_perfgate.core.judge.accepted_line import Signature
-from pytest_perfgate.core.render.block import render_block
+from pytest_perfgate.core.render.block import acceptance_json, acceptance_lines, render_block
 from pytest_perfgate.core.render.logs import (
     Version,
-    acceptance_json,
-    acceptance_lines,
     bars,
     history_document,
     kept_paragraphs,

@@ -9,7 +9,13 @@ import pytest
 from pytest_perfgate.core.analysis.decisions import NO_ROW
 from pytest_perfgate.core.analysis.kernels.bottleneck import bottleneck_report
 from pytest_perfgate.core.analysis.kernels.diagnosis import code_evidence, findings_of
-from pytest_perfgate.core.analysis.kernels.reports import analysis_report, contract_document, top_opportunities
+from pytest_perfgate.core.analysis.kernels.reports import (
+    Given,
+    analysis_report,
+    contract_data,
+    contract_document,
+    top_opportunities,
+)
 from pytest_perfgate.core.analysis.kernels.sections import (
     _note,
     cliff_section,
@@ -148,6 +154,9 @@ def test_occupancy_says_what_limits_or_what_is_missing() -> None:
     )
     few = launch(resources=Resources(registers=255, shared=200 * 1024), launch=Launch(block=(64, 1, 1)))
     assert "insufficient: fewer than 8" in text(occupancy_section(few))
+    over = launch(most_threads=128)
+    assert "cannot start: compiled for 128 threads at the most" in " ".join(text(occupancy_section(over)).split())
+    assert over.cliff is None
     none = launch(resources=Resources(registers=64, shared=300 * 1024))
     assert "cannot be had" in text(occupancy_section(none))
 
@@ -157,7 +166,10 @@ def test_occupancy_says_what_limits_or_what_is_missing() -> None:
     [
         ({"FFMA": 200.0, "LDG.E": 100.0, "STS": 100.0}, "2 : 1 (low: cp.async pays)"),
         ({"FFMA": 200.0, "LDG.E": 100.0}, "2 : 1 (low: loads dominate, and no tile goes through shared memory"),
-        ({"HMMA.16816": 600.0, "LDGSTS": 100.0}, "6 : 1 (medium"),
+        ({"HMMA.16816": 600.0, "LDGSTS": 100.0}, "6 : 1 (medium: it uses cp.async; measure without)"),
+        ({"HMMA.16816": 600.0, "LDG": 100.0}, "6 : 1 (medium: measure with and without cp.async)"),
+        ({"HMMA.16816": 200.0, "LDGSTS": 100.0}, "2 : 1 (low: cp.async pays, and is in use)"),
+        ({"FFMA": 900.0, "LDGSTS": 10.0}, "90 : 1 (high: cp.async, which it uses, does not pay)"),
         ({"FFMA": 900.0, "LDG": 10.0}, "90 : 1 (high"),
         ({"FFMA": 900.0}, "none (nothing is loaded)"),
         ({"HGMMA": 90.0, "UTMALDG": 2.0}, "none (bulk copies load whole tiles)"),
@@ -283,20 +295,31 @@ def test_a_number_on_one_side_alone_has_no_change() -> None:
 
 
 def test_the_contract_holds_the_baseline_where_there_is_one() -> None:
-    told = render_markdown(contract_document([launch(time=3e5)], version="v2", baseline=[launch()]), level=2)
+    told = render_markdown(contract_document([launch(time=3e5)], Given(version="v2", baseline=(launch(),))), level=2)
     assert told.startswith("## Profile: k v2\n")
     assert "### vs Baseline: k" in told
     assert "-25.0 %" in told
     assert "vs Baseline" not in render_markdown(contract_document([launch()]))
 
 
-def test_the_contract_tries_first_what_the_bottleneck_report_does() -> None:
+def test_the_contract_as_data_has_version_configuration_and_baseline() -> None:
+    given = Given(version="v2", configuration={"parameters": "b=32"}, baseline=(launch(),))
+    data = contract_data([launch(time=3e5)], given)
+    assert data["version"] == "v2"
+    assert data["configuration"]["parameters"] == "b=32"
+    assert data["configuration"]["block"] == "256 x 1 x 1"
+    assert [(row["previous"]["duration"], row["current"]["duration"]) for row in data["baseline"]] == [(4e5, 3e5)]
+    bare = contract_data([launch()])
+    assert (bare["version"], bare["baseline"], bare["configuration"]["device"]) == (None, [], None)
+
+
+def test_opportunities_are_ranked_by_what_they_could_gain() -> None:
     own = Finding(title="Better locality in L2", trigger="class=memory")
     spread = Finding(title="A local estimate", trigger="rule", gain=Interval(low=0.0, high=0.9), doubt="local")
     large = Finding(title="A larger one", trigger="rule", gain=Interval(low=0.0, high=0.95))
     found = replace(launch(), advice=(own,))
     found = replace(found, facts=replace(found.facts, findings=(spread, large)))
-    assert [f.title for f in top_opportunities(found)] == [own.title, large.title, spread.title]
+    assert [f.title for f in top_opportunities(found)] == [large.title, spread.title, own.title]
     nothing = replace(found, advice=(replace(own, trigger=NO_ROW),))
     assert top_opportunities(nothing)[0].title == large.title
 

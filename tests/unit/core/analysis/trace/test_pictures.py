@@ -11,7 +11,7 @@ from pytest_perfgate.model.metric import Picture, Section
 from tests.corpus import corpus
 from tests.drawings import areas, flaws, texts
 from tests.kineto_file import host, kernel, launch, written
-from tests.kineto_job import PEAKS, job, step_events
+from tests.kineto_job import PEAKS, job, shaped, step_events
 
 NAMES = ("steps", "timeline", "mfu", "overlap", "roofline", "tree", "kernels")
 
@@ -134,3 +134,28 @@ def test_pictures_of_real_traces_are_sound_and_small(kineto, name):
     assert [flaws(one) for one in drawn] == [[]] * len(drawn)
     assert max(len(one.svg) for one in drawn) < 400_000
     assert all(areas(one.svg) for one in drawn)
+
+
+def test_two_traces_show_what_became_slower(kineto, tmp_path):
+    """The product takes 20 µs at first and 40 µs then."""
+    sides = []
+    for name, length in (("before", 20), ("after", 40)):
+        mm = host("aten::mm", 0, 9, **shaped([64, 64], [64, 64]))
+        events = [mm, launch(2, 1), kernel("sgemm", 10, length, correlation=1)]
+        sides.append(written(tmp_path / f"{name}.json", events))
+    options = {**PEAKS, "reference_peak": PEAKS["peak"], "reference_bandwidth": PEAKS["bandwidth"]}
+    analysis = kineto.compare(sides[:1], sides[1:], options)
+    assert [flaws(draw()) for draw in analysis.pictures.values()] == [[]] * 3
+    assert [bar.label for bar in picture(analysis, "steps").bars] == ["reference", "target"]
+    assert [bar.text for bar in picture(analysis, "tree").bars] == ["40 µs, +100.0 %"] * 3
+    assert "where 1 were before" in picture(analysis, "roofline").alt
+
+
+def test_a_trace_of_a_host_beside_one_of_a_gpu_has_no_picture(kineto, tmp_path):
+    paths = [
+        written(tmp_path / "host.json", [host("aten::mm", 0, 9)]),
+        written(tmp_path / "gpu.json", [kernel("gemm", 0, 5)]),
+    ]
+    analysis = kineto.compare(paths[:1], paths[1:], {})
+    assert dict(analysis.pictures) == {}
+    assert led_by_pictures(view(analysis), analysis) == view(analysis)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.core.judge.costs import (
+from pytest_perfgate.core.judge.rounds import Design
+from pytest_perfgate.core.stats.costs import (
     PAIRED,
     STARTING,
     PairCost,
@@ -25,7 +26,6 @@ from pytest_perfgate.core.judge.costs import (
     seconds_of,
     starting_guess,
 )
-from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.model.plan import Case, Plan
 from pytest_perfgate.model.protocol import CaseResult
 from pytest_perfgate.plugin.child_arguments import paired_line

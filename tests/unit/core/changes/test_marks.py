@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.changes.dependencies import EnvironmentEdits, brought, environment_files, requirements
+from pytest_perfgate.core.changes.marks import EnvironmentEdits, brought, environment_files, requirements
 
 PIN = EnvironmentEdits(requirements=("-Fast_Dep>=1.0", "+Fast_Dep>=1.1"))
 LOCK = EnvironmentEdits(files=("uv.lock",))

@@ -1,0 +1,199 @@
+"""Pictures of kernels: the roofline of a profiler's counters, and occupancy with its cliffs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from pytest_perfgate.core.analysis.kernels.diagnosis import shared_of
+from pytest_perfgate.core.analysis.kernels.views import paired
+from pytest_perfgate.core.analysis.occupancy import MOST_THREADS, WARP, Occupancy, occupancy
+from pytest_perfgate.core.render.charts import Panel, Row, stacked, stairs
+from pytest_perfgate.core.render.pictures import Ceiling, Point, roofline
+from pytest_perfgate.core.render.words import plural, quantity
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.metric import Bar, Picture
+from pytest_perfgate.model.values import Dimension, value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
+    from pytest_perfgate.model.device import SmLimits
+    from pytest_perfgate.model.profiles import Counter, Launch, Resources
+
+_POINTS, _BARS = 12, 20
+
+_OPS = (("fp64", "d"), ("fp32", "f"), ("fp16", "h"))
+"""Types with the letter that their instructions begin with."""
+
+_PER_CYCLE = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum.per_cycle_elapsed"
+
+_LIMIT = "derived__sm__sass_thread_inst_executed_op_{}fma_pred_on_x2"
+
+
+@value
+class Placed:
+    """A launch under the roof that its own clocks give: operations and bytes a second."""
+
+    dtype: str
+    rate: float
+    moved: float
+    peaks: tuple[tuple[str, float], ...]
+    bandwidth: float
+
+    @property
+    def intensity(self) -> float:
+        return self.rate / self.moved
+
+    @property
+    def share(self) -> float:
+        """Of the nearer roof."""
+        return self.rate / min(dict(self.peaks)[self.dtype], self.intensity * self.bandwidth)
+
+    @property
+    def bound(self) -> str:
+        return "compute" if self.intensity * self.bandwidth >= dict(self.peaks)[self.dtype] else "memory"
+
+
+def placed(counters: Mapping[str, Counter]) -> Placed | None:
+    """What the sections of the roofline counted; ``None`` where they were not collected, or nothing was computed."""
+
+    def number(name: str) -> float:
+        counter = counters.get(name)
+        return counter.value if counter else 0.0
+
+    clock, units = number("smsp__cycles_elapsed.avg.per_second"), number("sm__cycles_elapsed.avg.per_second")
+    moved = number("dram__bytes.sum.per_second")
+    band = number("dram__bytes.sum.peak_sustained") * number("dram__cycles_elapsed.avg.per_second")
+    rates, peaks = {}, []
+    for dtype, letter in _OPS:
+        add, mul, fma = (number(_PER_CYCLE.format(f"{letter}{op}")) for op in ("add", "mul", "fma"))
+        rates[dtype] = (add + mul + 2 * fma) * clock
+        peak = number(_LIMIT.format(letter)) * units
+        peaks += [(dtype, peak)] if peak else []
+    dtype = max(rates, key=rates.__getitem__)
+    if not rates[dtype] or not moved or not band or dtype not in dict(peaks):
+        return None
+    return Placed(dtype=dtype, rate=rates[dtype], moved=moved, peaks=tuple(peaks), bandwidth=band)
+
+
+def kernels_roofline(diagnoses: Sequence[Diagnosis], before: Sequence[Diagnosis] = ()) -> Picture:
+    """Launches under the roof of the longest one's clocks; of two reports each with the place where it was."""
+    known = [(d, at) for d in diagnoses if (at := placed(d.facts.counters)) is not None]
+    if not known:
+        raise PerfgateError(
+            "picture-none",
+            "no launch has the counters of a roofline",
+            mend="collect it with --section SpeedOfLight_RooflineChart",
+        )
+    past = {id(new): placed(old.facts.counters) for old, new in paired(before, diagnoses)}
+    known.sort(key=lambda pair: -pair[0].numbers.get("duration", 0.0))
+    top = known[0][1]
+    used = {at.dtype for _, at in known}
+    points = [_point(d, at, past.get(id(d))) for d, at in known[:_POINTS]]
+    balance = max(rate for dtype, rate in top.peaks if dtype in used) / top.bandwidth
+    alt = f"Roofline of {plural(len(points), 'launch', 'launches')}, balance at {balance:,.0f} operations per byte"
+    alt += "; lines lead from where each was before" if any(point.before for point in points) else ""
+    peaks = tuple((dtype, rate) for dtype, rate in top.peaks if dtype in used)
+    note = f"roof: the clocks that ran in {points[0].label}; operations without tensor cores"
+    return roofline("roofline", alt, points, Ceiling(peaks=peaks, bandwidth=top.bandwidth, note=note))
+
+
+def _point(d: Diagnosis, at: Placed, then: Placed | None) -> Point:
+    time = d.numbers.get("duration")
+    text = f"{quantity(time, Dimension.TIME, 3)}, " if time else ""
+    return Point(
+        label=d.name,
+        intensity=at.intensity,
+        rate=at.rate,
+        text=f"{text}{at.dtype} {at.share:.0%} of its roof",
+        bound=at.bound,
+        before=(then.intensity, then.rate) if then else None,
+    )
+
+
+def launches_picture(diagnoses: Sequence[Diagnosis]) -> Picture:
+    """How long each launch took."""
+    timed = [(d, time) for d in diagnoses if (time := d.numbers.get("duration"))]
+    if not timed:
+        raise PerfgateError("picture-none", "no launch has a duration")
+    timed.sort(key=lambda pair: -pair[1])
+    rows = [
+        Row(
+            label=d.name,
+            amounts=(time,),
+            text=f"{quantity(time, Dimension.TIME, 3)}, {d.classification.bottleneck.value}",
+        )
+        for d, time in timed[:_BARS]
+    ]
+    rest = len(timed) - len(rows)
+    note = f"{rest} shorter ones are not drawn" if rest else ""
+    alt = f"Time of {plural(len(timed), 'launch', 'launches')}, the longest first"
+    return stacked("launches", alt, rows, (("compute", "time"),), _time, note)
+
+
+def _time(number: float) -> str:
+    return quantity(number, Dimension.TIME, 3) if number else "0"
+
+
+def occupancy_picture(diagnoses: Sequence[Diagnosis]) -> Picture:
+    """Warps a multiprocessor of the longest kernel against registers, shared memory and threads."""
+    known = [(d, fit) for d in diagnoses for fit in [d.occupancy] if fit is not None]
+    if not known:
+        raise PerfgateError(
+            "picture-none",
+            "the launch of no kernel is known, or the limits of its architecture are not",
+            mend="give the threads a block: --threads 256",
+        )
+    d, fit = max(known, key=lambda pair: pair[0].numbers.get("duration", 0.0))
+    launch, resources, sm = d.facts.launch, d.facts.resources, d.sm
+    if launch is None or resources is None or sm is None:
+        raise PerfgateError("picture-none", "the launch of no kernel is known")
+    held = " and ".join(fit.limiting)
+    alt = f"Occupancy of {d.name} on {d.facts.arch}: {fit.warps} of {sm.warps} warps, held by {held}"
+    panels = tuple(_panels(launch, resources, sm, shared_of(d.facts)))
+    return stairs("occupancy", alt, panels, "warps", list(_limits(fit, sm)))
+
+
+def _limits(fit: Occupancy, sm: SmLimits) -> Iterator[Bar]:
+    """How many blocks each resource would allow by itself."""
+    most = max(1, *(blocks for _, blocks in fit.limits))
+    for name, blocks in fit.limits:
+        held = ", the limit" if name in fit.limiting else ""
+        yield Bar(label=name, parts=(blocks / most,), text=f"{plural(blocks, 'block')}{held}")
+    yield Bar(label="warps", parts=(fit.fraction,), text=f"{fit.warps} of {sm.warps}")
+
+
+def _panels(launch: Launch, resources: Resources, sm: SmLimits, shared: int) -> Iterator[Panel]:
+    threads, registers = launch.threads, resources.registers
+
+    def warps(**other: int) -> float:
+        asked = {"threads": threads, "registers": registers, "shared": shared, **other}
+        return float(occupancy(sm, **asked).warps)
+
+    yield _panel("registers a thread", range(16, 256), registers, lambda at: warps(registers=at))
+    sizes = [half / 2 for half in range(2 * sm.smem_block_bytes // _KIB + 1)]
+    yield _panel("KiB of shared memory a block", sizes, shared / _KIB, lambda at: warps(shared=round(at * _KIB)))
+    yield _panel("threads a block", range(WARP, MOST_THREADS + WARP, WARP), threads, lambda at: warps(threads=at))
+
+
+_KIB = 1024
+
+
+def _panel(label: str, places: Sequence[float], here: float, level: Callable[[Any], float]) -> Panel:
+    """The figure over these places, and the last one from which it does not yet fall."""
+    levels = [(float(at), level(at)) for at in places]
+    steps = [levels[0], *(two for one, two in pairwise(levels) if two[1] != one[1])]
+    now = level(here)
+    falls = next((at for at, warps in levels if at > here and warps < now), None)
+    cliff = max((at for at, _ in levels if falls is not None and at < falls), default=None)
+    if steps[-1][0] < levels[-1][0]:
+        steps.append(levels[-1])
+    return Panel(label=label, stairs=tuple(steps), here=(float(here), now), cliff=cliff, text="{:.4g}".format)
+
+
+def draw(name: str, diagnoses: Sequence[Diagnosis], before: Sequence[Diagnosis] = ()) -> Picture:
+    """One picture of a report."""
+    if name == "roofline":
+        return kernels_roofline(diagnoses, before)
+    return {"occupancy": occupancy_picture, "launches": launches_picture}[name](diagnoses)

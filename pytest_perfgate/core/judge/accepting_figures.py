@@ -1,0 +1,183 @@
+"""What accepting makes of the figures of a line beside its time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from pytest_perfgate.core.judge.acceptance import Change, Decision
+from pytest_perfgate.core.judge.accepted_line import FigureStep, Signature, carried
+from pytest_perfgate.core.judge.against_figure import accepted_elsewhere, better_of, comparable, selected_figures
+from pytest_perfgate.core.judge.context import surroundings
+from pytest_perfgate.core.limits.scope import proposal
+from pytest_perfgate.core.metric_kinds import by_name
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Baseline, Measurement, short_commit
+from pytest_perfgate.model.metric import Figure, Labels, Metric, parse_figure_title
+from pytest_perfgate.model.plan import Outcome
+from pytest_perfgate.model.values import Better, Dimension, rounded
+from pytest_perfgate.model.verdict import CaseReport
+
+_BETWEEN = 2.0
+"""Standard deviations between sittings that are no movement."""
+
+_ROUNDING = 1e-4
+
+_LEFT = frozenset({Change.UNTRUSTED, Change.PINNED})
+
+_KINDS = by_name()
+
+_MOVED = frozenset({Outcome.REGRESSED, Outcome.IMPROVED, Outcome.BROKEN})
+
+Known = Mapping[tuple[str, Labels], Figure]
+
+
+def with_figures(decision: Decision, named: Sequence[str], signature: Signature, *, add: bool = False) -> Decision:
+    """The decision with the figures that the limits of its case name, and those that were asked for by name."""
+    report, before = decision.report, decision.before
+    measurement = report.measurement
+    if measurement is None or decision.change in _LEFT or report.problems:
+        return decision
+    known = {(one.name, one.labels): one for one in before.figures} if before else {}
+    steps = tuple(_steps(report, measurement, _asked(report, measurement, named), known, add=add))
+    figures = dict(known)
+    for step in steps:
+        figures.pop(step.key, None)
+        if step.after is not None:
+            figures[step.key] = step.after
+    kept = tuple(sorted(figures.values(), key=lambda one: one.title))
+    if decision.after is not None:
+        return replace(decision, after=replace(decision.after, figures=kept), figures=steps)
+    if not steps:
+        return decision
+    line = _line(decision, measurement, signature)
+    after = replace(line, figures=kept)
+    return replace(decision, change=_change(before, steps), after=after, figures=steps, why="")
+
+
+def _change(before: Baseline | None, steps: Sequence[FigureStep]) -> Change:
+    if before is None:
+        return Change.NEW
+    if any(step.asks for step in steps):
+        return Change.WORSE
+    if any(step.better for step in steps):
+        return Change.BETTER
+    return Change.ADDED if any(step.before is None for step in steps) else Change.SITTING
+
+
+def _line(decision: Decision, measurement: Measurement, signature: Signature) -> Baseline:
+    """The line of before under this signature; where there is none, one without a time."""
+    before = decision.before
+    if before is not None:
+        line = replace(before, commit=short_commit(signature.commit) or before.commit)
+        return carried(line, before, signature)
+    return Baseline(
+        key=decision.report.key,
+        device=measurement.device.key,
+        commit=short_commit(signature.commit),
+        who=signature.who,
+        when=signature.when,
+        why=signature.why,
+        expires=signature.expires,
+        identity=measurement.identity,
+        surroundings=surroundings(measurement),
+    )
+
+
+def _asked(report: CaseReport, measurement: Measurement, named: Sequence[str]) -> dict[tuple[str, Labels], Metric]:
+    """The metrics that limits on a change select, and those of these names."""
+    metrics = [m for v in report.verdicts for m in selected_figures(v.limit, measurement)]
+    for text in named:
+        metrics += _named(text, measurement)
+    return {(m.name, m.labels): m for m in metrics if math.isfinite(m.value)}
+
+
+def _named(text: str, measurement: Measurement) -> tuple[Metric, ...]:
+    """Metrics by the text of ``--metric``; a case without any of that name is passed over."""
+    parsed = parse_figure_title(text)
+    if parsed is None:
+        raise PerfgateError("command-usage", f"--metric {text!r} is no metric", mend="write registers, or NAME(SCOPE)")
+    return measurement.metrics.find(*parsed) if parsed[0] not in {"time", "slowdown"} else ()
+
+
+def check_named(reports: Iterable[CaseReport], named: Sequence[str]) -> None:
+    """Refuse a metric that no case of the selection measured."""
+    measured = [report.measurement for report in reports if report.measurement is not None]
+    for text in named:
+        if not any(_named(text, measurement) for measurement in measured):
+            names = {name for measurement in measured for name in measurement.metrics.names()} - {"time", "slowdown"}
+            mend = proposal(text, sorted(names), all_of="they have")
+            raise PerfgateError("accept-selection", f"no selected case measured the metric '{text}'", mend=mend)
+
+
+def _steps(
+    report: CaseReport, measurement: Measurement, asked: Mapping[tuple[str, Labels], Metric], known: Known, *, add: bool
+) -> Iterator[FigureStep]:
+    for key, metric in sorted(asked.items()):
+        step = _step(metric, known.get(key), _judged_moved(report, metric), add=add)
+        if step is not None:
+            yield step
+    for verdict in report.verdicts:
+        for gone in accepted_elsewhere(verdict.limit, measurement, tuple(known.values())):
+            yield FigureStep(before=gone, after=None, asks=True)
+
+
+def first_figures(report: CaseReport) -> tuple[Figure, ...]:
+    """What a first run keeps beside the time: the figures that limits name."""
+    measurement = report.measurement
+    metrics = _asked(report, measurement, ()) if measurement is not None else {}
+    figures = (_figure(metric, exact=_is_exact(metric)) for metric in metrics.values())
+    return tuple(sorted(figures, key=lambda one: one.title))
+
+
+def _is_exact(metric: Metric) -> bool:
+    kind = _KINDS.get(metric.name)
+    return metric.exact or (kind is not None and kind.exact)
+
+
+def _figure(metric: Metric, *, exact: bool) -> Figure:
+    value = metric.value if exact else rounded(metric.value, metric.dimension)
+    return Figure(name=metric.name, value=value, dimension=metric.dimension, labels=metric.labels)
+
+
+def _step(metric: Metric, before: Figure | None, judged: bool, *, add: bool) -> FigureStep | None:
+    """What accepting does to one figure; nothing where it stays as it is."""
+    exact = _is_exact(metric)
+    now = _figure(metric, exact=exact)
+    value = now.value
+    if before is None or not comparable(before.dimension, metric.dimension):
+        return FigureStep(before=before, after=now, asks=before is not None)
+    apart = 0.0 if exact else _noise(metric, before)
+    moved = abs(value - before.value) > apart
+    if exact and not moved:
+        return None
+    if not moved and not judged:
+        return FigureStep(before=before, after=_with_sitting(before, metric.value)) if add else None
+    sign = {Better.LOWER: 1.0, Better.HIGHER: -1.0}.get(better_of(metric, _KINDS), 0.0)
+    better = sign * (value - before.value) < 0
+    return FigureStep(before=before, after=now, asks=not better, better=better)
+
+
+def _judged_moved(report: CaseReport, metric: Metric) -> bool:
+    key = (metric.name, metric.labels)
+    judged = [v.figure for v in report.verdicts if v.outcome in _MOVED]
+    return any(one is not None and (one.name, one.labels) == key for one in judged)
+
+
+def _noise(metric: Metric, before: Figure) -> float:
+    """The difference that is no movement, in the unit of the figure."""
+    unit = 1.0 if metric.dimension is Dimension.FRACTION else abs(before.value)
+    within = (metric.high - metric.low) / 2
+    between = _BETWEEN * before.scatter * unit
+    return max(math.hypot(within, between), _ROUNDING * abs(before.value))
+
+
+def _with_sitting(before: Figure, value: float) -> Figure:
+    """The mean over one sitting more, with the scatter that it brings."""
+    n, points = before.sittings, before.dimension is Dimension.FRACTION
+    step = value - before.value
+    share = step if points else step / abs(before.value) if before.value else 0.0
+    variance = ((n - 1) * before.scatter**2 + share**2 * n / (n + 1)) / n
+    mean = rounded(before.value + step / (n + 1), before.dimension)
+    return replace(before, value=mean, scatter=math.sqrt(variance), sittings=n + 1)

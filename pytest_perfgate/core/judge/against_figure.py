@@ -1,0 +1,300 @@
+"""A figure against its accepted value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from pytest_perfgate.core.judge.accepted_line import reasoned
+from pytest_perfgate.core.judge.against_limit import holds, kept, missing_siblings, without_metric
+from pytest_perfgate.core.judge.against_revision import run_out
+from pytest_perfgate.core.judge.context import (
+    REASON,
+    JudgeContext,
+    JudgedMeasurement,
+    Ruling,
+    incomparable,
+)
+from pytest_perfgate.core.judge.suspects import expired
+from pytest_perfgate.core.limits.grammar import noun
+from pytest_perfgate.core.limits.merge import scope_within
+from pytest_perfgate.core.limits.scope import demands_regression
+from pytest_perfgate.core.render.words import change_text, quantity
+from pytest_perfgate.core.stats.inference import predict, prior
+from pytest_perfgate.model.measurement import Baseline, Measurement
+from pytest_perfgate.model.metric import Figure, Metric, MetricKind, matches
+from pytest_perfgate.model.plan import Compare, Limit, Mode, Operator, Outcome
+from pytest_perfgate.model.values import Better, Dimension, Interval
+
+_ROUNDED = 1e-4
+"""A measured figure is kept with five digits: what is nearer to it is the same."""
+
+_SAME = 1e-12
+
+_EQUAL = 1e-9
+"""Changes that differ by less differ by the arithmetic alone."""
+
+_OF_TIME = frozenset({Dimension.TIME, Dimension.FLOPS, Dimension.BANDWIDTH, Dimension.RATE})
+"""Dimensions of figures that move from one sitting to the next as times do."""
+
+_ORDER = tuple(Outcome)
+
+
+def against_figure(limit: Limit, trial: JudgedMeasurement) -> Ruling:
+    """The worst of all figures that the limit's scope selects, each against its own accepted value."""
+    scope = scope_within(limit, trial.measurement.key)
+    metrics = trial.metrics.find(limit.metric, scope)
+    if not metrics:
+        return without_metric(limit, trial)
+    if reason := _unheld(trial):
+        return _unbaselined(limit, trial, reason, metrics[0])
+    rulings = [_one(limit, metric, trial) for metric in metrics]
+    rulings += [
+        Ruling(outcome=Outcome.INVALID if gap.code else Outcome.NOT_MEASURED, sentence=f"{gap.name}: {gap.why}")
+        for gap in missing_siblings(limit.metric, scope, metrics, trial.metrics)
+    ]
+    rulings += list(_gone(limit, trial))
+    return max(rulings, key=lambda ruling: _badness(limit, ruling))
+
+
+def _badness(limit: Limit, ruling: Ruling) -> tuple[int, float]:
+    if ruling.metric is None or ruling.figure is None:
+        return _ORDER.index(ruling.outcome), 0.0
+    moved = change_of(limit.compare, ruling.metric.value, ruling.figure.value)
+    lower = limit.operator in {Operator.AT_LEAST, Operator.MORE}
+    return _ORDER.index(ruling.outcome), -moved if lower else abs(moved) if limit.operator is Operator.EQUAL else moved
+
+
+def change_of(compare: Compare, now: float, then: float) -> float:
+    """How far a figure is from its accepted value; from 0 every rise is without bound as a fraction."""
+    if math.isclose(now, then, rel_tol=_SAME):
+        return 0.0
+    if compare is Compare.ABSOLUTE:
+        return now - then
+    if then:
+        return (now - then) / abs(then)
+    return math.copysign(math.inf, now) if now else 0.0
+
+
+def _unheld(trial: JudgedMeasurement) -> str:
+    """Why nothing can be held against the line."""
+    line = trial.baseline
+    reason = incomparable(line, trial.measurement, trial.context)
+    if reason or line is None:
+        return reason
+    return run_out(line) if expired(line, trial.context) else ""
+
+
+def _unbaselined(limit: Limit, trial: JudgedMeasurement, reason: str, metric: Metric | None = None) -> Ruling:
+    local = trial.context.policy.records and not trial.context.unbaselined and _is_local(trial.baseline)
+    text = "; this measurement is kept under .perfgate/ as the local one, and judges the next run" if local else ""
+    return Ruling(
+        outcome=Outcome.UNBASELINED,
+        sentence=f"{limit.metric}: {reason}{text}",
+        next=() if local else (trial.accepting(),),
+        metric=metric,
+        against=trial.baseline is not None,
+    )
+
+
+def _is_local(line: Baseline | None) -> bool:
+    return line is None or line.local
+
+
+def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
+    line, edited = trial.baseline, trial.context.edited
+    assert line is not None
+    then = line.figure(metric.name, metric.labels)
+    if then is None and edited is not None:
+        then = edited.figure(metric.name, metric.labels)
+    if then is None:
+        title = Figure(name=metric.name, value=0, dimension=metric.dimension, labels=metric.labels).title
+        return _unbaselined(limit, trial, f"no value of {title} is accepted", metric)
+    if wrong := _mistaken(limit, metric, then, trial.context):
+        return Ruling(outcome=Outcome.INVALID, sentence=wrong, metric=metric)
+    ruling = _compared(Comparison(limit, metric, then), trial)
+    return ruling._replace(metric=metric, figure=then, against=True)
+
+
+def _mistaken(limit: Limit, metric: Metric, then: Figure, context: JudgeContext) -> str:
+    """Why nothing is compared: of a figure of the test's own, the limit could not know what it is."""
+    if not math.isfinite(metric.value) or not comparable(then.dimension, metric.dimension):
+        return f"{then.title} was accepted as {quantity(then.value, then.dimension)}, and is none that compares"
+    if demands_regression(better_of(metric, context.kinds), limit.operator):
+        return f"{limit.text} would demand a regression of {metric.name}"
+    if limit.compare is Compare.RELATIVE and metric.dimension is Dimension.FRACTION:
+        return f"{metric.name} is a percentage itself: write its change in points, such as 2pp"
+    if limit.compare is Compare.ABSOLUTE and limit.bound and not comparable(limit.dimension, metric.dimension):
+        return f"{metric.name} is {noun(metric.dimension)}, and the limit on its change {noun(limit.dimension)}"
+    return ""
+
+
+def better_of(metric: Metric, kinds: Mapping[str, MetricKind]) -> Better:
+    """The direction in which a figure improves: its own, or that of its kind."""
+    kind = kinds.get(metric.name)
+    return metric.better or (kind.better if kind else Better.NEITHER)
+
+
+class Comparison(NamedTuple):
+    """One figure beside its accepted value."""
+
+    limit: Limit
+    metric: Metric
+    then: Figure
+
+    @property
+    def moved(self) -> Metric:
+        """The change as a metric of its own, with the interval of the figure."""
+        ends = [self._of(end) for end in (self.metric.low, self.metric.high)]
+        around = self.metric.interval
+        interval = Interval(low=ends[0], high=ends[1], confidence=around.confidence) if around else None
+        value = self._of(self.metric.value)
+        return Metric(name=self.metric.name, value=value, dimension=self.limit.dimension, interval=interval)
+
+    def _of(self, number: float) -> float:
+        """The change to one number; where the arithmetic alone keeps it from the bound, that."""
+        moved, bound = change_of(self.limit.compare, number, self.then.value), self.limit.bound
+        return bound if bound and math.isclose(moved, bound, rel_tol=_EQUAL) else moved
+
+    @property
+    def texts(self) -> str:
+        """``128 -> 130``."""
+        now, then = self.metric, self.then
+        return f"{quantity(then.value, then.dimension)} -> {quantity(now.value, now.dimension)}"
+
+
+def _compared(pair: Comparison, trial: JudgedMeasurement) -> Ruling:
+    exact = is_exact(pair.metric, trial.context)
+    moved, play = pair.moved, 0.0 if exact else _ROUNDED * _unit(pair)
+    limit = _eased(pair.limit, play)
+    reach = 0.0 if exact else _reach(pair, trial)
+    keeps = kept(limit, moved)
+    if keeps:
+        return _kept(pair, moved, max(reach, play), trial)
+    if keeps is None and holds(limit, moved.value):
+        return Ruling(outcome=Outcome.UNDECIDED, sentence="the interval of the change spans the limit", visible=reach)
+    return _broken(pair, moved, reach, trial)
+
+
+def is_exact(metric: Metric, context: JudgeContext) -> bool:
+    """Whether a figure repeats itself, so that any difference is one of the code."""
+    kind = context.kinds.get(metric.name)
+    return metric.exact or (kind is not None and kind.exact)
+
+
+def _unit(pair: Comparison) -> float:
+    """What 1 of a relative scatter comes to in the unit of the limit; a percentage scatters in points."""
+    relative = pair.limit.compare is Compare.RELATIVE
+    return 1.0 if relative or pair.then.dimension is Dimension.FRACTION else abs(pair.then.value)
+
+
+def _eased(limit: Limit, play: float) -> Limit:
+    """The limit with room for the digits that a line has."""
+    if not play or limit.operator is Operator.EQUAL:
+        return limit
+    upper = limit.operator in {Operator.AT_MOST, Operator.LESS}
+    return replace(limit, bound=limit.bound + play if upper else limit.bound - play)
+
+
+def _reach(pair: Comparison, trial: JudgedMeasurement) -> float:
+    """How far one more sitting may lie off without anything having changed, in the unit of the limit.
+
+    Where neither sittings nor processes tell, nothing is known and the limit alone decides.
+    """
+    metric, then, measurement = pair.metric, pair.then, trial.measurement
+    own = (metric.high - metric.low) / 2 / (1.0 if metric.dimension is Dimension.FRACTION else abs(metric.value) or 1.0)
+    expected = own / 2
+    if metric.dimension in _OF_TIME and measurement.processes:
+        expected = max(expected, prior(measurement.device.kind, measurement.identity.clocks))
+    if not expected and not then.scatter:
+        return 0.0
+    chance = predict(expected, scatter=then.scatter, sittings=then.sittings, gates=trial.context.gates)
+    return chance.log_reach * _unit(pair)
+
+
+def _kept(pair: Comparison, moved: Metric, reach: float, trial: JudgedMeasurement) -> Ruling:
+    better = better_of(pair.metric, trial.context.kinds)
+    ahead = -moved.high if better is Better.LOWER else moved.low if better is Better.HIGHER else 0.0
+    taken = trial.context.edited.figure(pair.then.name, pair.then.labels) if trial.context.edited else None
+    if ahead > reach and taken in (None, pair.then) and trial.context.mode is not Mode.OFF:
+        return Ruling(
+            outcome=Outcome.IMPROVED,
+            sentence=f"better than accepted: {pair.texts}",
+            next=(trial.accepting(" --improved"),),
+            visible=reach,
+        )
+    same = "as accepted" if pair.metric.value == pair.then.value else "the change keeps the limit"
+    return Ruling(outcome=Outcome.PASSED, sentence=same, visible=reach)
+
+
+def _broken(pair: Comparison, moved: Metric, reach: float, trial: JudgedMeasurement) -> Ruling:
+    """Worse than accepted: accepted by the change itself, beyond chance, or nobody can tell."""
+    text = f"{pair.texts}, {change_text(moved.value, pair.limit)}"
+    if not pair.then.value and pair.metric.value and pair.limit.compare is Compare.RELATIVE:
+        text = f"{pair.texts}: from an accepted 0 any rise breaks a relative limit"
+    if (ruling := _edited(pair, text, trial)) is not None:
+        return ruling
+    far = abs(moved.value) > reach and kept(_eased(pair.limit, 0.0), moved) is False
+    if far:
+        act = (*trial.profiles, trial.accepting(REASON))
+        return Ruling(outcome=Outcome.REGRESSED, sentence=f"worse than accepted: {text}", next=act, visible=reach)
+    explained = f"{text}; chance explains up to {change_text(reach, pair.limit)}"
+    more = f"{trial.rerun} --perfgate=full" if trial.measurement.processes else trial.accepting(" --add")
+    return Ruling(outcome=Outcome.SUSPECT, sentence=explained, next=(more,), visible=reach)
+
+
+def _edited(pair: Comparison, text: str, trial: JudgedMeasurement) -> Ruling | None:
+    """What the change under test writes in its own line: with a reason and in agreement it is accepted."""
+    edited, line = trial.context.edited, trial.baseline
+    if edited is None or expired(edited, trial.context) or incomparable(edited, trial.measurement, trial.context):
+        return None
+    new = edited.figure(pair.then.name, pair.then.labels)
+    if new is None or new.value == pair.then.value:
+        return None
+    if not reasoned(edited, line):
+        sentence = f"worse than accepted: {text}, and this change edits the accepted value without a reason"
+        return Ruling(outcome=Outcome.REGRESSED, sentence=sentence, next=(trial.accepting(REASON),))
+    play = 0.0 if is_exact(pair.metric, trial.context) else _ROUNDED * _unit(pair)
+    again = Comparison(pair.limit, pair.metric, new)
+    if kept(_eased(pair.limit, play), again.moved) is False:
+        return None
+    accepts = f'{text}; this change accepts {quantity(new.value, new.dimension)}: "{edited.why}"'
+    return Ruling(outcome=Outcome.ACCEPTED, sentence=accepts)
+
+
+def _gone(limit: Limit, trial: JudgedMeasurement) -> Iterator[Ruling]:
+    """Accepted figures that the limit means and that nothing here produced."""
+    assert trial.baseline is not None
+    for one in accepted_elsewhere(limit, trial.measurement.with_metrics(trial.metrics), trial.baseline.figures):
+        yield Ruling(
+            outcome=Outcome.NOT_MEASURED,
+            sentence=f"{one.title} was accepted as {quantity(one.value, one.dimension)}, and is not there any more",
+            next=(trial.accepting(REASON),),
+            fails=True,
+        )
+
+
+def accepted_elsewhere(limit: Limit, measurement: Measurement, figures: Sequence[Figure]) -> Iterator[Figure]:
+    """Accepted figures that a limit means beside those that were measured, each of which has a scope of their kind."""
+    metrics = selected_figures(limit, measurement)
+    here = {metric.labels for metric in metrics}
+    levels = {tuple(label for label, _ in labels) for labels in here}
+    scope = scope_within(limit, measurement.key)
+    for one in figures if metrics else ():
+        alike = one.name == limit.metric and matches(one.labels, scope)
+        if alike and one.labels not in here and tuple(label for label, _ in one.labels) in levels:
+            yield one
+
+
+def comparable(then: Dimension, now: Dimension) -> bool:
+    """Whether two figures count the same; a line does not tell a count from a plain number."""
+    return then is now or {then, now} <= {Dimension.COUNT, Dimension.PLAIN}
+
+
+def selected_figures(limit: Limit, measurement: Measurement) -> tuple[Metric, ...]:
+    """What a limit on a change asks to have an accepted value."""
+    if limit.compare is Compare.FIGURE:
+        return ()
+    return measurement.metrics.find(limit.metric, scope_within(limit, measurement.key))

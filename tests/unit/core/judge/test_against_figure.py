@@ -1,0 +1,187 @@
+"""Tests of core/judge/against_figure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_perfgate.core.judge.against_figure import change_of
+from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.model.measurement import Baseline
+from pytest_perfgate.model.metric import Figure, Metric, MetricSet
+from pytest_perfgate.model.plan import Choice, Compare, Effect, Outcome, Policy
+from pytest_perfgate.model.values import Dimension, Interval
+from pytest_perfgate.model.verdict import Verdict
+from tests.unit.core.judge.bench import CONTEXT, accepted, limit, measured
+
+COUNT, PART, BYTES, TIME = Dimension.COUNT, Dimension.FRACTION, Dimension.BYTES, Dimension.TIME
+
+STAGE = (("stage", "stage2"),)
+
+
+def figure(name: str, value: float, dimension: Dimension = COUNT, **fields) -> Figure:
+    return Figure(**{"name": name, "value": value, "dimension": dimension} | fields)
+
+
+def metric(name: str, value: float, dimension: Dimension = COUNT, *, half: float = 0.0, labels=()) -> Metric:
+    around = Interval(low=value - half, high=value + half) if half else None
+    return Metric(name=name, value=value, dimension=dimension, labels=labels, interval=around)
+
+
+def judged(text: str, now: Metric | tuple[Metric, ...], *figures: Figure, context=CONTEXT, **line) -> Verdict:
+    metrics = now if isinstance(now, tuple) else (now,)
+    measurement = measured(1e6, shape=(), metrics=MetricSet(metrics=metrics))
+    before = accepted(0.0, figures=figures, **line) if figures or line else None
+    (verdict,) = judge(measurement, [limit(text)], baseline=before, context=context).verdicts
+    return verdict
+
+
+@pytest.mark.parametrize(
+    ("text", "then", "now", "outcome"),
+    [
+        ("change(registers) <= 0", 128, 128, Outcome.PASSED),
+        ("change(registers) <= 0", 128, 129, Outcome.REGRESSED),
+        ("change(registers) <= 0", 128, 120, Outcome.IMPROVED),
+        ("change(registers) <= 2", 128, 130, Outcome.PASSED),
+        ("change(registers) <= 2", 128, 131, Outcome.REGRESSED),
+        ("change(registers) <= 1%", 100, 101, Outcome.PASSED),
+        ("change(registers) <= 1%", 100, 102, Outcome.REGRESSED),
+        ("change(registers) < 1%", 100, 101, Outcome.REGRESSED),
+        ("change(registers) <= 50%", 0, 0, Outcome.PASSED),
+        ("change(registers) <= 50%", 0, 1, Outcome.REGRESSED),
+        ("change(registers) == 0", 128, 120, Outcome.REGRESSED),
+        ("change(registers) <= -5%", 100, 95, Outcome.IMPROVED),
+        ("change(registers) <= -5%", 100, 96, Outcome.REGRESSED),
+    ],
+)
+def test_a_count_is_compared_exactly(text: str, then: float, now: float, outcome: Outcome) -> None:
+    verdict = judged(text, metric("registers", now), figure("registers", then))
+    assert verdict.outcome is outcome
+    assert (verdict.figure.value, verdict.metric.value) == (then, now)
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "outcome"),
+    [(0.831, 0.811, Outcome.PASSED), (0.831, 0.8109, Outcome.REGRESSED), (0.831, 0.85, Outcome.IMPROVED)],
+)
+def test_a_percentage_changes_by_points(then: float, now: float, outcome: Outcome) -> None:
+    verdict = judged(
+        "change(overlap(stage=stage2)) >= -2pp",
+        metric("overlap", now, PART, labels=STAGE),
+        figure("overlap", then, PART, labels=STAGE),
+    )
+    assert verdict.outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("now", "scatter", "sittings", "half", "outcome"),
+    [
+        (104.0, 0.0, 1, 0.0, Outcome.PASSED),
+        (110.0, 0.0, 1, 0.0, Outcome.REGRESSED),
+        (110.0, 0.03, 4, 0.0, Outcome.SUSPECT),
+        (150.0, 0.03, 4, 0.0, Outcome.REGRESSED),
+        (110.0, 0.001, 4, 8.0, Outcome.SUSPECT),
+        (104.0, 0.0, 1, 3.0, Outcome.UNDECIDED),
+        (90.0, 0.03, 4, 0.0, Outcome.PASSED),
+    ],
+)
+def test_a_measured_figure_regresses_beyond_the_scatter_of_its_sittings(
+    now: float, scatter: float, sittings: int, half: float, outcome: Outcome
+) -> None:
+    then = figure("duration", 100.0, TIME, scatter=scatter, sittings=sittings)
+    assert judged("change(duration) <= 5%", metric("duration", now, TIME, half=half), then).outcome is outcome
+
+
+def test_the_digits_of_a_line_are_no_change() -> None:
+    """83.123456 % was accepted, and its line has five digits of that."""
+    verdict = judged("change(overlap) >= 0", metric("overlap", 0.831226, PART), figure("overlap", 0.83123, PART))
+    assert verdict.outcome is Outcome.PASSED
+
+
+def test_each_figure_that_a_scope_selects_is_held_against_its_own() -> None:
+    def one(kernel: str, value: float) -> tuple[Metric, Figure]:
+        labels = (("kernel", kernel),)
+        return metric("registers", value, labels=labels), figure("registers", value, labels=labels)
+
+    (a, then_a), (b, then_b) = one("a", 32), one("b", 64)
+    kept = judged("change(registers) <= 0", (a, b), then_a, then_b)
+    worse = judged("change(registers) <= 0", (a, replace(b, value=65)), then_a, then_b)
+    new = judged("change(registers) <= 0", (a, b), then_a)
+    gone = judged("change(registers) <= 0", (a,), then_a, then_b)
+    assert [v.outcome for v in (kept, worse, new, gone)] == [
+        Outcome.PASSED, Outcome.REGRESSED, Outcome.UNBASELINED, Outcome.NOT_MEASURED,
+    ]  # fmt: skip
+    assert worse.figure == then_b
+    assert gone.effect is Effect.FAIL, "a figure that went takes no judgement away"
+
+
+def test_without_an_accepted_value_there_is_nothing_to_hold() -> None:
+    ci = replace(CONTEXT, policy=Policy(ci=True, missing=Choice.FAIL))
+    without_line = judged("change(registers) <= 0", metric("registers", 1), context=ci)
+    without_figure = judged("change(registers) <= 0", metric("registers", 1), figure("spills", 0, BYTES), context=ci)
+    for verdict in (without_line, without_figure):
+        assert (verdict.outcome, verdict.effect) == (Outcome.UNBASELINED, Effect.FAIL)
+    expired = judged("change(registers) <= 0", metric("registers", 1), figure("registers", 1), expires="2026-01-01",
+                     context=replace(CONTEXT, today="2026-02-01"))  # fmt: skip
+    assert expired.outcome is Outcome.UNBASELINED
+
+
+def test_another_dimension_is_none_that_compares() -> None:
+    assert judged("change(registers) <= 0", metric("registers", 1), figure("registers", 1, BYTES)).outcome is (
+        Outcome.INVALID
+    )
+    plain = metric("registers", 1, Dimension.PLAIN)
+    assert judged("change(registers) <= 0", plain, figure("registers", 1)).outcome is Outcome.PASSED
+
+
+def edited(before: Baseline, value: float, **fields) -> Baseline:
+    return replace(before, figures=(figure("registers", value),), **fields)
+
+
+@pytest.mark.parametrize(
+    ("value", "why", "outcome"),
+    [
+        (130, "one more stage", Outcome.ACCEPTED),
+        (130, "TMA loads", Outcome.REGRESSED),
+        (129, "one more stage", Outcome.REGRESSED),
+        (128, "one more stage", Outcome.REGRESSED),
+    ],
+)
+def test_an_edit_of_the_line_with_a_reason_that_agrees_is_accepted(value: int, why: str, outcome: Outcome) -> None:
+    before = accepted(0.0, figures=(figure("registers", 128),))
+    context = replace(CONTEXT, edited=edited(before, value, why=why))
+    measurement = measured(1e6, shape=(), metrics=MetricSet(metrics=(metric("registers", 130),)))
+    report = judge(measurement, [limit("change(registers) <= 0")], baseline=before, context=context)
+    assert report.verdicts[0].outcome is outcome
+
+
+def test_a_figure_that_the_change_adds_judges_at_once() -> None:
+    before = accepted(1e6)
+    context = replace(CONTEXT, edited=edited(before, 128))
+    measurement = measured(1e6, metrics=MetricSet(metrics=(metric("registers", 130),)))
+    report = judge(measurement, [limit("change(registers) <= 0")], baseline=before, context=context)
+    assert report.verdicts[0].outcome is Outcome.REGRESSED
+
+
+def test_a_line_without_a_time_judges_no_slowdown() -> None:
+    before = accepted(0.0, figures=(figure("registers", 128),))
+    measurement = measured(1e6, metrics=MetricSet(metrics=(metric("registers", 128),)))
+    limits = [limit("slowdown <= 3%"), limit("change(registers) <= 0")]
+    outcomes = [v.outcome for v in judge(measurement, limits, baseline=before, context=CONTEXT).verdicts]
+    assert outcomes == [Outcome.UNBASELINED, Outcome.PASSED]
+
+
+@pytest.mark.parametrize(
+    ("compare", "now", "then", "change"),
+    [
+        (Compare.RELATIVE, 110.0, 100.0, 0.1),
+        (Compare.RELATIVE, -1100.0, -1000.0, -0.1),
+        (Compare.RELATIVE, 0.0, 0.0, 0.0),
+        (Compare.RELATIVE, 1.0, 0.0, float("inf")),
+        (Compare.ABSOLUTE, 130.0, 128.0, 2.0),
+        (Compare.ABSOLUTE, 0.1 + 0.2, 0.3, 0.0),
+    ],
+)
+def test_the_change_of_a_figure(compare: Compare, now: float, then: float, change: float) -> None:
+    assert change_of(compare, now, then) == pytest.approx(change)
