@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from math import inf
+from statistics import median
 from typing import NamedTuple
 
 from pytest_perfgate.core.judge.context import how_measured
@@ -22,6 +23,9 @@ from pytest_perfgate.model.values import Dimension, value
 
 LEVEL = 0.01
 """Chance of a change in a line that has none: of a thousand a few show one, most smaller than ``OVER``."""
+
+STEP = 0.01
+"""Smaller ones are not told from a line that wanders."""
 
 OVER = 0.02
 """Smaller steps are no regression of their own; an anchor sees them add up."""
@@ -50,7 +54,13 @@ class Trend:
 
     @cached_property
     def changes(self) -> tuple[ChangePoint, ...]:
-        return change_points([s.time for s in self.sittings], level=LEVEL)
+        """Where the line goes over to another level, as far as that is a step to speak of."""
+        times = [s.time for s in self.sittings]
+        changes = change_points(times, level=LEVEL)
+        while changes and abs(min(changes, key=_size).change) < STEP:
+            least = min(changes, key=_size)
+            changes = _of_levels(times, [change for change in changes if change is not least])
+        return changes
 
     @property
     def digest(self) -> str:
@@ -71,6 +81,17 @@ class Trend:
         edges = [0, *(change.index for change in self.changes), len(self.sittings)]
         levels = [self.sittings[a:b] for a, b in pairwise(edges)]
         return {at: tuple(_apart(then, now)) for at, (then, now) in zip(edges[1:], pairwise(levels))}
+
+
+def _size(change: ChangePoint) -> float:
+    return abs(change.change)
+
+
+def _of_levels(times: Sequence[float], changes: Sequence[ChangePoint]) -> tuple[ChangePoint, ...]:
+    """The same changes between the middles of the levels that are left."""
+    edges = [0, *(change.index for change in changes), len(times)]
+    middle = [median(times[a:b]) for a, b in pairwise(edges)]
+    return tuple(replace(change, before=a, after=b) for change, (a, b) in zip(changes, pairwise(middle)))
 
 
 def _apart(then: Sequence[Sitting], now: Sequence[Sitting]) -> Iterator[tuple[str, str, str]]:

@@ -22,6 +22,9 @@ _DOTS = 50
 _FAR = 1.5
 """A run above this share of the highest level is drawn at the edge: it would press all others flat."""
 
+_LETTER = 6.6
+"""Width of a letter of the words in a drawing."""
+
 _STILL = 0.03
 """A line that moves less is drawn as flat as it is: noise in full height looks like news."""
 
@@ -106,15 +109,17 @@ def _levels(frame: _Frame, trend: Trend) -> Iterator[str]:
     level = [trend.changes[0].before, *(change.after for change in trend.changes)]
     for (a, b), time in zip(pairwise(edges), level):
         yield f'<path class="level" d="M{frame.x(a - 0.5):.0f},{frame.y(time):.0f}H{frame.x(b - 0.5):.0f}"/>'
-    for number, change in enumerate(trend.changes):
+    free = [0.0, 0.0]
+    for change in trend.changes:
         x = frame.x(change.index - 0.5)
-        turned = x > _WIDE * 0.7
-        at = short_commit(trend.sittings[change.index].commit, 7) or trend.sittings[change.index].when[:10]
         yield f'<path class="step" d="M{x:.0f},{_TOP}V{_HIGH - _BOTTOM}"/>'
-        yield (
-            f'<text class="says" x="{x - 4 if turned else x + 4:.0f}" y="{12 + 13 * (number % 2)}" '
-            f'text-anchor="{"end" if turned else "start"}">{signed(change.change)} at {escape(at)}</text>'
-        )
+        at = short_commit(trend.sittings[change.index].commit, 7) or trend.sittings[change.index].when[:10]
+        text = f"{signed(change.change)} at {at}"
+        left = min(x + 4, _WIDE - _RIGHT - _LETTER * len(text))
+        row = next((row for row, end in enumerate(free) if end <= left), None)
+        if row is not None:  # otherwise the table of levels has it
+            free[row] = left + _LETTER * (len(text) + 1)
+            yield f'<text class="says" x="{left:.0f}" y="{12 + 13 * row}">{escape(text)}</text>'
 
 
 def _lines(frame: _Frame, trend: Trend) -> Iterator[str]:
