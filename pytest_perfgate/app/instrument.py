@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -10,6 +11,8 @@ from statistics import median
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from pytest_perfgate.core.analysis.roofline import ceiling_roof, roofs
+from pytest_perfgate.core.limits.merge import share_of
+from pytest_perfgate.core.stats.inference import calls_needed
 from pytest_perfgate.core.stats.summary import exhausted, left_of
 from pytest_perfgate.model.capabilities import SupportsAdopt, SupportsSettled, SupportsTouches
 from pytest_perfgate.model.device import Availability, Basis, Ceilings, Device
@@ -100,6 +103,21 @@ def at_least(plan: Plan, samples: int) -> Plan:
         return plan
     least, most = max(plan.min_samples, samples), max(plan.max_samples, samples)
     return replace(plan, least_samples=samples, min_samples=least, max_samples=most)
+
+
+_AMPLE = 4
+"""Times the calls that a quantile takes at least, as far as the budget goes: with no more, one odd call is its end."""
+
+
+def one_by_one(plan: Plan, figures: Sequence[str], processes: int) -> Plan:
+    """The plan with calls timed one by one, and enough of them, where a limit asks for a quantile."""
+    shares = [share for figure in figures if (share := share_of(figure.removeprefix("q=")))]
+    if not shares:
+        return plan
+    needed = math.ceil(max(map(calls_needed, shares)) / processes)
+    enough = at_least(plan, max(plan.least_samples, needed))
+    wished = max(enough.min_samples, _AMPLE * needed)
+    return replace(enough, min_samples=wished, max_samples=max(enough.max_samples, wished), calls=plan.calls or 1)
 
 
 def identity(instruments: Instruments, plan: Plan, runtime: Runtime, timer: str, call: object = None) -> Identity:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.app.instrument import at_least, begins
+from pytest_perfgate.app.instrument import at_least, begins, one_by_one
 from pytest_perfgate.core.judge.metrics import metrics_of
 from pytest_perfgate.core.judge.readings import figures_of, over_processes
 from pytest_perfgate.model.errors import PerfgateError
@@ -228,7 +228,8 @@ def conversation(
             child.send(Go() if message.nodeid in plans else Skip())
         elif isinstance(message, Entered):
             plan = replace(plans[message.key.nodeid], leaning=leaning(message.key))
-            child.send(Measure(plan=at_least(plan, message.samples)))
+            wanted = (*plan.figures, *message.figures)
+            child.send(Measure(plan=one_by_one(at_least(plan, message.samples), wanted, plan.rounds)))
         elif isinstance(message, Taken):
             child.send(Finish(references=True))
 

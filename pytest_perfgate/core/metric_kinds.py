@@ -16,7 +16,13 @@ _TRACED = ("case", "op", "category", "rank", "gpu", "step", "shapes", "types", "
 """Scopes of what a test times and a trace splits by operator."""
 
 TIMING_KINDS: tuple[MetricKind, ...] = (
-    MetricKind(name="time", dimension=_TIME, better=_LOW, doc="median time of one call", scopes=("case",)),
+    MetricKind(
+        name="time",
+        dimension=_TIME,
+        better=_LOW,
+        doc="median time of one call; `q=99%` is a quantile of the calls, `stat=min` the least",
+        scopes=("q", "stat"),
+    ),
     MetricKind(
         name="slowdown",
         dimension=_PART,

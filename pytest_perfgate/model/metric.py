@@ -20,7 +20,7 @@ def labels(**named: object) -> Labels:
     return tuple(sorted((key, str(text)) for key, text in named.items()))
 
 
-_BARE = re.compile(r"[\w.*?:/+@$~!|-]+(?: [\w.*?:/+@$~!|-]+)*", re.ASCII)
+_BARE = re.compile(r"[\w.*?:/+@$~!|%-]+(?: [\w.*?:/+@$~!|%-]+)*", re.ASCII)
 
 
 def quoted(text: str) -> str:

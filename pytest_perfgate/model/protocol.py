@@ -115,6 +115,8 @@ class Entered:
     key: CaseKey
     samples: int = 0
     """Samples that the call asks for at least."""
+    figures: tuple[str, ...] = ()
+    """What its own limits ask for beside the middle of its time."""
 
 
 @value

@@ -31,7 +31,7 @@ from pytest_perfgate.model.protocol import (
 )
 from pytest_perfgate.plugin.benches import MeasuringBench
 from pytest_perfgate.plugin.fixture import Perfgate
-from pytest_perfgate.plugin.measuring import Measuring, measuring_tools
+from pytest_perfgate.plugin.measuring import Measuring, figures_for, measuring_tools
 from pytest_perfgate.wiring import parent_channel
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class ChildBench(MeasuringBench):
         return self._turns
 
     def _capture(self, asked: MeasuredCall) -> Capture:
-        self._parent.send(Entered(key=asked.key, samples=asked.schedule.samples))
+        self._parent.send(Entered(key=asked.key, samples=asked.schedule.samples, figures=figures_for(asked)))
         taken: list[Samples] = []
         while not isinstance(command := self._parent.receive(), Finish):
             if isinstance(command, Measure):
@@ -125,6 +125,10 @@ class ChildRole:
         self._parent.send(Collected(found=nodeids, errors=tuple(self._errors)))
         if self._job.cpus:
             os.sched_setaffinity(0, self._job.cpus)
+        elif "PERFGATE_CORES" in os.environ:
+            from pytest_perfgate.wiring.devices import settle_near
+
+            settle_near()
         for at, item in enumerate(session.items):
             self._parent.send(Ready(nodeid=item.nodeid))
             if isinstance(self._parent.receive(), Go):

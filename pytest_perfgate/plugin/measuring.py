@@ -21,6 +21,7 @@ from pytest_perfgate.app.instrument import (
     identity,
     keyed,
     lease_name,
+    one_by_one,
     per_call,
     readings_of,
     settled,
@@ -62,13 +63,14 @@ COLD = "PERFGATE_COLD"
 """Set where a child runs one case with the caches of compilers empty."""
 
 
-def figures_for(asked: MeasuredCall, plan: Plan) -> tuple[str, ...]:
-    """Figures beside time that the case, or the limits of the call, ask for."""
+def figures_for(asked: MeasuredCall, plan: Plan | None = None) -> tuple[str, ...]:
+    """Figures beside time that the limits of the call ask for, and those of its plan."""
+    planned = plan.figures if plan is not None else ()
     if not asked.limits:
-        return plan.figures
+        return planned
     from pytest_perfgate.core.limits.merge import asked_figures
 
-    return tuple(dict.fromkeys((*plan.figures, *asked_figures(asked.limits))))
+    return tuple(dict.fromkeys((*planned, *asked_figures(asked.limits))))
 
 
 class Passes:
@@ -197,7 +199,8 @@ class Measuring:
         return OutputCheck(subject, contents)
 
     def capture(self, asked: MeasuredCall, plan: Plan) -> Capture:
-        return self.packed(asked, plan, (self.samples(asked, at_least(plan, asked.schedule.samples)),))
+        enough = one_by_one(at_least(plan, asked.schedule.samples), figures_for(asked, plan), 1)
+        return self.packed(asked, plan, (self.samples(asked, enough),))
 
     def packed(self, asked: MeasuredCall, plan: Plan, samples: Iterable[Samples]) -> Capture:
         """Samples of a call with its identity."""

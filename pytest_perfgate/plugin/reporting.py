@@ -18,6 +18,7 @@ import pytest
 
 from pytest_perfgate.clock import seconds
 from pytest_perfgate.core.judge.samples import BESIDE
+from pytest_perfgate.core.limits.scope import render_scope
 from pytest_perfgate.core.render.words import HEADING, about, display_width, shown, writable
 from pytest_perfgate.core.stats.costs import TimeLeft
 from pytest_perfgate.model.errors import PerfgateError
@@ -268,7 +269,9 @@ def _figures(report: CaseReport, stem: str) -> list[tuple[str, object]]:
     metrics = report.measurement.metrics.metrics if report.measurement else ()
     by_arms = {v.metric.name: v.metric for v in report.verdicts if v.metric and v.metric.source.startswith(BESIDE)}
     plain = (by_arms.get(metric.name, metric) for metric in metrics if not metric.labels)
-    return [(f"{stem}{one.name}{_UNITS.get(one.dimension, '')}", f"{one.value:.6g}") for one in plain]
+    tails = (metric for metric in metrics if {name for name, _ in metric.labels} & {"q", "stat"})
+    named = [(one.name, one) for one in plain] + [(f"{one.name}{render_scope(one.labels)}", one) for one in tails]
+    return [(f"{stem}{name}{_UNITS.get(one.dimension, '')}", f"{one.value:.6g}") for name, one in named]
 
 
 ANY = 10**6

@@ -211,4 +211,4 @@ def doctor_tools(root: Path, config: Config) -> DoctorTools:
     from pytest_perfgate.wiring import profiling as examining
 
     hooks = own_host(root, config).hook
-    return examining.doctor_tools(instruments(hooks), joined(hooks.pytest_perfgate_profilers()))
+    return examining.doctor_tools(instruments(hooks), joined(hooks.pytest_perfgate_profilers()), root)

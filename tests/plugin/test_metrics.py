@@ -158,3 +158,44 @@ def test_a_first_call_in_a_warm_process_is_not_measured(project: Project) -> Non
     for case in records(project):
         assert {verdict["outcome"] for verdict in case["verdicts"]} == {"not measured"}
         assert "peak_memory" in {metric["name"] for metric in case["measurement"]["metrics"]["metrics"]}
+
+
+TAILS = """
+    import itertools
+    import pytest
+
+    every = itertools.count()
+
+    @pytest.mark.perfgate("time(q=99%) <= 1 s", "time(stat=min) <= 1 s", "time <= 1 s")
+    def test_tail(perfgate):
+        perfgate(lambda: sum(range(100)))
+
+    @pytest.mark.perfgate("time(q=99%) <= 150 us")
+    def test_one_in_twenty(perfgate):
+        perfgate(lambda: sum(range(60_000 if next(every) % 20 == 0 else 1_000)))
+
+    @pytest.mark.perfgate("time(q=99%) <= 2 ns")
+    def test_too_few(perfgate):
+        perfgate.record([1.0] * 298)
+
+    @pytest.mark.perfgate("time(q=99%) <= 2 ns")
+    def test_enough(perfgate):
+        perfgate.record([1.0] * 299)
+"""
+
+
+def test_a_tail_is_judged_by_calls_one_by_one(project: Project) -> None:
+    project.write("test_tails.py", TAILS)
+    run = project.run("--perfgate=quick")
+    assert {name: outcome for name, (outcome, _) in run.tests.items()} == {
+        "test_tail": "passed",
+        "test_one_in_twenty": "failed",
+        "test_too_few": "passed",
+        "test_enough": "passed",
+    }
+    properties = run.properties["test_tail"]
+    assert float(properties["perfgate.time(stat=min)_ns"]) <= float(properties["perfgate.time_ns"])
+    assert float(properties["perfgate.time_ns"]) <= float(properties["perfgate.time(q=99%)_ns"])
+    by_name = {case["key"]["nodeid"].partition("::")[2]: case for case in records(project)}
+    assert by_name["test_too_few"]["verdicts"][0]["outcome"] == "not measured"
+    assert by_name["test_enough"]["verdicts"][0]["outcome"] == "passed"

@@ -15,12 +15,21 @@ AWKWARD = st.sampled_from("aZ90_ ,\"'\\()<>[]{}=*?.:%|é漢\n\t")
 TEXTS = st.text(AWKWARD, min_size=1, max_size=16).filter(lambda text: text.strip())
 NUMBERS = st.floats(min_value=0, max_value=1e15, allow_nan=False) | st.integers(0, 10**6).map(float)
 
+TAILS = {
+    "q": st.integers(1, 9999).map(lambda share: f"{share / 100:g}%"),
+    "stat": st.just("min"),
+}
+
 
 @st.composite
 def limits(draw: st.DrawFn) -> Limit:
-    kind = draw(st.sampled_from([k for k in dict.fromkeys(KINDS.values()) if k.name != "geomean"]))
+    kind = draw(
+        st.sampled_from([k for k in dict.fromkeys(KINDS.values()) if k.name not in {"geomean", "worst", "metric"}])
+    )
     names = draw(st.sets(st.sampled_from(scopes_of(kind)), max_size=3))
-    labels = tuple(sorted((name, draw(TEXTS)) for name in names))
+    names |= {"over"} if kind.name == "speedup" else set()
+    names -= {"q", "stat"} if kind.name == "time" and {"q", "stat"} <= names else set()
+    labels = tuple(sorted((name, draw(TAILS.get(name, TEXTS))) for name in names))
     dimension = kind.dimension
     exact = dimension in {Dimension.COUNT, Dimension.BYTES, Dimension.PLAIN}
     operators = [op for op in Operator if exact or op is not Operator.EQUAL]
@@ -54,7 +63,7 @@ def test_any_text_is_a_limit_or_one_clear_error(text: str) -> None:
     except PerfgateError as refused:
         error = refused
     else:
-        again = parse_limit(spelled(read, KINDS), kinds=KINDS)
+        again = parse_limit(spelled(read, KINDS), kinds=KINDS, own=bool)
         assert (again.key, again.bound, again.operator) == (read.key, read.bound, read.operator)
         return
     assert error.code.name.startswith("limit-")

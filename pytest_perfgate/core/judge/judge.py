@@ -22,6 +22,7 @@ from pytest_perfgate.core.limits.merge import (
     limits_for,
     parts_of,
     replaced_on,
+    tails_in,
     unmatched_cases,
     without_case,
 )
@@ -30,7 +31,7 @@ from pytest_perfgate.core.metric_kinds import CODE_NAMES
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.core.stats.summary import Summary, split
 from pytest_perfgate.model.measurement import Baseline, Measurement
-from pytest_perfgate.model.metric import Finding, MetricSet, Problem
+from pytest_perfgate.model.metric import Finding, Labels, MetricSet, Problem
 from pytest_perfgate.model.plan import CaseKey, Compare, Effect, Limit, Mode, Outcome
 from pytest_perfgate.model.protocol import STATIC, CaseResult
 from pytest_perfgate.model.values import Interval
@@ -58,7 +59,8 @@ def judge(
     ``paired`` turns suspicion into a confirmation or clears it, or, where the user named a revision, takes
     the place of the stored baseline.
     """
-    trial = _judged_measurement(measurement, context, baseline, paired)
+    tails = tails_in(limit.text for limit in limits)
+    trial = _judged_measurement(measurement, context, baseline, paired, tails)
     device = measurement.device
     parts = parts_of(measurement.metrics) if any(map(case_of, limits)) else ()
     meant = [limit for limit in limits_for(limits, measurement.key, parts) if not replaced_on(limit, device)]
@@ -82,7 +84,11 @@ def judge(
 
 
 def _judged_measurement(
-    measurement: Measurement, context: JudgeContext, baseline: Baseline | None, paired: Paired | None
+    measurement: Measurement,
+    context: JudgeContext,
+    baseline: Baseline | None,
+    paired: Paired | None,
+    tails: Sequence[Labels] = (),
 ) -> JudgedMeasurement:
     timing_of_call = timing(measurement)
     modes = (
@@ -91,7 +97,7 @@ def _judged_measurement(
     )
     if timing_of_call is not None and modes:
         timing_of_call = timing_of_call._replace(interval=_hull(timing_of_call))
-    derived = timed_metrics(measurement, baseline, timing_of_call)
+    derived = timed_metrics(measurement, baseline, timing_of_call, tails)
     if paired is not None and paired.revision:
         derived = _with_shift(derived, paired)
     metrics = _joined(derived, measurement.metrics, timed=bool(measurement.processes))

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from pytest_perfgate.core.analysis.roofline import Fraction, balance_point, no_roof, of_compute, of_memory, roof_of
-from pytest_perfgate.core.judge.readings import SPEEDUP, speedups
+from pytest_perfgate.core.judge.readings import SPEEDUP, speedups, tail_of
 from pytest_perfgate.core.judge.samples import sound
 from pytest_perfgate.core.render.words import first_of
 from pytest_perfgate.core.stats.summary import Summary, deviation, median, summary
@@ -58,13 +58,15 @@ def timing(measurement: Measurement) -> Summary | None:
     return summary(measurement.processes, ordered) if ordered and all(map(sound, ordered)) else None
 
 
-def timed_metrics(measurement: Measurement, baseline: Baseline | None, seen: Summary | None) -> MetricSet:
-    """The same, of a sitting that was summed up before."""
+def timed_metrics(
+    measurement: Measurement, baseline: Baseline | None, seen: Summary | None, tails: Sequence[Labels] = ()
+) -> MetricSet:
+    """The same, of a sitting that was summed up before; ``tails`` are the quantiles that limits ask for."""
     if seen is None:
         why = "the samples are not to be trusted" if measurement.processes else "nothing was timed"
         mend = "" if measurement.processes else _instead(measurement.metrics.names())
         return MetricSet(absent=absences(tuple(sorted(DERIVED)), why, mend))
-    return Derived(Call(measurement, baseline, seen))
+    return Derived(Call(measurement, baseline, seen, tails))
 
 
 def _instead(names: Sequence[str]) -> str:
@@ -75,8 +77,10 @@ def _instead(names: Sequence[str]) -> str:
 class Call:
     """One timed call, which makes its metrics by name, each once."""
 
-    def __init__(self, measurement: Measurement, baseline: Baseline | None, seen: Summary) -> None:
-        self.measurement, self.baseline, self.seen = measurement, baseline, seen
+    def __init__(
+        self, measurement: Measurement, baseline: Baseline | None, seen: Summary, tails: Sequence[Labels] = ()
+    ) -> None:
+        self.measurement, self.baseline, self.seen, self.tails = measurement, baseline, seen, tails
         self._made: dict[str, Made] = {}
         self._absolute: Absolute | tuple[Absent, ...] | None = None
 
@@ -152,7 +156,8 @@ def _absent(made: Made) -> tuple[Absent, ...]:
 
 def _time(call: Call, _name: str) -> Made:
     timing = call.seen
-    return (Metric(name="time", value=timing.time, dimension=Dimension.TIME, interval=timing.interval),)
+    middle = Metric(name="time", value=timing.time, dimension=Dimension.TIME, interval=timing.interval)
+    return (middle, *(tail_of(call.measurement.processes, tail) for tail in call.tails))
 
 
 def _slowdown(call: Call, _name: str) -> Made:

@@ -16,8 +16,10 @@ from pytest_perfgate.core.judge.samples import (
     time_of,
     untimed,
 )
+from pytest_perfgate.core.limits.merge import share_of
 from pytest_perfgate.core.metric_kinds import by_name, own_kind
 from pytest_perfgate.core.render.words import quantity
+from pytest_perfgate.core.stats.inference import EDGE, calls_needed, quantile_ranks
 from pytest_perfgate.core.stats.summary import (
     CONFIDENCE,
     RANKED,
@@ -31,8 +33,8 @@ from pytest_perfgate.core.stats.summary import (
     t_quantile,
 )
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Reading, Reference, Samples
-from pytest_perfgate.model.metric import Absent, Metric, MetricKind, MetricSet, Problem
+from pytest_perfgate.model.measurement import Reading, Reference, Samples, Stop
+from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricKind, MetricSet, Problem
 from pytest_perfgate.model.plan import CaseKey, Limit
 from pytest_perfgate.model.values import UNITS, Better, Dimension, Interval, dimension_of
 
@@ -298,3 +300,32 @@ def sides(reference: Reference, time: float) -> str:
     ours = median(sorted(reference.ours)) if reference.ours else time
     theirs = quantity(median(sorted(reference.theirs)), Dimension.TIME)
     return f"{quantity(ours, Dimension.TIME)}, {reference.origin or reference.over} {theirs}"
+
+
+def tail_of(processes: Sequence[Samples], labels: Labels) -> Metric | Absent:
+    """A quantile of the calls of all processes, or the least of a process; or why samples cannot tell."""
+    ((name, asked),) = labels
+    if name == "stat":
+        least = sorted(min(one.durations) for one in processes)
+        edges = Interval(low=least[0], high=least[-1], confidence=0.0) if len(least) > 1 else None
+        return Metric(name="time", value=median(least), dimension=Dimension.TIME, labels=labels, interval=edges)
+    batch = max(one.batch for one in processes)
+    if batch > 1:
+        why = f"each sample is the mean of {batch} calls, in which a slow one vanishes"
+        return Absent(name="time", labels=labels, why=why, mend="leave calls= out")
+    share = share_of(asked) or 0.5
+    ordered = sorted(duration for one in processes for duration in one.durations)
+    if len(ordered) < (needed := calls_needed(share)):
+        why = f"{len(ordered)} calls cannot tell a quantile of {asked}: it takes {needed}"
+        recorded = processes[0].stop is Stop.RECORDED
+        mend = "give record() as many" if recorded else "a call this long takes --perfgate=full, or more rounds"
+        return Absent(name="time", labels=labels, why=why, mend=mend)
+    ranks = quantile_ranks(len(ordered), share)
+    return Metric(
+        name="time",
+        value=ordered[ranks.middle],
+        dimension=Dimension.TIME,
+        labels=labels,
+        interval=Interval(low=ordered[ranks.low], high=ordered[ranks.high], confidence=2 * EDGE - 1),
+        note=f"of {len(ordered)} calls",
+    )

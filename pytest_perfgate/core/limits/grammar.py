@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 
+from pytest_perfgate.core.limits.merge import check_tail
 from pytest_perfgate.core.limits.scope import (
     CHANGE,
     CHANGES,
@@ -71,6 +72,7 @@ def parse_limit(
     if kind.name == OWN_KIND.name:
         kind, labels = _own(written, labels, kinds)
     check_reference(written, kind, labels)
+    labels = check_tail(written, kind, labels)
     at = change_end(written, change.end() - 1, at) if change else at
     operator, at, sign = _operator(written, at)
     measured = _measured(written, kind, labels, kinds)

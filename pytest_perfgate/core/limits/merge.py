@@ -8,7 +8,7 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import reduce
 
-from pytest_perfgate.core.limits.scope import either
+from pytest_perfgate.core.limits.scope import Span, Written, either
 from pytest_perfgate.core.metric_kinds import PASSES
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
@@ -251,13 +251,61 @@ def _fault(expression: str, what: str) -> PerfgateError:
     return PerfgateError("command-usage", f"-k '{expression}': {what}", mend=mend)
 
 
+STATISTICS = ("min",)
+"""What ``stat=`` may ask of a time beside its middle."""
+
+_SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%|(0?\.\d+)", re.ASCII)
+
+
+def share_of(text: str) -> float | None:
+    """The part of the calls that a quantile is of: ``99%`` or ``0.99``; nothing where it is none."""
+    match = _SHARE.fullmatch(text.strip())
+    share = 0.0 if match is None else float(match[1]) / 100 if match[1] else float(match[2])
+    return share if 0 < share < 1 else None
+
+
+def check_tail(written: Written, kind: MetricKind, labels: Labels) -> Labels:
+    """The labels of a time with its quantile as one writing of it; raises where it is none."""
+    asked = dict(labels)
+    if kind.name != "time" or not asked.keys() & {"q", "stat"}:
+        return labels
+    start = written.text.index("(")
+    span = Span(start=start, end=written.text.index(")", start) + 1)
+    if "q" in asked and "stat" in asked:
+        raise written.fault("limit-scope", "a quantile and a statistic at once", span, "write two limits")
+    if "stat" in asked and asked["stat"] not in STATISTICS:
+        mend = "time(stat=min), or a quantile: time(q=99%)"
+        raise written.fault("limit-scope", f"no statistic '{asked['stat']}' of a time", span, mend)
+    share = share_of(asked.get("q", "50%"))
+    if share is None:
+        raise written.fault("limit-scope", f"'{asked['q']}' is no part of the calls", span, "write time(q=99%)")
+    return tuple((name, f"{share * 100:g}%" if name == "q" else text) for name, text in labels)
+
+
+_TAIL = re.compile(r"\btime\s*\(([^()]*)\)")
+
+
+def tails_in(texts: Iterable[str]) -> tuple[Labels, ...]:
+    """Quantiles and statistics of a time that limits speak of, within other words too."""
+    pieces_of = (piece.partition("=") for text in texts for scope in _TAIL.findall(text) for piece in scope.split(","))
+    named = ((name.strip(), value.strip()) for name, _, value in pieces_of)
+    return tuple(dict.fromkeys(_tail(name, value) for name, value in named if name in {"q", "stat"}))
+
+
+def _tail(name: str, value: str) -> Labels:
+    share = share_of(value) if name == "q" else None
+    return ((name, value if share is None else f"{share * 100:g}%"),)
+
+
 _WORDS = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 def asked_figures(texts: Iterable[str]) -> tuple[str, ...]:
     """Figures beside time that limits name, in whatever sentence."""
+    texts = tuple(texts)
     words = {word for text in texts for word in _WORDS.findall(text)}
-    return tuple(name for name in PASSES if name in words)
+    tails = (f"{name}={share}" for ((name, share),) in tails_in(texts) if name == "q")
+    return (*(name for name in PASSES if name in words), *tails)
 
 
 _TAKEN = re.compile(r"""\.metric\(\s*["']([A-Za-z_][\w.]*)["']|\bextra_info\[["']([A-Za-z_][\w.]*)["']\]""")

@@ -230,3 +230,42 @@ def scatter_of_neighbours(times: Sequence[float]) -> float:
 def freedom(count: int) -> int:
     """Degrees of freedom of such a scatter."""
     return max(0, round(_KEPT * (count - 1)))
+
+
+class Ranks(NamedTuple):
+    """Places in sorted samples, from 0: of a quantile, and between what it lies."""
+
+    low: int
+    middle: int
+    high: int
+
+
+EDGE = 0.95
+"""The certainty of each end of a quantile's interval."""
+
+
+def calls_needed(share: float) -> int:
+    """Samples below which the quantile has no upper end, or below a half no lower one: 299 for 99 %."""
+    return math.ceil(math.log(1 - EDGE) / math.log(max(share, 1 - share)) - 1e-9)
+
+
+@lru_cache(maxsize=256)
+def quantile_ranks(count: int, share: float) -> Ranks:
+    """Order statistics between which a quantile lies, each end with this certainty, whatever the distribution.
+
+    Of fewer samples than ``calls_needed`` an end is the extreme, and less sure.
+    """
+    up, down, whole = math.log(share), math.log1p(-share), math.lgamma(count + 1)
+    masses = [
+        math.exp(whole - math.lgamma(k + 1) - math.lgamma(count - k + 1) + k * up + (count - k) * down)
+        for k in range(count + 1)
+    ]
+    low, below = -1, 0.0
+    while low + 1 < count and below + masses[low + 1] <= 1 - EDGE:
+        below += masses[low + 1]
+        low += 1
+    high, above = count, 0.0
+    while high > 0 and above + masses[high] <= 1 - EDGE:
+        above += masses[high]
+        high -= 1
+    return Ranks(max(0, low), max(0, math.ceil(share * count - 1e-9) - 1), min(count - 1, high))

@@ -16,6 +16,7 @@ from pytest_perfgate.app.instrument import (
     choose_timer,
     keyed,
     lease_name,
+    one_by_one,
     per_call,
     readings_of,
     settled,
@@ -412,3 +413,23 @@ def test_without_cold_caches_there_is_no_compile_time() -> None:
     (absent,) = readings_of(("compile_time",), passed(), STEADY, tools(), lambda: 0.0)
     assert isinstance(absent, Absent)
     assert "full" in absent.mend
+
+
+@pytest.mark.parametrize(
+    ("figures", "processes", "least", "wished", "calls"),
+    [
+        ((), 3, 0, 20, 0),
+        (("peak_memory",), 3, 0, 20, 0),
+        (("q=99%",), 1, 299, 1196, 1),
+        (("q=99%",), 3, 100, 400, 1),
+        (("q=99%", "q=99.9%"), 3, 999, 3996, 1),
+    ],
+)
+def test_a_quantile_takes_calls_one_by_one(figures, processes, least, wished, calls) -> None:
+    plan = one_by_one(Plan(), figures, processes)
+    assert (plan.least_samples, plan.min_samples, plan.calls) == (least, wished, calls)
+    assert plan.max_samples >= wished
+
+
+def test_a_plan_that_says_how_many_calls_a_sample_has_is_left_so() -> None:
+    assert one_by_one(Plan(calls=8), ("q=99%",), 1).calls == 8

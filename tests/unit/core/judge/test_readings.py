@@ -7,9 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from pytest_perfgate.core.judge.readings import figures_of, own_kinds, own_reading
+from pytest_perfgate.core.judge.readings import figures_of, own_kinds, own_reading, tail_of
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Reading
+from pytest_perfgate.model.measurement import Reading, Samples, Stop
+from pytest_perfgate.model.metric import Absent, Metric
 from pytest_perfgate.model.values import Better, Dimension
 
 
@@ -136,3 +137,36 @@ def test_the_peak_is_what_was_traced_unless_much_more_was_held(traced, resident,
 def test_where_the_kernel_does_not_tell_the_traced_peak_stands() -> None:
     (metric,) = figures_of([[peak("traced", 5.0)]]).find("peak_memory")
     assert metric.value == 5.0
+
+
+def process(durations, **fields) -> Samples:
+    return Samples(**{"durations": tuple(durations), "timer": "host", "stop": Stop.COUNT} | fields)
+
+
+def test_a_quantile_is_of_the_calls_of_all_processes() -> None:
+    metric = tail_of([process(range(1, 501)), process(range(501, 1001))], (("q", "99%"),))
+    assert isinstance(metric, Metric)
+    assert metric.value == 990.0
+    assert metric.interval is not None
+    assert 980 < metric.interval.low < 990 < metric.interval.high < 1000
+
+
+@pytest.mark.parametrize(
+    ("processes", "why"),
+    [
+        ([process([1.0] * 298)], "it takes 299"),
+        ([process([1.0] * 99, stop=Stop.RECORDED)] * 3, "it takes 299"),
+        ([process([1.0] * 5000, batch=16)], "mean of 16"),
+    ],
+)
+def test_samples_that_cannot_tell_a_tail_are_refused(processes, why) -> None:
+    absent = tail_of(processes, (("q", "99%"),))
+    assert isinstance(absent, Absent)
+    assert why in absent.why
+    assert absent.mend
+
+
+def test_the_least_is_that_of_the_middle_process() -> None:
+    metric = tail_of([process([3.0, 5.0]), process([2.0, 9.0]), process([4.0, 4.0])], (("stat", "min"),))
+    assert isinstance(metric, Metric)
+    assert (metric.value, metric.low, metric.high) == (3.0, 2.0, 4.0)

@@ -18,6 +18,7 @@ from pytest_perfgate.core.limits.merge import (
     names_part,
     replaced_on,
     spelled,
+    tails_in,
     unmatched,
     unmatched_cases,
 )
@@ -251,3 +252,37 @@ def test_what_is_no_expression(expression: str, said: str) -> None:
 )
 def test_limits_ask_for_figures_in_any_sentence(text, names) -> None:
     assert asked_figures([text]) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("time(q=99%) <= 1ms", (("q", "99%"),)),
+        ("time(q=0.99) <= 1ms", (("q", "99%"),)),
+        ("time(case=fwd, q=99.90 %) <= 1ms", (("case", "fwd"), ("q", "99.9%"))),
+        ("time(stat=min) <= 1ms", (("stat", "min"),)),
+    ],
+)
+def test_a_quantile_has_one_writing(text, labels) -> None:
+    assert limit(text).labels == labels
+    assert tails_in([text]) == (labels[-1:],)
+
+
+@pytest.mark.parametrize("scope", ["q=0%", "q=100%", "q=fast", "q=99", "stat=median", "q=99%, stat=min"])
+def test_what_is_no_quantile_is_refused(scope) -> None:
+    with pytest.raises(PerfgateError) as caught:
+        limit(f"time({scope}) <= 1ms")
+    assert caught.value.code.name == "limit-scope"
+
+
+@pytest.mark.parametrize(
+    ("text", "tails"),
+    [
+        ("change(time(q=99%)) <= 5%", ((("q", "99%"),),)),
+        ("time <= 1ms", ()),
+        ("time(case=fwd) <= 1ms", ()),
+        ("launch_time(q=99%) <= 1ms", ()),
+    ],
+)
+def test_quantiles_are_known_within_other_words(text, tails) -> None:
+    assert tails_in([text]) == tails

@@ -13,12 +13,14 @@ from pytest_perfgate.core.stats.inference import (
     Prior,
     adjusted,
     at_most,
+    calls_needed,
     clopper_pearson,
     freedom,
     hodges_lehmann,
     pairs_needed,
     predict,
     prior,
+    quantile_ranks,
     scatter_of_neighbours,
     shift_interval,
     signed_rank,
@@ -211,3 +213,19 @@ def test_what_the_code_does_hardly_widens_the_gate(levels: list[float]) -> None:
     times = [[math.exp(level + error) for level, error in zip(some, noise)] for some in ([0.0] * 20, levels)]
     still, moved = (predict(0.04, scatter=scatter_of_neighbours(t), sittings=20, gates=40, freedom=13) for t in times)
     assert moved.reach < still.reach + 0.04  # by the standard deviation of all of them it is up to 0.14 more
+
+
+@pytest.mark.parametrize(("share", "calls"), [(0.99, 299), (0.01, 299), (0.95, 59), (0.5, 5), (0.999, 2995)])
+def test_a_quantile_needs_so_many_calls(share: float, calls: int) -> None:
+    assert calls_needed(share) == calls
+    ranks = quantile_ranks(calls, share)
+    assert 0 <= ranks.low <= ranks.middle <= ranks.high <= calls - 1
+    assert 1 - max(share, 1 - share) ** calls >= 0.95 > 1 - max(share, 1 - share) ** (calls - 1)
+
+
+@pytest.mark.parametrize(("count", "share"), [(299, 0.99), (1200, 0.99), (100, 0.9), (60, 0.5)])
+def test_each_end_of_a_quantile_is_as_sure_as_it_says(count: int, share: float) -> None:
+    ranks = quantile_ranks(count, share)
+    below = [at_most(k, count, share) for k in range(count + 1)]
+    assert below[ranks.high] >= 0.95 > below[ranks.high - 1]  # P(quantile lies at or under that order statistic)
+    assert below[ranks.low] <= 0.05 < below[ranks.low + 1]
