@@ -135,7 +135,7 @@ def test_a_long_line_of_few_values_has_none(line: list[float]) -> None:
     assert change_points(line) == ()
 
 
-@pytest.mark.parametrize(("count", "first", "end"), [(24, 8, 14), (60, 20, 30), (300, 140, 170)])
+@pytest.mark.parametrize(("count", "first", "end"), [(36, 14, 22), (60, 20, 30), (300, 140, 170)])
 def test_a_level_that_came_and_went_is_seen(dice: np.random.Generator, count: int, first: int, end: int) -> None:
     """No single split shows it: what is before and after it is alike."""
     line = np.exp(dice.normal(0, 0.01, count))
