@@ -50,8 +50,8 @@ def with_figures(decision: Decision, named: Sequence[str], signature: Signature,
     if decision.after is not None:
         return replace(decision, after=replace(decision.after, figures=kept), figures=steps)
     if not steps:
-        kept = decision.change is Change.UNTIMED and bool(known)
-        return replace(decision, change=Change.KEPT, why="as accepted") if kept else decision
+        untouched = decision.change is Change.UNTIMED and known
+        return replace(decision, change=Change.KEPT, why="as accepted") if untouched else decision
     line = _line(decision, measurement, signature)
     after = replace(line, figures=kept)
     return replace(decision, change=_change(before, steps), after=after, figures=steps, why="")
