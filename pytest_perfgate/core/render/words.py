@@ -85,6 +85,11 @@ def figure_text(then: Figure, metric: Metric | None) -> str:
     return f"{quantity(then.value, then.dimension)} -> {now}"
 
 
+def figure_note(verdict: Verdict) -> str:
+    """``(128 -> 130)`` behind the limit of a gated figure."""
+    return f" ({figure_text(verdict.figure, verdict.metric)})" if verdict.figure is not None else ""
+
+
 def change_of(verdict: Verdict) -> str:
     """The change of a gated figure as its limit is written; empty where it did not change, or is gone."""
     if verdict.figure is None or verdict.metric is None:
