@@ -97,7 +97,7 @@ class Nsys:
             findings=(*coverage_findings(job), *findings(job), *class_findings(job.ranks)),
             problems=problems(job),
             window=window_text(job.ranks),
-            pictures={name: partial(_drawn, name, job) for name in ("timeline", "overlap", "ranks")},
+            pictures={name: partial(_drawn, name, job) for name in ("timeline", "overlap", "ranks", "kernels")},
         )
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:

@@ -20,9 +20,8 @@ from pytest_perfgate.core.analysis.trace.survey import step_lines, timelines
 from pytest_perfgate.core.analysis.trace.tables import shapes
 from pytest_perfgate.core.render.charts import (
     TIME_KEY,
-    Bins,
     Row,
-    histogram,
+    lengths_picture,
     merged,
     over_steps,
     overlap_bars,
@@ -52,9 +51,6 @@ RANKS = 8
 """Ranks whose streams are drawn."""
 
 _STREAMS, _POINTS = 10, 12
-
-_SHORT_NS = 10_000
-"""Kernels up to this long are short: starting them takes about as long as they do."""
 
 
 class Seen(Protocol):
@@ -131,7 +127,7 @@ def times_picture(lines: Sequence[tuple[str, Timeline]], of: str, *, on_host: bo
         raise nothing("the trace has no GPU activity", "profile with the activity CUDA")
     rows = [
         Row(
-            label=name.removeprefix("ProfilerStep#") if of == "step" else name,
+            label=name.replace("ProfilerStep#", "step "),
             amounts=(line.computation, line.exposed_comm, line.exposed_memcpy + line.exposed_memset, line.idle),
             text=quantity(line.total, Dimension.TIME, 3),
         )
@@ -174,6 +170,8 @@ def _devices(title: str, seen: Survey) -> Iterator[Group]:
         name = f"{title}, device {device}" if several and title else f"device {device}" if several else title
         size = quantity(high - low, Dimension.TIME, 3)
         lanes = tuple(_lanes(seen, here, bare))
+        streams = len(np.unique(seen.trace.place[seen.rows[here]]))
+        size += f", {len(lanes)} of {streams} streams" if len(lanes) < streams and not seen.on_host else ""
         yield Group(title=f"{name}: {size}" if name else size, start=low, end=high, lanes=lanes, marked=bare)
 
 
@@ -226,14 +224,16 @@ def operators_picture(
     if roof is None or not roof.bandwidth or not roof.compute:
         raise nothing("no roof is known", "give --device, or --peak and --bandwidth")
     past = {(row.name, arguments(row)): row for row in before}
-    points = list(_operator_points(rows, roof, past, old or roof))[:_POINTS]
+    every = list(_operator_points(rows, roof, past, old or roof))
+    points = every[:_POINTS]
     if not points:
         raise nothing("no operator has known work", "profile with record_shapes=True")
     used = {row.work.dtype for row in rows if row.work and row.work.flops}
     named = tuple((dtype, rate) for dtype, rate in roof.compute if dtype in used) or roof.compute[:1]
     balance = max(rate for _, rate in named) / roof.bandwidth
     moved = sum(point.before is not None for point in points)
-    alt = f"Roofline of {plural(len(points), 'operator')}, balance at {balance:,.0f} operations per byte"
+    part = f"the longest {len(points)} of " if len(points) < len(every) else ""
+    alt = f"Roofline of {part}{plural(len(every), 'operator')}, balance at {balance:,.0f} operations per byte"
     alt += f"; lines lead from where {moved} were before" if moved else ""
     return roofline("roofline", alt, points, Ceiling(peaks=named, bandwidth=roof.bandwidth, note=f"roof: {roof.note}"))
 
@@ -262,29 +262,9 @@ def kernels_picture(seen: Survey) -> Picture:
     """How many kernels are short, and how little of the time they are."""
     kernels = seen.trace.category[seen.rows] == Category.KERNEL
     lengths = (seen.end - seen.start)[kernels]
-    lengths = lengths[lengths > 0].astype(np.float64)
-    if not len(lengths):
+    if not (lengths > 0).any():
         raise nothing("the trace has no kernels", "profile with the activity CUDA")
-    edges = _edges(float(lengths.min()), float(lengths.max()))
-    counts, _ = np.histogram(lengths, edges)
-    times, _ = np.histogram(lengths, edges, weights=lengths)
-    short = lengths <= _SHORT_NS
-    parts = f"{short.mean():.0%} of them, {lengths[short].sum() / lengths.sum():.0%} of their time"
-    alt = f"Lengths of {plural(len(lengths), 'kernel')}: up to 10 µs are {parts}"
-    bins = Bins(
-        edges=tuple(edges),
-        members=tuple((counts / counts.sum()).tolist()),
-        time=tuple((times / times.sum()).tolist()),
-    )
-    return histogram("kernels", alt, bins, _SHORT_NS, "length of a kernel")
-
-
-def _edges(low: float, high: float) -> list[float]:
-    """1, 2, 5, 10 ... around the lengths, with the border of short ones among them."""
-    ladder = [m * 10.0**power for power in range(2, 12) for m in (1, 2, 5)]
-    first = max([0, *(at for at, edge in enumerate(ladder) if edge <= min(low, 5_000.0))])
-    last = min(at for at, edge in enumerate(ladder) if edge > max(high, 2 * _SHORT_NS))
-    return ladder[first : last + 1]
+    return lengths_picture(lengths)
 
 
 _OF_TREE = (Category.OPERATOR, Category.ANNOTATION, Category.PYTHON)
@@ -393,4 +373,4 @@ def overlap_picture(seen: Survey) -> Picture:
         label = short_name(seen.trace.names[name])
         rows.append((whole, overlap_row(label, int(hidden), whole, parts)))
     rows.sort(key=lambda pair: -pair[0])
-    return overlap_bars([row for _, row in rows[:_POINTS]], "kind of communication")
+    return overlap_bars([row for _, row in rows], "kind of communication")
