@@ -314,42 +314,52 @@ def _inner(paths: Paths, depth: int) -> dict[str, dict[tuple[str, ...], float]]:
 
 
 def _calls(seen: Survey) -> Paths:
-    """GPU time by the names from the root to the kernel."""
+    """GPU time by the names from the root to the kernel; the interpreter's own frames are left out."""
     trace = seen.trace
-    linked = seen.link.launch >= 0
-    if not linked.any():
+    linked = np.flatnonzero(seen.link.launch >= 0)
+    if not len(linked):
         return {}
-    spent = (seen.end - seen.start)[linked]
-    pairs = np.stack([seen.link.launch[linked], trace.name[seen.rows[linked]].astype(np.int64)])
-    unique, inverse = np.unique(pairs, axis=1, return_inverse=True)
-    times = np.bincount(inverse.reshape(-1), weights=spent)
-    named = [trace.names[name] for name in range(len(trace.names))]
-    plain = np.isin(trace.category, _OF_TREE)
-    above: dict[int, tuple[str, ...]] = {-1: ()}
-    paths: dict[tuple[str, ...], float] = defaultdict(float)
-    for launch, kernel, time in zip(unique[0].tolist(), unique[1].tolist(), times.tolist()):
-        path = _path(seen, launch, named, plain, above)
-        leaf = () if seen.on_host else (short_name(named[kernel]),)
-        paths[path + leaf] += time
-    return paths
+    names, of_name = np.unique([_AROUND.sub("", name) for name in trace.names], return_inverse=True)
+    modules = np.array([name.startswith(_MODULE) for name in trace.names])
+    shown = np.isin(trace.category, _OF_TREE) & ((trace.category != Category.PYTHON) | modules[trace.name])
+    place = np.full(len(trace) + 1, -1, np.int64)
+    paths: list[tuple[str, ...]] = []
+    for rows in _levels(seen, seen.link.launch[linked]):
+        above = place[seen.tree.parent[rows]]
+        keys = np.where(shown[rows], (above + 1) * len(names) + of_name[trace.name[rows]], -1)
+        fresh, at = np.unique(keys[shown[rows]], return_inverse=True)
+        place[rows] = above
+        place[rows[shown[rows]]] = len(paths) + at
+        for key in fresh.tolist():
+            before, name = divmod(key, len(names))
+            paths.append((*(paths[before - 1] if before else ()), str(names[name])))
+    ends = (place[seen.link.launch[linked]] + 1) * len(trace.names) + trace.name[seen.rows[linked]]
+    fresh, at = np.unique(ends, return_inverse=True)
+    spent = np.bincount(at, weights=(seen.end - seen.start)[linked])
+    times: dict[tuple[str, ...], float] = defaultdict(float)
+    for key, time in zip(fresh.tolist(), spent.tolist()):
+        before, kernel = divmod(key, len(trace.names))
+        leaf = () if seen.on_host else (short_name(trace.names[kernel]),)
+        times[(paths[before - 1] if before else ()) + leaf] += time
+    return times
 
 
-def _path(
-    seen: Survey, row: int, named: Sequence[str], plain: NDArray[np.bool_], above: dict[int, tuple[str, ...]]
-) -> tuple[str, ...]:
-    """Names from the root to a row: operators, annotations and modules; the interpreter's own frames are left out."""
-    ahead = []
-    while row not in above:
-        ahead.append(row)
-        row = int(seen.tree.parent[row])
-    path = above[row]
-    for one in reversed(ahead):
-        name = named[seen.trace.name[one]]
-        python = seen.trace.category[one] == Category.PYTHON
-        if plain[one] and (not python or name.startswith(_MODULE)):
-            path = (*path, _AROUND.sub("", name))
-        above[one] = path
-    return path
+def _levels(seen: Survey, launches: Ints) -> Iterator[Ints]:
+    """What stands above these rows, and they themselves, from the roots down."""
+    alive = np.zeros(len(seen.trace), bool)
+    at = np.unique(launches)
+    while len(at):
+        alive[at] = True
+        at = seen.tree.parent[at]
+        at = np.unique(at[at >= 0])
+        at = at[~alive[at]]
+    rows = np.flatnonzero(alive)
+    depth, up = np.zeros(len(rows), np.int64), seen.tree.parent[rows]
+    while (up >= 0).any():
+        depth += up >= 0
+        up = np.where(up >= 0, seen.tree.parent[np.maximum(up, 0)], -1)
+    for level in range(int(depth.max(initial=-1)) + 1):
+        yield rows[depth == level]
 
 
 def overlap_picture(seen: Survey) -> Picture:
