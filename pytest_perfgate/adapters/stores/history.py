@@ -78,6 +78,9 @@ def history_file(root: Path, given: str = "") -> Path:
     return root / (given or ".perfgate/history.db")
 
 
+_ALL = 10**9
+
+
 class SqliteHistory:
     """The history of a project, by default in ``.perfgate/history.db``."""
 
@@ -105,12 +108,19 @@ class SqliteHistory:
 
     def read(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
         """Sittings of a case, oldest first; the newest so many where ``last`` says so."""
+        return self._series(key, device, (last, 0, 1))
+
+    def figures(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
+        """As ``read``, each with its figures, those among them of which nothing was timed."""
+        return self._series(key, device, (last, last or _ALL, 0))
+
+    def _series(self, key: CaseKey, device: str, counts: tuple[int, int, int]) -> tuple[Sitting, ...]:
         if not self._is_there():
             return ()
         with self._opened(reading=True) as database:
             find = "select id from series where device = ? and key = ?"
             series = database.execute(find, (device, str(key))).fetchone()
-            return _line(database, (device, key, series[0]), _Known(database), (last, 0)) if series else ()
+            return _line(database, (device, key, series[0]), _Known(database), counts) if series else ()
 
     def lines(self, last: int = 0, detailed: int = 0) -> Iterator[tuple[Sitting, ...]]:
         """As ``read``, of one case and device after the other; the newest ``detailed`` with all their figures."""
@@ -119,7 +129,7 @@ class SqliteHistory:
         with self._opened(reading=True) as database:
             known = _Known(database)
             for number, device, key in database.execute("select id, device, key from series order by device, key"):
-                yield _line(database, (_text(device), parse_case_key(_text(key)), number), known, (last, detailed))
+                yield _line(database, (_text(device), parse_case_key(_text(key)), number), known, (last, detailed, 1))
 
     def keys(self, device: str = "") -> tuple[tuple[str, CaseKey], ...]:
         """(device, case) of all that was ever measured."""
@@ -265,13 +275,17 @@ class _Known:
 
 
 def _line(
-    database: sqlite3.Connection, series: tuple[str, CaseKey, int], known: _Known, counts: tuple[int, int]
+    database: sqlite3.Connection, series: tuple[str, CaseKey, int], known: _Known, counts: tuple[int, int, int]
 ) -> tuple[Sitting, ...]:
-    """The newest sittings of one case, oldest first, and the figures of the newest of these."""
+    """The newest sittings of one case, oldest first, and the figures of the newest of these.
+
+    ``counts`` has how many of each, and how many processes they have: where none was timed, a file was read.
+    """
     device, key, place = series
-    last, detailed = counts
-    query = f"select {_SITTING} from sitting where series = ? order by at desc, run desc limit ?"  # noqa: S608
-    rows = database.execute(query, (place, last or -1)).fetchall()
+    last, detailed, least = counts
+    some = "series = ? and processes >= ?"
+    query = f"select {_SITTING} from sitting where {some} order by at desc, run desc limit ?"  # noqa: S608
+    rows = database.execute(query, (place, least, last or -1)).fetchall()
     line = [_sitting(row, device, key, known) for row in rows]
     find = "select data from figures where run = ? and series = ?"
     for at, row in enumerate(rows[:detailed]):
@@ -286,7 +300,7 @@ def _sitting(row: Sequence[Any], device: str, key: CaseKey, known: _Known) -> Si
     return Sitting(
         key=key,
         device=device,
-        time=_time(time),
+        time=_time(time) if processes else _number(time),
         when=moment,
         commit=commit,
         branch=branch,
