@@ -65,6 +65,8 @@ class Bench:
         """What the test measured, or would have."""
         self.figures: dict[CaseKey, list[Reading]] = {}
         """Figures of the test's own, under the call that they came after."""
+        self.offered: Callable[[], Mapping[str, object]] = dict
+        """What the test has said of itself, of which a limit may name a part."""
         self.raised: dict[CaseKey, str] = {}
         """What its calls raised, where the test goes on all the same."""
 
@@ -217,6 +219,10 @@ class MeasuringBench(Bench):
     def _noted(self, capture: Capture) -> Capture:
         identity = replace(capture.identity, notes=tuple(sorted(self.notes.items())))
         readings = (*capture.readings, *self.readings(capture.key))
+        if offered := self.offered():
+            from pytest_perfgate.core.judge.readings import named_among
+
+            readings += named_among(offered, self.case.limits)
         return replace(capture, identity=identity, artifacts=tuple(self.artifacts), readings=readings)
 
 

@@ -7,7 +7,7 @@ import operator
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from functools import wraps
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, CaseKey
+from pytest_perfgate.model.protocol import RECORD
 from pytest_perfgate.model.values import TIME_UNITS, Work
 from pytest_perfgate.plugin.benches import Nesting
 from pytest_perfgate.plugin.calls import USAGE, Brought, MeasuredCall, Schedule, View, refuse_unrun, same
@@ -129,10 +130,10 @@ class Perfgate:
         name: str = "",
         limits: Iterable[str] = (),
     ) -> View:
-        """Judge times that were measured elsewhere, such as by a C++ binary or by ranks under torchrun."""
+        """Judge times, rates or counts of elsewhere, such as of a C++ binary or of ranks under torchrun."""
         with self.noted(name, "record()"):
-            durations = _durations(samples, unit)
-            brought = Brought(self._outermost(name), "record", durations, work=_work(work), limits=_texts(limits))
+            taken, key = _recorded(samples, unit, name), self._outermost(name)
+            brought = Brought(key, RECORD, work=_work(work), limits=_texts(limits), **taken)
             self._bench.bring(brought)
         return View(brought.key, metrics=self._bench.metrics, fate=self._bench.fate)
 
@@ -179,6 +180,10 @@ class Perfgate:
     def kept(self, key: CaseKey) -> tuple[Samples, ...]:
         """The samples of each process that measured a call; none where nothing did."""
         return self._bench.samples(key)
+
+    def offer(self, figures: Callable[[], Mapping[str, Any]]) -> None:
+        """Figures that a limit may name, such as the ``extra_info`` of a suite of pytest-benchmark."""
+        self._bench.offered = figures
 
     def _taken(self, asked: MeasuredCall) -> View:
         try:
@@ -259,11 +264,14 @@ def _one_job(source: Any, more: Sequence[str | Path], place: str) -> list[str]:
     return [str(file) for file in files]
 
 
-def _durations(samples: Sequence[float], unit: str) -> list[float]:
-    if unit not in TIME_UNITS:
-        what, mend = f"record() does not know the unit {unit!r}", f"one of {', '.join(TIME_UNITS)}"
-        raise PerfgateError("call-wrong", what, mend=mend)
-    return [_number(sample) * TIME_UNITS[unit] for sample in _listed(samples, "record")]
+def _recorded(samples: Sequence[float], unit: str, name: str) -> dict[str, Any]:
+    """Times as samples; what has another unit is a figure of its own."""
+    listed = _listed(samples, "record")
+    if unit in TIME_UNITS:
+        return {"durations": [_number(sample) * TIME_UNITS[unit] for sample in listed]}
+    from pytest_perfgate.core.judge.readings import recorded
+
+    return {"readings": (recorded([_number(sample) for sample in listed], unit, name),)}
 
 
 def _number(sample: object) -> float:
@@ -274,7 +282,7 @@ def _number(sample: object) -> float:
     except (TypeError, ValueError, OverflowError):
         pass
     what = f"record() was given {sample!r:.80}, which is not a number"
-    raise PerfgateError("call-wrong", what, mend="give it the times alone: record([12.5, 12.4])")
+    raise PerfgateError("call-wrong", what, mend="give it the numbers alone: record([12.5, 12.4])")
 
 
 def _work(work: Work | None) -> Work | None:

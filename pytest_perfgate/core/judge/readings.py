@@ -67,14 +67,42 @@ def own_reading(name: str, values: Any, *, unit: str = "", better: str = "lower"
     )
 
 
+_OF_RATES = {Dimension.BANDWIDTH: "bandwidth", Dimension.FLOPS: "tflops", Dimension.RATE: "throughput"}
+
+COUNTED = "count"
+"""The unit of what is counted, for ``perfgate.record``."""
+
+
+def recorded(numbers: Sequence[float], unit: str, name: str) -> Reading:
+    """Numbers from elsewhere that are no times: a rate is that metric, of anything else the call's name names it."""
+    if unit == COUNTED:
+        factor, dimension = 1.0, Dimension.PLAIN
+    else:
+        factor, dimension = unit_of(unit)
+    if dimension in _OF_RATES:
+        values = tuple(number * factor for number in numbers)
+        return Reading(name=_OF_RATES[dimension], values=values, dimension=dimension)
+    if not name:
+        mend = f"name the figure: record([...], {unit!r}, name='launches'), and limit it: launches <= 12"
+        raise _wrong(f"record() was given numbers in {unit!r}, and nothing says what they are of", mend)
+    return own_reading(name, numbers, unit="" if unit == COUNTED else unit)
+
+
+def named_among(figures: Mapping[str, Any], limits: Iterable[Limit]) -> tuple[Reading, ...]:
+    """Of what a test has said of itself, the numbers that limits name."""
+    named = sorted({limit.metric for limit in limits} & figures.keys())
+    numbers = ((name, figures[name]) for name in named if isinstance(figures[name], (int, float)))
+    return tuple(own_reading(name, number) for name, number in numbers if math.isfinite(number))
+
+
 def unit_of(unit: str) -> tuple[float, Dimension]:
     """What a number of this unit is multiplied by inside, and what it measures; without a unit a plain number."""
     if not unit:
         return 1.0, Dimension.PLAIN
-    dimension = dimension_of(unit)
+    dimension = dimension_of(unit) if isinstance(unit, str) else None
     if dimension is not None:
         return UNITS[dimension][unit], dimension
-    if match := _ITEMS.fullmatch(unit):
+    if match := _ITEMS.fullmatch(str(unit)):
         return UNITS[Dimension.RATE][f"{match[1]}/s"], Dimension.RATE
     mend = "a unit of limits, such as ms, %, MB, GB/s or /s; of anything else leave unit= out and put it in the name"
     raise _wrong(f"limits know no unit {unit!r:.60}", mend)
