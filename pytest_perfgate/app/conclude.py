@@ -23,6 +23,7 @@ from pytest_perfgate.core.render.words import plural, signed
 from pytest_perfgate.model.errors import SHOWING, PerfgateError, fault_error, fault_sentence
 from pytest_perfgate.model.measurement import Baseline, Sitting, commit_name
 from pytest_perfgate.model.plan import Case, Effect, Mode
+from pytest_perfgate.model.profiles import Names, shareable
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import CaseReport, RunReport, Shard, SuiteNote
 
@@ -246,7 +247,7 @@ def run_report(
         filtered=ending.filtered or shard.count > 1,
         notes=tuple(notes),
         status=ending.status,
-        root=os.fsencode(ending.root).decode("utf-8", "replace"),
+        root=shareable(os.fsencode(ending.root).decode("utf-8", "replace"), Names()),
         shards=(shard,),
         tables=ending.tables,
     )

@@ -59,6 +59,8 @@ class DoctorTools:
     """Overhead and resolution of a timer with a library."""
     driven: Sequence[str] = ()
     """Names of the cards that the driver sees, whether a library can use them or not."""
+    faulty: Sequence[str] = ()
+    """What is wrong with cards themselves, in sentences: errors that they report, or figures behind their siblings'."""
 
     @property
     def others(self) -> tuple[Availability, ...]:
@@ -76,7 +78,7 @@ def diagnosis(doctor_tools: DoctorTools, same: tuple[float, float] | None) -> Do
         Section(
             title="Clocks, profilers, permissions", blocks=(Bullets(items=tuple(map(words, doctor_tools.others))),)
         ),
-        *(Paragraph(text=text) for text in left_locked(doctor_tools.locks)),
+        *(Paragraph(text=text) for text in (*doctor_tools.faulty, *left_locked(doctor_tools.locks))),
         *_same(same),
     )
     return Document(title="Doctor", blocks=(Section(title="This machine", blocks=blocks),))

@@ -134,7 +134,7 @@ class Group:
 def screen(doctor_tools: DoctorTools, same: tuple[float, float] | None, width: int = 100) -> str:
     """What a person needs to know of this machine before measuring on it."""
     shown = [(group.title, [line for part in group.parts for line in part.lines()]) for group in groups(doctor_tools)]
-    after = (*left_locked(doctor_tools.locks), *([same_words(same)] if same else []))
+    after = (*doctor_tools.faulty, *left_locked(doctor_tools.locks), *([same_words(same)] if same else []))
     lines = [textwrap.fill(text, width, break_on_hyphens=False) + "\n" for text in after]
     return "".join([render_screen(shown, width), *lines])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -25,8 +26,9 @@ from pytest_perfgate.model.metric import (
 )
 from pytest_perfgate.model.plan import Case, CaseKey, Limit, Outcome, Policy
 from pytest_perfgate.model.ports import Inspector
+from pytest_perfgate.model.profiles import Names, named_in, shareable
 from pytest_perfgate.model.protocol import Capture, CaseResult, external
-from pytest_perfgate.model.values import value
+from pytest_perfgate.model.values import texts_in, value, with_texts
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
 
 if TYPE_CHECKING:
@@ -187,6 +189,61 @@ def _check_options(inspector: Inspector, options: Mapping[str, str]) -> None:
         listed = ", ".join(known) or "none"
         what = f"'{strange[0]}' means nothing to a {inspector.name} file"
         raise PerfgateError("option-unknown", what, mend=f"options for {inspector.name}: {listed}")
+
+
+class Shareable:
+    """An inspector whose answers name no person, machine or home folder: they are pasted where anybody reads them."""
+
+    def __init__(self, inspector: Inspector, roots: Iterable[str] = ()) -> None:
+        self.name, self._inspector, self._roots = (
+            inspector.name,
+            inspector,
+            frozenset(root for root in roots if root.count("/") > 1),
+        )
+
+    @property
+    def views(self) -> Sequence[str]:
+        return self._inspector.views
+
+    @property
+    def options(self) -> Sequence[tuple[str, str]]:
+        return self._inspector.options
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        return self._inspector.recognises(path, head)
+
+    def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
+        return _Cleaner(self._roots).shared(self._inspector.inspect(paths, options))
+
+    def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
+        return _Cleaner(self._roots).shared(self._inspector.compare(before, after, options))
+
+
+class _Cleaner:
+    """Takes names out of one analysis; whoever is named in one part of it is known in those that are built later."""
+
+    def __init__(self, roots: frozenset[str]) -> None:
+        self._names = Names(roots=roots)
+
+    def shared(self, analysis: Analysis) -> Analysis:
+        plain = (analysis.metrics, analysis.findings, analysis.problems, analysis.subject, analysis.window)
+        metrics, findings, problems, subject, window = self._clean(plain)
+        return replace(
+            analysis, metrics=metrics, findings=findings, problems=problems, subject=subject, window=window,
+            views=self._later(analysis.views), files=self._later(analysis.files), kept=self._later(analysis.kept),
+        )  # fmt: skip
+
+    def _later(self, builds: Mapping[str, Callable[[], T]]) -> dict[str, Callable[[], T]]:
+        return {name: partial(self._built, build) for name, build in builds.items()}
+
+    def _built(self, build: Callable[[], T]) -> T:
+        return self._clean(build())
+
+    def _clean(self, thing: T) -> T:
+        texts = texts_in(thing)
+        self._names = names = named_in(texts, self._names)
+        changed = {text: clean for text in texts if (clean := shareable(text, names)) != text}
+        return with_texts(thing, changed) if changed else thing
 
 
 @value

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.metric import Analysis, Document
@@ -292,4 +293,9 @@ def sentence(done: Scrubbed) -> str:
     tables = f"without {', '.join(done.tables)}" if done.tables else "there was no table of the environment"
     texts = "1 text" if done.strings == 1 else f"{done.strings:,} texts"
     lines = f", and without {texts} that nothing in it points to" if done.strings else ""
-    return f"{done.out}: {tables}{lines}"
+    names = (
+        f"; {plural(done.named, 'text')} named a person, a machine or a home folder, and no longer"
+        if done.named
+        else ""
+    )
+    return f"{done.out}: {tables}{lines}{names}"

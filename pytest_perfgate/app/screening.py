@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.app.compare_arms import ROUND, Comparison
 from pytest_perfgate.app.lockstep import BASE
 from pytest_perfgate.app.measure import measurements
+from pytest_perfgate.core.judge.against_revision import tuning_facts
 from pytest_perfgate.core.judge.context import paired_clocks
 from pytest_perfgate.core.judge.metrics import metrics_of
 from pytest_perfgate.core.judge.rounds import Finding, Pairs, Want, allotted, look, more_slow, wanted
@@ -116,11 +117,17 @@ class Screening:
             base_ns=_usual(self._all, key),
             clocks_hz=paired_clocks(self._rounds(key)),
             limited=power_limited(self._rounds(key)),
+            tunings=self._tunings(key),
         )
 
     def _rounds(self, key: CaseKey) -> Sequence[tuple[Capture, Capture]]:
         """The rounds that decided a case."""
         return self._all.captures(ROUND).get(key, [])[: self._found[key].rounds]
+
+    def _tunings(self, key: CaseKey) -> tuple[tuple[str, str], ...]:
+        """What is said of kernels that were tuned otherwise on a side."""
+        sides = zip(("base", "head"), zip(*self._rounds(key)))
+        return tuning_facts({side: [capture.samples[-1] for capture in captures] for side, captures in sides})
 
     def _summary(self) -> str:
         """``38 of 40 decided in 7 to 14 rounds, 2 open after 30``."""

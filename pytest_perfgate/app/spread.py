@@ -33,6 +33,8 @@ class Fleet:
     """The variables that make a process see these devices and no others."""
     hold: Callable[[Sequence[str]], AbstractContextManager[object]]
     """Leases on all of these, for the children to inherit."""
+    near: Callable[[Sequence[Device]], Mapping[str, str]] = lambda _: {}
+    """The variables that put a process on the cores next to these devices, where the system tells which those are."""
 
     @property
     def alike(self) -> tuple[Device, ...]:
@@ -93,9 +95,11 @@ def _in_lanes(rounds: Rounds, fleet: Fleet, cases: tuple[Sequence[Case], Sequenc
 
     def lane(at: int) -> None:
         mine = [case for case in (*known, *found) if lane_of(case.nodeid, len(devices)) == at]
+        own = devices[at : at + 1]
+        env = {**(fleet.surroundings(own) if len(devices) > 1 else {}), **fleet.near(own)}
         for number in numbers:
             now = [case for case in mine if number or case.nodeid not in late]
-            rounds.round(number, now, fleet.surroundings(devices[at : at + 1]) if len(devices) > 1 else {})
+            rounds.round(number, now, env)
 
     with fleet.hold([lease_name(device) for device in devices]):
         at_once([partial(lane, at) for at in range(len(devices))], rounds.stop)
@@ -109,7 +113,7 @@ def _with_several(rounds: Rounds, fleet: Fleet, case: Case, numbers: range) -> N
     devices = fleet.alike[: case.plan.devices]
     with fleet.hold([lease_name(device) for device in devices]):
         for number in numbers:
-            rounds.round(number, [case], fleet.surroundings(devices))
+            rounds.round(number, [case], {**fleet.surroundings(devices), **fleet.near(devices)})
 
 
 def at_once(works: Iterable[Callable[[], None]], stop: Callable[[], None]) -> None:

@@ -114,7 +114,7 @@ def _drawn(cases: Any) -> str:
         raise PerfgateError("command-usage", f"--svg draws one case, and {len(cases)} were found", mend="name one case")
     key, _, sittings, baseline = cases[0]
     changes = change_points([s.time for s in sittings])
-    return alone(timeline(str(key), sittings, changes, baseline.time if baseline else None).svg)
+    return alone(timeline(str(key), sittings, changes, baseline).svg)
 
 
 def _selected(keys: Any, name: str) -> list[Any]:

@@ -68,6 +68,7 @@ class Config:
     test_paths: tuple[str, ...] = ()
     """What a worktree arm takes from the working copy beside the test files and their conftests."""
     confirmation: str = ""
+    tuning: str = ""
     target: str = ""
     anchor: str = ""
     communication: tuple[str, ...] = ()
@@ -158,6 +159,13 @@ KEYS: tuple[ConfigKey, ...] = (
         doc="what confirms a slowdown against the baseline",
         default="paired where an arm can be built",
         choices=("paired", "interval"),
+    ),
+    ConfigKey(
+        name="tuning",
+        kind="choice",
+        doc="whether tuned kernels keep the first choice of their configuration, or each process tunes them anew",
+        default="free",
+        choices=("free", "pinned"),
     ),
     ConfigKey(
         name="target",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -70,6 +70,43 @@ def plain(value: Any) -> Any:
     if callable(item) and getattr(value, "shape", None) == ():
         return item()
     raise TypeError(f"a {type(value).__module__}.{type(value).__name__} is nothing that a record holds")
+
+
+def texts_in(thing: object) -> set[str]:
+    """Every text that a value holds, at any depth."""
+    texts: set[str] = set()
+    left = [thing]
+    while left:
+        one = left.pop()
+        kind = one.__class__
+        if kind is str:
+            texts.add(one)  # type: ignore[arg-type]
+        elif kind in (tuple, list):
+            left.extend(one)  # type: ignore[arg-type]
+        elif kind is dict:
+            left.extend((*one, *one.values()))  # type: ignore[misc, attr-defined]
+        elif is_dataclass(one):
+            left.extend(getattr(one, field.name) for field in fields(one))
+    return texts
+
+
+def with_texts(thing: T, changed: Mapping[str, str]) -> T:
+    """The value with other texts in the place of some."""
+    changed_thing: T = _with_texts(thing, changed)
+    return changed_thing
+
+
+def _with_texts(one: Any, changed: Mapping[str, str]) -> Any:
+    kind = one.__class__
+    if kind is str:
+        return changed.get(one, one)
+    if kind in (tuple, list):
+        return kind([_with_texts(part, changed) for part in one])
+    if kind is dict:
+        return {_with_texts(key, changed): _with_texts(part, changed) for key, part in one.items()}
+    if not is_dataclass(one):
+        return one
+    return replace(one, **{field.name: _with_texts(getattr(one, field.name), changed) for field in fields(one)})  # type: ignore[type-var]
 
 
 class LazySequence(Sequence[T]):

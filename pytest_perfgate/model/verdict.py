@@ -245,6 +245,8 @@ class Paired:
     """Shown faster, as a regression would be shown."""
     slow: tuple[int, int] | None = None
     """Slow processes of head and base, where those are what was found slower."""
+    tunings: tuple[tuple[str, str], ...] = ()
+    """What is said of kernels whose tuning chose otherwise on one of the sides."""
     wants_s: float = 0.0
     """Seconds of further rounds that would decide what is undecided; 0 where none are known to help."""
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from glob import glob
 from pathlib import Path
 from threading import get_ident
@@ -18,14 +17,17 @@ from pytest_perfgate.model.protocol import OWN
 from pytest_perfgate.plugin.calls import Brought, MeasuredCall, View
 
 if TYPE_CHECKING:
+    from pytest_perfgate.app.references import References
     from pytest_perfgate.model.measurement import Artifact, Measurement, Reading, Reference, Samples
-    from pytest_perfgate.model.plan import Case, Limit, Plan
+    from pytest_perfgate.model.plan import Case
     from pytest_perfgate.model.ports import Inspector, Profiler
     from pytest_perfgate.model.protocol import Capture
     from pytest_perfgate.plugin.measuring import Measuring
 
 _PENDING = "\0"
 """The name of no call: figures that came before the first one."""
+
+_SPEEDUP = "speedup"
 
 _HEAD_BYTES = 4096
 """By so much a kind of file is recognised."""
@@ -153,7 +155,7 @@ class MeasuringBench(Bench):
         self._measuring = measuring
         self._taken: dict[CaseKey, Capture] = {}
         self._brought: list[Brought] = []
-        self._references = References(case.limits)
+        self._references: References[MeasuredCall] | None = None
 
     def take(self, asked: MeasuredCall) -> View:
         self.calls.append(asked.key)
@@ -169,10 +171,20 @@ class MeasuringBench(Bench):
 
     def _take_turns(self, asked: MeasuredCall) -> None:
         """This call, and what its limits hold it against, as far as both were called."""
+        texts = (*(limit.text for limit in self.case.limits), *asked.limits)
+        if self._references is None and not any(_SPEEDUP in text for text in texts):
+            return
+        from pytest_perfgate.app.references import References, in_turns
+
+        self._references = self._references or References(self.case)
         for ours, theirs in self._references.pairs_with(asked):
-            taken = self._taken[ours.key]
-            reference = _in_turns(self._measuring, ours, theirs, self.case.plan)
-            self._taken[ours.key] = replace(taken, references=(*taken.references, reference))
+            self._refer(ours.key, in_turns(ours, theirs, self.case.plan, self._measuring.samples))
+        for reference in self._references.files_of(asked, self._measuring.instruments.inspectors):
+            self._refer(asked.key, reference)
+
+    def _refer(self, key: CaseKey, reference: Reference) -> None:
+        taken = self._taken[key]
+        self._taken[key] = replace(taken, references=(*taken.references, reference))
 
     def drop(self, key: CaseKey) -> None:
         self._taken.pop(key, None)
@@ -224,81 +236,6 @@ class MeasuringBench(Bench):
 
             readings += named_among(offered, self.case.limits)
         return replace(capture, identity=identity, artifacts=tuple(self.artifacts), readings=readings)
-
-
-def _in_turns(measuring: Measuring, ours: MeasuredCall, theirs: MeasuredCall, plan: Plan) -> Reference:
-    """A call and its reference in turns, in this process."""
-    from pytest_perfgate.app.lockstep import BASE, HEAD, Turns, TurnTiming
-    from pytest_perfgate.core.judge.readings import reference_of
-
-    calls = {BASE: theirs, HEAD: ours}
-    turns = Turns(lambda side, cut: measuring.samples(calls[side], cut), TurnTiming(), (BASE, HEAD), alike=False)
-    base, head = turns.taken(plan)
-    return reference_of(theirs.key.name, head, base)
-
-
-_SPEEDUP = "speedup"
-
-
-class References:
-    """The calls of a test that its limits hold against each other."""
-
-    def __init__(self, limits: Iterable[Limit]) -> None:
-        self._wanted = [pair for limit in limits for pair in _speedups(limit.text)]
-        self._held: dict[str, HeldCall] = {}
-
-    def pairs_with(self, asked: MeasuredCall) -> Iterator[tuple[MeasuredCall, MeasuredCall]]:
-        """(call, reference) that are complete with this call, which is the one or the other."""
-        name = asked.key.name
-        self._wanted += [(name, over) for text in asked.limits for _, over in _speedups(text)]
-        if not self._wanted:
-            return
-        self._held[name] = HeldCall(asked)
-        for ours, over in self._pairs():
-            if name in {ours, over} and ours in self._held and over in self._held:
-                yield self._held[ours].call, self._held[over].call
-
-    def _pairs(self) -> tuple[tuple[str, str], ...]:
-        """The names of calls and of their references, each pair once."""
-        pairs = ((name, over) for case, over in self._wanted for name in self._held if fnmatchcase(name, case or "*"))
-        return tuple(dict.fromkeys((name, over) for name, over in pairs if name != over))
-
-
-def _speedups(text: str) -> tuple[tuple[str, str], ...]:
-    if _SPEEDUP not in text:
-        return ()
-    from pytest_perfgate.core.limits.scope import references_in
-    from pytest_perfgate.core.metric_kinds import by_name
-
-    return references_in(text, by_name()[_SPEEDUP])
-
-
-class HeldCall:
-    """A call that is to be made again, behind other code of its test."""
-
-    def __init__(self, call: MeasuredCall) -> None:
-        self._call, self._cells = call, _cells(call)
-
-    @property
-    def call(self) -> MeasuredCall:
-        """The call, as long as the variables of the test that it uses are what they were."""
-        now = _cells(self._call)
-        for name, then in self._cells.items():
-            if now.get(name) is not then:
-                what = f"{name} is another object than it was when {self._call.key} was measured"
-                raise PerfgateError("reference-changed", what, place=self._call.key.nodeid)
-        return self._call
-
-
-def _cells(call: MeasuredCall) -> dict[str, object]:
-    """What a call and its set-up close over, by name; one that was deleted is left out."""
-    cells: dict[str, object] = {}
-    for function in (call.fn, call.setup):
-        names = getattr(getattr(function, "__code__", None), "co_freevars", ())
-        for name, cell in zip(names, getattr(function, "__closure__", None) or ()):
-            with suppress(ValueError):
-                cells[name] = cell.cell_contents
-    return cells
 
 
 class QuickBench(MeasuringBench):

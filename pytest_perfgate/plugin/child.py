@@ -125,6 +125,10 @@ class ChildRole:
         self._parent.send(Collected(found=nodeids, errors=tuple(self._errors)))
         if self._job.cpus:
             os.sched_setaffinity(0, self._job.cpus)
+        elif "PERFGATE_CORES" in os.environ:
+            from pytest_perfgate.wiring.devices import settle_near
+
+            settle_near()
         for at, item in enumerate(session.items):
             self._parent.send(Ready(nodeid=item.nodeid))
             if isinstance(self._parent.receive(), Go):

@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 Reports = tuple[CaseReport, ...]
 
 
+PINNED = "TRITON_CACHE_AUTOTUNING"
+"""The variable by which Triton keeps what its autotuner chose, for each version of a kernel's source."""
+
+
 class SessionState:
     """What everybody in a session may know and add to; how it comes about is theirs."""
 
@@ -96,6 +100,8 @@ class SessionState:
     def collect(self, items: Sequence[pytest.Item]) -> None:
         """Cases of gated tests; a wrong marker is kept as the fault of its test alone."""
         collector = self.settings.collector
+        if self.settings.project.tuning == "pinned":
+            os.environ.setdefault(PINNED, "1")
         for item in items:
             if self._outside(item) is not None:
                 continue

@@ -23,13 +23,15 @@ if TYPE_CHECKING:
 
 
 def inspectors_of(hooks: Any) -> tuple[Any, ...]:
-    """Every inspector, those that count work knowing the user's operators too."""
+    """Every inspector, those that count work knowing the user's operators too; no answer of theirs names a person."""
+    from pytest_perfgate.app.inspect import Shareable
+
     inspectors = tuple(joined(hooks.pytest_perfgate_inspectors()))
     models = {name: model for part in hooks.pytest_perfgate_operators() for name, model in part.items()}
     for inspector in inspectors:
         if models and isinstance(inspector, SupportsOperators):
             inspector.operators = models
-    return inspectors
+    return tuple(Shareable(inspector, [str(Path.cwd())]) for inspector in inspectors)
 
 
 class CommandLineTools:
@@ -211,4 +213,4 @@ def doctor_tools(root: Path, config: Config) -> DoctorTools:
     from pytest_perfgate.wiring import profiling as examining
 
     hooks = own_host(root, config).hook
-    return examining.doctor_tools(instruments(hooks), joined(hooks.pytest_perfgate_profilers()))
+    return examining.doctor_tools(instruments(hooks), joined(hooks.pytest_perfgate_profilers()), root)

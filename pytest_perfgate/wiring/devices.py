@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.model.capabilities import SupportsWait
@@ -119,8 +119,22 @@ def fleet(tell: Callable[[str], None] | None = None) -> Fleet:
 
     hold, nvml = leases(tell).hold_all, Nvml()
     if nvml.availability().usable or silence(nvml.maker):
-        return Fleet(devices=visible_cards(nvml), surroundings=surroundings, hold=hold)
-    return Fleet(devices=visible_amd(Amd()), surroundings=surroundings_amd, hold=hold)
+        return Fleet(devices=visible_cards(nvml), surroundings=surroundings, hold=hold, near=near_to)
+    return Fleet(devices=visible_amd(Amd()), surroundings=surroundings_amd, hold=hold, near=near_to)
+
+
+def near_to(devices: Iterable[Device]) -> Mapping[str, str]:
+    """The variables that put a child on the cores next to these devices."""
+    from pytest_perfgate.adapters.devices.host import near_cores
+
+    return near_cores(device.pci for device in devices)
+
+
+def settle_near() -> None:
+    """Put this child next to its devices, where the run says so; after the imports, which count cores."""
+    from pytest_perfgate.adapters.devices import host
+
+    host.settle_near()
 
 
 def keys_here() -> tuple[str, ...]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 from pytest_perfgate.app.inspect import choose, inspect
 from pytest_perfgate.model.capabilities import SupportsOwnQueue
 from pytest_perfgate.model.protocol import IN_PROCESS, STATIC, TIMED, VARIABLE
-from pytest_perfgate.model.verdict import RunReport
+from pytest_perfgate.model.verdict import CaseReport, RunReport
 from pytest_perfgate.wiring import CommandLineTools, command_line_tools, configuration, joined, own_host
 from pytest_perfgate.wiring import devices as clocks_page
 from pytest_perfgate.wiring import devices as devices_page
@@ -212,7 +213,31 @@ def _texts(options: dict[str, Any]) -> dict[str, str]:
     return {name: str(value) for name, value in options.items()}
 
 
-def doctor_tools(instruments: Any, profilers: Any) -> DoctorTools:
+def faulty_cards(root: Path, management: Any) -> Iterator[str]:
+    """What the cards of this machine report of themselves, and what the last records say of them."""
+    from pytest_perfgate.adapters.devices.clocks import SupportsHealth, faults_of
+    from pytest_perfgate.adapters.stores.records import Records
+    from pytest_perfgate.core.judge.suite import slow_cards
+    from pytest_perfgate.model.errors import PerfgateError
+
+    for card in management.every():
+        health = card.health() if isinstance(card, SupportsHealth) else None
+        for text in faults_of(health, health) if health is not None else ():
+            yield f"{card.uuid()}: {text}. Nothing that it measures is valid until it was reset: nvidia-smi -r."
+    records = Records(root)
+    reports: list[CaseReport] = []
+    for path in records.paths()[-_RECORDS:]:
+        with suppress(PerfgateError):  # one that does not read says so where it is asked for
+            reports += records.read(str(path)).cases
+    for slow in slow_cards(reports):
+        yield f"{slow.text} of the last records. Look at its power limit, its heat and its errors: nvidia-smi -q."
+
+
+_RECORDS = 5
+"""Records that are read for cards that are slower than others."""
+
+
+def doctor_tools(instruments: Any, profilers: Any, root: Path) -> DoctorTools:
     """What the doctor looks at, from the instruments of the command line."""
     from pytest_perfgate.adapters.devices import host as permissions
     from pytest_perfgate.adapters.devices.clock_locks import read_locks
@@ -239,4 +264,5 @@ def doctor_tools(instruments: Any, profilers: Any) -> DoctorTools:
         restricted=bool(shown),
         resolution=devices_page.finest,
         driven=[card.described().name for card in management.every()] if library.usable else [],
+        faulty=tuple(faulty_cards(root, management)) if library.usable else (),
     )

@@ -129,6 +129,25 @@ def observed() -> dict:
 
 
 @scenario
+def errors_of_the_card() -> dict:
+    """Before, while and after it is measured; of a card that tells none, nothing."""
+    library = Library()
+    library.ecc, library.xid, library.remapped = 3, 2, 1
+    clocks = NvmlClocks()
+    told = {"before": region(OBSERVE, clocks)}
+    told["memory"] = region(OBSERVE, clocks, during=lambda: setattr(library, "ecc", 4))
+    told["xid"] = region(OBSERVE, clocks, during=lambda: setattr(library, "xid", 1))
+    told["replaced"] = region(OBSERVE, clocks, during=lambda: setattr(library, "remapped", 2))
+    library.remap_pending = 1
+    told["waiting"] = region(OBSERVE, clocks)
+    library.remap_failed = 1
+    told["failed"] = region(OBSERVE, clocks)
+    library.no_health = 1
+    told["silent"] = region(OBSERVE)
+    return {name: (one["codes"], one["facts"].get("memory errors", "")) for name, one in told.items()}
+
+
+@scenario
 def off() -> dict:
     library = Library()
     before = library.looks

@@ -17,6 +17,8 @@ int fake_temperature = 50, fake_cooling = 0, fake_pid = 0, fake_reasons = 1;
 int fake_mig = 0, fake_unlike = 0, fake_memory_locked = 0, fake_memory_status = 0, fake_memory_clock = 3201;
 int fake_locked = 0, fake_sets = 0, fake_resets = 0, fake_looks = 0, fake_reset_status = 0;
 unsigned long long fake_violation = 0;
+int fake_ecc = 0, fake_xid = 0; /* errors that were not corrected, and errors that wait to be heard */
+int fake_remapped = 0, fake_remap_pending = 0, fake_remap_failed = 0, fake_no_health = 0;
 
 enum { OK = 0, INVALID = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, SMALL = 7, LOST = 15 };
 /* Handles: 1 to 4 are cards, 11 and 12 the instances of the fourth. */
@@ -130,3 +132,24 @@ int nvmlDeviceSetMemoryLockedClocks(void *h, unsigned low, unsigned high) {
     return fake_permission;
 }
 int nvmlDeviceResetMemoryLockedClocks(void *h) { fake_memory_locked = 0; return fake_memory_status ? fake_memory_status : fake_reset_status; }
+
+int nvmlDeviceGetTotalEccErrors(void *h, int kind, int counter, unsigned long long *n) {
+    *n = kind == 1 ? fake_ecc : 2;
+    return fake_no_health ? NOT_SUPPORTED : OK;
+}
+int nvmlDeviceGetRemappedRows(void *h, unsigned *corrected, unsigned *not, unsigned *pending, unsigned *failed) {
+    *corrected = fake_remapped; *not = 0; *pending = (fake_remap_pending || getenv("FAKE_REMAP_PENDING")) && of(h) == 1; *failed = fake_remap_failed;
+    return fake_no_health ? NOT_SUPPORTED : OK;
+}
+int nvmlDeviceGetRetiredPagesPendingStatus(void *h, unsigned *pending) { return NOT_SUPPORTED; }
+int nvmlEventSetCreate(void **set) { *set = (void *)7; return fake_no_health ? NOT_SUPPORTED : OK; }
+int nvmlDeviceRegisterEvents(void *h, unsigned long long kinds, void *set) { return OK; }
+struct event { void *device; unsigned long long type, data; unsigned gpu, compute; };
+int nvmlEventSetWait_v2(void *set, struct event *e, unsigned patience) {
+    if (!fake_xid) return 10;
+    fake_xid--;
+    e->type = 8;
+    e->data = 79;
+    return OK;
+}
+int nvmlEventSetFree(void *set) { return OK; }

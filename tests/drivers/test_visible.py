@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import functools
+import os
+import subprocess
+import sys
+from dataclasses import replace
 
 import pytest
+
+from pytest_perfgate.adapters.stores.records import Records
+from tests.reports import DEVICE, case, run
 
 pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed", exc_type=ImportError)
 
@@ -53,3 +60,17 @@ def test_the_device_that_is_asked_for_is_the_one_that_children_see(cards) -> Non
     assert (told["sees"], told["option"]) == (second, second)
     assert told["few"] == ["", "it asks for 3 devices, and 2 of one kind are visible"]
     assert told["insisted"] == "devices-few"
+
+
+def test_the_doctor_names_a_card_with_errors_and_one_behind_its_siblings(tmp_path, drivers) -> None:
+    device = replace(DEVICE, uuid="GPU-11111111-2222-3333-4444-555555555555")
+    slow = replace(DEVICE, uuid="GPU-21111111-2222-3333-4444-555555555555")
+    cases = [case(f"test_a{at}", 1e6, 1e6, device=device) for at in range(4)]
+    cases += [case(f"test_b{at}", 1.09e6, 1e6, device=slow) for at in range(4)]
+    Records(tmp_path).write(run(*cases))
+    env = {**os.environ, "LD_LIBRARY_PATH": str(drivers), "FAKE_REMAP_PENDING": "1"}
+    command = [sys.executable, "-c", "from pytest_perfgate.cli import main; main(['doctor', '--seconds', '0'])"]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    text = " ".join(done.stdout.split())
+    assert f"{device.uuid}: a bad row of its memory waits for a reset" in text, done.stderr
+    assert f"{slow.uuid}: 9% slower than others of NVIDIA-H200" in text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from pytest_perfgate.adapters.stores.records import read_record
@@ -90,6 +92,27 @@ def test_a_wrong_result_fails_before_any_speed_is_told(project: Project, mode: s
     assert (run.outcome("test_right[2.0]"), run.outcome("test_right[2.1]")) == ("passed", "failed")
     assert "check-failed" in run.text
     assert "1 of 200 elements by more than rtol=0.001" in run.text
+
+
+FILES = """
+    import pytest
+
+    @pytest.mark.perfgate("speedup(over='file:other.json') >= 1.2x")
+    @pytest.mark.parametrize("n", [100, 200])
+    def test_sum(perfgate, n):
+        perfgate(sum, range(n))
+"""
+
+
+def test_a_file_is_a_reference(project: Project) -> None:
+    project.write("test_it.py", FILES)
+    row = {"run_type": "iteration", "time_unit": "ms", "iterations": 9}
+    times = ({"name": f"sum/{n}", "real_time": time, "cpu_time": time, **row} for n, time in ((100, 50), (300, 50)))
+    body = {"context": {"num_cpus": 2, "library_build_type": "release"}, "benchmarks": list(times)}
+    project.write("other.json", json.dumps(body))
+    run = project.run("--perfgate=quick")
+    assert (run.outcome("test_sum[100]"), run.outcome("test_sum[200]")) == ("passed", "failed")
+    assert "reference-missing" in run.says("test_sum[200]")
 
 
 FAMILY = """

@@ -61,6 +61,45 @@ class Counts(NamedTuple):
     """The count of a card that counts in ticks of its own; else they are nanoseconds."""
 
 
+@value
+class Health:
+    """What a card tells of its own errors; nothing of what it does not tell."""
+
+    uncorrected: int | None = None
+    """Errors of its memory that were not corrected, ever since the driver started."""
+    corrected: int | None = None
+    remapped: int | None = None
+    """Rows of its memory that spare ones stand in for."""
+    pending: bool = False
+    """A row or a page waits for the next reset to be replaced."""
+    failed: bool = False
+    """No spare row was left for one."""
+
+
+class XidListener:
+    """Hears of errors that the driver files under a number (Xid), from when it was made."""
+
+    maker = "NVML"
+
+    def __init__(self, library: Any, events: Any) -> None:
+        self._nvml, self._events = library, events
+
+    @patient
+    def heard(self) -> tuple[int, ...]:
+        """Those since the last question."""
+        numbers: list[int] = []
+        while len(numbers) < _MOST_XIDS:
+            try:
+                event = self._nvml.nvmlEventSetWait(self._events, 0)
+            except self._nvml.NVMLError:  # a time-out says that there are no more
+                break
+            numbers.append(int(event.eventData))
+        return tuple(numbers)
+
+
+_MOST_XIDS = 100
+
+
 class NvmlCard:
     """A handle of the library, and what may be changed of it."""
 
@@ -283,6 +322,33 @@ class NvmlDevice(NvmlCard):
         kind = nvml.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN
         degrees: float | None = self._tried(lambda: float(nvml.nvmlDeviceGetTemperatureThreshold(self._handle, kind)))
         return degrees if degrees and degrees < HOTTEST else None
+
+    @patient
+    def health(self) -> Health:
+        """Errors of its memory, as far as it has counters of them."""
+        nvml, handle = self._nvml, self._handle
+        count = partial(nvml.nvmlDeviceGetTotalEccErrors, handle)
+        kinds = (nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_MEMORY_ERROR_TYPE_CORRECTED)
+        uncorrected, corrected = (self._tried(partial(count, kind, nvml.NVML_VOLATILE_ECC)) for kind in kinds)
+        rows = self._tried(lambda: nvml.nvmlDeviceGetRemappedRows(handle))
+        retired = self._tried(lambda: nvml.nvmlDeviceGetRetiredPagesPendingStatus(handle))
+        return Health(
+            uncorrected=uncorrected,
+            corrected=corrected,
+            remapped=rows[0] + rows[1] if rows else None,
+            pending=bool(retired or (rows and rows[2])),
+            failed=bool(rows and rows[3]),
+        )
+
+    @patient
+    def listener(self) -> XidListener | None:
+        """What hears of errors from now on; nothing where the card tells none."""
+        nvml = self._nvml
+        events = self._tried(nvml.nvmlEventSetCreate)
+        register = partial(nvml.nvmlDeviceRegisterEvents, self._handle, nvml.nvmlEventTypeXidCriticalError, events)
+        if events is None or self._tried(lambda: (register(), True)) is None:
+            return None
+        return XidListener(nvml, events)
 
     @patient
     def processes(self) -> tuple[int, ...] | None:

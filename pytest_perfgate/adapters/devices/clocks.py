@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pytest_perfgate.adapters.bindings.amdsmi import Amd
 from pytest_perfgate.adapters.bindings.border import silence
-from pytest_perfgate.adapters.bindings.nvml import Nvml
+from pytest_perfgate.adapters.bindings.nvml import Health, Nvml, XidListener
 from pytest_perfgate.adapters.devices.clock_locks import Card, OwnLock, run_head, take_lock
 from pytest_perfgate.adapters.devices.clock_watch import UNLOCKED, DeviceWatch, Lock, read_back
 from pytest_perfgate.adapters.system.processes import Others, others
@@ -26,6 +27,15 @@ CLOSE, FAR, PATIENCE_S = 10.0, 20.0, 180.0
 """Degrees below the slowdown at which to wait and to go on, and how long at most."""
 
 
+@runtime_checkable
+class SupportsHealth(Protocol):
+    """A card that counts errors of its own memory, and tells of those that its driver files."""
+
+    def health(self) -> Health: ...
+
+    def listener(self) -> XidListener | None: ...
+
+
 class CardClocks:
     """``lock`` owns the clocks for a while, ``observe`` never touches the card, ``off`` does nothing."""
 
@@ -34,6 +44,8 @@ class CardClocks:
         self._library = library
         self._sleep = sleep
         self._refused: dict[str, str] = {}
+        self._listeners: dict[str, XidListener | None] = {}
+        """What hears of errors of each card, from its first measurement in this process."""
         self.tell: Callable[[str], None] | None = None
         """Who hears that a hot device is waited for."""
 
@@ -76,6 +88,8 @@ class CardClocks:
             strangers=other_processes,
         )
         watch.note("clocks", "locked" if locked else "observed")
+        if near := os.environ.get("PERFGATE_CORES", ""):
+            watch.note("cores", f"{near}, next to the card")
         if locked:
             watch.note("memory clock lock", locked.memory)
         for problem in cool:
@@ -83,14 +97,37 @@ class CardClocks:
         try:
             if locked:
                 watch.note("clock lock", read_back(card, self._lock_of(locked), self._sleep))
-            watch.begin()
-            try:
-                yield watch
-            finally:
-                watch.end()
+            with self._errors(card, device, watch):
+                watch.begin()
+                try:
+                    yield watch
+                finally:
+                    watch.end()
         finally:
             if locked:
                 locked.restoration.run()
+
+    @contextmanager
+    def _errors(self, card: Card, device: Device, watch: DeviceWatch) -> Iterator[None]:
+        """Errors that the card counts, or its driver files, while it is measured: they make its figures invalid."""
+        kept: object = card
+        if not isinstance(kept, SupportsHealth):
+            yield
+            return
+        name = device.uuid or device.pci
+        if name not in self._listeners:
+            self._listeners[name] = kept.listener()
+        listener = self._listeners[name]
+        before = kept.health()
+        if listener is not None:
+            listener.heard()  # what came before is of somebody else
+        yield
+        after = kept.health()
+        xids = listener.heard() if listener is not None else ()
+        for text in faults_of(before, after, xids):
+            watch.add(Problem(code="device-faulty", what=text, retry=False))
+        if told := health_text(after):
+            watch.note("memory errors", told)
 
     def _lock_of(self, held: OwnLock) -> Lock:
         """A lock as it is watched; some libraries lock a highest clock."""
@@ -136,6 +173,35 @@ class CardClocks:
                 return ()
         text = f"{card.sample().temperature:.0f} of {limit:.0f} degrees C"
         return (Problem(code="hot", what="the device did not cool down", evidence=(("temperature", text),)),)
+
+
+def faults_of(before: Health, after: Health, xids: Sequence[int] = ()) -> Iterator[str]:
+    """Why what a card measured between two questions is not to be trusted."""
+    grown = (after.uncorrected or 0) - (before.uncorrected or 0)
+    if grown > 0:
+        yield f"{_counted(grown, 'error')} of its memory not corrected while measuring"
+    if xids:
+        yield f"its driver filed an error while measuring: Xid {', '.join(map(str, dict.fromkeys(xids)))}"
+    if (after.remapped or 0) > (before.remapped or 0):
+        yield "a row of its memory was replaced while measuring"
+    if after.failed:
+        yield "a row of its memory is bad, and no spare one is left for it"
+    elif after.pending:
+        yield "a bad row of its memory waits for a reset of the card"
+
+
+def health_text(health: Health) -> str:
+    """``2 corrected, 0 not, 1 row replaced``; empty of a card that counts nothing."""
+    parts = [
+        f"{health.corrected} corrected" if health.corrected is not None else "",
+        f"{health.uncorrected} not" if health.uncorrected is not None else "",
+        f"{_counted(health.remapped, 'row')} replaced" if health.remapped else "",
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _silent(card: Card) -> str:

@@ -154,7 +154,49 @@ def probe_affinity() -> str:
     if not hasattr(os, "sched_getaffinity"):
         return "all"
     allowed = sorted(os.sched_getaffinity(0))
+    near, _, whole = os.environ.get(NEAR, "").partition(" of ")
+    if near and ranges(allowed) == near:
+        return whole  # the run put this child near its card: nobody restricted it
     return "all" if len(allowed) == os.cpu_count() else ranges(allowed)
+
+
+NEAR = "PERFGATE_CORES"
+"""``0-15 of all``: where a child is to run, and what the run itself may use."""
+
+_BUSES = Path("/sys/bus/pci/devices")
+
+
+def near_cores(addresses: Iterable[str], buses: Path = _BUSES) -> dict[str, str]:
+    """The variable that puts a child on the cores that lie next to cards; none where the system does not tell.
+
+    Nor where that is every core that there is: then there is one node, and nothing to choose.
+    """
+    if not hasattr(os, "sched_getaffinity"):
+        return {}
+    allowed, near = os.sched_getaffinity(0), set[int]()
+    for address in addresses:
+        domain, _, rest = address.lower().partition(":")
+        local = numbers(_text(buses / f"{domain[-4:]}:{rest}" / "local_cpulist"))
+        if not local:
+            return {}
+        near |= local
+    near &= allowed
+    return {NEAR: f"{ranges(sorted(near))} of {probe_affinity()}"} if near and near != allowed else {}
+
+
+def numbers(text: str) -> set[int]:
+    """The numbers of ``0-3,8``; none where it is something else."""
+    edges = [part.strip().partition("-") for part in text.strip().split(",")]
+    if not all(low.isdigit() and (high.isdigit() or not dash) for low, dash, high in edges):
+        return set()
+    return {number for low, _, high in edges for number in range(int(low), int(high or low) + 1)}
+
+
+def settle_near() -> None:
+    """Put this process where the run wants it."""
+    near = numbers(os.environ.get(NEAR, "").partition(" of ")[0])
+    if near and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, near)
 
 
 def ranges(numbers: Iterable[int]) -> str:

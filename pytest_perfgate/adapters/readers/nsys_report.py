@@ -7,8 +7,9 @@ import shutil
 import sqlite3
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -18,7 +19,7 @@ from pytest_perfgate.adapters.system.files import last_lines
 from pytest_perfgate.adapters.system.processes import run_captured
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.nsys import REPORTS, SQLITE
-from pytest_perfgate.model.profiles import Scrubbed
+from pytest_perfgate.model.profiles import Names, Scrubbed, named_in, shareable
 
 _VERSION = re.compile(rb"(20\d\d\.\d{1,2}\.\d{1,2}\.\d{1,5})-[0-9a-f]{6,}")
 """With the revision behind it: the header also holds the environment, where other versions stand."""
@@ -98,7 +99,7 @@ def scrub(path: Path, out: Path) -> Scrubbed:
     partial.unlink(missing_ok=True)
     try:
         with closing(sqlite3.connect(_uri(partial, "rwc"), uri=True, isolation_level=None)) as target:
-            dropped, strings = _rebuild(path, target)
+            done = _rebuild(path, target)
         partial.replace(out)
     except (sqlite3.Error, OSError) as error:
         partial.unlink(missing_ok=True)
@@ -106,7 +107,7 @@ def scrub(path: Path, out: Path) -> Scrubbed:
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
-    return Scrubbed(path=str(path), out=str(out), tables=dropped, strings=strings)
+    return replace(done, path=str(path), out=str(out))
 
 
 def is_secret(table: str) -> bool:
@@ -115,8 +116,8 @@ def is_secret(table: str) -> bool:
     return upper in {name.upper() for name in SECRET} or upper.endswith("_ENV") or "ENVIRONMENT" in upper
 
 
-def _rebuild(path: Path, target: sqlite3.Connection) -> tuple[tuple[str, ...], int]:
-    """Tables that may stay are copied; what is dropped is never read, and never was in the new file."""
+def _rebuild(path: Path, target: sqlite3.Connection) -> Scrubbed:
+    """Tables that may stay are copied, their texts without names; what is dropped never was in the new file."""
     target.execute("PRAGMA trusted_schema = OFF")
     target.execute("PRAGMA synchronous = OFF")
     target.execute("PRAGMA journal_mode = MEMORY")
@@ -126,13 +127,13 @@ def _rebuild(path: Path, target: sqlite3.Connection) -> tuple[tuple[str, ...], i
     ).fetchall()
     tables = {name: sql for kind, name, _, sql in listed if kind == "table"}
     public = [name for name in tables if not is_secret(name)]
-    named = _named(target, public)
+    chosen = {name: _selected(target, name, public) for name in public}
+    changed = _clean_with(target, _names(target, tables))
     target.set_authorizer(_door)
     target.execute("BEGIN")
     for name in public:
         target.execute(tables[name])
-        chosen = named if _is_strings(name) else "*"
-        target.execute(f"INSERT INTO main.{_quoted(name)} SELECT {chosen} FROM source.{_quoted(name)}")
+        target.execute(f"INSERT INTO main.{_quoted(name)} SELECT {chosen[name]} FROM source.{_quoted(name)}")
     for kind, _, table, sql in listed:
         if kind == "index" and not is_secret(table):
             target.execute(sql)
@@ -142,14 +143,97 @@ def _rebuild(path: Path, target: sqlite3.Connection) -> tuple[tuple[str, ...], i
         f"SELECT count(*) FROM {_quoted(name)} WHERE value = '{REMOVED}'" for name in public if _is_strings(name)
     ]
     strings = sum(target.execute(sql).fetchone()[0] for sql in counted)
-    return tuple(name for name in tables if is_secret(name)), strings
+    dropped = tuple(name for name in tables if is_secret(name))
+    return Scrubbed(path=str(path), out="", tables=dropped, strings=strings, named=len(changed))
 
 
 def _is_strings(table: str) -> bool:
     return plain(table)[0] == STRINGS.lower()
 
 
-def _named(target: sqlite3.Connection, kept: Sequence[str]) -> str:
+def _selected(target: sqlite3.Connection, table: str, kept: Sequence[str]) -> str:
+    """What is copied of a table, in the order of its columns."""
+    if _is_strings(table):
+        return _pointed_to(target, kept)
+    return ", ".join(
+        _shareable(_quoted(column)) if _holds_text(kind) else _quoted(column)
+        for column, kind in _columns(target, table)
+    )
+
+
+def _columns(target: sqlite3.Connection, table: str) -> list[tuple[str, str]]:
+    rows = target.execute(f"PRAGMA source.table_info({_quoted(table)})").fetchall()
+    return [(name, str(kind).upper()) for _, name, kind, *_ in rows]
+
+
+def _holds_text(kind: str) -> bool:
+    return not kind or "TEXT" in kind or "CHAR" in kind or "CLOB" in kind
+
+
+_PAIR = re.compile(r"([A-Za-z_]\w*)=([^\0\n]*)")
+
+_USER, _HOST, _FOLDER = (
+    re.compile(rf"(?:\w+[ _])?(?:{words})\Z", re.IGNORECASE)
+    for words in (
+        "user|user[ _]?name|logname|login|author",
+        "host|host[ _]?name|computer[ _]?name|machine[ _]?name|node[ _]?name|nodename|target[ _]?name",
+        "pwd|oldpwd|cwd|submit_dir|working[ _]director(?:y|ies)",
+    )
+)
+"""Variables that name a person, a machine, the folder that the program was started in."""
+
+
+def _names(target: sqlite3.Connection, tables: Iterable[str]) -> Names:
+    """Whom the export names: by what is dropped of it, and by every path to a home folder."""
+    listed, texts, pairs = list(tables), list[str](), list[tuple[str, str]]()
+    for table in listed:
+        columns = [column for column, kind in _columns(target, table) if _holds_text(kind)]
+        if is_secret(table) and {"name", "value"} <= {column.lower() for column in columns}:
+            pairs += [(name, text) for name, text in _cells(target, table, ("name", "value"), "name IS NOT NULL")]
+        for column in columns:
+            homes = " OR ".join(f"{_quoted(column)} LIKE '%{part}%'" for part in ("/home", "Users"))
+            blocks = f" OR instr(CAST({_quoted(column)} AS BLOB), x'00')" if _is_strings(table) else ""
+            texts += [text for (text,) in _cells(target, table, (column,), homes + blocks)]
+    texts += [text for _, text in pairs]
+    pairs += [pair for text in texts if "=" in text for pair in _PAIR.findall(text)]
+    users, hosts, folders = (
+        {text.strip() for name, text in pairs if pattern.match(name)} for pattern in (_USER, _HOST, _FOLDER)
+    )
+    short = {host.partition(".")[0] for host in hosts}
+    roots = frozenset(folder.rstrip("/") for folder in folders if folder.count("/") > 2)
+    known = Names(users=frozenset(users), hosts=frozenset(hosts | short), roots=roots)
+    return named_in(texts, known)
+
+
+def _cells(target: sqlite3.Connection, table: str, columns: Sequence[str], where: str) -> Iterator[tuple[str, ...]]:
+    chosen = ", ".join(f"CAST({_quoted(column)} AS BLOB)" for column in columns)
+    for row in target.execute(f"SELECT {chosen} FROM source.{_quoted(table)} WHERE {where}"):
+        yield tuple((cell or b"").decode(errors="replace") for cell in row)
+
+
+def _clean_with(target: sqlite3.Connection, names: Names) -> list[int]:
+    """Give SQL the function that takes names out of a text; what it returns grows by each text that it changed."""
+    changed: list[int] = []
+
+    def clean(raw: bytes | None) -> bytes | None:
+        text = (raw or b"").decode(errors="surrogateescape")
+        cleaned = shareable(text, names)
+        if cleaned == text:
+            return raw
+        changed.append(1)
+        return cleaned.encode(errors="surrogateescape")
+
+    target.create_function("shareable", 1, clean, deterministic=True)
+    return changed
+
+
+def _shareable(column: str) -> str:
+    """A column whose texts name nobody; bytes that are no text stay what they are."""
+    text = f"CAST(shareable(CAST({column} AS BLOB)) AS TEXT)"
+    return f"CASE WHEN typeof({column}) = 'text' THEN {text} ELSE {column} END"
+
+
+def _pointed_to(target: sqlite3.Connection, kept: Sequence[str]) -> str:
     """The strings with the text of those alone that something which stays points to.
 
     nsys stores the environment of every process on the machine, and what the child printed, as
@@ -158,12 +242,12 @@ def _named(target: sqlite3.Connection, kept: Sequence[str]) -> str:
     pointing = [
         f"SELECT {_quoted(column)} FROM source.{_quoted(table)}"
         for table in kept
-        for _, column, kind, *_ in target.execute(f"PRAGMA source.table_info({_quoted(table)})").fetchall()
-        if not _is_strings(table) and "INT" in str(kind).upper() and _POINTS.search(column)
+        for column, kind in _columns(target, table)
+        if not _is_strings(table) and "INT" in kind and _POINTS.search(column)
     ]
     pointed = f"id IN ({' UNION '.join(pointing)})" if pointing else "0"
     block = "instr(CAST(value AS BLOB), x'00') AND instr(CAST(value AS BLOB), x'3D')"
-    return f"id, CASE WHEN {pointed} AND NOT ({block}) THEN value ELSE '{REMOVED}' END"
+    return f"id, CASE WHEN {pointed} AND NOT ({block}) THEN {_shareable('value')} ELSE '{REMOVED}' END"
 
 
 def _uri(path: Path, mode: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import warnings
 from collections.abc import Callable
@@ -183,7 +184,29 @@ class TorchRuntime:
     def notes(self) -> tuple[tuple[str, str], ...]:
         precision = _precision(import_module("torch"))
         flushed = cache_note(self.device(), self._persisting) if self._evictors else ()
-        return (("float32 products", precision), *flushed)
+        return (("float32 products", precision), *flushed, *tunings())
+
+
+_TUNERS = (("triton.runtime.autotuner", "Autotuner"), ("torch._inductor.runtime.triton_heuristics", "CachingAutotuner"))
+"""Modules and classes of what tries configurations of a kernel and keeps the fastest."""
+
+
+def tunings() -> tuple[tuple[str, str], ...]:
+    """The configuration that each tuned kernel of this process ran with last, by ``tuning KERNEL``."""
+    modules = ((sys.modules.get(module), name) for module, name in _TUNERS)
+    tuners = tuple(kind for module, name in modules if (kind := getattr(module, name, None)) is not None)
+    if not tuners:
+        return ()
+    chosen = {_tuned(one) for one in gc.get_objects() if issubclass(type(one), tuners)}
+    return tuple((f"tuning {kernel}", choice) for kernel, choice in sorted(chosen) if choice)
+
+
+def _tuned(tuner: Any) -> tuple[str, str]:
+    """The name of its kernel and what was chosen; nothing before it ran."""
+    launchers: list[Any] = getattr(tuner, "launchers", None) or []
+    chosen = getattr(tuner, "best_config", None) or (launchers[0].config if len(launchers) == 1 else "")
+    kernel = getattr(tuner, "base_fn", None) or tuner.fn
+    return str(getattr(kernel, "__name__", "")) or type(kernel).__name__, str(chosen)
 
 
 def _precision(torch: Any) -> str:

@@ -286,7 +286,7 @@ def _sitting(row: Sequence[Any], device: str, key: CaseKey, known: _Known) -> Si
     return Sitting(
         key=key,
         device=device,
-        time=_number(time),
+        time=_time(time),
         when=moment,
         commit=commit,
         branch=branch,
@@ -376,6 +376,14 @@ def _text(cell: object) -> str:
     if not isinstance(cell, str):
         raise TypeError(f"{cell!r:.40} where a text belongs")
     return cell
+
+
+def _time(cell: object) -> float:
+    """A run that took no time was never written: what changed since then would be without end."""
+    time = _number(cell)
+    if time <= 0:
+        raise ValueError(f"{cell!r:.40} where a time belongs")
+    return time
 
 
 def _number(cell: object) -> float:

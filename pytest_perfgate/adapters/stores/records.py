@@ -31,6 +31,7 @@ from pytest_perfgate.adapters.stores.record_files import (
 from pytest_perfgate.adapters.system.files import first_bytes, locked, write_atomically
 from pytest_perfgate.model.errors import SHOWING, PerfgateError, fault_sentence, refusal, written
 from pytest_perfgate.model.metric import Problem
+from pytest_perfgate.model.profiles import Names, shareable
 from pytest_perfgate.model.values import plain
 from pytest_perfgate.model.verdict import CaseReport, RunReport
 
@@ -57,6 +58,8 @@ class Records:
     def __init__(self, root: Path) -> None:
         self.folder = root / ".perfgate" / "records"
         self.pointer = Pointer(root)
+        self._names = Names(roots=frozenset({str(root), shareable(str(root), Names())}))
+        """A record names the project's files from there: it is uploaded, and comments are made of it."""
 
     def write(self, report: RunReport) -> Path:
         """Write the run's record and make it the last; written again while the run goes on, it is replaced."""
@@ -65,7 +68,7 @@ class Records:
         data, record = writable(report, lambda one: (render_samples(one), _rendered(one, {"file": samples.name})))
         write_atomically(samples, data)
         try:
-            write_atomically(path, record)
+            write_atomically(path, shareable(record.decode(), self._names).encode())
         except PerfgateError:
             samples.unlink(missing_ok=True)
             raise
@@ -175,7 +178,7 @@ def _rendered(report: RunReport, samples: dict[str, Any] | None) -> bytes:
     packed_samples = samples or {"data": base64.b64encode(render_samples(report)).decode("ascii")}
     tree, shared = packed(without_samples(report))
     body = {"perfgate": SCHEMA, "run": tree, "shared": shared, "samples": {**packed_samples, "counts": counts(report)}}
-    return msgspec.json.encode(body, enc_hook=plain) + b"\n"
+    return shareable(msgspec.json.encode(body, enc_hook=plain).decode(), Names()).encode() + b"\n"
 
 
 def parse_record(data: bytes, place: str) -> tuple[RunReport, dict[str, Any]]:

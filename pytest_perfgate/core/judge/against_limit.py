@@ -10,7 +10,7 @@ from dataclasses import replace
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, verdict
 from pytest_perfgate.core.judge.metrics import DERIVED
 from pytest_perfgate.core.judge.policy import CI
-from pytest_perfgate.core.judge.readings import NO_REFERENCE, SPEEDUP
+from pytest_perfgate.core.judge.readings import FILE, NO_REFERENCE, SPEEDUP
 from pytest_perfgate.core.limits.grammar import noun
 from pytest_perfgate.core.limits.merge import no_instruction, not_in_the_report, scope_within
 from pytest_perfgate.core.limits.scope import proposal, render_scope, some_of
@@ -205,7 +205,9 @@ def _broken(metric: Metric, trial: JudgedMeasurement) -> Ruling:
 
 def _in_turns(metric: Metric) -> tuple[tuple[str, str], ...]:
     """Of a speed-up, what both sides took."""
-    return (("in turns", metric.note),) if metric.name == SPEEDUP else ()
+    if metric.name != SPEEDUP:
+        return ()
+    return (("against a file" if dict(metric.labels)["over"].startswith(FILE) else "in turns", metric.note),)
 
 
 def _looks(metric: Metric, trial: JudgedMeasurement) -> tuple[str, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pytest_perfgate.core.judge.accepted_line import reasoned
@@ -14,7 +15,7 @@ from pytest_perfgate.core.judge.suspects import SAME, Suspicion, clock_event, co
 from pytest_perfgate.core.limits.merge import applies_on, limits_for, without_case
 from pytest_perfgate.core.render.words import plural, quantity, signed
 from pytest_perfgate.model.device import Device
-from pytest_perfgate.model.measurement import Baseline
+from pytest_perfgate.model.measurement import Baseline, Samples
 from pytest_perfgate.model.metric import Metric, Problem
 from pytest_perfgate.model.plan import CaseKey, Choice, Limit, Outcome
 from pytest_perfgate.model.values import Dimension
@@ -110,6 +111,32 @@ def arm_facts(paired: Paired) -> Iterator[tuple[str, str]]:
         yield "arms", f"the base arm {paired.own_file}, and ran the file of {paired.base}"
     if paired.own_test:
         yield "arms", "the test says something else there: where it has more to do now, that is in the slowdown"
+    yield from paired.tunings
+
+
+TUNING = "tuning "
+"""What the note of a process on a tuned kernel begins with; the name of the kernel follows."""
+
+
+def tuning_facts(sides: Mapping[str, Sequence[Samples]]) -> tuple[tuple[str, str], ...]:
+    """Kernels whose tuning chose otherwise in another process or build: what differs is then a choice, not the code."""
+    choices: dict[str, Counter[tuple[str, str]]] = {}
+    for side, processes in sides.items():
+        for process in processes:
+            for name, choice in process.notes:
+                if name.startswith(TUNING):
+                    choices.setdefault(name[len(TUNING) :], Counter())[side, choice] += 1
+    unlike = {kernel: counts for kernel, counts in choices.items() if len({choice for _, choice in counts}) > 1}
+    return tuple((TUNING.strip(), f"{kernel} ran as {_shares(counts)}") for kernel, counts in sorted(unlike.items()))
+
+
+def _shares(counts: Counter[tuple[str, str]]) -> str:
+    """``"num_warps: 4" in 3 processes of the base, "num_warps: 8" in 4 of the head``."""
+    words = [
+        f"({choice}) in {plural(count, 'process', 'processes')}{f' of the {side}' if side else ''}"
+        for (side, choice), count in sorted(counts.items())
+    ]
+    return ", ".join(words)
 
 
 def _facts(paired: Paired, seen_ns: float) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,14 @@ from dataclasses import replace
 from pytest_perfgate.core.judge.against_baseline import against_baseline
 from pytest_perfgate.core.judge.against_figure import against_figure
 from pytest_perfgate.core.judge.against_limit import against_limit
-from pytest_perfgate.core.judge.against_revision import accepting, against_revision, arm_facts, arms_of, unheld
+from pytest_perfgate.core.judge.against_revision import (
+    accepting,
+    against_revision,
+    arm_facts,
+    arms_of,
+    tuning_facts,
+    unheld,
+)
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, verdict
 from pytest_perfgate.core.judge.metrics import DERIVED, timed_metrics, timing
 from pytest_perfgate.core.judge.readings import is_reference
@@ -169,6 +176,9 @@ def _ruling(limit: Limit, trial: JudgedMeasurement) -> Ruling:
 
 def _with_arms(ruling: Ruling, limit: Limit, trial: JudgedMeasurement) -> Ruling:
     """The ruling on a slowdown with how its two builds differ, or why they were not compared."""
+    if limit.metric in {"time", "slowdown"} and trial.paired is None:
+        facts = tuning_facts({"": trial.measurement.processes})
+        ruling = ruling._replace(evidence=(*ruling.evidence, *facts)) if facts else ruling
     if limit.metric != "slowdown":
         return ruling
     if trial.context.unpaired is not None:

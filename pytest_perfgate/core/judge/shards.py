@@ -10,6 +10,7 @@ from typing import NamedTuple
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import not_measured
 from pytest_perfgate.core.judge.policy import chosen
+from pytest_perfgate.core.judge.suite import SLOW_CARD, slow_card_notes
 from pytest_perfgate.core.render.words import first_of, plural
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Environment, commit_name
@@ -146,7 +147,7 @@ def merged(sources: Sequence[Source], expect: int = 0) -> RunReport:
         seconds=max(shard.seconds for shard in shards),
         complete=all(shard.complete for shard in shards),
         filtered=any(shard.filtered for shard in shards) or bool(lost),
-        notes=(*_shard_notes(shards, lost, expect), *joined_notes(reports)),
+        notes=(*_shard_notes(shards, lost, expect), *joined_notes(reports), *slow_card_notes(cases)),
         status=max((shard.status for shard in shards), key=lambda status: (status not in {0, 1}, status)),
         root=reports[0].root,
         tables=tuple(dict.fromkeys(pair for report in reports for pair in report.tables)),
@@ -343,7 +344,8 @@ def joined_notes(reports: Sequence[RunReport]) -> Iterator[SuiteNote]:
     for report in reports:
         whose = named(report.shards[0]) if len(report.shards) == 1 else ""
         for note in report.notes:
-            said.setdefault(note, []).append(whose)
+            if note.kind != SLOW_CARD:  # all shards together tell that better
+                said.setdefault(note, []).append(whose)
     kinds = Counter(note.kind for note in said)
     for note, places in said.items():
         whose = ", ".join(filter(None, places))

@@ -13,6 +13,7 @@ from pytest_perfgate.core.judge.policy import OWN_GATE, chosen
 from pytest_perfgate.core.limits.merge import case_of
 from pytest_perfgate.core.limits.scope import CHANGES
 from pytest_perfgate.core.render.words import HEADING, edit_lines, plural, signed
+from pytest_perfgate.core.stats.summary import median
 from pytest_perfgate.model.measurement import Baseline
 from pytest_perfgate.model.plan import CaseKey, Compare, Effect, Limit, Mode, Outcome, Policy
 from pytest_perfgate.model.values import value
@@ -70,6 +71,7 @@ def judge_suite(reports: Sequence[CaseReport], suite: Suite) -> tuple[SuiteNote,
     """Notes on the whole run; what is missing is asked only of complete runs, and only where they looked."""
     notes = [*family_notes(reports, suite.families, suite.context), *_quick_in_ci(suite), *_nowhere(reports, suite)]
     notes += [*floored(reports), *_skipped(suite), *common_moves(reports), *unfinished(reports)]
+    notes += slow_card_notes(reports)
     if suite.complete:
         notes += [*_dropped(suite), *_unused(reports, suite)]
         if suite.context.policy.ci:
@@ -239,6 +241,58 @@ def common_moves(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
             "cause: run perfgate doctor, and measure again where it is quiet before you accept any of them"
         )
         yield SuiteNote(kind="together", effect=Effect.WARN, text=text)
+
+
+SLOW = 0.05
+"""How far a card may read behind others of its kind."""
+
+SLOW_CARD = "slow card"
+"""The note on such a card."""
+
+
+@value
+class SlowCard:
+    """A card that is slower than others of its kind, by cases of which the accepted time is known."""
+
+    card: str
+    device: str
+    behind: float
+    cases: int
+
+    @property
+    def text(self) -> str:
+        """``GPU-3f2a: 8% slower than others of NVIDIA-H200, over 12 cases``."""
+        return f"{self.card}: {self.behind:.0%} slower than others of {self.device}, over {plural(self.cases, 'case')}"
+
+
+def slow_cards(reports: Iterable[CaseReport]) -> tuple[SlowCard, ...]:
+    """Cards of which most cases read slower than those of their siblings: a slower case alone is the code's."""
+    pace: dict[str, dict[str, list[float]]] = {}
+    for report in reports:
+        measurement = report.measurement
+        times = measurement.metrics.find("time") if measurement is not None else ()
+        card = (measurement.device.uuid or measurement.device.pci) if measurement is not None else ""
+        if measurement is not None and times and card and report.baseline is not None and report.baseline.time > 0:
+            cards = pace.setdefault(measurement.device.key, {})
+            cards.setdefault(card, []).append(times[0].value / report.baseline.time)
+    return tuple(slow for device, cards in sorted(pace.items()) for slow in _behind(device, cards))
+
+
+def _behind(device: str, cards: Mapping[str, list[float]]) -> Iterator[SlowCard]:
+    for card, ratios in sorted(cards.items()):
+        others = [ratio for name, some in cards.items() if name != card for ratio in some]
+        if min(len(ratios), len(others)) < _FEW:
+            continue
+        behind = median(sorted(ratios)) / median(sorted(others)) - 1
+        if behind > SLOW:
+            yield SlowCard(card=card, device=device, behind=behind, cases=len(ratios))
+
+
+def slow_card_notes(reports: Iterable[CaseReport]) -> Iterator[SuiteNote]:
+    """One note on cards whose figures say more of the card than of the code."""
+    if slow := slow_cards(reports):
+        text = f"{plural(len(slow), 'card')} more than {SLOW:.0%} behind its siblings: look at it before the code"
+        yield SuiteNote(kind=SLOW_CARD, effect=Effect.WARN, text=text, names=tuple(card.text for card in slow))
 
 
 def removed(

@@ -105,7 +105,7 @@ def _bars(
             body += _strip(row.spread, left, y, room * sum(row.amounts) / most)
             y += _STRIP
     ticks = Axis(low=0.0, high=most, label="", text=tick)
-    marks += _ruler(ticks, (left, room), (top, y))
+    marks += ruler(ticks, (left, room), (top, y))
     y += 20
     marks += body
     if note:
@@ -148,7 +148,7 @@ def _strip(spread: Sequence[float], left: float, y: float, room: float) -> Itera
             yield area(left + at * wide + 0.5, y + _STRIP - 8 - tall, max(wide - 1, 1), tall, "idle", text)
 
 
-def _ruler(axis: Axis, across: tuple[float, float], down: tuple[float, float]) -> Iterator[str]:
+def ruler(axis: Axis, across: tuple[float, float], down: tuple[float, float]) -> Iterator[str]:
     """Ticks below all bars, with a faint line through them."""
     left, room = across
     last = -1e9

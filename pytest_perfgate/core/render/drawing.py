@@ -249,10 +249,10 @@ def grid(frame: Frame) -> Iterator[str]:
     """Both axes with as many ticks as have room."""
     (x0, y0), (x1, y1) = frame.at(frame.x.low, frame.y.low), frame.at(frame.x.high, frame.y.high)
     yield f'<path d="M{x0:.1f},{y1:.1f} V{y0:.1f} H{x1:.1f}" fill="none" stroke="{SOFT}"/>'
-    for tick in _apart(frame.x, x1 - x0):
+    for tick, label_x in _apart(frame):
         px, _ = frame.at(tick, frame.y.low)
         yield f'<path d="M{px:.1f},{y0:.1f} v5" stroke="{SOFT}"/>'
-        yield words(px, y0 + 18, frame.x.text(tick), anchor="middle", colour=SOFT)
+        yield words(label_x, y0 + 18, frame.x.text(tick), anchor="middle", colour=SOFT)
     for tick in frame.y.ticks(max(2, min(6, int((y0 - y1) / 28)))):
         _, py = frame.at(frame.x.low, tick)
         yield f'<path d="M{x0:.1f},{py:.1f} H{x1:.1f}" stroke="{SOFT}" stroke-opacity=".25"/>'
@@ -265,13 +265,17 @@ def grid(frame: Frame) -> Iterator[str]:
         )
 
 
-def _apart(axis: Axis, pixels: float) -> list[float]:
-    """Ticks whose labels do not lie on each other."""
+def _apart(frame: Frame) -> list[tuple[float, float]]:
+    """Ticks whose labels do not lie on each other, each with the middle of its label, which stays inside."""
+    places: list[tuple[float, float]] = []
     for count in (6, 5, 4, 3, 2):
-        ticks = axis.ticks(count)
-        places = [axis.place(tick) * pixels for tick in ticks]
-        halves = [text_width(axis.text(tick)) / 2 for tick in ticks]
-        gaps = [b - a - p - q for a, b, p, q in zip(places, places[1:], halves, halves[1:])]
+        ticks = frame.x.ticks(count)
+        halves = [text_width(frame.x.text(tick)) / 2 for tick in ticks]
+        middles = [
+            max(half, min(frame.at(tick, frame.y.low)[0], frame.width - 2 - half)) for tick, half in zip(ticks, halves)
+        ]
+        places = list(zip(ticks, middles))
+        gaps = [b - a - p - q for a, b, p, q in zip(middles, middles[1:], halves, halves[1:])]
         if all(gap > 6 for gap in gaps):
-            return ticks
-    return ticks[:1]
+            return places
+    return places[:1]

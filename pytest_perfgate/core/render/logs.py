@@ -248,12 +248,11 @@ def _overview(cases: Sequence[Told]) -> Table:
 
 def _section(case: Told, anchors: Anchors) -> Section:
     key, device, sittings, baseline = case
-    accepted = baseline.time if baseline else None
     changes = change_points([s.time for s in sittings]) if all(s.time > 0 for s in sittings) else ()
     line = f"{bars([s.time for s in sittings])}  accepted: {accepted_text(baseline) if baseline else 'nothing'}"
     lines = [line, sittings_text(sittings, changes), anchored(sittings, anchors.get((device, str(key)), baseline))]
     paragraphs = tuple(Paragraph(text=text) for text in lines if text)
-    drawn = (timeline(printable(str(key)), sittings, changes, accepted),) if len(sittings) > 1 else ()
+    drawn = (timeline(printable(str(key)), sittings, changes, baseline),) if len(sittings) > 1 else ()
     return Section(
         title=f"{printable(str(key))} on {device}", blocks=(*paragraphs, *drawn, _sittings(sittings, baseline, changes))
     )

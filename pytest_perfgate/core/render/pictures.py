@@ -1,49 +1,50 @@
-"""Pictures of a run: distributions, history, rooflines of its cases."""
+"""Pictures of a run: samples now and then, rounds of two builds, history, rooflines of its cases."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from html import escape
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.render.block import short_name
+from pytest_perfgate.core.render.charts import ruler, sparkline
 from pytest_perfgate.core.render.drawing import (
-    FILLS,
     INK,
+    MARK,
     NARROW,
     OTHER,
     PAPER,
     SOFT,
     Axis,
     Frame,
-    Place,
     box,
     dot,
-    fitted,
     grid,
     haloed,
     line,
-    picture,
     responsive,
     rule,
     sheet,
-    spread_out,
     text_width,
     words,
 )
+from pytest_perfgate.core.render.rooflines import Ceiling, Point, roofline
 from pytest_perfgate.core.render.words import plural, quantity, signed
-from pytest_perfgate.model.device import Basis, Roof
+from pytest_perfgate.model.device import Basis
 from pytest_perfgate.model.metric import Bar, Picture
 from pytest_perfgate.model.values import Dimension, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.stats.change_points import ChangePoint
-    from pytest_perfgate.model.measurement import Measurement, Sitting
+    from pytest_perfgate.model.device import Roof
+    from pytest_perfgate.model.measurement import Baseline, Measurement, Sitting
     from pytest_perfgate.model.verdict import CaseReport
 
-_BINS = 40
+_BINS, _ROW = 40, 36
+
+_KEPT = 60
+"""Sittings of the past that a picture of one case looks back on."""
 
 
 def _time(nanoseconds: float) -> str:
@@ -56,30 +57,53 @@ def _tight(numbers: Sequence[float], label: str) -> Axis:
     return Axis(low=max(0.0, low - room), high=high + room, label=label, text=_time)
 
 
-def distribution_picture(case: CaseReport) -> Picture | None:
-    """Each process as a row of its samples, with the accepted time as a line across."""
+@value
+class Level:
+    """A time that others are held against: its name, and how wide it scatters."""
+
+    name: str
+    time: float
+    dash: str
+    scatter: float = 0.0
+
+
+def levels(baseline: Baseline | None) -> tuple[Level, ...]:
+    """The accepted time, and the one of before from which its drift is counted, where that is another."""
+    if baseline is None or not 0 < baseline.time < math.inf:
+        return ()
+    accepted = Level(name="accepted", time=baseline.time, dash="5 4", scatter=baseline.scatter)
+    if not baseline.anchor or math.isclose(baseline.anchor, baseline.time, rel_tol=1e-6):
+        return (accepted,)
+    return accepted, Level(name="anchor", time=baseline.anchor, dash="2 3")
+
+
+def distribution_picture(case: CaseReport, sittings: Sequence[Sitting] = ()) -> Picture | None:
+    """Each process as a row of its samples, above them the runs of before; what is accepted as a line across."""
     processes = [p for p in case.measurement.processes if p.durations] if case.measurement else []
     usual = [_usual(p.durations) for p in processes]
     if not processes or not all(usual):
         return None
-    then = case.baseline.time if case.baseline else None
-    numbers = [n for shown in usual for n in shown] + ([then] if then else [])
-    frame = Frame(
-        x=_tight(numbers, "time of a call; one row a process, higher is more often"),
-        y=Axis(low=0.5, high=len(processes) + 0.5, label="process", whole=True),
-        height=110 + 34 * len(processes),
-    )
-    marks = [mark for row, shown in enumerate(usual, 1) for mark in _strip(frame, shown, row)]
-    if then:
-        marks += [line(frame, [(then, frame.y.low), (then, frame.y.high)], colour=OTHER, dash="5 4")]
-        x, y = frame.at(then, frame.y.high)
-        marks.append(words(x + 5, y + 12, "accepted", colour=OTHER))
+    then = [s.time for s in sittings[-_KEPT:] if 0 < s.time < math.inf]
+    held = levels(case.baseline)
+    axis = _tight([*(n for shown in usual for n in shown), *then, *(one.time for one in held)], "time of a call")
     hidden = sum(len(p.durations) for p in processes) - sum(map(len, usual))
-    text = f"; {hidden} slowest of all samples are beyond the right edge" if hidden else ""
-    alt = f"Samples of {short_name(case.key)}: {plural(len(processes), 'process', 'processes')}" + (
-        f", accepted {_time(then)}" if then else ""
-    )
-    return Picture(svg=picture(frame, marks, alt), alt=alt + text)
+    alt = f"Samples of {short_name(case.key)}: {plural(len(processes), 'process', 'processes')}"
+    alt += f" after {plural(len(then), 'run')}" if then else ""
+    alt += "".join(f", {one.name} {_time(one.time)}" for one in held)
+    note = f"; {hidden} slowest of all samples are beyond the right edge" if hidden else ""
+    bars = [Bar(label=f"process {at}", text=_spark(shown, axis)) for at, shown in enumerate(usual, 1)]
+    if then:
+        bars.insert(0, Bar(label=_before(then), text=_spark(then, axis)))
+    return responsive("samples", lambda width: _samples(width, axis, (usual, then, held), alt), alt + note, (), bars)
+
+
+def _before(then: Sequence[float]) -> str:
+    return f"{plural(len(then), 'run')} before"
+
+
+def _spark(numbers: Sequence[float], axis: Axis) -> str:
+    middle = sorted(numbers)[len(numbers) // 2]
+    return f"{sparkline(_binned(numbers, axis))}  {_time(middle)}"
 
 
 def _usual(durations: Sequence[float]) -> list[float]:
@@ -88,44 +112,112 @@ def _usual(durations: Sequence[float]) -> list[float]:
     return finite[: max(1, math.ceil(len(finite) * 0.99))]
 
 
-def _strip(frame: Frame, shown: Sequence[float], row: int) -> list[str]:
-    low, high = frame.x.low, frame.x.high
+def _binned(numbers: Sequence[float], axis: Axis) -> list[int]:
     counts = [0] * _BINS
-    for number in shown:
-        counts[min(_BINS - 1, int((number - low) / (high - low) * _BINS))] += 1
-    most = max(counts)
-    marks = []
+    for number in numbers:
+        counts[min(_BINS - 1, int(axis.place(number) * _BINS))] += 1
+    return counts
+
+
+Rows = tuple[Sequence[Sequence[float]], Sequence[float], Sequence[Level]]
+"""Samples by process, times of runs before, and what they are held against."""
+
+
+def _samples(width: int, axis: Axis, rows: Rows, alt: str) -> str:
+    usual, then, held = rows
+    left = 0.0 if width <= NARROW else 120.0
+    room, top = width - left - 4.0, 6.0 + 17 * len(held)
+    each = _ROW + (16 if width <= NARROW else 0)
+    bottom = top + each * (len(usual) + bool(then))
+    marks = [*ruler(axis, (left, room), (top, bottom)), *_levels_across(held, axis, (left, room), (top, bottom))]
+    y = top
+    if then:
+        marks += _named_row(_before(then), left, y, width)
+        for time in then:
+            x = left + axis.place(time) * room
+            marks.append(rule((x, y + each - 24), (x, y + each - 4), colour=SOFT, wide=1.4))
+        y += each
+    for at, shown in enumerate(usual, 1):
+        marks += _named_row(f"process {at}", left, y, width)
+        marks += _strip(_binned(shown, axis), (left, y + each - 4), room)
+        y += each
+    marks.append(words(left + room / 2, bottom + 32, f"{axis.label}; higher is more often", anchor="middle"))
+    return sheet(width, bottom + 40, marks, alt)
+
+
+def _named_row(name: str, left: float, y: float, width: int) -> list[str]:
+    return [words(0, y + 12, name)] if width <= NARROW else [words(left - 8, y + 24, name, anchor="end")]
+
+
+def _strip(counts: Sequence[int], corner: tuple[float, float], room: float) -> Iterator[str]:
+    most, wide = max(counts), room / _BINS
     for at, count in enumerate(counts):
         if count:
-            x, bottom = frame.at(low + (high - low) * at / _BINS, row - 0.35)
-            right, top = frame.at(low + (high - low) * (at + 1) / _BINS, row + 0.35)
-            height = (bottom - top) * (0.25 + 0.75 * count / most)
-            marks.append(box(x, bottom - height, right - x - 1, height, title=f"{count} samples"))
-    return marks
+            tall = 28 * (0.2 + 0.8 * count / most)
+            yield box(corner[0] + at * wide + 0.5, corner[1] - tall, wide - 1, tall, title=f"{count} samples")
+
+
+def _levels_across(
+    held: Sequence[Level], axis: Axis, across: tuple[float, float], down: tuple[float, float]
+) -> Iterator[str]:
+    """Each as a line through all rows, with its name above, and a band of two scatters where that is known."""
+    left, room = across
+    for row, one in enumerate(held):
+        x = left + axis.place(one.time) * room
+        if one.scatter:
+            low, high = (
+                left + min(1.0, max(0.0, axis.place(one.time * (1 + side * one.scatter)))) * room for side in (-2, 2)
+            )
+            yield (
+                f'<rect x="{low:.1f}" y="{down[0]:.1f}" width="{max(high - low, 0.5):.1f}" '
+                f'height="{down[1] - down[0]:.1f}" fill="{OTHER}" fill-opacity=".12"/>'
+            )
+        text = f"{one.name} {_time(one.time)}"
+        y = down[0] - 5 - 17 * (len(held) - 1 - row)
+        yield rule((x, y + 4), (x, down[1]), colour=OTHER, dash=one.dash, wide=2)
+        half = text_width(text) / 2
+        yield words(min(max(x, half + 2), left + room - half), y, text, anchor="middle", colour=OTHER)
+
+
+def rounds_picture(case: CaseReport) -> Picture | None:
+    """How much slower the head was in each round of two builds."""
+    changes = [math.expm1(one) for one in case.arms.differences if math.isfinite(one)] if case.arms else []
+    if case.arms is None or len(changes) < 2:
+        return None
+    span = f"{signed(min(changes))} to {signed(max(changes))}"
+    alt = f"Rounds of {short_name(case.key)} against {case.arms.base[:12]}: {span}"
+    reach = max(0.001, *map(abs, changes)) * 1.3
+
+    def draw(width: int) -> str:
+        frame = Frame(
+            x=Axis(low=0.5, high=len(changes) + 0.5, label="round", whole=True),
+            y=Axis(low=-reach, high=reach, label="head against base" if width > NARROW else "", text=signed),
+            width=width, height=220, left=92 if width > NARROW else 70,
+        )  # fmt: skip
+        zero, end = frame.at(frame.x.low, 0.0), frame.at(frame.x.high, 0.0)
+        marks = [*grid(frame), rule(zero, end, colour=OTHER, dash="5 4", wide=2)]
+        marks += [_needle(frame, at, one) for at, one in enumerate(changes, 1)]
+        marks.append(haloed(frame.left + 4, frame.top + 10, "slower", "start"))
+        marks.append(haloed(frame.left + 4, frame.height - frame.bottom - 6, "faster", "start"))
+        return sheet(width, frame.height, marks, alt)
+
+    first = " ".join(signed(one) for one in changes[:12])
+    return responsive("rounds", draw, alt, (), [Bar(label="rounds", text=first)])
+
+
+def _needle(frame: Frame, at: int, change: float) -> str:
+    foot, head = frame.at(at, 0.0), frame.at(at, change)
+    return rule(foot, head, colour=SOFT, wide=1) + dot(frame, at, change, title=f"round {at}: {signed(change)}")
 
 
 def history_picture(case: CaseReport, sittings: Sequence[Sitting]) -> Picture | None:
-    """The case's sittings over time, the accepted time as a line across."""
-    sat = [s for s in sittings if 0 < s.time < math.inf]
+    """The case's sittings over time with its changes of level, the accepted time and the anchor as lines across."""
+    sat = [s for s in sittings if 0 < s.time < math.inf][-_KEPT:]
     if len(sat) < 3:
         return None
-    times = [s.time for s in sat]
-    then = case.baseline.time if case.baseline else None
-    frame = Frame(
-        x=Axis(low=1.0, high=float(len(sat)), label="run, oldest first", whole=True),
-        y=_tight([*times, *([then] if then else [])], "time"),
-        height=220,
-    )
-    marks = [line(frame, list(enumerate(times, 1)))]
-    marks += [
-        dot(frame, at, s.time, title=f"{s.when} {s.commit[:7]} {_time(s.time)}", radius=3)
-        for at, s in enumerate(sat, 1)
-    ]
-    if then:
-        marks.append(line(frame, [(frame.x.low, then), (frame.x.high, then)], colour=OTHER, dash="5 4"))
-        marks.append(words(frame.left + 5, frame.at(1, then)[1] - 5, "accepted", colour=OTHER))
-    alt = f"History of {short_name(case.key)}: {plural(len(sat), 'run')} from {_time(times[0])} to {_time(times[-1])}"
-    return Picture(svg=picture(frame, marks, alt), alt=alt)
+    from pytest_perfgate.core.stats.change_points import change_points
+
+    return timeline(f"History of {short_name(case.key)}", sat, change_points([s.time for s in sat]), case.baseline)
 
 
 def _roof(measurement: Measurement) -> Roof | None:
@@ -165,35 +257,97 @@ def _placed(measurement: Measurement, roof: Roof | None) -> list[tuple[float, fl
     return [(point.intensity or 0.0, point.flops_rate or 0.0)] if known else []
 
 
-_WIDE, _ROWS, _TURNED = 90, 3, 0.75
-"""Letters of a name that fit, rows of words at the top, and from where these stand on the left of their line."""
+_LABELS = 4
+"""Rows of words above the line of a history."""
 
 
 def timeline(
-    name: str, sittings: Sequence[Sitting], changes: Sequence[ChangePoint], accepted: float | None = None
+    name: str, sittings: Sequence[Sitting], changes: Sequence[ChangePoint], accepted: Baseline | None = None
 ) -> Picture:
-    """One dot a sitting, a step at each change with its commit, a dashed line at the accepted time."""
+    """One dot a sitting, a step at each change with its commit, lines at the accepted time and at its anchor."""
     times = [sitting.time for sitting in sittings]
-    known = [*times, *([accepted] if accepted else [])]
-    room = 0.08 * (max(known) - min(known)) or 0.05 * max(known)
+    held = levels(accepted)
+    alt = f"{name} over {plural(len(times), 'run')}, {_tick_time(min(times))} to {_tick_time(max(times))}"
+    whole = f"{alt}; {sittings_text(sittings, changes)}"
+
+    def draw(width: int) -> str:
+        return _history(width, name, (sittings, changes, held), whole)
+
+    spark = f"{sparkline([time - 0.9 * min(times) for time in times[-_KEPT:]])}  {_tick_time(times[-1])}"
+    return responsive("history", draw, alt, (), [Bar(label="history", text=spark)])
+
+
+Line = tuple[Sequence["Sitting"], Sequence["ChangePoint"], Sequence[Level]]
+"""Sittings, where their level changed, and what they are held against."""
+
+
+def _history(width: int, name: str, shown: Line, alt: str) -> str:
+    sittings, changes, held = shown
+    times = [sitting.time for sitting in sittings]
+    known = [*times, *(one.time for one in held)]
+    room = 0.1 * (max(known) - min(known)) or 0.05 * max(known)
+    left = 86 if width > NARROW else 66
+    steps = _steps_placed(changes, sittings, (left, width - 18, len(times)))
+    top = 34 + 16 * (1 + max((row for *_, row in steps), default=-1))
     frame = Frame(
         x=Axis(low=-0.5, high=len(times) - 0.5, label="runs, oldest first", text=_days(sittings)),
-        y=Axis(
-            low=min(known) - room, high=max(known) + room * (1 + len(changes[:_ROWS])), label="time", text=_tick_time
-        ),
-        top=34,
-        left=86,
-    )
-    marks = [words(frame.left, 18, name if len(name) <= _WIDE else f"…{name[-_WIDE:]}")]
-    marks += [mark for row, change in enumerate(changes) for mark in _step(frame, change, sittings, row % _ROWS)]
-    marks += [
-        dot(frame, at, s.time, title=f"{s.when[:16]} {s.commit[:10]} {_tick_time(s.time)}")
-        for at, s in enumerate(sittings)
-    ]
+        y=Axis(low=min(known) - room, high=max(known) + room, label="time" if width > NARROW else "", text=_tick_time),
+        width=width, height=top + 270, top=top, left=left,
+    )  # fmt: skip
+    marks = [words(0, 14, _end_of(name, width)), *grid(frame)]
+    for at, text, x, row in steps:
+        across, foot = frame.at(at, frame.y.low)
+        marks += [rule((across, top - 4 - 16 * row), (across, foot), dash="2 4"), words(x, top - 6 - 16 * row, text)]
     marks += [line(frame, points, colour=OTHER) for points in _levels(len(times), changes)]
-    marks += _accepted(frame, accepted) if accepted else []
-    alt = f"{name} over {plural(len(times), 'run')}, {_tick_time(min(times))} to {_tick_time(max(times))}"
-    return Picture(svg=picture(frame, marks, f"{alt}; {sittings_text(sittings, changes)}"), alt=alt)
+    marks += [_sitting(frame, at, one) for at, one in enumerate(sittings)]
+    return sheet(width, frame.height, [*marks, *_held(frame, held)], alt)
+
+
+def _end_of(name: str, width: int) -> str:
+    """A name that is too long without its beginning, which is a folder."""
+    letters = int(width / text_width("n")) - 1
+    return name if len(name) <= letters else f"…{name[-letters:]}"
+
+
+def _sitting(frame: Frame, at: int, one: Sitting) -> str:
+    """A dot; where it failed its limits a ring with a cross."""
+    title = f"{one.when[:16]} {one.commit[:10]} {_tick_time(one.time)} {one.outcome}".rstrip()
+    if one.outcome not in {"regressed", "broken"}:
+        return dot(frame, at, one.time, title=title, colour=MARK, radius=3.5)
+    x, y = frame.at(at, one.time)
+    cross = f'<path d="M{x - 3:.1f},{y - 3:.1f} l6,6 m0,-6 l-6,6" stroke="{INK}" stroke-width="1.4"/>'
+    ring = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6" fill="{PAPER}" stroke="{INK}"/>'
+    return f"{ring}{cross}{dot(frame, at, one.time, title=title, radius=1.5)}"
+
+
+def _held(frame: Frame, held: Sequence[Level]) -> Iterator[str]:
+    """Lines across; the accepted time is named at their right end, the anchor at the left."""
+    for row, one in enumerate(held):
+        start, end = frame.at(frame.x.low, one.time), frame.at(frame.x.high, one.time)
+        yield rule(start, end, colour=OTHER, dash=one.dash, wide=1.6)
+        text = f"{one.name} {_tick_time(one.time)}"
+        y = start[1] - 5 if start[1] > frame.top + 16 else start[1] + 15
+        yield haloed(end[0] - 4 if row == 0 else start[0] + 6, y, text, "end" if row == 0 else "start")
+
+
+def _steps_placed(
+    changes: Sequence[ChangePoint], sittings: Sequence[Sitting], across: tuple[float, float, int]
+) -> list[tuple[float, str, float, int]]:
+    """Each change with its words, where these begin, and the row that has room; words without room are left out."""
+    left, right, count = across
+    ends, steps = [0.0] * _LABELS, []
+    for change in changes:
+        at = change.index - 0.5
+        line_x = left + (at + 0.5) / count * (right - left)
+        text = f"{signed(change.change)} at {sittings[change.index].commit[:7] or sittings[change.index].when[:10]}"
+        x = min(line_x + 4, right - text_width(text))
+        row = next((row for row, end in enumerate(ends) if x > end), None)
+        if row is None:
+            steps.append((at, "", line_x, 0))
+            continue
+        ends[row] = x + text_width(text) + 6
+        steps.append((at, text, x, row))
+    return steps
 
 
 def _days(sittings: Sequence[Sitting]) -> Callable[[float], str]:
@@ -204,22 +358,6 @@ def _days(sittings: Sequence[Sitting]) -> Callable[[float], str]:
         return sittings[whole].when[:10] if abs(at - whole) < 1e-6 and 0 <= whole < len(sittings) else ""
 
     return day
-
-
-def _step(frame: Frame, change: ChangePoint, sittings: Sequence[Sitting], row: int) -> list[str]:
-    """A line where the level changed, and beside it by how much and at which commit."""
-    at = change.index - 0.5
-    x, _ = frame.at(at, frame.y.high)
-    turned = x > _TURNED * frame.width
-    text = f"{signed(change.change)} at {sittings[change.index].commit[:7] or sittings[change.index].when[:10]}"
-    beside = words(x - 5 if turned else x + 5, frame.top + 12 + 16 * row, text, anchor="end" if turned else "start")
-    return [line(frame, [(at, frame.y.low), (at, frame.y.high)], colour=SOFT, dash="2 4"), beside]
-
-
-def _accepted(frame: Frame, time: float) -> list[str]:
-    x, y = frame.at(frame.x.high, time)
-    across = line(frame, [(frame.x.low, time), (frame.x.high, time)], colour=SOFT, dash="5 4")
-    return [across, words(x - 4, y - 5, f"accepted {_tick_time(time)}", anchor="end", colour=SOFT)]
 
 
 def sittings_text(sittings: Sequence[Sitting], changes: Sequence[ChangePoint]) -> str:
@@ -240,138 +378,3 @@ def _levels(count: int, changes: Sequence[ChangePoint]) -> list[list[tuple[float
 
 def _tick_time(number: float) -> str:
     return quantity(number, Dimension.TIME)
-
-
-@value
-class Point:
-    """A rate at an intensity, and where it was before a change."""
-
-    label: str
-    intensity: float
-    rate: float
-    text: str
-    bound: str = ""
-    before: tuple[float, float] | None = None
-
-
-@value
-class Ceiling:
-    """Peaks by type under one bandwidth, in operations and bytes a second."""
-
-    peaks: tuple[tuple[str, float], ...]
-    bandwidth: float
-    note: str = ""
-
-
-def roofline(name: str, alt: str, points: Sequence[Point], ceiling: Ceiling) -> Picture:
-    """Numbered points under the roof with its balance point, and the numbers told below."""
-
-    def draw(width: int) -> str:
-        frame = _roof_frame(width, points, ceiling)
-        marks = [*grid(frame), *_roofs(frame, ceiling), *_points(frame, points)]
-        y = frame.height + 4.0
-        for number, point in enumerate(points, 1):
-            entry = f"{number}  {point.label}"
-            end = width - text_width(point.text) - 10 if width > NARROW else width
-            marks.append(words(4, y + 12, fitted(entry, end)))
-            if width <= NARROW:
-                y += 16
-            marks.append(words(width - 2, y + 12, point.text, anchor="end", colour=SOFT))
-            y += 18
-        if ceiling.note:
-            marks.append(words(4, y + 12, fitted(ceiling.note, width - 8), colour=SOFT))
-            y += 18
-        return sheet(width, y + 6, marks, alt)
-
-    top = max(rate for _, rate in ceiling.peaks)
-    bars = [
-        Bar(label=f"{number}  {point.label}", parts=(_share(point, top, ceiling.bandwidth),), text=point.text)
-        for number, point in enumerate(points, 1)
-    ]
-    return responsive(name, draw, alt, ("of its roof",), bars)
-
-
-def _share(point: Point, peak: float, bandwidth: float) -> float:
-    return min(1.0, point.rate / min(peak, point.intensity * bandwidth))
-
-
-def _roof_frame(width: int, points: Sequence[Point], ceiling: Ceiling) -> Frame:
-    peak = max(rate for _, rate in ceiling.peaks)
-    places = [(p.intensity, p.rate) for p in points] + [p.before for p in points if p.before]
-    across = [x for x, _ in places] + [rate / ceiling.bandwidth for _, rate in ceiling.peaks]
-    up = [y for _, y in places]
-    return Frame(
-        x=Axis(low=min(across) / 3, high=max(across) * 4, label="operations per byte", log=True, text=_plain),
-        y=Axis(low=min(up, default=peak / 1e3) / 3, high=max(peak, *up, 0.0) * 2.2, label="operations per second",
-               log=True,                text=lambda n: quantity(n, Dimension.FLOPS, 2).removesuffix("FLOPS").strip()),
-        width=width, height=380 if width > NARROW else 330, left=74 if width > NARROW else 58,
-    )  # fmt: skip
-
-
-def _plain(number: float) -> str:
-    return f"{number:,.0f}" if number >= 1 else f"{number:g}"
-
-
-def _roofs(frame: Frame, ceiling: Ceiling) -> Iterator[str]:
-    """The slope of the memory, a flat roof a type, and the intensity at which both bind."""
-    band = ceiling.bandwidth
-    top = max(rate for _, rate in ceiling.peaks)
-    yield line(frame, [(max(frame.x.low, frame.y.low / band), max(frame.y.low, frame.x.low * band)), (top / band, top)])
-    peaks = sorted(ceiling.peaks, key=lambda pair: -pair[1])
-    places = [frame.at(frame.x.high, rate)[1] - 6 for _, rate in peaks]
-    labels = spread_out(places, 15, frame.top + 9, frame.height - frame.bottom - 22)
-    for number, ((dtype, rate), y) in enumerate(zip(peaks, labels)):
-        yield line(frame, [(rate / band, rate), (frame.x.high, rate)], dash="" if number == 0 else "7 4")
-        yield haloed(frame.width - frame.right - 4, y, f"{dtype} {quantity(rate, Dimension.FLOPS, 3)}", "end")
-    x, y = frame.at(top / band, top)
-    _, floor = frame.at(top / band, frame.y.low)
-    text = f"balance {_plain(top / band)}"
-    turned = x > frame.width * 0.6
-    yield rule((x, y), (x, floor), dash="3 4")
-    yield haloed(x - 5 if turned else x + 5, floor - 8, text, "end" if turned else "start")
-
-
-_NEAR = tuple(
-    (distance * math.cos(turn * math.pi / 6), distance * math.sin(turn * math.pi / 6))
-    for distance in (0, 20, 32, 46, 62, 80)
-    for turn in (range(12) if distance else (0,))
-)
-"""Where a number may stand beside its point, the nearest places first."""
-
-_BADGE = 8.5
-
-
-def _points(frame: Frame, points: Sequence[Point]) -> Iterator[str]:
-    """A disc where compute binds, else a square, with its number in it; one that has no room is led aside."""
-    taken: list[Place] = []
-    for number, point in enumerate(points, 1):
-        x, y = frame.at(point.intensity, point.rate)
-        title = f"<title>{escape(f'{number} {point.label}: {point.text}')}</title>"
-        if point.before:
-            a, b = frame.at(*point.before)
-            yield rule((a, b), (x, y), colour=OTHER, wide=2)
-            yield f'<circle cx="{a:.1f}" cy="{b:.1f}" r="4.5" fill="{PAPER}" stroke="{OTHER}" stroke-width="2"/>'
-        free = ((x + dx, y + dy) for dx, dy in _NEAR if _open(frame, (x + dx, y + dy), taken))
-        place = next(free, None)
-        if place != (x, y):
-            yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{INK}">{title}</circle>'
-            yield rule((x, y), place, wide=0.8) if place else ""
-        if place:
-            taken.append(place)
-            yield _badge(place, point.bound, title)
-            yield words(place[0], place[1] + 4.2, str(number), anchor="middle")
-
-
-def _badge(place: Place, bound: str, title: str) -> str:
-    (x, y), size = place, _BADGE
-    style = f'fill="{FILLS["compute"][0]}" stroke="{INK}" stroke-width="1.2"'
-    if bound == "compute":
-        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{size}" {style}>{title}</circle>'
-    corner = f'x="{x - size + 0.5:.1f}" y="{y - size + 0.5:.1f}"'
-    return f'<rect {corner} width="{2 * size - 1:g}" height="{2 * size - 1:g}" {style}>{title}</rect>'
-
-
-def _open(frame: Frame, place: Place, taken: Sequence[Place]) -> bool:
-    x, y = place
-    inside = frame.left + 9 < x < frame.width - 9 and frame.top + 4 < y < frame.height - frame.bottom - 22
-    return inside and all(math.hypot(x - a, y - b) > 2 * _BADGE + 1 for a, b in taken)

@@ -8,7 +8,7 @@ from functools import partial
 
 from pytest_perfgate.core.render.block import CHANGES, WIDTH, printable, render_block, short_name
 from pytest_perfgate.core.render.families import family_sections
-from pytest_perfgate.core.render.pictures import distribution_picture, history_picture, roofline_picture
+from pytest_perfgate.core.render.pictures import distribution_picture, history_picture, roofline_picture, rounds_picture
 from pytest_perfgate.core.render.words import (
     HEADING,
     by_floor,
@@ -219,9 +219,11 @@ def detectable_cell(verdict: Verdict) -> Cell:
 def _pictures(cases: Sequence[CaseReport], history: History) -> tuple[Block, ...]:
     blocks: list[Block] = []
     for case in cases[:_PICTURED]:
+        before = history.get(str(case.key), ())
         drawn: list[Block | None] = [
-            shown(partial(distribution_picture, case), _words),
-            shown(partial(history_picture, case, history.get(str(case.key), ())), _words),
+            shown(partial(distribution_picture, case, before), _words),
+            shown(partial(rounds_picture, case), _words),
+            shown(partial(history_picture, case, before), _words),
         ]
         pictures = tuple(picture for picture in drawn if picture)
         if pictures:

@@ -20,6 +20,13 @@ DEVICE_CODES: tuple[Code, ...] = (
         mend="`perfgate devices` lists the catalogue; add your own under [tool.perfgate.device.NAME]",
     ),
     Code(
+        name="device-faulty",
+        family=Family.DEVICE,
+        title="The card reported errors of its own while it was measured",
+        why="a card that corrects, replaces or loses memory is slower than others of its kind, or wrong",
+        mend="take the card out of the pool; nvidia-smi -q -d ECC,ROW_REMAPPER says more; reset it, then measure",
+    ),
+    Code(
         name="devices-few",
         family=Family.DEVICE,
         title="A case asks for more devices of one kind than this process sees",

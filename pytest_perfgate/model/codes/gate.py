@@ -57,6 +57,14 @@ GATE_CODES: tuple[Code, ...] = (
         "were measured",
     ),
     Code(
+        name="reference-missing",
+        family=Family.ARTIFACT,
+        title="A file does not hold the figure that a call is to be faster than",
+        why="without it nothing is compared, and the limit would pass in silence",
+        mend="name the file from where pytest starts, and the benchmark behind a #: over='file:cublas.json#gemm'; "
+        "perfgate inspect FILE lists those there are",
+    ),
+    Code(
         name="reference-unlike",
         family=Family.RECORD,
         title="A call and its reference were timed by different instruments",

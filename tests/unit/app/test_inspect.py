@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.app.inspect import capture_notes, every_view, trusted, with_captures
+from pytest_perfgate.app.inspect import Shareable, capture_notes, every_view, trusted, with_captures
 from pytest_perfgate.app.profile import Profiled
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
@@ -16,7 +17,18 @@ from pytest_perfgate.core.render.block import render_block
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact, Identity
-from pytest_perfgate.model.metric import Analysis, Document, Metric, MetricSet, Problem, labels
+from pytest_perfgate.model.metric import (
+    Analysis,
+    Bullets,
+    Document,
+    Metric,
+    MetricSet,
+    Paragraph,
+    Problem,
+    Section,
+    Table,
+    labels,
+)
 from pytest_perfgate.model.plan import Case, Effect, Outcome, Plan
 from pytest_perfgate.model.protocol import Capture, CaseResult
 from pytest_perfgate.model.values import Dimension
@@ -180,3 +192,38 @@ def test_json_is_no_export_of_nsys(tmp_path, name, head, maybe) -> None:
     assert nsys.name == "nsys"
     nsys.recognises(tmp_path / name, head)
     assert ("made" in vars(nsys)) is maybe
+
+
+class Telling:
+    """An inspector of a file that names people; its views are built one by one."""
+
+    name, views, options = "made", ("report", "rest"), ()
+
+    def recognises(self, path: Path, head: bytes) -> bool:
+        return True
+
+    def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
+        op = Metric(
+            name="op_time", value=1.0, dimension=Dimension.TIME, labels=labels(op="/home/ann.b/repo/k.py(3): f")
+        )
+        rows = (("/work/repo/src/k.cu", 1.0), ("ann.b@node7", None), ("annex", 2))
+        report = Document(title="r", blocks=(Section(title="s", blocks=(Table(columns=(), rows=rows),)),))
+        rest = Document(title="ran on node7", blocks=(Paragraph(text="by ann.b"), Bullets(items=("channel.b",))))
+        views = {"report": lambda: report, "rest": lambda: rest}
+        files = {"k.cu": lambda: "// /Users/bob/k.cu\n"}
+        return Analysis(kind="made", subject="k", metrics=MetricSet(metrics=(op,)), views=views, files=files)
+
+    def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
+        return self.inspect(after, options)
+
+
+def test_no_answer_of_an_inspector_names_a_person_or_a_machine() -> None:
+    for answer in (Shareable(Telling(), ["/work/repo", "/"]).inspect([], {}), Shareable(Telling()).compare([], [], {})):
+        assert answer.metrics.metrics[0].labels == (("op", "~/repo/k.py(3): f"),)
+        (section,) = answer.views["report"]().blocks
+        assert section.blocks[0].rows[1:] == (("[user]@[host]", None), ("annex", 2))
+        rest = answer.views["rest"]()
+        assert (rest.title, rest.blocks[0].text, rest.blocks[1].items) == ("ran on [host]", "by [user]", ("channel.b",))
+        assert answer.files["k.cu"]() == "// ~/k.cu\n"
+    (section,) = Shareable(Telling(), ["/work/repo", "/"]).inspect([], {}).views["report"]().blocks
+    assert section.blocks[0].rows[0] == ("src/k.cu", 1.0), "what lies in the project is named from there"

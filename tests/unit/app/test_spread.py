@@ -160,6 +160,16 @@ def test_lanes_measure_at_the_same_time_each_on_its_own_device(spawner) -> None:
         assert spawner.where(f"t.py::{name}") == {f"GPU-H200{at // 2}"}
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_children_of_a_lane_run_next_to_its_device(spawner, count: int) -> None:
+    rounds, fleet = prepared(spawner, [case("gpu", runtime="torch")], cards(count))
+    near: list[tuple[str, ...]] = []
+    fleet = replace(fleet, near=lambda some: near.append(tuple(one.uuid for one in some)) or {"SEES": "near"})
+    run_spread(rounds, [case("gpu", runtime="torch")], fleet)
+    assert near == [(f"GPU-H200{at}",) for at in range(count)]
+    assert spawner.where("t.py::gpu") == {"near"}
+
+
 def test_a_later_round_is_told_the_timer_of_the_first(spawner) -> None:
     measured(spawner, [case("gpu", rounds=3)], ())
     assert spawner.leanings == ["", "graph", "graph"]

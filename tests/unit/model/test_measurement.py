@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 from pytest_perfgate.model.device import Device
-from pytest_perfgate.model.measurement import Artifact, Environment, Identity, Measurement, Samples, Stop
+from pytest_perfgate.model.measurement import Artifact, Environment, Identity, Measurement, Reference, Samples, Stop
 from pytest_perfgate.model.metric import Finding, Metric, MetricSet, Problem
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.values import Dimension, Work
@@ -22,6 +22,8 @@ FULL = Measurement(
     artifacts=(Artifact(kind="trace", path="t.json"),),
     modules=(("m.py", "1"),),
     limits=("time <= 1s",),
+    references=(Reference(over="eager"),),
+    params=(("n", "1"),),
 )
 METRICS = MetricSet(metrics=(Metric(name="time", value=1.0, dimension=Dimension.TIME),))
 

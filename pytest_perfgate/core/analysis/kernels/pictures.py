@@ -10,7 +10,7 @@ from pytest_perfgate.core.analysis.kernels.diagnosis import shared_of
 from pytest_perfgate.core.analysis.kernels.views import paired
 from pytest_perfgate.core.analysis.occupancy import MOST_THREADS, WARP, Occupancy, occupancy
 from pytest_perfgate.core.render.charts import Panel, Row, stacked, stairs
-from pytest_perfgate.core.render.pictures import Ceiling, Point, roofline
+from pytest_perfgate.core.render.rooflines import Ceiling, Point, roofline
 from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Bar, Picture

@@ -30,7 +30,7 @@ from pytest_perfgate.core.render.charts import (
     stacked,
 )
 from pytest_perfgate.core.render.lanes import LANE_KEY, Group, Lane, Node, icicle, timeline
-from pytest_perfgate.core.render.pictures import Ceiling, Point, roofline
+from pytest_perfgate.core.render.rooflines import Ceiling, Point, roofline
 from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.profiles import Category

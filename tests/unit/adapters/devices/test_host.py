@@ -11,9 +11,13 @@ import pytest
 from pytest_perfgate.adapters.devices import host as permissions
 from pytest_perfgate.adapters.devices import host as processor
 from pytest_perfgate.adapters.devices.host import (
+    NEAR,
     host_key,
+    near_cores,
+    numbers,
     parse_cpuinfo,
     parse_nvidia,
+    probe_affinity,
     probe_environment,
     probe_facts,
     probe_last_cache,
@@ -21,6 +25,7 @@ from pytest_perfgate.adapters.devices.host import (
     probe_packages,
     probe_pools,
     probe_threads,
+    settle_near,
 )
 
 
@@ -155,3 +160,52 @@ def test_facts_are_texts_and_none_is_empty() -> None:
     assert "numpy" in packages
     assert list(packages) == sorted(packages)
     assert "load" not in dict(probe_environment().lasting.facts)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("0-3,8", {0, 1, 2, 3, 8}), ("5", {5}), (" 1 , 2-2\n", {1, 2}), ("", set()), ("a-b", set()), ("-", set())],
+)
+def test_numbers_of_cores(text: str, found: set[int]) -> None:
+    assert numbers(text) == found
+
+
+@pytest.fixture
+def buses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two cards on two nodes of four cores each."""
+    for address, cores in (("0000:1b:00.0", "0-3"), ("0000:3b:00.0", "4-7")):
+        (tmp_path / address).mkdir()
+        (tmp_path / address / "local_cpulist").write_text(f"{cores}\n")
+    allowed = [set(range(8))]
+    monkeypatch.setattr(processor.os, "sched_getaffinity", lambda pid: allowed[0], raising=False)
+    monkeypatch.setattr(processor.os, "sched_setaffinity", lambda pid, cores: allowed.insert(0, cores), raising=False)
+    monkeypatch.setattr(processor.os, "cpu_count", lambda: 8)
+    monkeypatch.delenv(NEAR, raising=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("addresses", "near"),
+    [
+        (["00000000:1B:00.0"], {NEAR: "0-3 of all"}),
+        (["0000:3b:00.0"], {NEAR: "4-7 of all"}),
+        (["00000000:1B:00.0", "00000000:3B:00.0"], {}),
+        (["00000000:5B:00.0"], {}),
+        ([""], {}),
+    ],
+)
+def test_cores_next_to_a_card(buses: Path, addresses: list[str], near: dict[str, str]) -> None:
+    assert near_cores(addresses, buses) == near
+
+
+def test_a_child_next_to_its_card_is_comparable_with_one_that_is_not(
+    buses: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ((name, text),) = near_cores(["0000:3b:00.0"], buses).items()
+    monkeypatch.setenv(name, text)
+    assert probe_affinity() == "all"
+    settle_near()
+    assert processor.os.sched_getaffinity(0) == {4, 5, 6, 7}
+    assert probe_affinity() == "all"
+    processor.os.sched_setaffinity(0, {4})
+    assert probe_affinity() == "4", "somebody else restricted it"

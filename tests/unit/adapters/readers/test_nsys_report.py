@@ -13,6 +13,7 @@ from pytest_perfgate.app.inspections.nsys import Nsys
 from pytest_perfgate.core.render.html import render_markdown
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
+from tests.corpus import corpus
 from tests.nsys_file import SECRET, ExportMaker, small_export
 
 
@@ -105,6 +106,46 @@ def test_no_table_of_the_environment_can_be_read(export) -> None:
 def test_nothing_can_be_written(export, statement) -> None:
     with pytest.raises(PerfgateError):
         read_nsys(export)._db.rows(statement)
+
+
+NAMED = (
+    "CREATE TABLE META_DATA_EXPORT(name TEXT, value TEXT)",
+    "CREATE TABLE DIAGNOSTIC_EVENT(timestamp INTEGER, text TEXT)",
+    "INSERT INTO META_DATA_EXPORT VALUES ('file', '/home/ann.b/runs/job.nsys-rep'), ('odd', CAST(x'ff2f686f6d65' AS TEXT))",
+    "INSERT INTO DIAGNOSTIC_EVENT VALUES (1, 'ann.b on node7.cluster: /scratch/ann.b/repo/train.py, node7')",
+    "INSERT INTO TARGET_INFO_SYSTEM_ENV VALUES (1, 'x', 'Hostname', 0, 'node7.cluster'), (1, 'x', 'PWD', 0, '/w/x/repo')",
+    "UPDATE NVTX_EVENTS SET text = 'load /w/x/repo/data/a.bin' WHERE rowid = (SELECT min(rowid) FROM NVTX_EVENTS)",
+    "UPDATE StringIds SET value = value || ' [/home/ann.b/repo/k.cu]' WHERE id = (SELECT min(id) FROM StringIds)",
+)
+
+
+def test_the_clean_copy_names_nobody(export, tmp_path) -> None:
+    with sqlite3.connect(export) as db:
+        for statement in NAMED:
+            db.execute(statement)
+    done = scrub(export, tmp_path / "clean.sqlite")
+    data = (tmp_path / "clean.sqlite").read_bytes()
+    assert [word for word in (b"ann.b", b"node7", b"/home/", b"/w/x") if word in data] == []
+    clean = sqlite3.connect(tmp_path / "clean.sqlite")
+    assert clean.execute("SELECT hex(value) FROM META_DATA_EXPORT WHERE name = 'odd'").fetchone() == ("FF2F686F6D65",)
+    assert clean.execute("SELECT value FROM META_DATA_EXPORT").fetchone() == ("~/runs/job.nsys-rep",)
+    texts = [text for (text,) in clean.execute("SELECT text FROM DIAGNOSTIC_EVENT UNION SELECT text FROM NVTX_EVENTS")]
+    assert "[user] on [host]: /scratch/[user]/repo/train.py, [host]" in texts
+    assert "load data/a.bin" in texts, "what lay in the folder of the run is named from there"
+    assert done.named == 4
+    assert "4 texts" in use.sentence(done)
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize(
+    ("name", "person"),
+    [("nsys/cloverleaf_a100.sqlite", "thomasli"), ("nsys/edge/no_kernel_table_l4.sqlite", "royyu0509")],
+)
+def test_people_of_real_exports_are_in_no_clean_copy(tmp_path, name: str, person: str) -> None:
+    path = corpus(name)
+    assert person.encode() in path.read_bytes()
+    assert scrub(path, tmp_path / "clean.sqlite").named
+    assert person.encode() not in (tmp_path / "clean.sqlite").read_bytes()
 
 
 def test_in_place_only_when_asked(export) -> None:

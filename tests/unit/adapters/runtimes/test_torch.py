@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import warnings
 from dataclasses import replace
 from statistics import median
@@ -259,3 +260,31 @@ def test_a_lost_device_is_an_error(runtime, rules, gpu) -> None:
 
     with pytest.raises(PerfgateError, match="device-lost"):
         EventsTimer(rules).measure(call, Plan(), runtime)
+
+
+class Tuner:
+    """What Triton's ``Autotuner`` and Inductor's ``CachingAutotuner`` keep of their choice."""
+
+    def __init__(self, **kept: object) -> None:
+        vars(self).update(kept)
+
+
+def kernel() -> None:
+    pass
+
+
+TUNED = (
+    ({"base_fn": kernel, "best_config": "num_warps: 8"}, "num_warps: 8"),
+    ({"fn": kernel, "launchers": [SimpleNamespace(config="XBLOCK: 64")]}, "XBLOCK: 64"),
+    ({"fn": kernel, "launchers": [SimpleNamespace(config="a"), SimpleNamespace(config="b")]}, None),
+    ({"base_fn": kernel, "launchers": None}, None),
+)
+
+
+@pytest.mark.parametrize(("kept", "choice"), TUNED)
+def test_the_choice_of_a_tuner_that_ran_is_a_note_of_the_process(runtime, monkeypatch, kept, choice) -> None:
+    monkeypatch.setitem(sys.modules, "triton.runtime.autotuner", SimpleNamespace(Autotuner=Tuner))
+    monkeypatch.delitem(sys.modules, "torch._inductor.runtime.triton_heuristics", raising=False)
+    tuner = Tuner(**kept)
+    assert dict(runtime.notes()).get("tuning kernel") == choice
+    del tuner

@@ -118,7 +118,7 @@ def test_a_history_of_the_first_form_goes_on(path: Path) -> None:
 
 def _write(path: Path, writer: int) -> None:
     for n in range(10):
-        SqliteHistory(path).append([sitting(writer * 100.0 + n + part / 10) for part in range(3)])
+        SqliteHistory(path).append([sitting(1 + writer * 100.0 + n + part / 10) for part in range(3)])
 
 
 def test_eight_writers_at_once(path: Path) -> None:
@@ -184,6 +184,7 @@ def test_a_damaged_file(path: Path, data: bytes) -> None:
 
 
 ODD = [
+    ("sitting.time", 0.0), ("sitting.time", -5.0),
     ("series.key", b"\xff\xfe"), ("series.device", b"d"), ("sitting.time", ""), ("sitting.time", b"1"),
     ("sitting.time", 1e999), ("run.moment", b"x"), ("sitting.processes", "three"), ("sitting.scatter", ""),
     ("sitting.clock_hz", "x"), ("sitting.identity", 99), ("sitting.run", 99), ("word.text", b"x"),

@@ -17,7 +17,9 @@ import pytest
 from pytest_perfgate.adapters.stores import record_files as fetch
 from pytest_perfgate.adapters.stores.records import Pointer, Records, render_record, same_folder_url
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.plan import Outcome
+from pytest_perfgate.model.profiles import Names, shareable
 from tests.reports import case, run
 
 REPORT = run(
@@ -40,6 +42,17 @@ def test_a_record_reads_as_it_was_written(records: Records) -> None:
         read = records.read(source)
         assert read == REPORT
     assert not read.complete
+
+
+def test_a_record_names_no_home_folder_and_its_project_s_files_from_there() -> None:
+    (bare,) = run(case("test_a", 1e6)).cases
+    root = Path("/home/ann/repo")
+    paths = ("/home/ann/repo/k.cubin", "/home/bob/x.json", "/opt/x.json")
+    artifacts = tuple(Artifact(kind="attachment", path=path) for path in paths)
+    report = run(replace(bare, measurement=replace(bare.measurement, artifacts=artifacts)))
+    inside = shareable(render_record(report).decode(), Names())
+    assert [path in inside for path in ("~/repo/k.cubin", "~/x.json", "/opt/x.json", "/home")] == [True] * 3 + [False]
+    assert [path in shareable(inside, Records(root)._names) for path in ("~/repo", '"k.cubin"')] == [False, True]
 
 
 def test_a_record_is_small(records: Records) -> None:

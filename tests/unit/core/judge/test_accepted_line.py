@@ -26,6 +26,7 @@ from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.core.stats.change_points import change_points
 from pytest_perfgate.model.measurement import DIRTY, Baseline, Identity, Sitting
 from pytest_perfgate.model.plan import CaseKey
+from tests.drawings import flaws, texts
 from tests.reports import DEVICE, baseline, case
 from tests.unit.core.judge.bench import KEY, accepted
 
@@ -80,15 +81,19 @@ def test_the_history_says_the_change_point_and_the_anchor() -> None:
 def test_the_picture_has_a_dot_a_sitting_and_a_level_a_segment() -> None:
     sittings = line(*[10.0] * 8, *[12.0] * 8)
     changes = change_points([s.time for s in sittings])
-    drawn = timeline("a <b>", sittings, changes, accepted=10.0)
+    held = Baseline(key=ANCHOR_KEY, device="host-x", time=10.0, anchor=9.5)
+    drawn = timeline("a <b>", sittings, changes, held)
+    assert not flaws(drawn)
     assert drawn.svg.count("<circle") == 16
-    assert drawn.svg.count("<polyline") == 4  # two levels, the step between them, what was accepted
+    assert drawn.svg.count("<polyline") == 2, "a level a segment"
+    assert {"accepted 10 ns", "anchor 9.5 ns"} < set(texts(drawn.svg))
+    assert drawn.bars[0].text == "▃▃▃▃▃▃▃▃████████  12 ns"
     assert "+20.0 % at 0000000<" in drawn.svg
-    assert "accepted 10 ns" in drawn.svg
     assert "2030-01-01" in drawn.svg
     late = timeline("a" * 200, sittings, [replace(changes[0], index=15)])
-    assert f"…{'a' * 90}<" in late.svg
-    assert 'text-anchor="end" fill="currentColor">+20.0 %' in late.svg
+    assert not flaws(late)
+    assert f"…{'a' * 90}" in texts(late.svg)[0]
+    assert "+20.0 % at 0000000" in texts(late.svg)
     assert "a &lt;b&gt;" in drawn.svg
     assert sittings_text(sittings, changes) == "1 change point: +20.0 % at 00000008"
     assert sittings_text(sittings, ()) == "no change point"

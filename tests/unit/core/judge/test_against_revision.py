@@ -13,16 +13,30 @@ from pytest_perfgate.core.judge.against_revision import (
     contested_limit,
     foreign_modules,
     same_code,
+    tuning_facts,
 )
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.policy import CI, parse_policy
 from pytest_perfgate.core.render.block import render_block
+from pytest_perfgate.model.measurement import Samples
 from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.plan import CaseKey, Effect, Limit, Mode, Outcome
 from pytest_perfgate.model.values import Interval
 from pytest_perfgate.model.verdict import Arm, CaseReport, Decision, Paired, Verdict
-from tests.unit.core.judge.bench import CONTEXT, FLOORED, GEMM, GPU, HOST, KEY, KINDS, accepted, limit, measured
+from tests.unit.core.judge.bench import (
+    CONTEXT,
+    FLOORED,
+    GEMM,
+    GPU,
+    HOST,
+    KEY,
+    KINDS,
+    accepted,
+    limit,
+    measured,
+    samples,
+)
 from tests.unit.core.judge.paired_builds import (
     NOT_SLOWER,
     OPEN,
@@ -450,3 +464,27 @@ def test_the_same_contents_are_the_same_code() -> None:
     assert same_code([("a", "1"), ("b", "2")], [("x", "2"), ("y", "1")])
     assert not same_code([("a", "1")], [("a", "2")])
     assert not same_code([], [])
+
+
+def tuned(*choices: str) -> list[Samples]:
+    return [samples(1e6, notes=(("tuning matmul", choice), ("timer", "events"))) for choice in choices]
+
+
+TUNINGS = (
+    ({"": tuned("warps: 4", "warps: 4")}, None),
+    ({"": [samples(1e6)] * 3}, None),
+    (
+        {"": tuned("warps: 4", "warps: 8", "warps: 4")},
+        "matmul ran as (warps: 4) in 2 processes, (warps: 8) in 1 process",
+    ),
+    ({"base": tuned("warps: 4"), "head": tuned("warps: 4")}, None),
+    (
+        {"base": tuned("warps: 4"), "head": tuned("warps: 8")},
+        "matmul ran as (warps: 4) in 1 process of the base, (warps: 8) in 1 process of the head",
+    ),
+)
+
+
+@pytest.mark.parametrize(("sides", "text"), TUNINGS)
+def test_kernels_that_were_tuned_otherwise_are_named_with_the_processes(sides, text) -> None:
+    assert tuning_facts(sides) == (() if text is None else (("tuning", text),))

@@ -128,3 +128,15 @@ def test_one_that_was_measured_to_the_end_says_nothing() -> None:
     measurement = measured(1e6)
     assert with_trouble(measurement, whole) is measurement
     assert list(unfinished([CaseReport(key=KEY, verdicts=(), measurement=measurement)])) == []
+
+
+@pytest.mark.parametrize(("text", "named"), [("time <= 1s", True), ("slowdown <= 3%", True), ("mfu >= 1%", False)])
+def test_a_verdict_by_time_says_that_processes_were_tuned_otherwise(text: str, named: bool) -> None:
+    measurement = measured(1e6)
+    choices = ("warps: 4", "warps: 8", "warps: 4")
+    processes = (
+        replace(process, notes=(("tuning matmul", choice),)) for process, choice in zip(measurement.processes, choices)
+    )
+    measurement = replace(measurement, processes=tuple(processes))
+    (one,) = judge(measurement, [limit(text)], baseline=None, context=CONTEXT).verdicts
+    assert ("tuning" in dict(one.evidence)) is named

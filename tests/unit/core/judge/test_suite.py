@@ -12,7 +12,7 @@ from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.family import family_limits, family_of, geometric_mean
 from pytest_perfgate.core.judge.judge import judge, not_measured, unmatched_limits
 from pytest_perfgate.core.judge.policy import CI, exit_code, parse_policy
-from pytest_perfgate.core.judge.suite import LeftOut, Suite, common_moves, floored, judge_suite
+from pytest_perfgate.core.judge.suite import LeftOut, Suite, common_moves, floored, judge_suite, slow_cards
 from pytest_perfgate.core.render.block import render_block
 from pytest_perfgate.model.plan import Case, CaseKey, Effect, Mode, Outcome, Plan
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
@@ -431,3 +431,38 @@ def test_many_that_moved_at_once_are_said_once(moved: int, passed: int, bare: in
     notes = list(common_moves([*cases, *[report(Outcome.PASSED, line=False)] * bare]))
     assert [(note.kind, note.effect) for note in notes] == ([("together", Effect.WARN)] if told else [])
     assert all(note.text.startswith(f"{moved} of {moved + passed} cases") for note in notes)
+
+
+def of_card(name: str, ratios: list[float], device: str = "NVIDIA-H200"):
+    return [
+        judge(
+            measured(1e6 * ratio, key=key(f"{name}{at}"), device=replace(GPU, key=device, uuid=f"GPU-{name}")),
+            [limit("slowdown <= 300%")],
+            baseline=accepted(1e6, key=key(f"{name}{at}"), device=replace(GPU, key=device)),
+            context=PLAIN_CONTEXT,
+        )
+        for at, ratio in enumerate(ratios)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cards", "slow"),
+    [
+        ({"a": [1.0] * 4, "b": [1.0] * 4, "c": [1.08] * 4}, ["GPU-c"]),
+        ({"a": [1.0, 1.01, 0.99, 1.0], "b": [1.04] * 4}, []),
+        ({"a": [1.0] * 4, "b": [1.0, 1.0, 1.0, 1.4]}, []),
+        ({"a": [1.0] * 4, "b": [1.2] * 2}, []),
+        ({"a": [1.2] * 4}, []),
+        ({"a": [1.3] * 4, "b": [1.3] * 4}, []),
+        ({"a": [0.9] * 4, "b": [1.0] * 4}, ["GPU-b"]),
+    ],
+    ids=["behind", "within 5 %", "one slow case", "too few cases", "alone", "all slower", "others are faster"],
+)
+def test_a_card_behind_its_siblings_is_named(cards: dict[str, list[float]], slow: list[str]) -> None:
+    found = [report for name, ratios in cards.items() for report in of_card(name, ratios)]
+    assert [card.card for card in slow_cards(found)] == slow
+    assert [note.effect for note in notes(found, "slow card")] == [Effect.WARN] * bool(slow)
+
+
+def test_cards_of_other_kinds_are_no_siblings() -> None:
+    assert slow_cards([*of_card("a", [1.0] * 4), *of_card("b", [1.5] * 4, "NVIDIA-L4")]) == ()

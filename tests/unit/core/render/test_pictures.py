@@ -10,17 +10,18 @@ import pytest
 
 from pytest_perfgate.core.render.drawing import alone
 from pytest_perfgate.core.render.pictures import (
-    Ceiling,
-    Point,
     distribution_picture,
     history_picture,
-    roofline,
     roofline_picture,
+    rounds_picture,
+    timeline,
 )
+from pytest_perfgate.core.stats.change_points import ChangePoint
 from pytest_perfgate.model.device import Basis, Roof
 from pytest_perfgate.model.measurement import Sitting
 from pytest_perfgate.model.metric import Picture
 from pytest_perfgate.model.plan import Outcome
+from pytest_perfgate.model.verdict import Arms
 from tests.drawings import SVG, flaws, texts
 from tests.reports import DEVICE, case
 
@@ -48,6 +49,8 @@ def test_pictures_are_sound_svg() -> None:
         history_picture(SLOW, SITTINGS),
         roofline_picture([case("test_a", 1e6, device=ROOFED)]),
     ):
+        assert picture is not None
+        assert not flaws(picture)
         svg = drawn(picture)
         assert all(math.isfinite(n) for n in numbers(svg))
         assert "<i>" not in picture.svg
@@ -66,15 +69,53 @@ def test_a_drawing_in_a_file_of_its_own_lies_on_paper_and_needs_no_page_for_its_
     assert "#2f6fb7" in svg, "the marks keep their colour"
 
 
-def test_what_is_counted_has_no_ticks_between_two() -> None:
-    """Rows were numbered 0 0 1 2 2 3, and four sittings 1 2 2 2 3 4 4."""
-
-    def ticks(picture: Picture | None) -> list[str]:
-        return [text.text or "" for text in drawn(picture).iter() if (text.text or "").isdigit()]
-
-    assert ticks(history_picture(SLOW, SITTINGS[:4])) == ["1", "2", "3", "4"]
+def test_a_row_a_process_and_one_for_the_runs_before() -> None:
+    picture = distribution_picture(SLOW, SITTINGS)
+    assert picture is not None
     rows = SLOW.measurement.processes if SLOW.measurement else ()
-    assert ticks(distribution_picture(SLOW)) == [str(n + 1) for n in range(len(rows))]
+    names = ["9 runs before", *(f"process {n}" for n in range(1, len(rows) + 1))]
+    assert [text for text in texts(picture.svg) if text in names] == names
+    assert [bar.label for bar in picture.bars] == names
+    assert "accepted 1 ms" in texts(picture.svg)
+
+
+def test_what_is_accepted_has_its_scatter_and_its_anchor() -> None:
+    assert SLOW.baseline is not None
+    held = replace(SLOW, baseline=replace(SLOW.baseline, scatter=0.01, anchor=9e5))
+    plain, banded = (distribution_picture(one) for one in (SLOW, held))
+    assert plain is not None
+    assert banded is not None
+    assert banded.svg.count("fill-opacity") - plain.svg.count("fill-opacity") == 1
+    assert "anchor 900 µs" in texts(banded.svg)
+    assert not flaws(banded)
+
+
+def test_rounds_stand_on_the_side_of_what_is_slower() -> None:
+    arms = Arms(base="a1b2c3d", differences=(0.10, -0.02, 0.09, math.nan))
+    picture = rounds_picture(replace(SLOW, arms=arms))
+    assert picture is not None
+    assert not flaws(picture)
+    assert "+10.5 %" in picture.alt
+    circles = [float(node.get("cy", "0")) for node in drawn(picture).iter(f"{SVG}circle")]
+    assert len(circles) == 3, "what is no number is no round"
+    assert circles[0] < circles[2] < circles[1], "slower is up"
+    assert rounds_picture(SLOW) is None
+    assert rounds_picture(replace(SLOW, arms=Arms(base="a", differences=(0.1,)))) is None
+
+
+def test_many_changes_of_level_leave_out_words_rather_than_lay_them_on_each_other() -> None:
+    sittings = [replace(SITTINGS[0], time=1e6 * (1 + n // 4), when=f"2026-05-{1 + n % 28:02}") for n in range(80)]
+    steps = tuple(ChangePoint(index=at, before=1e6, after=2e6, p=0.01) for at in range(4, 80, 4))
+    picture = timeline("many", sittings, steps, SLOW.baseline)
+    assert not flaws(picture)
+    assert picture.svg.count('stroke-dasharray="2 4"') == len(steps)
+
+
+def test_a_sitting_that_failed_its_limits_has_another_shape() -> None:
+    sittings = [replace(one, outcome="regressed" if at == 5 else "passed") for at, one in enumerate(SITTINGS)]
+    picture = history_picture(SLOW, sittings)
+    assert picture is not None
+    assert picture.svg.count("l6,6 m0,-6 l-6,6") == 1
 
 
 @pytest.mark.parametrize("time", [float("nan"), math.inf])
@@ -90,46 +131,3 @@ def test_nothing_is_drawn_of_nothing() -> None:
     assert roofline_picture([SLOW]) is None
     assert roofline_picture([]) is None
     assert drawn(distribution_picture(case("test_a", 5.0, spread=0.0))) is not None
-
-
-ROOF = Ceiling(peaks=(("bf16", 1e15), ("fp32", 6e13)), bandwidth=4.8e12, note="of the data sheet")
-
-
-def point(intensity: float, rate: float, **more: object) -> Point:
-    return Point(label="aten::mm <64×64>", intensity=intensity, rate=rate, text="9 µs, 40% of its roof", **more)
-
-
-@pytest.mark.parametrize(
-    "points",
-    [
-        [point(300, 4e14, bound="compute")],
-        [point(2, 1e12), point(400, 5e14, before=(100, 1e14))],
-        [point(10 + n / 10, 1e12 + n * 1e9) for n in range(12)],
-        [point(10, 1e12) for _ in range(40)],
-        [point(1e-3, 1e5), point(1e6, 1e17)],
-    ],
-    ids=["one", "moved", "close", "heaped", "far"],
-)
-def test_a_roofline_is_drawn_soundly(points: list[Point]) -> None:
-    assert not flaws(roofline("roofline", "points", points, ROOF))
-
-
-def test_a_point_stands_by_its_figures_under_its_roof() -> None:
-    """At the balance point slope and roof meet; a point there at full rate stands on the corner."""
-    picture = roofline("roofline", "points", [point(1e15 / 4.8e12, 1e15, bound="compute")], ROOF)
-    corner = ET.fromstring(picture.svg).find(f"{SVG}polyline")
-    disc = ET.fromstring(picture.svg).find(f"{SVG}circle")
-    assert corner is not None
-    assert disc is not None
-    end = [float(part) for part in corner.get("points", "").split()[-1].split(",")]
-    assert [float(disc.get(name, "0")) for name in ("cx", "cy")] == pytest.approx(end, abs=0.2)
-    assert "balance 208" in texts(picture.svg)
-    assert picture.bars[0].parts == (1.0,)
-
-
-def test_what_moved_has_a_line_from_where_it_was() -> None:
-    still, moved = (
-        roofline("roofline", "points", [point(300, 4e14, before=before)], ROOF).svg for before in (None, (100.0, 1e14))
-    )
-    assert moved.count("<line") - still.count("<line") == 1
-    assert moved.count("<circle") - still.count("<circle") == 1

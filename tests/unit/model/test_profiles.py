@@ -1,0 +1,50 @@
+"""What of a text may be shown to anybody."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_perfgate.model.profiles import Names, named_in, shareable
+
+KNOWN = Names(
+    users=frozenset({"ann", "root", "test", "al", "7"}),
+    hosts=frozenset({"node7", "node7.cluster"}),
+    roots=frozenset({"/work/repo", "/work"}),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("/home/ann/x.cu", "~/x.cu"),
+        ("a.cu:/home/ann.b-c/x.cu(3)", "a.cu:~/x.cu(3)"),
+        ("/mnt/disk/home/bob/x", "~/x"),
+        ("/global/homes/t/tom/x", "~/x"),
+        ("/Users/bob/Library/x", "~/Library/x"),
+        (r"C:\Users\bob\x.cu", r"~\x.cu"),
+        (r"C:\\Users\\bob\\x.cu", r"~\\x.cu"),
+        ("/root/x.cu and /root", "~/x.cu and ~"),
+        ("/home/ann", "~"),
+        ("/rooted/x", "/rooted/x"),
+        ("https://site.example/home/page", "https://site.example/home/page"),
+        ("src/home/ann2/x", "src/home/ann2/x"),
+        ("/work/repo/src/k.cu:3", "src/k.cu:3"),
+        ("/work/other/k.cu", "other/k.cu"),
+        ("x/work/repo/k.cu", "x/work/repo/k.cu"),
+        ("/scratch/ann/x by ann", "/scratch/[user]/x by [user]"),
+        ("annex, joanna, ann_kernel", "annex, joanna, ann_kernel"),
+        ("test, root, al, 7", "test, root, al, 7"),
+        ("node7.cluster and node7", "[host] and [host]"),
+        ("volta_sgemm_128x64_nn", "volta_sgemm_128x64_nn"),
+        ("", ""),
+    ],
+)
+def test_people_machines_and_homes_go_and_the_rest_stays(text: str, shown: str) -> None:
+    assert shareable(text, KNOWN) == shown
+
+
+def test_whoever_has_a_home_is_known_and_the_machine_behind_them() -> None:
+    texts = ["/home/ann/x", "ann@node7.cluster: started", "memcpy@GLIBC_2.14", "bob@node8"]
+    names = named_in(texts, Names(users=frozenset({"eve"})))
+    assert (names.users, names.hosts) == (frozenset({"ann", "eve"}), frozenset({"node7.cluster"}))
+    assert named_in([], names) == names
