@@ -95,14 +95,16 @@ class Perfgate:
             calls = _count(calls)
             call = MeasuredCall(self._outermost(name), fn, args, setup=setup, calls=calls, limits=_texts(limits))
             call.work, call.check = _work(work), check
-            return self._taken(call)
+            return _taken(self._bench, self._nesting, call)
 
     same = staticmethod(same)
 
     def scheduled(self, fn: Callable[..., Any], setup: Callable[[], Any] | None, schedule: Schedule) -> View:
         """Measure ``fn`` as often as a suite of pytest-benchmark asks for, at least."""
         with self.noted("", "call"):
-            return self._taken(MeasuredCall(self._outermost(""), fn, setup=setup, schedule=schedule))
+            return _taken(
+                self._bench, self._nesting, MeasuredCall(self._outermost(""), fn, setup=setup, schedule=schedule)
+            )
 
     @contextmanager
     def region(self, name: str = "", *, work: Work | None = None, limits: Iterable[str] = ()) -> Iterator[None]:
@@ -185,16 +187,6 @@ class Perfgate:
         """Figures that a limit may name, such as the ``extra_info`` of a suite of pytest-benchmark."""
         self._bench.offered = figures
 
-    def _taken(self, asked: MeasuredCall) -> View:
-        try:
-            with self._nesting.entered():
-                view = self._bench.take(asked)
-            refuse_unrun(view.result)
-        except Exception:
-            self._bench.drop(asked.key)
-            raise
-        return view
-
     def noted(self, name: str, noun: str) -> AbstractContextManager[None]:
         """What is raised inside is told again where the test catches it, and nothing was measured therefore."""
         plain = str.__str__(name) if isinstance(name, str) else ""
@@ -212,6 +204,17 @@ class Perfgate:
             raise PerfgateError("call-wrong", f"{what} in one test", mend="give each a name=", place=self._case.nodeid)
         self._names.add(name)
         return CaseKey(nodeid=self._case.nodeid, name=name)
+
+
+def _taken(bench: Bench, nesting: Nesting, asked: MeasuredCall) -> View:
+    try:
+        with nesting.entered():
+            view = bench.take(asked)
+        refuse_unrun(view.result)
+    except Exception:
+        bench.drop(asked.key)
+        raise
+    return view
 
 
 for _name in USAGE:
