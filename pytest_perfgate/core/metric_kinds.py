@@ -68,7 +68,9 @@ TIMING_KINDS: tuple[MetricKind, ...] = (
         doc="unique bytes per second",
         scopes=_TRACED,
     ),
-    MetricKind(name="throughput", dimension=Dimension.RATE, better=_HIGH, doc="items per second", scopes=("case",)),
+    MetricKind(
+        name="throughput", dimension=Dimension.RATE, better=_HIGH, doc="items per second", scopes=("case", "rank")
+    ),
     MetricKind(
         name="intensity",
         dimension=Dimension.INTENSITY,

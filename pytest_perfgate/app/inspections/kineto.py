@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.app.inspections.kineto_trace import (
     OPTIONS,
     Spread,
+    TraceOptions,
     TraceReader,
     TraceView,
     job_of,
     parse_options,
-    refuse_twice,
-    refuse_workers,
 )
 from pytest_perfgate.app.inspections.kineto_views import TRACE_TABLES, analysis_of, job_analysis, replay_text
 from pytest_perfgate.core.analysis.trace.comparison import (
@@ -48,11 +47,12 @@ from pytest_perfgate.core.analysis.trace.operators import selection_table
 from pytest_perfgate.core.analysis.trace.report import name_of
 from pytest_perfgate.core.analysis.trace.survey import MOST, survey
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Analysis, Block, Document, Finding, MetricSet, Picture, Severity
+from pytest_perfgate.model.metric import Analysis, Block, Document, Finding, MetricSet, Picture, Problem, Severity
 from pytest_perfgate.model.profiles import Trace
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.trace.timeline import Timeline
+    from pytest_perfgate.core.analysis.tracelens.tables import ReferenceTables
     from pytest_perfgate.model.ports import Catalogue
     from pytest_perfgate.model.values import Work
 
@@ -67,7 +67,7 @@ class Kineto:
     """The inspector of PyTorch traces."""
 
     name = "kineto"
-    views = ("report", *TRACE_TABLES, "findings", "tracelens", "stack", "tree", "replay", "fair", "rough")
+    views = ("report", *TRACE_TABLES, "findings", "tracelens", "stack", "tree", "replay", "analysis", "fair", "rough")
     options = OPTIONS
 
     def __init__(
@@ -114,11 +114,17 @@ class Kineto:
         again = partial(lens.again, job.measured)
         if choices.replay:
             self._replay(Path(choices.replay), replay_text(next(again())))
-        return job_analysis(job, again, bool(choices.compat))
+        if choices.compat:
+            problems = tuple(problem for one in job.ranks for problem in one.problems)
+            return as_the_reference(job.subject, again, job.findings, problems, job.window)
+        return job_analysis(job, again)
 
     def _alone(self, seen: TraceView) -> Analysis:
         if seen.asked.replay:
             self._replay(Path(seen.asked.replay), replay_text(seen))
+        if seen.asked.compat:
+            subject = name_of(seen.survey)
+            return as_the_reference(subject, lambda: iter((seen,)), seen.findings, seen.problems, seen.survey.label)
         return analysis_of(seen)
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
@@ -140,6 +146,79 @@ class Kineto:
             what = f"the {side} has {len(traces)} ranks"
             raise PerfgateError("trace-ranks", what, mend="compare one rank with one rank")
         return traces[0]
+
+
+def refuse_twice(paths: Sequence[Path]) -> None:
+    """One file under two names or none of its own would be two ranks of one job."""
+    met: dict[Path, Path] = {}
+    for path in paths:
+        whole = path.resolve()
+        if whole in met:
+            what = f"{path} is given twice" if met[whole] == path else f"{met[whole]} and {path} are one file"
+            raise PerfgateError("trace-ranks", what)
+        met[whole] = path
+
+
+def refuse_workers(asked: TraceOptions, why: str) -> None:
+    """A cluster that would be asked for nothing is a misunderstanding."""
+    if asked.workers:
+        raise PerfgateError("trace-option", f"workers={asked.workers!r} spreads the files of many ranks, and {why}")
+
+
+def as_the_reference(
+    subject: str,
+    again: Callable[[], Iterator[TraceView]],
+    findings: tuple[Finding, ...],
+    problems: tuple[Problem, ...],
+    window: str,
+) -> Analysis:
+    """What the reference tool says of a trace, its tables made once for figures and pages."""
+    from pytest_perfgate.core.analysis.tracelens.tables import reference_metrics
+
+    made = _reference_of(next(again()))
+    views = {"tracelens": partial(_reference_page, made, "report", subject)}
+    views |= {ours: partial(_reference_page, made, ours, subject) for ours in TRACE_TABLES}
+    return Analysis(
+        kind="kineto",
+        subject=subject,
+        metrics=reference_metrics(made),
+        views=views,
+        findings=findings,
+        problems=problems,
+        window=window,
+        tables=("tracelens",),
+    )
+
+
+_THEIRS = {
+    "timeline": "gpu_timeline",
+    "categories": "ops_summary_by_category",
+    "ops": "ops_summary",
+    "arguments": "ops_unique_args",
+    "kernels": "kernel_summary",
+    "roofline": "unified_perf_summary",
+}
+"""The reference tool's table for what one of our views shows."""
+
+
+def _reference_of(one: TraceView) -> ReferenceTables:
+    from pytest_perfgate.core.analysis.tracelens.tables import reference_tables
+
+    return reference_tables(one.whole)
+
+
+def _reference_page(made: ReferenceTables, name: str, subject: str) -> Document:
+    """The reference tool's table in the place of one of our views; a view that it has none for says so."""
+    from pytest_perfgate.core.analysis.tracelens.tables import reference_document
+
+    if name == "report":
+        return reference_document(made, subject)
+    theirs = _THEIRS.get(name, "")
+    if theirs not in made:
+        what = f"TraceLens has no table for the view {name!r}" + (" of this trace" if theirs else "")
+        known = ", ".join(("tracelens", *_THEIRS))
+        raise PerfgateError("view-unknown", what, mend=f"leave out --compat, or one of: {known}")
+    return reference_document({theirs: made[theirs]}, subject)
 
 
 REPORTS = {f"comparative_analysis_{kind}": kind for kind in ("rough", "fair")}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from pytest_perfgate.core.judge.accepted_line import reasoned
-from pytest_perfgate.core.judge.against_limit import holds, kept, missing_siblings, without_metric
+from pytest_perfgate.core.judge.against_limit import holds, kept, missing_siblings, sides_of, without_metric
 from pytest_perfgate.core.judge.against_revision import run_out
 from pytest_perfgate.core.judge.context import (
     REASON,
@@ -17,6 +17,7 @@ from pytest_perfgate.core.judge.context import (
     Ruling,
     incomparable,
 )
+from pytest_perfgate.core.judge.readings import SPEEDUP, THIS, Sides
 from pytest_perfgate.core.judge.suspects import expired
 from pytest_perfgate.core.limits.grammar import noun
 from pytest_perfgate.core.limits.merge import scope_within
@@ -115,7 +116,18 @@ def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
     if wrong := _mistaken(limit, metric, then, trial.context):
         return Ruling(outcome=Outcome.INVALID, sentence=wrong, metric=metric)
     ruling = _compared(Comparison(limit, metric, then), trial)
+    sides = sides_of(metric, then, trial)
+    if sides is not None:
+        ruling = _by_the_reference(ruling._replace(evidence=(*ruling.evidence, *sides.facts)), sides, trial)
     return ruling._replace(metric=metric, figure=then, against=True)
+
+
+def _by_the_reference(ruling: Ruling, sides: Sides, trial: JudgedMeasurement) -> Ruling:
+    """A speed-up that is better since its reference got slower is no improvement of the call."""
+    if ruling.outcome is not Outcome.IMPROVED or sides.alone in ("", THIS):
+        return ruling
+    sentence = f"{ruling.sentence}, and it is {sides.alone} that got slower"
+    return ruling._replace(outcome=Outcome.MOVED, sentence=sentence, next=(trial.accepting(REASON),))
 
 
 def _mistaken(limit: Limit, metric: Metric, then: Figure, context: JudgeContext) -> str:
@@ -294,7 +306,7 @@ def comparable(then: Dimension, now: Dimension) -> bool:
 
 
 def selected_figures(limit: Limit, measurement: Measurement) -> tuple[Metric, ...]:
-    """What a limit on a change asks to have an accepted value."""
-    if limit.compare is Compare.FIGURE:
+    """What is to have an accepted value: what a limit on a change names, and a speed-up, which two sides can move."""
+    if limit.compare is Compare.FIGURE and limit.metric != SPEEDUP:
         return ()
     return measurement.metrics.find(limit.metric, scope_within(limit, measurement.key))

@@ -121,7 +121,7 @@ TRACE_CODES: tuple[Code, ...] = (
         family=Family.TOOL,
         title="A workbook needs openpyxl",
         why="nothing else here writes .xlsx files",
-        mend="pip install openpyxl, or take the same tables as CSV: --csv FOLDER",
+        mend="install the xlsx extra (openpyxl), or take the same tables as CSV: --csv FOLDER",
     ),
     Code(
         name="picture-tool",

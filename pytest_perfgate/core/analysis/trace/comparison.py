@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pytest_perfgate.core.analysis.operators import category_of
-from pytest_perfgate.core.analysis.trace.findings import fusion_of
+from pytest_perfgate.core.analysis.trace.bottleneck import fusion_of
 from pytest_perfgate.core.analysis.trace.matching import Edit, Pair
 from pytest_perfgate.core.analysis.trace.operators import hardware_table
 from pytest_perfgate.core.analysis.trace.tables import brief

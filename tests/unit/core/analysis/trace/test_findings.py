@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pytest_perfgate.core.render.text import render_text
 from tests.kineto_file import host, kernel, launch, written
 from tests.kineto_job import PEAKS
@@ -79,4 +81,8 @@ def test_attention_whose_two_products_have_different_shapes_is_not_fused(kineto,
     ]
     found = kineto.inspect([written(tmp_path / "t.json", events)], {})
     (said,) = [one for one in found.findings if one.title == "Attention is not fused"]
-    assert said.detail == "aten::_softmax 1 times, aten::bmm 2 times, 100% together."
+    assert said.detail.startswith("aten::_softmax 1 times, aten::bmm 2 times, 100% together.")
+    busy = 90 / 230
+    assert [1 - 1 / (1 + side) for side in (said.gain.low, said.gain.high)] == pytest.approx(
+        [busy * 2 / 3, busy * 9 / 10], rel=0.02
+    )
