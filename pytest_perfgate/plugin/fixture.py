@@ -88,7 +88,7 @@ class Perfgate:
         """
         with self.noted(name, "call"):
             if not callable(fn):
-                raise PerfgateError("call-wrong", _uncallable(fn), mend="perfgate(lambda: ...)")
+                raise PerfgateError("call-wrong", f"it needs a callable, got {fn!r:.60}", mend="perfgate(lambda: ...)")
             if unknown:
                 raise unknown_arguments(fn, unknown)
             insist_on_callables(setup=setup, check=check)
@@ -102,9 +102,8 @@ class Perfgate:
     def scheduled(self, fn: Callable[..., Any], setup: Callable[[], Any] | None, schedule: Schedule) -> View:
         """Measure ``fn`` as often as a suite of pytest-benchmark asks for, at least."""
         with self.noted("", "call"):
-            return _taken(
-                self._bench, self._nesting, MeasuredCall(self._outermost(""), fn, setup=setup, schedule=schedule)
-            )
+            asked = MeasuredCall(self._outermost(""), fn, setup=setup, schedule=schedule)
+            return _taken(self._bench, self._nesting, asked)
 
     @contextmanager
     def region(self, name: str = "", *, work: Work | None = None, limits: Iterable[str] = ()) -> Iterator[None]:
@@ -158,7 +157,7 @@ class Perfgate:
     ) -> None:
         """Judge a figure of your own, of the call measured last; several values are its samples."""
         with self.noted("", "metric()"):
-            from pytest_perfgate.core.judge.readings import own_reading
+            from pytest_perfgate.core.limits.own_figures import own_reading
 
             refuse_in_teardown(self._case.nodeid)
             self._bench.figure(own_reading(name, values, unit=unit, better=better, exact=exact))
@@ -244,10 +243,6 @@ def refuse_in_teardown(nodeid: str) -> None:
         raise PerfgateError("call-wrong", what, mend=mend, place=nodeid)
 
 
-def _uncallable(fn: object) -> str:
-    return f"perfgate() needs a callable, got {fn!r:.60}"
-
-
 def _listed(given: Any, name: str) -> list[Any]:
     """Several of something; a single one that is no list is told as such."""
     try:
@@ -272,7 +267,7 @@ def _recorded(samples: Sequence[float], unit: str, name: str) -> dict[str, Any]:
     listed = _listed(samples, "record")
     if unit in TIME_UNITS:
         return {"durations": [_number(sample) * TIME_UNITS[unit] for sample in listed]}
-    from pytest_perfgate.core.judge.readings import recorded
+    from pytest_perfgate.core.limits.own_figures import recorded
 
     return {"readings": (recorded([_number(sample) for sample in listed], unit, name),)}
 
