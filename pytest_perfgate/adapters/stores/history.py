@@ -78,9 +78,6 @@ def history_file(root: Path, given: str = "") -> Path:
     return root / (given or ".perfgate/history.db")
 
 
-_ALL = 10**9
-
-
 class SqliteHistory:
     """The history of a project, by default in ``.perfgate/history.db``."""
 
@@ -112,13 +109,13 @@ class SqliteHistory:
 
     def figures(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
         """As ``read``, each with its figures, those among them of which nothing was timed."""
-        return self._series(key, device, (last, last or _ALL, 0))
+        return self._series(key, device, (last, last or -1, 0))
 
     def _series(self, key: CaseKey, device: str, counts: tuple[int, int, int]) -> tuple[Sitting, ...]:
+        find = "select id from series where device = ? and key = ?"
         if not self._is_there():
             return ()
         with self._opened(reading=True) as database:
-            find = "select id from series where device = ? and key = ?"
             series = database.execute(find, (device, str(key))).fetchone()
             return _line(database, (device, key, series[0]), _Known(database), counts) if series else ()
 
@@ -277,10 +274,7 @@ class _Known:
 def _line(
     database: sqlite3.Connection, series: tuple[str, CaseKey, int], known: _Known, counts: tuple[int, int, int]
 ) -> tuple[Sitting, ...]:
-    """The newest sittings of one case, oldest first, and the figures of the newest of these.
-
-    ``counts`` has how many of each, and how many processes they have: where none was timed, a file was read.
-    """
+    """So many of the newest sittings of one case, oldest first, so many of these with figures, of so many processes."""
     device, key, place = series
     last, detailed, least = counts
     some = "series = ? and processes >= ?"
@@ -288,7 +282,7 @@ def _line(
     rows = database.execute(query, (place, least, last or -1)).fetchall()
     line = [_sitting(row, device, key, known) for row in rows]
     find = "select data from figures where run = ? and series = ?"
-    for at, row in enumerate(rows[:detailed]):
+    for at, row in enumerate(rows[: detailed if detailed >= 0 else None]):
         figures = database.execute(find, (row[0], place)).fetchone()
         line[at] = replace(line[at], metrics=parse_metrics(_text(figures[0]))) if figures else line[at]
     return tuple(reversed(line))
@@ -361,12 +355,10 @@ def parse_metrics(text: str) -> tuple[Metric, ...]:
 
 def _metric(name: str, number: float, dimension: str, scope: Mapping[str, str], *interval: float) -> Metric:
     low_high = [_number(bound) for bound in interval]
+    labels = tuple(sorted((_text(label), _text(text)) for label, text in scope.items()))
+    around = Interval(low=low_high[0], high=low_high[1]) if low_high else None
     return Metric(
-        name=_text(name),
-        value=_number(number),
-        dimension=Dimension(dimension),
-        labels=tuple(sorted((_text(label), _text(text)) for label, text in scope.items())),
-        interval=Interval(low=low_high[0], high=low_high[1]) if low_high else None,
+        name=_text(name), value=_number(number), dimension=Dimension(dimension), labels=labels, interval=around
     )
 
 
@@ -377,8 +369,7 @@ def _is_refusal(fault: BaseException) -> bool:
 
 def _unread(path: Path) -> bool:
     """Whether a writer left something beside the database that only a writable disk could join to it."""
-    log = path.with_name(f"{path.name}-wal")
-    return log.exists() and log.stat().st_size > 0
+    return (log := path.with_name(f"{path.name}-wal")).exists() and log.stat().st_size > 0
 
 
 def _home(path: Path) -> Path:
