@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_perfgate.core.render.words import plural
-from pytest_perfgate.model.capabilities import SupportsKernels
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.metric import Analysis, Document
@@ -92,6 +91,8 @@ def profile(key: CaseKey, mode: str, plan: Plan, tools: ProfileTools, assigned: 
 
 def narrowed(profiler: Profiler, only: tuple[str, int]) -> Profiler:
     """The profiler for some kernels alone; one that cannot be told so would collect all in silence."""
+    from pytest_perfgate.model.capabilities import SupportsKernels
+
     if only == ("", 0):
         return profiler
     if not isinstance(profiler, SupportsKernels):
