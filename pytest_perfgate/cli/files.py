@@ -114,6 +114,8 @@ def run_inspect(options: argparse.Namespace) -> int:
     if options.json:
         looking.write_json(looking.analysis_json(analysis, documents))
     elif not written:
+        if not options.view:
+            documents[chosen] = looking.glance(documents[chosen], analysis)
         looking.write(
             "\n".join(render_text(document, looking.columns(), looking.room()) for document in documents.values())
         )

@@ -17,17 +17,25 @@ from pytest_perfgate.app.inspections.kineto_trace import (
     job_of,
     parse_options,
 )
-from pytest_perfgate.app.inspections.kineto_views import TRACE_TABLES, analysis_of, job_analysis, replay_text
+from pytest_perfgate.app.inspections.kineto_views import (
+    TRACE_TABLES,
+    analysis_of,
+    job_analysis,
+    material_of,
+    replay_text,
+)
 from pytest_perfgate.core.analysis.trace.comparison import (
     ON_HOST,
     PARTS,
     UNLIKE,
+    collective_pairs,
     comparative_fair,
     comparative_rough,
     comparison_document,
     edit_block,
     pair_metrics,
     pair_table,
+    timeline_pair_table,
     tree_metrics,
     unlike_metrics,
     whole_slowdown,
@@ -44,10 +52,21 @@ from pytest_perfgate.core.analysis.trace.matching import (
     forest,
 )
 from pytest_perfgate.core.analysis.trace.operators import selection_table
-from pytest_perfgate.core.analysis.trace.report import name_of
+from pytest_perfgate.core.analysis.trace.ranks import collectives
+from pytest_perfgate.core.analysis.trace.report import name_of, standalone_fair
 from pytest_perfgate.core.analysis.trace.survey import MOST, survey
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Analysis, Block, Document, Finding, MetricSet, Picture, Problem, Severity
+from pytest_perfgate.model.metric import (
+    Analysis,
+    Block,
+    Document,
+    Finding,
+    MetricSet,
+    Paragraph,
+    Picture,
+    Problem,
+    Severity,
+)
 from pytest_perfgate.model.profiles import Trace
 
 if TYPE_CHECKING:
@@ -221,9 +240,16 @@ def _reference_page(made: ReferenceTables, name: str, subject: str) -> Document:
     return reference_document({theirs: made[theirs]}, subject)
 
 
-REPORTS = {f"comparative_analysis_{kind}": kind for kind in ("rough", "fair")}
+REPORTS = {
+    **{f"comparative_analysis_{kind}": kind for kind in ("rough", "fair")},
+    "reference_analysis": "reference",
+    "target_analysis": "target",
+}
 
-TABLES = ("ops", "arguments", "categories", "kernels", "tree", "selection")
+TABLES = (
+    "timeline", "ops", "arguments", "both", "only_reference", "only_target", "categories", "kernels", "collectives",
+    "tree", "selection",
+)  # fmt: skip
 
 
 def comparison_of(before: TraceView, after: TraceView) -> Analysis:
@@ -240,9 +266,6 @@ def comparison_of(before: TraceView, after: TraceView) -> Analysis:
     subject = f"{name_of(before.survey)} and {name_of(after.survey)}"
     note = _framing(before, after)
 
-    def page(title: str, block: Block) -> Document:
-        return Document(title=f"{title}: {subject}", subtitle=note, blocks=(block,))
-
     def overview() -> Document:
         top = before.asked.settings.top * 2
         tables: tuple[tuple[str, Block], ...] = (
@@ -258,12 +281,12 @@ def comparison_of(before: TraceView, after: TraceView) -> Analysis:
         metrics=_metrics(lines, (ops, exact, categories, kernels), differing, host=host) if alike else unlike_metrics(),
         views={
             "report": overview,
-            "ops": lambda: page("Operators", pair_table(ops, "operator")),
-            "arguments": lambda: page("Operators by arguments", pair_table(exact, "operator")),
-            "categories": lambda: page("Categories", pair_table(categories, "category")),
-            "kernels": lambda: page("Kernels", pair_table(kernels, "kernel")),
-            "tree": lambda: page("Call trees", edit_block(differing, compared=alike)),
-            "selection": lambda: page("Kernel selection in the target", selection_table(after.rows)),
+            **_pair_pages(partial(_page, subject, note), lines, (ops, exact, categories, kernels)),
+            "collectives": lambda: _page(subject, note, "Collectives", _collectives(before, after)),
+            "tree": lambda: _page(subject, note, "Call trees", edit_block(differing, compared=alike)),
+            "selection": lambda: _page(subject, note, "Kernel selection in the target", selection_table(after.rows)),
+            "reference": lambda: standalone_fair(material_of(before)),
+            "target": lambda: standalone_fair(material_of(after)),
             "fair": lambda: comparative_fair(subject, lines, exact, (before.roof, after.roof)),
             "rough": lambda: comparative_rough(subject, lines, (ops, exact, kernels), note),
         },
@@ -276,6 +299,41 @@ def comparison_of(before: TraceView, after: TraceView) -> Analysis:
     )
 
 
+def _page(subject: str, note: str, title: str, block: Block) -> Document:
+    return Document(title=f"{title}: {subject}", subtitle=note, blocks=(block,))
+
+
+def _collectives(before: TraceView, after: TraceView) -> Block:
+    """Collectives of both sides; on one node alone how long they wait cannot be told apart from how long they work."""
+    return collective_pairs(collectives(before.survey, 0), collectives(after.survey, 0))
+
+
+Pairs = tuple[Sequence[Pair], Sequence[Pair], Sequence[Pair], Sequence[Pair]]
+
+
+def _pair_pages(
+    page: Callable[[str, Block], Document], lines: tuple[Timeline | None, Timeline | None], pairs: Pairs
+) -> dict[str, Callable[[], Document]]:
+    """Pages of what both have, what one of them has, and where the time of each went."""
+    ops, exact, categories, kernels = pairs
+    one, two = lines
+    both = [pair for pair in exact if pair.before is not None and pair.after is not None]
+    parts: dict[str, tuple[str, Block]] = {
+        "timeline": (
+            "Where the time went",
+            timeline_pair_table(one, two) if one and two else Paragraph(text="One has no single device's activity."),
+        ),
+        "ops": ("Operators", pair_table(ops, "operator")),
+        "arguments": ("Operators by arguments", pair_table(exact, "operator")),
+        "both": ("Operators in both", pair_table(both, "operator")),
+        "only_reference": ("Only in the reference", pair_table([p for p in exact if p.after is None], "operator")),
+        "only_target": ("Only in the target", pair_table([p for p in exact if p.before is None], "operator")),
+        "categories": ("Categories", pair_table(categories, "category")),
+        "kernels": ("Kernels", pair_table(kernels, "kernel")),
+    }
+    return {name: partial(page, title, block) for name, (title, block) in parts.items()}
+
+
 def _draw(name: str, before: TraceView, after: TraceView) -> Picture:
     """One picture; who asks for none imports nothing for it."""
     from pytest_perfgate.core.analysis.trace.pictures import of_pair
@@ -285,7 +343,7 @@ def _draw(name: str, before: TraceView, after: TraceView) -> Picture:
 
 def _metrics(
     lines: tuple[Timeline | None, Timeline | None],
-    pairs: tuple[Sequence[Pair], Sequence[Pair], Sequence[Pair], Sequence[Pair]],
+    pairs: Pairs,
     differing: Sequence[Edit],
     *,
     host: bool,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, reduce
-from operator import or_
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -391,4 +390,4 @@ class TraceReader:
 
 def job_of(ranks: Iterable[RankFigures]) -> Job:
     """The ranks joined; nobody's order matters."""
-    return reduce(or_, (Job(ranks=(one,)) for one in ranks), Job()).settled
+    return Job.of(ranks).settled

@@ -158,8 +158,8 @@ def _pages(subject: str, again: Callable[[], Iterator[TraceView]]) -> dict[str, 
         "selection": page("Kernel selection", lambda one: selection_table(one.rows)),
         "replay": lambda: _replay_page(first(), subject),
         "analysis": lambda: _analysis_page(first()),
-        "fair": lambda: standalone_fair(_material(first())),
-        "rough": lambda: standalone_rough(_material(first())),
+        "fair": lambda: standalone_fair(material_of(first())),
+        "rough": lambda: standalone_rough(material_of(first())),
         "stack": lambda: _stack(first()),
     }
 
@@ -338,10 +338,10 @@ def _analysis_page(one: TraceView) -> Document:
     )
     shown = {m.name: quantity(m.value, m.dimension) for m in (*apart, *metrics)}
     extra += [(title, shown[name]) for name, title in _FIGURES.items() if name in shown]
-    return analysis_document(_material(one), extra)
+    return analysis_document(material_of(one), extra)
 
 
-def _material(one: TraceView) -> Material:
+def material_of(one: TraceView) -> Material:
     return Material(
         seen=one.survey,
         line=one.line,

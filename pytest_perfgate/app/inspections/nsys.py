@@ -101,7 +101,7 @@ class Nsys:
             window=window_text(job.ranks),
             reports={"report": "analysis"},
             tables=("overlap", "window", "streams", "balance", "summary"),
-            pictures={name: partial(_drawn, name, job) for name in ("timeline", "overlap", "ranks")},
+            pictures={name: partial(_drawn, name, job) for name in ("timeline", "overlap", "ranks", "kernels")},
         )
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:

@@ -22,7 +22,7 @@ from pytest_perfgate.core.judge.suspects import expired
 from pytest_perfgate.core.limits.grammar import noun
 from pytest_perfgate.core.limits.merge import scope_within
 from pytest_perfgate.core.limits.scope import demands_regression
-from pytest_perfgate.core.render.words import change_text, quantity
+from pytest_perfgate.core.render.words import change_text, figure_text, quantity
 from pytest_perfgate.core.stats.inference import predict, prior
 from pytest_perfgate.model.measurement import Baseline, Measurement
 from pytest_perfgate.model.metric import Figure, Metric, MetricKind, matches
@@ -31,8 +31,6 @@ from pytest_perfgate.model.values import Better, Dimension, Interval
 
 _ROUNDED = 1e-4
 """A measured figure is kept with five digits: what is nearer to it is the same."""
-
-_SAME = 1e-12
 
 _EQUAL = 1e-9
 """Changes that differ by less differ by the arithmetic alone."""
@@ -63,20 +61,9 @@ def against_figure(limit: Limit, trial: JudgedMeasurement) -> Ruling:
 def _badness(limit: Limit, ruling: Ruling) -> tuple[int, float]:
     if ruling.metric is None or ruling.figure is None:
         return _ORDER.index(ruling.outcome), 0.0
-    moved = change_of(limit.compare, ruling.metric.value, ruling.figure.value)
+    moved = limit.change(ruling.metric.value, ruling.figure.value)
     lower = limit.operator in {Operator.AT_LEAST, Operator.MORE}
     return _ORDER.index(ruling.outcome), -moved if lower else abs(moved) if limit.operator is Operator.EQUAL else moved
-
-
-def change_of(compare: Compare, now: float, then: float) -> float:
-    """How far a figure is from its accepted value; from 0 every rise is without bound as a fraction."""
-    if math.isclose(now, then, rel_tol=_SAME):
-        return 0.0
-    if compare is Compare.ABSOLUTE:
-        return now - then
-    if then:
-        return (now - then) / abs(then)
-    return math.copysign(math.inf, now) if now else 0.0
 
 
 def _unheld(trial: JudgedMeasurement) -> str:
@@ -167,14 +154,13 @@ class Comparison(NamedTuple):
 
     def _of(self, number: float) -> float:
         """The change to one number; where the arithmetic alone keeps it from the bound, that."""
-        moved, bound = change_of(self.limit.compare, number, self.then.value), self.limit.bound
+        moved, bound = self.limit.change(number, self.then.value), self.limit.bound
         return bound if bound and math.isclose(moved, bound, rel_tol=_EQUAL) else moved
 
     @property
     def texts(self) -> str:
         """``128 -> 130``."""
-        now, then = self.metric, self.then
-        return f"{quantity(then.value, then.dimension)} -> {quantity(now.value, now.dimension)}"
+        return figure_text(self.then, self.metric)
 
 
 def _compared(pair: Comparison, trial: JudgedMeasurement) -> Ruling:
@@ -184,7 +170,7 @@ def _compared(pair: Comparison, trial: JudgedMeasurement) -> Ruling:
     reach = 0.0 if exact else _reach(pair, trial)
     keeps = kept(limit, moved)
     if keeps:
-        return _kept(pair, moved, max(reach, play), trial)
+        return _kept(pair, moved, max(reach, play), trial)._replace(visible=None if exact else reach)
     if keeps is None and holds(limit, moved.value):
         return Ruling(outcome=Outcome.UNDECIDED, sentence="the interval of the change spans the limit", visible=reach)
     return _broken(pair, moved, reach, trial)
@@ -235,10 +221,9 @@ def _kept(pair: Comparison, moved: Metric, reach: float, trial: JudgedMeasuremen
             outcome=Outcome.IMPROVED,
             sentence=f"better than accepted: {pair.texts}",
             next=(trial.accepting(" --improved"),),
-            visible=reach,
         )
     same = "as accepted" if pair.metric.value == pair.then.value else "the change keeps the limit"
-    return Ruling(outcome=Outcome.PASSED, sentence=same, visible=reach)
+    return Ruling(outcome=Outcome.PASSED, sentence=same)
 
 
 def _broken(pair: Comparison, moved: Metric, reach: float, trial: JudgedMeasurement) -> Ruling:
@@ -251,7 +236,8 @@ def _broken(pair: Comparison, moved: Metric, reach: float, trial: JudgedMeasurem
     far = abs(moved.value) > reach and kept(_eased(pair.limit, 0.0), moved) is False
     if far:
         act = (*trial.profiles, trial.accepting(REASON))
-        return Ruling(outcome=Outcome.REGRESSED, sentence=f"worse than accepted: {text}", next=act, visible=reach)
+        sentence = f"worse than accepted: {text}"
+        return Ruling(outcome=Outcome.REGRESSED, sentence=sentence, next=act, visible=reach or None)
     explained = f"{text}; chance explains up to {change_text(reach, pair.limit)}"
     more = f"{trial.rerun} --perfgate=full" if trial.measurement.processes else trial.accepting(" --add")
     return Ruling(outcome=Outcome.SUSPECT, sentence=explained, next=(more,), visible=reach)
@@ -285,6 +271,8 @@ def _gone(limit: Limit, trial: JudgedMeasurement) -> Iterator[Ruling]:
             sentence=f"{one.title} was accepted as {quantity(one.value, one.dimension)}, and is not there any more",
             next=(trial.accepting(REASON),),
             fails=True,
+            figure=one,
+            against=True,
         )
 
 

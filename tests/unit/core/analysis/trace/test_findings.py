@@ -64,6 +64,8 @@ def test_modules_of_many_short_kernels_are_candidates(kineto, tmp_path):
             events.append(kernel(WISE, at + 5, 8, correlation=10 * n + k + 1))
     page = render_text(kineto.inspect([written(tmp_path / "t.json", events)], {}).views["fusion"]())
     assert "RMSNorm" in page
+    (saving,) = kineto.inspect([tmp_path / "t.json"], {}).metrics.find("module_saving", (("module", "RMSNorm"),))
+    assert saving.value == 3 * 3 * 8_000  # three instances of four kernels: one of them stays
     stack = kineto.inspect([tmp_path / "t.json"], {"op": "nn.Module: RMSNorm_1"}).views["stack"]()
     assert render_text(stack).count("aten::mul") == 4
 

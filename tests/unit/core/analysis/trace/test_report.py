@@ -192,3 +192,38 @@ def test_a_device_without_a_name_leaves_no_gap_in_the_subtitle(kineto, tmp_path)
     header = {"deviceProperties": [{}], "distributedInfo": {"rank": 0, "world_size": 1}}
     found = kineto.inspect([written(tmp_path / "t.json", events, **header)], {})
     assert "rank 0 of 1 · coverage 100.0%" in found.views["report"]().subtitle
+
+
+def test_a_comparison_says_its_key_findings_and_why(kineto, tmp_path):
+    before, after = job(tmp_path, ranks=2)[:2]
+    analysis = kineto.compare(
+        [before], [after], {**PEAKS, "reference_peak": "bf16=100TFLOPS,fp32=10TFLOPS", "reference_bandwidth": "1TB/s"}
+    )
+    page = render_text(analysis.views["fair"](), 10_000)
+    titles = [block.title for block in analysis.views["fair"]().blocks]
+    assert titles == [
+        "Executive summary",
+        "Key findings",
+        "Recommendations for the target",
+        "Detailed comparison",
+        "Appendix",
+    ]
+    assert "times the reference's" in page
+    for name in ("both", "only_reference", "only_target", "timeline", "collectives", "reference", "target"):
+        assert render_text(analysis.views[name]())
+    counts = {
+        name: len(analysis.views[name]().blocks[0].rows)
+        for name in ("arguments", "both", "only_reference", "only_target")
+    }
+    assert counts["arguments"] == counts["both"] + counts["only_reference"] + counts["only_target"]
+
+
+def test_collectives_of_two_traces_stand_side_by_side(kineto, tmp_path):
+    def sent(path, length):
+        message = {"Collective name": "allreduce", "Process Group Name": "0", "Group size": 2, "In msg nelems": 10}
+        events = [host("record_param_comms", 0, 9, **message, dtype="Float"), launch(1, 1)]
+        return written(path, [*events, kernel("ncclDevKernel_AllReduce", 5, length, correlation=1, stream=9)])
+
+    compared = kineto.compare([sent(tmp_path / "a.json", 30)], [sent(tmp_path / "b.json", 60)], {})
+    (row,) = compared.views["collectives"]().blocks[0].rows
+    assert row[3:] == (1, 1, 30_000, 60_000, 1.0)
