@@ -17,17 +17,19 @@ from pytest_perfgate.core.judge.context import (
     Ruling,
     incomparable,
 )
+from pytest_perfgate.core.judge.rounds import figure_finding
 from pytest_perfgate.core.judge.readings import SPEEDUP, THIS, Sides
 from pytest_perfgate.core.judge.suspects import expired
 from pytest_perfgate.core.limits.grammar import noun
 from pytest_perfgate.core.limits.merge import scope_within
 from pytest_perfgate.core.limits.scope import demands_regression
-from pytest_perfgate.core.render.words import change_text, figure_text, quantity
+from pytest_perfgate.core.render.words import change_text, figure_text, plural, quantity
 from pytest_perfgate.core.stats.inference import predict, prior
 from pytest_perfgate.model.measurement import Baseline, Measurement
 from pytest_perfgate.model.metric import Figure, Metric, MetricKind, matches
 from pytest_perfgate.model.plan import Compare, Limit, Mode, Operator, Outcome
 from pytest_perfgate.model.values import Better, Dimension, Interval
+from pytest_perfgate.model.verdict import Decision, FigurePairs
 
 _ROUNDED = 1e-4
 """A measured figure is kept with five digits: what is nearer to it is the same."""
@@ -40,6 +42,8 @@ _OF_TIME = frozenset({Dimension.TIME, Dimension.FLOPS, Dimension.BANDWIDTH, Dime
 
 _ORDER = tuple(Outcome)
 
+_CONTESTED = frozenset({Outcome.SUSPECT, Outcome.UNDECIDED, Outcome.REGRESSED})
+
 
 def against_figure(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     """The worst of all figures that the limit's scope selects, each against its own accepted value."""
@@ -47,9 +51,12 @@ def against_figure(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     metrics = trial.metrics.find(limit.metric, scope)
     if not metrics:
         return without_metric(limit, trial)
+    if trial.paired is not None and trial.paired.revision:
+        rulings = [_beside(limit, metric, trial) for metric in metrics]
+        return max(rulings, key=lambda ruling: _badness(limit, ruling))
     if reason := _unheld(trial):
         return _unbaselined(limit, trial, reason, metrics[0])
-    rulings = [_one(limit, metric, trial) for metric in metrics]
+    rulings = [_by_builds(limit, metric, _one(limit, metric, trial), trial) for metric in metrics]
     rulings += [
         Ruling(outcome=Outcome.INVALID if gap.code else Outcome.NOT_MEASURED, sentence=f"{gap.name}: {gap.why}")
         for gap in missing_siblings(limit.metric, scope, metrics, trial.metrics)
@@ -64,6 +71,45 @@ def _badness(limit: Limit, ruling: Ruling) -> tuple[int, float]:
     moved = limit.change(ruling.metric.value, ruling.figure.value)
     lower = limit.operator in {Operator.AT_LEAST, Operator.MORE}
     return _ORDER.index(ruling.outcome), -moved if lower else abs(moved) if limit.operator is Operator.EQUAL else moved
+
+
+def _pairs_of(metric: Metric, trial: JudgedMeasurement) -> FigurePairs | None:
+    figures = trial.paired.figures if trial.paired is not None else ()
+    return next((one for one in figures if (one.name, one.labels) == (metric.name, metric.labels)), None)
+
+
+def _beside(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
+    """Against a revision that the user named: the rounds of both builds decide, and no accepted value is asked."""
+    pairs, paired = _pairs_of(metric, trial), trial.paired
+    assert paired is not None
+    if pairs is None:
+        why = f"{metric.name} was not taken in both builds"
+        return Ruling(outcome=Outcome.NOT_MEASURED, sentence=why, metric=metric)
+    heard = figure_finding(pairs, limit, trial.context.gates)
+    beside = f"{plural(heard.rounds, 'round')} beside {paired.base}"
+    outcome, word = Outcome.UNDECIDED, "undecided whether worse"
+    if heard.decision is Decision.SLOWER:
+        outcome, word = Outcome.MOVED if paired.same else Outcome.REGRESSED, "worse"
+    elif heard.decision is Decision.NOT_SLOWER:
+        outcome, word = (Outcome.IMPROVED, "better") if heard.better else (Outcome.PASSED, "no worse")
+    return Ruling(
+        outcome=outcome, sentence=f"{word} in {beside}", metric=metric, figure=heard.base, rounds=heard.rounds
+    )  # fmt: skip
+
+
+def _by_builds(limit: Limit, metric: Metric, ruling: Ruling, trial: JudgedMeasurement) -> Ruling:
+    """What the accepted value leaves open, or holds against the code, where two builds were measured side by side."""
+    pairs, paired = _pairs_of(metric, trial), trial.paired
+    if pairs is None or paired is None or pairs.repeats or ruling.outcome not in _CONTESTED:
+        return ruling
+    heard = figure_finding(pairs, limit, trial.context.gates)
+    beside = f"than {paired.base or 'the base'} beside it over {plural(heard.rounds, 'round')}"
+    if heard.decision is Decision.SLOWER:
+        return ruling._replace(outcome=Outcome.REGRESSED, sentence=f"{ruling.sentence}; worse {beside}")
+    if heard.decision is Decision.NOT_SLOWER:
+        then = _accept(trial, REASON)
+        return ruling._replace(outcome=Outcome.MOVED, sentence=f"{ruling.sentence}; no worse {beside}", next=then)
+    return ruling._replace(outcome=Outcome.UNDECIDED, sentence=f"{ruling.sentence}; undecided whether worse {beside}")
 
 
 def _unheld(trial: JudgedMeasurement) -> str:
@@ -240,6 +286,9 @@ def _broken(pair: Comparison, moved: Metric, reach: float, trial: JudgedMeasurem
         return ruling
     profiles = trial.profiles if trial.measurement.processes else ()
     far = abs(moved.value) > reach and kept(_eased(pair.limit, 0.0), moved) is False
+    if not is_exact(pair.metric, trial.context) and _to_be_paired(trial):
+        sentence = f"{text}; to be confirmed beside the accepted commit"
+        return Ruling(outcome=Outcome.SUSPECT, sentence=sentence, visible=reach or None)
     if far:
         act = (*profiles, *_accept(trial, REASON))
         known = better_of(pair.metric, trial.context.kinds) is not Better.NEITHER
@@ -248,6 +297,12 @@ def _broken(pair: Comparison, moved: Metric, reach: float, trial: JudgedMeasurem
     explained = f"{text}; chance explains up to {change_text(reach, pair.limit)}"
     more = f"{trial.rerun} --perfgate=full" if trial.measurement.processes else ""
     return Ruling(outcome=Outcome.SUSPECT, sentence=explained, next=(more,) if more else (), visible=reach)
+
+
+def _to_be_paired(trial: JudgedMeasurement) -> bool:
+    """Whether two builds will be measured side by side: nothing else confirms then."""
+    full = trial.context.mode is Mode.FULL and bool(trial.measurement.processes)
+    return full and trial.context.paired_available and trial.paired is None
 
 
 def _edited(pair: Comparison, text: str, trial: JudgedMeasurement) -> Ruling | None:

@@ -105,7 +105,7 @@ def _judged_measurement(
     if timing_of_call is not None and modes:
         timing_of_call = timing_of_call._replace(interval=_hull(timing_of_call))
     derived = timed_metrics(measurement, baseline, timing_of_call, tails)
-    if paired is not None and paired.revision:
+    if paired is not None and paired.revision and paired.differences:
         derived = _with_shift(derived, paired)
     metrics = _joined(derived, measurement.metrics, timed=bool(measurement.processes))
     problems = problems_of(measurement, metrics, timed=timing_of_call is not None)
