@@ -80,11 +80,17 @@ class Screening:
             want = self._want(key, result)
             if not result.settled and (key.nodeid not in wants or want.rounds > wants[key.nodeid].rounds):
                 wants[key.nodeid] = want
-        over = {key.nodeid for key in self._found} - wants.keys()
+        over = {key.nodeid for key in self._found} - wants.keys() - self._without_figures()
         if not self._all.stage.budget_s:
             return over
         self._beyond = frozenset(allotted(wants, self._all.left_s, self._all.start_s).beyond)
         return over | self._beyond
+
+    def _without_figures(self) -> set[str]:
+        """Tests whose measured figures were taken in fewer rounds than can show anything of them."""
+        least, played = self._all.design.looks[0], self._all.captures(ROUND)
+        short = [key for key in self._found if len(played.get(key, ())) < least]
+        return {key.nodeid for key in short if any(not one.repeats for one in figure_pairs(self._all, key))}
 
     def _want(self, key: CaseKey, found: Finding) -> Want:
         """What a case asks for up to the last round of all."""

@@ -5,13 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from statistics import NormalDist, fmean
-from typing import TypeVar
+from statistics import NormalDist, fmean, median
+from typing import NamedTuple, TypeVar
 
-from pytest_perfgate.core.stats.inference import fisher, hodges_lehmann, pairs_needed, shift_interval, signed_rank
+from pytest_perfgate.core.stats.inference import (
+    ALARM,
+    fisher,
+    hodges_lehmann,
+    pairs_needed,
+    shift_interval,
+    signed_rank,
+)
 from pytest_perfgate.core.stats.summary import GAP, deviation, split
-from pytest_perfgate.model.values import Interval, value
-from pytest_perfgate.model.verdict import Decision
+from pytest_perfgate.model.metric import Figure
+from pytest_perfgate.model.plan import Compare, Limit, Operator
+from pytest_perfgate.model.values import Dimension, Interval, value
+from pytest_perfgate.model.verdict import Decision, FigurePairs
 
 K = TypeVar("K")
 
