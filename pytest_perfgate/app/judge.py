@@ -218,8 +218,9 @@ def _own_names(result: CaseResult) -> set[str]:
 
 
 def _calls(result: CaseResult) -> int:
-    """How many times of a test are judged: each call may alarm."""
-    return len({call.key for taken in result.captures for call in taken})
+    """How many times and gated figures of a test are judged: each of them may alarm."""
+    figures = sum(limit.compare is not Compare.FIGURE for limit in result.case.limits)
+    return len({call.key for taken in result.captures for call in taken}) * (1 + figures)
 
 
 def _with_brought(case: Case, measurement: Measurement, kinds: Mapping[str, MetricKind]) -> tuple[Limit, ...]:

@@ -7,10 +7,10 @@ from enum import Enum
 from typing import Protocol
 
 from pytest_perfgate.model.measurement import Baseline, Environment, Measurement
-from pytest_perfgate.model.metric import Figure, Metric, Problem
+from pytest_perfgate.model.metric import Figure, Labels, Metric, Problem
 from pytest_perfgate.model.plan import CaseKey, Effect, Limit, Outcome, Policy
 from pytest_perfgate.model.protocol import Capture
-from pytest_perfgate.model.values import Interval, value
+from pytest_perfgate.model.values import Dimension, Interval, value
 
 THEN = "then"
 """The name of the fact that stands where a stored baseline would: what the other arm took."""
@@ -214,6 +214,22 @@ class PowerLimited:
 
 
 @value
+class FigurePairs:
+    """One figure of a case in the rounds of two arms."""
+
+    name: str
+    labels: Labels
+    dimension: Dimension
+    base: tuple[float, ...]
+    head: tuple[float, ...]
+
+    @property
+    def repeats(self) -> bool:
+        """Whether each side read the same in every round."""
+        return len(set(self.base)) <= 1 and len(set(self.head)) <= 1
+
+
+@value
 class Paired:
     """One case in two arms. Convictions across a suite are corrected before they get here."""
 
@@ -268,6 +284,8 @@ class Paired:
     """The clocks that base and head ran at, where both are known."""
     limited: PowerLimited | None = None
     """What the sides drew and ran at, where the power limit held their clocks."""
+    figures: tuple[FigurePairs, ...] = ()
+    """Figures that limits on a change are about, as both sides read them."""
 
     @property
     def rounds(self) -> int:

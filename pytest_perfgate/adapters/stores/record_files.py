@@ -21,8 +21,8 @@ import msgspec
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline, Environment, Identity, Measurement, Samples
-from pytest_perfgate.model.metric import Absent
-from pytest_perfgate.model.plan import Limit
+from pytest_perfgate.model.metric import Absent, Figure, Metric
+from pytest_perfgate.model.plan import CaseKey, Limit
 from pytest_perfgate.model.values import Work
 from pytest_perfgate.model.verdict import RunReport, Universe
 
@@ -110,7 +110,7 @@ def _little(numbers: array[float]) -> array[float]:
 
 T = TypeVar("T")
 
-SHARED = (Absent, Device, Environment, Identity, Limit, Work, Baseline, Universe)
+SHARED = (Absent, Baseline, CaseKey, Device, Environment, Figure, Identity, Limit, Metric, Universe, Work)
 """Written once in the list ``shared``; ``{"shared": 3}`` stands where one is used."""
 
 
