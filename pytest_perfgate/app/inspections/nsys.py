@@ -30,6 +30,7 @@ from pytest_perfgate.core.analysis.nsys.setup import (
     windows,
 )
 from pytest_perfgate.core.analysis.nsys.views import class_findings, coverage_findings
+from pytest_perfgate.core.render.words import pair_of_names, told_apart
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis, Document, Picture
 from pytest_perfgate.model.nsys import (
@@ -83,7 +84,7 @@ class Nsys:
         job, exports = self._job(paths, self._asked(options))
         return Analysis(
             kind=self.name,
-            subject=", ".join(path.name for path in paths),
+            subject=", ".join(told_apart([str(path) for path in paths])),
             metrics=metrics(job),
             views={
                 "overlap": lambda: overlap.overlap(job),
@@ -107,7 +108,7 @@ class Nsys:
         compared = comparison(old, new)
         return Analysis(
             kind=self.name,
-            subject=" against ".join(", ".join(path.name for path in side) for side in (before, after)),
+            subject=pair_of_names([str(path) for path in before], [str(path) for path in after]),
             metrics=comparison_metrics(compared, new),
             views={"difference": lambda: difference(compared, old, new)},
             findings=findings(new),
