@@ -257,6 +257,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 def benchmark(perfgate: Perfgate, request: pytest.FixtureRequest) -> Iterator[Benchmark]:
     """pytest-benchmark's fixture, measured and judged by perfgate."""
     made = Benchmark(perfgate, request.node)
+    perfgate.offer(lambda: made.extra_info)
     yield made
     request.node.user_properties.extend(made.junit_properties())
 

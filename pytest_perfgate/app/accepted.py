@@ -17,10 +17,10 @@ from pytest_perfgate.model.measurement import Baseline, Environment, Measurement
 from pytest_perfgate.model.plan import CaseKey, Mode
 from pytest_perfgate.model.project import Base
 from pytest_perfgate.model.values import value
+from pytest_perfgate.model.verdict import RunReport, Shard
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.ports import GateTools, HistoryStore, Repository
-    from pytest_perfgate.model.verdict import RunReport
 
 Lines = Mapping[str, Baseline]
 
@@ -197,31 +197,39 @@ def sittings_like(measurement: Measurement, store: HistoryStore) -> Sequence[Sit
 
 def sittings(report: RunReport) -> Iterator[Sitting]:
     """What the history keeps of a run: each case whose time is to be trusted, with all that was measured of it."""
-    environment, run = report.environment, run_name(report)
-    commit = commit_name(environment.commit, dirty=environment.dirty)
-    lasting = environment.lasting
-    around = (("system", lasting.platform), ("python", lasting.python), *lasting.packages, *lasting.facts)
+    shards = {(name, shard.device): shard for shard in report.shards for name in shard.names}
+    alone = Shard(run=run_name(report), environment=report.environment, started=report.started)
+    others = report.shards[0] if len(report.shards) == 1 else alone
     for case in report.cases:
         measurement = case.measurement
         times = measurement.metrics.find("time") if measurement is not None and not case.problems else ()
         if measurement is not None and times and measurement.processes:
-            facts = dict((*around, *measurement.device.facts))
+            shard = shards.get((case.key.nodeid, measurement.device.key), others)
+            environment = shard.environment if shard.environment.commit else report.environment
+            facts = _facts(environment, measurement)
             yield Sitting(
                 key=case.key,
                 device=measurement.device.key,
                 time=times[0].value,
-                when=report.started,
-                commit=commit,
+                when=shard.started or report.started,
+                commit=commit_name(environment.commit, dirty=environment.dirty),
                 processes=len(measurement.processes),
                 identity=how_measured(measurement.identity, at_limit=limited(measurement.processes)),
                 clock_hz=clock_of(measurement.processes),
-                run=run,
+                run=shard.run or alone.run,
                 outcome=case.worst.value,
-                host=facts.pop("host", ""),
+                host=shard.host or facts.pop("host", ""),
                 card=measurement.device.uuid,
                 facts=tuple((name, text) for name, text in facts.items() if text),
                 metrics=measurement.metrics.metrics,
             )
+
+
+def _facts(environment: Environment, measurement: Measurement) -> dict[str, str]:
+    """What surrounded a case and outlives its run."""
+    lasting = environment.lasting
+    around = (("system", lasting.platform), ("python", lasting.python), *lasting.packages, *lasting.facts)
+    return dict((*around, *measurement.device.facts))
 
 
 @value

@@ -106,9 +106,10 @@ def pictures_document(analysis: Analysis) -> Document:
     return Document(title=f"Pictures of {analysis.subject}", subtitle=analysis.window, blocks=blocks)
 
 
-def led_by_pictures(document: Document, analysis: Analysis) -> Document:
-    """The same page with its pictures before all else."""
-    drawn, _ = _drawn(analysis)
+def led_by_pictures(document: Document, analysis: Analysis, names: Sequence[str] = ()) -> Document:
+    """The same page with its pictures, or with those of these names, before all else."""
+    chosen = {name: draw for name, draw in analysis.pictures.items() if name in names or not names}
+    drawn, _ = _drawn(replace(analysis, pictures=chosen))
     if not drawn:
         return document
     return replace(document, blocks=(Section(title="Pictures", blocks=drawn, anchor=PICTURES), *document.blocks))

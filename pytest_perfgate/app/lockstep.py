@@ -13,6 +13,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import IDLE, Samples, Settled, Stop
 from pytest_perfgate.model.protocol import (
     OWN,
+    RECORD,
     STATIC,
     Answer,
     Bye,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 BASE, HEAD = 0, 1
 
-_BROUGHT = frozenset({"region", "record", "read", OWN, STATIC})
+_BROUGHT = frozenset({"region", RECORD, "read", OWN, STATIC})
 """What a test takes by itself: there are no turns to share."""
 
 

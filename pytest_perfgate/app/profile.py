@@ -238,7 +238,7 @@ def write_profile(done: Profiled, folders: Folders, taken_with: Mapping[str, Any
     folders.write_text(folder, "report.md", render_markdown(analysis.views[compact](), level=2))
     folders.write_json(folder, "metrics.json", metrics_data(analysis))
     views, empty = _views(analysis)
-    folders.write_pages(folder, views)
+    folders.write_pages(folder, {**_pictures(analysis), **views})
     for name, build in {**analysis.files, **analysis.kept}.items():
         folders.write_text(folder, name, build())
     if len(analysis.views) > 1:
@@ -246,6 +246,13 @@ def write_profile(done: Profiled, folders: Folders, taken_with: Mapping[str, Any
 
         text = "\n".join([*map(render_markdown, views.values()), *empty])
         folders.write_text(folder, "report-verbose.md", text)
+
+
+def _pictures(analysis: Analysis) -> dict[str, Document]:
+    """All pictures as the first page; none of what cannot be drawn."""
+    from pytest_perfgate.app.inspect import PICTURES, pictures_document
+
+    return {PICTURES: pictures_document(analysis)} if analysis.pictures else {}
 
 
 def _views(analysis: Analysis) -> tuple[dict[str, Document], list[str]]:

@@ -39,7 +39,7 @@ _HOMES = {
     "profile": "files",
     "scrub": "files",
     "devlog": "history",
-    "regressions": "history",
+    "regressions": "site",
     "calibrate": "machine",
     "ceilings": "machine",
     "clocks": "machine",
@@ -217,6 +217,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "report": "the last run, or a record, as text, HTML or Markdown",
         "history": "a case over time",
         "regressions": "what got slower over many runs and stayed so",
+        "site": "the history of the project as pages",
         "devlog": "write the last run into a kernel's log",
     },
     "profile": {

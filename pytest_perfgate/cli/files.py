@@ -95,7 +95,7 @@ def inspect_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--markdown", metavar="FILE", help="write the views as Markdown; - for standard output")
     parser.add_argument("--csv", metavar="FOLDER", help="write every table as CSV, all rows")
     parser.add_argument("--code", metavar="FOLDER", help="write annotated source, machine code and PTX of a report")
-    parser.add_argument("--xlsx", metavar="FILE", help="write every table into one workbook (needs openpyxl)")
+    parser.add_argument("--xlsx", metavar="FILE", help="write every table into one workbook (the xlsx extra)")
     parser.add_argument("--reports", metavar="FOLDER", help="write the reports of this kind of file and all its tables")
     looking.add_options(parser)
 
@@ -114,6 +114,8 @@ def run_inspect(options: argparse.Namespace) -> int:
     if options.json:
         looking.write_json(looking.analysis_json(analysis, documents))
     elif not written:
+        if not options.view:
+            documents[chosen] = looking.glance(documents[chosen], analysis)
         looking.write(
             "\n".join(render_text(document, looking.columns(), looking.room()) for document in documents.values())
         )

@@ -116,6 +116,13 @@ def room() -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else _USUAL
 
 
+def glance(document: Document, analysis: Analysis) -> Document:
+    """The same led by its first picture, whose bars a terminal shows; a log and a narrow one stay as they are."""
+    if not sys.stdout.isatty() or room() < _USUAL or not analysis.pictures:
+        return document
+    return led_by_pictures(document, analysis, [next(iter(analysis.pictures))])
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options that travel to the inspector as they are."""
     group = parser.add_argument_group("what to look at (each kind of file has its own; all by --set too)")

@@ -68,7 +68,9 @@ TIMING_KINDS: tuple[MetricKind, ...] = (
         doc="unique bytes per second",
         scopes=_TRACED,
     ),
-    MetricKind(name="throughput", dimension=Dimension.RATE, better=_HIGH, doc="items per second", scopes=("case",)),
+    MetricKind(
+        name="throughput", dimension=Dimension.RATE, better=_HIGH, doc="items per second", scopes=("case", "rank")
+    ),
     MetricKind(
         name="intensity",
         dimension=Dimension.INTENSITY,
@@ -309,6 +311,9 @@ TRACE_KINDS: tuple[MetricKind, ...] = (
     _trace_kind("module_time", _TIME, _LOW, "GPU time below all instances of a module of many short kernels", "module"),
     _trace_kind("module_count", _COUNT, _EITHER, "instances of such a module", "module"),
     _trace_kind("module_kernels", _COUNT, _LOW, "kernels an instance of such a module", "module"),
+    _trace_kind(
+        "module_saving", _TIME, _LOW, "of such a module: all but the longest kernel of each instance", "module"
+    ),
     _trace_kind("module_kernel_mean", _TIME, _HIGH, "mean time of the kernels of such a module", "module"),
     _trace_kind("forward_calls", _COUNT, _EITHER, "calls of a forward operator that recorded a sequence number", "op"),
     _trace_kind("backward_calls", _COUNT, _EITHER, "those whose backward pass is in the trace", "op"),

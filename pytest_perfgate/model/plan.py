@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 import re
 
 from pytest_perfgate.model.metric import Labels
@@ -166,6 +167,10 @@ class Operator(str, enum.Enum):
     EQUAL = "=="
 
 
+_SAME = 1e-12
+"""Numbers that differ by less differ by the arithmetic alone."""
+
+
 @value
 class Limit:
     """``METRIC[(SCOPE)] OP VALUE[UNIT]`` as a value; the bound is in the units of the inside."""
@@ -187,6 +192,14 @@ class Limit:
     @property
     def key(self) -> tuple[str, Labels]:
         return (self.title, self.labels)
+
+    def change(self, now: float, then: float) -> float:
+        """How far a figure is from its accepted value; from 0 every rise is without bound as a fraction."""
+        if math.isclose(now, then, rel_tol=_SAME):
+            return 0.0
+        if self.compare is Compare.ABSOLUTE:
+            return now - then
+        return (now - then) / abs(then) if then else math.copysign(math.inf, now)
 
     @property
     def title(self) -> str:

@@ -264,6 +264,9 @@ IN_PROCESS = frozenset({"torch", "cupti"})
 STATIC = "cubin"
 """The capture of machine code that a test hands over: it needs neither a device nor a clock."""
 
+RECORD = "record"
+"""What numbers that a test brought have in place of a timer."""
+
 OWN = "metric"
 """What figures of the user's own have in place of a timer, where the test timed nothing."""
 

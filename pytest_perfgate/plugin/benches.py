@@ -67,6 +67,8 @@ class Bench:
         """What the test measured, or would have."""
         self.figures: dict[CaseKey, list[Reading]] = {}
         """Figures of the test's own, under the call that they came after."""
+        self.offered: Callable[[], Mapping[str, object]] = dict
+        """What the test has said of itself, of which a limit may name a part."""
         self.raised: dict[CaseKey, str] = {}
         """What its calls raised, where the test goes on all the same."""
 
@@ -229,6 +231,10 @@ class MeasuringBench(Bench):
     def _noted(self, capture: Capture) -> Capture:
         identity = replace(capture.identity, notes=tuple(sorted(self.notes.items())))
         readings = (*capture.readings, *self.readings(capture.key))
+        if offered := self.offered():
+            from pytest_perfgate.core.limits.own_figures import named_among
+
+            readings += named_among(offered, self.case.limits)
         return replace(capture, identity=identity, artifacts=tuple(self.artifacts), readings=readings)
 
 

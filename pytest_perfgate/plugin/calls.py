@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from pytest_perfgate.model.capabilities import SupportsInputs
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Discard, Samples, Stop
+from pytest_perfgate.model.measurement import Discard, Reading, Samples, Stop
 from pytest_perfgate.model.metric import Finding, MetricSet, Problem
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.values import Work
@@ -194,13 +194,13 @@ class Brought:
     key: CaseKey
     kind: str
     durations: list[float] = field(default_factory=list)
-    cpu: list[float] = field(default_factory=list)
-    """Processor time beside each entry of a region."""
+    cpu: list[float] = field(default_factory=list)  # of the processor, beside each entry of a region
     work: Work | None = None
     limits: tuple[str, ...] = ()
     metrics: MetricSet = field(default_factory=MetricSet)
     findings: tuple[Finding, ...] = ()
     problems: tuple[Problem, ...] = ()
+    readings: tuple[Reading, ...] = ()
 
     def samples(self) -> tuple[Samples, ...]:
         """One process's samples; none where nothing was timed. What is no number is counted, never averaged."""

@@ -7,7 +7,7 @@ import operator
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from functools import wraps
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, CaseKey
+from pytest_perfgate.model.protocol import RECORD
 from pytest_perfgate.model.values import TIME_UNITS, Work
 from pytest_perfgate.plugin.benches import Nesting
 from pytest_perfgate.plugin.calls import USAGE, Brought, MeasuredCall, Schedule, View, refuse_unrun, same
@@ -87,21 +88,22 @@ class Perfgate:
         """
         with self.noted(name, "call"):
             if not callable(fn):
-                raise PerfgateError("call-wrong", _uncallable(fn), mend="perfgate(lambda: ...)")
+                raise PerfgateError("call-wrong", f"it needs a callable, got {fn!r:.60}", mend="perfgate(lambda: ...)")
             if unknown:
                 raise unknown_arguments(fn, unknown)
             insist_on_callables(setup=setup, check=check)
             calls = _count(calls)
             call = MeasuredCall(self._outermost(name), fn, args, setup=setup, calls=calls, limits=_texts(limits))
             call.work, call.check = _work(work), check
-            return self._taken(call)
+            return _taken(self._bench, self._nesting, call)
 
     same = staticmethod(same)
 
     def scheduled(self, fn: Callable[..., Any], setup: Callable[[], Any] | None, schedule: Schedule) -> View:
         """Measure ``fn`` as often as a suite of pytest-benchmark asks for, at least."""
         with self.noted("", "call"):
-            return self._taken(MeasuredCall(self._outermost(""), fn, setup=setup, schedule=schedule))
+            asked = MeasuredCall(self._outermost(""), fn, setup=setup, schedule=schedule)
+            return _taken(self._bench, self._nesting, asked)
 
     @contextmanager
     def region(self, name: str = "", *, work: Work | None = None, limits: Iterable[str] = ()) -> Iterator[None]:
@@ -129,10 +131,10 @@ class Perfgate:
         name: str = "",
         limits: Iterable[str] = (),
     ) -> View:
-        """Judge times that were measured elsewhere, such as by a C++ binary or by ranks under torchrun."""
+        """Judge times, rates or counts of elsewhere, such as of a C++ binary or of ranks under torchrun."""
         with self.noted(name, "record()"):
-            durations = _durations(samples, unit)
-            brought = Brought(self._outermost(name), "record", durations, work=_work(work), limits=_texts(limits))
+            taken, key = _recorded(samples, unit, name), self._outermost(name)
+            brought = Brought(key, RECORD, work=_work(work), limits=_texts(limits), **taken)
             self._bench.bring(brought)
         return View(brought.key, metrics=self._bench.metrics, fate=self._bench.fate)
 
@@ -155,7 +157,7 @@ class Perfgate:
     ) -> None:
         """Judge a figure of your own, of the call measured last; several values are its samples."""
         with self.noted("", "metric()"):
-            from pytest_perfgate.core.judge.readings import own_reading
+            from pytest_perfgate.core.limits.own_figures import own_reading
 
             refuse_in_teardown(self._case.nodeid)
             self._bench.figure(own_reading(name, values, unit=unit, better=better, exact=exact))
@@ -180,15 +182,9 @@ class Perfgate:
         """The samples of each process that measured a call; none where nothing did."""
         return self._bench.samples(key)
 
-    def _taken(self, asked: MeasuredCall) -> View:
-        try:
-            with self._nesting.entered():
-                view = self._bench.take(asked)
-            refuse_unrun(view.result)
-        except Exception:
-            self._bench.drop(asked.key)
-            raise
-        return view
+    def offer(self, figures: Callable[[], Mapping[str, Any]]) -> None:
+        """Figures that a limit may name, such as the ``extra_info`` of a suite of pytest-benchmark."""
+        self._bench.offered = figures
 
     def noted(self, name: str, noun: str) -> AbstractContextManager[None]:
         """What is raised inside is told again where the test catches it, and nothing was measured therefore."""
@@ -207,6 +203,17 @@ class Perfgate:
             raise PerfgateError("call-wrong", f"{what} in one test", mend="give each a name=", place=self._case.nodeid)
         self._names.add(name)
         return CaseKey(nodeid=self._case.nodeid, name=name)
+
+
+def _taken(bench: Bench, nesting: Nesting, asked: MeasuredCall) -> View:
+    try:
+        with nesting.entered():
+            view = bench.take(asked)
+        refuse_unrun(view.result)
+    except Exception:
+        bench.drop(asked.key)
+        raise
+    return view
 
 
 for _name in USAGE:
@@ -236,10 +243,6 @@ def refuse_in_teardown(nodeid: str) -> None:
         raise PerfgateError("call-wrong", what, mend=mend, place=nodeid)
 
 
-def _uncallable(fn: object) -> str:
-    return f"perfgate() needs a callable, got {fn!r:.60}"
-
-
 def _listed(given: Any, name: str) -> list[Any]:
     """Several of something; a single one that is no list is told as such."""
     try:
@@ -259,11 +262,14 @@ def _one_job(source: Any, more: Sequence[str | Path], place: str) -> list[str]:
     return [str(file) for file in files]
 
 
-def _durations(samples: Sequence[float], unit: str) -> list[float]:
-    if unit not in TIME_UNITS:
-        what, mend = f"record() does not know the unit {unit!r}", f"one of {', '.join(TIME_UNITS)}"
-        raise PerfgateError("call-wrong", what, mend=mend)
-    return [_number(sample) * TIME_UNITS[unit] for sample in _listed(samples, "record")]
+def _recorded(samples: Sequence[float], unit: str, name: str) -> dict[str, Any]:
+    """Times as samples; what has another unit is a figure of its own."""
+    listed = _listed(samples, "record")
+    if unit in TIME_UNITS:
+        return {"durations": [_number(sample) * TIME_UNITS[unit] for sample in listed]}
+    from pytest_perfgate.core.limits.own_figures import recorded
+
+    return {"readings": (recorded([_number(sample) for sample in listed], unit, name),)}
 
 
 def _number(sample: object) -> float:
@@ -274,7 +280,7 @@ def _number(sample: object) -> float:
     except (TypeError, ValueError, OverflowError):
         pass
     what = f"record() was given {sample!r:.80}, which is not a number"
-    raise PerfgateError("call-wrong", what, mend="give it the times alone: record([12.5, 12.4])")
+    raise PerfgateError("call-wrong", what, mend="give it the numbers alone: record([12.5, 12.4])")
 
 
 def _work(work: Work | None) -> Work | None:

@@ -236,6 +236,7 @@ class Measuring:
             metrics=brought.metrics,
             findings=brought.findings,
             problems=brought.problems,
+            readings=brought.readings,
         )
 
     def profilers(self, plan: Plan) -> tuple[Profiler, ...]:

@@ -19,7 +19,7 @@ import pytest
 from pytest_perfgate.clock import seconds
 from pytest_perfgate.core.judge.samples import BESIDE
 from pytest_perfgate.core.limits.scope import render_scope
-from pytest_perfgate.core.render.words import HEADING, about, display_width, shown, writable
+from pytest_perfgate.core.render.words import HEADING, about, display_width, figure_text, shown, writable
 from pytest_perfgate.core.stats.costs import TimeLeft
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Outcome
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from pytest_perfgate.model.plan import Case
     from pytest_perfgate.model.protocol import Finished
-    from pytest_perfgate.model.verdict import CaseReport
+    from pytest_perfgate.model.verdict import CaseReport, Verdict
 
 
 def say_amid(config: pytest.Config, text: str) -> None:
@@ -271,7 +271,17 @@ def _figures(report: CaseReport, stem: str) -> list[tuple[str, object]]:
     plain = (by_arms.get(metric.name, metric) for metric in metrics if not metric.labels)
     tails = (metric for metric in metrics if {name for name, _ in metric.labels} & {"q", "stat"})
     named = [(one.name, one) for one in plain] + [(f"{one.name}{render_scope(one.labels)}", one) for one in tails]
-    return [(f"{stem}{name}{_UNITS.get(one.dimension, '')}", f"{one.value:.6g}") for name, one in named]
+    gated = {v.figure.title: v for v in report.verdicts if v.figure is not None}
+    return [
+        *((f"{stem}{name}{_UNITS.get(one.dimension, '')}", f"{one.value:.6g}") for name, one in named),
+        *((f"{stem}change({title})", _change_property(v)) for title, v in gated.items()),
+    ]
+
+
+def _change_property(verdict: Verdict) -> str:
+    """``128 -> 130, limit change(registers) <= 0``: a gated figure with its accepted value."""
+    assert verdict.figure is not None
+    return f"{figure_text(verdict.figure, verdict.metric)}, limit {verdict.limit.text}"
 
 
 ANY = 10**6

@@ -23,6 +23,7 @@ from pytest_perfgate.core.render.words import (
     by_floor,
     display_width,
     edges,
+    figure_note,
     first_of,
     other_notes,
     own_gate_lines,
@@ -210,9 +211,8 @@ def verdict_row(report: CaseReport) -> tuple[Cell, ...]:
         return ("no limit", str(report.key), time, interval, None, None, None)
     worst = next(v for v in report.verdicts if v.outcome is report.worst)
     others = f", {plural(len(report.verdicts) - 1, 'more limit')}" if len(report.verdicts) > 1 else ""
-    slowdown = worst.metric if worst.limit.metric == "slowdown" else None
-    change = signed(slowdown.value) if slowdown is not None else None
-    limit = by_floor(worst.limit.text, worst.raised) + others
+    change = signed(worst.metric.value) if worst.metric is not None and worst.limit.metric == "slowdown" else None
+    limit = by_floor(worst.limit.text, worst.raised) + figure_note(worst) + others
     return (worst.outcome.value, str(report.key), time, interval, change, limit, detectable_cell(worst))
 
 

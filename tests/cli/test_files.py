@@ -226,3 +226,12 @@ def test_a_png_is_made_by_what_is_at_hand_or_the_error_names_it(
     painter.chmod(0o755)
     assert traced("inspect", "t.json", "--picture", "steps:out.png").returncode == 0
     assert (project / "out.png").read_text().endswith("drawing.svg\n")
+
+
+@pytest.mark.parametrize(("columns", "led"), [(120, True), (80, False)])
+def test_a_wide_terminal_is_led_by_bars(traced, monkeypatch: pytest.MonkeyPatch, columns: int, led: bool) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    shown = traced("inspect", "t.json").stdout
+    assert ("step 1  █" in shown) is led
+    assert "step 1  █" not in traced("inspect", "t.json", "--view", "steps").stdout

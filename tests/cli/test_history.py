@@ -15,7 +15,7 @@ import pytest
 from pytest_perfgate.adapters.stores.records import Records, render_record
 from pytest_perfgate.model.measurement import Environment
 from pytest_perfgate.model.plan import Outcome
-from pytest_perfgate.model.verdict import RunReport
+from pytest_perfgate.model.verdict import RunReport, Shard, Universe
 from tests.cli.conftest import Place
 from tests.reports import case, run
 
@@ -117,41 +117,20 @@ def test_nothing_to_add(place: Place, words: list[str]) -> None:
     assert (done.code, "next" in done.err) == (12 if words[0] == "add" else 2, True)
 
 
-def slower_project(place: Place) -> None:
-    """A month in which one of two cases got slower at the twentieth, and the other was forgotten after the tenth."""
-    noise = [1 + (at * 7919 % 13 - 6) / 2000 for at in range(30)]
-    for at in range(1, 29):
-        times = [1e6 * noise[at] * (1.1 if at >= 20 else 1), *([2e6 * noise[at]] if at <= 10 else [])]
-        (place.root / f"{at:02}.json").write_bytes(render_record(day(at, *times)))
-    assert place.perfgate("history", "add", ".").code == 0
-
-
-def test_regressions_of_a_month(place: Place) -> None:
-    slower_project(place)
-    done = place.perfgate("regressions")
-    assert done.code == 0
-    assert "1 case got slower and stayed so" in done.out
-    assert f"{20:040x}"[:7] in done.out
-    assert place.perfgate("regressions", "--fail").code == 1
-    assert place.perfgate("regressions", "--fail", "--since", "2026-06-25").code == 0
-    assert place.perfgate("regressions", "--fail", "--over", "20%").code == 0
-    every = json.loads(place.perfgate("regressions", "--json").out)
-    assert [(step["commit"], round(step["after"] / step["before"], 2)) for step in every["slower"]] == [
-        (f"{20:040x}", 1.1)
-    ]
-    assert place.perfgate("regressions", "--markdown", "digest.md").code == 0
-    assert (place.root / "digest.md").read_text().startswith("# Regressions")
-    assert place.perfgate("regressions", "--markdown", "-").out.startswith("# Regressions")
-
-
-@pytest.mark.parametrize(
-    ("words", "code"),
-    [
-        (["--device", "AMD-*"], "history-empty"), (["--since", "soon"], "command-usage"),
-        (["--over", "much"], "not a share"), (["--over=-3%"], "not a share"), (["--stale", "0"], "whole number"),
-    ],
-)  # fmt: skip
-def test_regressions_of_nothing(place: Place, words: list[str], code: str) -> None:
-    place.perfgate("history", "add", place.record(day(1, 1e6)))
-    done = place.perfgate("regressions", *words)
-    assert (done.code, code in done.err) == (2, True)
+def test_shards_and_their_merged_record_count_once(place: Place) -> None:
+    whole = day(1, 1e6, 2e6)
+    universe = Universe(cases=tuple((str(one.key), ()) for one in whole.cases))
+    shards = [
+        Shard(run=f"run{at}", index=at + 1, count=2, universe=universe, chosen=(at,), host=f"node{at}",
+              device="NVIDIA-H200", environment=whole.environment, started=f"2026-06-01T10:0{at}:00+00:00")
+        for at in (0, 1)
+    ]  # fmt: skip
+    parts = [replace(whole, cases=(whole.cases[at],), shards=(shards[at],)) for at in (0, 1)]
+    for name, report in (("0", parts[0]), ("1", parts[1]), ("merged", replace(whole, shards=tuple(shards)))):
+        (place.root / f"{name}.json").write_bytes(render_record(report))
+    assert "added 1 run with 2 results" in place.perfgate("history", "add", "merged.json").out
+    assert "nothing new in 2 records" in place.perfgate("history", "add", "0.json", "1.json").out
+    (place.root / ".perfgate" / "history.db").unlink()
+    place.perfgate("history", "add", "0.json", "1.json", "merged.json")
+    found = [(s["run"], s["host"], s["when"][14:16]) for name in ("test_a", "test_b") for s in sittings(place, name)]
+    assert found == [("run0", "node0", "00"), ("run1", "node1", "01")]

@@ -199,3 +199,62 @@ def test_a_tail_is_judged_by_calls_one_by_one(project: Project) -> None:
     by_name = {case["key"]["nodeid"].partition("::")[2]: case for case in records(project)}
     assert by_name["test_too_few"]["verdicts"][0]["outcome"] == "not measured"
     assert by_name["test_enough"]["verdicts"][0]["outcome"] == "passed"
+
+
+RECORDED = """
+    import pytest
+
+    @pytest.mark.perfgate("bandwidth >= 800 GB/s")
+    def test_rates(perfgate):
+        view = perfgate.record([812, 815, 820, 819, 818, 817], "GB/s")
+        assert not perfgate.measures or view.bandwidth == 817.5e9
+
+    @pytest.mark.perfgate("throughput <= 12 k/s")
+    def test_items(perfgate):
+        perfgate.record([13, 13], "ktokens/s")
+
+    @pytest.mark.perfgate("launches <= 12")
+    def test_counts(perfgate):
+        perfgate.record([12, 12], "count", name="launches")
+
+    @pytest.mark.perfgate("launches <= 12")
+    def test_nobody_knows_of_what(perfgate):
+        perfgate.record([12, 12], "count")
+"""
+
+
+@pytest.mark.parametrize("mode", ["quick", "full"])
+def test_rates_and_counts_of_elsewhere(project: Project, mode: str) -> None:
+    project.write("test_recorded.py", RECORDED)
+    run = project.run(f"--perfgate={mode}")
+    assert {name: outcome for name, (outcome, _) in run.tests.items()} == {
+        "test_rates": "passed",
+        "test_items": "failed",
+        "test_counts": "passed",
+        "test_nobody_knows_of_what": "failed",
+    }
+
+
+EXTRA = """
+    import pytest
+
+    @pytest.mark.perfgate("tokens <= 3", "time <= 1 s")
+    def test_more(benchmark):
+        benchmark(sum, range(100))
+        benchmark.extra_info["tokens"] = 4
+        benchmark.extra_info["host"] = "a name"
+
+    @pytest.mark.perfgate("time <= 1 s")
+    def test_nobody_asks(benchmark):
+        benchmark(sum, range(100))
+        benchmark.extra_info["tokens"] = 4
+"""
+
+
+@pytest.mark.parametrize("mode", ["quick", "full"])
+def test_extra_info_is_a_figure_where_a_limit_names_it(project: Project, mode: str) -> None:
+    project.write("test_extra.py", EXTRA)
+    run = project.run(f"--perfgate={mode}", "-p", "pytest_perfgate.compat")
+    assert (run.outcome("test_more"), run.outcome("test_nobody_asks")) == ("failed", "passed")
+    assert run.properties["test_more"]["perfgate.tokens"] == "4"
+    assert "perfgate.tokens" not in run.properties["test_nobody_asks"]

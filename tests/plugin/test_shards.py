@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from pytest_perfgate.adapters.stores.records import read_record
@@ -152,3 +154,73 @@ def test_a_shard_spends_its_share_of_the_alarms(project: Project) -> None:
     shares = sorted(float(text.partition("SHARE ")[2].split()[0]) for text in parts)
     assert sum(shares) == 1
     assert all("GATES 4" in text for text in parts)
+
+
+CARD = """
+import time
+from pytest_perfgate.testing import SimulatedGpu
+
+
+class Card(SimulatedGpu):
+    \"\"\"A simulated card whose host is this one: it waits for as long as the card says that it worked.\"\"\"
+
+    name = "card"
+
+    def submit(self, work, cost, stream=0):
+        self.now = max(self.now, time.perf_counter_ns())
+        super().submit(work, cost, stream)
+
+    def _wait(self, until):
+        super()._wait(until)
+        while (left := self.now - time.perf_counter_ns()) > 0:
+            time.sleep(left / 1e9)
+
+
+GPU = Card()
+
+
+def pytest_perfgate_runtimes():
+    return [GPU]
+"""
+
+CASES = """
+import os
+import pytest
+from conftest import GPU
+
+SLOWER = os.environ.get("SLOWER", "").split(",")
+
+@pytest.mark.perfgate("slowdown <= 3%", "time <= 1 ms", runtime="card", timer="events")
+@pytest.mark.parametrize("n", range(2))
+@pytest.mark.parametrize("name", [f"k{at}" for at in range(8)])
+def test_kernel(perfgate, name, n):
+    cost = 100_000 * (1.1 if f"{name}-{n}" in SLOWER else 1.0)
+    perfgate(lambda: GPU.kernel(cost))
+"""
+
+
+@pytest.mark.slow
+def test_eight_shards_on_two_workers_say_what_one_run_says(project: Project) -> None:
+    """Also where a test is 10 % slower, in the first shard as in the last."""
+    project.configure('confirmation = "interval"', 'pythonpath = ["."]')
+    project.write("conftest.py", CARD)
+    project.write("test_k.py", CASES)
+    project.run("--perfgate=full")
+    slower = {"SLOWER": "k0-0,k7-1"}
+    project.run("--perfgate=full", "--perfgate-json=whole.json", **slower)
+
+    def shard(index: int) -> RunReport:
+        words = (f"--perfgate-shard={index}/8", f"--perfgate-json={index}.json", f"--junitxml={index}.xml")
+        project.run("--perfgate=full", *words, **slower)
+        return read_record(project.root / f"{index}.json")
+
+    with ThreadPoolExecutor(2) as workers:
+        reports = list(workers.map(shard, range(1, 9)))
+    together = outcomes(merged([Source(place=str(at), report=one) for at, one in enumerate(reports)]))
+    alone = outcomes(read_record(project.root / "whole.json"))
+    assert len(alone) == 16
+    assert together == alone
+    assert {name for name, outcome in alone.items() if outcome is not Outcome.PASSED} == {
+        "test_kernel[k0-0]", "test_kernel[k7-1]",
+    }  # fmt: skip
+    assert sum(bool(report.cases) for report in reports) > 4

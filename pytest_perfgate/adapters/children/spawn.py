@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
-from typing import IO, TypeVar
+from itertools import islice
+from typing import IO, Any, TypeVar
 
 from pytest_perfgate.adapters.children.channel import PARENT, VARIABLE, Line, any_running
 from pytest_perfgate.clock import seconds
@@ -297,7 +298,12 @@ def spread(address: str) -> Callable[[Callable[[T], R], Sequence[T]], Iterable[R
     return lambda function, items: _on_cluster(address, function, items)
 
 
+_AT_ONCE = 4
+"""Items a thread of the cluster that are under way: what waits for its answer to be fetched lies in workers' memory."""
+
+
 def _on_cluster(address: str, function: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
+    """Answers as they come; of a worker that is lost, others take the items over."""
     from distributed import Client, as_completed
 
     try:
@@ -305,11 +311,37 @@ def _on_cluster(address: str, function: Callable[[T], R], items: Sequence[T]) ->
     except (OSError, ValueError, RuntimeError) as broken:
         raise PerfgateError("cluster-tool", f"no scheduler answers at {address}: {broken}") from broken
     with client:
-        for future in as_completed(client.map(partial(attempted, function), items, pure=False)):
-            values = future.result()
-            if isinstance(values, PerfgateError):
-                raise values
-            yield values
+        waiting, owners = iter(items), dict[str, T]()
+
+        def submit(count: int) -> list[Any]:
+            futures = []
+            for item in islice(waiting, count):
+                future = client.submit(partial(attempted, function), item, pure=False)
+                owners[future.key] = item
+                futures.append(future)
+            return futures
+
+        running = as_completed(submit(_AT_ONCE * max(1, sum(client.ncores().values()))))
+        for future in running:
+            answer = _answer(future, owners.pop(future.key))
+            running.update(submit(1))
+            yield answer
+
+
+def _answer(future: Any, item: Any) -> Any:
+    """What a worker found; what it could not read is named, whatever became of the worker."""
+    place = str(item[-1] if isinstance(item, tuple) else item)
+    try:
+        answer = future.result()
+    except Exception as fault:
+        if type(fault).__name__ == "KilledWorker":
+            raise PerfgateError("cluster-lost", "every worker that read it died", place=place) from fault
+        raise PerfgateError("cluster-tool", f"{type(fault).__name__}: {fault}", place=place) from fault
+    if isinstance(answer, PerfgateError):
+        raise PerfgateError(
+            answer.code.name, answer.what, why=answer.why, mend=answer.mend, place=answer.place or place
+        )
+    return answer
 
 
 def attempted(function: Callable[[T], R], item: T) -> R | PerfgateError:

@@ -235,8 +235,8 @@ def _tables(blocks: Sequence[Block], title: str) -> Iterator[tuple[str, Table]]:
 
 
 COLUMNS = (
-    "case", "test", "device", "limit", "outcome", "effect", "metric", "value", "low", "high", "time_ns", "accepted_ns",
-    "processes", "commit",
+    "case", "test", "device", "limit", "outcome", "effect", "metric", "value", "low", "high", "accepted",
+    "time_ns", "accepted_ns", "processes", "commit",
 )  # fmt: skip
 
 
@@ -258,7 +258,7 @@ def _rows(case: CaseReport, commit: str) -> Iterator[dict[str, Any]]:
         "test": case.key.test,
         "device": measurement.device.key if measurement else None,
         "time_ns": times[0].value if times else None,
-        "accepted_ns": case.baseline.time if case.baseline else None,
+        "accepted_ns": (case.baseline.time or None) if case.baseline else None,
         "processes": len(measurement.processes) if measurement else 0,
         "commit": commit,
     }
@@ -273,6 +273,7 @@ def _rows(case: CaseReport, commit: str) -> Iterator[dict[str, Any]]:
             "value": metric.value if metric else None,
             "low": metric.low if metric else None,
             "high": metric.high if metric else None,
+            "accepted": verdict.figure.value if verdict.figure else None,
         }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,24 +11,31 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.app.inspections.kineto_trace import (
     OPTIONS,
     Spread,
+    TraceOptions,
     TraceReader,
     TraceView,
     job_of,
     parse_options,
-    refuse_twice,
-    refuse_workers,
 )
-from pytest_perfgate.app.inspections.kineto_views import TRACE_TABLES, analysis_of, job_analysis, replay_text
+from pytest_perfgate.app.inspections.kineto_views import (
+    TRACE_TABLES,
+    analysis_of,
+    job_analysis,
+    material_of,
+    replay_text,
+)
 from pytest_perfgate.core.analysis.trace.comparison import (
     ON_HOST,
     PARTS,
     UNLIKE,
+    collective_pairs,
     comparative_fair,
     comparative_rough,
     comparison_document,
     edit_block,
     pair_metrics,
     pair_table,
+    timeline_pair_table,
     tree_metrics,
     unlike_metrics,
     whole_slowdown,
@@ -45,14 +52,27 @@ from pytest_perfgate.core.analysis.trace.matching import (
     forest,
 )
 from pytest_perfgate.core.analysis.trace.operators import selection_table
+from pytest_perfgate.core.analysis.trace.ranks import collectives
+from pytest_perfgate.core.analysis.trace.report import name_of, standalone_fair
 from pytest_perfgate.core.analysis.trace.survey import MOST, survey
 from pytest_perfgate.core.render.words import pair_of_names
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Analysis, Block, Document, Finding, MetricSet, Picture, Severity
+from pytest_perfgate.model.metric import (
+    Analysis,
+    Block,
+    Document,
+    Finding,
+    MetricSet,
+    Paragraph,
+    Picture,
+    Problem,
+    Severity,
+)
 from pytest_perfgate.model.profiles import Trace
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.trace.timeline import Timeline
+    from pytest_perfgate.core.analysis.tracelens.tables import ReferenceTables
     from pytest_perfgate.model.ports import Catalogue
     from pytest_perfgate.model.values import Work
 
@@ -67,7 +87,7 @@ class Kineto:
     """The inspector of PyTorch traces."""
 
     name = "kineto"
-    views = ("report", *TRACE_TABLES, "findings", "tracelens", "stack", "tree", "replay", "fair", "rough")
+    views = ("report", *TRACE_TABLES, "findings", "tracelens", "stack", "tree", "replay", "analysis", "fair", "rough")
     options = OPTIONS
 
     def __init__(
@@ -114,11 +134,17 @@ class Kineto:
         again = partial(lens.again, job.measured)
         if choices.replay:
             self._replay(Path(choices.replay), replay_text(next(again())))
-        return job_analysis(job, again, bool(choices.compat))
+        if choices.compat:
+            problems = tuple(problem for one in job.ranks for problem in one.problems)
+            return as_the_reference(job.subject, again, job.findings, problems, job.window)
+        return job_analysis(job, again)
 
     def _alone(self, seen: TraceView) -> Analysis:
         if seen.asked.replay:
             self._replay(Path(seen.asked.replay), replay_text(seen))
+        if seen.asked.compat:
+            subject = name_of(seen.survey)
+            return as_the_reference(subject, lambda: iter((seen,)), seen.findings, seen.problems, seen.survey.label)
         return analysis_of(seen)
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
@@ -142,9 +168,89 @@ class Kineto:
         return traces[0]
 
 
-REPORTS = {f"comparative_analysis_{kind}": kind for kind in ("rough", "fair")}
+def refuse_twice(paths: Sequence[Path]) -> None:
+    """One file under two names or none of its own would be two ranks of one job."""
+    met: dict[Path, Path] = {}
+    for path in paths:
+        whole = path.resolve()
+        if whole in met:
+            what = f"{path} is given twice" if met[whole] == path else f"{met[whole]} and {path} are one file"
+            raise PerfgateError("trace-ranks", what)
+        met[whole] = path
 
-TABLES = ("ops", "arguments", "categories", "kernels", "tree", "selection")
+
+def refuse_workers(asked: TraceOptions, why: str) -> None:
+    """A cluster that would be asked for nothing is a misunderstanding."""
+    if asked.workers:
+        raise PerfgateError("trace-option", f"workers={asked.workers!r} spreads the files of many ranks, and {why}")
+
+
+def as_the_reference(
+    subject: str,
+    again: Callable[[], Iterator[TraceView]],
+    findings: tuple[Finding, ...],
+    problems: tuple[Problem, ...],
+    window: str,
+) -> Analysis:
+    """What the reference tool says of a trace, its tables made once for figures and pages."""
+    from pytest_perfgate.core.analysis.tracelens.tables import reference_metrics
+
+    made = _reference_of(next(again()))
+    views = {"tracelens": partial(_reference_page, made, "report", subject)}
+    views |= {ours: partial(_reference_page, made, ours, subject) for ours in TRACE_TABLES}
+    return Analysis(
+        kind="kineto",
+        subject=subject,
+        metrics=reference_metrics(made),
+        views=views,
+        findings=findings,
+        problems=problems,
+        window=window,
+        tables=("tracelens",),
+    )
+
+
+_THEIRS = {
+    "timeline": "gpu_timeline",
+    "categories": "ops_summary_by_category",
+    "ops": "ops_summary",
+    "arguments": "ops_unique_args",
+    "kernels": "kernel_summary",
+    "roofline": "unified_perf_summary",
+}
+"""The reference tool's table for what one of our views shows."""
+
+
+def _reference_of(one: TraceView) -> ReferenceTables:
+    from pytest_perfgate.core.analysis.tracelens.tables import reference_tables
+
+    return reference_tables(one.whole)
+
+
+def _reference_page(made: ReferenceTables, name: str, subject: str) -> Document:
+    """The reference tool's table in the place of one of our views; a view that it has none for says so."""
+    from pytest_perfgate.core.analysis.tracelens.tables import reference_document
+
+    if name == "report":
+        return reference_document(made, subject)
+    theirs = _THEIRS.get(name, "")
+    if theirs not in made:
+        what = f"TraceLens has no table for the view {name!r}" + (" of this trace" if theirs else "")
+        known = ", ".join(("tracelens", *_THEIRS))
+        raise PerfgateError("view-unknown", what, mend=f"leave out --compat, or one of: {known}")
+    return reference_document({theirs: made[theirs]}, subject)
+
+
+REPORTS = {
+    **{f"comparative_analysis_{kind}": kind for kind in ("rough", "fair")},
+    "reference_analysis": "reference",
+    "target_analysis": "target",
+}
+
+TABLES = (
+    "timeline", "ops", "arguments", "both", "only_reference", "only_target", "categories", "kernels", "collectives",
+    "tree", "selection",
+)  # fmt: skip
 
 
 def comparison_of(before: TraceView, after: TraceView) -> Analysis:
@@ -161,9 +267,6 @@ def comparison_of(before: TraceView, after: TraceView) -> Analysis:
     subject = pair_of_names([before.survey.trace.path], [after.survey.trace.path], " and ")
     note = _framing(before, after)
 
-    def page(title: str, block: Block) -> Document:
-        return Document(title=f"{title}: {subject}", subtitle=note, blocks=(block,))
-
     def overview() -> Document:
         top = before.asked.settings.top * 2
         tables: tuple[tuple[str, Block], ...] = (
@@ -179,12 +282,12 @@ def comparison_of(before: TraceView, after: TraceView) -> Analysis:
         metrics=_metrics(lines, (ops, exact, categories, kernels), differing, host=host) if alike else unlike_metrics(),
         views={
             "report": overview,
-            "ops": lambda: page("Operators", pair_table(ops, "operator")),
-            "arguments": lambda: page("Operators by arguments", pair_table(exact, "operator")),
-            "categories": lambda: page("Categories", pair_table(categories, "category")),
-            "kernels": lambda: page("Kernels", pair_table(kernels, "kernel")),
-            "tree": lambda: page("Call trees", edit_block(differing, compared=alike)),
-            "selection": lambda: page("Kernel selection in the target", selection_table(after.rows)),
+            **_pair_pages(partial(_page, subject, note), lines, (ops, exact, categories, kernels)),
+            "collectives": lambda: _page(subject, note, "Collectives", _collectives(before, after)),
+            "tree": lambda: _page(subject, note, "Call trees", edit_block(differing, compared=alike)),
+            "selection": lambda: _page(subject, note, "Kernel selection in the target", selection_table(after.rows)),
+            "reference": lambda: standalone_fair(material_of(before)),
+            "target": lambda: standalone_fair(material_of(after)),
             "fair": lambda: comparative_fair(subject, lines, exact, (before.roof, after.roof)),
             "rough": lambda: comparative_rough(subject, lines, (ops, exact, kernels), note),
         },
@@ -197,6 +300,41 @@ def comparison_of(before: TraceView, after: TraceView) -> Analysis:
     )
 
 
+def _page(subject: str, note: str, title: str, block: Block) -> Document:
+    return Document(title=f"{title}: {subject}", subtitle=note, blocks=(block,))
+
+
+def _collectives(before: TraceView, after: TraceView) -> Block:
+    """Collectives of both sides; on one node alone how long they wait cannot be told apart from how long they work."""
+    return collective_pairs(collectives(before.survey, 0), collectives(after.survey, 0))
+
+
+Pairs = tuple[Sequence[Pair], Sequence[Pair], Sequence[Pair], Sequence[Pair]]
+
+
+def _pair_pages(
+    page: Callable[[str, Block], Document], lines: tuple[Timeline | None, Timeline | None], pairs: Pairs
+) -> dict[str, Callable[[], Document]]:
+    """Pages of what both have, what one of them has, and where the time of each went."""
+    ops, exact, categories, kernels = pairs
+    one, two = lines
+    both = [pair for pair in exact if pair.before is not None and pair.after is not None]
+    parts: dict[str, tuple[str, Block]] = {
+        "timeline": (
+            "Where the time went",
+            timeline_pair_table(one, two) if one and two else Paragraph(text="One has no single device's activity."),
+        ),
+        "ops": ("Operators", pair_table(ops, "operator")),
+        "arguments": ("Operators by arguments", pair_table(exact, "operator")),
+        "both": ("Operators in both", pair_table(both, "operator")),
+        "only_reference": ("Only in the reference", pair_table([p for p in exact if p.after is None], "operator")),
+        "only_target": ("Only in the target", pair_table([p for p in exact if p.before is None], "operator")),
+        "categories": ("Categories", pair_table(categories, "category")),
+        "kernels": ("Kernels", pair_table(kernels, "kernel")),
+    }
+    return {name: partial(page, title, block) for name, (title, block) in parts.items()}
+
+
 def _draw(name: str, before: TraceView, after: TraceView) -> Picture:
     """One picture; who asks for none imports nothing for it."""
     from pytest_perfgate.core.analysis.trace.pictures import of_pair
@@ -206,7 +344,7 @@ def _draw(name: str, before: TraceView, after: TraceView) -> Picture:
 
 def _metrics(
     lines: tuple[Timeline | None, Timeline | None],
-    pairs: tuple[Sequence[Pair], Sequence[Pair], Sequence[Pair], Sequence[Pair]],
+    pairs: Pairs,
     differing: Sequence[Edit],
     *,
     host: bool,

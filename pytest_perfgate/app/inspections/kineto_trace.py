@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, reduce
-from operator import or_
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from pytest_perfgate.core.analysis.trace.bottleneck import (
     coverage_findings,
     host_metrics,
     step_metrics_of_all,
+    throughput_metrics,
     window_class,
     window_findings,
 )
@@ -163,7 +163,8 @@ class TraceView:
                 where = labels(step=part.window.step)
                 parts += [(part, tuple(sorted((*scope, *where)))) for scope in scopes]
         apart = step_metrics_of_all(self.whole, self.steps, scopes)
-        return MetricSet(metrics=(*host_metrics(parts), *apart))
+        rate = throughput_metrics(self.whole, self.steps, self.asked.items, scopes)
+        return MetricSet(metrics=(*host_metrics(parts), *apart)) | rate
 
     def _of_rows(self, scopes: Sequence[Labels], most: int) -> MetricSet:
         """Figures of single rows, unless limits are judged that name none."""
@@ -224,6 +225,7 @@ OPTIONS = (
     ("bandwidth", "memory bandwidth: 5.3TB/s; of the target, when comparing"),
     ("reference_peak", "the reference's peaks by dtype, when comparing"),
     ("reference_bandwidth", "the reference's memory bandwidth, when comparing"),
+    ("items", "what a step works on, such as '64 samples': throughput is told in it"),
     ("rates", "datasheet or achievable: which column of the catalogue is the roof"),
     ("communication", "a pattern of kernel names that communicate, beside the known ones"),
     ("micro", "the longest gap that counts as micro idle, in microseconds"),
@@ -250,6 +252,7 @@ class TraceOptions:
     reference_bandwidth: str = ""
     rates: str = "datasheet"
     op: str = ""
+    items: str = ""
     compat: str = ""
     replay: str = ""
     workers: str = ""
@@ -292,7 +295,18 @@ def parse_options(
     )
     named = {
         name: options[name]
-        for name in ("window", "device", "op", "replay", "workers", "peak", "bandwidth", "reference", *_OF_REFERENCE)
+        for name in (
+            "window",
+            "device",
+            "op",
+            "items",
+            "replay",
+            "workers",
+            "peak",
+            "bandwidth",
+            "reference",
+            *_OF_REFERENCE,
+        )
         if name in options
     }
     if options.get("compat", "tracelens") != "tracelens":
@@ -316,12 +330,6 @@ def _check_pattern(pattern: str, place: str = "") -> None:
         re.compile(pattern)
     except re.error as odd:
         raise PerfgateError("trace-option", f"communication={pattern!r} is not a pattern: {odd}", place=place) from odd
-
-
-def refuse_workers(asked: TraceOptions, why: str) -> None:
-    """A cluster that would be asked for nothing is a misunderstanding."""
-    if asked.workers:
-        raise PerfgateError("trace-option", f"workers={asked.workers!r} spreads the files of many ranks, and {why}")
 
 
 def _number(
@@ -380,17 +388,6 @@ class TraceReader:
             yield self.seen(fitting[0])
 
 
-def refuse_twice(paths: Sequence[Path]) -> None:
-    """One file under two names or none of its own would be two ranks of one job."""
-    met: dict[Path, Path] = {}
-    for path in paths:
-        whole = path.resolve()
-        if whole in met:
-            what = f"{path} is given twice" if met[whole] == path else f"{met[whole]} and {path} are one file"
-            raise PerfgateError("trace-ranks", what)
-        met[whole] = path
-
-
 def job_of(ranks: Iterable[RankFigures]) -> Job:
     """The ranks joined; nobody's order matters."""
-    return reduce(or_, (Job(ranks=(one,)) for one in ranks), Job()).settled
+    return Job.of(ranks).settled

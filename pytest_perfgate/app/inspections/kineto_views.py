@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.analysis.trace import tables
-from pytest_perfgate.core.analysis.trace.bottleneck import window_class
-from pytest_perfgate.core.analysis.trace.findings import wants_replay
+from pytest_perfgate.core.analysis.trace.bottleneck import step_metrics_of_all, throughput, wants_replay, window_class
 from pytest_perfgate.core.analysis.trace.job import Job, RankFigures, meeting_document
 from pytest_perfgate.core.analysis.trace.metrics import unobservable
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow, operators, selection_table
@@ -25,9 +24,10 @@ from pytest_perfgate.core.analysis.trace.passes import (
     stack_document,
 )
 from pytest_perfgate.core.analysis.trace.ranks import Meeting, collectives, meeting_metrics, straggler
-from pytest_perfgate.core.analysis.trace.rates import impact, impact_table
+from pytest_perfgate.core.analysis.trace.rates import impact, impact_table, utilisation
 from pytest_perfgate.core.analysis.trace.report import (
     Material,
+    analysis_document,
     findings_block,
     name_of,
     report_document,
@@ -37,14 +37,14 @@ from pytest_perfgate.core.analysis.trace.report import (
 )
 from pytest_perfgate.core.analysis.trace.survey import Survey, step_lines, timelines
 from pytest_perfgate.core.analysis.trace.timeline import steps
+from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis, Block, Code, Column, Document, Paragraph, Picture, Section, labels
+from pytest_perfgate.model.values import Dimension
 
 if TYPE_CHECKING:
     from pytest_perfgate.app.inspections.kineto_trace import TraceView
-    from pytest_perfgate.core.analysis.tracelens.tables import ReferenceTables
     from pytest_perfgate.model.device import Roof
-    from pytest_perfgate.model.metric import Finding, Problem
 
 TRACE_TABLES = (
     "timeline",
@@ -84,8 +84,6 @@ def analysis_of(seen: TraceView) -> Analysis:
     """The analysis of one trace."""
     rank = seen.whole.trace.rank or 0
     subject = name_of(seen.survey)
-    if seen.asked.compat:
-        return _as_the_reference(subject, lambda: iter((seen,)), seen.findings, seen.problems, seen.survey.label)
     meeting = Meeting(parts=collectives(seen.survey, rank), present=frozenset({rank}))
     views = _pages(subject, lambda: iter((seen,)))
     own = {"ranks": lambda: meeting_document(meeting, subject)}
@@ -106,15 +104,14 @@ def analysis_of(seen: TraceView) -> Analysis:
     )
 
 
-def job_analysis(job: Job, again: Callable[[], Iterator[TraceView]], compat: bool) -> Analysis:
+def job_analysis(job: Job, again: Callable[[], Iterator[TraceView]]) -> Analysis:
     """The analysis of several ranks; ``again`` looks at their traces once more, one at a time."""
     meeting, subject = job.meeting, job.subject
     problems = tuple(problem for one in job.ranks for problem in one.problems)
-    if compat:
-        return _as_the_reference(subject, again, job.findings, problems, job.window)
     views = _pages(subject, again)
     own = {
         "ranks": lambda: meeting_document(meeting, subject),
+        "analysis": lambda: _of_job(job, subject, views["analysis"]()),
         "fair": lambda: _of_job(job, subject, views["fair"]()),
         "rough": lambda: _of_job(job, subject, views["rough"]()),
     }
@@ -133,63 +130,7 @@ def job_analysis(job: Job, again: Callable[[], Iterator[TraceView]], compat: boo
     )
 
 
-_REPORTS = {f"standalone_analysis_{kind}": kind for kind in ("rough", "fair")}
-
-
-def _as_the_reference(
-    subject: str,
-    again: Callable[[], Iterator[TraceView]],
-    findings: tuple[Finding, ...],
-    problems: tuple[Problem, ...],
-    window: str,
-) -> Analysis:
-    """What the reference tool says of a trace, its tables made once for figures and pages."""
-    from pytest_perfgate.core.analysis.tracelens.tables import reference_metrics
-
-    made = _reference_of(next(again()))
-    views = {"tracelens": partial(_reference_page, made, "report", subject)}
-    views |= {ours: partial(_reference_page, made, ours, subject) for ours in TRACE_TABLES}
-    return Analysis(
-        kind="kineto",
-        subject=subject,
-        metrics=reference_metrics(made),
-        views=views,
-        findings=findings,
-        problems=problems,
-        window=window,
-        tables=("tracelens",),
-    )
-
-
-_THEIRS = {
-    "timeline": "gpu_timeline",
-    "categories": "ops_summary_by_category",
-    "ops": "ops_summary",
-    "arguments": "ops_unique_args",
-    "kernels": "kernel_summary",
-    "roofline": "unified_perf_summary",
-}
-"""The reference tool's table for what one of our views shows."""
-
-
-def _reference_of(one: TraceView) -> ReferenceTables:
-    from pytest_perfgate.core.analysis.tracelens.tables import reference_tables
-
-    return reference_tables(one.whole)
-
-
-def _reference_page(made: ReferenceTables, name: str, subject: str) -> Document:
-    """The reference tool's table in the place of one of our views; a view that it has none for says so."""
-    from pytest_perfgate.core.analysis.tracelens.tables import reference_document
-
-    if name == "report":
-        return reference_document(made, subject)
-    theirs = _THEIRS.get(name, "")
-    if theirs not in made:
-        what = f"TraceLens has no table for the view {name!r}" + (" of this trace" if theirs else "")
-        known = ", ".join(("tracelens", *_THEIRS))
-        raise PerfgateError("view-unknown", what, mend=f"leave out --compat, or one of: {known}")
-    return reference_document({theirs: made[theirs]}, subject)
+_REPORTS = {"report": "analysis", **{f"standalone_analysis_{kind}": kind for kind in ("rough", "fair")}}
 
 
 def _pages(subject: str, again: Callable[[], Iterator[TraceView]]) -> dict[str, Callable[[], Document]]:
@@ -213,11 +154,12 @@ def _pages(subject: str, again: Callable[[], Iterator[TraceView]]) -> dict[str, 
         "fusion": page("Fusion candidates", lambda one: fusion_table(fusion_candidates(one.survey))),
         "backward": page("Forward and backward", lambda one: passes_table(passes(one.survey))),
         "findings": page("Findings", lambda one: findings_block(one.findings)),
-        "tracelens": lambda: _reference_page(_reference_of(first()), "report", subject),
+        "tracelens": lambda: _reference_page(first(), subject),
         "selection": page("Kernel selection", lambda one: selection_table(one.rows)),
         "replay": lambda: _replay_page(first(), subject),
-        "fair": lambda: standalone_fair(_material(first())),
-        "rough": lambda: standalone_rough(_material(first())),
+        "analysis": lambda: _analysis_page(first()),
+        "fair": lambda: standalone_fair(material_of(first())),
+        "rough": lambda: standalone_rough(material_of(first())),
         "stack": lambda: _stack(first()),
     }
 
@@ -370,7 +312,36 @@ def _replay_page(one: TraceView, subject: str) -> Document:
     return Document(title=f"Replay of {subject}", blocks=(note, Code(text=replay_text(one), language="json")))
 
 
-def _material(one: TraceView) -> Material:
+def _reference_page(one: TraceView, subject: str) -> Document:
+    from pytest_perfgate.core.analysis.tracelens.tables import reference_document, reference_tables
+
+    return reference_document(reference_tables(one.whole), subject)
+
+
+_FIGURES = {
+    "step_to_step": "step to step",
+    "tflops": "achieved rate",
+    "bandwidth": "bandwidth of unique bytes",
+    "mfu_datasheet": "MFU",
+    "sol_datasheet": "% of SOL",
+}
+"""Metrics of the whole window that the four-section report shows."""
+
+
+def _analysis_page(one: TraceView) -> Document:
+    """The report in four sections, with the rates of the window."""
+    metrics = utilisation(one.survey, one.rows, (), one.roof, ((),)).metrics
+    apart = step_metrics_of_all(one.whole, one.steps, ((),))
+    rate = throughput(one.whole, one.steps, one.asked.items)
+    extra = (
+        [("throughput", f"{quantity(rate[0], Dimension.RATE).removesuffix('/s').strip()} {rate[1]}/s")] if rate else []
+    )
+    shown = {m.name: quantity(m.value, m.dimension) for m in (*apart, *metrics)}
+    extra += [(title, shown[name]) for name, title in _FIGURES.items() if name in shown]
+    return analysis_document(material_of(one), extra)
+
+
+def material_of(one: TraceView) -> Material:
     return Material(
         seen=one.survey,
         line=one.line,

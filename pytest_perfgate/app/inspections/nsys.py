@@ -64,7 +64,7 @@ class Nsys:
     """Reads exports with the reader it is given; a report is exported first, where nsys is."""
 
     name = "nsys"
-    views = ("overlap", "setup", "window", "streams", "balance", "summary", "timeline")
+    views = ("overlap", "setup", "window", "streams", "balance", "summary", "timeline", "analysis")
     options = OPTIONS
 
     def __init__(self, read: NsysReader, project: Mapping[str, str] | None = None) -> None:
@@ -82,6 +82,7 @@ class Nsys:
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         job, exports = self._job(paths, self._asked(options))
+        every = (*coverage_findings(job), *findings(job), *class_findings(job.ranks))
         return Analysis(
             kind=self.name,
             subject=", ".join(told_apart([str(path) for path in paths])),
@@ -94,11 +95,14 @@ class Nsys:
                 "balance": lambda: balance.balance(job),
                 "summary": lambda: _summary(job, exports),
                 "timeline": lambda: _timeline(job),
+                "analysis": lambda: overlap.analysis(job, every),
             },
-            findings=(*coverage_findings(job), *findings(job), *class_findings(job.ranks)),
+            findings=every,
             problems=problems(job),
             window=window_text(job.ranks),
-            pictures={name: partial(_drawn, name, job) for name in ("timeline", "overlap", "ranks")},
+            reports={"report": "analysis"},
+            tables=("overlap", "window", "streams", "balance", "summary"),
+            pictures={name: partial(_drawn, name, job) for name in ("timeline", "overlap", "ranks", "kernels")},
         )
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:

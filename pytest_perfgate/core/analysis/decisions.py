@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Union
 
 from pytest_perfgate.core.analysis.occupancy import MOST_REGISTERS
-from pytest_perfgate.model.metric import Finding, Severity
+from pytest_perfgate.model.metric import Block, Bullets, Document, Finding, Paragraph, Section, Severity
 from pytest_perfgate.model.values import Interval, value
 
 Fact = Union[str, float]
@@ -294,3 +294,29 @@ def gain_text(finding: Finding) -> str:
 
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
+
+
+def four_sections(
+    heading: tuple[str, str],
+    summary: str,
+    metrics: Sequence[tuple[str, str]],
+    findings: Sequence[Finding],
+    advice: tuple[Block, ...] = (),
+) -> Document:
+    """Summary, metrics, findings with their evidence, recommendations: by default those of the findings."""
+    title, note = heading
+    facts = tuple(f"{f.title}. {f.detail} [{f.trigger}]" for f in findings) or (
+        "Nothing that the known patterns cover.",
+    )
+    items = tuple(advice_items([finding for finding in findings if finding.advice]))
+    first = Bullets(items=items, ordered=True) if items else Paragraph(text="None: nothing stands out.")
+    return Document(
+        title=title,
+        subtitle=note,
+        blocks=(
+            Section(title="Summary", blocks=(Paragraph(text=summary),)),
+            Section(title="Metrics", blocks=(Bullets(items=tuple(f"{name}: {text}" for name, text in metrics)),)),
+            Section(title="Findings", blocks=(Bullets(items=facts, ordered=True),)),
+            Section(title="Recommendations", blocks=advice or (first,)),
+        ),
+    )

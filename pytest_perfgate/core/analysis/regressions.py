@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
 from math import inf
+from statistics import median
 from typing import NamedTuple
 
 from pytest_perfgate.core.judge.context import how_measured
@@ -20,12 +24,15 @@ from pytest_perfgate.model.values import Dimension, value
 LEVEL = 0.01
 """Chance of a change in a line that has none: of a thousand a few show one, most smaller than ``OVER``."""
 
+STEP = 0.01
+"""Smaller ones are not told from a line that wanders."""
+
 OVER = 0.02
 """Smaller steps are no regression of their own; an anchor sees them add up."""
 
 STALE_DAYS = 14
 
-_DIGITS = 7
+_DIGITS, _DIGITS_OF_LINE = 7, 20
 
 _BACK = 0.5
 """A step has gone away when less than this share of it is left."""
@@ -47,7 +54,18 @@ class Trend:
 
     @cached_property
     def changes(self) -> tuple[ChangePoint, ...]:
-        return change_points([s.time for s in self.sittings], level=LEVEL)
+        """Where the line goes over to another level, as far as that is a step to speak of."""
+        times = [s.time for s in self.sittings]
+        changes = change_points(times, level=LEVEL)
+        while changes and abs(min(changes, key=_size).change) < STEP:
+            least = min(changes, key=_size)
+            changes = _of_levels(times, [change for change in changes if change is not least])
+        return changes
+
+    @property
+    def digest(self) -> str:
+        """Of all that the changes are found in: equal where they are."""
+        return hashlib.sha256(array("d", [s.time for s in self.sittings]).tobytes()).hexdigest()[:_DIGITS_OF_LINE]
 
     @property
     def level(self) -> float:
@@ -56,22 +74,43 @@ class Trend:
 
     def moved(self, change: ChangePoint) -> tuple[tuple[str, str, str], ...]:
         """(name, then, now) of what a change came with beside the commit: no run of the other level has it."""
-        edges = [0, *(c.index for c in self.changes), len(self.sittings)]
-        at = edges.index(change.index)
-        then, now = self.sittings[edges[at - 1] : change.index], self.sittings[change.index : edges[at + 1]]
-        before, after = _surroundings(then), _surroundings(now)
-        names = [name for name in dict.fromkeys((*before, *after)) if before and after]
-        apart = [name for name in names if not set(before.get(name, ("",))) & set(after.get(name, ("",)))]
-        return tuple((name, before.get(name, ("",))[-1], after.get(name, ("",))[0]) for name in apart)
+        return self._moved[change.index]
+
+    @cached_property
+    def _moved(self) -> dict[int, tuple[tuple[str, str, str], ...]]:
+        edges = [0, *(change.index for change in self.changes), len(self.sittings)]
+        levels = [self.sittings[a:b] for a, b in pairwise(edges)]
+        return {at: tuple(_apart(then, now)) for at, (then, now) in zip(edges[1:], pairwise(levels))}
 
 
-def _surroundings(sittings: Iterable[Sitting]) -> dict[str, tuple[str, ...]]:
-    """What each fact read, run by run: host, card, driver, packages."""
-    facts: dict[str, tuple[str, ...]] = {}
-    for sitting in sittings:
-        for name, text in (("host", sitting.host), ("card", sitting.card), *sitting.facts):
-            facts[name] = (*facts.get(name, ()), text) if text else facts.get(name, ())
-    return {name: texts for name, texts in facts.items() if texts}
+def _size(change: ChangePoint) -> float:
+    return abs(change.change)
+
+
+def _of_levels(times: Sequence[float], changes: Sequence[ChangePoint]) -> tuple[ChangePoint, ...]:
+    """The same changes between the middles of the levels that are left."""
+    edges = [0, *(change.index for change in changes), len(times)]
+    middle = [median(times[a:b]) for a, b in pairwise(edges)]
+    return tuple(replace(change, before=a, after=b) for change, (a, b) in zip(changes, pairwise(middle)))
+
+
+def _apart(then: Sequence[Sitting], now: Sequence[Sitting]) -> Iterator[tuple[str, str, str]]:
+    """What reads otherwise throughout, as the runs next to the change have it."""
+    before, after = _surroundings(reversed(then)), _surroundings(now)
+    for name in dict.fromkeys((*before, *after)) if before and after else ():
+        old, new = before.get(name, [""]), after.get(name, [""])
+        if not set(old) & set(new):
+            yield name, old[0], new[0]
+
+
+def _surroundings(sittings: Iterable[Sitting]) -> dict[str, list[str]]:
+    """What each fact read, in order: host, card, driver, packages."""
+    facts: dict[str, list[str]] = {}
+    for host, card, others in dict.fromkeys((s.host, s.card, s.facts) for s in sittings):
+        for name, text in (("host", host), ("card", card), *others):
+            if text:
+                facts.setdefault(name, []).append(text)
+    return facts
 
 
 def _alike(sitting: Sitting, line: Baseline | None) -> bool:

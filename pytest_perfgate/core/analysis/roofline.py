@@ -359,3 +359,16 @@ def sheet_roof(spec: DeviceSpec, rates: str = "datasheet", code: str = "trace-op
 
 RATES = ("datasheet", "achievable")
 """Columns of the catalogue that may be the roof."""
+
+
+_ITEMS = re.compile(r"\s*(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*(\S*)\s*")
+
+
+def parse_items(text: str, code: str = "kernel-option") -> tuple[float | None, str]:
+    """What throughput is told in: ``8192 tokens``; nothing where nothing was stated."""
+    if not text:
+        return None, "items"
+    match = _ITEMS.fullmatch(text)
+    if match is None or not float(match[1]) > 0:
+        raise PerfgateError(code, f"items={text} does not read", mend="items='8192 tokens'")
+    return float(match[1]), match[2] or "items"

@@ -13,6 +13,7 @@ from pytest_perfgate.core.judge.accepted_line import (
     FigureStep,
     Signature,
     anchored,
+    between_sittings,
     carried,
     committed,
     crept,
@@ -32,15 +33,6 @@ from pytest_perfgate.model.metric import Metric
 from pytest_perfgate.model.plan import Mode, Outcome, Plan
 from pytest_perfgate.model.values import Dimension, value
 from pytest_perfgate.model.verdict import CaseReport, RunReport
-
-_BETWEEN = 2.0
-"""Standard deviations between sittings that are no movement."""
-
-_KNOWN = 2
-"""Sittings from which on their scatter says something."""
-
-_UNKNOWN = 0.03
-"""What two sittings of the same code usually differ by at least, where the line stands on one."""
 
 _WIDE = 0.25
 """Half an interval that says nothing, where no slowdown limit tells what is asked."""
@@ -115,8 +107,8 @@ class Decision:
     @property
     def asks(self) -> bool:
         """Whether this is written with a reason only."""
-        if any(step.asks for step in self.figures):
-            return self.before is None or not self.before.local
+        if any(step.asks for step in self.figures) and not (self.before and self.before.local):
+            return True
         if self.change is Change.OTHER and self.before is not None and not self.ends:
             return not self.before.local
         return self.change in {Change.SLOWER, Change.RENEWED, Change.ANCHORED} or self.ends or self.twin is not None
@@ -138,13 +130,14 @@ def decide(
     report: CaseReport, before: Baseline | None, sittings: Sequence[Sitting], signature: Signature, *, add: bool = False
 ) -> Decision:
     """What accepting this case comes to; nothing is written here."""
-    decision = _decision(report, before, sittings, signature, add=add)
+    timed = before if before is not None and before.time else None
+    decision = replace(_decision(report, timed, sittings, signature, add=add), before=before)
     if decision.after is None or decision.change in {Change.RENEWED, Change.ANCHORED}:
         return decision
     blind = blindness(report)
     after = decision.after
     if decision.change in MEASURED:
-        after = anchored(replace(after, blind=blind or 0.0), before, signature)
+        after = anchored(replace(after, blind=blind or 0.0), timed, signature)
     elif signature.anchor:
         after = replace(after, anchor=0.0, anchored="")
     return replace(decision, blind=blind, after=after)
@@ -289,11 +282,6 @@ def noise(before: Baseline, time: Metric) -> float:
     return max(math.hypot(within, between_sittings(before)), _ROUNDING)
 
 
-def between_sittings(line: Baseline) -> float:
-    """What two sittings of the same code differ by."""
-    return _BETWEEN * line.scatter if line.sittings >= _KNOWN else max(_BETWEEN * line.scatter, _UNKNOWN)
-
-
 def too_few_processes(decision: Decision, report: RunReport) -> Decision:
     """The decision with what its sitting lacks, and a line that says on how many processes it stands."""
     measurement = decision.report.measurement
@@ -331,7 +319,8 @@ def unasked(found: Decision, families: Collection[str]) -> Decision:
     wants_slowdown = not report.verdicts or any(v.limit.metric == "slowdown" for v in report.verdicts)
     if found.change is not Change.NEW or wants_slowdown or family_of(report.key) in families:
         return found
-    return Decision(report=report, change=Change.UNASKED, why="no limit of this case asks for an accepted time")
+    change = Change.UNASKED if found.before is None else Change.KEPT
+    return Decision(report=report, change=change, before=found.before, why="no limit of it asks for an accepted time")
 
 
 def on_one_core(reports: Iterable[CaseReport]) -> bool:

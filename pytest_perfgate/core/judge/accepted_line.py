@@ -284,3 +284,18 @@ def uncompared(report: CaseReport, before: Baseline, time: Metric, today: str) -
     if judged is None or (judged.expires and judged.expires[:10] < today[:10]):
         return False
     return not reasoned(before, judged) or f"{time.value:.5g}" != f"{before.time:.5g}"
+
+
+_BETWEEN = 2.0
+"""Standard deviations between sittings that are no movement."""
+
+_KNOWN = 2
+"""Sittings from which on their scatter says something."""
+
+_UNKNOWN = 0.03
+"""What two sittings of the same code usually differ by at least, where the line stands on one."""
+
+
+def between_sittings(line: Baseline) -> float:
+    """What two sittings of the same code differ by."""
+    return _BETWEEN * line.scatter if line.sittings >= _KNOWN else max(_BETWEEN * line.scatter, _UNKNOWN)

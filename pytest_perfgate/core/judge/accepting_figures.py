@@ -28,7 +28,7 @@ _LEFT = frozenset({Change.UNTRUSTED, Change.PINNED})
 
 _KINDS = by_name()
 
-_MOVED = frozenset({Outcome.REGRESSED, Outcome.IMPROVED, Outcome.BROKEN})
+_MOVED = frozenset({Outcome.REGRESSED, Outcome.IMPROVED, Outcome.SUSPECT})
 
 Known = Mapping[tuple[str, Labels], Figure]
 
@@ -50,7 +50,8 @@ def with_figures(decision: Decision, named: Sequence[str], signature: Signature,
     if decision.after is not None:
         return replace(decision, after=replace(decision.after, figures=kept), figures=steps)
     if not steps:
-        return decision
+        untouched = decision.change is Change.UNTIMED and known
+        return replace(decision, change=Change.KEPT, why="as accepted") if untouched else decision
     line = _line(decision, measurement, signature)
     after = replace(line, figures=kept)
     return replace(decision, change=_change(before, steps), after=after, figures=steps, why="")
@@ -115,7 +116,7 @@ def _steps(
     report: CaseReport, measurement: Measurement, asked: Mapping[tuple[str, Labels], Metric], known: Known, *, add: bool
 ) -> Iterator[FigureStep]:
     for key, metric in sorted(asked.items()):
-        step = _step(metric, known.get(key), _judged_moved(report, metric), add=add)
+        step = _step(metric, known.get(key), _judged(report, metric), add=add)
         if step is not None:
             yield step
     for verdict in report.verdicts:
@@ -141,7 +142,7 @@ def _figure(metric: Metric, *, exact: bool) -> Figure:
     return Figure(name=metric.name, value=value, dimension=metric.dimension, labels=metric.labels)
 
 
-def _step(metric: Metric, before: Figure | None, judged: bool, *, add: bool) -> FigureStep | None:
+def _step(metric: Metric, before: Figure | None, judged: Outcome | None, *, add: bool) -> FigureStep | None:
     """What accepting does to one figure; nothing where it stays as it is."""
     exact = _is_exact(metric)
     now = _figure(metric, exact=exact)
@@ -152,17 +153,20 @@ def _step(metric: Metric, before: Figure | None, judged: bool, *, add: bool) -> 
     moved = abs(value - before.value) > apart
     if exact and not moved:
         return None
-    if not moved and not judged:
+    if not exact and judged is not None:  # what keeps its limit has moved only where it is known how it scatters
+        moved = judged in _MOVED or (moved and before.sittings > 1)
+    if not moved:
         return FigureStep(before=before, after=_with_sitting(before, metric.value)) if add else None
     sign = {Better.LOWER: 1.0, Better.HIGHER: -1.0}.get(better_of(metric, _KINDS), 0.0)
     better = sign * (value - before.value) < 0
     return FigureStep(before=before, after=now, asks=not better, better=better)
 
 
-def _judged_moved(report: CaseReport, metric: Metric) -> bool:
+def _judged(report: CaseReport, metric: Metric) -> Outcome | None:
+    """What a limit on the change of this very figure came to."""
     key = (metric.name, metric.labels)
-    judged = [v.figure for v in report.verdicts if v.outcome in _MOVED]
-    return any(one is not None and (one.name, one.labels) == key for one in judged)
+    judged = [v for v in report.verdicts if v.figure is not None and v.metric is not None]
+    return next((v.outcome for v in judged if v.figure and (v.figure.name, v.figure.labels) == key), None)
 
 
 def _noise(metric: Metric, before: Figure) -> float:

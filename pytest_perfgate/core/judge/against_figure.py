@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from pytest_perfgate.core.judge.accepted_line import reasoned
-from pytest_perfgate.core.judge.against_limit import holds, kept, missing_siblings, without_metric
+from pytest_perfgate.core.judge.against_limit import holds, kept, missing_siblings, sides_of, without_metric
 from pytest_perfgate.core.judge.against_revision import run_out
 from pytest_perfgate.core.judge.context import (
     REASON,
@@ -17,11 +17,12 @@ from pytest_perfgate.core.judge.context import (
     Ruling,
     incomparable,
 )
+from pytest_perfgate.core.judge.readings import SPEEDUP, THIS, Sides
 from pytest_perfgate.core.judge.suspects import expired
 from pytest_perfgate.core.limits.grammar import noun
 from pytest_perfgate.core.limits.merge import scope_within
 from pytest_perfgate.core.limits.scope import demands_regression
-from pytest_perfgate.core.render.words import change_text, quantity
+from pytest_perfgate.core.render.words import change_text, figure_text, quantity
 from pytest_perfgate.core.stats.inference import predict, prior
 from pytest_perfgate.model.measurement import Baseline, Measurement
 from pytest_perfgate.model.metric import Figure, Metric, MetricKind, matches
@@ -30,8 +31,6 @@ from pytest_perfgate.model.values import Better, Dimension, Interval
 
 _ROUNDED = 1e-4
 """A measured figure is kept with five digits: what is nearer to it is the same."""
-
-_SAME = 1e-12
 
 _EQUAL = 1e-9
 """Changes that differ by less differ by the arithmetic alone."""
@@ -62,20 +61,9 @@ def against_figure(limit: Limit, trial: JudgedMeasurement) -> Ruling:
 def _badness(limit: Limit, ruling: Ruling) -> tuple[int, float]:
     if ruling.metric is None or ruling.figure is None:
         return _ORDER.index(ruling.outcome), 0.0
-    moved = change_of(limit.compare, ruling.metric.value, ruling.figure.value)
+    moved = limit.change(ruling.metric.value, ruling.figure.value)
     lower = limit.operator in {Operator.AT_LEAST, Operator.MORE}
     return _ORDER.index(ruling.outcome), -moved if lower else abs(moved) if limit.operator is Operator.EQUAL else moved
-
-
-def change_of(compare: Compare, now: float, then: float) -> float:
-    """How far a figure is from its accepted value; from 0 every rise is without bound as a fraction."""
-    if math.isclose(now, then, rel_tol=_SAME):
-        return 0.0
-    if compare is Compare.ABSOLUTE:
-        return now - then
-    if then:
-        return (now - then) / abs(then)
-    return math.copysign(math.inf, now) if now else 0.0
 
 
 def _unheld(trial: JudgedMeasurement) -> str:
@@ -115,7 +103,18 @@ def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
     if wrong := _mistaken(limit, metric, then, trial.context):
         return Ruling(outcome=Outcome.INVALID, sentence=wrong, metric=metric)
     ruling = _compared(Comparison(limit, metric, then), trial)
+    sides = sides_of(metric, then, trial)
+    if sides is not None:
+        ruling = _by_the_reference(ruling._replace(evidence=(*ruling.evidence, *sides.facts)), sides, trial)
     return ruling._replace(metric=metric, figure=then, against=True)
+
+
+def _by_the_reference(ruling: Ruling, sides: Sides, trial: JudgedMeasurement) -> Ruling:
+    """A speed-up that is better since its reference got slower is no improvement of the call."""
+    if ruling.outcome is not Outcome.IMPROVED or sides.alone in ("", THIS):
+        return ruling
+    sentence = f"{ruling.sentence}, and it is {sides.alone} that got slower"
+    return ruling._replace(outcome=Outcome.MOVED, sentence=sentence, next=(trial.accepting(REASON),))
 
 
 def _mistaken(limit: Limit, metric: Metric, then: Figure, context: JudgeContext) -> str:
@@ -155,14 +154,13 @@ class Comparison(NamedTuple):
 
     def _of(self, number: float) -> float:
         """The change to one number; where the arithmetic alone keeps it from the bound, that."""
-        moved, bound = change_of(self.limit.compare, number, self.then.value), self.limit.bound
+        moved, bound = self.limit.change(number, self.then.value), self.limit.bound
         return bound if bound and math.isclose(moved, bound, rel_tol=_EQUAL) else moved
 
     @property
     def texts(self) -> str:
         """``128 -> 130``."""
-        now, then = self.metric, self.then
-        return f"{quantity(then.value, then.dimension)} -> {quantity(now.value, now.dimension)}"
+        return figure_text(self.then, self.metric)
 
 
 def _compared(pair: Comparison, trial: JudgedMeasurement) -> Ruling:
@@ -172,7 +170,7 @@ def _compared(pair: Comparison, trial: JudgedMeasurement) -> Ruling:
     reach = 0.0 if exact else _reach(pair, trial)
     keeps = kept(limit, moved)
     if keeps:
-        return _kept(pair, moved, max(reach, play), trial)
+        return _kept(pair, moved, max(reach, play), trial)._replace(visible=None if exact else reach)
     if keeps is None and holds(limit, moved.value):
         return Ruling(outcome=Outcome.UNDECIDED, sentence="the interval of the change spans the limit", visible=reach)
     return _broken(pair, moved, reach, trial)
@@ -223,10 +221,9 @@ def _kept(pair: Comparison, moved: Metric, reach: float, trial: JudgedMeasuremen
             outcome=Outcome.IMPROVED,
             sentence=f"better than accepted: {pair.texts}",
             next=(trial.accepting(" --improved"),),
-            visible=reach,
         )
     same = "as accepted" if pair.metric.value == pair.then.value else "the change keeps the limit"
-    return Ruling(outcome=Outcome.PASSED, sentence=same, visible=reach)
+    return Ruling(outcome=Outcome.PASSED, sentence=same)
 
 
 def _broken(pair: Comparison, moved: Metric, reach: float, trial: JudgedMeasurement) -> Ruling:
@@ -239,7 +236,8 @@ def _broken(pair: Comparison, moved: Metric, reach: float, trial: JudgedMeasurem
     far = abs(moved.value) > reach and kept(_eased(pair.limit, 0.0), moved) is False
     if far:
         act = (*trial.profiles, trial.accepting(REASON))
-        return Ruling(outcome=Outcome.REGRESSED, sentence=f"worse than accepted: {text}", next=act, visible=reach)
+        sentence = f"worse than accepted: {text}"
+        return Ruling(outcome=Outcome.REGRESSED, sentence=sentence, next=act, visible=reach or None)
     explained = f"{text}; chance explains up to {change_text(reach, pair.limit)}"
     more = f"{trial.rerun} --perfgate=full" if trial.measurement.processes else trial.accepting(" --add")
     return Ruling(outcome=Outcome.SUSPECT, sentence=explained, next=(more,), visible=reach)
@@ -273,6 +271,8 @@ def _gone(limit: Limit, trial: JudgedMeasurement) -> Iterator[Ruling]:
             sentence=f"{one.title} was accepted as {quantity(one.value, one.dimension)}, and is not there any more",
             next=(trial.accepting(REASON),),
             fails=True,
+            figure=one,
+            against=True,
         )
 
 
@@ -294,7 +294,7 @@ def comparable(then: Dimension, now: Dimension) -> bool:
 
 
 def selected_figures(limit: Limit, measurement: Measurement) -> tuple[Metric, ...]:
-    """What a limit on a change asks to have an accepted value."""
-    if limit.compare is Compare.FIGURE:
+    """What is to have an accepted value: what a limit on a change names, and a speed-up, which two sides can move."""
+    if limit.compare is Compare.FIGURE and limit.metric != SPEEDUP:
         return ()
     return measurement.metrics.find(limit.metric, scope_within(limit, measurement.key))

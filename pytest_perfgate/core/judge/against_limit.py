@@ -10,13 +10,13 @@ from dataclasses import replace
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, verdict
 from pytest_perfgate.core.judge.metrics import DERIVED
 from pytest_perfgate.core.judge.policy import CI
-from pytest_perfgate.core.judge.readings import FILE, NO_REFERENCE, SPEEDUP
+from pytest_perfgate.core.judge.readings import FILE, NO_REFERENCE, SPEEDUP, Sides, moved_sides
 from pytest_perfgate.core.limits.grammar import noun
 from pytest_perfgate.core.limits.merge import no_instruction, not_in_the_report, scope_within
 from pytest_perfgate.core.limits.scope import proposal, render_scope, some_of
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.errors import CODES, PerfgateError
-from pytest_perfgate.model.metric import Absent, Analysis, Labels, Metric, MetricSet, Problem, matches
+from pytest_perfgate.model.metric import Absent, Analysis, Figure, Labels, Metric, MetricSet, Problem, matches
 from pytest_perfgate.model.plan import Limit, Mode, Operator, Outcome, Policy
 from pytest_perfgate.model.verdict import Verdict
 
@@ -174,7 +174,7 @@ def _held(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
             outcome=Outcome.PASSED,
             sentence="the whole interval keeps the limit" if metric.interval else "keeps the limit",
             metric=metric,
-            evidence=_in_turns(metric),
+            evidence=_in_turns(metric, trial),
         )
     return undecided(metric, trial) if keeps is None else _broken(metric, trial)
 
@@ -199,15 +199,24 @@ def holds(limit: Limit, number: float) -> bool:
 
 def _broken(metric: Metric, trial: JudgedMeasurement) -> Ruling:
     sentence = "the whole interval misses the limit" if metric.interval else "misses the limit"
-    sides = _in_turns(metric)
+    sides = _in_turns(metric, trial)
     return Ruling(outcome=Outcome.BROKEN, sentence=sentence, next=_looks(metric, trial), metric=metric, evidence=sides)
 
 
-def _in_turns(metric: Metric) -> tuple[tuple[str, str], ...]:
-    """Of a speed-up, what both sides took."""
+def _in_turns(metric: Metric, trial: JudgedMeasurement) -> tuple[tuple[str, str], ...]:
+    """Of a speed-up, what both sides took, and which of them moved since it was accepted."""
     if metric.name != SPEEDUP:
         return ()
-    return (("against a file" if dict(metric.labels)["over"].startswith(FILE) else "in turns", metric.note),)
+    label = "against a file" if dict(metric.labels)["over"].startswith(FILE) else "in turns"
+    then = trial.baseline.figure(metric.name, metric.labels) if trial.baseline else None
+    sides = sides_of(metric, then, trial) if then else None
+    return (label, metric.note), *(sides.facts if sides else ())
+
+
+def sides_of(metric: Metric, then: Figure, trial: JudgedMeasurement) -> Sides | None:
+    """Which side of a speed-up moved, where the line has a time beside it."""
+    line, seen = trial.baseline, trial.seen
+    return moved_sides(metric, then.value, line.time, seen.time) if line and seen else None
 
 
 def _looks(metric: Metric, trial: JudgedMeasurement) -> tuple[str, ...]:
@@ -235,7 +244,7 @@ def undecided(metric: Metric, trial: JudgedMeasurement) -> Ruling:
         sentence="the interval spans the limit",
         next=(more,) if metric.name in DERIVED else (),
         metric=metric,
-        evidence=_in_turns(metric),
+        evidence=_in_turns(metric, trial),
     )
 
 

@@ -169,7 +169,7 @@ def verdict(limit: Limit, ruling: Ruling, context: JudgeContext, trial: JudgedMe
 
 def _visible(ruling: Ruling, trial: JudgedMeasurement | None) -> float | None:
     """What could have been seen: the ruling's own figure, else that of the sitting."""
-    if ruling.visible is not None:
+    if ruling.visible is not None or ruling.figure is not None:
         return ruling.visible
     return trial.seen.visible if trial and trial.seen else None
 

@@ -37,7 +37,8 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         outcome=Outcome.MOVED,
-        meaning="slower than the stored baseline, but not than the other build measured beside it here",
+        meaning="slower than the stored baseline, but not than the other build measured beside it here; a speed-up "
+        "that is better because its reference got slower",
         key="moved",
         exit=REGRESSED,
     ),

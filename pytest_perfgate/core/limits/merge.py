@@ -17,7 +17,7 @@ from pytest_perfgate.model.metric import Absent, Labels, MetricKind, MetricSet
 from pytest_perfgate.model.metric import matches as metric_matches
 from pytest_perfgate.model.plan import CaseKey, Limit
 from pytest_perfgate.model.project import ConfigPattern
-from pytest_perfgate.model.protocol import OWN, READ, STATIC
+from pytest_perfgate.model.protocol import OWN, READ, RECORD, STATIC
 
 Layer = Iterable[Limit]
 
@@ -116,7 +116,7 @@ def elsewhere(limits: Sequence[Limit], measurement: Measurement, kinds: Mapping[
 
     None where the file tells of such a figure, or where there is no other limit: nothing passes for want of one.
     """
-    if measurement.processes or measurement.identity.timer not in {READ, OWN, STATIC}:
+    if measurement.processes or measurement.identity.timer not in {READ, RECORD, OWN, STATIC}:
         return ()
     names = {*measurement.metrics.names(), *(absent.name for absent in measurement.metrics.absent)}
     timed = {name for name, kind in kinds.items() if kind.source == "time"} - names
@@ -308,7 +308,11 @@ def asked_figures(texts: Iterable[str]) -> tuple[str, ...]:
     return (*(name for name in PASSES if name in words), *tails)
 
 
-_TAKEN = re.compile(r"""\.metric\(\s*["']([A-Za-z_][\w.]*)["']|\bextra_info\[["']([A-Za-z_][\w.]*)["']\]""")
+_TAKEN = re.compile(
+    r"""\.metric\(\s*["']([A-Za-z_][\w.]*)["']"""
+    r"""|\bextra_info\[["']([A-Za-z_][\w.]*)["']\]"""
+    r"""|\.record\([^()]*\bname=["']([A-Za-z_][\w.]*)["']"""
+)
 
 
 def own_names(source: str) -> frozenset[str]:

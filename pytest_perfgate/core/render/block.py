@@ -9,14 +9,15 @@ from typing import Any
 
 from pytest_perfgate.core.judge.acceptance import TOO_FAR, Change, Decision
 from pytest_perfgate.core.judge.accepted_line import FigureStep, crept
-from pytest_perfgate.core.judge.against_figure import change_of
 from pytest_perfgate.core.judge.samples import busy_processors
 from pytest_perfgate.core.render.words import (
     by_floor,
+    change_of,
     change_text,
     detectable,
     display_width,
     edges,
+    figure_text,
     plural,
     quantity,
     shown,
@@ -114,13 +115,15 @@ def _figure(verdict: Verdict, rests_on: str) -> str:
     limit, metric = verdict.limit, verdict.metric
     name = "time" if limit.metric in CHANGES else limit.metric
     then = verdict.figure
-    scope = ", ".join(f"{key}={text}" for key, text in (metric.labels if metric else limit.labels))
+    labels = metric.labels if metric else then.labels if then else limit.labels
+    scope = ", ".join(f"{key}={text}" for key, text in labels)
     title = printable(f"{name}({scope})" if scope else name)
+    if metric is None and then is not None:
+        return f"{title}  {figure_text(then, None)}"
     if metric is None:
         return f"{title}  {_WITHOUT.get(verdict.outcome, 'not measured')}"
     if then is not None:
-        moved = change_text(change_of(limit.compare, metric.value, then.value), limit)
-        return f"{title}  {quantity(then.value, then.dimension)} -> {quantity(metric.value, metric.dimension)}  {moved}"
+        return f"{title}  {figure_text(then, metric)}  {change_of(verdict)}".rstrip()
     change = limit.metric in CHANGES
     middle = signed(metric.value) if change else quantity(metric.value, metric.dimension)
     between = edges(metric, change=change, rests_on=rests_on, decided=verdict.outcome in _DECIDED)
@@ -131,7 +134,7 @@ def _limit(limit: Limit) -> str:
     if limit.metric in CHANGES:
         text = f"{limit.bound * 100:+.3g} %" if limit.bound < 10 else f"+{quantity(limit.bound, Dimension.FRACTION)}"
     elif limit.compare is not Compare.FIGURE:
-        text = f"{limit.operator.value} {change_text(limit.bound, limit)}"
+        text = f"change {limit.operator.value} {change_text(limit.bound, limit)}"
     else:
         text = f"{limit.operator.value} {quantity(limit.bound, limit.dimension)}"
     return text if limit.source in {"marker", ""} else f"{text} ({limit.source})"
@@ -347,9 +350,9 @@ def acceptance_json(found: Sequence[Decision]) -> list[dict[str, Any]]:
         {
             "case": str(d.report.key),
             "change": d.change.value,
-            "before_ns": d.before.time if d.before else None,
+            "before_ns": (d.before.time or None) if d.before else None,
             "twin": str(d.twin.key) if d.twin else "",
-            "after_ns": d.after.time if d.after else None,
+            "after_ns": (d.after.time or None) if d.after else None,
             "figures": [_step_json(step) for step in d.figures],
             "why": d.why,
             "warning": _warning(d),

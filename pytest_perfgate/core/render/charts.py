@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.render.drawing import (
     INK,
@@ -29,6 +30,12 @@ from pytest_perfgate.core.render.drawing import (
 from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.metric import Bar, Picture
 from pytest_perfgate.model.values import Dimension, value
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
 
 Key = Sequence[tuple[str, str]]
 """Fills with what they stand for, in the order in which they stand in a bar."""
@@ -187,10 +194,12 @@ def overlap_row(label: str, hidden: float, whole: float, parts: Sequence[float])
 
 
 def overlap_bars(rows: Sequence[Row], of: str) -> Picture:
-    """Bars of what is hidden, with the spread of the kernels below each."""
+    """Bars of what is hidden, the most important first, with the spread of the kernels below each."""
+    more = len(rows) - MOST_ROWS
+    note = f"{more} more are in the table" if more > 0 else ""
     key = (("hidden", "hidden by compute"), ("exposed", "exposed"))
     alt = f"Hidden communication per {of}; the columns below a bar count its kernels from 0 % to 100 % hidden"
-    return stacked("overlap", alt, rows, key, "{:.0%}".format)
+    return stacked("overlap", alt, rows[:MOST_ROWS], key, "{:.0%}".format, note)
 
 
 _SPARKS = " ▁▂▃▄▅▆▇█"
@@ -211,6 +220,35 @@ class Bins:
     edges: tuple[float, ...]
     members: tuple[float, ...]
     time: tuple[float, ...]
+
+
+SHORT_NS = 10_000
+"""Kernels up to this long are short: starting them takes about as long as they do."""
+
+
+def lengths_picture(lengths: Ints) -> Picture:
+    """How many kernels are short, and how little of the time they are."""
+    import numpy as np
+
+    lasting = lengths[lengths > 0].astype(np.float64)
+    edges = _edges(float(lasting.min()), float(lasting.max()))
+    counts, _ = np.histogram(lasting, edges)
+    times, _ = np.histogram(lasting, edges, weights=lasting)
+    short = lasting <= SHORT_NS
+    parts = f"{short.mean():.0%} of them, {lasting[short].sum() / lasting.sum():.0%} of their time"
+    alt = f"Lengths of {plural(len(lasting), 'kernel')}: up to 10 µs are {parts}"
+    members, time = (tuple((column / column.sum()).tolist()) for column in (counts, times))
+    return histogram(
+        "kernels", alt, Bins(edges=tuple(edges), members=members, time=time), SHORT_NS, "length of a kernel"
+    )
+
+
+def _edges(low: float, high: float) -> list[float]:
+    """1, 2, 5, 10 ... around the lengths, with the border of short ones among them."""
+    ladder = [m * 10.0**power for power in range(2, 13) for m in (1, 2, 5)]
+    first = max([0, *(at for at, edge in enumerate(ladder) if edge <= min(low, SHORT_NS / 2))])
+    last = min(at for at, edge in enumerate(ladder) if edge > max(high, 2 * SHORT_NS))
+    return [*([] if ladder[first] <= low else [low]), *ladder[first : last + 1]]
 
 
 def histogram(name: str, alt: str, bins: Bins, short: float, label: str) -> Picture:

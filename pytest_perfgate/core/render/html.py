@@ -8,7 +8,15 @@ from html import escape as html_escape
 
 from pytest_perfgate.core.render.block import printable, render_block
 from pytest_perfgate.core.render.report import families_of, headline, sentence, summary_line, verdict_table
-from pytest_perfgate.core.render.text import cell_text, heading, is_absent, is_number, left_out, shown_rows
+from pytest_perfgate.core.render.text import (
+    cell_text,
+    heading,
+    is_absent,
+    is_number,
+    left_out,
+    picture_lines,
+    shown_rows,
+)
 from pytest_perfgate.core.render.words import ABSENT, HEADING, other_notes, own_gate_lines, plural
 from pytest_perfgate.model.metric import Block, Bullets, Cell, Code, Document, Link, Paragraph, Picture, Section, Table
 from pytest_perfgate.model.plan import Effect, Outcome
@@ -173,6 +181,9 @@ details > summary { cursor:pointer; color:var(--link); margin:.4rem 0 }
 @media print { nav { display:none } .table { overflow:visible } }
 """
 
+_MARKDOWN = 100
+"""Columns of the bars of a picture."""
+
 _MARKUP = re.compile(r"<(?=[A-Za-z/!?])|(?<=\S)\*|\*(?=\S)")
 
 
@@ -197,6 +208,8 @@ def _markdown_block(block: Block, level: int) -> Iterator[str]:
         yield f"[{block.text}](#{block.anchor})"
     elif isinstance(block, Picture):
         yield f"*{block.alt}*"
+        if block.bars:
+            yield from ("", "```text", *list(picture_lines(block, _MARKDOWN))[1:], "```")
     elif isinstance(block, Table):
         yield from _markdown_table(block)
     else:

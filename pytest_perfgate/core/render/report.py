@@ -12,6 +12,7 @@ from pytest_perfgate.core.render.pictures import distribution_picture, history_p
 from pytest_perfgate.core.render.words import (
     HEADING,
     by_floor,
+    change_of,
     first_of,
     other_notes,
     own_gate_lines,
@@ -23,7 +24,7 @@ from pytest_perfgate.core.render.words import (
 )
 from pytest_perfgate.model.measurement import Sitting
 from pytest_perfgate.model.metric import Block, Bullets, Cell, Code, Column, Document, Paragraph, Section, Table
-from pytest_perfgate.model.plan import Effect, Outcome
+from pytest_perfgate.model.plan import Compare, Effect, Outcome
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import THEN, CaseReport, RunReport, Shard, Verdict
 
@@ -197,9 +198,11 @@ def _row(case: CaseReport, verdict: Verdict) -> tuple[Cell, ...]:
 
 def _then(case: CaseReport, verdict: Verdict) -> Cell:
     """The other arm's time, where that was asked; else what is accepted."""
+    if verdict.limit.compare is not Compare.FIGURE:
+        return quantity(verdict.figure.value, verdict.figure.dimension) if verdict.figure else "none"
     beside = next((text for v in case.verdicts for label, text in v.evidence if label == THEN), "")
     baseline = verdict.baseline or case.baseline
-    return printable(beside.partition("  ")[0]) or (baseline.time if baseline else "none")
+    return printable(beside.partition("  ")[0]) or (baseline.time if baseline and baseline.time else "none")
 
 
 def _measured(verdict: Verdict) -> str | None:
@@ -208,7 +211,7 @@ def _measured(verdict: Verdict) -> str | None:
         return None
     if verdict.limit.metric in CHANGES:
         return signed(verdict.metric.value)
-    return quantity(verdict.metric.value, verdict.metric.dimension)
+    return f"{quantity(verdict.metric.value, verdict.metric.dimension)}  {change_of(verdict)}".rstrip()
 
 
 def detectable_cell(verdict: Verdict) -> Cell:

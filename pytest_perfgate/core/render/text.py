@@ -50,7 +50,7 @@ def _block(block: Block, width: int, room: int, depth: int) -> Iterator[str]:
     elif isinstance(block, Link):
         yield block.text
     elif isinstance(block, Picture):
-        yield from _picture(block, room)
+        yield from picture_lines(block, room)
     elif isinstance(block, Table):
         yield from _fitted(block, width, room)
     else:
@@ -64,7 +64,7 @@ _LEAST = 40
 """Columns under which bars say nothing."""
 
 
-def _picture(drawn: Picture, room: int) -> Iterator[str]:
+def picture_lines(drawn: Picture, room: int) -> Iterator[str]:
     """The sentence, and bars where they have room: labels to the left, lengths, words to the right."""
     if not drawn.bars or room < _LEAST:
         yield f"[{drawn.alt}]"

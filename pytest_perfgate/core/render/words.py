@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from pytest_perfgate.model.errors import SHOWING, fault_sentence
-from pytest_perfgate.model.metric import Metric
+from pytest_perfgate.model.metric import Figure, Metric
 from pytest_perfgate.model.plan import Compare, Effect, Limit, Outcome
 from pytest_perfgate.model.values import Dimension
-from pytest_perfgate.model.verdict import CaseReport, Excuse, SuiteNote
+from pytest_perfgate.model.verdict import CaseReport, Excuse, SuiteNote, Verdict
 
 _DECIMAL = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 
@@ -68,6 +68,8 @@ def signed(number: float, digits: int = 2) -> str:
 
 def change_text(moved: float, limit: Limit) -> str:
     """A change as its limit is written: ``+1.6 %``, ``-2.4 pp``, ``+2``, ``+16 B``."""
+    if not moved:
+        return "0"
     if math.isinf(moved):
         return "more" if moved > 0 else "less"
     if limit.compare is Compare.RELATIVE:
@@ -75,6 +77,25 @@ def change_text(moved: float, limit: Limit) -> str:
     if limit.dimension is Dimension.FRACTION:
         return f"{moved * 100:+.3g} pp"
     return f"{'+' if moved >= 0 else ''}{quantity(moved, limit.dimension)}"
+
+
+def figure_text(then: Figure, metric: Metric | None) -> str:
+    """``128 -> 130``, or ``128 -> gone``."""
+    now = quantity(metric.value, metric.dimension) if metric is not None else "gone"
+    return f"{quantity(then.value, then.dimension)} -> {now}"
+
+
+def figure_note(verdict: Verdict) -> str:
+    """``(128 -> 130)`` behind the limit of a gated figure."""
+    return f" ({figure_text(verdict.figure, verdict.metric)})" if verdict.figure is not None else ""
+
+
+def change_of(verdict: Verdict) -> str:
+    """The change of a gated figure as its limit is written; empty where it did not change, or is gone."""
+    if verdict.figure is None or verdict.metric is None:
+        return ""
+    text = change_text(verdict.limit.change(verdict.metric.value, verdict.figure.value), verdict.limit)
+    return "" if text == "0" else text
 
 
 def detectable(visible: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
@@ -13,6 +13,10 @@ import numpy as np
 from pytest_perfgate.model.values import value
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+Places = np.ndarray[tuple[int, ...], np.dtype[np.intp]]
+
+Search = Callable[[Array, int], tuple[float, tuple[int, ...]]]
+"""Finds the strongest change of a segment, with so many sittings at least on each side: how strong, and where."""
 
 LEVEL = 0.05
 
@@ -69,66 +73,122 @@ def _split(line: Array, seed: int, level: float, least: int) -> list[tuple[int, 
     """The best split of any segment is tried first, until one is no surprise."""
     random = np.random.default_rng(seed)
     cuts: list[tuple[int, float]] = []
-    while True:
-        edges = sorted([0, *(at for at, _ in cuts), len(line)])
-        candidates = [(*_best(line[a:b], least), a) for a, b in pairwise(edges) if b - a >= 2 * least]
-        if not candidates:
-            break
-        strength, at, start = max(candidates)
-        p = _chance(line, edges, (least, level), strength, random)
-        if p > level:
-            break
-        cuts.append((start + at, p))
+    while new := _next(line, cuts, (least, level), random):
+        cuts += new
     return cuts
+
+
+def _next(
+    line: Array, cuts: Sequence[tuple[int, float]], bounds: tuple[int, float], random: np.random.Generator
+) -> list[tuple[int, float]]:
+    """One split more; where none is a surprise, a part that is another one than what stands on both of its sides."""
+    least, level = bounds
+    edges = sorted([0, *(at for at, _ in cuts), len(line)])
+    pieces = [(a, line[a:b]) for a, b in pairwise(edges) if b - a >= 2 * least]
+    for best, enough in ((_best_split, level), (_best_part, level / 2)) if pieces else ():
+        strength, places, start = max((*best(piece, least), a) for a, piece in pieces)
+        p = _chance([piece for _, piece in pieces], best, strength, (least, enough), random)
+        if places and p <= enough:
+            return [(start + at, p) for at in places]
+    return []
+
+
+def _best_split(segment: Array, least: int) -> tuple[float, tuple[int, ...]]:
+    strength, at = _best(segment, least)
+    return strength, (at,)
 
 
 def _best(segment: Array, least: int) -> tuple[float, int]:
     """The strongest split of a segment: its statistic and its place."""
-    count = len(segment)
-    apart = np.abs(segment[:, None] - segment[None, :])
-    corner = np.zeros((count + 1, count + 1))
-    corner[1:, 1:] = apart.cumsum(axis=0).cumsum(axis=1)
+    count, corner = len(segment), _corner(segment)
     m = np.arange(least, count - least + 1)
-    n = count - m
-    before, whole = corner[m, m], corner[count, count]
-    across = corner[m, count] - before
-    right = whole - before - 2 * across
-    energy = 2 * across / (m * n) - before / (m * np.maximum(m - 1, 1)) - right / (n * np.maximum(n - 1, 1))
-    strength = m * n / (m + n) * energy
+    strength = _strength(corner[m, m], corner[m, count], corner[count, count], m, count)
     at = int(np.argmax(strength))
     return float(strength[at]), int(m[at])
 
 
+def _best_part(segment: Array, least: int) -> tuple[float, tuple[int, ...]]:
+    """The part that differs most from all around it: its statistic, and where it begins and ends."""
+    count, corner = len(segment), _corner(segment)
+    starts, ends = _parts(count, least)
+    if not len(starts):
+        return -inf, ()
+    inside = corner[ends, ends] - 2 * corner[starts, ends] + corner[starts, starts]
+    rows = corner[ends, count] - corner[starts, count]
+    strength = _strength(inside, rows, corner[count, count], ends - starts, count)
+    at = int(np.argmax(strength))
+    return float(strength[at]), (int(starts[at]), int(ends[at]))
+
+
+_FINE = 100
+
+
+@lru_cache(maxsize=128)
+def _parts(count: int, least: int) -> tuple[Places, Places]:
+    """(first, end) of every part with room on both sides; of a long line those on a grid of some hundred places."""
+    step = max(1, count // _FINE)
+    starts, ends = np.triu_indices(count // step + 1, k=1)
+    starts, ends = starts * step, ends * step
+    inner = (starts >= least) & (count - ends >= least) & (ends - starts >= least)
+    return starts[inner], ends[inner]
+
+
+def _near(count: int, least: int, part: tuple[int, int]) -> tuple[Places, Places]:
+    """Every part whose ends are as near to those of this one as the grid is wide."""
+    reach = np.arange(-(count // _FINE), count // _FINE + 1)
+    starts, ends = (axis.ravel() for axis in np.meshgrid(part[0] + reach, part[1] + reach))
+    inner = (starts >= least) & (count - ends >= least) & (ends - starts >= least)
+    return starts[inner], ends[inner]
+
+
+def _corner(segment: Array) -> Array:
+    """Sums of the distances between the first of each and the first of each."""
+    corner = np.zeros((len(segment) + 1, len(segment) + 1))
+    corner[1:, 1:] = np.abs(segment[:, None] - segment[None, :]).cumsum(axis=0).cumsum(axis=1)
+    return corner
+
+
+def _strength(inside: Array, rows: Array, whole: float, m: Places, count: int) -> Array:
+    """The energy between a part and the rest: of the distances inside, from it to all, and of all."""
+    n = count - m
+    across = rows - inside
+    outside = whole - inside - 2 * across
+    energy = 2 * across / (m * n) - inside / (m * np.maximum(m - 1, 1)) - outside / (n * np.maximum(n - 1, 1))
+    strength: Array = m * n / count * energy
+    return strength
+
+
 def _chance(
-    line: Array, edges: list[int], bounds: tuple[int, float], strength: float, random: np.random.Generator
+    pieces: Sequence[Array], best: Search, strength: float, bounds: tuple[int, float], random: np.random.Generator
 ) -> float:
     """How often a shuffle within segments splits as strongly; counted until that is past the level."""
     least, level = bounds
-    pieces = [line[a:b] for a, b in pairwise(edges) if b - a >= 2 * least]
     hits = 0
     for _ in range(PERMUTATIONS):
-        hits += max(_best(random.permutation(piece), least)[0] for piece in pieces) >= strength
+        hits += max(best(random.permutation(piece), least)[0] for piece in pieces) >= strength
         if (hits + 1) / (PERMUTATIONS + 1) > level:
             break
     return (hits + 1) / (PERMUTATIONS + 1)
 
 
-_SHUFFLES = 999
+_SHUFFLES = 499
 
 _GRID = 1.1
 
 
 def _ranked(line: Array, start: int, level: float, least: int) -> list[tuple[int, float]]:
-    """The changes of a long line: where the ranks before and after differ most, and then in each part alone."""
+    """The changes of a long line: where the ranks of two parts differ most, and then in each part alone."""
     if len(line) < 2 * least:
         return []
-    strength, at = _rank_split(_ranks(line), least)
-    chances = _shuffled(_on_grid(len(line)), least)
-    p = (int(np.sum(chances >= strength)) + 1) / (_SHUFFLES + 1)
-    if p > level:
-        return []
-    parts = (_ranked(line[:at], start, level, least), _ranked(line[at:], start + at, level, least))
-    return [*parts[0], (start + at, p), *parts[1]]
+    ranks, grid = _ranks(line), _on_grid(len(line))
+    for split, enough in ((_rank_split, level), (_rank_part, level / 2)):
+        strength, places = split(ranks, least)
+        p = (int(np.sum(_shuffled(grid, least, split) >= strength)) + 1) / (_SHUFFLES + 1)
+        if places and p <= enough:
+            edges = [0, *places, len(line)]
+            parts = [_ranked(line[a:b], start + a, level, least) for a, b in pairwise(edges)]
+            return sorted([*((start + at, p) for at in places), *(cut for part in parts for cut in part)])
+    return []
 
 
 def _ranks(line: Array) -> Array:
@@ -139,22 +199,43 @@ def _ranks(line: Array) -> Array:
     return middle
 
 
-def _rank_split(ranks: Array, least: int) -> tuple[float, int]:
+def _rank_split(ranks: Array, least: int) -> tuple[float, tuple[int, ...]]:
     """The split at which the sum of the first ranks is farthest from what chance gives, in its deviations."""
-    count = len(ranks)
-    m = np.arange(least, count - least + 1)
-    apart = np.abs(np.cumsum(ranks)[m - 1] - m * (count + 1) / 2)
-    strength = apart / np.sqrt(m * (count - m) * (count + 1) / 12)
+    m = np.arange(least, len(ranks) - least + 1)
+    strength = _deviations(np.cumsum(ranks)[m - 1], m, len(ranks))
     at = int(np.argmax(strength))
-    return float(strength[at]), int(m[at])
+    return float(strength[at]), (int(m[at]),)
+
+
+def _rank_part(ranks: Array, least: int) -> tuple[float, tuple[int, ...]]:
+    """The part whose sum of ranks is farthest from what chance gives, with room on both sides."""
+    parts = _parts(len(ranks), least)
+    if not len(parts[0]):
+        return -inf, ()
+    sums = np.concatenate(([0.0], np.cumsum(ranks)))
+    strength, part = _farthest(sums, parts)
+    return strength, _farthest(sums, _near(len(ranks), least, part))[1]
+
+
+def _farthest(sums: Array, parts: tuple[Places, Places]) -> tuple[float, tuple[int, int]]:
+    starts, ends = parts
+    strength = _deviations(sums[ends] - sums[starts], ends - starts, len(sums) - 1)
+    at = int(np.argmax(strength))
+    return float(strength[at]), (int(starts[at]), int(ends[at]))
+
+
+def _deviations(sums: Array, m: Places, count: int) -> Array:
+    """How far sums of so many ranks of all are from their middle, by what chance makes of it."""
+    apart: Array = np.abs(sums - m * (count + 1) / 2) / np.sqrt(m * (count - m) * (count + 1) / 12)
+    return apart
 
 
 @lru_cache(maxsize=256)
-def _shuffled(count: int, least: int) -> Array:
+def _shuffled(count: int, least: int, split: Search) -> Array:
     """How strong the best split of so many ranks is when chance put them in order: the same for every line."""
     random = np.random.default_rng(count)
-    order = np.tile(np.arange(1.0, count + 1), (_SHUFFLES, 1))
-    return np.array([_rank_split(one, least)[0] for one in random.permuted(order, axis=1)])
+    order = np.arange(1.0, count + 1)
+    return np.array([split(random.permutation(order), least)[0] for _ in range(_SHUFFLES)])
 
 
 def _on_grid(count: int) -> int:

@@ -117,11 +117,18 @@ TRACE_CODES: tuple[Code, ...] = (
         mend="start a scheduler and workers with this package on them, or leave workers= away",
     ),
     Code(
+        name="cluster-lost",
+        family=Family.TOOL,
+        title="Workers of the cluster died while they looked at a file",
+        why="the figures of its rank are missing, and a job without one of its ranks would be judged as another job",
+        mend="give workers more memory (dask worker --memory-limit), or read the file alone: perfgate inspect FILE",
+    ),
+    Code(
         name="workbook-tool",
         family=Family.TOOL,
         title="A workbook needs openpyxl",
         why="nothing else here writes .xlsx files",
-        mend="pip install openpyxl, or take the same tables as CSV: --csv FOLDER",
+        mend="install the xlsx extra (openpyxl), or take the same tables as CSV: --csv FOLDER",
     ),
     Code(
         name="picture-tool",

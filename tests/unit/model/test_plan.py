@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement
 from pytest_perfgate.model.metric import MetricSet
-from pytest_perfgate.model.plan import CaseKey, parse_case_key
+from pytest_perfgate.model.plan import CaseKey, Compare, Limit, Operator, parse_case_key
+from pytest_perfgate.model.values import Dimension
 from tests.unit.core.judge.bench import measured
 
 SIGNS = st.text(alphabet="a[]# %:25D/µ", max_size=12)
@@ -49,3 +50,21 @@ def test_the_command_that_runs_a_test_again_names_no_call() -> None:
 def test_no_sign_of_an_id_or_a_name_is_taken_for_the_other(path: str, ids: str | None, name: str) -> None:
     key = CaseKey(nodeid=f"{path}::test_x" + ("" if ids is None else f"[{ids}]"), name=name)
     assert parse_case_key(str(key)) == key
+
+
+@pytest.mark.parametrize(
+    ("compare", "now", "then", "change"),
+    [
+        (Compare.RELATIVE, 110.0, 100.0, 0.1),
+        (Compare.RELATIVE, -1100.0, -1000.0, -0.1),
+        (Compare.RELATIVE, 0.0, 0.0, 0.0),
+        (Compare.RELATIVE, 1.0, 0.0, float("inf")),
+        (Compare.ABSOLUTE, 130.0, 128.0, 2.0),
+        (Compare.ABSOLUTE, 0.1 + 0.2, 0.3, 0.0),
+    ],
+)
+def test_the_change_of_a_figure(compare: Compare, now: float, then: float, change: float) -> None:
+    limit = Limit(
+        metric="registers", labels=(), operator=Operator.AT_MOST, bound=0.0, dimension=Dimension.COUNT, text="", compare=compare
+    )  # fmt: skip
+    assert limit.change(now, then) == pytest.approx(change)

@@ -10,7 +10,16 @@ from pytest_perfgate.core.analysis.classify import Bottleneck, Signals
 from pytest_perfgate.core.analysis.decisions import NO_ROW, advice_items
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, code_evidence
 from pytest_perfgate.core.analysis.kernels.sections import cliff_section, mix_section, occupancy_section, ratio_section
-from pytest_perfgate.core.analysis.roofline import GIVEN, Placement, datasheet_roof, given_roof, place, rated, ridge
+from pytest_perfgate.core.analysis.roofline import (
+    GIVEN,
+    Placement,
+    datasheet_roof,
+    given_roof,
+    parse_items,
+    place,
+    rated,
+    ridge,
+)
 from pytest_perfgate.core.analysis.work.products import known_dtype
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.device import Device, DeviceSpec, Roof
@@ -225,7 +234,7 @@ _NO_ROOF = datasheet_roof(Device(key="", name="", kind="gpu"), DeviceSpec(name="
 def parse_stated(options: Mapping[str, str], spec: DeviceSpec | None) -> Stated:
     """Options as values; what does not read is an error, never left out."""
     flops, moved = _amount(options, "flops", Dimension.WORK), _amount(options, "bytes", Dimension.BYTES)
-    items, unit = _items(options.get("items", ""))
+    items, unit = parse_items(options.get("items", ""))
     dtype = options.get("dtype", "")
     if dtype and known_dtype(dtype) is None:
         raise PerfgateError(
@@ -262,15 +271,6 @@ def _amount(options: Mapping[str, str], name: str, dimension: Dimension) -> floa
         known = ", ".join(list(units)[:6])
         raise PerfgateError("kernel-option", f"{name}={text} does not read", mend=f"a number with a unit: {known}")
     return float(match[1]) * units[match[2]]
-
-
-def _items(text: str) -> tuple[float | None, str]:
-    match = _AMOUNT.fullmatch(text)
-    if not text:
-        return None, "items"
-    if match is None:
-        raise PerfgateError("kernel-option", f"items={text} does not read", mend="items='8192 tokens'")
-    return float(match[1]), match[2] or "items"
 
 
 def timing(stated: Stated, time_ns: float | None, by: str) -> Timing:

@@ -11,7 +11,16 @@ from pytest_perfgate.core.analysis.nsys import views as c
 from pytest_perfgate.core.analysis.nsys.metrics import sentences
 from pytest_perfgate.core.analysis.nsys.overlap import exposed, members
 from pytest_perfgate.core.render import lanes
-from pytest_perfgate.core.render.charts import MOST_ROWS, TIME_KEY, Row, merged, overlap_bars, overlap_row, stacked
+from pytest_perfgate.core.render.charts import (
+    MOST_ROWS,
+    TIME_KEY,
+    Row,
+    lengths_picture,
+    merged,
+    overlap_bars,
+    overlap_row,
+    stacked,
+)
 from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Block, Cell, Document, Paragraph, Picture, Table
@@ -21,6 +30,9 @@ from pytest_perfgate.model.values import Dimension
 _RANKS = 8
 
 _SPANS = 10
+
+_NAMED = 100
+"""The part of a window that a kernel takes at least that has its stage written on it."""
 
 
 def timeline_view(job: Job) -> Document:
@@ -85,7 +97,8 @@ def _lane(result: RankResult, row: StreamRow, bare: intervals.Spans) -> lanes.La
         intervals.union(lane.kernels.start[chosen], lane.kernels.end[chosen])
         for chosen in (on & ~lane.talks, on & lane.talks)
     )
-    named = np.flatnonzero(on & lane.talks & (lane.stage >= 0))
+    long = lane.kernels.end - lane.kernels.start > lane.window.length // _NAMED
+    named = np.flatnonzero(on & lane.talks & (lane.stage >= 0) & long)
     order = named[np.argsort(lane.kernels.start[named], kind="stable")]
     kind = "" if row.kind == COMPUTE else f", {row.purpose}"
     return lanes.Lane(
@@ -106,31 +119,36 @@ def times_picture(*jobs: Job) -> Picture:
     """Where the window of each rank went; of two jobs the ranks of each."""
     rows = [
         Row(
-            label=f"{_side(jobs, job)}rank {r.rank.name}",
+            label=f"rank {r.rank.name}{_side(jobs, job)}",
             amounts=(r.time.computation_ns, r.time.exposed_comm_ns, r.time.exposed_copies_ns, r.time.idle_ns),
             text=quantity(r.time.window_ns, Dimension.TIME, 3),
         )
         for job in jobs
         for r in job.ranks
     ]
+    if len(jobs) > 1:
+        rows.sort(key=lambda row: (_without_side(row.label), row.label.endswith("after")))
     shown, size = merged(rows)
-    alt = f"Time of the window, {plural(len(rows), 'rank')}"
+    alt = f"Time of the window, {plural(len(jobs[0].ranks), 'rank')}{', before and after' * (len(jobs) > 1)}"
     note = f"each bar is the mean of {size} ranks" if size > 1 else ""
     return stacked("ranks", alt, shown, TIME_KEY, lambda at: quantity(at, Dimension.TIME, 3) if at else "0", note)
 
 
 def _side(jobs: Sequence[Job], job: Job) -> str:
-    return "" if len(jobs) < 2 else "after, " if job is jobs[1] else "before, "
+    return "" if len(jobs) < 2 else ", after" if job is jobs[1] else ", before"
 
 
 def overlap_picture(*jobs: Job) -> Picture:
     """Bars of what is hidden per stage and rank, with where the single kernels lie; of two jobs beside each other."""
     rows = [
-        overlap_row(
-            f"{f'{result.rank.name}: ' if len(job.ranks) > 1 else ''}{stage}, {_side(jobs, job)}".removesuffix(", "),
-            row.total_ns - row.exposed_ns,
-            row.total_ns,
-            members(result.lane, row),
+        (
+            row.exposed_ns,
+            overlap_row(
+                f"{f'{result.rank.name}: ' if len(job.ranks) > 1 else ''}{stage}{_side(jobs, job)}",
+                row.total_ns - row.exposed_ns,
+                row.total_ns,
+                members(result.lane, row),
+            ),
         )
         for job in jobs
         for result in job.ranks
@@ -139,12 +157,24 @@ def overlap_picture(*jobs: Job) -> Picture:
     ]
     if not rows:
         raise PerfgateError("picture-none", "no communication has a stream of its own in the window")
-    rows.sort(key=lambda row: (row.label.removesuffix(", before").removesuffix(", after"), row.label[-5:] == "after"))
-    return overlap_bars(rows[:MOST_ROWS], "stage")
+    most = sorted(rows, key=lambda pair: -pair[0])[:MOST_ROWS]
+    first = sorted((row for _, row in most), key=lambda row: (_without_side(row.label), row.label.endswith("after")))
+    return overlap_bars([*first, *(row for _, row in rows[MOST_ROWS:])], "stage")
+
+
+def _without_side(label: str) -> str:
+    return label.removesuffix(", before").removesuffix(", after")
+
+
+def kernels_picture(job: Job) -> Picture:
+    """How many kernels of the windows are short."""
+    return lengths_picture(np.concatenate([r.lane.kernels.end - r.lane.kernels.start for r in job.ranks]))
 
 
 def drawn(name: str, *jobs: Job) -> Picture:
     """One picture of a job, or of one before and one after a change."""
     if name == "timeline":
         return timeline_picture(jobs[0])
+    if name == "kernels":
+        return kernels_picture(jobs[0])
     return overlap_picture(*jobs) if name == "overlap" else times_picture(*jobs)

@@ -9,7 +9,7 @@ import numpy as np
 
 from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.core.analysis.classify import THRESHOLDS, Bottleneck, Classification, Signals, classify
-from pytest_perfgate.core.analysis.decisions import recommendations
+from pytest_perfgate.core.analysis.decisions import four_sections, recommendations
 from pytest_perfgate.core.analysis.kinds import communication
 from pytest_perfgate.core.analysis.nsys.metrics import doubts, figures, is_launch, problems, sentences, window_text
 from pytest_perfgate.core.analysis.nsys.overlap import balances
@@ -229,6 +229,40 @@ def window_tables(job: Job, calls: Iterable[tuple[str, ApiTotal]], shown: int) -
 
 def _launching(api: Iterable[ApiTotal]) -> int:
     return sum(row.total_ns for row in api if is_launch(row.name))
+
+
+def analysis(job: Job, findings: Sequence[Finding]) -> Document:
+    """The report in four sections: summary, metrics of every rank, findings, recommendations."""
+    held = [f for f in findings if f.trigger.startswith("class=") and not f.advice]
+    summary = " ".join([sentences(job), *(f"{f.title}: {f.detail}" for f in held)])
+    metrics = [pair for result in job.ranks for pair in _rank_metrics(result, alone=len(job.ranks) == 1)]
+    return four_sections(("Report", window_text(job.ranks)), summary, metrics, findings)
+
+
+def _rank_metrics(result: RankResult, *, alone: bool) -> Iterator[tuple[str, str]]:
+    """Throughput, use of the device, and communication of one rank's window."""
+    spent, window = result.time, max(result.time.window_ns, 1)
+    apart = result.lane.window.apart
+    rates = (
+        [("throughput", f"{quantity(1e9 / apart, Dimension.RATE).removesuffix('/s').strip()} windows/s")]
+        if apart
+        else []
+    )
+    parts = (
+        ("GPU utilisation", window - spent.idle_ns),
+        ("computation", spent.computation_ns),
+        ("exposed communication", spent.exposed_comm_ns),
+        ("exposed copies", spent.exposed_copies_ns),
+        ("idle", spent.idle_ns),
+        ("host launching", _launching(result.api) if result.api else None),
+        ("blocking synchronisation", result.sync_ns),
+    )
+    rates.append(("window", quantity(float(spent.window_ns), Dimension.TIME)))
+    rates += [(name, quantity(amount / window, Dimension.FRACTION, 3)) for name, amount in parts if amount is not None]
+    if result.whole is not None:
+        rates.append(("overlap", quantity(result.whole.overlap, Dimension.FRACTION, 3)))
+    rates.append(("kernels", f"{len(result.lane.kernels):,}"))
+    yield from (rates if alone else ((f"rank {result.rank.name}: {name}", text) for name, text in rates))
 
 
 HALF = 0.5

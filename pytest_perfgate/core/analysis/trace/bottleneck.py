@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,12 +14,26 @@ from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.core.analysis.classify import Bottleneck, Classification, Signals, classify
 from pytest_perfgate.core.analysis.decisions import recommendations
 from pytest_perfgate.core.analysis.kinds import BLOCKS, Kind
-from pytest_perfgate.core.analysis.roofline import place
-from pytest_perfgate.core.analysis.trace.operators import OperatorRow
+from pytest_perfgate.core.analysis.roofline import band, parse_items, place
+from pytest_perfgate.core.analysis.trace.findings import COMPARE_FIRST, saved, short_sequence
+from pytest_perfgate.core.analysis.trace.operators import OperatorRow, library, tile
+from pytest_perfgate.core.analysis.trace.rates import Impact
 from pytest_perfgate.core.analysis.trace.survey import Survey, timelines
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.device import Roof
-from pytest_perfgate.model.metric import Finding, Labels, Metric, Severity
+from pytest_perfgate.model.metric import (
+    Absent,
+    Block,
+    Bullets,
+    Finding,
+    Labels,
+    Link,
+    Metric,
+    MetricSet,
+    Paragraph,
+    Section,
+    Severity,
+)
 from pytest_perfgate.model.profiles import Category
 from pytest_perfgate.model.values import Dimension, value
 
@@ -154,6 +170,33 @@ def step_metrics_of_all(whole: Survey, steps: Sequence[Survey], scopes: Sequence
             yield _figure("step_to_step", float(np.median(np.diff(np.sort(start)))), Dimension.TIME, scope)
 
 
+def throughput(whole: Survey, steps: Sequence[Survey], items: str) -> tuple[float, str] | None:
+    """Items a second and their name, by the time from step to step; steps themselves where no items are stated."""
+    count, unit = parse_items(items, "trace-option")
+    windows = [part.window for part in steps if part.window is not None and part.window.step]
+    starts = np.sort(np.array([one.start for one in windows], np.int64))
+    if len(starts) > 1:
+        apart = float(np.median(np.diff(starts)))
+    elif len(starts):
+        apart = float(windows[0].end - windows[0].start)
+    else:
+        apart = float(whole.end.max() - whole.start.min()) if len(whole.rows) and count is not None else 0.0
+    if apart <= 0:
+        return None
+    return (count if count is not None else 1.0) / apart * 1e9, unit if count is not None else "steps"
+
+
+def throughput_metrics(whole: Survey, steps: Sequence[Survey], items: str, scopes: Sequence[Labels]) -> MetricSet:
+    """``throughput`` of a trace with steps, or of stated items over all of one without."""
+    rate = throughput(whole, steps, items)
+    if rate is None:
+        mend = "state what it works on: --set items='64 samples'"
+        return MetricSet(absent=(Absent(name="throughput", why="the trace marks no steps", mend=mend),))
+    note = f"{rate[1]}, by the time from step to step" if steps else f"{rate[1]}, over the whole trace"
+    made = (replace(_figure("throughput", rate[0], Dimension.RATE, scope), note=note) for scope in scopes)
+    return MetricSet(metrics=tuple(made))
+
+
 def coverage_findings(whole: Survey, steps: Sequence[Survey]) -> Iterator[Finding]:
     """Steps that leave most of a trace out: what happens between them is in no figure of a step."""
     found = {metric.name: metric.value for metric in step_metrics_of_all(whole, steps, ((),))}
@@ -189,3 +232,147 @@ def host_metrics(parts: Sequence[tuple[Survey, Labels]]) -> Iterator[Metric]:
             ("launch_share", calls.launch / total, Dimension.FRACTION),
         ):
             yield _figure(name, float(number), dimension, where)
+
+
+_ODD = re.compile(r"[^a-z0-9]+")
+
+MOST, WORTH = 8, 0.005
+"""Recommendations of a report at the most, and the end-to-end gain under which an operator is none."""
+
+_BESIDE = ("unread=", "idle=", "exposed_", "short_kernels=", "idle_macro_share=")
+
+REPLAY_SHARE, REPLAY_FRACTION = 0.10, 0.30
+
+_FUSION = {
+    "SDPA_fwd": "use the fused attention of the newest framework, or a shape its kernels prefer",
+    "GEMM": "merge products that share an input into one, or raise the batch",
+    "CONV_fwd": "channels-last layout, or a convolution folded with its neighbours",
+    "NORM_fwd": "torch.compile, which folds a normalisation into its neighbours",
+    "elementwise": "torch.compile, which fuses chains of elementwise operators",
+}
+
+
+@value
+class Recommendation:
+    """One thing to do, with the anchor of the section that shows why."""
+
+    title: str
+    issue: str
+    action: tuple[str, ...]
+    impact: str
+    anchor: str = ""
+    details: str = ""
+    """How that section is called."""
+    finding: Finding | None = None
+    """The pattern that it follows from."""
+
+
+def advised(impacts: Sequence[Impact], found: Sequence[Finding]) -> tuple[Recommendation, ...]:
+    """Time beside compute first, then operators and patterns by what they could gain at most."""
+    worth = [finding for finding in found if finding.severity is not Severity.INFO and finding.advice]
+    first = [_pattern(finding) for finding in worth if finding.trigger.startswith(_BESIDE)]
+    groups: dict[str, list[Impact]] = defaultdict(list)
+    for one in impacts:
+        groups[one.row.name] += [one] if one.gains else []
+    ranked = [(_most(group), _operator(group)) for group in filter(None, groups.values()) if _most(group) >= WORTH]
+    others = [finding for finding in worth if not finding.trigger.startswith(_BESIDE)]
+    ranked += [(saved(finding.gain)[1] if finding.gain else 0.0, _pattern(finding)) for finding in others]
+    ordered = sorted(ranked, key=lambda pair: -pair[0])
+    return (*first, *(recommendation for _, recommendation in ordered))[:MOST]
+
+
+def _most(group: Sequence[Impact]) -> float:
+    """What an operator would gain at the highest share of its roof."""
+    return sum(impact.gains[-1][2] for impact in group)
+
+
+def _pattern(finding: Finding) -> Recommendation:
+    return Recommendation(
+        title=finding.title,
+        issue=f"{finding.detail} [{finding.trigger}]",
+        action=(finding.advice,),
+        impact=_expected(finding),
+        finding=finding,
+    )
+
+
+def _expected(finding: Finding) -> str:
+    """What of the window an advice may save, as a share of it."""
+    if finding.gain is None:
+        return "not projected"
+    low, high = (f"{share:.1%}" for share in saved(finding.gain))
+    span = f"at most {high}" if finding.gain.low <= 0 or low == high else f"{low} to {high}"
+    return f"end to end {span} of the window, where nothing else takes that time"
+
+
+def left_over(made: Sequence[Recommendation], found: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Findings that no recommendation says already."""
+    covered = [one.finding for one in made if one.finding is not None]
+    operators = {one.details for one in made}
+    return tuple(f for f in found if f not in covered and not (f.severity is Severity.INFO and f.scope in operators))
+
+
+def wants_replay(row: OperatorRow, fraction: float | None) -> bool:
+    """Whether an operator is large and slow enough for a reproducer: over 10 % of compute, under 30 % of its roof.
+
+    Attention over a short sequence is slow by its length: it is compared first.
+    """
+    large = row.work is not None and row.share > REPLAY_SHARE and not short_sequence(row)
+    return large and fraction is not None and fraction < REPLAY_FRACTION
+
+
+def _operator(group: Sequence[Impact]) -> Recommendation:
+    """One operator with all its argument sets that are worth a look."""
+    row = max(group, key=lambda i: i.row.total).row
+    calls, share = sum(i.row.count for i in group), sum(i.row.share for i in group)
+    least, most = min(i.fraction for i in group), max(i.fraction for i in group)
+    reached = f"{least:.0%}" if f"{least:.0%}" == f"{most:.0%}" else f"{least:.0%} to {most:.0%}"
+    kernel = ", ".join(part for part in (library(row.kernel), tile(row.kernel)) if part) or "kernel of unknown library"
+    length = short_sequence(row)
+    path_b = f"kernel only: {kernel} runs it; look at its selection and tile"
+    path_b = f"kernel only: {kernel} runs it over {length} queries: {COMPARE_FIRST}" if length else path_b
+    wanted = any(wants_replay(i.row, i.fraction) for i in group)
+    path_b += "; replay artifact recommended for the kernel's owners" if wanted else ""
+    low, high = f"{sum(i.gains[0][2] for i in group):.1%}", f"{_most(group):.1%}"
+    span = high if low == high else f"{low} at the next step (20, 50 or 80 % of the roof), {high} at 80 %"
+    sets = f" of its {len(group)} longest argument sets" if len(group) > 1 else ""
+    return Recommendation(
+        title=f"{row.name} at {reached} of its roof",
+        issue=f"{share:.0%} of operators' time in {calls:,} call{'s' if calls > 1 else ''}{sets}: {band(least)}.",
+        action=(f"fusion or algorithm: {fusion_of(row.category)}", path_b),
+        impact=f"end to end at most {span}",
+        anchor=anchor_of(row.name),
+        details=row.name,
+    )
+
+
+def fusion_of(category: str) -> str:
+    """The path of whoever may change the model."""
+    return _FUSION.get(category, "fuse it with its neighbours")
+
+
+def anchor_of(name: str) -> str:
+    """What an operator's section is linked by."""
+    return _ODD.sub("-", name.lower()).strip("-")
+
+
+def advice_blocks(found: Sequence[Recommendation]) -> tuple[Block, ...]:
+    """One short section each."""
+    if not found:
+        return (Paragraph(text="None: nothing stands out, or no roof is known to hold operators against."),)
+    return tuple(
+        Section(
+            title=f"Priority {number}: {one.title}",
+            blocks=(
+                Bullets(
+                    items=(
+                        f"Issue: {one.issue}",
+                        *(f"Action: {action}" for action in one.action),
+                        f"Impact: {one.impact}",
+                    )
+                ),
+                *((Link(text=f"Details: {one.details or one.anchor}", anchor=one.anchor),) if one.anchor else ()),
+            ),
+        )
+        for number, one in enumerate(found, 1)
+    )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pytest_perfgate.core.analysis.operators import category_of
-from pytest_perfgate.core.analysis.trace.findings import fusion_of
-from pytest_perfgate.core.analysis.trace.matching import Edit, Pair
+from pytest_perfgate.core.analysis.trace.bottleneck import fusion_of
+from pytest_perfgate.core.analysis.trace.matching import BEYOND, Edit, Pair
 from pytest_perfgate.core.analysis.trace.operators import hardware_table
+from pytest_perfgate.core.analysis.trace.ranks import Collective
 from pytest_perfgate.core.analysis.trace.tables import brief
 from pytest_perfgate.core.analysis.trace.timeline import Timeline
 from pytest_perfgate.core.render.words import quantity
@@ -197,6 +198,95 @@ def comparison_document(
     return Document(title=title, blocks=tuple(blocks))
 
 
+def collective_pairs(before: Sequence[Collective], after: Sequence[Collective]) -> Table:
+    """The collectives of both by what they are and how large: calls and mean time of each side."""
+    sides = [_by_message(one) for one in (before, after)]
+    rows = []
+    for key in dict.fromkeys((*sides[0], *sides[1])):
+        first, second = (side.get(key, []) for side in sides)
+        times = [sum(group) / len(group) if group else None for group in (first, second)]
+        change = times[1] / times[0] - 1 if times[0] and times[1] is not None else None
+        rows.append((*key, len(first), len(second), *times, change))
+    return Table(
+        columns=(
+            Column(name="collective"),
+            Column(name="message", dimension=Dimension.BYTES),
+            Column(name="ranks", dimension=_COUNT),
+            Column(name="calls, reference", dimension=_COUNT),
+            Column(name="calls, target", dimension=_COUNT),
+            Column(name="reference", dimension=_TIME),
+            Column(name="target", dimension=_TIME),
+            Column(name="relative", dimension=_PART),
+        ),
+        rows=tuple(rows),
+        note="Times are a call's mean as this rank saw it, waiting for other ranks included."
+        if rows
+        else "Neither has a collective.",
+    )
+
+
+def _by_message(of_rank: Sequence[Collective]) -> dict[tuple[str, float | None, int | None], list[int]]:
+    groups: dict[tuple[str, float | None, int | None], list[int]] = {}
+    for one in of_rank:
+        groups.setdefault((one.operation or one.kind, one.size, one.ranks), []).append(one.length)
+    return groups
+
+
+def key_findings(lines: Lines, pairs: Sequence[Pair], roofs: Roofs) -> tuple[str, ...]:
+    """What a reader should know first: the change, which side of the roof dominates it, what hardware leaves open."""
+    known = [pair for pair in pairs if pair.before is not None and pair.after is not None]
+    spent = {side: sum(pair.total[0] for pair in known if pair.bound == side) for side in ("memory", "compute")}
+    total = sum(spent.values())
+    texts = [_neutral(lines)]
+    if total:
+        side = max(spent, key=lambda name: spent[name])
+        texts.append(f"{spent[side] / total:.0%} of the compared operators' time in the reference is bound by {side}.")
+        texts += _dominates(side, lines, roofs)
+    remarks = [pair.remark.partition(",")[0].partition(":")[0] for pair in known]
+    counts = [(word, remarks.count(word)) for word in ("expected", "unexpected", "faster than expected")]
+    texts.append("Argument sets in both: " + ", ".join(f"{count:,} {word}" for word, count in counts) + ".")
+    odd = max((pair for pair in known if pair.unexpected), key=lambda pair: _saving(pair) or 0.0, default=None)
+    if odd is not None:
+        texts.append(f"The largest that hardware does not explain is {odd.name} {odd.detail}: {_saved(odd)}.")
+    if lines[0] and lines[1]:
+        idle = [line.share(line.idle) for line in lines if line]
+        texts.append(f"Idle time is {idle[1]:.1%} of the target's window and {idle[0]:.1%} of the reference's.")
+    return tuple(texts)
+
+
+def _dominates(bound: str, lines: Lines, roofs: Roofs) -> list[str]:
+    """Whether the change of compute time is what the hardware of one side of the roof explains."""
+    rates = _rates(bound, roofs)
+    if rates is None or not lines[0] or not lines[1] or not lines[0].computation:
+        return []
+    ratio, expected = lines[1].computation / lines[0].computation, rates[0] / rates[1]
+    near = 1 / BEYOND < ratio / expected < BEYOND
+    ends = f"suggests that {bound} dominates" if near else f"is not what {bound} explains: look at the operators below"
+    return [f"{_reason(bound, roofs)}, so {expected:.2f} of the time was to be expected; {ratio:.2f} {ends}."]
+
+
+def _rates(bound: str, roofs: Roofs) -> tuple[float, float] | None:
+    """Bandwidths of both, or their peaks of one type that both have."""
+    before, after = roofs
+    if before is None or after is None or bound not in ("memory", "compute"):
+        return None
+    rates = before.bandwidth, after.bandwidth
+    if bound == "compute":
+        shared = [dtype for dtype, _ in before.compute if after.rate(dtype)]
+        first = next((dtype for dtype in ("bf16", "fp16", *shared) if dtype in shared), "")
+        rates = before.rate(first), after.rate(first)
+    return (rates[0], rates[1]) if rates[0] and rates[1] else None
+
+
+def _reason(bound: str, roofs: Roofs) -> str:
+    """What of the hardware explains a difference, in words."""
+    rates = _rates(bound, roofs)
+    if rates is None:
+        return ""
+    what, times = "bandwidth" if bound == "memory" else "peak", rates[1] / rates[0]
+    return f"The target's {what} is {times:.2f} times the reference's"
+
+
 Lines = tuple[Timeline | None, Timeline | None]
 
 Roofs = tuple[Roof | None, Roof | None]
@@ -209,6 +299,7 @@ def comparative_fair(subject: str, lines: Lines, pairs: Sequence[Pair], roofs: R
     """Neutral framing, what differs, recommendations for the target only."""
     odd = sorted((pair for pair in pairs if pair.unexpected), key=lambda pair: -(_saving(pair) or 0.0))[:6]
     advised = tuple(_advised(pair, number) for number, pair in enumerate(odd, 1))
+    apart = tuple(_detailed(pair, number, roofs) for number, pair in enumerate(odd, 1))
     none = Paragraph(text="No operator differs by more than the hardware explains, or no roof is known to say so.")
     first: list[Block] = [Paragraph(text=_neutral(lines))]
     first += [timeline_pair_table(lines[0], lines[1])] if lines[0] and lines[1] else []
@@ -220,10 +311,11 @@ def comparative_fair(subject: str, lines: Lines, pairs: Sequence[Pair], roofs: R
         title=f"Comparison of {subject}",
         blocks=(
             Section(title="Executive summary", blocks=tuple(first)),
+            Section(title="Key findings", blocks=(Bullets(items=key_findings(lines, pairs, roofs)),)),
             Section(title="Recommendations for the target", blocks=advised or (none,)),
             Section(
                 title="Detailed comparison",
-                blocks=(brief(pair_table(pairs, "operator", 30), *_ASIDE),),
+                blocks=(*apart, brief(pair_table(pairs, "operator", 30), *_ASIDE)),
                 anchor="detail",
             ),
             Section(
@@ -241,8 +333,23 @@ def _advised(pair: Pair, number: int) -> Section:
         "Action: kernel only: replay it on the target and look at which kernel is selected",
         f"Impact: {_saved(pair)}",
     )
-    blocks = (Bullets(items=items), Link(text="Details: detailed comparison", anchor="detail"))
+    blocks = (Bullets(items=items), Link(text=f"Details: {pair.name}", anchor=f"detail-{number}"))
     return Section(title=f"Priority {number}: {pair.name} {pair.detail}".rstrip(), blocks=blocks)
+
+
+def _detailed(pair: Pair, number: int, roofs: Roofs) -> Section:
+    """One operator with both times, what was expected of them and why."""
+    reason = _reason(pair.bound, roofs)
+    expected = f"{_change(pair.expected)}, bound by {pair.bound}" + (f". {reason}" if reason else "")
+    items = (
+        f"Reference: {quantity(pair.before, _TIME)} a call, {pair.calls[0]:,} calls",
+        f"Target: {quantity(pair.after, _TIME)} a call, {pair.calls[1]:,} calls: {_change(pair.ratio)}",
+        f"Expected: {expected}",
+        f"So: {pair.remark}",
+    )
+    return Section(
+        title=f"{pair.name} {pair.detail}".rstrip(), blocks=(Bullets(items=items),), anchor=f"detail-{number}"
+    )
 
 
 def _change(ratio: float | None) -> str:

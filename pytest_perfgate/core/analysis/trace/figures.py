@@ -103,6 +103,7 @@ FIGURES: tuple[Figure, ...] = (
     *_all("impact", f"{_ARGUMENTS}, target", **{"time_then": "time_then", "end-to-end_gain,_at_most": "gain"}),
     *_all("fusion", "module", instances="module_count", kernels_each="module_kernels"),
     *_all("fusion", "module", **{"GPU_time,_all_instances": "module_time", "mean_kernel": "module_kernel_mean"}),
+    *_all("fusion", "module", **{"saving,_at_most": "module_saving"}),
     *_all("backward", "op", calls="forward_calls", with_a_backward_pass="backward_calls"),  # noqa: S106
     *_all("backward", "op", forward_GPU_time="forward_time", backward_GPU_time="backward_time"),
     *_all("backward", "op", **{"backward_/_forward": "backward_ratio"}),

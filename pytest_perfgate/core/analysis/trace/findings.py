@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
+import math
 from collections.abc import Iterator, Sequence
 from statistics import median
 
 import numpy as np
 
-from pytest_perfgate.core.analysis.roofline import band, place
-from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow, library, recompute_share, tile
-from pytest_perfgate.core.analysis.trace.rates import Impact
+from pytest_perfgate.core.analysis.roofline import place
+from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow, recompute_share
 from pytest_perfgate.core.analysis.trace.survey import Survey
 from pytest_perfgate.core.analysis.trace.timeline import Timeline
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.device import Roof
-from pytest_perfgate.model.metric import Block, Bullets, Finding, Link, Paragraph, Section, Severity
-from pytest_perfgate.model.values import Dimension, value
+from pytest_perfgate.model.metric import Finding, Severity
+from pytest_perfgate.model.values import Dimension, Interval
 
 BUSY_ENOUGH = 0.95
 
 SHORT_NS = 10_000
 
 _SIMPLE = {"aten::add", "aten::add_", "aten::mul", "aten::mul_", "aten::copy_"}
+
+COMPARE_FIRST = "compare with another device at the same length before calling it a kernel problem"
 
 PERFETTO = "open the trace in https://ui.perfetto.dev and look at what the host does in the gaps"
 
@@ -42,8 +42,8 @@ def findings(
         *_longer_than_the_trace(seen),
         *(_outside_computation(line) if line else ()),
         *(() if seen.on_host else _launches(line, kernels)),
-        *_attention(rows, roof),
-        *_transposes(kernels, rows),
+        *_attention(rows, roof, line.total if line else 0.0),
+        *_transposes(kernels, rows, line.total if line else 0.0),
         *_tiny_products(rows, roof),
         *_norms(rows, roof),
         *_recompute(seen),
@@ -128,6 +128,7 @@ def _outside_computation(line: Timeline) -> Iterator[Finding]:
                 trigger=f"{name}={line.share(part):.3f}",
                 advice=advice,
                 severity=Severity.WARNING if line.share(part) > 0.2 else Severity.NOTE,
+                gain=saving(0.0, line.share(part)),
             )
 
 
@@ -153,30 +154,59 @@ def _launches(line: Timeline | None, kernels: Sequence[KernelRow]) -> Iterator[F
         )
 
 
-def _attention(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[Finding]:
+_FUSED = (3, 10)
+"""How much faster fused attention is than its parts, as TraceLens' guide states it."""
+
+
+def saving(low: float, high: float) -> Interval:
+    """Shares of the window that may be saved, as the speed-up minus one that they come to."""
+    most = 1 - 1e-3
+    return Interval(low=1 / (1 - min(low, most)) - 1, high=1 / (1 - min(high, most)) - 1, confidence=0.0)
+
+
+def saved(gain: Interval) -> tuple[float, float]:
+    """The same back: shares of the window."""
+    return 1 - 1 / (1 + gain.low), 1 - 1 / (1 + gain.high)
+
+
+_SHORT = 1024
+"""Queries under which launch and memory limit fused attention, whoever wrote the kernel."""
+
+
+def short_sequence(row: OperatorRow) -> int:
+    """The queries of a fused attention over a short sequence; none of anything else."""
+    axis = 2 if row.name.startswith("aten::_scaled") else 1
+    queries = row.call.dims[0][axis] if row.category == "SDPA_fwd" and _rank(row) == 4 else 0
+    return int(queries) if 0 < queries < _SHORT else 0
+
+
+def _attention(rows: Sequence[OperatorRow], roof: Roof | None, total: float) -> Iterator[Finding]:
     soft = _first_of(rows, "aten::_softmax", "aten::softmax")
     product = _first_of(rows, "aten::bmm", "aten::baddbmm")
     softened, multiplied = (sum(row.count for row in group) for group in (soft, product))
     if softened and multiplied >= 2 * softened:
-        spent = sum(row.share for row in (*soft, *product))
+        together = (*soft, *product)
+        spent = sum(row.share for row in together)
+        shares = [sum(row.total for row in together) * (1 - 1 / times) / (total or math.inf) for times in _FUSED]
         yield Finding(
             title="Attention is not fused",
-            detail=f"{soft[0].name} {softened:,} times, {product[0].name} {multiplied:,} times, {spent:.0%} together.",
+            detail=f"{soft[0].name} {softened:,} times, {product[0].name} {multiplied:,} times, {spent:.0%} together. "
+            f"Fused kernels are {_FUSED[0]} to {_FUSED[1]} times as fast.",
             trigger=f"op_count(op={soft[0].name})={softened}",
             advice="call torch.nn.functional.scaled_dot_product_attention",
             scope=soft[0].name,
+            gain=saving(*shares) if total else None,
         )
     for row in rows:
-        axis = 2 if row.name.startswith("aten::_scaled") else 1
-        queries = row.call.dims[0][axis] if row.category == "SDPA_fwd" and _rank(row) == 4 else 0
-        if 0 < queries < 1024 and row.share > 0.02:
+        queries = short_sequence(row)
+        if queries and row.share > 0.02:
             at = place(row.work, row.total / row.count, roof) if row.work and roof else None
             reached = f"{at.fraction:.0%} of the roof" if at and at.fraction else "fraction of the roof not known"
             yield Finding(
                 title=f"Attention over a short sequence: {queries}",
                 detail=f"{row.name}, {reached}; below 1024 the fused kernels are limited by memory and launch.",
                 trigger=f"sequence={queries}",
-                advice="compare with another device at the same length before calling it a kernel problem",
+                advice=COMPARE_FIRST,
                 scope=row.name,
                 severity=Severity.INFO,
             )
@@ -188,17 +218,19 @@ def _first_of(rows: Sequence[OperatorRow], *names: str) -> list[OperatorRow]:
     return next((group for group in found if group), [])
 
 
-def _transposes(kernels: Sequence[KernelRow], rows: Sequence[OperatorRow]) -> Iterator[Finding]:
+def _transposes(kernels: Sequence[KernelRow], rows: Sequence[OperatorRow], window: float) -> Iterator[Finding]:
     convolved = [k for k in kernels if "conv" in k.launcher.lower()]
     moved = [k for k in convolved if any(w in k.name for w in ("batched_transpose", "nchwToNhwc", "nhwcToNchw"))]
     total = sum(k.total for k in convolved)
     share = sum(k.total for k in moved) / total if total else 0.0
     if share > 0.1:
+        spent, calls = sum(k.total for k in moved), sum(row.count for row in rows if row.category.startswith("CONV"))
         yield Finding(
             title=f"Layout changes take {share:.0%} of convolution time",
-            detail=f"{sum(k.count for k in moved):,} transposes around {len(rows):,} operators.",
+            detail=f"{sum(k.count for k in moved):,} transposes around {calls:,} convolution{'s' * (calls != 1)}.",
             trigger=f"transpose_share={share:.3f}",
             advice="model.to(memory_format=torch.channels_last)",
+            gain=saving(0.0, spent / window) if window else None,
         )
 
 
@@ -246,6 +278,7 @@ def _recompute(seen: Survey) -> Iterator[Finding]:
             detail="Activation checkpointing runs these forward passes twice.",
             trigger=f"recompute={share:.3f}",
             advice="checkpoint fewer or cheaper layers where memory allows",
+            gain=saving(0.0, share),
         )
 
 
@@ -266,122 +299,3 @@ def elementwise_baseline(rows: Sequence[OperatorRow], roof: Roof | None) -> floa
 def _rank(row: OperatorRow) -> int:
     first = row.call.dims[0] if row.call.dims else ()
     return len(first) if isinstance(first, tuple) else 0
-
-
-_ODD = re.compile(r"[^a-z0-9]+")
-
-MOST, WORTH = 8, 0.005
-"""Recommendations of a report at the most, and the end-to-end gain under which an operator is none."""
-
-_BESIDE = ("unread=", "idle=", "exposed_", "short_kernels=", "idle_macro_share=")
-
-REPLAY_SHARE, REPLAY_FRACTION = 0.10, 0.30
-
-_FUSION = {
-    "SDPA_fwd": "use the fused attention of the newest framework, or a shape its kernels prefer",
-    "GEMM": "merge products that share an input into one, or raise the batch",
-    "CONV_fwd": "channels-last layout, or a convolution folded with its neighbours",
-    "NORM_fwd": "torch.compile, which folds a normalisation into its neighbours",
-    "elementwise": "torch.compile, which fuses chains of elementwise operators",
-}
-
-
-@value
-class Recommendation:
-    """One thing to do, with the anchor of the section that shows why."""
-
-    title: str
-    issue: str
-    action: tuple[str, ...]
-    impact: str
-    anchor: str = ""
-    details: str = ""
-    """How that section is called."""
-
-
-def recommendations(impacts: Sequence[Impact], found: Sequence[Finding]) -> tuple[Recommendation, ...]:
-    """Time beside compute first, then operators by what they could gain at most, then other patterns."""
-    worth = [finding for finding in found if finding.severity is not Severity.INFO]
-    first = [_pattern(finding) for finding in worth if finding.trigger.startswith(_BESIDE)]
-    others = [_pattern(finding) for finding in worth if not finding.trigger.startswith(_BESIDE)]
-    groups: dict[str, list[Impact]] = defaultdict(list)
-    for one in impacts:
-        groups[one.row.name] += [one] if one.gains else []
-    ranked = sorted(filter(None, groups.values()), key=lambda group: -_most(group))
-    return (*first, *(_operator(group) for group in ranked if _most(group) >= WORTH), *others)[:MOST]
-
-
-def _most(group: Sequence[Impact]) -> float:
-    """What an operator would gain at the highest share of its roof."""
-    return sum(impact.gains[-1][2] for impact in group)
-
-
-def _pattern(finding: Finding) -> Recommendation:
-    return Recommendation(
-        title=finding.title,
-        issue=f"{finding.detail} [{finding.trigger}]",
-        action=(finding.advice,),
-        impact="not projected",
-        anchor="findings",
-        details="findings",
-    )
-
-
-def wants_replay(row: OperatorRow, fraction: float | None) -> bool:
-    """Whether an operator is large and slow enough for a reproducer: over 10 % of compute, under 30 % of its roof."""
-    return row.work is not None and row.share > REPLAY_SHARE and fraction is not None and fraction < REPLAY_FRACTION
-
-
-def _operator(group: Sequence[Impact]) -> Recommendation:
-    """One operator with all its argument sets that are worth a look."""
-    row = max(group, key=lambda i: i.row.total).row
-    calls, share = sum(i.row.count for i in group), sum(i.row.share for i in group)
-    least, most = min(i.fraction for i in group), max(i.fraction for i in group)
-    reached = f"{least:.0%}" if f"{least:.0%}" == f"{most:.0%}" else f"{least:.0%} to {most:.0%}"
-    kernel = ", ".join(part for part in (library(row.kernel), tile(row.kernel)) if part) or "kernel of unknown library"
-    path_b = f"kernel only: {kernel} runs it; look at its selection and tile"
-    wanted = any(wants_replay(i.row, i.fraction) for i in group)
-    path_b += "; replay artifact recommended for the kernel's owners" if wanted else ""
-    low, high = f"{sum(i.gains[0][2] for i in group):.1%}", f"{_most(group):.1%}"
-    span = high if low == high else f"{low} at the next step (20, 50 or 80 % of the roof), {high} at 80 %"
-    sets = f" of its {len(group)} longest argument sets" if len(group) > 1 else ""
-    return Recommendation(
-        title=f"{row.name} at {reached} of its roof",
-        issue=f"{share:.0%} of operators' time in {calls:,} call{'s' if calls > 1 else ''}{sets}: {band(least)}.",
-        action=(f"fusion or algorithm: {fusion_of(row.category)}", path_b),
-        impact=f"end to end at most {span}",
-        anchor=anchor_of(row.name),
-        details=row.name,
-    )
-
-
-def fusion_of(category: str) -> str:
-    """The path of whoever may change the model."""
-    return _FUSION.get(category, "fuse it with its neighbours")
-
-
-def anchor_of(name: str) -> str:
-    """What an operator's section is linked by."""
-    return _ODD.sub("-", name.lower()).strip("-")
-
-
-def recommendation_blocks(found: Sequence[Recommendation]) -> tuple[Block, ...]:
-    """One short section each."""
-    if not found:
-        return (Paragraph(text="None: nothing stands out, or no roof is known to hold operators against."),)
-    return tuple(
-        Section(
-            title=f"Priority {number}: {one.title}",
-            blocks=(
-                Bullets(
-                    items=(
-                        f"Issue: {one.issue}",
-                        *(f"Action: {action}" for action in one.action),
-                        f"Impact: {one.impact}",
-                    )
-                ),
-                *((Link(text=f"Details: {one.details or one.anchor}", anchor=one.anchor),) if one.anchor else ()),
-            ),
-        )
-        for number, one in enumerate(found, 1)
-    )

@@ -77,12 +77,18 @@ class Job:
     ranks: tuple[RankFigures, ...] = ()
 
     def __or__(self, other: Job) -> Job:
-        owner = {one.rank: one.path for one in self.ranks}
-        for one in other.ranks:
-            if one.rank in owner:
-                both = " and ".join(sorted((owner[one.rank], one.path)))
+        return Job.of((*self.ranks, *other.ranks))
+
+    @classmethod
+    def of(cls, ranks: Iterable[RankFigures]) -> Job:
+        """Ranks joined at once: one by one, thousands would be sorted thousands of times."""
+        by_rank: dict[int, RankFigures] = {}
+        for one in ranks:
+            if one.rank in by_rank:
+                both = " and ".join(sorted((by_rank[one.rank].path, one.path)))
                 raise PerfgateError("trace-ranks", f"rank {one.rank} is claimed by {both}")
-        return Job(ranks=tuple(sorted((*self.ranks, *other.ranks), key=lambda one: one.rank)))
+            by_rank[one.rank] = one
+        return cls(ranks=tuple(by_rank[rank] for rank in sorted(by_rank)))
 
     @property
     def settled(self) -> Job:

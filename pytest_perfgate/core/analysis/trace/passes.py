@@ -37,13 +37,15 @@ class Candidate:
     total: float
     """GPU nanoseconds of all instances."""
     mean_kernel: float
+    saving: float
+    """All but the longest kernel of each instance."""
 
 
 def fusion_candidates(seen: Survey, least: int = 3) -> tuple[Candidate, ...]:
     """Modules and annotations whose instances launch at least so many kernels, short on average."""
     trace = seen.trace
     kinds = _module_names(seen)
-    counts, spent = _launched(seen), subtree_times(seen)
+    counts, spent, longest = _launched(seen), subtree_times(seen), _longest(seen)
     candidates = []
     for module, names in kinds.items():
         rows = np.flatnonzero(
@@ -61,6 +63,7 @@ def fusion_candidates(seen: Survey, least: int = 3) -> tuple[Candidate, ...]:
                     kernels=kernels / len(rows),
                     total=total,
                     mean_kernel=total / kernels,
+                    saving=total - float(longest[rows].sum()),
                 )
             )
     return tuple(sorted(candidates, key=lambda c: -c.total))
@@ -75,10 +78,11 @@ def fusion_table(candidates: tuple[Candidate, ...]) -> Table:
             Column(name="kernels each", dimension=Dimension.COUNT, digits=3),
             Column(name="GPU time, all instances", dimension=Dimension.TIME),
             Column(name="mean kernel", dimension=Dimension.TIME),
+            Column(name="saving, at most", dimension=Dimension.TIME),
         ),
-        rows=tuple((c.module, c.instances, c.kernels, c.total, c.mean_kernel) for c in candidates),
-        note="A module contains its submodules: their times are in it too. Fusing saves at most what is read and "
-        "written between the kernels, and their launches.",
+        rows=tuple((c.module, c.instances, c.kernels, c.total, c.mean_kernel, c.saving) for c in candidates),
+        note="A module contains its submodules: their times are in it too. One fused kernel reads and writes what its "
+        "parts pass on once: the saving is all but the longest kernel of each instance.",
     )
 
 
@@ -88,6 +92,18 @@ def _module_names(seen: Survey) -> dict[str, list[int]]:
         if name.startswith("nn.Module: "):
             kinds[_INSTANCE.sub("", name.removeprefix("nn.Module: "))].append(number)
     return kinds
+
+
+def _longest(seen: Survey) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """The longest GPU row launched below every host row."""
+    longest = np.zeros(len(seen.trace), np.int64)
+    linked = seen.link.launch >= 0
+    at, spent = seen.link.launch[linked], (seen.end - seen.start)[linked]
+    while len(at):
+        np.maximum.at(longest, at, spent)
+        at = seen.tree.parent[at]
+        at, spent = at[at >= 0], spent[at >= 0]
+    return longest
 
 
 def _launched(seen: Survey) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

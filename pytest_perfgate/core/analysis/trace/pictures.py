@@ -20,9 +20,8 @@ from pytest_perfgate.core.analysis.trace.survey import step_lines, timelines
 from pytest_perfgate.core.analysis.trace.tables import shapes
 from pytest_perfgate.core.render.charts import (
     TIME_KEY,
-    Bins,
     Row,
-    histogram,
+    lengths_picture,
     merged,
     over_steps,
     overlap_bars,
@@ -52,9 +51,6 @@ RANKS = 8
 """Ranks whose streams are drawn."""
 
 _STREAMS, _POINTS = 10, 12
-
-_SHORT_NS = 10_000
-"""Kernels up to this long are short: starting them takes about as long as they do."""
 
 
 class Seen(Protocol):
@@ -131,7 +127,7 @@ def times_picture(lines: Sequence[tuple[str, Timeline]], of: str, *, on_host: bo
         raise nothing("the trace has no GPU activity", "profile with the activity CUDA")
     rows = [
         Row(
-            label=name.removeprefix("ProfilerStep#") if of == "step" else name,
+            label=name.replace("ProfilerStep#", "step "),
             amounts=(line.computation, line.exposed_comm, line.exposed_memcpy + line.exposed_memset, line.idle),
             text=quantity(line.total, Dimension.TIME, 3),
         )
@@ -174,6 +170,8 @@ def _devices(title: str, seen: Survey) -> Iterator[Group]:
         name = f"{title}, device {device}" if several and title else f"device {device}" if several else title
         size = quantity(high - low, Dimension.TIME, 3)
         lanes = tuple(_lanes(seen, here, bare))
+        streams = len(np.unique(seen.trace.place[seen.rows[here]]))
+        size += f", {len(lanes)} of {streams} streams" if len(lanes) < streams and not seen.on_host else ""
         yield Group(title=f"{name}: {size}" if name else size, start=low, end=high, lanes=lanes, marked=bare)
 
 
@@ -226,14 +224,16 @@ def operators_picture(
     if roof is None or not roof.bandwidth or not roof.compute:
         raise nothing("no roof is known", "give --device, or --peak and --bandwidth")
     past = {(row.name, arguments(row)): row for row in before}
-    points = list(_operator_points(rows, roof, past, old or roof))[:_POINTS]
+    every = list(_operator_points(rows, roof, past, old or roof))
+    points = every[:_POINTS]
     if not points:
         raise nothing("no operator has known work", "profile with record_shapes=True")
     used = {row.work.dtype for row in rows if row.work and row.work.flops}
     named = tuple((dtype, rate) for dtype, rate in roof.compute if dtype in used) or roof.compute[:1]
     balance = max(rate for _, rate in named) / roof.bandwidth
     moved = sum(point.before is not None for point in points)
-    alt = f"Roofline of {plural(len(points), 'operator')}, balance at {balance:,.0f} operations per byte"
+    part = f"the longest {len(points)} of " if len(points) < len(every) else ""
+    alt = f"Roofline of {part}{plural(len(every), 'operator')}, balance at {balance:,.0f} operations per byte"
     alt += f"; lines lead from where {moved} were before" if moved else ""
     return roofline("roofline", alt, points, Ceiling(peaks=named, bandwidth=roof.bandwidth, note=f"roof: {roof.note}"))
 
@@ -262,29 +262,9 @@ def kernels_picture(seen: Survey) -> Picture:
     """How many kernels are short, and how little of the time they are."""
     kernels = seen.trace.category[seen.rows] == Category.KERNEL
     lengths = (seen.end - seen.start)[kernels]
-    lengths = lengths[lengths > 0].astype(np.float64)
-    if not len(lengths):
+    if not (lengths > 0).any():
         raise nothing("the trace has no kernels", "profile with the activity CUDA")
-    edges = _edges(float(lengths.min()), float(lengths.max()))
-    counts, _ = np.histogram(lengths, edges)
-    times, _ = np.histogram(lengths, edges, weights=lengths)
-    short = lengths <= _SHORT_NS
-    parts = f"{short.mean():.0%} of them, {lengths[short].sum() / lengths.sum():.0%} of their time"
-    alt = f"Lengths of {plural(len(lengths), 'kernel')}: up to 10 µs are {parts}"
-    bins = Bins(
-        edges=tuple(edges),
-        members=tuple((counts / counts.sum()).tolist()),
-        time=tuple((times / times.sum()).tolist()),
-    )
-    return histogram("kernels", alt, bins, _SHORT_NS, "length of a kernel")
-
-
-def _edges(low: float, high: float) -> list[float]:
-    """1, 2, 5, 10 ... around the lengths, with the border of short ones among them."""
-    ladder = [m * 10.0**power for power in range(2, 12) for m in (1, 2, 5)]
-    first = max([0, *(at for at, edge in enumerate(ladder) if edge <= min(low, 5_000.0))])
-    last = min(at for at, edge in enumerate(ladder) if edge > max(high, 2 * _SHORT_NS))
-    return ladder[first : last + 1]
+    return lengths_picture(lengths)
 
 
 _OF_TREE = (Category.OPERATOR, Category.ANNOTATION, Category.PYTHON)
@@ -334,42 +314,52 @@ def _inner(paths: Paths, depth: int) -> dict[str, dict[tuple[str, ...], float]]:
 
 
 def _calls(seen: Survey) -> Paths:
-    """GPU time by the names from the root to the kernel."""
+    """GPU time by the names from the root to the kernel; the interpreter's own frames are left out."""
     trace = seen.trace
-    linked = seen.link.launch >= 0
-    if not linked.any():
+    linked = np.flatnonzero(seen.link.launch >= 0)
+    if not len(linked):
         return {}
-    spent = (seen.end - seen.start)[linked]
-    pairs = np.stack([seen.link.launch[linked], trace.name[seen.rows[linked]].astype(np.int64)])
-    unique, inverse = np.unique(pairs, axis=1, return_inverse=True)
-    times = np.bincount(inverse.reshape(-1), weights=spent)
-    named = [trace.names[name] for name in range(len(trace.names))]
-    plain = np.isin(trace.category, _OF_TREE)
-    above: dict[int, tuple[str, ...]] = {-1: ()}
-    paths: dict[tuple[str, ...], float] = defaultdict(float)
-    for launch, kernel, time in zip(unique[0].tolist(), unique[1].tolist(), times.tolist()):
-        path = _path(seen, launch, named, plain, above)
-        leaf = () if seen.on_host else (short_name(named[kernel]),)
-        paths[path + leaf] += time
-    return paths
+    names, of_name = np.unique([_AROUND.sub("", name) for name in trace.names], return_inverse=True)
+    modules = np.array([name.startswith(_MODULE) for name in trace.names])
+    shown = np.isin(trace.category, _OF_TREE) & ((trace.category != Category.PYTHON) | modules[trace.name])
+    place = np.full(len(trace) + 1, -1, np.int64)
+    paths: list[tuple[str, ...]] = []
+    for rows in _levels(seen, seen.link.launch[linked]):
+        above = place[seen.tree.parent[rows]]
+        keys = np.where(shown[rows], (above + 1) * len(names) + of_name[trace.name[rows]], -1)
+        fresh, at = np.unique(keys[shown[rows]], return_inverse=True)
+        place[rows] = above
+        place[rows[shown[rows]]] = len(paths) + at
+        for key in fresh.tolist():
+            before, name = divmod(key, len(names))
+            paths.append((*(paths[before - 1] if before else ()), str(names[name])))
+    ends = (place[seen.link.launch[linked]] + 1) * len(trace.names) + trace.name[seen.rows[linked]]
+    fresh, at = np.unique(ends, return_inverse=True)
+    spent = np.bincount(at, weights=(seen.end - seen.start)[linked])
+    times: dict[tuple[str, ...], float] = defaultdict(float)
+    for key, time in zip(fresh.tolist(), spent.tolist()):
+        before, kernel = divmod(key, len(trace.names))
+        leaf = () if seen.on_host else (short_name(trace.names[kernel]),)
+        times[(paths[before - 1] if before else ()) + leaf] += time
+    return times
 
 
-def _path(
-    seen: Survey, row: int, named: Sequence[str], plain: NDArray[np.bool_], above: dict[int, tuple[str, ...]]
-) -> tuple[str, ...]:
-    """Names from the root to a row: operators, annotations and modules; the interpreter's own frames are left out."""
-    ahead = []
-    while row not in above:
-        ahead.append(row)
-        row = int(seen.tree.parent[row])
-    path = above[row]
-    for one in reversed(ahead):
-        name = named[seen.trace.name[one]]
-        python = seen.trace.category[one] == Category.PYTHON
-        if plain[one] and (not python or name.startswith(_MODULE)):
-            path = (*path, _AROUND.sub("", name))
-        above[one] = path
-    return path
+def _levels(seen: Survey, launches: Ints) -> Iterator[Ints]:
+    """What stands above these rows, and they themselves, from the roots down."""
+    alive = np.zeros(len(seen.trace), bool)
+    at = np.unique(launches)
+    while len(at):
+        alive[at] = True
+        at = seen.tree.parent[at]
+        at = np.unique(at[at >= 0])
+        at = at[~alive[at]]
+    rows = np.flatnonzero(alive)
+    depth, up = np.zeros(len(rows), np.int64), seen.tree.parent[rows]
+    while (up >= 0).any():
+        depth += up >= 0
+        up = np.where(up >= 0, seen.tree.parent[np.maximum(up, 0)], -1)
+    for level in range(int(depth.max(initial=-1)) + 1):
+        yield rows[depth == level]
 
 
 def overlap_picture(seen: Survey) -> Picture:
@@ -393,4 +383,4 @@ def overlap_picture(seen: Survey) -> Picture:
         label = short_name(seen.trace.names[name])
         rows.append((whole, overlap_row(label, int(hidden), whole, parts)))
     rows.sort(key=lambda pair: -pair[0])
-    return overlap_bars([row for _, row in rows[:_POINTS]], "kind of communication")
+    return overlap_bars([row for _, row in rows], "kind of communication")

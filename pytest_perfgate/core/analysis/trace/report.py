@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from pytest_perfgate.core.analysis.decisions import four_sections
 from pytest_perfgate.core.analysis.roofline import band, place
 from pytest_perfgate.core.analysis.trace import tables
-from pytest_perfgate.core.analysis.trace.findings import anchor_of, recommendation_blocks, recommendations, wants_replay
+from pytest_perfgate.core.analysis.trace.bottleneck import (
+    Recommendation,
+    advice_blocks,
+    advised,
+    anchor_of,
+    left_over,
+    wants_replay,
+)
 from pytest_perfgate.core.analysis.trace.metrics import UNSEEN
 from pytest_perfgate.core.analysis.trace.operators import (
     KernelRow,
@@ -18,7 +26,7 @@ from pytest_perfgate.core.analysis.trace.operators import (
     short_name,
 )
 from pytest_perfgate.core.analysis.trace.passes import stack_document
-from pytest_perfgate.core.analysis.trace.rates import impact, impact_table, utilised
+from pytest_perfgate.core.analysis.trace.rates import Impact, impact, impact_table, utilised
 from pytest_perfgate.core.analysis.trace.survey import Survey, timelines
 from pytest_perfgate.core.analysis.trace.tables import (
     brief,
@@ -32,6 +40,7 @@ from pytest_perfgate.core.analysis.trace.timeline import Timeline
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.device import Roof
 from pytest_perfgate.model.metric import Block, Bullets, Column, Document, Finding, Paragraph, Section, Table
+from pytest_perfgate.model.profiles import Category
 from pytest_perfgate.model.values import Dimension, array_value
 
 
@@ -158,6 +167,7 @@ def _metrics(seen: Survey, line: Timeline | None) -> Table:
     cells: list[tuple[str, str]] = []
     if line is not None:
         cells.append(("window", quantity(line.total, _TIME)))
+        cells.append(("total compute time", quantity(line.computation, _TIME)))
     if line is not None and seen.on_host:
         cells.append(("operators run", _part(line.share(line.computation))))
     elif line is not None:
@@ -200,32 +210,60 @@ class Material:
         return tuple(rows)
 
 
+@array_value
+class Advice:
+    """What follows for whoever decides: recommendations with what they rest on."""
+
+    impacts: tuple[Impact, ...]
+    made: tuple[Recommendation, ...]
+    others: tuple[Finding, ...]
+    """Findings that no recommendation says."""
+
+
+def advice_of(given: Material) -> Advice:
+    """Recommendations of a window, each finding once."""
+    total = given.line.total if given.line else 0
+    impacts = tuple(one for row in given.top if (one := impact(row, given.roof, total)) is not None)
+    made = advised(impacts, given.findings)
+    return Advice(impacts=impacts, made=made, others=left_over(made, given.findings))
+
+
 def standalone_fair(given: Material) -> Document:
     """Summary, recommendations, then all detail once."""
-    total = given.line.total if given.line else 0
-    impacts = [made for row in given.top if (made := impact(row, given.roof, total)) is not None]
-    advised = recommendations(impacts, given.findings)
-    detail: list[Block] = [Section(title="Findings", blocks=(findings_block(given.findings),), anchor="findings")]
+    advice = advice_of(given)
+    detail = [Section(title="Other findings", blocks=(findings_block(advice.others),))] if advice.others else []
     names = dict.fromkeys(row.name for row in given.top)
     detail += [_operator_section([row for row in given.top if row.name == name], given.roof) for name in names]
-    replays = [i.row.name for i in impacts if wants_replay(i.row, i.fraction)]
+    replays = [i.row.name for i in advice.impacts if wants_replay(i.row, i.fraction)]
     appendix: list[Block] = [
         hardware_table(device=given.roof),
         Paragraph(text="Replay artifacts: " + (", ".join(dict.fromkeys(replays)) or "none recommended") + "."),
     ]
+    gains = impact_table(advice.impacts) if advice.impacts else Paragraph(text=_no_impact(given))
     return Document(
         title=f"{name_of(given.seen)}: standalone analysis",
         subtitle=subtitle(given.seen),
         blocks=(
             Section(title="Executive summary", blocks=summary_blocks(given.seen, given.line, given.rows)),
-            Section(title="Recommendations", blocks=recommendation_blocks(advised)),
+            Section(title="Recommendations", blocks=advice_blocks(advice.made)),
             Section(title="Detailed analysis", blocks=tuple(detail)),
-            Section(
-                title="Impact", blocks=(impact_table(impacts),) if impacts else (Paragraph(text=_no_impact(given)),)
-            ),
+            Section(title="Impact", blocks=(gains,)),
             Section(title="Appendix", blocks=tuple(appendix)),
         ),
     )
+
+
+def analysis_document(given: Material, extra: Sequence[tuple[str, str]] = ()) -> Document:
+    """The report in four sections: summary, metrics, findings, recommendations; ``extra`` are figures of the caller."""
+    advice, line = advice_of(given), given.line
+    ranked = ranked_operators(given.rows)
+    held = [f for f in given.findings if f.trigger.startswith("class=") and not f.advice]
+    summary = " ".join([_sentence(given.seen, line, ranked), *(f"{f.title}: {f.detail}" for f in held)])
+    texts = [*extra, *((str(name), str(text)) for name, text in _metrics(given.seen, line).rows)]
+    texts.append(("kernels launched", quantity(sum(k.count for k in given.kernels), Dimension.COUNT)))
+    made = advice_blocks([replace(one, anchor="") for one in advice.made])
+    heading = (f"Trace {name_of(given.seen)}", subtitle(given.seen))
+    return four_sections(heading, summary, texts, given.findings, made)
 
 
 def standalone_rough(given: Material) -> Document:
@@ -240,7 +278,10 @@ def standalone_rough(given: Material) -> Document:
         rows=tuple((row.name, row.share, row.why) for row in unmodelled),
         note="A model is one function: pytest_perfgate_operators.",
     )
-    blocks: list[Block] = [Section(title="Findings", blocks=(findings_block(given.findings),))]
+    blocks: list[Block] = [
+        Section(title="Analysis process summary", blocks=(Bullets(items=tuple(_process(given))),)),
+        Section(title="Findings", blocks=(findings_block(given.findings),)),
+    ]
     blocks += (
         [Section(title="Timeline", blocks=(tables.timeline_table(given.line, on_host=given.seen.on_host),))]
         if given.line
@@ -260,6 +301,23 @@ def standalone_rough(given: Material) -> Document:
     return Document(
         title=f"{name_of(given.seen)}: standalone analysis (rough)", subtitle=subtitle(given.seen), blocks=tuple(blocks)
     )
+
+
+def _process(given: Material) -> Iterator[str]:
+    """What was read, and by which steps the figures below came about."""
+    seen, trace = given.seen, given.seen.trace
+    host = int((trace.category == Category.OPERATOR).sum())
+    left = sum(trace.dropped.values())
+    yield f"Read {name_of(seen)}: {host:,} operators of the host, {len(seen.rows):,} rows of the GPU; {left:,} left out"
+    linked = f"{seen.coverage:.1%} of the GPU time" if seen.coverage is not None else "nothing: there is no GPU time"
+    yield f"Nested the host's calls by time, a thread at a time, and linked {linked} to what launched it"
+    yield f"Added up the window ({seen.label}): computation, what it does not cover, idle time"
+    known = sum(row.share for row in given.rows if row.work is not None)
+    calls = f"{sum(row.count for row in given.rows):,} calls into {len(given.rows):,} argument sets"
+    yield f"Grouped {calls}; the work of {known:.1%} of their time is known"
+    roof = given.roof.note if given.roof is not None else "no roof: neither device nor peaks are known"
+    yield f"Held them against {roof}"
+    yield f"Looked for the known patterns ({len(given.findings):,} found) and at the call trees of the longest calls"
 
 
 def _trees(given: Material, most: int = 3) -> list[Section]:

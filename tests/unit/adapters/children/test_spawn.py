@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,49 +27,115 @@ def test_a_cluster_needs_its_package(monkeypatch):
         cluster.spread("local")
 
 
+class Cluster:
+    """A scheduler of our own: what was asked of it, and how much was under way at once."""
+
+    def __init__(self, faults: dict[object, Exception] | None = None) -> None:
+        self.asked: list[tuple[object, ...]] = []
+        self.faults = faults or {}
+        self.pending = self.most = 0
+
+    def install(self, monkeypatch) -> None:
+        monkeypatch.setitem(sys.modules, "distributed", SimpleNamespace(Client=self.client, as_completed=Completed))
+        monkeypatch.setattr(cluster, "find_spec", lambda _: object())
+
+    def client(self, *address, **options):
+        self.asked.append((address, options))
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+    def ncores(self) -> dict[str, int]:
+        return {"a": 2, "b": 1}
+
+    def submit(self, function, item, *, pure):
+        assert pure is False
+        self.pending += 1
+        self.most = max(self.most, self.pending)
+
+        def result():
+            self.pending -= 1
+            if item in self.faults:
+                raise self.faults[item]
+            return function(item)
+
+        return SimpleNamespace(key=str(item), result=result)
+
+
+class Completed:
+    """The newest first, as a cluster may."""
+
+    def __init__(self, futures) -> None:
+        self.futures = list(futures)
+
+    def update(self, futures) -> None:
+        self.futures += futures
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if not self.futures:
+            raise StopIteration
+        return self.futures.pop()
+
+
 def test_files_are_sent_to_the_scheduler_that_was_named(monkeypatch):
-    asked = []
-
-    class Client:
-        def __init__(self, *address, **options):
-            asked.append((address, options))
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            return None
-
-        def map(self, function, items, *, pure):
-            assert pure is False
-            return [SimpleNamespace(result=lambda item=item: function(item)) for item in items]
-
-    fake = SimpleNamespace(Client=Client, as_completed=reversed)
-    monkeypatch.setitem(sys.modules, "distributed", fake)
-    monkeypatch.setattr(cluster, "find_spec", lambda _: object())
-    assert list(cluster.spread("tcp://head:8786")(str, [1, 2])) == ["2", "1"]
+    one = Cluster()
+    one.install(monkeypatch)
+    assert sorted(cluster.spread("tcp://head:8786")(str, [1, 2])) == ["1", "2"]
     assert list(cluster.spread("local")(str, [])) == []
-    assert asked == [(("tcp://head:8786",), {"timeout": 10}), ((), {"processes": True, "threads_per_worker": 1})]
+    assert one.asked == [(("tcp://head:8786",), {"timeout": 10}), ((), {"processes": True, "threads_per_worker": 1})]
 
 
-def test_an_error_of_a_worker_comes_back_as_itself(monkeypatch):
+def test_few_files_are_under_way_at_once(monkeypatch):
+    one = Cluster()
+    one.install(monkeypatch)
+    assert sorted(cluster.spread("local")(int, range(1000))) == list(range(1000))
+    assert one.most == 12
+
+
+def test_an_error_of_a_worker_comes_back_as_itself_and_names_the_file(monkeypatch):
     def broken(_):
         raise PerfgateError("trace-empty", "no events")
 
-    class Client:
-        __init__ = __enter__ = __exit__ = lambda *_, **__: None
-
-        def map(self, function, items, *, pure):
-            return [SimpleNamespace(result=lambda item=item: function(item)) for item in items if not pure]
-
-    client = Client()
-    monkeypatch.setattr(Client, "__enter__", lambda _: client)
-    fake = SimpleNamespace(Client=lambda *_, **__: client, as_completed=iter)
-    monkeypatch.setitem(sys.modules, "distributed", fake)
-    monkeypatch.setattr(cluster, "find_spec", lambda _: object())
+    Cluster().install(monkeypatch)
     assert cluster.attempted(broken, 1).what == "no events"
-    with pytest.raises(PerfgateError, match="no events"):
-        list(cluster.spread("tcp://head:8786")(broken, [1]))
+    with pytest.raises(PerfgateError) as error:
+        list(cluster.spread("tcp://head:8786")(broken, [(7, Path("rank7.json"))]))
+    assert (error.value.code.name, error.value.place) == ("trace-empty", "rank7.json")
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"), [(type("KilledWorker", (Exception,), {})("x"), "cluster-lost"), (OSError("x"), "cluster-tool")]
+)
+def test_a_file_that_kills_its_workers_is_named(monkeypatch, fault: Exception, code: str):
+    Cluster({(7, Path("rank7.json")): fault}).install(monkeypatch)
+    with pytest.raises(PerfgateError) as error:
+        list(cluster.spread("local")(str, [(7, Path("rank7.json"))]))
+    assert (error.value.code.name, error.value.place) == (code, "rank7.json")
+
+
+@pytest.mark.slow
+def test_four_thousand_files_on_a_cluster_with_a_worker_that_is_lost(tmp_path: Path) -> None:
+    """A real cluster of two processes, one of which is killed on the way: every answer comes once."""
+    distributed = pytest.importorskip("distributed", reason="Dask's distributed is not installed")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as here:
+        victims = [worker.process.pid for worker in here.workers.values()]
+        answers = []
+        for at, answer in enumerate(cluster.spread(here.scheduler_address)(_squared, range(4096))):
+            answers.append(answer)
+            if at == 1000:
+                os.kill(victims[0], signal.SIGKILL)
+    assert sorted(answers) == [number * number for number in range(4096)]
+
+
+def _squared(number: int) -> int:
+    return number * number
 
 
 def test_a_scheduler_that_does_not_answer_is_an_error(monkeypatch):

@@ -144,3 +144,10 @@ def test_the_page_says_all_of_it() -> None:
     assert f"Measured before it: {19:07x}" in text
     assert "test_d" in text
     assert "Nothing got slower" in render_text(findings_document(findings([Trend(line([1.0]))])), 100, 100)
+
+
+def test_a_step_too_small_to_speak_of_is_no_level() -> None:
+    """Its neighbours are then of the levels that are left."""
+    trend = Trend(line([100.0, 110.0, 110.6, 100.0]))
+    assert [change.index for change in trend.changes] == [20, 60]
+    assert trend.changes[0].after == trend.changes[1].before == pytest.approx(110.3, abs=0.3)

@@ -67,7 +67,7 @@ def test_a_case_whose_limits_ask_for_both_has_both() -> None:
 @pytest.mark.parametrize(
     ("then", "now", "change", "asks", "kept"),
     [
-        (128, 128, Change.UNTIMED, False, None),
+        (128, 128, Change.KEPT, False, None),
         (128, 130, Change.WORSE, True, 130),
         (128, 120, Change.BETTER, False, 120),
     ],

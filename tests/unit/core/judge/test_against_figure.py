@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.judge.against_figure import change_of
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.model.measurement import Baseline
 from pytest_perfgate.model.metric import Figure, Metric, MetricSet
-from pytest_perfgate.model.plan import Choice, Compare, Effect, Outcome, Policy
+from pytest_perfgate.model.plan import Choice, Effect, Outcome, Policy
 from pytest_perfgate.model.values import Dimension, Interval
 from pytest_perfgate.model.verdict import Verdict
 from tests.unit.core.judge.bench import CONTEXT, accepted, limit, measured
@@ -170,18 +169,3 @@ def test_a_line_without_a_time_judges_no_slowdown() -> None:
     limits = [limit("slowdown <= 3%"), limit("change(registers) <= 0")]
     outcomes = [v.outcome for v in judge(measurement, limits, baseline=before, context=CONTEXT).verdicts]
     assert outcomes == [Outcome.UNBASELINED, Outcome.PASSED]
-
-
-@pytest.mark.parametrize(
-    ("compare", "now", "then", "change"),
-    [
-        (Compare.RELATIVE, 110.0, 100.0, 0.1),
-        (Compare.RELATIVE, -1100.0, -1000.0, -0.1),
-        (Compare.RELATIVE, 0.0, 0.0, 0.0),
-        (Compare.RELATIVE, 1.0, 0.0, float("inf")),
-        (Compare.ABSOLUTE, 130.0, 128.0, 2.0),
-        (Compare.ABSOLUTE, 0.1 + 0.2, 0.3, 0.0),
-    ],
-)
-def test_the_change_of_a_figure(compare: Compare, now: float, then: float, change: float) -> None:
-    assert change_of(compare, now, then) == pytest.approx(change)

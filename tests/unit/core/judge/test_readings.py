@@ -2,59 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
 import pytest
 
-from pytest_perfgate.core.judge.readings import figures_of, own_kinds, own_reading, tail_of
-from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.core.judge.readings import figures_of, tail_of
 from pytest_perfgate.model.measurement import Reading, Samples, Stop
 from pytest_perfgate.model.metric import Absent, Metric
 from pytest_perfgate.model.values import Better, Dimension
-
-
-@pytest.mark.parametrize(
-    ("values", "unit", "held", "dimension"),
-    [
-        (0.05, "", (0.05,), Dimension.PLAIN),
-        ([1, 2], "ms", (1e6, 2e6), Dimension.TIME),
-        (97, "%", (0.97,), Dimension.FRACTION),
-        (250, "ktokens/s", (250e3,), Dimension.RATE),
-        (3, "GB/s", (3e9,), Dimension.BANDWIDTH),
-        (np.float32(0.5), "", (0.5,), Dimension.PLAIN),
-        (np.array(7), "B", (7.0,), Dimension.BYTES),
-        (np.array([1.0, 2.0]), "", (1.0, 2.0), Dimension.PLAIN),
-        ((n for n in (1, 2)), "", (1.0, 2.0), Dimension.PLAIN),
-    ],
-)
-def test_values_and_units(values, unit, held, dimension) -> None:
-    reading = own_reading("loss", values, unit=unit)
-    assert reading.values == pytest.approx(held)
-    assert reading.dimension is dimension
-
-
-@pytest.mark.parametrize(
-    ("name", "values", "keywords"),
-    [
-        ("time", 1, {}),
-        ("peak memory", 1, {}),
-        (3, 1, {}),
-        ("loss", [], {}),
-        ("loss", "1", {}),
-        ("loss", [1, None], {}),
-        ("loss", math.nan, {}),
-        ("loss", [1, math.inf], {}),
-        ("loss", True, {}),
-        ("loss", 1, {"unit": "fortnights"}),
-        ("loss", 1, {"better": "smaller"}),
-    ],
-)
-def test_what_no_limit_could_hold_is_refused(name, values, keywords) -> None:
-    with pytest.raises(PerfgateError) as error:
-        own_reading(name, values, **keywords)
-    assert error.value.code.name == "call-wrong"
-    assert error.value.mend
 
 
 def read(*values: float, **fields) -> Reading:
@@ -105,11 +58,6 @@ def test_processes_that_disagree_leave_no_figure(processes) -> None:
 def test_an_exact_figure_is_its_value() -> None:
     (metric,) = figures_of([[read(128.0, exact=True)]] * 3).metrics
     assert (metric.value, metric.interval, metric.exact) == (128.0, None, True)
-
-
-def test_kinds_of_own_figures_know_their_direction() -> None:
-    kinds = own_kinds([read(1.0, better=Better.HIGHER), read(1.0, name="peak_memory", better=None)])
-    assert {name: kind.better for name, kind in kinds.items()} == {"loss": Better.HIGHER}
 
 
 def peak(by: str, value: float) -> Reading:

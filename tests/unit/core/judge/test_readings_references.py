@@ -8,9 +8,10 @@ import pytest
 
 from pytest_perfgate.core.judge.readings import over_processes, reference_of
 from pytest_perfgate.model.measurement import Reference, Samples, Settled, Stop
-from pytest_perfgate.model.metric import Problem
+from pytest_perfgate.model.metric import Figure, Problem
 from pytest_perfgate.model.plan import CaseKey, Outcome
-from tests.unit.core.judge.bench import KEY, limit, measured, verdict
+from pytest_perfgate.model.values import Dimension
+from tests.unit.core.judge.bench import KEY, accepted, limit, measured, verdict
 
 
 def turns(*least: float, timer: str = "host", cpu: float = 0.0, **fields) -> Samples:
@@ -129,3 +130,41 @@ def test_both_sides_are_told() -> None:
     result = judged("speedup(over=eager) >= 2x", *timed((1e6, 1.5e6), (1e6, 1.5e6)))
     assert ("in turns", "1 ms, eager 1.5 ms") in result.evidence
     assert measured(1e6, references=timed((1.0, 2.0))).references
+
+
+def line(ratio: float):
+    figure = Figure(name="speedup", value=ratio, dimension=Dimension.RATIO, labels=(("over", "eager"),))
+    return accepted(1e6, figures=(figure,))
+
+
+def moved(text: str, ours: float, theirs: float):
+    """A call that took 1 ms beside an eager of 1.5 ms when it was accepted."""
+    references = timed(*((ours * (1 + n / 1000), theirs * (1 + n / 1000)) for n in range(3)))
+    return verdict(ours, (limit(text),), baseline=line(1.5), references=references)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "outcome", "who"),
+    [
+        (1e6, 1.5e6, Outcome.PASSED, ""),
+        (1.001e6, 1.495e6, Outcome.PASSED, ""),
+        (1e6, 1.2e6, Outcome.REGRESSED, "eager -20.0 % (1.5 ms -> 1.2 ms): eager moved"),
+        (1.2e6, 1.5e6, Outcome.REGRESSED, "this call +20.0 % (1 ms -> 1.2 ms)"),
+        (1.1e6, 1.35e6, Outcome.REGRESSED, "both moved"),
+        (1e6, 2e6, Outcome.MOVED, "eager +33.3 %"),
+        (0.7e6, 1.5e6, Outcome.IMPROVED, "this call moved"),
+        (0.85e6, 1.8e6, Outcome.IMPROVED, "both moved"),
+    ],
+)
+def test_which_of_the_two_moved_is_told(ours: float, theirs: float, outcome: Outcome, who: str) -> None:
+    result = moved("change(speedup(over=eager)) >= -5%", ours, theirs)
+    assert result.outcome is outcome
+    texts = [text for label, text in result.evidence if label == "since accepted"]
+    assert bool(texts) is bool(who)
+    assert all(who in text for text in texts)
+
+
+def test_an_absolute_limit_tells_it_too() -> None:
+    result = moved("speedup(over=eager) >= 1.4x", 1e6, 1.2e6)
+    assert result.outcome is Outcome.BROKEN
+    assert result.evidence[-1][1].endswith("eager moved")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_perfgate.core.render.html import escape, harmless, render_comment, render_html, render_markdown
 from pytest_perfgate.core.render.text import render_text
-from pytest_perfgate.model.metric import Bullets, Code, Column, Document, Link, Paragraph, Section, Table
+from pytest_perfgate.model.metric import Bar, Bullets, Code, Column, Document, Link, Paragraph, Picture, Section, Table
 from pytest_perfgate.model.plan import Effect, Outcome
 from pytest_perfgate.model.verdict import SuiteNote
 from tests.reports import case, run
@@ -71,3 +71,23 @@ def test_markdown_keeps_a_cell_a_cell() -> None:
 def test_a_fence_is_longer_than_what_it_holds() -> None:
     held = Document(title="t", blocks=(Code(text="```\nx\n```"),))
     assert "````\n```\nx\n```\n````" in render_markdown(held)
+
+
+def test_a_picture_has_its_form_for_phones_and_its_bars_in_markdown() -> None:
+    drawn = Picture(
+        svg="<svg>wide</svg>",
+        narrow="<svg>narrow</svg>",
+        alt="Steps <1>",
+        key=("a",),
+        bars=(Bar(label="x", parts=(0.5,)),),
+    )
+    page = Document(title="t", blocks=(drawn,))
+    html = render_html(page)
+    assert '<div class="wide"><svg>wide</svg></div><div class="narrow"><svg>narrow</svg></div>' in html
+    assert "<figcaption>Steps &lt;1&gt;</figcaption>" in html
+    text = render_markdown(page)
+    assert text.count("```") == 2
+    assert 40 < text.count("█") < 50
+    bare = render_markdown(Document(title="t", blocks=(Picture(svg="<svg/>", alt="A roofline"),)))
+    assert "*A roofline*" in bare
+    assert "```" not in bare

@@ -133,3 +133,13 @@ def test_a_long_line_without_change_has_rarely_a_change_point() -> None:
 @pytest.mark.parametrize("line", [[7.0] * 300, [7.0, 7.1] * 150])
 def test_a_long_line_of_few_values_has_none(line: list[float]) -> None:
     assert change_points(line) == ()
+
+
+@pytest.mark.parametrize(("count", "first", "end"), [(36, 14, 22), (60, 20, 30), (300, 140, 170)])
+def test_a_level_that_came_and_went_is_seen(dice: np.random.Generator, count: int, first: int, end: int) -> None:
+    """No single split shows it: what is before and after it is alike."""
+    line = np.exp(dice.normal(0, 0.01, count))
+    line[first:end] *= 1.2
+    changes = {c.index: c.change for c in change_points(line.tolist(), level=0.01)}
+    assert changes[first] == pytest.approx(0.2, abs=0.03)
+    assert changes[end] == pytest.approx(-1 / 6, abs=0.03)

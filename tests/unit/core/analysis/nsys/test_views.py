@@ -100,3 +100,13 @@ def test_windows_that_cover_a_capture_are_not_warned_of(tmp_path: Path) -> None:
 def test_a_window_that_was_given_has_no_coverage_of_others(tmp_path: Path) -> None:
     found = inspected(steps(tmp_path / "x.sqlite", 1_000_000), start="0", end="1000")
     assert found.metrics.find("window_coverage") == ()
+
+
+def test_the_report_has_four_sections_and_every_rank(tmp_path: Path) -> None:
+    analysis = inspected(steps(tmp_path / "x.sqlite", 40_000))
+    page = analysis.views[analysis.reports["report"]]()
+    assert [block.title for block in page.blocks] == ["Summary", "Metrics", "Findings", "Recommendations"]
+    text = render_text(page, 10_000)
+    assert "GPU utilisation: " in text
+    for finding in analysis.findings:
+        assert finding.title in text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pytest_perfgate.core.render.text import render_text
 from tests.kineto_file import host, kernel, launch, written
 from tests.kineto_job import PEAKS
@@ -62,6 +64,8 @@ def test_modules_of_many_short_kernels_are_candidates(kineto, tmp_path):
             events.append(kernel(WISE, at + 5, 8, correlation=10 * n + k + 1))
     page = render_text(kineto.inspect([written(tmp_path / "t.json", events)], {}).views["fusion"]())
     assert "RMSNorm" in page
+    (saving,) = kineto.inspect([tmp_path / "t.json"], {}).metrics.find("module_saving", (("module", "RMSNorm"),))
+    assert saving.value == 3 * 3 * 8_000  # three instances of four kernels: one of them stays
     stack = kineto.inspect([tmp_path / "t.json"], {"op": "nn.Module: RMSNorm_1"}).views["stack"]()
     assert render_text(stack).count("aten::mul") == 4
 
@@ -79,4 +83,8 @@ def test_attention_whose_two_products_have_different_shapes_is_not_fused(kineto,
     ]
     found = kineto.inspect([written(tmp_path / "t.json", events)], {})
     (said,) = [one for one in found.findings if one.title == "Attention is not fused"]
-    assert said.detail == "aten::_softmax 1 times, aten::bmm 2 times, 100% together."
+    assert said.detail.startswith("aten::_softmax 1 times, aten::bmm 2 times, 100% together.")
+    busy = 90 / 230
+    assert [1 - 1 / (1 + side) for side in (said.gain.low, said.gain.high)] == pytest.approx(
+        [busy * 2 / 3, busy * 9 / 10], rel=0.02
+    )

@@ -30,7 +30,7 @@ def test_every_picture_of_a_trace_is_sound(steps):
 def test_bars_of_steps_are_the_table_of_steps(steps):
     """Of 100 µs: 35 of computation, 16 of communication by itself, 8 of copies and fills, 39 of nothing."""
     bars = picture(steps, "steps").bars
-    assert [bar.label for bar in bars] == ["1", "2", "3"]
+    assert [bar.label for bar in bars] == ["step 1", "step 2", "step 3"]
     (table,) = steps.views["steps"]().blocks
     rows = [dict(zip((column.name for column in table.columns), row)) for row in table.rows]
     for bar, row in zip(bars, rows):

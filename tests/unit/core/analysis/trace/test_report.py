@@ -28,10 +28,13 @@ def test_reports_of_one_trace_have_their_names(tmp_path, capsys, monkeypatch):
     (path,) = job(tmp_path, ranks=1)
     assert main(["inspect", str(path), "--reports", "out", *PEAK]) == 0
     said = capsys.readouterr().out
-    for kind in ("rough", "fair"):
+    for name in ("report", "standalone_analysis_rough", "standalone_analysis_fair"):
         for ending in ("md", "html"):
-            assert f"standalone_analysis_{kind}.{ending}" in said
-            assert (tmp_path / "out" / f"standalone_analysis_{kind}.{ending}").stat().st_size > 500
+            assert f"{name}.{ending}" in said
+            assert (tmp_path / "out" / f"{name}.{ending}").stat().st_size > 500
+    report = (tmp_path / "out" / "report.md").read_text()
+    assert re.findall(r"^## (.*)$", report, re.MULTILINE) == ["Summary", "Metrics", "Findings", "Recommendations"]
+    assert "](#" not in report
     assert (tmp_path / "out" / "tables" / "ops.csv").read_text().startswith("operator,category,")
     fair = (tmp_path / "out" / "standalone_analysis_fair.md").read_text()
     links, anchors = set(re.findall(r"\]\(#([^)]+)\)", fair)), re.findall(r'<a id="([^"]+)">', fair)
@@ -54,6 +57,49 @@ def test_a_summary_and_a_recommendation_are_short(tmp_path, capsys):
         assert "Issue: " in one
         assert "Action: " in one
         assert "Impact: " in one
+
+
+def test_every_finding_stands_once_in_the_report_of_whoever_decides(kineto, tmp_path):
+    analysis = kineto.inspect(job(tmp_path, ranks=1), dict(PEAKS))
+    text = " ".join(render_text(analysis.views["fair"](), 10_000).split())
+    assert analysis.findings
+    for finding in analysis.findings:
+        assert text.count(finding.title) == 1
+    rough = render_text(analysis.views["rough"]())
+    assert rough.index("Analysis process summary") < rough.index("Findings")
+
+
+def short_attention(queries: int):
+    dims = [[2, 8, queries, 64]] * 3
+    given = {"Input Dims": dims, "Input type": ["c10::BFloat16"] * 3, "Concrete Inputs": [""] * 3}
+    yield host("aten::_scaled_dot_product_flash_attention", 0, 90, **given)
+    yield launch(1, 1)
+    yield kernel("flash_fwd_kernel", 10, 500, correlation=1)
+
+
+@pytest.mark.parametrize(("queries", "replayed"), [(197, False), (1023, False), (1024, True), (4096, True)])
+def test_attention_over_a_short_sequence_gets_one_advice(kineto, tmp_path, queries, replayed):
+    analysis = kineto.inspect(
+        [written(tmp_path / "t.json", list(short_attention(queries)))], {"peak": "bf16=990TFLOPS", "bandwidth": "3TB/s"}
+    )
+    text = " ".join(render_text(analysis.views["fair"](), 10_000).split())
+    assert ("replay artifact recommended" in text) is replayed
+    assert text.count("before calling it a kernel problem") == (0 if replayed else 1)
+    assert ("Replay artifacts: none recommended" in text) is not replayed
+
+
+@pytest.mark.parametrize(
+    ("steps", "options", "rate"),
+    [(3, {}, 10.0), (3, {"items": "64 samples"}, 640.0), (0, {}, None), (0, {"items": "64 samples"}, 640.0)],
+)
+def test_throughput_is_of_steps_or_of_what_was_stated(kineto, tmp_path, steps, options, rate):
+    events = [host(f"ProfilerStep#{n}", 100_000 * n, 90_000, cat="user_annotation") for n in range(steps)]
+    events += [launch(1, 1), kernel("k", 0, 1, correlation=1), launch(2, 2), kernel("k", 99_999, 1, correlation=2)]
+    metrics = kineto.inspect([written(tmp_path / "t.json", events)], options).metrics
+    if rate is None:
+        assert "--set items" in metrics.missing("throughput").mend
+    else:
+        assert metrics.find("throughput")[0].value == pytest.approx(rate)
 
 
 MM = [host("aten::mm", 0, 9), launch(1, 1), kernel("a", 10, 5, correlation=1)]
@@ -146,3 +192,38 @@ def test_a_device_without_a_name_leaves_no_gap_in_the_subtitle(kineto, tmp_path)
     header = {"deviceProperties": [{}], "distributedInfo": {"rank": 0, "world_size": 1}}
     found = kineto.inspect([written(tmp_path / "t.json", events, **header)], {})
     assert "rank 0 of 1 · coverage 100.0%" in found.views["report"]().subtitle
+
+
+def test_a_comparison_says_its_key_findings_and_why(kineto, tmp_path):
+    before, after = job(tmp_path, ranks=2)[:2]
+    analysis = kineto.compare(
+        [before], [after], {**PEAKS, "reference_peak": "bf16=100TFLOPS,fp32=10TFLOPS", "reference_bandwidth": "1TB/s"}
+    )
+    page = render_text(analysis.views["fair"](), 10_000)
+    titles = [block.title for block in analysis.views["fair"]().blocks]
+    assert titles == [
+        "Executive summary",
+        "Key findings",
+        "Recommendations for the target",
+        "Detailed comparison",
+        "Appendix",
+    ]
+    assert "times the reference's" in page
+    for name in ("both", "only_reference", "only_target", "timeline", "collectives", "reference", "target"):
+        assert render_text(analysis.views[name]())
+    counts = {
+        name: len(analysis.views[name]().blocks[0].rows)
+        for name in ("arguments", "both", "only_reference", "only_target")
+    }
+    assert counts["arguments"] == counts["both"] + counts["only_reference"] + counts["only_target"]
+
+
+def test_collectives_of_two_traces_stand_side_by_side(kineto, tmp_path):
+    def sent(path, length):
+        message = {"Collective name": "allreduce", "Process Group Name": "0", "Group size": 2, "In msg nelems": 10}
+        events = [host("record_param_comms", 0, 9, **message, dtype="Float"), launch(1, 1)]
+        return written(path, [*events, kernel("ncclDevKernel_AllReduce", 5, length, correlation=1, stream=9)])
+
+    compared = kineto.compare([sent(tmp_path / "a.json", 30)], [sent(tmp_path / "b.json", 60)], {})
+    (row,) = compared.views["collectives"]().blocks[0].rows
+    assert row[3:] == (1, 1, 30_000, 60_000, 1.0)

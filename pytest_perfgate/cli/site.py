@@ -1,0 +1,183 @@
+"""Regressions, site: what all runs say together."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from pytest_perfgate.cli.dispatch import Project, add_root
+from pytest_perfgate.cli.history import add_records
+from pytest_perfgate.cli.output import plain, say, show, whole, write, write_file, write_json
+from pytest_perfgate.clock import HOST_CLOCK
+from pytest_perfgate.core.render.words import plural
+from pytest_perfgate.model.errors import PerfgateError
+
+REGRESSIONS_ABOUT = """What got slower and did not go away, by the commit that moved it; and cases that nobody measured.
+
+  perfgate regressions --since 7d --markdown digest.md
+
+A change of level shows from three runs after it. A level that somebody accepted is listed apart.
+"""
+
+
+def regressions_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--since", default="", metavar="DAY", help="2026-06-01, or 7d: the last seven days")
+    parser.add_argument("--device", default="", metavar="KEY", help="only devices like this, such as 'NVIDIA-*'")
+    parser.add_argument("--over", type=share, default=None, metavar="SHARE", help="smallest change (default 2%%)")
+    parser.add_argument("--stale", type=whole, default=14, metavar="N", help="days without a sitting (default 14)")
+    parser.add_argument("--markdown", default="", metavar="FILE", help="write it as Markdown; - for standard output")
+    parser.add_argument("--fail", action="store_true", help="exit with 1 where something got slower and stayed so")
+    add_root(parser)
+
+
+def run_regressions(options: Namespace) -> int:
+    from pytest_perfgate.core.analysis.regressions import OVER, findings, findings_document
+    from pytest_perfgate.core.render.html import render_markdown
+
+    since, before = day(options.since, today()), day(f"{options.stale}d", today())
+    lines = list(trends(Project(options), options.device or "*"))
+    if not lines:
+        raise PerfgateError("history-empty", f"the history has nothing of {options.device or 'any device'}")
+    every = findings(lines, since=since, before=before, over=OVER if options.over is None else options.over)
+    document = findings_document(every, since=since, stale_days=options.stale)
+    if options.markdown == "-":
+        write(render_markdown(document))
+    elif options.markdown:
+        write_file(options.markdown, render_markdown(document))
+        say(f"wrote {options.markdown}", options)
+    if options.json:
+        write_json(plain(every))
+    elif not options.markdown:
+        show(document, options)
+    return 1 if options.fail and every.slower else 0
+
+
+SITE_ABOUT = """Write the history of the project as pages: an overview, a page a device, a page a case.
+
+  perfgate site public
+  perfgate site public runs/          take these records in first
+
+They open from disk and lie on any server of files. Written again, only what changed is.
+"""
+
+
+def site_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("folder", metavar="DIR", help="where the pages are to lie")
+    parser.add_argument("records", nargs="*", metavar="RECORD", help="records, folders of them, addresses: added first")
+    parser.add_argument("--last", type=whole, default=500, metavar="N", help="so many runs of a case (default 500)")
+    parser.add_argument("--stale", type=whole, default=14, metavar="N", help="days without a sitting (default 14)")
+    parser.add_argument("--title", default="", metavar="TEXT", help="what the overview is called (default: the folder)")
+    parser.add_argument("--commits", default="", metavar="URL", help="the page of a commit, {} for its hash")
+    add_root(parser)
+
+
+def run_site(options: Namespace) -> int:
+    from pytest_perfgate.core.analysis.regressions import findings
+    from pytest_perfgate.core.render.site import Site, site_pages
+
+    project, folder = Project(options), Path(options.folder)
+    code = add_records(project, options) if options.records else 0
+    lines = list(trends(project, last=options.last, detailed=_DETAILED))
+    if not lines:
+        raise PerfgateError("history-empty", "the history has nothing to show")
+    _recall(folder, lines)
+    every = findings(lines, before=day(f"{options.stale}d", today()))
+    site = Site(name=options.title or project.root.name, commits=options.commits or commit_page(os.environ))
+    renewed = [path for path, text in site_pages(site, lines, every) if _renewed(folder / path, text)]
+    write_file(str(folder / _CHANGES), json.dumps({t.digest: [asdict(c) for c in t.changes] for t in lines}))
+    if options.json:
+        write_json({"folder": str(folder), "cases": len(lines), "written": renewed})
+    else:
+        write(f"{plural(len(renewed), 'page')} written, of {plural(len(lines), 'case')}: {folder / 'index.html'}")
+    return code
+
+
+_DETAILED = 60
+"""Runs of which a page shows all figures."""
+
+_CHANGES = "changes.json"
+"""Where changes were found before, by the digest of their line: what took the time."""
+
+
+def _recall(folder: Path, lines: Iterable[Any]) -> None:
+    """Give each line the changes that were found in it before; what does not read is found anew."""
+    from pytest_perfgate.core.stats.change_points import ChangePoint
+
+    try:
+        known = json.loads((folder / _CHANGES).read_text(encoding="utf-8"))
+        for line in lines:
+            if line.digest in known:
+                line.changes = tuple(ChangePoint(**change) for change in known[line.digest])
+    except (OSError, ValueError, TypeError, AttributeError):
+        return
+
+
+def _renewed(path: Path, text: str) -> bool:
+    """Whether the page was another one, or none."""
+    try:
+        if path.read_bytes() == text.encode("utf-8"):
+            return False
+    except OSError:
+        pass
+    write_file(str(path), text)
+    return True
+
+
+def commit_page(environment: Mapping[str, str]) -> str:
+    """The address of a commit, as CI tells it; empty elsewhere."""
+    server, name = environment.get("GITHUB_SERVER_URL", ""), environment.get("GITHUB_REPOSITORY", "")
+    if server and name:
+        return f"{server}/{name}/commit/{{}}"
+    project = environment.get("CI_PROJECT_URL", "")
+    return f"{project}/-/commit/{{}}" if project else ""
+
+
+def today() -> dt.date:
+    return dt.datetime.fromtimestamp(HOST_CLOCK.date(), dt.timezone.utc).date()
+
+
+def trends(project: Project, device: str = "*", last: int = 500, detailed: int = 0) -> Iterator[Any]:
+    """The newest runs of every case and device, with what was accepted."""
+    from pytest_perfgate.core.analysis.regressions import Trend
+
+    lines: dict[str, tuple[Any, Any]] = {}
+    revision = project.config.anchor
+    for sittings in project.history.lines(last, detailed):
+        name = sittings[-1].device if sittings else ""
+        if not sittings or not fnmatchcase(name, device):
+            continue
+        if name not in lines:
+            lines[name] = project.baselines.read_all(name), {}
+        accepted, anchors = lines[name]
+        key = sittings[-1].key
+        if revision and key.path not in anchors:
+            anchors[key.path] = project.baselines.read(name, key.path, revision)
+        yield Trend(sittings, accepted.get(str(key)), anchors.get(key.path, {}).get(str(key)))
+
+
+def day(text: str, now: dt.date) -> str:
+    """A day as people write it, ISO: one of the calendar, or so many days ago."""
+    try:
+        if text.endswith("d"):
+            return (now - dt.timedelta(days=int(text[:-1]))).isoformat()
+        return dt.date.fromisoformat(text).isoformat() if text else ""
+    except (ValueError, OverflowError) as fault:
+        raise PerfgateError("command-usage", f"{text!r} is no day", mend="2026-06-01, or 7d") from fault
+
+
+def share(text: str) -> float:
+    """A share as people write it: 2% or 0.02."""
+    try:
+        number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < 1:
+        raise ArgumentTypeError(f"{text!r} is not a share, such as 2%")
+    return number

@@ -1,0 +1,384 @@
+"""A project's history as pages: an overview, a page a device, a page a case. No script, one file of style."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from statistics import median
+from typing import NamedTuple
+
+from pytest_perfgate.core.analysis.regressions import Findings, Step, Trend, by_commit, steps
+from pytest_perfgate.core.render.block import printable
+from pytest_perfgate.core.render.html import STYLE
+from pytest_perfgate.core.render.trends import SITE_STYLE, label, sparkline, trend_svg
+from pytest_perfgate.core.render.words import plural, quantity, signed
+from pytest_perfgate.model.measurement import Sitting, short_commit
+from pytest_perfgate.model.metric import Metric
+from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.values import Dimension, value
+
+_RUNS, _BACK, _LISTED, _DIGITS = 25, 30, 20, 7
+"""Runs that a page lists, how far back a figure is held against, runs of the overview, digits of a commit."""
+
+_SHORT = 20
+"""A text of this length stands on one line."""
+
+_FAILING = frozenset({"regressed", "broken", "invalid", "not measured"})
+
+
+@value
+class Site:
+    """What all pages share."""
+
+    name: str
+    commits: str = ""
+    """Address of a commit, with ``{}`` for its hash; empty where nobody knows it."""
+
+
+def case_path(device: str, key: CaseKey) -> str:
+    """Where the page of a case lies, below the folder of its device."""
+    name = str(key)
+    short = re.sub(r"[^A-Za-z0-9]+", "-", name.partition("::")[2] or name).strip("-")[-60:].strip("-")
+    return f"{device_path(device)}/{short}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}.html"
+
+
+def device_path(device: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", device).strip(".") or "device"
+
+
+def site_pages(site: Site, trends: Sequence[Trend], every: Findings) -> Iterator[tuple[str, str]]:
+    """(path, text) of every file of the site."""
+    yield "style.css", f"{STYLE}{SITE_STYLE}"
+    yield "index.html", _index(site, trends, every)
+    devices: dict[str, list[Trend]] = {}
+    for trend in trends:
+        devices.setdefault(trend.device, []).append(trend)
+        yield case_path(trend.device, trend.key), _case(site, trend)
+    for device, cases in devices.items():
+        yield f"{device_path(device)}/index.html", _device(site, device, cases)
+
+
+def _page(title: str, body: Iterable[str], way: Sequence[tuple[str, str]], up: str = "") -> str:
+    trail = " › ".join(f'<a href="{escape(to)}">{escape(text)}</a>' for text, to in way)
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'self' file: "
+        "'unsafe-inline'; img-src data:\">\n"
+        f'<title>{escape(title)}</title>\n<link rel="stylesheet" href="{up}style.css">\n</head>\n<body>\n<main>\n'
+        f"{f'<p class=trail>{trail}</p>' if trail else ''}<h1>{label(title)}</h1>\n"
+        + "\n".join(body)
+        + "\n</main>\n</body>\n</html>\n"
+    )
+
+
+class _Cell(NamedTuple):
+    """What stands in a table: markup, and whether it is a number."""
+
+    html: str
+    number: bool = False
+    kind: str = ""
+
+
+def _text(text: str) -> _Cell:
+    return _Cell(escape(printable(text)), kind="s" if len(text) <= _SHORT else "")
+
+
+def _figure(text: str, kind: str = "") -> _Cell:
+    return _Cell(escape(text), number=True, kind=kind)
+
+
+def _change(share: float | None) -> _Cell:
+    """A change with its sign; one that nobody would look at has no colour."""
+    if share is None:
+        return _figure("")
+    kind = "" if abs(share) < 0.02 else "slower" if share > 0 else "faster"
+    return _figure(signed(share), kind)
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[_Cell]]) -> Iterator[str]:
+    """A table without the columns in which nothing stands."""
+    full = [at for at in range(len(heads)) if any(row[at].html for row in rows)]
+    numbers = {at for at in full if any(row[at].number for row in rows)}
+    side = {at: " class=n" if at in numbers else "" for at in full}
+    yield '<div class="table"><table><thead><tr>' + "".join(f"<th{side[at]}>{heads[at]}</th>" for at in full)
+    yield "</tr></thead><tbody>"
+    for row in rows:
+        cells = (f"<td{_class(row[at], at in numbers)}>{row[at].html}</td>" for at in full)
+        yield f"<tr>{''.join(cells)}</tr>"
+    yield "</tbody></table></div>"
+
+
+def _class(cell: _Cell, number: bool) -> str:
+    kinds = " ".join(filter(None, ("n" if number else "", cell.kind)))
+    return f' class="{kinds}"' if " " in kinds else f" class={kinds}" if kinds else ""
+
+
+def _outcome(text: str) -> _Cell:
+    return _Cell(f'<span class="outcome {escape(text.replace(" ", "-"))}">{escape(text)}</span>' if text else "")
+
+
+def _commit(site: Site, commit: str) -> _Cell:
+    text = escape(short_commit(commit, _DIGITS))
+    if site.commits and re.fullmatch(r"[0-9a-f]{7,64}", commit):
+        text = f'<a href="{escape(site.commits.replace("{}", commit))}">{text}</a>'
+    return _Cell(text, kind="s")
+
+
+def _link(key: CaseKey, to: str) -> _Cell:
+    return _Cell(f'<a href="{escape(to)}">{label(str(key))}</a>')
+
+
+def _index(site: Site, trends: Sequence[Trend], every: Findings) -> str:
+    newest = max((trend.newest.when for trend in trends), default="")
+    devices = dict.fromkeys(trend.device for trend in trends)
+    summary = (
+        f"{plural(every.cases, 'case')} on {plural(len(devices), 'device')}, {plural(every.runs, 'run')}, "
+        f"the newest of {newest[:16].replace('T', ' ')}"
+    )
+    body = [f'<p class="subtitle">{escape(summary)}</p>', *_slower(site, every)]
+    body += ["<h2>Devices</h2>", *_devices(trends, every)]
+    for title, part in (("Accepted", every.accepted), ("Faster", every.faster), ("Went away", every.gone)):
+        body += [f"<h2>{title}</h2>", *_steps(site, part)] if part else []
+    unseen = [one for one in every.unseen if one.key is not None]
+    if unseen:
+        rows = [
+            (_link(one.key, case_path(one.device, one.key)), _text(one.device), _text(one.when[:10]))
+            for one in unseen
+            if one.key
+        ]
+        body += ["<h2>Not measured lately</h2>", *_table(("case", "device", "last"), rows)]
+    body += ["<h2>Newest runs</h2>", *_listed(site, trends)]
+    return _page(site.name, body, ())
+
+
+def _slower(site: Site, every: Findings) -> Iterator[str]:
+    yield "<h2>Got slower and stayed so</h2>"
+    if not every.slower:
+        yield '<p class="good">Nothing.</p>'
+    for mover, group in by_commit(every.slower):
+        first = min(group, key=lambda step: step.when)
+        commit = _commit(site, first.commit).html if mover == short_commit(first.commit, _DIGITS) else escape(mover)
+        yield f"<h3>{commit} · {plural(len(group), 'case')} · {escape(first.when[:10])}</h3>"
+        moved = [f"{name} {then or 'none'} → {now or 'none'}" for name, then, now in first.moved]
+        if moved and mover == short_commit(first.commit, _DIGITS):
+            yield f'<p class="note">Also moved: {escape(printable(", ".join(moved)))}</p>'
+        yield from _steps(site, group)
+
+
+def _steps(site: Site, every: Sequence[Step]) -> Iterator[str]:
+    heads = ("case", "device", "change", "now", "before", "after", "at", "since", "why")
+    rows = [
+        (
+            _link(s.key, case_path(s.device, s.key)), _text(s.device), _change(s.change), _change(s.now / s.before - 1),
+            _figure(quantity(s.before, Dimension.TIME)), _figure(quantity(s.after, Dimension.TIME)),
+            _commit(site, s.commit), _text(s.when[:10]), _text(s.accepted),
+        )
+        for s in every
+    ]  # fmt: skip
+    yield from _table(heads, rows)
+
+
+def _devices(trends: Sequence[Trend], every: Findings) -> Iterator[str]:
+    silent = {one.device for one in every.unseen if one.key is None}
+    rows = []
+    for device in dict.fromkeys(trend.device for trend in trends):
+        own = [trend for trend in trends if trend.device == device]
+        runs = {s.run for trend in own for s in trend.sittings}
+        last = max(trend.newest.when for trend in own)
+        rows.append((
+            _Cell(f'<a href="{escape(device_path(device))}/index.html">{escape(device)}</a>'),
+            _figure(f"{len(own):,}"), _figure(f"{len(runs):,}"), _text(f"{last[:10]}{', silent' * (device in silent)}"),
+            _figure(str(sum(step.device == device for step in every.slower) or "")),
+            _figure(str(sum(step.device == device for step in every.faster) or "")),
+        ))  # fmt: skip
+    yield from _table(("device", "cases", "runs", "newest", "slower", "faster"), rows)
+
+
+def _listed(site: Site, trends: Sequence[Trend]) -> Iterator[str]:
+    """The newest runs of all devices, with what failed in each."""
+    runs: dict[str, list[Sitting]] = {}
+    for trend in trends:
+        for sitting in trend.sittings[-_LISTED:]:
+            runs.setdefault(sitting.run, []).append(sitting)
+    newest = sorted(runs.values(), key=lambda run: (run[0].when, run[0].run), reverse=True)[:_LISTED]
+    rows = [
+        (
+            _text(run[0].when[:16].replace("T", " ")), _commit(site, run[0].commit),
+            _text(", ".join(sorted({s.device for s in run}))), _text(run[0].host), _figure(str(len(run))),
+            _figure(str(sum(s.outcome in _FAILING for s in run) or "")),
+        )
+        for run in newest
+    ]  # fmt: skip
+    yield from _table(("when", "commit", "device", "host", "cases", "failed"), rows)
+
+
+def _device(site: Site, device: str, trends: Sequence[Trend]) -> str:
+    ordered = sorted(trends, key=lambda trend: (-(_last_change(trend) or 0.0) if _open(trend) else 0.0, str(trend.key)))
+    heads = ("case", "trend", "now", "against accepted", "last step", "at", f"{_BACK} runs", "outcome", "last")
+    rows = [
+        (
+            _link(t.key, case_path(device, t.key).partition("/")[2]), _Cell(sparkline([s.time for s in t.sittings])),
+            _figure(quantity(t.newest.time, Dimension.TIME)),
+            _change(t.newest.time / t.accepted.time - 1 if t.accepted else None), _change(_last_change(t)),
+            _commit(site, t.sittings[t.changes[-1].index].commit if t.changes else ""), _change(_over_runs(t)),
+            _outcome(t.newest.outcome), _text(t.newest.when[:10]),
+        )
+        for t in ordered
+    ]  # fmt: skip
+    body = [f'<p class="subtitle">{plural(len(trends), "case")}; those that got slower first</p>', *_table(heads, rows)]
+    return _page(device, [*body, *_speedups(device, ordered)], ((site.name, "../index.html"),), "../")
+
+
+def _open(trend: Trend) -> bool:
+    """Whether its last step is a regression that is still there."""
+    return any(step.change > 0 and not step.gone and not step.accepted for step in steps(trend))
+
+
+def _last_change(trend: Trend) -> float | None:
+    return trend.changes[-1].change if trend.changes else None
+
+
+def _over_runs(trend: Trend) -> float | None:
+    """The newest three runs against three from so many runs before."""
+    times = [s.time for s in trend.sittings]
+    if len(times) < _BACK + 3:
+        return None
+    return median(times[-3:]) / median(times[-_BACK - 3 : -_BACK]) - 1
+
+
+def _speedups(device: str, trends: Sequence[Trend]) -> Iterator[str]:
+    """A column a reference, where calls were held against another one."""
+    found = [(trend, [m for m in trend.newest.metrics if m.name == "speedup"]) for trend in trends]
+    names = sorted({_scope(m) for _, metrics in found for m in metrics})
+    if not names:
+        return
+    yield "<h2>Speed-up</h2>"
+    rows = [
+        (
+            _link(trend.key, case_path(device, trend.key).partition("/")[2]),
+            *(
+                _figure(next((quantity(m.value, m.dimension, 3) for m in own if _scope(m) == name), ""))
+                for name in names
+            ),
+        )
+        for trend, own in found
+        if own
+    ]
+    yield from _table(("case", *(f"over {escape(name)}" if name else "speed-up" for name in names)), rows)
+
+
+def _scope(metric: Metric) -> str:
+    return ", ".join(text for _, text in metric.labels)
+
+
+def _case(site: Site, trend: Trend) -> str:
+    first, newest = trend.sittings[0] if trend.sittings else trend.newest, trend.newest
+    days = f"{plural(len(trend.sittings), 'run')} from {first.when[:10]} to {newest.when[:10]}"
+    body = [f'<p class="subtitle">{escape(days)}</p>', *_cards(site, trend)]
+    body += [trend_svg(trend)] if len(trend.sittings) > 1 else []
+    body += [*_levels(site, trend), *_metrics(trend), "<h2>Runs</h2>", *_runs(site, trend), *_facts(newest)]
+    way = ((site.name, "../index.html"), (trend.device, "index.html"))
+    return _page(printable(str(trend.key)), body, way, "../")
+
+
+def _cards(site: Site, trend: Trend) -> Iterator[str]:
+    """What to know at a glance: now, accepted, anchor, the last step."""
+    cards = [("newest", quantity(trend.newest.time, Dimension.TIME), _outcome(trend.newest.outcome).html)]
+    for name, line in (("accepted", trend.accepted), ("anchor", trend.anchor)):
+        if line is not None and line.time > 0:
+            beside = f"{signed(trend.newest.time / line.time - 1)} now; {line.when[:10]} {printable(line.why)}"
+            cards.append((name, quantity(line.time, Dimension.TIME), escape(beside)))
+    if trend.changes:
+        change = trend.changes[-1]
+        at = trend.sittings[change.index]
+        cards.append(("last step", signed(change.change), f"{_commit(site, at.commit).html} {escape(at.when[:10])}"))
+    shown = (f"<div><dt>{name}</dt><dd>{escape(text)}</dd><p>{beside}</p></div>" for name, text, beside in cards)
+    yield f'<dl class="cards">{"".join(shown)}</dl>'
+
+
+def _levels(site: Site, trend: Trend) -> Iterator[str]:
+    """The log of the case: each level with the commit that brought it and what else moved, the newest first."""
+    if not trend.changes:
+        return
+    edges = [0, *(change.index for change in trend.changes), len(trend.sittings)]
+    rows = []
+    for at, start in reversed(list(enumerate(edges[:-1]))):
+        change = trend.changes[at - 1] if at else None
+        own = trend.sittings[start : edges[at + 1]]
+        moved = (
+            ", ".join(f"{n} {then or 'none'} → {now or 'none'}" for n, then, now in trend.moved(change))
+            if change
+            else ""
+        )
+        reason = (
+            trend.accepted.why
+            if trend.accepted and trend.accepted.when[:10] >= own[0].when[:10] and at == len(edges) - 2
+            else ""
+        )
+        rows.append((
+            _text(own[0].when[:10]), _commit(site, own[0].commit), _figure(str(len(own))),
+            _figure(quantity(median(s.time for s in own), Dimension.TIME)), _change(change.change if change else None),
+            _figure(f"{change.p:.3f}" if change else ""), _text(moved), _text(reason),
+        ))  # fmt: skip
+    yield "<h2>Levels</h2>"
+    yield from _table(("from", "commit", "runs", "time", "change", "p", "also moved", "accepted for"), rows)
+
+
+def _metrics(trend: Trend) -> Iterator[str]:
+    """Every figure of the newest run, and how it came there."""
+    detailed = [sitting for sitting in trend.sittings if sitting.metrics]
+    if not detailed:
+        return
+    lines: dict[tuple[str, str], list[Metric]] = {}
+    for sitting in detailed:
+        for metric in sitting.metrics:
+            lines.setdefault((metric.name, _scope(metric)), []).append(metric)
+    now = {(m.name, _scope(m)) for m in detailed[-1].metrics}
+    rows = [
+        (
+            _text(f"{name}{f' ({scope})' if scope else ''}"), _figure(quantity(line[-1].value, line[-1].dimension)),
+            _Cell(sparkline([m.value for m in line])), _figure(_against(line, 1)), _figure(_against(line, _BACK)),
+        )
+        for (name, scope), line in lines.items()
+        if (name, scope) in now
+    ]  # fmt: skip
+    yield "<h2>Figures</h2>"
+    yield from _table(("figure", "newest", "trend", "run before", f"{_BACK} runs before"), rows)
+
+
+def _against(line: Sequence[Metric], back: int) -> str:
+    """The newest against an earlier one; fractions differ by points."""
+    if len(line) <= back:
+        return ""
+    now, then = line[-1].value, line[-1 - back].value
+    if line[-1].dimension is Dimension.FRACTION:
+        return f"{(now - then) * 100:+.1f} points"
+    return signed(now / then - 1) if then > 0 else ""
+
+
+def _runs(site: Site, trend: Trend) -> Iterator[str]:
+    shown = trend.sittings[-_RUNS:]
+    earlier = [None, *(s.time for s in trend.sittings)][-len(shown) - 1 : -1] if shown else []
+    several = {name for name in ("host", "card") if len({getattr(s, name) for s in shown}) > 1}
+    rows = [
+        (
+            _text(s.when[:16].replace("T", " ")), _commit(site, s.commit), _figure(quantity(s.time, Dimension.TIME)),
+            _change(s.time / trend.accepted.time - 1 if trend.accepted else None),
+            _change(s.time / then - 1 if then else None), _outcome(s.outcome),
+            _text(s.host if "host" in several else ""), _text(s.card[:12] if "card" in several else ""),
+        )
+        for s, then in reversed(list(zip(shown, earlier)))
+    ]  # fmt: skip
+    yield from _table(("when", "commit", "time", "against accepted", "run before", "outcome", "host", "card"), rows)
+
+
+def _facts(newest: Sitting) -> Iterator[str]:
+    facts = [("measured with", newest.identity), ("host", newest.host), ("card", newest.card), *newest.facts]
+    rows = [(_text(name), _text(text)) for name, text in facts if text]
+    if rows:
+        yield "<details><summary>What surrounded the newest run</summary>"
+        yield from _table(("what", "value"), rows)
+        yield "</details>"

@@ -1,0 +1,117 @@
+"""regressions, site: what all runs say together."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from pytest_perfgate.adapters.stores.records import render_record
+from pytest_perfgate.cli.site import commit_page
+from pytest_perfgate.model.measurement import Environment
+from pytest_perfgate.model.plan import Outcome
+from pytest_perfgate.model.verdict import RunReport
+from tests.cli.conftest import Place
+from tests.reports import case, run
+
+
+def day(number: int, *times: float, mode: str = "full", commit: str = "") -> RunReport:
+    """The run of one day: a case a time, each of another name."""
+    environment = Environment(python="3.11", platform="Linux", commit=commit or f"{number:040x}")
+    cases = [case(f"test_{name}", time, 1e6, Outcome.PASSED) for name, time in zip("abcdefg", times)]
+    return run(*cases, started=f"2026-06-{number:02}T10:00:00+00:00", environment=environment, mode=mode)
+
+
+def slower_project(place: Place) -> None:
+    """A month in which one of two cases got slower at the twentieth, and the other was forgotten after the tenth."""
+    noise = [1 + (at * 7919 % 13 - 6) / 2000 for at in range(30)]
+    for at in range(1, 29):
+        times = [1e6 * noise[at] * (1.1 if at >= 20 else 1), *([2e6 * noise[at]] if at <= 10 else [])]
+        (place.root / f"{at:02}.json").write_bytes(render_record(day(at, *times)))
+    assert place.perfgate("history", "add", ".").code == 0
+
+
+def test_regressions_of_a_month(place: Place) -> None:
+    slower_project(place)
+    done = place.perfgate("regressions")
+    assert done.code == 0
+    assert "1 case got slower and stayed so" in done.out
+    assert f"{20:040x}"[:7] in done.out
+    assert place.perfgate("regressions", "--fail").code == 1
+    assert place.perfgate("regressions", "--fail", "--since", "2026-06-25").code == 0
+    assert place.perfgate("regressions", "--fail", "--over", "20%").code == 0
+    every = json.loads(place.perfgate("regressions", "--json").out)
+    assert [(step["commit"], round(step["after"] / step["before"], 2)) for step in every["slower"]] == [
+        (f"{20:040x}", 1.1)
+    ]
+    assert place.perfgate("regressions", "--markdown", "digest.md").code == 0
+    assert (place.root / "digest.md").read_text().startswith("# Regressions")
+    assert place.perfgate("regressions", "--markdown", "-").out.startswith("# Regressions")
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["--device", "AMD-*"], "history-empty"), (["--since", "soon"], "command-usage"),
+        (["--over", "much"], "not a share"), (["--over=-3%"], "not a share"), (["--stale", "0"], "whole number"),
+    ],
+)  # fmt: skip
+def test_regressions_of_nothing(place: Place, words: list[str], code: str) -> None:
+    place.perfgate("history", "add", place.record(day(1, 1e6)))
+    done = place.perfgate("regressions", *words)
+    assert (done.code, code in done.err) == (2, True)
+
+
+def pages(place: Place) -> dict[str, str]:
+    folder = place.root / "public"
+    return {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*.html")}
+
+
+def test_the_pages_of_a_month(place: Place) -> None:
+    slower_project(place)
+    done = place.perfgate("site", "public", "--title", "Kernels & <more>", "--commits", "https://host/c/{}")
+    assert done.code == 0
+    assert "5 pages written, of 2 cases" in done.out
+    found = pages(place)
+    index = found["index.html"]
+    assert "Kernels &amp; &lt;more&gt;" in index
+    assert f'href="https://host/c/{20:040x}"' in index
+    (case_page,) = [text for name, text in found.items() if "test-a-" in name]
+    assert "Levels" in case_page
+    assert f"at {20:040x}"[:10] in case_page
+    for name, text in found.items():
+        folder = (place.root / "public" / name).parent
+        links = re.findall(r'href="([^"]+)"', text)
+        assert links
+        assert all(link.startswith("https://host/c/") or (folder / link).is_file() for link in links), name
+        assert "<script" not in text
+
+
+def test_only_what_changed_is_written_again(place: Place) -> None:
+    slower_project(place)
+    place.perfgate("site", "public")
+    assert "0 pages written" in place.perfgate("site", "public").out
+    (place.root / "29.json").write_bytes(render_record(day(29, 1.1e6)))
+    done = json.loads(place.perfgate("site", "public", "29.json", "--json").out)
+    assert sorted(Path(name).name.rpartition("-")[0] or name for name in done["written"]) == [
+        "NVIDIA-H200/index.html", "index.html", "test-a",
+    ]  # fmt: skip
+    (place.root / "public" / "changes.json").write_text("{]")
+    assert "0 pages written" in place.perfgate("site", "public").out
+
+
+def test_a_site_of_nothing(place: Place) -> None:
+    assert "history-empty" in place.perfgate("site", "public").err
+
+
+@pytest.mark.parametrize(
+    ("environment", "page"),
+    [
+        ({"GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "o/n"}, "https://github.com/o/n/commit/{}"),
+        ({"CI_PROJECT_URL": "https://gitlab.com/o/n"}, "https://gitlab.com/o/n/-/commit/{}"), ({}, ""),
+    ],
+)  # fmt: skip
+def test_where_a_commit_is_looked_at(environment: dict[str, str], page: str) -> None:
+    assert commit_page(environment) == page

@@ -1,0 +1,108 @@
+"""Any figure of a test against its accepted value, from the first run to the reviewed line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_perfgate.cli import main
+from tests.plugin.projects import Project
+
+CUBINS = Path(__file__).parents[1] / "artifacts" / "cubins"
+
+TESTS = """
+    import pathlib
+    import pytest
+
+    HERE = pathlib.Path(__file__).parent
+
+    def figure(name):
+        return float((HERE / name).read_text())
+
+    @pytest.mark.perfgate("change(sent) <= 0", "change(loss) <= 10%")
+    def test_own(perfgate):
+        perfgate(lambda: sum(range(100)))
+        perfgate.metric("sent", figure("sent"), unit="B", exact=True)
+        perfgate.metric("loss", figure("loss"))
+
+    @pytest.mark.perfgate("change(registers) <= 0", "change(spills) <= 0")
+    def test_read(perfgate):
+        perfgate.read(HERE / "kernel.cubin")
+"""
+
+
+@pytest.fixture
+def gated(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project whose figures were accepted: 4096 bytes sent, a loss of 0.05, 80 registers."""
+    project.configure('devices = ["*"]')
+    project.write("test_gate.py", TESTS)
+    for name, text in (("sent", "4096"), ("loss", "0.05")):
+        project.write(name, text)
+    (project.root / "kernel.cubin").write_bytes((CUBINS / "attention_tile.sm_90.cubin").read_bytes())
+    monkeypatch.chdir(project.root)
+    monkeypatch.delenv("CI", raising=False)
+    first = project.run("--perfgate=quick")
+    assert first.code == 0, first.text
+    assert main(["accept", "--new"]) == 0
+    return project
+
+
+def line_of(project: Project, name: str) -> str:
+    (file,) = (project.root / "baselines").rglob("test_gate.py.yaml")
+    return next(line for line in file.read_text(encoding="utf-8").splitlines() if f"'{name}'" in line)
+
+
+def test_figures_are_accepted_kept_and_broken(gated: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "{loss: 0.05, sent: 4KiB, " in line_of(gated, "test_own")
+    assert "'registers(arch=sm_90, kernel=attention_tile)': 80, 'spills(" in line_of(gated, "test_read")
+    kept = gated.run("--perfgate=quick", ci=True)
+    assert kept.code == 0, kept.text
+    assert "4 KiB -> 4 KiB" in kept.properties["test_own"]["perfgate.change(sent)"]
+
+    gated.write("sent", "4100")
+    gated.write("loss", "0.054")
+    worse = gated.run("--perfgate=quick", ci=True)
+    assert [worse.outcome(name) for name in ("test_own", "test_read")] == ["failed", "passed"]
+    assert "REGRESSED" in worse.says("test_own")
+    assert "4 KiB -> 4.004 KiB" in worse.says("test_own")
+
+    assert main(["accept"]) != 0, "a figure that got worse needs a reason"
+    assert "sent: 4KiB" in line_of(gated, "test_own")
+    capsys.readouterr()
+    assert main(["accept", "--reason", "one more field"]) == 0
+    told = capsys.readouterr().out
+    assert "sent  4 KiB -> 4.004 KiB  +0.1 %  worse" in told
+    assert "loss" not in told, "what keeps its limit within its noise is not told"
+    assert 'why: "one more field"' in line_of(gated, "test_own")
+    again = gated.run("--perfgate=quick", ci=True)
+    assert again.code == 0, again.text
+
+
+def test_a_figure_that_is_gone_fails_and_a_new_one_is_unbaselined_in_ci(gated: Project) -> None:
+    (gated.root / "kernel.cubin").write_bytes((CUBINS / "copy.sm_90.cubin").read_bytes())
+    other = gated.run("--perfgate=quick")
+    assert other.outcome("test_read") == "failed"
+    assert "80 -> gone" in other.says("test_read")
+
+    text = (gated.root / "test_gate.py").read_text(encoding="utf-8")
+    gated.write(
+        "test_gate.py", text.replace('"change(loss) <= 10%"', '"change(loss) <= 10%", "change(time_spent) <= 1%"')
+    )
+    strange = gated.run("--perfgate=quick")
+    assert "limit-unknown-metric" in strange.text
+    gated.write("test_gate.py", text.replace("change(spills) <= 0", "change(stack) <= 0"))
+    (gated.root / "kernel.cubin").write_bytes((CUBINS / "attention_tile.sm_90.cubin").read_bytes())
+    new = gated.run("--perfgate=quick", ci=True)
+    assert new.outcome("test_read") == "failed"
+    assert "UNBASELINED" in new.says("test_read")
+
+
+def test_a_machine_that_is_not_listed_keeps_its_own_figures(gated: Project) -> None:
+    gated.configure()
+    first = gated.run("--perfgate=quick")
+    assert first.code == 0, first.text
+    (own,) = (gated.root / ".perfgate" / "baselines").rglob("test_gate.py.yaml")
+    assert "sent: 4KiB" in own.read_text(encoding="utf-8")
+    gated.write("sent", "4100")
+    assert gated.run("--perfgate=quick").outcome("test_own") == "failed"

@@ -1,0 +1,95 @@
+"""What a test may hand in as a figure of its own."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from pytest_perfgate.core.limits.grammar import parse_limit
+from pytest_perfgate.core.limits.own_figures import named_among, own_kinds, own_reading, recorded
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Reading
+from pytest_perfgate.model.values import Better, Dimension
+from tests.unit.core.judge.bench import KINDS
+
+
+@pytest.mark.parametrize(
+    ("values", "unit", "held", "dimension"),
+    [
+        (0.05, "", (0.05,), Dimension.PLAIN),
+        ([1, 2], "ms", (1e6, 2e6), Dimension.TIME),
+        (97, "%", (0.97,), Dimension.FRACTION),
+        (250, "ktokens/s", (250e3,), Dimension.RATE),
+        (3, "GB/s", (3e9,), Dimension.BANDWIDTH),
+        (np.float32(0.5), "", (0.5,), Dimension.PLAIN),
+        (np.array(7), "B", (7.0,), Dimension.BYTES),
+        (np.array([1.0, 2.0]), "", (1.0, 2.0), Dimension.PLAIN),
+        ((n for n in (1, 2)), "", (1.0, 2.0), Dimension.PLAIN),
+    ],
+)
+def test_values_and_units(values, unit, held, dimension) -> None:
+    reading = own_reading("loss", values, unit=unit)
+    assert reading.values == pytest.approx(held)
+    assert reading.dimension is dimension
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "keywords"),
+    [
+        ("time", 1, {}),
+        ("peak memory", 1, {}),
+        (3, 1, {}),
+        ("loss", [], {}),
+        ("loss", "1", {}),
+        ("loss", [1, None], {}),
+        ("loss", math.nan, {}),
+        ("loss", [1, math.inf], {}),
+        ("loss", True, {}),
+        ("loss", 1, {"unit": "fortnights"}),
+        ("loss", 1, {"better": "smaller"}),
+    ],
+)
+def test_what_no_limit_could_hold_is_refused(name, values, keywords) -> None:
+    with pytest.raises(PerfgateError) as error:
+        own_reading(name, values, **keywords)
+    assert error.value.code.name == "call-wrong"
+    assert error.value.mend
+
+
+def read(*values: float, **fields) -> Reading:
+    return Reading(**{"name": "loss", "values": values, "dimension": Dimension.PLAIN, "better": Better.LOWER} | fields)
+
+
+def test_kinds_of_own_figures_know_their_direction() -> None:
+    kinds = own_kinds([read(1.0, better=Better.HIGHER), read(1.0, name="peak_memory", better=None)])
+    assert {name: kind.better for name, kind in kinds.items()} == {"loss": Better.HIGHER}
+
+
+@pytest.mark.parametrize(
+    ("unit", "name", "figure", "value"),
+    [
+        ("GB/s", "", "bandwidth", 8.12e11),
+        ("TFLOPS", "", "tflops", 8.12e14),
+        ("ktokens/s", "ours", "throughput", 812e3),
+        ("count", "launches", "launches", 812.0),
+        ("MB", "traffic", "traffic", 812e6),
+    ],
+)
+def test_numbers_from_elsewhere_are_the_figure_of_their_unit(unit, name, figure, value) -> None:
+    reading = recorded([812.0], unit, name)
+    assert (reading.name, reading.values) == (figure, pytest.approx((value,)))
+
+
+@pytest.mark.parametrize(("unit", "name"), [("count", ""), ("MB", ""), ("MB", "time"), ("fortnight", "x"), (3, "x")])
+def test_numbers_of_which_nobody_knows_what_they_are_are_refused(unit, name) -> None:
+    with pytest.raises(PerfgateError) as error:
+        recorded([1.0], unit, name)
+    assert error.value.code.name == "call-wrong"
+
+
+def test_of_what_is_offered_the_numbers_that_limits_name_are_taken() -> None:
+    limits = [parse_limit(text, kinds=KINDS, own=bool) for text in ("tokens <= 3", "host <= 1", "odd <= 1")]
+    offered = {"tokens": 4, "host": "a name", "odd": math.nan, "seed": 7}
+    assert [(one.name, one.values) for one in named_among(offered, limits)] == [("tokens", (4.0,))]

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from pytest_perfgate.core.analysis.regressions import Trend, findings
+from pytest_perfgate.core.render.site import Site, case_path, device_path, site_pages
+from pytest_perfgate.model.measurement import Baseline, Sitting
+from pytest_perfgate.model.metric import Metric, labels
+from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.values import Dimension
+
+KEY = CaseKey(nodeid="t/k.py::test_<b>[n=1&2]", name="fwd")
+SITE = Site(name="kernels")
+
+
+def line(*times: float, **fields) -> list[Sitting]:
+    return [
+        Sitting(
+            key=KEY, device="H/200", time=time, when=f"2026-{1 + at // 28:02}-{1 + at % 28:02}T02:00:00", run=f"r{at}",
+            **({"commit": f"{at:040x}", "outcome": "passed"} | fields),
+        )
+        for at, time in enumerate(times)
+    ]  # fmt: skip
+
+
+def pages(*trends: Trend, site: Site = SITE) -> dict[str, str]:
+    return dict(site_pages(site, trends, findings(trends, before="2026-01-02")))
+
+
+class Closed(HTMLParser):
+    """Raises where a tag is not closed, or closed by another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag not in {"meta", "link", "wbr"}:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: object) -> None:
+        pass
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+SLOWER = [*(100.0 + n % 3 for n in range(12)), *(120.0 + n % 3 for n in range(12))]
+
+
+@pytest.mark.parametrize("times", [[1e5], [1e5, 1e5], SLOWER, [1e-3, 1e12, 5.0, 7.0] * 3])
+def test_every_page_is_whole(times: list[float]) -> None:
+    trend = Trend(line(*times))
+    found = pages(trend)
+    assert set(found) == {"style.css", "index.html", "H-200/index.html", case_path("H/200", KEY)}
+    for name, text in found.items():
+        if name.endswith(".html"):
+            parser = Closed()
+            parser.feed(text)
+            assert not parser.open
+            assert "<b>" not in text
+            assert "nan" not in text
+
+
+def test_a_case_shows_its_levels_and_what_came_with_them() -> None:
+    now, then = (("driver", "580"),), (("driver", "570"),)
+    sittings = [replace(s, facts=now if at >= 12 else then) for at, s in enumerate(line(*SLOWER))]
+    trend = Trend(sittings, Baseline(key=KEY, device="H/200", time=121.0, when="2026-01-20", why="more <rows>"))
+    text = pages(trend)[case_path("H/200", KEY)]
+    assert "driver 570 → 580" in text
+    assert "more &lt;rows&gt;" in text
+    assert "+19.8 % at 0000000" in text
+    assert "accepted 121 ns" in text
+    assert '<p class="good">Nothing.</p>' in pages(trend)["index.html"], "what was accepted is no regression"
+
+
+def test_figures_and_speed_ups_have_a_place() -> None:
+    metrics = (
+        Metric(name="mfu", value=0.5, dimension=Dimension.FRACTION),
+        Metric(name="speedup", value=1.5, dimension=Dimension.RATIO, labels=labels(over="torch")),
+    )
+    faster = (replace(metrics[0], value=0.56), metrics[1])
+    sittings = [replace(s, metrics=faster if at == 2 else metrics) for at, s in enumerate(line(1e5, 1e5, 1e5))]
+    found = pages(Trend(sittings))
+    assert "+6.0 points" in found[case_path("H/200", KEY)]
+    assert "speedup (torch)" in found[case_path("H/200", KEY)]
+    assert "over torch" in found["H-200/index.html"]
+    assert "1.5x" in found["H-200/index.html"]
+    assert "Speed-up" not in pages(Trend(line(1e5)))["H-200/index.html"]
+
+
+@pytest.mark.parametrize(
+    ("commit", "linked"), [("c0ffee1", True), ("c0ffee1+dirty", False), ("", False), ('"><b>', False)]
+)
+def test_a_commit_leads_to_its_page(commit: str, linked: bool) -> None:
+    found = pages(Trend(line(1e5, commit=commit)), site=Site(name="k", commits="https://h/{}"))
+    assert ("https://h/c0ffee1" in found["index.html"]) is linked
+    assert "<b>" not in found["index.html"]
+
+
+def test_every_case_has_a_page_of_its_own() -> None:
+    names = [f"t.py::test_{'x' * 200}[{n}]" for n in range(50)] + ["a.py::t", "b.py::t", "a.py::t[../..]"]
+    paths = {case_path("d", CaseKey(nodeid=name)) for name in names}
+    assert len(paths) == len(names)
+    assert all(re.fullmatch(r"d/[A-Za-z0-9-]+\.html", path) and len(path) < 90 for path in paths)
+    assert [device_path(name) for name in ("host-epyc-2", "../x", "...", "a b")] == [
+        "host-epyc-2",
+        "-x",
+        "device",
+        "a-b",
+    ]
