@@ -47,6 +47,9 @@ _AT_ONCE = 500
 _PROCESS = (1 << 24) - 1
 """The process id in a ``globalPid`` without its lower 24 bits, as NVIDIA's manual prescribes."""
 
+_LATEST = (1 << 63) - 1
+"""The largest number that SQLite has."""
+
 _TOUCHES = "start < ? AND end > ?"
 
 
@@ -119,7 +122,13 @@ class Export:
         rows = self._db.rows(
             f"SELECT DISTINCT {', '.join(columns)} FROM {self._db.source(tables.KERNELS)} WHERE {tables.TIMED}"
         )
-        places = {(int(process or 0) >> 24, int(device or 0), int(context or 0)) for process, device, context in rows}
+        try:
+            places = {
+                (int(process or 0) >> 24, int(device or 0), int(context or 0)) for process, device, context in rows
+            }
+        except ValueError as fault:
+            what = f"a text stands where a kernel's process, device or context belongs: {fault}"
+            raise PerfgateError("nsys-damaged", what, place=str(self._db.path)) from fault
         _check_places(places, str(self._db.path))
         return tuple(places)
 
@@ -227,6 +236,7 @@ class Export:
         hull = (max(until for _, until in spans.values()), min(since for since, _ in spans.values()))
         condition = f"{_TOUCHES} AND nameId IN ({self._called(like)})" if like else _TOUCHES
         own = f"{condition} AND start < {high} AND end > {low}"
+        self._insist_on_times(tables.RUNTIME)
         totals = sums(chunks(self._db, tables.RUNTIME, listed, own, hull))
         names = self.names([key[2] for key in totals])
         best: dict[tuple[int, str], ApiTotal] = {}
@@ -235,6 +245,12 @@ class Export:
             total = ApiTotal(pid=key[0], name=name, count=row[0], total_ns=row[1])
             best[key[0], name] = max(total, best.get((key[0], name), total), key=lambda one: one.total_ns)
         return tuple(best.values())
+
+    def _insist_on_times(self, table: str) -> None:
+        """SQL takes a text for later than every time, and adds it up without a word."""
+        later = f"start > {_LATEST} OR end > {_LATEST}"
+        if self._db.rows(f"SELECT 1 FROM {self._db.source(table)} WHERE {later} LIMIT 1"):
+            raise PerfgateError("nsys-damaged", f"a text stands for a time in {table}", place=str(self._db.path))
 
     def waits(self, low: int, high: int, blocks: re.Pattern[str]) -> tuple[Ints, Ints, Ints]:
         return read_waits(self._db, low, high, blocks)
