@@ -213,8 +213,8 @@ def analysis_json(analysis: Analysis, documents: dict[str, Document], verdicts: 
             "kind": analysis.kind,
             "subject": analysis.subject,
             "window": analysis.window,
-            "metrics": [_told(asdict(metric)) for metric in analysis.metrics.metrics],
-            "absent": [_told(asdict(absent)) for absent in analysis.metrics.absent],
+            "metrics": [_stated(asdict(metric)) for metric in analysis.metrics.metrics],
+            "absent": [_stated(asdict(absent)) for absent in analysis.metrics.absent],
             "findings": [asdict(finding) for finding in analysis.findings],
             "problems": [asdict(problem) for problem in analysis.problems],
             "views": {name: asdict(document) for name, document in documents.items()},
@@ -226,7 +226,7 @@ def analysis_json(analysis: Analysis, documents: dict[str, Document], verdicts: 
 _BARE = (None, "", False)
 
 
-def _told(fields: dict[str, Any]) -> dict[str, Any]:
+def _stated(fields: dict[str, Any]) -> dict[str, Any]:
     """What is said of a metric; a report of three kernels has eight thousand, most of them a number and a name."""
     return {name: value for name, value in fields.items() if name == "value" or value not in _BARE}
 

@@ -58,7 +58,7 @@ def _with_type(row: Row, names: set[str]) -> Row:
     return {**row, "run_name": row.get("run_name") or name, "run_type": "iteration"}
 
 
-def _apart(rows: Sequence[Row]) -> list[Sequence[Row]]:
+def _apart(rows: Sequence[Row]) -> Sequence[Sequence[Row]]:
     """Benchmarks that only share a name are of two families; before 1.5.3 rows told none."""
     families: dict[str, list[Row]] = {}
     for row in rows:

@@ -30,7 +30,7 @@ from pytest_perfgate.core.analysis.nsys.setup import (
     windows,
 )
 from pytest_perfgate.core.analysis.nsys.views import class_findings, coverage_findings
-from pytest_perfgate.core.render.words import pair_of_names, told_apart
+from pytest_perfgate.core.render.words import distinct_names, pair_of_names
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis, Document, Picture
 from pytest_perfgate.model.nsys import (
@@ -85,7 +85,7 @@ class Nsys:
         every = (*coverage_findings(job), *findings(job), *class_findings(job.ranks))
         return Analysis(
             kind=self.name,
-            subject=", ".join(told_apart([str(path) for path in paths])),
+            subject=", ".join(distinct_names([str(path) for path in paths])),
             metrics=metrics(job),
             views={
                 "overlap": lambda: overlap.overlap(job),

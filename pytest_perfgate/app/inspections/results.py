@@ -20,7 +20,7 @@ from pytest_perfgate.core.analysis.results import (
     unread,
 )
 from pytest_perfgate.core.render.report import run_document, verdict_table
-from pytest_perfgate.core.render.words import pair_of_names, told_apart
+from pytest_perfgate.core.render.words import distinct_names, pair_of_names
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis, Document
 from pytest_perfgate.model.verdict import RunReport
@@ -98,7 +98,7 @@ class Benchmarks:
 
 
 def _names(paths: Sequence[Path]) -> str:
-    return ", ".join(told_apart([str(path) for path in paths]))
+    return ", ".join(distinct_names([str(path) for path in paths]))
 
 
 def _pair(before: Sequence[Path], after: Sequence[Path]) -> str:

@@ -134,7 +134,7 @@ def plural(count: int, noun: str, several: str = "") -> str:
     return f"{count} {noun if count == 1 else several or noun + 's'}"
 
 
-def told_apart(paths: Sequence[str]) -> tuple[str, ...]:
+def distinct_names(paths: Sequence[str]) -> tuple[str, ...]:
     """The names of files, each with as many of its folders as set those of one name apart."""
     parts = [path.replace("\\", "/").split("/") for path in paths]
     for depth in range(1, max(map(len, parts), default=0) + 1):
@@ -146,7 +146,7 @@ def told_apart(paths: Sequence[str]) -> tuple[str, ...]:
 
 def pair_of_names(before: Sequence[str], after: Sequence[str], between: str = " against ") -> str:
     """``one/a.json against two/a.json``: the files of two sides, told apart."""
-    names = told_apart([*before, *after])
+    names = distinct_names([*before, *after])
     return between.join((", ".join(names[: len(before)]), ", ".join(names[len(before) :])))
 
 

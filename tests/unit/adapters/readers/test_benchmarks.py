@@ -198,7 +198,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "google: cut short": (json.dumps(google(*REPEATS))[:-40], "it is no JSON of Google Benchmark"),
     "nvbench: no benchmarks": ({**nvbench(), "benchmarks": None}, "'benchmarks' is missing"),
     "nvbench: states of nothing": (nvbench(None), "copy: states: a list of objects"),
-    "nvbench: states that are numbers": ({**nvbench(), "benchmarks": [{"name": "copy", "states": {"a": 1}}]}, "copy: states: a list of objects"),
+    "nvbench: states that are numbers": (
+        {**nvbench(), "benchmarks": [{"name": "copy", "states": {"a": 1}}]},
+        "copy: states: a list of objects",
+    ),
     "nvbench: summaries of nothing": (nvbench(state(None)), "copy[T=F32]: summaries: a list of objects"),
     "pytest-benchmark: no figures": (ours({"fullname": "a"}), "'stats' is missing"),
     "pytest-benchmark: nothing": (ours(None), "'name' is missing"),

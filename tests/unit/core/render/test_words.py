@@ -17,6 +17,7 @@ from pytest_perfgate.core.render.html import render_comment, render_html
 from pytest_perfgate.core.render.logs import Version, render_entry
 from pytest_perfgate.core.render.report import run_document
 from pytest_perfgate.core.render.words import (
+    distinct_names,
     edges,
     first_of,
     pair_of_names,
@@ -24,7 +25,6 @@ from pytest_perfgate.core.render.words import (
     quantity,
     shown,
     signed,
-    told_apart,
     writable,
 )
 from pytest_perfgate.model.measurement import Environment
@@ -228,9 +228,9 @@ def test_of_many_names_the_first_are_said_and_the_others_counted() -> None:
         ([], ()),
     ],
 )
-def test_files_of_one_name_are_told_apart_by_their_folders(paths: list[str], names: tuple[str, ...]) -> None:
-    assert told_apart(paths) == names
+def test_files_of_one_name_are_distinct_names_by_their_folders(paths: list[str], names: tuple[str, ...]) -> None:
+    assert distinct_names(paths) == names
 
 
-def test_two_sides_are_told_apart_too() -> None:
+def test_two_sides_are_distinct_names_too() -> None:
     assert pair_of_names(["/x/a", "/x/b"], ["/y/a"]) == "x/a, x/b against y/a"
