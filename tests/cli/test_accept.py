@@ -162,9 +162,8 @@ def test_a_sitting_is_added(project: Place) -> None:
 
 def test_scatter_comes_from_the_history(project: Place) -> None:
     times = (5.0e5, 5.1e5, 5.0e5, 5.1e5, 5.0e5)
-    days = [f"2026-01-0{day}" for day in range(1, 6)]
     project.history.append(
-        [Sitting(key=NEW.key, device="NVIDIA-H200", time=t, when=day) for t, day in zip(times, days)]
+        [Sitting(key=NEW.key, device="NVIDIA-H200", time=t, when=f"2026-01-0{n}") for n, t in enumerate(times, 1)]
     )
     project.perfgate("accept", "--new")
     line = project.baselines.read_all("NVIDIA-H200")["tests/test_k.py::test_new"]

@@ -86,6 +86,7 @@ class Nsys:
         return Analysis(
             kind=self.name,
             subject=", ".join(distinct_names([str(path) for path in paths])),
+            devices=tuple(dict.fromkeys(name for export in exports for _, name in export.facts().gpus)),
             metrics=metrics(job),
             views={
                 "overlap": lambda: overlap.overlap(job),
