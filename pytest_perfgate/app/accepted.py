@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.core.changes.tests import function_of, same_bodies, same_function
@@ -203,7 +204,7 @@ def sittings(report: RunReport) -> Iterator[Sitting]:
     for case in report.cases:
         measurement = case.measurement
         times = measurement.metrics.find("time") if measurement is not None and not case.problems else ()
-        if measurement is not None and times and measurement.processes:
+        if measurement is not None and times and measurement.processes and 0 < times[0].value < inf:
             shard = shards.get((case.key.nodeid, measurement.device.key), others)
             environment = shard.environment if shard.environment.commit else report.environment
             facts = _facts(environment, measurement)
