@@ -67,9 +67,14 @@ def plain(value: Any) -> Any:
 
 def write_file(name: str, text: str) -> None:
     """Write a file that was asked for, with its folders."""
+    write_bytes(name, text.encode("utf-8"))
+
+
+def write_bytes(name: str, data: bytes) -> None:
+    """The same of what is no text."""
     path = placed(name)
     try:
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(data)
     except OSError as fault:
         raise _unwritten(name, fault) from fault
 
