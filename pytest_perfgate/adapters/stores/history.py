@@ -57,6 +57,8 @@ create table figures (run integer not null, series integer not null, data text n
 
 _SITTING = "run, time, processes, scatter, clock_hz, identity, outcome, host, card, facts"
 
+_SERIES = "select id from series where device = ? and key = ?"
+
 _RUN = "name, moment, git_commit, branch"
 
 _FIRST_FORM = """
@@ -116,12 +118,18 @@ class SqliteHistory:
 
     def read(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
         """Sittings of a case, oldest first; the newest so many where ``last`` says so."""
+        return self._series(key, device, (last, 0, 1))
+
+    def figures(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
+        """As ``read``, each with its figures, those among them of which nothing was timed."""
+        return self._series(key, device, (last, last or -1, 0))
+
+    def _series(self, key: CaseKey, device: str, counts: tuple[int, int, int]) -> tuple[Sitting, ...]:
         if not self._is_there():
             return ()
         with self._opened(reading=True) as database:
-            find = "select id from series where device = ? and key = ?"
-            series = database.execute(find, (device, str(key))).fetchone()
-            return _line(database, (device, key, series[0]), _known(database), (last, 0)) if series else ()
+            series = database.execute(_SERIES, (device, str(key))).fetchone()
+            return _line(database, (device, key, series[0]), _known(database), counts) if series else ()
 
     def lines(self, last: int = 0, detailed: int = 0) -> Iterator[tuple[Sitting, ...]]:
         """As ``read``, of one case and device after the other; the newest ``detailed`` with all their figures."""
@@ -130,7 +138,8 @@ class SqliteHistory:
         with self._opened(reading=True) as database:
             known = _known(database)
             for number, device, key in database.execute("select id, device, key from series order by device, key"):
-                yield _line(database, (text_of(device), parse_case_key(text_of(key)), number), known, (last, detailed))
+                place = text_of(device), parse_case_key(text_of(key)), number
+                yield _line(database, place, known, (last, detailed, 1))
 
     def keys(self, device: str = "") -> tuple[tuple[str, CaseKey], ...]:
         """(device, case) of all that was ever measured."""
@@ -263,16 +272,17 @@ def _known(database: sqlite3.Connection) -> Known:
 
 
 def _line(
-    database: sqlite3.Connection, series: tuple[str, CaseKey, int], known: Known, counts: tuple[int, int]
+    database: sqlite3.Connection, series: tuple[str, CaseKey, int], known: Known, counts: tuple[int, int, int]
 ) -> tuple[Sitting, ...]:
-    """The newest sittings of one case, oldest first, and the figures of the newest of these."""
+    """So many of the newest sittings of one case, oldest first, so many of these with figures, of so many processes."""
     device, key, place = series
-    last, detailed = counts
-    query = f"select {_SITTING} from sitting where series = ? order by at desc, run desc limit ?"  # noqa: S608
-    rows = database.execute(query, (place, last or -1)).fetchall()
+    last, detailed, least = counts
+    some = "series = ? and processes >= ?"
+    query = f"select {_SITTING} from sitting where {some} order by at desc, run desc limit ?"  # noqa: S608
+    rows = database.execute(query, (place, least, last or -1)).fetchall()
     line = sittings_of(rows, device, key, known)
     find = "select data from figures where run = ? and series = ?"
-    for at, row in enumerate(rows[:detailed]):
+    for at, row in enumerate(rows[: detailed if detailed >= 0 else None]):
         figures = database.execute(find, (row[0], place)).fetchone()
         line[at] = replace(line[at], metrics=parse_metrics(text_of(figures[0]))) if figures else line[at]
     return tuple(reversed(line))

@@ -76,14 +76,16 @@ _SITTING = "run, time, processes, scatter, clock_hz, identity, outcome, host, ca
 
 _COLUMNS = f"series, at, {_SITTING}"
 
-_OF_CASE = f"select {_SITTING} from perfgate.sitting where series = %s order by at desc, run desc limit %s"  # noqa: S608
+_OF_CASE = f"""
+select {_SITTING} from perfgate.sitting where series = %s and processes >= %s order by at desc, run desc limit %s
+"""  # noqa: S608
 
 _OF_SOME = f"""
 select c.id, {", ".join(f"s.{name}" for name in _SITTING.split(", "))}
 from unnest(%s::integer[]) c(id) cross join lateral (
   select {", ".join(f"array_agg({name}) as {name}" for name in _SITTING.split(", "))}
   from (
-    select {_SITTING} from perfgate.sitting where series = c.id order by at desc, run desc limit %s
+    select {_SITTING} from perfgate.sitting where series = c.id and processes > 0 order by at desc, run desc limit %s
   ) n
 ) s
 where s.run is not null
@@ -94,6 +96,8 @@ _FIGURES = """
 select f.series, f.run, f.data::text
 from unnest(%s::integer[], %s::integer[]) a(series, run) join perfgate.figures f using (run, series)
 """
+
+_SERIES = "select id from perfgate.series where device = %s and md5(key) = md5(%s)"
 
 _RUNS = "select id, name, moment, git_commit, branch from perfgate.run where id = any(%s)"
 
@@ -133,12 +137,20 @@ class PostgresHistory:
 
     def read(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
         """Sittings of a case, oldest first; the newest so many where ``last`` says so."""
-        find = "select id from perfgate.series where device = %s and md5(key) = md5(%s)"
         with self._opened() as cursor:
-            series = cursor.execute(find, (device, str(key))).fetchone()
-            rows = cursor.execute(_OF_CASE, (series[0], last or None)).fetchall() if series else []
+            series = cursor.execute(_SERIES, (device, str(key))).fetchone()
+            rows = cursor.execute(_OF_CASE, (series[0], 1, last or None)).fetchall() if series else []
             self._learn(cursor, rows)
-            return tuple(reversed(sittings_of(rows, device, key, self._known)))
+            return self._line(0, (device, key), rows, {})
+
+    def figures(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
+        """As ``read``, each with its figures, those among them of which nothing was timed."""
+        with self._opened() as cursor:
+            series = cursor.execute(_SERIES, (device, str(key))).fetchone()
+            rows = cursor.execute(_OF_CASE, (series[0], 0, last or None)).fetchall() if series else []
+            self._learn(cursor, rows)
+            asked = [(series[0], row[0]) for row in rows]
+            return self._line(series[0] if series else 0, (device, key), rows, _figures(cursor, asked))
 
     def lines(self, last: int = 0, detailed: int = 0) -> Iterator[tuple[Sitting, ...]]:
         """As ``read``, of one case and device after the other; the newest ``detailed`` with all their figures."""
@@ -156,7 +168,7 @@ class PostgresHistory:
             rows: dict[int, list[tuple[Any, ...]]] = {number: list(zip(*columns)) for number, *columns in found}
             self._learn(cursor, [row for line in rows.values() for row in line])
             asked = [(number, row[0]) for number, line in rows.items() for row in line[:detailed]]
-            figures = {at[:2]: at[2] for at in cursor.execute(_FIGURES, tuple(map(list, zip(*asked))))} if asked else {}
+            figures = _figures(cursor, asked)
             return [
                 self._line(number, (device, parse_case_key(text_of(key))), rows[number], figures)
                 for number, device, key in listed
@@ -219,6 +231,12 @@ class PostgresHistory:
             connection.close()
             raise
         return connection
+
+
+def _figures(cursor: Cursor[Any], asked: Sequence[tuple[int, int]]) -> dict[tuple[int, int], str]:
+    """The figures of these (case, run), as far as there are any."""
+    columns = tuple(map(list, zip(*asked)))
+    return {(series, run): data for series, run, data in cursor.execute(_FIGURES, columns)} if asked else {}
 
 
 def _words(rows: Sequence[Sequence[Any]]) -> set[int]:

@@ -66,14 +66,14 @@ _PUT = tuple(getattr(Sitting, field.name).__set__ for field in fields(Sitting))
 
 
 def _check(rows: Sequence[Sequence[Any]]) -> None:
-    """Raises where a cell is not the number that was written; a run that took no time never was."""
+    """Raises where a cell is not the number that was written; a run whose processes took no time never was."""
     if not rows:
         return
     _, times, processes, scatters, clocks, *_ = zip(*rows)
     for column in (times, processes, scatters, [clock for clock in clocks if clock is not None]):
         if not all(map(math.isfinite, column)):
             raise ValueError("a cell where a number belongs")
-    if min(times) <= 0:
+    if min(times) < 0 or any(time <= 0 < count for time, count in zip(times, processes)):
         raise ValueError(f"{min(times)!r:.40} where a time belongs")
 
 
