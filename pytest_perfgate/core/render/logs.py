@@ -15,7 +15,7 @@ from pytest_perfgate.core.render.words import ABSENT, quantity, shown, signed
 from pytest_perfgate.core.stats.change_points import ChangePoint, change_points
 from pytest_perfgate.model.measurement import Baseline, Measurement, Sitting, short_commit
 from pytest_perfgate.model.metric import Block, Column, Document, Metric, MetricSet, Paragraph, Section, Table
-from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.plan import CaseKey, Outcome
 from pytest_perfgate.model.values import Better, Dimension, value
 from pytest_perfgate.model.verdict import CaseReport
 
@@ -67,9 +67,34 @@ def render_entry(
             lines += [*shown(partial(_case_lines, key, metrics, known.get(place_of(key, metrics))), instead), ""]
     lines += [*_bare_lines(bare, known), ""] if bare else []
     lines += [kernels.rstrip(), ""] if kernels else []
+    written = {**(kept or {}), "Issues": "\n".join(filter(None, ((kept or {}).get("Issues", ""), *_issues(cases))))}
     for name in _OWN:
-        lines += [f"**{name}**", "", (kept or {}).get(name) or _EMPTY, ""]
+        lines += [f"**{name}**", "", written.get(name) or _EMPTY, ""]
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+_BY_RUN = " _(by the run)_"
+"""Ends an issue that the run knows: written again with the entry, not kept as what people wrote."""
+
+
+def _issues(cases: Sequence[CaseReport]) -> Iterator[str]:
+    """Limits that were not kept, and figures that are not healthy; people write the others."""
+    from pytest_perfgate.core.analysis.kernels.views import health_sentence, unhealthy
+
+    for case in cases:
+        for verdict in case.verdicts:
+            if verdict.outcome in (Outcome.BROKEN, Outcome.REGRESSED, Outcome.INVALID):
+                seen = verdict.metric
+                figure = f"{quantity(seen.value, seen.dimension)}, limit " if seen is not None else ""
+                text = f"{case.key}: {verdict.outcome.value}, {figure}{verdict.limit.text}; {verdict.sentence}"
+                yield f"- {_one_line(text)}{_BY_RUN}"
+        metrics = case.measurement.metrics if case.measurement is not None else MetricSet()
+        numbers = {name: found.value for name in _HEALTH if (found := _of_longest(metrics, name)) is not None}
+        for row, number in unhealthy(numbers):
+            yield f"- {_one_line(f'{case.key}: {health_sentence(row, number)}')}{_BY_RUN}"
+
+
+_HEALTH = ("tc_util", "dram", "occupancy", "l2_hit", "spills", "waves")
 
 
 def _is_bare(measurement: Measurement) -> bool:
@@ -107,13 +132,23 @@ def _unshown(key: CaseKey, why: str) -> list[str]:
 def _case_lines(key: CaseKey, measurement: Measurement, before: Previous | None) -> list[str]:
     locked = ", locked clocks" if measurement.identity.clocks == "lock" else ""
     dtype = f", {measurement.work.dtype}" if measurement.work and measurement.work.dtype else ""
-    device = printable(measurement.device.name or measurement.device.key)
-    parameters = _one_line(key.nodeid.partition("[")[2].removesuffix("]"))
+    device = printable(measurement.device.name or measurement.device.key) + _of_report(measurement)
+    named = ", ".join(f"{name}={text}" for name, text in measurement.params)
+    parameters = _one_line(named or key.nodeid.partition("[")[2].removesuffix("]"))
     shape = f", {parameters}" if parameters else ""
     lines = [f"### {_one_line(str(key))}", "", f"**Performance** ({device}{locked}{dtype}{shape}):", ""]
     lines += ["| Metric | Value | vs Previous |", "|---|---:|---:|"]
-    lines += [_row(row, measurement, before) for row in (_HOST if measurement.device.kind == "host" else ROWS)]
+    own = measurement.device.kind == "host" and not _of_report(measurement)
+    lines += [_row(row, measurement, before) for row in (_HOST if own else ROWS)]
     return [*lines, "", _one_line(_previous_line(before)), "", f"**Bottleneck**: {_bottleneck(measurement)}"]
+
+
+def _of_report(measurement: Measurement) -> str:
+    """Where the figures are from a report of another device: they are not of the one that the test ran on."""
+    archs = {dict(m.labels).get("arch", "") for m in measurement.metrics.metrics} - {""}
+    return (
+        f"; figures of {', '.join(sorted(archs))} by its report" if archs and measurement.device.kind == "host" else ""
+    )
 
 
 def _previous_line(before: Previous | None) -> str:
@@ -127,6 +162,8 @@ def _previous_line(before: Previous | None) -> str:
 def _row(row: tuple[str, str, Dimension, Better], measurement: Measurement, before: Previous | None) -> str:
     title, name, dimension, better = row
     metrics = _of_longest(measurement.metrics, name)
+    if metrics is None and name == "time":
+        metrics = _of_longest(measurement.metrics, "duration")
     figure = quantity(metrics.value, dimension) if metrics else ABSENT
     if metrics is None or before is None:
         return f"| {title} | {figure} |  |"
@@ -169,7 +206,14 @@ def _bottleneck(measurement: Measurement) -> str:
     if finding:
         return _one_line(f"{finding.title}. {finding.detail}".strip())
     sol = next((m for m in measurement.metrics.find("sol") if not m.labels), None)
-    return f"{quantity(sol.value, Dimension.FRACTION, 3)} of SOL; {_one_line(sol.note)}" if sol else ABSENT
+    if sol is None:
+        return ABSENT
+    from pytest_perfgate.core.analysis.classify import Bottleneck, Signals, classify
+
+    parts = {dict(m.labels)["roof"]: m.value for m in measurement.metrics.metrics if m.name == "sol" and m.labels}
+    held = classify(Signals(compute=parts.get("compute"), memory=parts.get("memory")))
+    word = f"{held.short}. " if held.bottleneck is not Bottleneck.NOT_COLLECTED else ""
+    return f"{word}{quantity(sol.value, Dimension.FRACTION, 3)} of SOL; {_one_line(sol.note)}"
 
 
 def written(log: str, entry: str) -> str:
@@ -195,8 +239,9 @@ def kept_paragraphs(log: str, version: Version) -> dict[str, str]:
     for name, end in zip(_OWN, ("**Insights**", "")):
         _, sign, rest = text.partition(f"**{name}**")
         body = (rest.partition(end)[0] if end else rest).strip()
-        if sign and body and body != _EMPTY:
-            paragraphs[name] = body
+        own = "\n".join(line for line in body.splitlines() if not line.endswith(_BY_RUN)).strip()
+        if sign and own and own != _EMPTY:
+            paragraphs[name] = own
     return paragraphs
 
 
