@@ -68,9 +68,14 @@ def plain(value: Any) -> Any:
 
 def write_file(name: str, text: str) -> None:
     """Write a file that was asked for, with its folders."""
+    write_bytes(name, text.encode("utf-8"))
+
+
+def write_bytes(name: str, data: bytes) -> None:
+    """The same of what is no text."""
     path = placed(name)
     try:
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(data)
     except OSError as fault:
         raise _unwritten(name, fault) from fault
 
@@ -146,6 +151,8 @@ def add_picture_option(parser: argparse.ArgumentParser) -> None:
 
 def write_pictures(options: argparse.Namespace, analysis: Analysis) -> bool:
     """Each picture that was asked for into its file."""
+    if not options.picture:
+        return False
     from pytest_perfgate.core.render.drawing import alone
     from pytest_perfgate.wiring.profiling import write_picture
 
@@ -155,7 +162,7 @@ def write_pictures(options: argparse.Namespace, analysis: Analysis) -> bool:
             raise PerfgateError("command-usage", f"--picture {asked} names no file", mend=f"--picture {name}:OUT.svg")
         write_picture(placed(path), alone(picture(analysis, name).svg))
         say(f"wrote {path}", options)
-    return bool(options.picture)
+    return True
 
 
 def look(options: argparse.Namespace) -> Look:
