@@ -85,8 +85,7 @@ class GateJudge:
 
     def judge_all(self, results: Mapping[str, CaseResult]) -> dict[str, tuple[CaseReport, ...]]:
         """Every case screened; suspects are tried by the paired confirmation where there is one."""
-        calls = sum(map(_calls, results.values()))
-        self.context = replace(self.context, gates=max(1, math.ceil(calls / self.context.share)))
+        self.context = replace(self.context, gates=gates_of(results.values(), self.context.share))
         reports = {nodeid: self.judge_result(result) for nodeid, result in results.items()}
         if self.tools.confirm is not None:
             flat = {report.key: report for cases in reports.values() for report in cases}
@@ -217,10 +216,11 @@ def _own_names(result: CaseResult) -> set[str]:
     return {one.name for one in readings if one.better is not None}
 
 
-def _calls(result: CaseResult) -> int:
-    """How many times and gated figures of a test are judged: each of them may alarm."""
-    figures = sum(limit.compare is not Compare.FIGURE for limit in result.case.limits)
-    return len({call.key for taken in result.captures for call in taken}) * (1 + figures)
+def gates_of(results: Iterable[CaseResult], share: float) -> int:
+    """How many times and gated figures are judged together: each of them may alarm."""
+    calls = ((len({c.key for taken in r.captures for c in taken}), r.case.limits) for r in results)
+    gates = sum(count * (1 + sum(one.compare is not Compare.FIGURE for one in limits)) for count, limits in calls)
+    return max(1, math.ceil(gates / share))
 
 
 def _with_brought(case: Case, measurement: Measurement, kinds: Mapping[str, MetricKind]) -> tuple[Limit, ...]:

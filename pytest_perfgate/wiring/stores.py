@@ -90,14 +90,9 @@ def environment_digest(environment: Environment) -> str:
     return digest_of(environment)
 
 
-def tree_of(root: Path) -> str:
-    """Git's hash of the work tree with all its changes; empty where git cannot tell."""
-    from pytest_perfgate.adapters.system.git import Git
-
-    try:
-        return str(Git(root).snapshot().tree)
-    except PerfgateError:
-        return ""
+def changes_of(root: Path) -> str:
+    """Digest of what makes the work tree other than its commit."""
+    return repository(root).changes()
 
 
 def merge_request(environment: Mapping[str, str]) -> bool:
@@ -202,6 +197,13 @@ def leftovers(root: Path, project: Config) -> tuple[Leftover, ...]:
 def deliveries(root: Path) -> Sequence[Any]:
     """Places a report can be taken to, by plugins and by us."""
     return joined(own_host(root).hook.pytest_perfgate_deliveries())
+
+
+def tables() -> Mapping[str, Callable[[Any], bytes]]:
+    """Files that a table of figures can be written as, by name."""
+    from pytest_perfgate.adapters.formats.files import render_csv, render_parquet
+
+    return {"csv": render_csv, "parquet": render_parquet}
 
 
 GROUP = "pytest_perfgate"
