@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_perfgate.app.instrument import (
     REFUSED,
-    PassedCall,
     SharedClocks,
     at_least,
     choose_runtime,
@@ -21,9 +20,7 @@ from pytest_perfgate.app.instrument import (
     identity,
     keyed,
     lease_name,
-    one_by_one,
     per_call,
-    readings_of,
     settled,
     watched,
 )
@@ -105,14 +102,9 @@ class Passes:
         wanted = figures_for(asked, plan)
         if not wanted or not taken:
             return Figures((), ())
-        call = asked.timed()
+        from pytest_perfgate.app.figures.passes import PassedCall, readings_of
 
-        def finished() -> Any:
-            result = call()
-            runtime.synchronize()
-            return result
-
-        passed = PassedCall(finished, asked.prepare, asked.calls, self._first.get(asked.key))
+        passed = PassedCall(asked.timed(), asked.prepare, runtime, asked.calls, self._first.get(asked.key))
         figures = tuple(readings_of(wanted, passed, taken, self._instruments, HOST_CLOCK.wall))
         return Figures(
             readings=tuple(one for one in figures if isinstance(one, Reading)),
@@ -199,6 +191,8 @@ class Measuring:
         return OutputCheck(subject, contents)
 
     def capture(self, asked: MeasuredCall, plan: Plan) -> Capture:
+        from pytest_perfgate.app.figures.passes import one_by_one
+
         enough = one_by_one(at_least(plan, asked.schedule.samples), figures_for(asked, plan), 1)
         return self.packed(asked, plan, (self.samples(asked, enough),))
 

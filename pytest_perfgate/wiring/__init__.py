@@ -125,6 +125,7 @@ def instruments(hooks: Any) -> Instruments:
         leases=wiring_devices.leases(),
         contents=wiring_devices.contents(),
         memory=ProcessMemory(),
+        energy=wiring_devices.energy_meter,
     )
 
 
