@@ -69,7 +69,7 @@ class Stats:
 
     @property
     def stats(self) -> Any:
-        from pytest_perfgate.core.analysis.results import Figures
+        from pytest_perfgate.core.stats.inference import Figures
 
         samples = self._benchmark.samples()
         if not samples:

@@ -131,7 +131,12 @@ KEYS: tuple[ConfigKey, ...] = (
     ConfigKey(name="policy", kind="policy", doc="what outcomes do: `[tool.perfgate.policy]`, see outcomes"),
     ConfigKey(name="devices", kind="texts", doc="devices whose baselines are committed", default="none"),
     ConfigKey(name="baselines", kind="text", doc="folder of the baselines", default="baselines"),
-    ConfigKey(name="history", kind="text", doc="database of the history", default=".perfgate/history.db"),
+    ConfigKey(
+        name="history",
+        kind="text",
+        doc="file of the history, or an address of PostgreSQL",
+        default=".perfgate/history.db",
+    ),
     ConfigKey(name="launcher", kind="words", doc="command in front of every child", default="none"),
     ConfigKey(name="timeout", kind="seconds", doc="silence after which a child is ended", default="10 min"),
     ConfigKey(name="plugins", kind="texts", doc="modules with hooks for the command line", default="none"),

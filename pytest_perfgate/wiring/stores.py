@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
     from pytest_perfgate.adapters.arms.store import ArmStore
     from pytest_perfgate.adapters.stores.baselines import Baselines
-    from pytest_perfgate.adapters.stores.history import SqliteHistory
     from pytest_perfgate.adapters.stores.records import Records
     from pytest_perfgate.adapters.stores.repository import GitRepository
     from pytest_perfgate.model.device import Device
     from pytest_perfgate.model.measurement import Environment, Merging
+    from pytest_perfgate.model.ports import HistoryStore
     from pytest_perfgate.model.profiles import BenchFile
     from pytest_perfgate.model.project import Config
     from pytest_perfgate.model.verdict import Leftover, RunReport
@@ -65,10 +65,14 @@ def write_record(path: Path, report: RunReport) -> None:
     write_atomically(path, render_record(report))
 
 
-def history_store(root: Path, project: Config) -> SqliteHistory:
-    """Sittings over time."""
-    from pytest_perfgate.adapters.stores.history import SqliteHistory, history_file
+def history_store(root: Path, project: Config) -> HistoryStore:
+    """Sittings over time: in a file, or where an address of PostgreSQL leads."""
+    from pytest_perfgate.adapters.stores.history import SERVERS, SqliteHistory, history_file
 
+    if project.history.startswith(SERVERS):
+        from pytest_perfgate.adapters.stores.postgres import PostgresHistory
+
+        return PostgresHistory(project.history)
     return SqliteHistory(history_file(root, project.history))
 
 

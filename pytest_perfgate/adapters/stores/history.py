@@ -14,6 +14,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from pytest_perfgate.adapters.stores.record_files import without_secrets
 from pytest_perfgate.adapters.system.files import locked, refusals
 from pytest_perfgate.model.errors import PerfgateError, refusal
 from pytest_perfgate.model.measurement import Sitting
@@ -70,11 +71,15 @@ drop table before
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
+SERVERS = ("postgresql://", "postgres://")
+"""How an address of a history begins that is no file."""
+
 
 def history_file(root: Path, given: str = "") -> Path:
-    """Where the history lies; an address is none, and would become a folder of its name."""
+    """Where the history lies; an address of another kind is none, and would become a folder of its name."""
     if _ADDRESS.match(given):
-        raise PerfgateError("history-address", "the history is a file, and this is an address", place=given)
+        what = "the history is a file or a database of PostgreSQL, and this is another address"
+        raise PerfgateError("history-address", what, place=without_secrets(given))
     return root / (given or ".perfgate/history.db")
 
 
@@ -119,7 +124,7 @@ class SqliteHistory:
         with self._opened(reading=True) as database:
             known = _Known(database)
             for number, device, key in database.execute("select id, device, key from series order by device, key"):
-                yield _line(database, (_text(device), parse_case_key(_text(key)), number), known, (last, detailed))
+                yield _line(database, (text_of(device), parse_case_key(text_of(key)), number), known, (last, detailed))
 
     def keys(self, device: str = "") -> tuple[tuple[str, CaseKey], ...]:
         """(device, case) of all that was ever measured."""
@@ -127,7 +132,9 @@ class SqliteHistory:
             return ()
         query = "select device, key from series where device = ?1 or ?1 = '' order by device, key"
         with self._opened(reading=True) as database:
-            return tuple((_text(name), parse_case_key(_text(key))) for name, key in database.execute(query, (device,)))
+            return tuple(
+                (text_of(name), parse_case_key(text_of(key))) for name, key in database.execute(query, (device,))
+            )
 
     def _is_there(self) -> bool:
         """Whether there is a history; one that may not be looked for is not taken for none."""
@@ -247,13 +254,13 @@ class _Known:
         """Name, moment, commit and branch."""
         if number not in self._runs:
             row = self._database.execute(f"select {_RUN} from run where id = ?", (number,)).fetchone()  # noqa: S608
-            name, moment, commit, branch = map(_text, row)
+            name, moment, commit, branch = map(text_of, row)
             self._runs[number] = name, moment, commit, branch
         return self._runs[number]
 
     def word(self, number: int) -> str:
         if number not in self._words:
-            self._words[number] = _text(
+            self._words[number] = text_of(
                 self._database.execute("select text from word where id = ?", (number,)).fetchone()[0]
             )
         return self._words[number]
@@ -276,7 +283,7 @@ def _line(
     find = "select data from figures where run = ? and series = ?"
     for at, row in enumerate(rows[:detailed]):
         figures = database.execute(find, (row[0], place)).fetchone()
-        line[at] = replace(line[at], metrics=parse_metrics(_text(figures[0]))) if figures else line[at]
+        line[at] = replace(line[at], metrics=parse_metrics(text_of(figures[0]))) if figures else line[at]
     return tuple(reversed(line))
 
 
@@ -290,9 +297,9 @@ def _sitting(row: Sequence[Any], device: str, key: CaseKey, known: _Known) -> Si
         when=moment,
         commit=commit,
         branch=branch,
-        processes=int(_number(processes)),
-        scatter=_number(scatter),
-        clock_hz=None if clock_hz is None else _number(clock_hz),
+        processes=int(number_of(processes)),
+        scatter=number_of(scatter),
+        clock_hz=None if clock_hz is None else number_of(clock_hz),
         identity=known.word(identity),
         run=name,
         outcome=known.word(outcome),
@@ -346,12 +353,12 @@ def parse_metrics(text: str) -> tuple[Metric, ...]:
 
 
 def _metric(name: str, number: float, dimension: str, scope: Mapping[str, str], *interval: float) -> Metric:
-    low_high = [_number(bound) for bound in interval]
+    low_high = [number_of(bound) for bound in interval]
     return Metric(
-        name=_text(name),
-        value=_number(number),
+        name=text_of(name),
+        value=number_of(number),
         dimension=Dimension(dimension),
-        labels=tuple(sorted((_text(label), _text(text)) for label, text in scope.items())),
+        labels=tuple(sorted((text_of(label), text_of(text)) for label, text in scope.items())),
         interval=Interval(low=low_high[0], high=low_high[1]) if low_high else None,
     )
 
@@ -372,7 +379,7 @@ def _home(path: Path) -> Path:
     return path.parent.parent if path.parent.name == ".perfgate" else path.parent
 
 
-def _text(cell: object) -> str:
+def text_of(cell: object) -> str:
     if not isinstance(cell, str):
         raise TypeError(f"{cell!r:.40} where a text belongs")
     return cell
@@ -380,13 +387,13 @@ def _text(cell: object) -> str:
 
 def _time(cell: object) -> float:
     """A run that took no time was never written: what changed since then would be without end."""
-    time = _number(cell)
+    time = number_of(cell)
     if time <= 0:
         raise ValueError(f"{cell!r:.40} where a time belongs")
     return time
 
 
-def _number(cell: object) -> float:
+def number_of(cell: object) -> float:
     if not isinstance(cell, (int, float)) or not math.isfinite(cell):
         raise ValueError(f"{cell!r:.40} where a number belongs")
     return cell

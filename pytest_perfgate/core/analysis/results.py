@@ -2,30 +2,46 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
-from statistics import fmean, median, stdev
-from typing import Any
 
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.measurement import Baseline, Measurement, commit_name, short_commit
-from pytest_perfgate.model.metric import Absent, Column, Finding, Metric, MetricSet, Problem, Table, labels
+from pytest_perfgate.model.metric import Absent, Column, Finding, Labels, Metric, MetricSet, Problem, Table, labels
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.profiles import BenchResult
 from pytest_perfgate.model.values import Dimension, Interval, value
 from pytest_perfgate.model.verdict import CaseReport, RunReport
 
-Pair = tuple[str, Metric, Metric]
+Pair = tuple[CaseReport, Metric, Metric]
+"""A case of the later run, with its time before and after."""
+
+Place = tuple[CaseKey, str]
+"""A case on a device, by its key: a merged run has cases on several."""
+
+
+def place_of(key: CaseKey, measurement: Measurement) -> Place:
+    return key, measurement.device.key
+
+
+def _several(run: RunReport) -> bool:
+    """Whether a run is of more than one device."""
+    return len({case.measurement.device.key for case in run.cases if case.measurement}) > 1
+
+
+def _scope(case: CaseReport, *, several: bool) -> Labels:
+    """The case, of several devices with its own."""
+    device = {"device": case.measurement.device.key} if several and case.measurement else {}
+    return labels(case=str(case.key), **device)
 
 
 def metrics_of_run(run: RunReport) -> MetricSet:
-    """The metrics of all cases, each with the case as a scope."""
-    measured = [(str(case.key), case.measurement) for case in run.cases if case.measurement]
+    """The metrics of all cases, each with the case as a scope, and with the device where there are several."""
+    several = _several(run)
+    measured = [(_scope(case, several=several), case.measurement) for case in run.cases if case.measurement]
     return MetricSet(
-        metrics=tuple(_scoped(name, m) for name, measurement in measured for m in measurement.metrics.metrics),
+        metrics=tuple(_scoped(scope, m) for scope, measurement in measured for m in measurement.metrics.metrics),
         absent=tuple(
             Absent(name="time", labels=labels(case=str(c.key)), why="not measured")
             for c in run.cases
@@ -34,20 +50,21 @@ def metrics_of_run(run: RunReport) -> MetricSet:
     )
 
 
-def _scoped(case: str, metric: Metric) -> Metric:
-    return replace(metric, labels=tuple(sorted((*metric.labels, ("case", case)))))
+def _scoped(scope: Labels, metric: Metric) -> Metric:
+    return replace(metric, labels=tuple(sorted((*metric.labels, *scope))))
 
 
 def pairs(before: RunReport, after: RunReport) -> list[Pair]:
     """The times of cases that both runs measured alike: same device, same identity."""
-    old = {str(c.key): c.measurement for c in before.cases if c.measurement}
+    old = {place_of(c.key, c.measurement): c.measurement for c in before.cases if c.measurement}
     matched = []
     for case in after.cases:
-        then, now = old.get(str(case.key)), case.measurement
+        now = case.measurement
+        then = old.get(place_of(case.key, now)) if now else None
         if then and now and not then.identity.differences(now.identity):
             times = (_time(then), _time(now))
             if times[0] and times[1]:
-                matched.append((str(case.key), times[0], times[1]))
+                matched.append((case, times[0], times[1]))
     return matched
 
 
@@ -58,24 +75,27 @@ def _time(measurement: Measurement) -> Metric | None:
 
 def compared(before: RunReport, after: RunReport) -> MetricSet:
     """The slowdown of every case, with the widest interval that both times allow."""
+    several = _several(after)
     return MetricSet(
         metrics=tuple(
             Metric(
                 name="slowdown",
                 value=new.value / old.value - 1,
                 dimension=Dimension.FRACTION,
-                labels=labels(case=name),
+                labels=_scope(case, several=several),
                 interval=Interval(low=new.low / old.high - 1, high=new.high / old.low - 1),
                 note="two sittings: the machine may have moved between them",
             )
-            for name, old, new in pairs(before, after)
+            for case, old, new in pairs(before, after)
         )
     )
 
 
 def comparison_table(before: RunReport, after: RunReport) -> Table:
-    matched = sorted(pairs(before, after), key=_fastest)
-    rows = tuple((name, old.value, new.value, new.value / old.value - 1) for name, old, new in matched)
+    matched, several = sorted(pairs(before, after), key=_fastest), _several(after)
+    rows = tuple(
+        (_named(case, several=several), old.value, new.value, new.value / old.value - 1) for case, old, new in matched
+    )
     columns = (
         Column(name="case"),
         Column(name="before", dimension=Dimension.TIME),
@@ -85,6 +105,11 @@ def comparison_table(before: RunReport, after: RunReport) -> Table:
     return Table(columns=columns, rows=rows)
 
 
+def _named(case: CaseReport, *, several: bool) -> str:
+    """The case, of several devices with its own."""
+    return f"{case.key}, {case.measurement.device.key}" if several and case.measurement else str(case.key)
+
+
 def _fastest(pair: Pair) -> float:
     """What got faster most comes last."""
     return -pair[2].value / pair[1].value
@@ -92,8 +117,10 @@ def _fastest(pair: Pair) -> float:
 
 def dropped(before: RunReport, after: RunReport) -> tuple[Problem, ...]:
     """Cases that the later run lacks, or measured in another way."""
-    paired = {name for name, *_ in pairs(before, after)}
-    gone = [str(c.key) for c in before.cases if c.measurement and str(c.key) not in paired]
+    paired = {place_of(case.key, case.measurement) for case, *_ in pairs(before, after) if case.measurement}
+    several = _several(before)
+    lost = [c for c in before.cases if c.measurement and place_of(c.key, c.measurement) not in paired]
+    gone = [_named(case, several=several) for case in lost]
     if not gone:
         return ()
     what = f"{plural(len(gone), 'case')} of the earlier run without a counterpart measured alike: {', '.join(gone[:5])}"
@@ -114,14 +141,12 @@ class Previous:
     """The accepted time."""
 
 
-def previous_of(
-    cases: Sequence[CaseReport], report: RunReport, earlier: Iterable[RunReport]
-) -> dict[CaseKey, Previous]:
-    """By case; ``earlier`` are runs, the newest first, of which no more is read than is needed."""
+def previous_of(cases: Sequence[CaseReport], report: RunReport, earlier: Iterable[RunReport]) -> dict[Place, Previous]:
+    """By case and device; ``earlier`` are runs, the newest first, of which no more is read than is needed."""
     version = _version(report)
-    wanted = {case.key: case.measurement for case in cases if case.measurement is not None}
-    previous: dict[CaseKey, Previous] = {}
-    tried: dict[CaseKey, Previous] = {}
+    wanted = {place_of(case.key, case.measurement): case.measurement for case in cases if case.measurement is not None}
+    previous: dict[Place, Previous] = {}
+    tried: dict[Place, Previous] = {}
     for run in _before(report, earlier) if version else ():
         if _version(run) and _version(run) != version:
             before = tried if run.environment.dirty else previous
@@ -130,8 +155,9 @@ def previous_of(
             break
     for case in cases:
         line = case.baseline
-        if case.key not in previous and line is not None and _other(line, version):
-            previous[case.key] = Previous(commit=short_commit(line.commit, 7), when=line.when[:10], time=line.time)
+        place = (case.key, case.measurement.device.key if case.measurement else line.device if line else "")
+        if place not in previous and line is not None and _other(line, version):
+            previous[place] = Previous(commit=short_commit(line.commit, 7), when=line.when[:10], time=line.time)
     return tried | previous  # what was tried before a commit is most often that commit: it is asked last
 
 
@@ -149,15 +175,16 @@ def _other(line: Baseline, version: str) -> bool:
     return not (commit and version) or not (version.startswith(commit) or commit.startswith(version))
 
 
-def _alike(run: RunReport, wanted: dict[CaseKey, Measurement]) -> Iterator[tuple[CaseKey, Previous]]:
+def _alike(run: RunReport, wanted: dict[Place, Measurement]) -> Iterator[tuple[Place, Previous]]:
     """Cases that this run measured in the same way, on the same device."""
     for case in run.cases:
-        now, then = wanted.get(case.key), case.measurement
+        then = case.measurement
+        now = wanted.get(place_of(case.key, then)) if then is not None else None
         if now is None or then is None or case.problems or then.problems:
             continue
         if then.metrics.find("time") and not now.identity.differences(then.identity):
             commit = short_commit(commit_name(run.environment.commit, dirty=run.environment.dirty), 7)
-            yield case.key, Previous(commit=commit, when=run.started[:10], metrics=then.metrics)
+            yield place_of(case.key, then), Previous(commit=commit, when=run.started[:10], metrics=then.metrics)
 
 
 _TIME, _PART = Dimension.TIME, Dimension.FRACTION
@@ -280,107 +307,3 @@ def unread(count: int) -> tuple[Finding, ...]:
 
 def _some(keys: Sequence[tuple[str, str, int]]) -> str:
     return ", ".join(name for name, _, _ in keys[:5]) + (", ..." if len(keys) > 5 else "")
-
-
-FIGURES = (
-    "min", "max", "mean", "stddev", "rounds", "median", "iqr", "q1", "q3", "iqr_outliers", "stddev_outliers",
-    "outliers", "ld15iqr", "hd15iqr", "ops", "total",
-)  # fmt: skip
-
-FENCE = 1.5
-"""Interquartile ranges from a quartile to Tukey's fence."""
-
-
-class Figures:
-    """What the samples of one benchmark come to; of none at all there is nothing to say."""
-
-    def __init__(self, data: Sequence[float]) -> None:
-        if not data:
-            raise ValueError("figures need at least one sample")
-        self.data = list(data)
-
-    def __bool__(self) -> bool:
-        return True
-
-    def as_dict(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in FIGURES}
-
-    @cached_property
-    def sorted_data(self) -> list[float]:
-        return sorted(self.data)
-
-    @property
-    def min(self) -> float:
-        return self.sorted_data[0]
-
-    @property
-    def max(self) -> float:
-        return self.sorted_data[-1]
-
-    @property
-    def mean(self) -> float:
-        return fmean(self.data)
-
-    @property
-    def stddev(self) -> float:
-        return stdev(self.data) if len(self.data) > 1 else 0.0
-
-    @property
-    def rounds(self) -> int:
-        return len(self.data)
-
-    @property
-    def median(self) -> float:
-        return median(self.data)
-
-    @property
-    def total(self) -> float:
-        return math.fsum(self.data)
-
-    @property
-    def ops(self) -> float:
-        return self.rounds / self.total if self.total else 0.0
-
-    @property
-    def q1(self) -> float:
-        return self._at((self.rounds - 2) / 4)
-
-    @property
-    def q3(self) -> float:
-        return self._at((3 * self.rounds - 2) / 4)
-
-    @property
-    def iqr(self) -> float:
-        return self.q3 - self.q1
-
-    @property
-    def ld15iqr(self) -> float:
-        """The lowest sample inside of Tukey's fence."""
-        return next(sample for sample in self.sorted_data if sample >= self.q1 - FENCE * self.iqr)
-
-    @property
-    def hd15iqr(self) -> float:
-        """The highest sample inside of Tukey's fence."""
-        return next(sample for sample in reversed(self.sorted_data) if sample <= self.q3 + FENCE * self.iqr)
-
-    @property
-    def stddev_outliers(self) -> int:
-        return self._outside(self.mean - self.stddev, self.mean + self.stddev)
-
-    @property
-    def iqr_outliers(self) -> int:
-        return self._outside(self.q1 - FENCE * self.iqr, self.q3 + FENCE * self.iqr)
-
-    @property
-    def outliers(self) -> str:
-        return f"{self.stddev_outliers};{self.iqr_outliers}"
-
-    def _at(self, place: float) -> float:
-        """The sample at a place between two, from zero; outside of them the nearest."""
-        place = min(max(place, 0.0), self.rounds - 1.0)
-        below = math.floor(place)
-        share = place - below
-        return self.sorted_data[below] * (1 - share) + self.sorted_data[math.ceil(place)] * share
-
-    def _outside(self, low: float, high: float) -> int:
-        return sum(not low <= sample <= high for sample in self.data)

@@ -21,6 +21,7 @@ from pytest_perfgate.core.render.drawing import (
     haloed,
     legend,
     line,
+    margin,
     responsive,
     rule,
     sheet,
@@ -366,10 +367,10 @@ def over_steps(name: str, alt: str, steps: Sequence[tuple[str, float]], label: s
         return steps[whole][0] if abs(at - whole) < 1e-6 and 0 <= whole < len(steps) else ""
 
     def draw(width: int) -> str:
+        up = Axis(low=0.0, high=high, label=label if width > NARROW else "", text=text)
         frame = Frame(
             x=Axis(low=-0.5, high=len(steps) - 0.5, label="step", text=step, whole=True),
-            y=Axis(low=0.0, high=high, label=label if width > NARROW else "", text=text),
-            width=width, height=240, left=86 if width > NARROW else 64,
+            y=up, width=width, height=240, left=margin(up, title=width > NARROW),
         )  # fmt: skip
         x, y = frame.at(frame.x.high, mean)
         marks = [*grid(frame), rule((frame.left, y), (x, y), dash="5 4"), line(frame, list(enumerate(figures)))]

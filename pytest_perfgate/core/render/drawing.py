@@ -245,6 +245,11 @@ def nice_step(rough: float) -> float:
     return next((m * power for m in (1, 2, 5) if m * power >= rough * 0.999), 10 * power)
 
 
+def margin(axis: Axis, title: bool) -> int:
+    """Pixels to the left of a frame that its longest tick needs, and the name of the axis where it has one."""
+    return math.ceil(12 + (20 if title else 0) + max((text_width(axis.text(tick)) for tick in axis.ticks()), default=0))
+
+
 def grid(frame: Frame) -> Iterator[str]:
     """Both axes with as many ticks as have room."""
     (x0, y0), (x1, y1) = frame.at(frame.x.low, frame.y.low), frame.at(frame.x.high, frame.y.high)

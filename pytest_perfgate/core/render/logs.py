@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from pytest_perfgate.core.analysis.results import Previous
+from pytest_perfgate.core.analysis.results import Place, Previous, place_of
 from pytest_perfgate.core.judge.accepted_line import LIMIT, drift
 from pytest_perfgate.core.judge.context import how_measured
 from pytest_perfgate.core.render.block import accepted_text, printable
@@ -50,7 +50,7 @@ def render_entry(
     version: Version,
     cases: Sequence[CaseReport],
     kept: Mapping[str, str] | None = None,
-    before: Mapping[CaseKey, Previous] | None = None,
+    before: Mapping[Place, Previous] | None = None,
     kernels: str = "",
 ) -> str:
     """One entry: a heading, then each case with its table, its bottleneck, its kernels, what people wrote."""
@@ -60,11 +60,11 @@ def render_entry(
     measured = [(case.key, case.measurement) for case in cases if case.measurement is not None]
     bare = [(key, metrics) for key, metrics in measured if shown(partial(_is_bare, metrics), lambda _: False)]
     bare = bare if len(bare) >= _MANY else []
-    shared = {key for key, _ in bare}
+    shared = {place_of(key, metrics) for key, metrics in bare}
     for key, metrics in measured:
-        if key not in shared:
+        if place_of(key, metrics) not in shared:
             instead = partial(_unshown, key)
-            lines += [*shown(partial(_case_lines, key, metrics, known.get(key)), instead), ""]
+            lines += [*shown(partial(_case_lines, key, metrics, known.get(place_of(key, metrics))), instead), ""]
     lines += [*_bare_lines(bare, known), ""] if bare else []
     lines += [kernels.rstrip(), ""] if kernels else []
     for name in _OWN:
@@ -78,14 +78,16 @@ def _is_bare(measurement: Measurement) -> bool:
     return not has_more and _bottleneck(measurement) == ABSENT and bool(measurement.metrics.find("time"))
 
 
-def _bare_lines(bare: Sequence[tuple[CaseKey, Measurement]], before: Mapping[CaseKey, Previous]) -> Iterator[str]:
+def _bare_lines(bare: Sequence[tuple[CaseKey, Measurement]], before: Mapping[Place, Previous]) -> Iterator[str]:
     """Cases of which only the time is known, a line each."""
     places = dict.fromkeys(printable(m.device.name or m.device.key) for _, m in bare)
     yield from (f"### {len(bare)} cases of which only the time was collected ({_one_line(', '.join(places))})", "")
     yield from ("| Case | Duration | vs Previous | Previous |", "|---|---:|---:|---|")
     for key, measurement in bare:
-        name = _one_line(str(key)).replace("|", "\\|")
-        yield f"| {name} {shown(partial(_bare_cells, measurement, before.get(key)), _cells)} |"
+        own = f" ({printable(measurement.device.name)})" if len(places) > 1 else ""
+        name = _one_line(f"{key}{own}").replace("|", "\\|")
+        cells = partial(_bare_cells, measurement, before.get(place_of(key, measurement)))
+        yield f"| {name} {shown(cells, _cells)} |"
 
 
 def _cells(why: str) -> str:

@@ -18,11 +18,13 @@ from pytest_perfgate.core.render.drawing import (
     SOFT,
     Axis,
     Frame,
+    Place,
     box,
     dot,
     grid,
     haloed,
     line,
+    margin,
     responsive,
     rule,
     sheet,
@@ -41,7 +43,10 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.measurement import Baseline, Measurement, Sitting
     from pytest_perfgate.model.verdict import CaseReport
 
-_BINS, _ROW = 40, 36
+_BINS = 40
+
+_PROCESSES = 24
+"""Processes of one case that are drawn."""
 
 _KEPT = 60
 """Sittings of the past that a picture of one case looks back on."""
@@ -91,6 +96,8 @@ def distribution_picture(case: CaseReport, sittings: Sequence[Sitting] = ()) -> 
     alt += f" after {plural(len(then), 'run')}" if then else ""
     alt += "".join(f", {one.name} {_time(one.time)}" for one in held)
     note = f"; {hidden} slowest of all samples are beyond the right edge" if hidden else ""
+    alt += f", the first {_PROCESSES} drawn" if len(usual) > _PROCESSES else ""
+    usual = usual[:_PROCESSES]
     bars = [Bar(label=f"process {at}", text=_spark(shown, axis)) for at, shown in enumerate(usual, 1)]
     if then:
         bars.insert(0, Bar(label=_before(then), text=_spark(then, axis)))
@@ -125,35 +132,32 @@ Rows = tuple[Sequence[Sequence[float]], Sequence[float], Sequence[Level]]
 
 def _samples(width: int, axis: Axis, rows: Rows, alt: str) -> str:
     usual, then, held = rows
-    left = 0.0 if width <= NARROW else 120.0
+    left = 72.0 if width <= NARROW else 120.0
     room, top = width - left - 4.0, 6.0 + 17 * len(held)
-    each = _ROW + (16 if width <= NARROW else 0)
+    each = 36 if len(usual) <= 6 else 24
     bottom = top + each * (len(usual) + bool(then))
     marks = [*ruler(axis, (left, room), (top, bottom)), *_levels_across(held, axis, (left, room), (top, bottom))]
     y = top
     if then:
-        marks += _named_row(_before(then), left, y, width)
+        label = "before" if width <= NARROW else _before(then)
+        marks.append(words(left - 8, y + each - 10, label, anchor="end"))
         for time in then:
             x = left + axis.place(time) * room
-            marks.append(rule((x, y + each - 24), (x, y + each - 4), colour=SOFT, wide=1.4))
+            marks.append(rule((x, y + 6), (x, y + each - 4), colour=SOFT, wide=1.4))
         y += each
     for at, shown in enumerate(usual, 1):
-        marks += _named_row(f"process {at}", left, y, width)
-        marks += _strip(_binned(shown, axis), (left, y + each - 4), room)
+        marks.append(words(left - 8, y + each - 10, f"process {at}", anchor="end"))
+        marks += _strip(_binned(shown, axis), (left, y + each - 4), (room, each - 8))
         y += each
     marks.append(words(left + room / 2, bottom + 32, f"{axis.label}; higher is more often", anchor="middle"))
     return sheet(width, bottom + 40, marks, alt)
 
 
-def _named_row(name: str, left: float, y: float, width: int) -> list[str]:
-    return [words(0, y + 12, name)] if width <= NARROW else [words(left - 8, y + 24, name, anchor="end")]
-
-
-def _strip(counts: Sequence[int], corner: tuple[float, float], room: float) -> Iterator[str]:
-    most, wide = max(counts), room / _BINS
+def _strip(counts: Sequence[int], corner: Place, room: tuple[float, float]) -> Iterator[str]:
+    most, wide = max(counts), room[0] / _BINS
     for at, count in enumerate(counts):
         if count:
-            tall = 28 * (0.2 + 0.8 * count / most)
+            tall = room[1] * (0.2 + 0.8 * count / most)
             yield box(corner[0] + at * wide + 0.5, corner[1] - tall, wide - 1, tall, title=f"{count} samples")
 
 
@@ -286,13 +290,13 @@ def _history(width: int, name: str, shown: Line, alt: str) -> str:
     times = [sitting.time for sitting in sittings]
     known = [*times, *(one.time for one in held)]
     room = 0.1 * (max(known) - min(known)) or 0.05 * max(known)
-    left = 86 if width > NARROW else 66
+    up = Axis(low=min(known) - room, high=max(known) + room, label="time" if width > NARROW else "", text=_tick_time)
+    left = margin(up, title=width > NARROW)
     steps = _steps_placed(changes, sittings, (left, width - 18, len(times)))
     top = 34 + 16 * (1 + max((row for *_, row in steps), default=-1))
     frame = Frame(
         x=Axis(low=-0.5, high=len(times) - 0.5, label="runs, oldest first", text=_days(sittings)),
-        y=Axis(low=min(known) - room, high=max(known) + room, label="time" if width > NARROW else "", text=_tick_time),
-        width=width, height=top + 270, top=top, left=left,
+        y=up, width=width, height=top + 270, top=top, left=left,
     )  # fmt: skip
     marks = [words(0, 14, _end_of(name, width)), *grid(frame)]
     for at, text, x, row in steps:

@@ -58,7 +58,7 @@ def roofline(name: str, alt: str, points: Sequence[Point], ceiling: Ceiling) -> 
 
     def draw(width: int) -> str:
         frame = _roof_frame(width, points, ceiling)
-        marks = [*grid(frame), *_roofs(frame, ceiling), *_points(frame, points)]
+        marks = [*grid(frame), *_roofs(frame, ceiling), *_points(frame, points, _labels(frame, ceiling))]
         y = frame.height + 4.0
         for number, point in enumerate(points, 1):
             entry = f"{number}  {point.label}"
@@ -92,10 +92,14 @@ def _roof_frame(width: int, points: Sequence[Point], ceiling: Ceiling) -> Frame:
     up = [y for _, y in places]
     return Frame(
         x=Axis(low=min(across) / 3, high=max(across) * 4, label="operations per byte", log=True, text=_plain),
-        y=Axis(low=min(up, default=peak / 1e3) / 3, high=max(peak, *up, 0.0) * 2.2, label="operations per second",
-               log=True,                text=lambda n: quantity(n, Dimension.FLOPS, 2).removesuffix("FLOPS").strip()),
+        y=Axis(low=min(up, default=peak / 1e3) / 3, high=max(peak, *up, 0.0) * 2.2, log=True, text=_rate,
+               label="operations per second" if width > NARROW else ""),
         width=width, height=380 if width > NARROW else 330, left=74 if width > NARROW else 58,
     )  # fmt: skip
+
+
+def _rate(number: float) -> str:
+    return quantity(number, Dimension.FLOPS, 2).removesuffix("FLOPS").strip()
 
 
 def _plain(number: float) -> str:
@@ -107,18 +111,50 @@ def _roofs(frame: Frame, ceiling: Ceiling) -> Iterator[str]:
     band = ceiling.bandwidth
     top = max(rate for _, rate in ceiling.peaks)
     yield line(frame, [(max(frame.x.low, frame.y.low / band), max(frame.y.low, frame.x.low * band)), (top / band, top)])
-    peaks = sorted(ceiling.peaks, key=lambda pair: -pair[1])
-    places = [frame.at(frame.x.high, rate)[1] - 6 for _, rate in peaks]
-    labels = spread_out(places, 15, frame.top + 9, frame.height - frame.bottom - 22)
-    for number, ((dtype, rate), y) in enumerate(zip(peaks, labels)):
+    for number, (_, rate) in enumerate(_by_rate(ceiling)):
         yield line(frame, [(rate / band, rate), (frame.x.high, rate)], dash="" if number == 0 else "7 4")
-        yield haloed(frame.width - frame.right - 4, y, f"{dtype} {quantity(rate, Dimension.FLOPS, 3)}", "end")
     x, y = frame.at(top / band, top)
-    _, floor = frame.at(top / band, frame.y.low)
-    text = f"balance {_plain(top / band)}"
+    yield rule((x, y), frame.at(top / band, frame.y.low), dash="3 4")
+    for label in _labels(frame, ceiling):
+        yield haloed(label.x, label.y, label.text, label.anchor)
+
+
+@value
+class Label:
+    """Words of the roof, where numbers may not stand."""
+
+    text: str
+    x: float
+    y: float
+    anchor: str
+
+    def covers(self, place: Place, beside: float) -> bool:
+        wide = text_width(self.text)
+        left = self.x - (wide if self.anchor == "end" else 0.0)
+        return left - beside < place[0] < left + wide + beside and self.y - 10 - beside < place[1] < self.y + 3 + beside
+
+
+def _by_rate(ceiling: Ceiling) -> list[tuple[str, float]]:
+    return sorted(ceiling.peaks, key=lambda pair: -pair[1])
+
+
+def _labels(frame: Frame, ceiling: Ceiling) -> list[Label]:
+    """The types at the right end of their roofs, and the balance at the foot of its line."""
+    peaks = _by_rate(ceiling)
+    places = [frame.at(frame.x.high, rate)[1] - 6 for _, rate in peaks]
+    heights = spread_out(places, 15, frame.top + 9, frame.height - frame.bottom - 22)
+    right = frame.width - frame.right - 4.0
+    texts = (f"{dtype} {quantity(rate, Dimension.FLOPS, 3)}" for dtype, rate in peaks)
+    balance = peaks[0][1] / ceiling.bandwidth
+    x, floor = frame.at(balance, frame.y.low)
     turned = x > frame.width * 0.6
-    yield rule((x, y), (x, floor), dash="3 4")
-    yield haloed(x - 5 if turned else x + 5, floor - 8, text, "end" if turned else "start")
+    foot = Label(
+        text=f"balance {_plain(balance)}",
+        x=x - 5 if turned else x + 5,
+        y=floor - 8,
+        anchor="end" if turned else "start",
+    )
+    return [*(Label(text=text, x=right, y=y, anchor="end") for text, y in zip(texts, heights)), foot]
 
 
 _NEAR = tuple(
@@ -131,7 +167,7 @@ _NEAR = tuple(
 _BADGE = 8.5
 
 
-def _points(frame: Frame, points: Sequence[Point]) -> Iterator[str]:
+def _points(frame: Frame, points: Sequence[Point], labels: Sequence[Label]) -> Iterator[str]:
     """A disc where compute binds, else a square, with its number in it; one that has no room is led aside."""
     taken: list[Place] = []
     for number, point in enumerate(points, 1):
@@ -141,7 +177,8 @@ def _points(frame: Frame, points: Sequence[Point]) -> Iterator[str]:
             a, b = frame.at(*point.before)
             yield rule((a, b), (x, y), colour=OTHER, wide=2)
             yield f'<circle cx="{a:.1f}" cy="{b:.1f}" r="4.5" fill="{PAPER}" stroke="{OTHER}" stroke-width="2"/>'
-        free = ((x + dx, y + dy) for dx, dy in _NEAR if _open(frame, (x + dx, y + dy), taken))
+        near = ((x + dx, y + dy) for dx, dy in _NEAR)
+        free = (at for at in near if _open(frame, at, taken) and not any(one.covers(at, _BADGE) for one in labels))
         place = next(free, None)
         if place != (x, y):
             yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{INK}">{title}</circle>'

@@ -1,14 +1,15 @@
-"""Tests and intervals: signed rank, Hodges-Lehmann, Holm, binomial, prediction, scatter of neighbours."""
+"""Tests and intervals: signed rank, Hodges-Lehmann, binomial, prediction, scatter of neighbours; plain figures."""
 
 from __future__ import annotations
 
 import enum
 import math
+import statistics
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_perfgate.core.stats.summary import median, t_quantile
 from pytest_perfgate.model.values import Interval
@@ -269,3 +270,107 @@ def quantile_ranks(count: int, share: float) -> Ranks:
         above += masses[high]
         high -= 1
     return Ranks(max(0, low), max(0, math.ceil(share * count - 1e-9) - 1), min(count - 1, high))
+
+
+FIGURES = (
+    "min", "max", "mean", "stddev", "rounds", "median", "iqr", "q1", "q3", "iqr_outliers", "stddev_outliers",
+    "outliers", "ld15iqr", "hd15iqr", "ops", "total",
+)  # fmt: skip
+
+FENCE = 1.5
+"""Interquartile ranges from a quartile to Tukey's fence."""
+
+
+class Figures:
+    """What the samples of one benchmark come to; of none at all there is nothing to say."""
+
+    def __init__(self, data: Sequence[float]) -> None:
+        if not data:
+            raise ValueError("figures need at least one sample")
+        self.data = list(data)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def as_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in FIGURES}
+
+    @cached_property
+    def sorted_data(self) -> list[float]:
+        return sorted(self.data)
+
+    @property
+    def min(self) -> float:
+        return self.sorted_data[0]
+
+    @property
+    def max(self) -> float:
+        return self.sorted_data[-1]
+
+    @property
+    def mean(self) -> float:
+        return statistics.fmean(self.data)
+
+    @property
+    def stddev(self) -> float:
+        return statistics.stdev(self.data) if len(self.data) > 1 else 0.0
+
+    @property
+    def rounds(self) -> int:
+        return len(self.data)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.data)
+
+    @property
+    def total(self) -> float:
+        return math.fsum(self.data)
+
+    @property
+    def ops(self) -> float:
+        return self.rounds / self.total if self.total else 0.0
+
+    @property
+    def q1(self) -> float:
+        return self._at((self.rounds - 2) / 4)
+
+    @property
+    def q3(self) -> float:
+        return self._at((3 * self.rounds - 2) / 4)
+
+    @property
+    def iqr(self) -> float:
+        return self.q3 - self.q1
+
+    @property
+    def ld15iqr(self) -> float:
+        """The lowest sample inside of Tukey's fence."""
+        return next(sample for sample in self.sorted_data if sample >= self.q1 - FENCE * self.iqr)
+
+    @property
+    def hd15iqr(self) -> float:
+        """The highest sample inside of Tukey's fence."""
+        return next(sample for sample in reversed(self.sorted_data) if sample <= self.q3 + FENCE * self.iqr)
+
+    @property
+    def stddev_outliers(self) -> int:
+        return self._outside(self.mean - self.stddev, self.mean + self.stddev)
+
+    @property
+    def iqr_outliers(self) -> int:
+        return self._outside(self.q1 - FENCE * self.iqr, self.q3 + FENCE * self.iqr)
+
+    @property
+    def outliers(self) -> str:
+        return f"{self.stddev_outliers};{self.iqr_outliers}"
+
+    def _at(self, place: float) -> float:
+        """The sample at a place between two, from zero; outside of them the nearest."""
+        place = min(max(place, 0.0), self.rounds - 1.0)
+        below = math.floor(place)
+        share = place - below
+        return self.sorted_data[below] * (1 - share) + self.sorted_data[math.ceil(place)] * share
+
+    def _outside(self, low: float, high: float) -> int:
+        return sum(not low <= sample <= high for sample in self.data)

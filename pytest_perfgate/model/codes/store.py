@@ -131,7 +131,21 @@ STORE_CODES: tuple[Code, ...] = (
         family=Family.USAGE,
         title="The history is asked for at an address",
         why="its runs would lie in a folder of that name, where no one looks for them",
-        mend="name a file, such as .perfgate/history.db",
+        mend="name a file, such as .perfgate/history.db, or an address postgresql://USER@HOST/NAME",
+    ),
+    Code(
+        name="history-unreachable",
+        family=Family.HISTORY,
+        title="The database of the history does not answer",
+        why="what it did not confirm may be missing there; adding it again counts nothing twice",
+        mend="look whether the server runs and lets this user in, then: perfgate history add",
+    ),
+    Code(
+        name="history-driver",
+        family=Family.HISTORY,
+        title="The driver of PostgreSQL is not installed",
+        why="the history lies at an address of PostgreSQL",
+        mend="pip install 'pytest-perfgate[postgres]'",
     ),
     Code(
         name="history-empty",

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import datetime as dt
 import multiprocessing
 import sqlite3
 import sys
-from dataclasses import replace
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -12,23 +11,13 @@ import pytest
 
 from pytest_perfgate.adapters.stores.history import SqliteHistory, history_file
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Sitting
 from pytest_perfgate.model.metric import Metric
-from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.project import Config
-from pytest_perfgate.model.values import Dimension, Interval
+from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.wiring import gate_tools
 from pytest_perfgate.wiring.stores import history_store
-
-MOMENT = dt.datetime(2026, 6, 1, tzinfo=dt.timezone.utc)
-KEY = CaseKey(nodeid="t.py::test_a[1]", name="bwd")
-
-
-def sitting(time: float, key: CaseKey = KEY, **fields) -> Sitting:
-    """One of a run of its own, a second a nanosecond after the first."""
-    when = (MOMENT + dt.timedelta(seconds=time)).isoformat()
-    given = {"when": when, "run": f"r{time}", "commit": "c0ffee", "clock_hz": 1.5e9}
-    return Sitting(key=key, device="d", time=time, **(given | fields))
+from tests import histories
+from tests.histories import KEY, sitting
 
 
 @pytest.fixture
@@ -36,55 +25,9 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / ".perfgate" / "history.db"
 
 
-def test_sittings_come_back_in_order(path: Path) -> None:
-    history = SqliteHistory(path)
-    assert history.read(KEY, "d") == ()
-    assert history.keys() == ()
-    assert history.append([sitting(float(n)) for n in (2, 1, 5)]) == 3
-    assert history.append([sitting(float(n)) for n in (3, 4)]) == 2
-    assert history.append([]) == 0
-    assert history.read(KEY, "d") == tuple(sitting(float(n)) for n in range(1, 6))
-    assert [s.time for s in history.read(KEY, "d", last=2)] == [4.0, 5.0]
-    assert history.read(KEY, "other") == ()
-    assert history.keys() == (("d", KEY),)
-    assert history.keys("other") == ()
-
-
-def test_a_run_counts_once_however_often_it_comes(path: Path) -> None:
-    history, other = SqliteHistory(path), CaseKey(nodeid="t.py::test_b")
-    assert history.append([sitting(1.0)]) == 1
-    assert history.append([sitting(1.0), sitting(2.0, other, run="r1.0")]) == 1, "the rest of a run that was cut short"
-    assert history.append([sitting(1.0)]) == 0
-    nameless = sitting(7.0, run="")
-    assert [history.append([nameless]) for _ in range(2)] == [1, 0], "its moment and its commit name it"
-    assert [s.time for s in history.read(KEY, "d")] == [1.0, 7.0]
-    assert [s.run for s in history.read(other, "d")] == ["r1.0"]
-
-
-def test_all_that_is_known_of_a_sitting_comes_back(path: Path) -> None:
-    history = SqliteHistory(path)
-    metrics = (
-        Metric(name="time", value=2.0, dimension=Dimension.TIME, interval=Interval(low=1.9, high=2.2)),
-        Metric(name="sol", value=0.5, dimension=Dimension.FRACTION, labels=(("roof", "memory"),)),
-    )
-    whole = sitting(
-        2.0, outcome="regressed", host="node-7", card="GPU-1", identity="clocks=lock", metrics=metrics, processes=3,
-        facts=(("driver", "580.1"), ("numpy", "2.1")), branch="main", scatter=0.01,
-    )  # fmt: skip
-    odd = sitting(3.0, metrics=(Metric(name="mfu", value=float("nan"), dimension=Dimension.FRACTION),))
-    history.append([whole, odd])
-    bare = replace(whole, metrics=())
-    assert history.read(KEY, "d") == (bare, replace(odd, metrics=()))
-    assert list(history.lines(detailed=2)) == [(whole, replace(odd, metrics=()))], "what is no number has no place"
-    assert list(history.lines(last=2, detailed=1)) == [(bare, replace(odd, metrics=()))]
-
-
-def test_a_record_is_known_by_its_digest(path: Path) -> None:
-    history = SqliteHistory(path)
-    assert not history.has("abc")
-    history.append([sitting(1.0)], record="abc")
-    history.append([], record="empty")
-    assert [history.has(name) for name in ("abc", "empty", "other")] == [True, True, False]
+@pytest.mark.parametrize("check", histories.CONTRACT, ids=lambda check: check.__name__)
+def test_it_does_what_every_history_does(path: Path, check: Callable[[histories.Open], None]) -> None:
+    check(lambda: SqliteHistory(path))
 
 
 FIRST_FORM = """
@@ -139,7 +82,7 @@ def full(_: object) -> None:
 def test_an_address_is_no_file() -> None:
     assert history_file(Path("/p")) == Path("/p/.perfgate/history.db")
     assert [history_file(Path("/p"), given) for given in ("h.db", "/q/h.db")] == [Path("/p/h.db"), Path("/q/h.db")]
-    for given in ("http://x/y", "sqlite:///h.db", "postgresql+psycopg://team@host/h"):
+    for given in ("http://x/y", "mysql://host/h"):
         with pytest.raises(PerfgateError, match="history-address") as said:
             history_file(Path("/p"), given)
         assert (said.value.place, said.value.code.family.exit) == (given, 2)

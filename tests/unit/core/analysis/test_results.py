@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -10,43 +9,20 @@ import pytest
 
 from pytest_perfgate.core.analysis import results as benchmarks
 from pytest_perfgate.core.analysis import results as runs
-from pytest_perfgate.core.analysis.results import FIGURES, Figures, Previous, previous_of
+from pytest_perfgate.core.analysis.results import (
+    Previous,
+    compared,
+    comparison_table,
+    dropped,
+    metrics_of_run,
+    previous_of,
+)
 from pytest_perfgate.model.measurement import Environment, Identity
-from pytest_perfgate.model.metric import Problem
+from pytest_perfgate.model.metric import Problem, labels
 from pytest_perfgate.model.profiles import BenchResult
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import CaseReport, RunReport
-from tests.reports import case, run
-
-
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6, 7, 8, 21, 100])
-def test_every_figure_is_pytest_benchmark_s(count: int) -> None:
-    theirs = pytest.importorskip("pytest_benchmark.stats").Stats()
-    source = random.Random(count)
-    theirs.data = [source.lognormvariate(-9, 0.4) for _ in range(count)]
-    found = Figures(theirs.data)
-    assert set(theirs.fields) == set(FIGURES)
-    for name in FIGURES:
-        expected = getattr(theirs, name)
-        assert getattr(found, name) == (expected if isinstance(expected, str) else pytest.approx(expected)), name
-
-
-def test_figures_by_hand() -> None:
-    found = Figures([4.0, 1.0, 2.0, 3.0, 100.0])
-    assert (found.min, found.max, found.mean, found.median, found.rounds) == (1.0, 100.0, 22.0, 3.0, 5)
-    assert (found.q1, found.q3, found.iqr) == (1.75, 28.0, 26.25)
-    assert (found.iqr_outliers, found.hd15iqr, found.ld15iqr) == (1, 4.0, 1.0)
-    assert found.outliers == "1;1"
-    assert found.ops == 5 / 110
-    assert found.data == [4.0, 1.0, 2.0, 3.0, 100.0], "in the order in which they were taken"
-    assert found
-    assert Figures([0.0]).ops == 0.0
-
-
-def test_of_nothing_there_is_nothing_to_say() -> None:
-    with pytest.raises(ValueError, match="at least one"):
-        Figures([])
-
+from tests.reports import DEVICE, case, run
 
 NOW = case("test_a", 1e6, 9e5)
 KEY = NOW.key
@@ -60,7 +36,7 @@ REPORT = at("c0ffee1234567890", 9, NOW)
 
 
 def found(*earlier: RunReport, report: RunReport = REPORT) -> Previous | None:
-    return previous_of(report.cases, report, earlier).get(KEY)
+    return previous_of(report.cases, report, earlier).get((KEY, DEVICE.key))
 
 
 def test_the_newest_earlier_run_of_another_commit() -> None:
@@ -132,7 +108,7 @@ def test_no_more_runs_are_read_than_needed() -> None:
         yield at("b2c3d4e5f6", 8, THEN)
         raise AssertionError("one was enough")
 
-    assert previous_of(REPORT.cases, REPORT, runs())[KEY].commit == "b2c3d4e"
+    assert previous_of(REPORT.cases, REPORT, runs())[KEY, DEVICE.key].commit == "b2c3d4e"
 
 
 OLD = (
@@ -206,3 +182,19 @@ def test_benchmarks_of_one_name_meet_in_their_order() -> None:
     old, new = ([BenchResult(name="a", time=time) for time in side] for side in ((1.0, 10.0), (2.0, 10.0)))
     assert [m.value for m in benchmarks.comparison_metrics(old, new).metrics] == [1.0, 0.0]
     assert benchmarks.differing(old, new[:1])[1][0].what == "1 benchmarks are gone: a"
+
+
+def test_a_run_on_several_devices_is_compared_device_by_device() -> None:
+    other = replace(DEVICE, key="NVIDIA-A100", name="NVIDIA A100")
+    before = run(case("test_a", 1e6), case("test_a", 3e6, device=other))
+    after = run(case("test_a", 1.1e6), case("test_a", 3e6, device=other))
+    found = {m.labels: round(m.value, 3) for m in compared(before, after).metrics}
+    scope = {"case": "tests/test_k.py::test_a"}
+    assert found == {labels(**scope, device=DEVICE.key): 0.1, labels(**scope, device=other.key): 0.0}
+    assert [row[0] for row in comparison_table(before, after).rows] == [
+        "tests/test_k.py::test_a, NVIDIA-H200", "tests/test_k.py::test_a, NVIDIA-A100",
+    ]  # fmt: skip
+    times = {m.labels: m.value for m in metrics_of_run(before).metrics if m.name == "time"}
+    assert times == {labels(**scope, device=DEVICE.key): 1e6, labels(**scope, device=other.key): 3e6}
+    (gone,) = dropped(before, run(case("test_a", 1e6)))
+    assert "NVIDIA-A100" in gone.what

@@ -23,7 +23,7 @@ from pytest_perfgate.model.metric import Finding, Metric, MetricSet, labels
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import CaseReport
-from tests.reports import baseline, case, run
+from tests.reports import DEVICE, baseline, case, run
 
 CASE = case("test_k[4096-bf16]", 1e6, 1e6)
 
@@ -163,12 +163,13 @@ def test_an_entry_compares_with_what_was_measured_before() -> None:
         return replace(found, measurement=replace(found.measurement, metrics=metrics))
 
     now, then = made(0.9e6, 0.5), made(1e6, 0.375)
-    before = {now.key: Previous(commit="b2c3d4e", when="2026-05-30", metrics=then.measurement.metrics)}
+    place = (now.key, DEVICE.key)
+    before = {place: Previous(commit="b2c3d4e", when="2026-05-30", metrics=then.measurement.metrics)}
     text = render_entry(Version(name="v3"), [now], before=before)
     assert "| Duration | 900 µs | -10.0 % |" in text
     assert "| Occupancy | 50 % | +12.5 points |" in text
     assert "Previous: measured (b2c3d4e, 2026-05-30)." in text
-    bare = {now.key: replace(before[now.key], metrics=made(1e6, None).measurement.metrics, commit="")}
+    bare = {place: replace(before[place], metrics=made(1e6, None).measurement.metrics, commit="")}
     assert "| Occupancy | 50 % | not collected |" in render_entry(Version(name="v3"), [now], before=bare)
     assert "Previous: none that was measured alike." in render_entry(Version(name="v3"), [now])
 

@@ -131,3 +131,15 @@ def test_nothing_is_drawn_of_nothing() -> None:
     assert roofline_picture([SLOW]) is None
     assert roofline_picture([]) is None
     assert drawn(distribution_picture(case("test_a", 5.0, spread=0.0))) is not None
+
+
+@pytest.mark.parametrize("count", [1, 6, 7, 40])
+def test_many_processes_have_lower_rows_and_more_are_said(count: int) -> None:
+    assert SLOW.measurement is not None
+    many = replace(SLOW.measurement, processes=SLOW.measurement.processes[:1] * count)
+    picture = distribution_picture(replace(SLOW, measurement=many), SITTINGS)
+    assert picture is not None
+    assert not flaws(picture)
+    assert len([text for text in texts(picture.svg) if text.startswith("process ")]) == min(count, 24)
+    assert ("the first 24 drawn" in picture.alt) == (count > 24)
+    assert float(drawn(picture).get("height", "0")) < 720

@@ -1,0 +1,340 @@
+"""Sittings over time in PostgreSQL: one history of many machines, written by all of them at once."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from pytest_perfgate.adapters.stores.history import (
+    by_run,
+    metrics_text,
+    moment_at,
+    number_of,
+    parse_facts,
+    parse_metrics,
+    text_of,
+    words_of,
+)
+from pytest_perfgate.adapters.stores.record_files import without_secrets
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.measurement import Sitting
+from pytest_perfgate.model.plan import CaseKey, parse_case_key
+
+if TYPE_CHECKING:
+    from psycopg import Connection, Cursor
+
+SCHEMA = 1
+
+_LOCK = 0x50474154
+"""Taken by whoever makes the tables or writes a word that nobody wrote before."""
+
+_CONNECT_S = 10
+
+_TRIES = 3
+
+_PART = 20_000
+"""Rows that a reading holds at a time."""
+
+_TABLES = """
+create schema if not exists perfgate;
+create table perfgate.form (version integer not null);
+create table perfgate.word (id integer generated always as identity primary key, text text not null);
+create unique index on perfgate.word (md5(text));
+create table perfgate.run (
+  id integer generated always as identity primary key, name text not null unique, at double precision not null,
+  moment text not null, git_commit text not null, branch text not null
+);
+create table perfgate.series (
+  id integer generated always as identity primary key, device text not null, key text not null
+);
+create unique index on perfgate.series (device, md5(key));
+create table perfgate.sitting (
+  series integer not null references perfgate.series, at double precision not null,
+  run integer not null references perfgate.run, time double precision not null, processes integer not null,
+  scatter double precision not null, clock_hz double precision, identity integer not null, outcome integer not null,
+  host integer not null, card integer not null, facts integer not null,
+  primary key (series, at, run) include (time, processes, scatter, clock_hz, identity, outcome, host, card, facts)
+);
+create table perfgate.figures (run integer not null, series integer not null, data jsonb not null,
+  primary key (run, series));
+create table perfgate.record (digest text primary key);
+create view perfgate.times as
+  select to_timestamp(s.at) as time, r.git_commit as commit, c.device, c.key as case, s.time as nanoseconds,
+    o.text as outcome, h.text as host, k.text as card, r.name as run, f.data as figures
+  from perfgate.sitting s join perfgate.run r on r.id = s.run join perfgate.series c on c.id = s.series
+  join perfgate.word o on o.id = s.outcome join perfgate.word h on h.id = s.host join perfgate.word k on k.id = s.card
+  left join perfgate.figures f on f.run = s.run and f.series = s.series;
+comment on view perfgate.times is 'What a dashboard asks: a row a case and run';
+insert into perfgate.form values (1)
+"""
+
+_SITTING = "run, time, processes, scatter, clock_hz, identity, outcome, host, card, facts"
+
+_COLUMNS = f"series, at, {_SITTING}"
+
+_OF_CASE = f"select {_SITTING} from perfgate.sitting where series = %s order by at desc, run desc limit %s"  # noqa: S608
+
+_OF_ALL = f"""
+select c.id, c.device, c.key, s.*, f.data::text
+from (select id, device, key from perfgate.series order by device, key) c
+cross join lateral (
+  select {_SITTING}, row_number() over (order by at desc, run desc) as place
+  from perfgate.sitting where series = c.id order by at desc, run desc limit %s
+) s
+left join perfgate.figures f on s.place <= %s and f.run = s.run and f.series = c.id
+order by c.device, c.key, s.place
+"""  # noqa: S608
+
+_RUNS = "select id, name, moment, git_commit, branch from perfgate.run where id = any(%s)"
+
+_WORDS = "select id, text from perfgate.word where id = any(%s)"
+
+
+class PostgresHistory:
+    """The history at an address ``postgresql://…``, in the schema ``perfgate``."""
+
+    def __init__(self, address: str) -> None:
+        self._address, self._place = address, without_secrets(address)
+        self._connection: Connection[Any] | None = None
+        self._runs: dict[int, tuple[str, str, str, str]] = {}
+        self._words: dict[int, str] = {}
+        self._facts: dict[int, tuple[tuple[str, str], ...]] = {}
+
+    def append(self, sittings: Sequence[Sitting], record: str = "") -> int:
+        """How many were new."""
+        if not sittings and not record:
+            return 0
+        for _ in range(_TRIES - 1):
+            with contextlib.suppress(_Again):
+                return self._appended(sittings, record)
+        return self._appended(sittings, record)
+
+    def _appended(self, sittings: Sequence[Sitting], record: str) -> int:
+        with self._opened() as cursor:
+            if record:
+                cursor.execute("insert into perfgate.record values (%s) on conflict do nothing", (record,))
+            words = _numbers(cursor, "word", {(text,) for s in sittings for text in words_of(s)})
+            series = _numbers(cursor, "series", {(s.device, str(s.key)) for s in sittings})
+            return sum(_added(cursor, run, list(some), (series, words)) for run, some in by_run(sittings))
+
+    def has(self, record: str) -> bool:
+        """Whether a record of this digest was added before."""
+        with self._opened() as cursor:
+            return cursor.execute("select 1 from perfgate.record where digest = %s", (record,)).fetchone() is not None
+
+    def read(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
+        """Sittings of a case, oldest first; the newest so many where ``last`` says so."""
+        find = "select id from perfgate.series where device = %s and md5(key) = md5(%s)"
+        with self._opened() as cursor:
+            series = cursor.execute(find, (device, str(key))).fetchone()
+            rows = cursor.execute(_OF_CASE, (series[0], last or None)).fetchall() if series else []
+            self._learn(cursor, rows)
+            return tuple(self._sitting(row, device, key) for row in reversed(rows))
+
+    def lines(self, last: int = 0, detailed: int = 0) -> Iterator[tuple[Sitting, ...]]:
+        """As ``read``, of one case and device after the other; the newest ``detailed`` with all their figures."""
+        with self._opened(name="lines") as cursor:
+            cursor.itersize = _PART
+            cursor.execute(_OF_ALL, (last or None, detailed))
+            for (device, key), rows in groupby(cursor, itemgetter(1, 2)):
+                yield self._line(list(rows), device, parse_case_key(text_of(key)))
+
+    def _line(self, rows: Sequence[Any], device: str, key: CaseKey) -> tuple[Sitting, ...]:
+        own = [row[3:13] for row in rows]
+        if self._unknown(own):
+            with self._opened() as cursor:
+                self._learn(cursor, own)
+        line = [self._sitting(row, device, key) for row in own]
+        for at, row in enumerate(rows):
+            if row[14] is not None:
+                line[at] = replace(line[at], metrics=parse_metrics(row[14]))
+        return tuple(reversed(line))
+
+    def keys(self, device: str = "") -> tuple[tuple[str, CaseKey], ...]:
+        """(device, case) of all that was ever measured."""
+        query = "select device, key from perfgate.series where %s in ('', device) order by device, key"
+        with self._opened() as cursor:
+            return tuple((name, parse_case_key(text_of(key))) for name, key in cursor.execute(query, (device,)))
+
+    def _unknown(self, rows: Iterable[Sequence[Any]]) -> bool:
+        return any(row[0] not in self._runs or not self._words.keys() >= set(row[5:]) for row in rows)
+
+    def _learn(self, cursor: Cursor[Any], rows: Sequence[Sequence[Any]]) -> None:
+        """The runs and the words of these rows, as far as they are not known."""
+        runs = {row[0] for row in rows} - self._runs.keys()
+        words = {word for row in rows for word in row[5:]} - self._words.keys()
+        if runs:
+            self._runs |= {row[0]: row[1:] for row in cursor.execute(_RUNS, (list(runs),))}
+        if words:
+            self._words |= dict(cursor.execute(_WORDS, (list(words),)))
+
+    def _sitting(self, row: Sequence[Any], device: str, key: CaseKey) -> Sitting:
+        run, time, processes, scatter, clock_hz, identity, outcome, host, card, facts = row
+        name, moment, commit, branch = self._runs[run]
+        if facts not in self._facts:
+            self._facts[facts] = parse_facts(self._words[facts])
+        return Sitting(
+            key=key,
+            device=device,
+            time=number_of(time),
+            when=moment,
+            commit=commit,
+            branch=branch,
+            processes=processes,
+            scatter=scatter,
+            clock_hz=clock_hz,
+            identity=self._words[identity],
+            run=name,
+            outcome=self._words[outcome],
+            host=self._words[host],
+            card=self._words[card],
+            facts=self._facts[facts],
+        )
+
+    @contextlib.contextmanager
+    def _opened(self, name: str = "") -> Iterator[Cursor[Any]]:
+        """A cursor in a transaction of its own; a reading that goes on has a connection of its own."""
+        driver = _driver()
+        try:
+            connection = self._connected() if not name else self._fresh()
+            try:
+                with connection.transaction(), connection.cursor(name) if name else connection.cursor() as cursor:
+                    yield cursor
+            finally:
+                if name:
+                    connection.close()
+        except (driver.errors.DeadlockDetected, driver.errors.SerializationFailure) as fault:
+            raise _Again("history-unreachable", _first_line(fault), place=self._place) from fault
+        except driver.OperationalError as fault:
+            raise PerfgateError("history-unreachable", _first_line(fault), place=self._place) from fault
+        except (driver.Error, KeyError, TypeError, ValueError) as fault:
+            mend = "look at the schema perfgate there; where it is gone, the next one to write makes it"
+            raise PerfgateError("history-unreadable", _first_line(fault), mend=mend, place=self._place) from fault
+
+    def _connected(self) -> Connection[Any]:
+        if self._connection is None or self._connection.closed:
+            self._connection = self._fresh()
+        return self._connection
+
+    def _fresh(self) -> Connection[Any]:
+        connection = _driver().connect(
+            self._address, autocommit=True, connect_timeout=_CONNECT_S, application_name="perfgate"
+        )
+        try:
+            _prepare(connection, self._place)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+class _Again(PerfgateError):
+    """Two writers were in each other's way: the same once more."""
+
+
+def _driver() -> Any:
+    try:
+        import psycopg
+    except ImportError as fault:
+        raise PerfgateError("history-driver", f"psycopg cannot be loaded: {_first_line(fault)}") from fault
+    return psycopg
+
+
+def _first_line(fault: BaseException) -> str:
+    return (str(fault).strip().splitlines() or [type(fault).__name__])[0]
+
+
+def _prepare(connection: Connection[Any], place: str) -> None:
+    """The tables, made by one of many who come at once."""
+    version = _version(connection)
+    if version is None:
+        with connection.transaction():
+            connection.execute("select pg_advisory_xact_lock(%s)", (_LOCK,))
+            version = _version(connection)
+            if version is None:
+                connection.execute(_TABLES)
+                version = SCHEMA
+    if version > SCHEMA:
+        what = f"its form is version {version}, this one reads {SCHEMA}"
+        raise PerfgateError("history-version", what, place=place)
+
+
+def _version(connection: Connection[Any]) -> int | None:
+    """The form of the tables; nothing where there are none."""
+    there = "select 1 from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname = 'perfgate'"
+    if connection.execute(f"{there} and c.relname = 'form'").fetchone() is None:
+        return None  # asked of the catalogue itself: what a session remembers of names may be older than the lock
+    row = connection.execute("select version from perfgate.form").fetchone()
+    return int(row[0]) if row else None
+
+
+_NAMES = {"word": ("text",), "series": ("device", "key")}
+"""The columns of a table; the last, which may be long, is sought by its digest."""
+
+
+def _numbers(cursor: Cursor[Any], table: str, rows: set[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
+    """The numbers of these rows; those that are not there yet are added by one writer at a time."""
+    columns = _NAMES[table]
+    numbers = _sought(cursor, table, rows)
+    missing = sorted(rows - numbers.keys())
+    if missing:
+        cursor.execute("select pg_advisory_xact_lock(%s)", (_LOCK,))
+        places = ", ".join(["%s"] * len(columns))
+        write = f"insert into perfgate.{table} ({', '.join(columns)}) values ({places}) on conflict do nothing"  # noqa: S608
+        cursor.executemany(write, missing)
+        numbers |= _sought(cursor, table, set(missing))
+    return numbers
+
+
+def _sought(cursor: Cursor[Any], table: str, rows: set[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
+    columns = _NAMES[table]
+    keys = ", ".join(f"unnest(%s::text[]) as {name}" for name in columns)
+    match = " and ".join(f"t.{name} = w.{name}" for name in columns[:-1])
+    query = (
+        f"select t.id, {', '.join(f't.{name}' for name in columns)} from (select {keys}) w join perfgate.{table} t"  # noqa: S608
+        f" on {match + ' and ' if match else ''}md5(t.{columns[-1]}) = md5(w.{columns[-1]})"
+    )
+    listed = sorted(rows)
+    found = cursor.execute(query, [[row[at] for row in listed] for at in range(len(columns))])
+    return {tuple(row[1:]): row[0] for row in found}
+
+
+def _added(
+    cursor: Cursor[Any], run: str, sittings: Sequence[Sitting],
+    known: tuple[dict[tuple[str, ...], int], dict[tuple[str, ...], int]],
+) -> int:  # fmt: skip
+    """How many of one run were not there yet."""
+    (series, words), first = known, sittings[0]
+    naming = (run, moment_at(first.when), first.when, first.commit, first.branch)
+    columns = "name, at, moment, git_commit, branch"
+    cursor.execute(f"insert into perfgate.run ({columns}) values (%s, %s, %s, %s, %s) on conflict do nothing", naming)  # noqa: S608
+    row = cursor.execute("select id, at from perfgate.run where name = %s", (run,)).fetchone()
+    number, at = row or (0, 0.0)
+    places = [series[s.device, str(s.key)] for s in sittings]
+    rows = [
+        (place, at, number, s.time, s.processes, s.scatter, s.clock_hz, *(words[(text,)] for text in words_of(s)))
+        for place, s in zip(places, sittings)
+    ]
+    new = _copied(cursor, "sitting", _COLUMNS, rows)
+    figures = [(number, place, metrics_text(s.metrics)) for place, s in zip(places, sittings) if s.metrics]
+    _copied(cursor, "figures", "run, series, data", figures)
+    return new
+
+
+def _copied(cursor: Cursor[Any], table: str, columns: str, rows: Sequence[tuple[Any, ...]]) -> int:
+    """Rows into a table, beside those that are there: how many were new."""
+    if not rows:
+        return 0
+    cursor.execute(f"create temp table if not exists new_{table} (like perfgate.{table}) on commit delete rows")
+    cursor.execute(f"truncate new_{table}")
+    with cursor.copy(f"copy new_{table} ({columns}) from stdin") as copy:
+        for row in rows:
+            copy.write_row(row)
+    cursor.execute(
+        f"insert into perfgate.{table} ({columns}) select {columns} from new_{table} on conflict do nothing"  # noqa: S608
+    )
+    return int(cursor.rowcount)
