@@ -191,10 +191,7 @@ class Measuring:
         return OutputCheck(subject, contents)
 
     def capture(self, asked: MeasuredCall, plan: Plan) -> Capture:
-        from pytest_perfgate.app.figures.passes import one_by_one
-
-        enough = one_by_one(at_least(plan, asked.schedule.samples), figures_for(asked, plan), 1)
-        return self.packed(asked, plan, (self.samples(asked, enough),))
+        return self.packed(asked, plan, (self.samples(asked, _enough(asked, plan)),))
 
     def packed(self, asked: MeasuredCall, plan: Plan, samples: Iterable[Samples]) -> Capture:
         """Samples of a call with its identity."""
@@ -264,6 +261,13 @@ class Measuring:
     def inspector(self, name: str) -> Inspector:
         """The inspector of that name."""
         return next(one for one in self._instruments.inspectors if one.name == name)
+
+
+def _enough(asked: MeasuredCall, plan: Plan) -> Plan:
+    """The plan with as many samples as the call, and the quantiles of its limits, take in one process."""
+    from pytest_perfgate.app.figures.passes import one_by_one
+
+    return one_by_one(at_least(plan, asked.schedule.samples), figures_for(asked, plan), 1)
 
 
 def _checked(measure: Callable[[], Samples], scrutiny: OutputCheck | None) -> Samples:
