@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.errors import PerfgateError
     from pytest_perfgate.plugin.calls import View
     from pytest_perfgate.plugin.fixture import Perfgate
-    from pytest_perfgate.wiring.profiling import compare, frame, frames, look
+    from pytest_perfgate.wiring.profiling import compare, frame, frames, look, profile
 
 
 __version__ = "0.1.0"
@@ -24,6 +24,7 @@ __all__ = [
     "frames",
     "look",
     "model",
+    "profile",
     "testing",
     "work",
 ]
@@ -39,6 +40,7 @@ _HOMES = {
     "compare": ("pytest_perfgate.wiring.profiling", "compare"),
     "frame": ("pytest_perfgate.wiring.profiling", "frame"),
     "frames": ("pytest_perfgate.wiring.profiling", "frames"),
+    "profile": ("pytest_perfgate.wiring.profiling", "profile"),
 }
 
 

@@ -63,17 +63,23 @@ class ProfileTools:
     timeout_s: float = 1800.0
     alone: Callable[[], AbstractContextManager[Any]] = nullcontext
     """Held around a run: one profiler at a time."""
+    revision: Callable[[], str] = str
+    """What is profiled: the commit."""
+    only: tuple[str, int] = ("", 0)
+    """Kernels whose name holds this, and so many launches of them; empty and 0 are all."""
 
 
 def profile(key: CaseKey, mode: str, plan: Plan, tools: ProfileTools, assigned: Assignment | None = None) -> Profiled:
     """One test under one instrument; with a named call that one alone is watched."""
     profiler, available = choose_profiler(mode, tools.profilers)
+    profiler = narrowed(profiler, tools.only)
     folder = tools.folders.fresh(mode, _foldered(key))
     assignment = assigned or Assignment(mode=mode, out="", call=key.name or None, clocks=plan.clocks.value)
     with tools.alone():
         result, again = _run(profiler, key, assignment, (folder, plan), tools)
         artifacts = profiler.artifacts(folder)
     taken_with = {**parameters(key, plan, result), "mode": mode, "profiler": available.version, "second_try": again}
+    taken_with |= {"version": tools.revision(), "kernels": tools.only[0]}
     tools.folders.write_json(folder, "params.json", taken_with)
     analysis = tools.inspect([Path(artifact.path) for artifact in _read(artifacts)])
     done = Profiled(
@@ -81,6 +87,19 @@ def profile(key: CaseKey, mode: str, plan: Plan, tools: ProfileTools, assigned: 
     )
     write_profile(done, tools.folders, taken_with)
     return done
+
+
+def narrowed(profiler: Profiler, only: tuple[str, int]) -> Profiler:
+    """The profiler for some kernels alone; one that cannot be told so would collect all in silence."""
+    from pytest_perfgate.model.capabilities import SupportsKernels
+
+    if only == ("", 0):
+        return profiler
+    if not isinstance(profiler, SupportsKernels):
+        what = f"mode '{profiler.name}' cannot be told which kernels to collect"
+        raise PerfgateError("profile-mode", what, mend="leave out --kernel and --launches, or --mode annotation or ncu")
+    chosen: Profiler = profiler.only(*only)
+    return chosen
 
 
 def choose_profiler(mode: str, profilers: Sequence[Profiler]) -> tuple[Profiler, Availability]:
@@ -171,6 +190,8 @@ def _said(folder: Path, tools: ProfileTools) -> str:
     return f"; it said:\n{tail}" if tail else " and said nothing"
 
 
+AGAIN = "The first try failed right after autotuning; this is the second."
+
 _COMPACT = ("contract", "report", "overview", "bottleneck")
 
 
@@ -235,7 +256,8 @@ def write_profile(done: Profiled, folders: Folders, taken_with: Mapping[str, Any
     compact = next((name for name in _COMPACT if name in analysis.views), next(iter(analysis.views)))
     from pytest_perfgate.core.render.html import render_markdown
 
-    folders.write_text(folder, "report.md", render_markdown(analysis.views[compact](), level=2))
+    page = render_markdown(analysis.views[compact](), level=2)
+    folders.write_text(folder, "report.md", f"{page}\n{AGAIN}\n" if done.again else page)
     folders.write_json(folder, "metrics.json", metrics_data(analysis))
     views, empty = _views(analysis)
     folders.write_pages(folder, {**_pictures(analysis), **views})

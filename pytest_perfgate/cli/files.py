@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -189,13 +190,17 @@ def profile_arguments(parser: argparse.ArgumentParser) -> None:
         default="observe",
         help="of the device (default: observe)",
     )
+    parser.add_argument("--out", default="", metavar="FOLDER", help="where it is kept (default: .perfgate/profiles)")
+    parser.add_argument("--kernel", default="", metavar="NAME", help="only kernels whose name holds this (ncu)")
+    parser.add_argument("--launches", type=looking.whole, default=0, metavar="N", help="so many launches at most (ncu)")
 
 
 def run_profile(options: argparse.Namespace) -> int:
-    from pytest_perfgate.app.profile import metrics_data, profile
+    from pytest_perfgate.app.profile import AGAIN, metrics_data, profile
     from pytest_perfgate.wiring.profiling import profile_tools
 
-    tools = profile_tools(Path.cwd())
+    tools = profile_tools(Path.cwd(), out=Path(options.out) if options.out else None)
+    tools = replace(tools, only=(options.kernel, options.launches))
     plan = Plan(clocks=ClockPolicy(options.clocks))
     key = parse_case_key(options.nodeid)
     done = [profile(key, mode, plan, tools) for mode in options.mode or ["annotation"]]
@@ -207,7 +212,7 @@ def run_profile(options: argparse.Namespace) -> int:
         for problem in one.analysis.problems:
             looking.write(f"not to be trusted: {problem.what}  [{problem.code}]")
         if one.again:
-            looking.write("the first try failed right after autotuning; this is the second")
+            looking.write(AGAIN)
         looking.write(f"kept in {one.folder}")
     return 0
 

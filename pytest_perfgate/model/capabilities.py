@@ -102,6 +102,14 @@ class SupportsTellWaits(Protocol):
 
 
 @runtime_checkable
+class SupportsKernels(Protocol):
+    """A profiler that can be told to collect some kernels only."""
+
+    def only(self, kernel: str, launches: int = 0) -> Any:
+        """The same profiler for kernels whose name holds this, and for so many launches of them; 0 is all."""
+
+
+@runtime_checkable
 class SupportsOperators(Protocol):
     """An inspector that counts the work of operators, the user's own among them."""
 

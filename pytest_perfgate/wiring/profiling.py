@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from pytest_perfgate.app.diagnosis import DoctorTools
-    from pytest_perfgate.app.profile import ProfileTools
+    from pytest_perfgate.app.profile import Profiled, ProfileTools
     from pytest_perfgate.model.metric import Analysis, Document
     from pytest_perfgate.model.ports import Profiler
     from pytest_perfgate.model.profiles import Scrub
@@ -39,7 +39,11 @@ def scrubber() -> Scrub:
 
 
 def profile_tools(
-    root: Path, hooks: Any = None, command: Command | None = None, env: Environ | None = None
+    root: Path,
+    hooks: Any = None,
+    command: Command | None = None,
+    env: Environ | None = None,
+    out: Path | None = None,
 ) -> ProfileTools:
     """What profiling asks of the world; a pytest brings its own plugins, command line and environment."""
     from functools import partial
@@ -50,7 +54,7 @@ def profile_tools(
 
     hook = hooks if hooks is not None else own_host(root).hook
     tools = CommandLineTools(hook)
-    lease, project, folders = leases(), configuration(root), ProfileFolders(root, write_views)
+    lease, project, folders = leases(), configuration(root), ProfileFolders(root, write_views, out)
     return ProfileTools(
         profilers=tuple(joined(hook.pytest_perfgate_profilers())),
         folders=folders,
@@ -62,7 +66,17 @@ def profile_tools(
         root=root,
         timeout_s=project.timeout,
         alone=partial(lease.hold, "profiler"),
+        revision=partial(_revision, root),
     )
+
+
+def _revision(root: Path) -> str:
+    """The commit that is checked out, and whether it was edited since."""
+    from pytest_perfgate.adapters.stores.repository import GitRepository
+
+    repository = GitRepository(root)
+    head = repository.head()[:7]
+    return f"{head} with changes" if head and repository.dirty() else head
 
 
 def _execute(
@@ -155,6 +169,18 @@ def look(*paths: Place, **options: Any) -> Analysis:
     """Look into a file, or the several of one job; options are those of ``perfgate inspect --set``."""
     tools = command_line_tools(Path.cwd())
     return inspect([Path(path) for path in paths], _texts(options), inspectors=tools.inspectors, peek=tools.peek)
+
+
+def profile(nodeid: str, mode: str = "annotation", *, out: Place = "", kernel: str = "", launches: int = 0) -> Profiled:
+    """Profile one test of the project here, as ``perfgate profile`` does: its folder, its files and their analysis."""
+    from dataclasses import replace
+
+    from pytest_perfgate.app import profile as use_case
+    from pytest_perfgate.model.plan import ClockPolicy, Plan, parse_case_key
+
+    tools = profile_tools(Path.cwd(), out=Path(out) if out else None)
+    plan = Plan(clocks=ClockPolicy.OBSERVE)
+    return use_case.profile(parse_case_key(nodeid), mode, plan, replace(tools, only=(kernel, launches)))
 
 
 def compare(before: Place, after: Place, **options: Any) -> Analysis:

@@ -244,10 +244,19 @@ NcuSwitch = Callable[[], AbstractContextManager[None]]
 class Ncu:
     """``annotation`` asks for the sections that classify; ``ncu`` for source and machine code too."""
 
-    def __init__(self, switch: NcuSwitch, launcher: Sequence[str] = (), *, name: str = "annotation") -> None:
+    def __init__(
+        self, switch: NcuSwitch, launcher: Sequence[str] = (), *, name: str = "annotation", filters: Sequence[str] = ()
+    ) -> None:
         self.name = name
         self._switch, self._launcher = switch, tuple(launcher)
         self._deep = name == "ncu"
+        self._filters = tuple(filters)
+
+    def only(self, kernel: str, launches: int = 0) -> Ncu:
+        """Kernels whose name holds this, and so many launches of them: a whole test takes a replay of each."""
+        named = ("--kernel-name", f"regex:{re.escape(kernel)}") if kernel else ()
+        counted = ("--launch-count", str(launches)) if launches else ()
+        return Ncu(self._switch, self._launcher, name=self.name, filters=(*named, *counted))
 
     def availability(self) -> Availability:
         """Asks ncu for its version where it will run: behind the launcher."""
@@ -272,7 +281,7 @@ class Ncu:
         return behind(
             self._launcher,
             ["ncu", "--profile-from-start", "off", "--target-processes", "all", "--clock-control", "none",
-             *sections, *source, "--force-overwrite", "--export", str(out.absolute() / STEM), *argv],
+             *sections, *source, *self._filters, "--force-overwrite", "--export", str(out.absolute() / STEM), *argv],
         )  # fmt: skip
 
     def region(self, out: Path) -> AbstractContextManager[None]:

@@ -25,17 +25,15 @@ Pages = Callable[[Path, Mapping[str, Any]], None]
 
 
 class ProfileFolders:
-    """Folders of profiles under a project's root."""
+    """Folders of profiles under a project's root, or under a folder that was given."""
 
-    def __init__(self, root: Path, pages: Pages | None = None) -> None:
-        self._root, self._pages = root, pages
+    def __init__(self, root: Path, pages: Pages | None = None, home: Path | None = None) -> None:
+        self._home, self._pages = home or root / ".perfgate" / "profiles", pages
 
     def fresh(self, mode: str, nodeid: str) -> Path:
         """An empty folder for one profile; two at once get two."""
         case, _, params = nodeid.partition("[")
-        home = (
-            self._root / ".perfgate" / "profiles" / safe(mode) / safe(case) / (safe(params.removesuffix("]")) or "none")
-        )
+        home = self._home / safe(mode) / safe(case) / (safe(params.removesuffix("]")) or "none")
         stamp = time.strftime("%Y%m%dT%H%M%S")
         for number in range(1000):
             folder = home / (f"{stamp}-{number}" if number else stamp)
@@ -59,7 +57,8 @@ class ProfileFolders:
         data = json.loads((folder / _PARAMETERS).read_text(encoding="utf-8"))
         before = self.earlier(folder)
         baseline = before / artifact.relative_to(folder) if before and (before / _READ).is_file() else None
-        stated = {"problem": data.get("parameters"), **(data.get("work") or {})}
+        stated = {name: data.get(key) for name, key in (("problem", "parameters"), ("version", "version"))}
+        stated |= data.get("work") or {}
         if baseline is not None and baseline.is_file():
             stated["baseline"] = baseline
         return {name: _named(text) for name, text in stated.items() if text}

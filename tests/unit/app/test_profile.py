@@ -93,6 +93,32 @@ def test_a_failure_right_after_autotuning_is_tried_once_more_and_said(tmp_path: 
     done = profile(CaseKey(nodeid="t.py::t"), "fake", Plan(), tools(tmp_path, FakeProfiler(), [1, 0], []))
     assert done.again
     assert '"second_try": true' in (done.folder / "params.json").read_text()
+    assert "this is the second" in (done.folder / "report.md").read_text()
+
+
+def test_a_folder_that_was_given_holds_the_profiles(tmp_path: Path) -> None:
+    kept = replace(tools(tmp_path, FakeProfiler(), [0], []), folders=ProfileFolders(tmp_path, home=tmp_path / "out"))
+    done = profile(CaseKey(nodeid="t.py::t[1]"), "fake", Plan(), replace(kept, revision=lambda: "abc1234"))
+    assert done.folder.parent == tmp_path / "out" / "fake" / "t.py-t" / "1"
+    assert json.loads((done.folder / "params.json").read_text())["version"] == "abc1234"
+    assert ProfileFolders(tmp_path).statement(done.folder / "x.ncu-rep")["version"] == "abc1234"
+    assert not (tmp_path / ".perfgate").exists()
+
+
+def test_kernels_are_chosen_by_a_profiler_that_can(tmp_path: Path) -> None:
+    class Choosy(FakeProfiler):
+        def only(self, kernel, launches=0):
+            seen.append([kernel, str(launches)])
+            return self
+
+    seen: list[list[str]] = []
+    chosen = replace(tools(tmp_path, Choosy(), [0], []), only=("gemm", 3))
+    done = profile(CaseKey(nodeid="t.py::t"), "fake", Plan(), chosen)
+    assert seen == [["gemm", "3"]]
+    assert json.loads((done.folder / "params.json").read_text())["kernels"] == "gemm"
+    with pytest.raises(PerfgateError) as error:
+        profile(CaseKey(nodeid="t.py::t"), "fake", Plan(), replace(chosen, profilers=(FakeProfiler(),)))
+    assert error.value.code.name == "profile-mode"
 
 
 def test_two_failures_are_an_error_with_the_log(tmp_path: Path) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.operators import category_of
 from pytest_perfgate.core.analysis.trace.bottleneck import fusion_of
 from pytest_perfgate.core.analysis.trace.matching import BEYOND, Edit, Pair
 from pytest_perfgate.core.analysis.trace.operators import hardware_table
-from pytest_perfgate.core.analysis.trace.ranks import Collective
 from pytest_perfgate.core.analysis.trace.tables import brief
 from pytest_perfgate.core.analysis.trace.timeline import Timeline
 from pytest_perfgate.core.render.words import quantity
@@ -29,6 +29,9 @@ from pytest_perfgate.model.metric import (
     labels,
 )
 from pytest_perfgate.model.values import Dimension
+
+if TYPE_CHECKING:
+    from pytest_perfgate.core.analysis.trace.ranks import Collective
 
 _TIME, _PART, _COUNT = Dimension.TIME, Dimension.FRACTION, Dimension.COUNT
 

@@ -58,6 +58,23 @@ def test_it_asks_for_targeted_sections_of_the_region_alone() -> None:
     assert "SourceCounters" in deep
 
 
+@pytest.mark.parametrize(
+    ("kernel", "launches", "filters"),
+    [
+        ("gemm", 0, ["--kernel-name", "regex:gemm"]),
+        ("a<b>", 2, ["--kernel-name", "regex:a<b>", "--launch-count", "2"]),
+        ("", 5, ["--launch-count", "5"]),
+        ("x.y", 0, ["--kernel-name", r"regex:x\.y"]),
+    ],
+)
+def test_some_kernels_alone_are_collected(kernel: str, launches: int, filters: list[str]) -> None:
+    whole = Ncu(nullcontext, name="ncu")
+    told = whole.only(kernel, launches).command(["x"], Path("/out"), Plan())
+    assert told[told.index("--force-overwrite") - len(filters) : told.index("--force-overwrite")] == filters
+    assert "--import-source" in told
+    assert "--kernel-name" not in whole.command(["x"], Path("/out"), Plan())
+
+
 @pytest.mark.parametrize("policy", list(ClockPolicy))
 def test_clocks_are_never_locked_by_ncu_itself(policy: ClockPolicy) -> None:
     told = words(policy)
