@@ -33,7 +33,7 @@ def request() -> None:
 def compiled() -> list[int]:
     """What the first call makes and later ones find: twice as much of it is planted."""
     count = 2 if "compile" in PLANTED else 1
-    return [n * n % 7 for n in range(count * 300_000)]
+    return [n * n % 7 for n in range(count * 600_000)]
 
 
 def lookup() -> int:

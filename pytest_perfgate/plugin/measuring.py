@@ -80,16 +80,16 @@ class Passes:
         self._warmed: set[CaseKey] = set()
 
     def call_first(self, asked: MeasuredCall, plan: Plan, runtime: Runtime) -> None:
-        """The first call of this process, by the clock, where nothing that it compiles was kept from before."""
+        """The first call of this process, without its waits for a processor, where no cache of a compiler is warm."""
         wanted = "compile_time" in figures_for(asked, plan) and os.environ.get(COLD)
         if not wanted or asked.key in self._first:
             return
         asked.prepare()
         runtime.synchronize()
-        begun = HOST_CLOCK.wall()
+        queued, begun = self._instruments.queued(), HOST_CLOCK.wall()
         asked.timed()()
         runtime.synchronize()
-        self._first[asked.key] = float(HOST_CLOCK.wall() - begun)
+        self._first[asked.key] = float(HOST_CLOCK.wall() - begun - (self._instruments.queued() - queued))
 
     def warm_up(self, asked: MeasuredCall) -> None:
         """What the call asks for beside our own warming up: the first time that this process measures it."""

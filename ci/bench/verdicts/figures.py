@@ -28,7 +28,7 @@ sys.path[:0] = [str(HERE), str(ROOT)]
 from replay import written  # noqa: E402
 
 from ci.rates import upper_bound  # noqa: E402
-from pytest_perfgate.adapters.system.processes import ProcessMemory  # noqa: E402
+from pytest_perfgate.adapters.system.processes import ProcessMemory, queued_ns  # noqa: E402
 from pytest_perfgate.app.figures.passes import one_by_one  # noqa: E402
 from pytest_perfgate.core.judge.context import JudgeContext  # noqa: E402
 from pytest_perfgate.core.judge.judge import judge  # noqa: E402
@@ -72,9 +72,9 @@ def worker() -> None:
     assert spec.loader is not None
     kernels = module_from_spec(spec)
     spec.loader.exec_module(kernels)
-    begun = time.perf_counter_ns()
+    queued, begun = queued_ns(), time.perf_counter_ns()
     kernels.lookup()
-    first = time.perf_counter_ns() - begun
+    first = time.perf_counter_ns() - begun - (queued_ns() - queued)
     memory, timer, runtime = ProcessMemory(), devices.host_timer(), devices.host_runtime()
     plan = one_by_one(Plan(warmup_ns=0, budget_ns=1e9), ("q=99%",), PROCESSES)
     count = itertools.count()
@@ -86,10 +86,16 @@ def worker() -> None:
         "compile": first,
         "traced": [memory.traced(kernels.scaled) for _ in range(3)],
         "resident": [memory.resident(kernels.scaled) for _ in range(3)],
-        "wait": [round(one / 1e3) for one in timer.measure(kernels.request, plan, runtime).durations],
-        "spin": [round(one / 1e3) for one in timer.measure(spin, plan, runtime).durations],
+        "wait": told(timer.measure(kernels.request, plan, runtime)),
+        "spin": told(timer.measure(spin, plan, runtime)),
     }
     print(json.dumps(taken))
+
+
+def told(samples: Samples) -> Process:
+    """As much of them as the verdict looks at."""
+    times, busy = ([round(one / 1e3) for one in them] for them in (samples.durations, samples.cpu))
+    return {"times": times, "cpu": busy, "blocked": samples.blocked}
 
 
 def recorded(path: Path, processes: int) -> None:
@@ -106,9 +112,17 @@ def recorded(path: Path, processes: int) -> None:
 
 def measurement(part: str, processes: list[Process]) -> Measurement:
     """A sitting of these processes, as far as one case goes."""
-    times = [one[part] if part in {"wait", "spin"} else [1000, 1001] for one in processes]
+    still = {"times": [1000, 1001], "cpu": [], "blocked": None}
+    taken = [one[part] if part in {"wait", "spin"} else still for one in processes]
     samples = tuple(
-        Samples(durations=tuple(1e3 * one for one in durations), timer="host", stop=Stop.COUNT) for durations in times
+        Samples(
+            durations=tuple(1e3 * number for number in one["times"]),
+            cpu=tuple(1e3 * number for number in one["cpu"]),
+            blocked=one["blocked"],
+            timer="host",
+            stop=Stop.COUNT,
+        )
+        for one in taken
     )
     return Measurement(
         key=KEY, processes=samples, device=HOST, identity=Identity(device="host"),

@@ -33,7 +33,8 @@ def one_by_one(plan: Plan, figures: Sequence[str], processes: int) -> Plan:
     needed = math.ceil(max(map(calls_needed, shares)) / processes)
     enough = at_least(plan, max(plan.least_samples, needed))
     wished = max(enough.min_samples, _AMPLE * needed)
-    return replace(enough, min_samples=wished, max_samples=max(enough.max_samples, wished), calls=plan.calls or 1)
+    most = max(enough.max_samples, wished)
+    return replace(enough, min_samples=wished, max_samples=most, calls=plan.calls or 1, figures=tuple(figures))
 
 
 T = TypeVar("T")
