@@ -13,13 +13,16 @@ BARS = {
     "seen": "+2 % of a 100 us kernel seen in 95 % of trials, +0 % in one at most (medians 1 % apart: a timer rule)",
     "same": "no shift in a suite of 40 against itself (medians of rounds 3 % apart: a timer rule)",
     "gate": "the example's suite measured, accepted, held against itself (by perfgate's own verdicts)",
+    "suite": "that suite of five cases in three rounds takes 30 s at most",
+    "builds": "two tiny kernels against the commit before, one 10 % slower: both decided in 60 s",
+    "repeat": "ten runs of ten unchanged kernels: 95 % of the verdicts decide and none is a regression",
     "power": "a bf16 product at the power limit judged: +5 % seen in every pair, +0 % within 2 %",
     "checks": "checking an output of a gigabyte on the device takes 50 ms at most",
     "roof": "no product above the peak",
 }
 """What the run is there to show, by the name that its rows carry."""
-OPTIONAL = frozenset({"ncu", "roof"})
-"""Shown where the machine allows: counters need a permission, a roof needs a clock."""
+OPTIONAL = frozenset({"ncu", "roof", "repeat"})
+"""Shown where the machine allows: counters need a permission, a roof a clock, ten runs more time than one call has."""
 
 
 def page(result: dict[str, Any]) -> str:

@@ -22,6 +22,8 @@ from ci.gpu.parts import Check, Row, fitting
 from pytest_perfgate.app.instrument import keyed
 
 CASES, ROUNDS, LEAST_ROUNDS = 40, 5, 3
+SUITE_S = 30.0
+"""What the example's suite may take in three rounds."""
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = "pytest_perfgate.plugin"
 NEEDED = ("msgspec", "yaml", "numpy", "pytest")
@@ -124,11 +126,15 @@ def gate(check: Check, out: Path) -> Iterator[Row]:
     env = surroundings(out)
     for name, command in steps:
         log = out / f"gate-{name.replace(' ', '-')}.txt"
+        begun = time.monotonic()
         code, said = told(command, log, check.ends - time.monotonic(), cwd=project, env=env)
         if code is None:
             yield {"what": name, "refused": "no time", "why": _last(said)}
             break
-        yield {"what": name, "exit": code, "said": _last(said), "bar": "gate", "held": code == 0}
+        took = time.monotonic() - begun
+        yield {"what": name, "exit": code, "s": took, "said": _last(said), "bar": "gate", "held": code == 0}
+        if name == "measured":
+            yield {"what": "its time", "s": took, "bar": "suite", "held": code == 0 and took <= SUITE_S}
     made = project / "baselines"
     if made.is_dir():
         shutil.copytree(made, out / "baselines", dirs_exist_ok=True)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_perfgate.app.inspect import Look, led_by_pictures, parse_strict_policy, picture, view
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import Compare
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.metric import Analysis, Document
@@ -305,11 +306,17 @@ def summary_lines(subject: str, verdicts: Sequence[Verdict]) -> list[str]:
     lines = [subject if len(subject) <= _WIDEST else f"{subject[: _WIDEST - 1]}\N{HORIZONTAL ELLIPSIS}"]
     lines += [f"  {name:<6} {text}" for name, text in verdicts[0].evidence if (name, text) in shared]
     for verdict in verdicts:
-        lines.append(f"{verdict.outcome.value.upper():<13} {verdict.sentence}")
+        lines.append(f"{verdict.outcome.value.upper():<13} {_of_change(verdict)}{verdict.sentence}")
         lines += [f"  {name:<6} {text}" for name, text in verdict.evidence if (name, text) not in shared]
         lines += [f"  next   {command}" for command in verdict.next]
     counts = Counter(verdict.outcome.value for verdict in verdicts)
     return [*lines, ", ".join(f"{count} {outcome}" for outcome, count in counts.items())]
+
+
+def _of_change(verdict: Verdict) -> str:
+    """The limit in front of a sentence that speaks of a change alone."""
+    names_itself = verdict.sentence.startswith(verdict.limit.metric)
+    return "" if verdict.limit.compare is Compare.FIGURE or names_itself else f"{verdict.limit.text}: "
 
 
 def whole(text: str) -> int:

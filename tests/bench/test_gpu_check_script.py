@@ -129,7 +129,7 @@ def test_a_bar_is_held_missed_or_not_shown() -> None:
     }
     told = bars(result)
     assert (told["long"], told["same"], told["gate"]) == ("missed (1 of 2)", "held (1 of 1)", "not shown")
-    assert unshown(result) == ["short", "host", "escape", "seen", "gate", "power", "checks"]
+    assert unshown(result) == ["short", "host", "escape", "seen", "gate", "suite", "builds", "power", "checks"]
     assert "| calls of 20 us and more within 1 % of the device's own records | missed (1 of 2) |" in page(result)
 
 

@@ -162,7 +162,9 @@ def test_a_sitting_is_added(project: Place) -> None:
 
 def test_scatter_comes_from_the_history(project: Place) -> None:
     times = (5.0e5, 5.1e5, 5.0e5, 5.1e5, 5.0e5)
-    project.history.append([Sitting(key=NEW.key, device="NVIDIA-H200", time=t, when="2026-01-01") for t in times])
+    project.history.append(
+        [Sitting(key=NEW.key, device="NVIDIA-H200", time=t, when=f"2026-01-0{n}") for n, t in enumerate(times, 1)]
+    )
     project.perfgate("accept", "--new")
     line = project.baselines.read_all("NVIDIA-H200")["tests/test_k.py::test_new"]
     assert line.sittings == 5

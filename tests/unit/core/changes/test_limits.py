@@ -65,7 +65,8 @@ def mark(*words: str, test: str = TEST, before: str = "") -> str:
         (mark("LIMIT"), mark("f(LIMIT)"), ["limits not literal: LIMIT -> f(LIMIT)"]),
         (mark("f( LIMIT)"), mark("f(LIMIT)"), []),
         (mark("'time <= 1ms'"), mark("f(1)"), ["time <= 1ms -> not literal: f(1)"]),
-        (mark("'tome <= 1ms'"), mark("'tome <= 2ms'"), ["limits not literal: tome <= 1ms -> tome <= 2ms"]),
+        (mark("'own <= 1'"), mark("'own <= 2'"), ["own <= 1 -> own <= 2"]),
+        (mark("'time <== 1ms'"), mark("'time <== 2ms'"), ["limits not literal: time <== 1ms -> time <== 2ms"]),
         (
             mark("L", before="L = 'time <= 1ms'\n"),
             mark("L", before="L = 'time <= 2ms'\n"),

@@ -1,0 +1,166 @@
+"""What a user waits for: two builds of tiny kernels decided, and the verdicts of ten runs of unchanged code."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ci.gpu.held import barred
+from ci.gpu.parts import Check, Row
+from ci.gpu.processes import surroundings, told
+
+MOST_S, LEAST_DECIDED = 60.0, 0.95
+"""What deciding two tiny kernels may take, and the share of verdicts on unchanged code that decide."""
+RUNS = 10
+DECIDED = frozenset({"passed", "moved", "improved"})
+"""What a verdict on unchanged code may say and be an answer; a regression is one too, and a false one."""
+FILES: Mapping[str, str] = {
+    ".gitignore": ".perfgate/\n__pycache__/\n",
+    "pyproject.toml": """
+        [build-system]
+        requires = ["setuptools"]
+        build-backend = "setuptools.build_meta"
+
+        [project]
+        name = "tinykernels"
+        version = "0"
+
+        [tool.setuptools]
+        packages = ["tinykernels"]
+
+        [tool.perfgate]
+        devices = ["*"]
+        budget = "200 ms"
+        """,
+    "tinykernels/__init__.py": """
+        import torch
+
+        HERE = "cuda" if torch.cuda.is_available() else "cpu"
+        SIZES = [(1 << 20) + (step << 18) for step in range(5)]
+
+        def inputs(size):
+            return torch.ones(2, size + size // 8, device=HERE)
+
+        def doubled(rows, size):
+            torch.mul(rows[0, :size], 2.0, out=rows[1, :size])
+
+        def clamped(rows, size):
+            torch.clamp(rows[0, :size], 0.0, 1.0, out=rows[1, :size])
+        """,
+    "test_tiny.py": """
+        import pytest
+        import tinykernels
+
+        @pytest.mark.perfgate("slowdown <= 3%")
+        @pytest.mark.parametrize("size", tinykernels.SIZES)
+        @pytest.mark.parametrize("kernel", ["doubled", "clamped"])
+        def test_kernel(perfgate, kernel, size):
+            rows = tinykernels.inputs(size)
+            perfgate(getattr(tinykernels, kernel), rows, size)
+        """,
+}
+SLOWER = ("torch.mul(rows[0, :size]", "size = size + size // 10\n    torch.mul(rows[0, :size]")
+FIRST = str(1 << 20)
+
+
+def builds(check: Check, out: Path) -> Iterator[Row]:
+    """Two tiny kernels against the commit before, one of them a tenth slower: both decided, and how long it took."""
+    project = written(out / "builds")
+    if why := committed(project, "base"):
+        yield {"what": "two builds", "refused": "no repository", "why": why}
+        return
+    edit(project)
+    committed(project, "slower")
+    command = [*pytest(check), "--perfgate-against", "HEAD~1", "-k", FIRST]
+    begun = time.monotonic()
+    code, text = told(command, out / "builds.txt", check.ends - time.monotonic(), cwd=project, env=surroundings(out))
+    took = time.monotonic() - begun
+    if code is None:
+        yield {"what": "two builds", "refused": "no time", "why": text[-200:]}
+        return
+    outcomes = {name.rpartition("[")[2].rstrip("]"): outcome for name, outcome in verdicts(project)}
+    row: Row = {"what": "two builds of two kernels", "s": took, **outcomes}
+    expected = sorted(outcomes.values()) == ["passed", "regressed"] and outcomes[f"doubled-{FIRST}"] == "regressed"
+    yield barred(row, "builds", expected and took <= MOST_S)
+
+
+def repeat(check: Check, out: Path) -> Iterator[Row]:
+    """Ten kernels, accepted once, in ten runs of unchanged code: which share of the verdicts decides."""
+    project = written(out / "repeat")
+    if why := committed(project, "base"):
+        yield {"what": "ten runs", "refused": "no repository", "why": why}
+        return
+    env, counts = surroundings(out), Counter[str]()
+    accept = [sys.executable, "-c", "import sys; from pytest_perfgate.cli import main; sys.exit(main())", "accept"]
+    told(pytest(check), out / "repeat-first.txt", check.ends - time.monotonic(), cwd=project, env=env)
+    told([*accept, "--new", "--reason", "first run"], out / "repeat-accept.txt", 60, cwd=project, env=env)
+    committed(project, "accepted")
+    for number in range(1, RUNS + 1):
+        begun = time.monotonic()
+        log = out / f"repeat-{number}.txt"
+        code, text = told(pytest(check), log, check.ends - time.monotonic(), cwd=project, env=env)
+        if code is None:
+            yield {"what": f"run {number}", "refused": "no time", "why": text[-200:]}
+            break
+        found = Counter(outcome for _, outcome in verdicts(project))
+        counts += found
+        yield {"what": f"run {number}", "s": time.monotonic() - begun, **found}
+    total = sum(counts.values())
+    decided = sum(counts[outcome] for outcome in DECIDED) / max(total, 1)
+    row: Row = {"what": "verdicts on unchanged code", "verdicts": total, "decided": decided, **counts}
+    yield barred(row, "repeat", total >= 100 and decided >= LEAST_DECIDED and not counts["regressed"])
+
+
+def written(project: Path) -> Path:
+    for name, text in FILES.items():
+        path = project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text).lstrip(), encoding="utf-8")
+    return project
+
+
+def edit(project: Path) -> None:
+    path = project / "tinykernels" / "__init__.py"
+    path.write_text(path.read_text(encoding="utf-8").replace(*SLOWER), encoding="utf-8")
+
+
+def committed(project: Path, message: str) -> str:
+    """Everything in one commit; why it could not be made."""
+    who = ["-c", "user.name=gpu-check", "-c", "user.email=gpu-check@localhost"]
+    for words in (["init", "-q"], ["add", "-A"], [*who, "commit", "-q", "--allow-empty", "-m", message]):
+        try:
+            done = subprocess.run(["git", *words], cwd=project, capture_output=True, text=True, check=False)
+        except OSError as fault:
+            return str(fault)
+        if done.returncode:
+            return done.stderr.strip()
+    return ""
+
+
+def pytest(check: Check) -> list[str]:
+    words = [
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:randomly",
+        "-q",
+        "--perfgate=full",
+        "--perfgate-policy",
+        "missing=record",
+    ]
+    return [sys.executable, "-m", "pytest", *words, "--perfgate-clocks", check.plan.clocks.value]
+
+
+def verdicts(project: Path) -> Iterator[tuple[str, str]]:
+    """(case, outcome) of the newest record."""
+    records = sorted((project / ".perfgate" / "records").glob("*.json"), key=os.path.getmtime)
+    for case in json.loads(records[-1].read_text(encoding="utf-8"))["run"]["cases"] if records else ():
+        for verdict in case["verdicts"]:
+            yield case["key"]["nodeid"], verdict["outcome"]
