@@ -99,6 +99,8 @@ def summary_line(report: RunReport) -> str:
 def _left_out(report: RunReport) -> str:
     """Why this is not the whole suite."""
     one = report.shards[0] if len(report.shards) == 1 else None
+    if len(report.shards) > 1 and not any(shard.filtered for shard in report.shards):
+        return "not all of its shards are here"
     if one is None or one.count == 1:
         return "some tests were left out"
     return f"shard {one.index}/{one.count}, {len(one.chosen)} of {plural(len(one.universe.cases), 'gated test')}"
@@ -221,8 +223,11 @@ def detectable_cell(verdict: Verdict) -> Cell:
 
 def _pictures(cases: Sequence[CaseReport], history: History) -> tuple[Block, ...]:
     blocks: list[Block] = []
+    several = len(_devices(cases)) > 1
     for case in cases[:_PICTURED]:
-        before = history.get(str(case.key), ())
+        device = _device(case)
+        before = tuple(s for s in history.get(str(case.key), ()) if not several or s.device == device)
+        title = f"{short_name(case.key)}, {device}" if several and device else short_name(case.key)
         drawn: list[Block | None] = [
             shown(partial(distribution_picture, case, before), _words),
             shown(partial(rounds_picture, case), _words),
@@ -230,7 +235,7 @@ def _pictures(cases: Sequence[CaseReport], history: History) -> tuple[Block, ...
         ]
         pictures = tuple(picture for picture in drawn if picture)
         if pictures:
-            blocks.append(Section(title=short_name(case.key), blocks=pictures))
+            blocks.append(Section(title=title, blocks=pictures))
     return (*_roofline(cases), *blocks)
 
 
