@@ -146,6 +146,8 @@ def add_picture_option(parser: argparse.ArgumentParser) -> None:
 
 def write_pictures(options: argparse.Namespace, analysis: Analysis) -> bool:
     """Each picture that was asked for into its file."""
+    if not options.picture:
+        return False
     from pytest_perfgate.core.render.drawing import alone
     from pytest_perfgate.wiring.profiling import write_picture
 
@@ -155,7 +157,7 @@ def write_pictures(options: argparse.Namespace, analysis: Analysis) -> bool:
             raise PerfgateError("command-usage", f"--picture {asked} names no file", mend=f"--picture {name}:OUT.svg")
         write_picture(placed(path), alone(picture(analysis, name).svg))
         say(f"wrote {path}", options)
-    return bool(options.picture)
+    return True
 
 
 def look(options: argparse.Namespace) -> Look:
