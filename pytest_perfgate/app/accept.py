@@ -288,6 +288,7 @@ def unused(report: RunReport, store: BaselineStore) -> tuple[Baseline, ...]:
         line
         for device in devices
         for key, line in store.read_all(device).items()
+        if not line.key.of_file
         if key in idle or (key not in keys and line.key.nodeid not in tests and not _among(line, skipped))
     )
 

@@ -10,14 +10,16 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.core.changes.tests import function_of, same_bodies, same_function
+from pytest_perfgate.core.judge.against_figure import selected_figures
 from pytest_perfgate.core.judge.context import clock_of, how_measured, limited
 from pytest_perfgate.model.codes import Family
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline, Environment, Measurement, Sitting, commit_name
-from pytest_perfgate.model.plan import CaseKey, Mode
+from pytest_perfgate.model.metric import Metric
+from pytest_perfgate.model.plan import CaseKey, Compare, Mode
 from pytest_perfgate.model.project import Base
 from pytest_perfgate.model.values import value
-from pytest_perfgate.model.verdict import RunReport, Shard
+from pytest_perfgate.model.verdict import CaseReport, RunReport, Shard
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.ports import GateTools, HistoryStore, Repository
@@ -203,14 +205,15 @@ def sittings(report: RunReport) -> Iterator[Sitting]:
     for case in report.cases:
         measurement = case.measurement
         times = measurement.metrics.find("time") if measurement is not None and not case.problems else ()
-        if measurement is not None and times and measurement.processes:
+        timed = bool(times and measurement is not None and measurement.processes)
+        if measurement is not None and (timed or gated(case)):
             shard = shards.get((case.key.nodeid, measurement.device.key), others)
             environment = shard.environment if shard.environment.commit else report.environment
             facts = _facts(environment, measurement)
             yield Sitting(
                 key=case.key,
                 device=measurement.device.key,
-                time=times[0].value,
+                time=times[0].value if timed else 0.0,
                 when=shard.started or report.started,
                 commit=commit_name(environment.commit, dirty=environment.dirty),
                 processes=len(measurement.processes),
@@ -221,8 +224,19 @@ def sittings(report: RunReport) -> Iterator[Sitting]:
                 host=shard.host or facts.pop("host", ""),
                 card=measurement.device.uuid,
                 facts=tuple((name, text) for name, text in facts.items() if text),
-                metrics=measurement.metrics.metrics,
+                metrics=measurement.metrics.metrics if timed else tuple(_gated_figures(case, measurement)),
             )
+
+
+def _gated_figures(case: CaseReport, measurement: Measurement) -> Iterator[Metric]:
+    """Of what a file says the figures that limits on a change select: a trace has thousands of others."""
+    limits = dict.fromkeys(v.limit for v in case.verdicts)
+    yield from dict.fromkeys(metric for limit in limits for metric in selected_figures(limit, measurement))
+
+
+def gated(case: CaseReport) -> bool:
+    """Whether figures of it are held against accepted values, though nothing of it was timed."""
+    return not case.problems and any(v.limit.compare is not Compare.FIGURE for v in case.verdicts)
 
 
 def _facts(environment: Environment, measurement: Measurement) -> dict[str, str]:

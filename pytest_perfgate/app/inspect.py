@@ -272,13 +272,18 @@ def parse_strict_policy(pairs: Sequence[str]) -> Policy:
     return parse_policy(pairs, ci=True, place="--policy")
 
 
+def analysed(paths: Sequence[Path], texts: Sequence[str], look: Look) -> Analysis:
+    """The analysis of one job, with the figures that limits ask for."""
+    inspector = choose(paths, look.options, inspectors=look.inspectors, peek=look.peek)
+    return inspector.inspect(paths, _asked(inspector, look, texts))
+
+
 def check(paths: Sequence[Path], texts: Sequence[str], look: Look) -> tuple[Analysis, tuple[Verdict, ...]]:
     """The analysis of one job and a verdict for each limit."""
     from pytest_perfgate.core.judge.against_limit import judge_artifact
 
     limits = parse_limits(texts, look.kinds)
-    inspector = choose(paths, look.options, inspectors=look.inspectors, peek=look.peek)
-    analysis = inspector.inspect(paths, _asked(inspector, look, texts))
+    analysis = analysed(paths, texts, look)
     return analysis, judge_artifact(analysis, limits, look.policy)
 
 

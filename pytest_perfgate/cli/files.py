@@ -8,24 +8,41 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.app.inspect import check, compare, every_view, exit_of, inspect, led_by_pictures, view, views_of
+from pytest_perfgate.app.inspect import (
+    analysed,
+    check,
+    compare,
+    every_view,
+    exit_of,
+    inspect,
+    led_by_pictures,
+    parse_limits,
+    view,
+    views_of,
+)
 from pytest_perfgate.cli import output as looking
 from pytest_perfgate.cli import output as verdicts
 from pytest_perfgate.cli.dispatch import Project, add_root
 from pytest_perfgate.cli.output import placed, plain, say, say_written, write_file
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.plan import ClockPolicy, Plan, parse_case_key
+from pytest_perfgate.model.plan import ClockPolicy, Compare, Plan, parse_case_key
 
 if TYPE_CHECKING:
+    from pytest_perfgate.app.inspect import Look
     from pytest_perfgate.model.metric import Analysis, Document
+    from pytest_perfgate.model.verdict import Verdict
 
 CHECK_ABOUT = """Hold limits against files, without running anything.
 
   perfgate check trace.json.gz "overlap >= 80%" "exposed_comm <= 400us"
   perfgate check kernel.cubin "spills == 0" "registers <= 128"
 
+  perfgate check trace.json.gz "change(overlap(stage=stage2)) >= -2pp" --baseline
+
 Arguments with an operator are limits, all others are files. Exit codes: 0 kept, 1 broken, 4 not measured or invalid.
+With --baseline the file is a case of this project: changes are held against its accepted line, and `perfgate accept`
+takes what the file says.
 What was not measured fails here as it does in CI, unless --policy unmeasured=warn says otherwise.
 """
 
@@ -33,21 +50,61 @@ What was not measured fails here as it does in CI, unless --policy unmeasured=wa
 def check_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", nargs="+", metavar="FILE|LIMIT")
     verdicts.add_limit_options(parser)
+    parser.add_argument("--baseline", action="store_true", help="hold changes against this project's accepted figures")
+    parser.add_argument("--case", default="", metavar="NAME", help="what the file is called there (default: its path)")
+    add_root(parser)
     looking.add_options(parser)
 
 
 def run_check(options: argparse.Namespace) -> int:
-    files, limits = verdicts.split_limits(options.words)
+    from pytest_perfgate.app.inspections.gated import ungated
+
+    files, texts = verdicts.split_limits(options.words)
     look = looking.judging_look(options)
-    analysis, judged = check(looking.named_files(files), limits, look)
+    if options.baseline:
+        return _check_baseline(options, looking.named_files(files), texts, look)
+    ungated(parse_limits(texts, look.kinds))
+    analysis, judged = check(looking.named_files(files), texts, look)
     verdicts.write_files(options, analysis, judged)
     verdicts.deliver(options, analysis, judged)
+    return exit_of(judged)
+
+
+def _check_baseline(options: argparse.Namespace, files: list[Path], texts: list[str], look: Look) -> int:
+    """The file as a case of the project: against its line, with a record to accept from."""
+    import datetime as dt
+
+    from pytest_perfgate.app.inspections.gated import FileGate, case_name, changes_of, gate_file, in_order, keep_file
+    from pytest_perfgate.core.judge.against_limit import judge_artifact
+    from pytest_perfgate.wiring import gate_tools
+
+    project, limits = Project(options), parse_limits(texts, look.kinds)
+    name = case_name(files, project.root, options.case)
+    analysis = analysed(files, texts, look)
+    changes = changes_of(limits, analysis.metrics)
+    if not changes:
+        mend = "perfgate check FILE 'change(registers) <= 0' --baseline"
+        raise PerfgateError("limit-missing", "--baseline holds changes, and no limit is on one", mend=mend)
+    started = dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")
+    tools = gate_tools(project.root, project.config, look.kinds)
+    policy = replace(look.policy, ci=project.ci)
+    gate = FileGate(tools=tools, policy=policy, root=project.root, started=started)
+    report = gate_file(analysis, name, changes, gate)
+    record = keep_file(report, gate)
+    texts_of_changes = {change.text for change in changes}
+    plain = judge_artifact(analysis, [one for one in limits if one.text not in texts_of_changes], look.policy)
+    judged = in_order(limits, plain, report.cases[0])
+    verdicts.write_files(options, analysis, judged)
+    verdicts.deliver(options, analysis, judged)
+    if record is not None:
+        say(f"wrote {project.shown(record)}", options)
     return exit_of(judged)
 
 
 COMPARE_ABOUT = """Compare two files of one kind, or two runs; the first is the reference. Limits are optional.
 
   perfgate compare before.sqlite after.sqlite "slowdown(kernel=*nccl*) <= 5%"
+  perfgate compare before.cubin after.cubin "change(registers) <= 0"
 
 For jobs of several files: perfgate compare before0 before1 -- after0 after1
 """
@@ -66,7 +123,7 @@ def run_compare(options: argparse.Namespace) -> int:
     words, limits = verdicts.split_limits(options.words)
     before, after = verdicts.split_sides(words)
     look = looking.judging_look(options)
-    analysis, judged = compare(looking.named_files(before), looking.named_files(after), limits, look)
+    analysis, judged = _compared(looking.named_files(before), looking.named_files(after), limits, look)
     verdicts.write_files(options, analysis, judged)
     drawn = looking.write_pictures(options, analysis)
     if options.reports:
@@ -78,6 +135,23 @@ def run_compare(options: argparse.Namespace) -> int:
     if judged or options.json:
         verdicts.deliver(options, analysis, judged)
     return exit_of(judged)
+
+
+def _compared(
+    before: list[Path], after: list[Path], texts: list[str], look: Look
+) -> tuple[Analysis, tuple[Verdict, ...]]:
+    """Limits on a comparison, and on the change of any figure from the one side to the other."""
+    from pytest_perfgate.app.inspections.gated import compared_files, in_order
+
+    limits = parse_limits(texts, look.kinds) if texts else ()
+    changes = [limit for limit in limits if limit.compare is not Compare.FIGURE]
+    plain = [limit.text for limit in limits if limit.compare is Compare.FIGURE]
+    analysis, judged = compare(before, after, plain, look)
+    if not changes:
+        return analysis, judged
+    sides = [analysed(paths, texts, look) for paths in (before, after)]
+    judged = (*judged, *compared_files(sides[0], sides[1], changes, look.policy, look.kinds))
+    return analysis, in_order(limits, judged, None)
 
 
 INSPECT_ABOUT = """Say what is in a file: a trace, an Nsight Systems export, an Nsight Compute report, a cubin.

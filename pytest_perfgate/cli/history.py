@@ -57,17 +57,21 @@ def run_history(options: Namespace) -> int:
         (
             key,
             device,
-            project.history.read(key, device, options.last if one else 1),
+            project.history.read(key, device, options.last if one else 1) or project.history.figures(key, device, 1),
             _accepted(project, key, device),
         )
         for device, key in matches
     ]
+    kept = {(d, str(k)): project.history.figures(k, d, options.last) for k, d, _, b in cases if one and b and b.figures}
+    figures = {at: sittings for at, sittings in kept.items() if sittings}
     if options.svg:
         write_file(options.svg, _drawn(cases))
     if options.json:
-        write_json([{"case": str(k), "device": d, "sittings": plain(s), "accepted": plain(b)} for k, d, s, b in cases])
+        every = [(k, d, figures.get((d, str(k)), s), b) for k, d, s, b in cases]
+        write_json([{"case": str(k), "device": d, "sittings": plain(s), "accepted": plain(b)} for k, d, s, b in every])
     else:
-        show(history_document(cases, overview=not one, anchors=_anchors(project, cases)), options)
+        anchors = _anchors(project, cases)
+        show(history_document(cases, overview=not one, anchors=anchors, figures=figures), options)
         if options.svg:
             write(f"wrote {options.svg}")
     return 0

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_perfgate.app.inspect import Look, led_by_pictures, parse_strict_policy, picture, view
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import Compare
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.metric import Analysis, Document
@@ -145,6 +146,8 @@ def add_picture_option(parser: argparse.ArgumentParser) -> None:
 
 def write_pictures(options: argparse.Namespace, analysis: Analysis) -> bool:
     """Each picture that was asked for into its file."""
+    if not options.picture:
+        return False
     from pytest_perfgate.core.render.drawing import alone
     from pytest_perfgate.wiring.profiling import write_picture
 
@@ -154,7 +157,7 @@ def write_pictures(options: argparse.Namespace, analysis: Analysis) -> bool:
             raise PerfgateError("command-usage", f"--picture {asked} names no file", mend=f"--picture {name}:OUT.svg")
         write_picture(placed(path), alone(picture(analysis, name).svg))
         say(f"wrote {path}", options)
-    return bool(options.picture)
+    return True
 
 
 def look(options: argparse.Namespace) -> Look:
@@ -305,11 +308,17 @@ def summary_lines(subject: str, verdicts: Sequence[Verdict]) -> list[str]:
     lines = [subject if len(subject) <= _WIDEST else f"{subject[: _WIDEST - 1]}\N{HORIZONTAL ELLIPSIS}"]
     lines += [f"  {name:<6} {text}" for name, text in verdicts[0].evidence if (name, text) in shared]
     for verdict in verdicts:
-        lines.append(f"{verdict.outcome.value.upper():<13} {verdict.sentence}")
+        lines.append(f"{verdict.outcome.value.upper():<13} {_of_change(verdict)}{verdict.sentence}")
         lines += [f"  {name:<6} {text}" for name, text in verdict.evidence if (name, text) not in shared]
         lines += [f"  next   {command}" for command in verdict.next]
     counts = Counter(verdict.outcome.value for verdict in verdicts)
     return [*lines, ", ".join(f"{count} {outcome}" for outcome, count in counts.items())]
+
+
+def _of_change(verdict: Verdict) -> str:
+    """The limit in front of a sentence that speaks of a change alone."""
+    names_itself = verdict.sentence.startswith(verdict.limit.metric)
+    return "" if verdict.limit.compare is Compare.FIGURE or names_itself else f"{verdict.limit.text}: "
 
 
 def whole(text: str) -> int:

@@ -261,12 +261,13 @@ def _foreign(then: Any, head: str) -> str:
 
 
 def history_of(project: Project, report: Any) -> dict[str, Any]:
-    """The sittings of every case that was measured."""
-    return {
-        str(case.key): project.history.read(case.key, case.measurement.device.key, 60)
-        for case in report.cases
-        if case.measurement
-    }
+    """The sittings of every case that was measured, on each of its devices."""
+    sittings: dict[str, Any] = {}
+    for case in report.cases:
+        if case.measurement:
+            known = project.history.read(case.key, case.measurement.device.key, 60)
+            sittings[str(case.key)] = (*sittings.get(str(case.key), ()), *known)
+    return sittings
 
 
 def _delivered(options: Namespace, report: Any, project: Project) -> str:

@@ -325,6 +325,8 @@ class Analysis:
     """Whatever makes every limit on it INVALID: coverage under the floor, for one."""
     window: str = ""
     """Where the figures are from; always printed beside them."""
+    devices: tuple[str, ...] = ()
+    """Names of the devices that it ran on, or the architectures of machine code, as far as the file says."""
     files: Mapping[str, Callable[[], str]] = field(default_factory=dict)
     """Texts that belong beside the artifact, by relative path: annotated source, machine code. Built when asked for."""
     kept: Mapping[str, Callable[[], str]] = field(default_factory=dict)

@@ -90,6 +90,10 @@ class Case:
     """Why its calls cannot reach perfgate, such as a fixture of the same name in a conftest, and what to do."""
 
 
+OF_FILE = "file"
+"""What stands behind the path in the name of a case that is a file."""
+
+
 @value
 class CaseKey:
     """Names one measurement: the node id, and the ``name=`` of the fixture's call where given."""
@@ -114,6 +118,11 @@ class CaseKey:
     @property
     def path(self) -> str:
         return self.nodeid.partition("::")[0]
+
+    @property
+    def of_file(self) -> bool:
+        """Whether it names a file that was held against limits, and no test."""
+        return self.test_id == OF_FILE
 
     @property
     def test(self) -> str:

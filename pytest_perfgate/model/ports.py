@@ -236,6 +236,9 @@ class HistoryStore(Protocol):
     def read(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
         """Sittings of a case, oldest first; the newest so many where ``last`` says so."""
 
+    def figures(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
+        """As ``read``, each with its figures, those among them of which nothing was timed."""
+
     def lines(self, last: int = 0, detailed: int = 0) -> Iterator[tuple[Sitting, ...]]:
         """As ``read``, of one case and device after the other; the newest ``detailed`` with all their figures."""
 

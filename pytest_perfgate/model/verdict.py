@@ -146,8 +146,8 @@ class Shard:
     """Key of the device that it measured on, or would have."""
     cards: tuple[str, ...] = ()
     """Devices that it measured on: UUID, or PCI address where there is none."""
-    tree: str = ""
-    """Git's hash of the work tree."""
+    changes: str = ""
+    """Digest of what made its work tree other than the commit."""
     facts: str = ""
     """Digest of what surrounded the measurements."""
     environment: Environment = Environment()

@@ -217,12 +217,16 @@ def frames(source: Any, view: str = "") -> dict[str, Any]:
 def write_reports(folder: Path, analysis: Analysis) -> tuple[Path, ...]:
     """The reports of an analysis as files, with its tables; one without reports of its own has its first view."""
     from pytest_perfgate.adapters.formats import files as reports
+    from pytest_perfgate.app.inspect import led_by_pictures
     from pytest_perfgate.core.render.html import render_html, render_markdown
+
+    def page(document: Document) -> str:
+        return render_html(led_by_pictures(document, analysis))
 
     names = analysis.reports or {"report": next(iter(analysis.views))}
     pages = {stem: analysis.views[view]() for stem, view in names.items()}
     tables = {view: analysis.views[view]() for view in analysis.tables} or dict(pages)
-    paths = reports.write_reports(folder, pages, tables, {"md": render_markdown, "html": render_html})
+    paths = reports.write_reports(folder, pages, tables, {"md": render_markdown, "html": page})
     for name, build in analysis.kept.items():
         (folder / name).write_text(build(), encoding="utf-8")
     return (*paths, *(folder / name for name in analysis.kept))

@@ -90,14 +90,9 @@ def environment_digest(environment: Environment) -> str:
     return digest_of(environment)
 
 
-def tree_of(root: Path) -> str:
-    """Git's hash of the work tree with all its changes; empty where git cannot tell."""
-    from pytest_perfgate.adapters.system.git import Git
-
-    try:
-        return str(Git(root).snapshot().tree)
-    except PerfgateError:
-        return ""
+def changes_of(root: Path) -> str:
+    """Digest of what makes the work tree other than its commit."""
+    return repository(root).changes()
 
 
 def merge_request(environment: Mapping[str, str]) -> bool:

@@ -100,11 +100,11 @@ def test_what_is_missing_is_not_measured(place: Place) -> None:
     [
         (render_record(record(2, "bd"))[:2000], "record-unreadable"),
         (render_record(record(1, "ac")), "merge-twice"),
-        (render_record(record(2, "bd", tree="another")), "merge-unlike"),
+        (render_record(record(2, "bd", changes="another")), "merge-unlike"),
         (b'{"results": []}', "record-unreadable"),
         (b"", "record-unreadable"),
     ],
-    ids=["half", "twice", "two trees", "no record", "empty"],
+    ids=["half", "twice", "other changes", "no record", "empty"],
 )
 def test_a_refusal_writes_nothing_and_takes_nothing(place: Place, second: bytes, code: str) -> None:
     before = place.record(record(1, "ac"))

@@ -24,9 +24,7 @@ from pytest_perfgate.model.values import Dimension, Interval
 
 SCHEMA = 2
 
-_APPLICATION = 0x50474154
-
-_SECONDS = 30.0
+_APPLICATION, _SECONDS = 0x50474154, 30.0
 
 _REFUSED = ("readonly", "disk is full", "unable to open", "disk I/O error")
 """What SQLite says where the disk, and no database, is at fault; names of its errors come with Python 3.11."""
@@ -50,6 +48,8 @@ create table figures (run integer not null, series integer not null, data text n
 """Texts that come back are written once, as a word. The sittings of a case lie side by side, in the order of time."""
 
 _SITTING = "run, time, processes, scatter, clock_hz, identity, outcome, host, card, facts"
+
+_SERIES = "select id from series where device = ? and key = ?"
 
 _RUN = "name, moment, git_commit, branch"
 
@@ -110,12 +110,18 @@ class SqliteHistory:
 
     def read(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
         """Sittings of a case, oldest first; the newest so many where ``last`` says so."""
+        return self._series(key, device, (last, 0, 1))
+
+    def figures(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
+        """As ``read``, each with its figures, those among them of which nothing was timed."""
+        return self._series(key, device, (last, last or -1, 0))
+
+    def _series(self, key: CaseKey, device: str, counts: tuple[int, int, int]) -> tuple[Sitting, ...]:
         if not self._is_there():
             return ()
         with self._opened(reading=True) as database:
-            find = "select id from series where device = ? and key = ?"
-            series = database.execute(find, (device, str(key))).fetchone()
-            return _line(database, (device, key, series[0]), _Known(database), (last, 0)) if series else ()
+            series = database.execute(_SERIES, (device, str(key))).fetchone()
+            return _line(database, (device, key, series[0]), _Known(database), counts) if series else ()
 
     def lines(self, last: int = 0, detailed: int = 0) -> Iterator[tuple[Sitting, ...]]:
         """As ``read``, of one case and device after the other; the newest ``detailed`` with all their figures."""
@@ -124,7 +130,8 @@ class SqliteHistory:
         with self._opened(reading=True) as database:
             known = _Known(database)
             for number, device, key in database.execute("select id, device, key from series order by device, key"):
-                yield _line(database, (text_of(device), parse_case_key(text_of(key)), number), known, (last, detailed))
+                place = text_of(device), parse_case_key(text_of(key)), number
+                yield _line(database, place, known, (last, detailed, 1))
 
     def keys(self, device: str = "") -> tuple[tuple[str, CaseKey], ...]:
         """(device, case) of all that was ever measured."""
@@ -132,9 +139,8 @@ class SqliteHistory:
             return ()
         query = "select device, key from series where device = ?1 or ?1 = '' order by device, key"
         with self._opened(reading=True) as database:
-            return tuple(
-                (text_of(name), parse_case_key(text_of(key))) for name, key in database.execute(query, (device,))
-            )
+            rows = database.execute(query, (device,))
+            return tuple((text_of(name), parse_case_key(text_of(key))) for name, key in rows)
 
     def _is_there(self) -> bool:
         """Whether there is a history; one that may not be looked for is not taken for none."""
@@ -272,16 +278,17 @@ class _Known:
 
 
 def _line(
-    database: sqlite3.Connection, series: tuple[str, CaseKey, int], known: _Known, counts: tuple[int, int]
+    database: sqlite3.Connection, series: tuple[str, CaseKey, int], known: _Known, counts: tuple[int, int, int]
 ) -> tuple[Sitting, ...]:
-    """The newest sittings of one case, oldest first, and the figures of the newest of these."""
+    """So many of the newest sittings of one case, oldest first, so many of these with figures, of so many processes."""
     device, key, place = series
-    last, detailed = counts
-    query = f"select {_SITTING} from sitting where series = ? order by at desc, run desc limit ?"  # noqa: S608
-    rows = database.execute(query, (place, last or -1)).fetchall()
+    last, detailed, least = counts
+    some = "series = ? and processes >= ?"
+    query = f"select {_SITTING} from sitting where {some} order by at desc, run desc limit ?"  # noqa: S608
+    rows = database.execute(query, (place, least, last or -1)).fetchall()
     line = [_sitting(row, device, key, known) for row in rows]
     find = "select data from figures where run = ? and series = ?"
-    for at, row in enumerate(rows[:detailed]):
+    for at, row in enumerate(rows[: detailed if detailed >= 0 else None]):
         figures = database.execute(find, (row[0], place)).fetchone()
         line[at] = replace(line[at], metrics=parse_metrics(text_of(figures[0]))) if figures else line[at]
     return tuple(reversed(line))
@@ -293,7 +300,7 @@ def _sitting(row: Sequence[Any], device: str, key: CaseKey, known: _Known) -> Si
     return Sitting(
         key=key,
         device=device,
-        time=_time(time),
+        time=_time(time, processes),
         when=moment,
         commit=commit,
         branch=branch,
@@ -340,11 +347,8 @@ def moment_at(moment: str) -> float:
 
 def metrics_text(metrics: Iterable[Metric]) -> str:
     """Figures as JSON: name, value, dimension, scope, interval; no number in JSON is none here."""
-    rows = [
-        [m.name, m.value, m.dimension.value, dict(m.labels), *([m.low, m.high] if m.interval else [])]
-        for m in metrics
-        if all(map(math.isfinite, (m.value, m.low, m.high)))
-    ]
+    known = (m for m in metrics if all(map(math.isfinite, (m.value, m.low, m.high))))
+    rows = [[m.name, m.value, m.dimension.value, dict(m.labels), *([m.low, m.high] * bool(m.interval))] for m in known]
     return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -354,12 +358,10 @@ def parse_metrics(text: str) -> tuple[Metric, ...]:
 
 def _metric(name: str, number: float, dimension: str, scope: Mapping[str, str], *interval: float) -> Metric:
     low_high = [number_of(bound) for bound in interval]
+    labels = tuple(sorted((text_of(label), text_of(text)) for label, text in scope.items()))
+    around = Interval(low=low_high[0], high=low_high[1]) if low_high else None
     return Metric(
-        name=text_of(name),
-        value=number_of(number),
-        dimension=Dimension(dimension),
-        labels=tuple(sorted((text_of(label), text_of(text)) for label, text in scope.items())),
-        interval=Interval(low=low_high[0], high=low_high[1]) if low_high else None,
+        name=text_of(name), value=number_of(number), dimension=Dimension(dimension), labels=labels, interval=around
     )
 
 
@@ -370,8 +372,7 @@ def _is_refusal(fault: BaseException) -> bool:
 
 def _unread(path: Path) -> bool:
     """Whether a writer left something beside the database that only a writable disk could join to it."""
-    log = path.with_name(f"{path.name}-wal")
-    return log.exists() and log.stat().st_size > 0
+    return (log := path.with_name(f"{path.name}-wal")).exists() and log.stat().st_size > 0
 
 
 def _home(path: Path) -> Path:
@@ -385,10 +386,10 @@ def text_of(cell: object) -> str:
     return cell
 
 
-def _time(cell: object) -> float:
-    """A run that took no time was never written: what changed since then would be without end."""
+def _time(cell: object, processes: int) -> float:
+    """A run whose processes took no time was never written: what changed since then would be without end."""
     time = number_of(cell)
-    if time <= 0:
+    if time <= 0 < processes or time < 0:
         raise ValueError(f"{cell!r:.40} where a time belongs")
     return time
 

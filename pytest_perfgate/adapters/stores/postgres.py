@@ -76,14 +76,23 @@ _SITTING = "run, time, processes, scatter, clock_hz, identity, outcome, host, ca
 
 _COLUMNS = f"series, at, {_SITTING}"
 
-_OF_CASE = f"select {_SITTING} from perfgate.sitting where series = %s order by at desc, run desc limit %s"  # noqa: S608
+_OF_CASE = f"""
+select {_SITTING} from perfgate.sitting where series = %s and processes > 0 order by at desc, run desc limit %s
+"""  # noqa: S608
+
+_WITH_FIGURES = f"""
+select c.id, c.device, c.key, {", ".join(f"s.{name}" for name in _SITTING.split(", "))}, 0, f.data::text
+from perfgate.series c join perfgate.sitting s on s.series = c.id
+left join perfgate.figures f on f.run = s.run and f.series = c.id
+where c.device = %s and md5(c.key) = md5(%s) order by s.at desc, s.run desc limit %s
+"""  # noqa: S608
 
 _OF_ALL = f"""
 select c.id, c.device, c.key, s.*, f.data::text
 from (select id, device, key from perfgate.series order by device, key) c
 cross join lateral (
   select {_SITTING}, row_number() over (order by at desc, run desc) as place
-  from perfgate.sitting where series = c.id order by at desc, run desc limit %s
+  from perfgate.sitting where series = c.id and processes > 0 order by at desc, run desc limit %s
 ) s
 left join perfgate.figures f on s.place <= %s and f.run = s.run and f.series = c.id
 order by c.device, c.key, s.place
@@ -134,6 +143,12 @@ class PostgresHistory:
             rows = cursor.execute(_OF_CASE, (series[0], last or None)).fetchall() if series else []
             self._learn(cursor, rows)
             return tuple(self._sitting(row, device, key) for row in reversed(rows))
+
+    def figures(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
+        """As ``read``, each with its figures, those among them of which nothing was timed."""
+        with self._opened() as cursor:
+            rows = cursor.execute(_WITH_FIGURES, (device, str(key), last or None)).fetchall()
+        return self._line(rows, device, key) if rows else ()
 
     def lines(self, last: int = 0, detailed: int = 0) -> Iterator[tuple[Sitting, ...]]:
         """As ``read``, of one case and device after the other; the newest ``detailed`` with all their figures."""

@@ -6,6 +6,8 @@ import os
 import posixpath
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 
 from pytest_perfgate.adapters.stores.base_revision import (
@@ -141,6 +143,19 @@ class GitRepository:
         """Whether the commit does not hold what is here: a changed file, or code that git was never given."""
         changed = self._git("status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)*baselines/*.yaml")
         return bool(changed or self._git("ls-files", "--others", "--exclude-standard", "--", *_CODE))
+
+    def changes(self) -> str:
+        """Digest of what makes the work tree other than its commit; empty where nothing does.
+
+        Equal for two checkouts with the same changes, whatever reports and records lie about in them.
+        """
+        done = self._run("diff", "--no-ext-diff", "--binary", "HEAD", "--", ".", ":(exclude)*baselines/*.yaml")
+        names = (self._git("ls-files", "-z", "--others", "--exclude-standard", "--", *_CODE) or "").split("\0")
+        parts = [done.stdout] if done is not None and done.stdout else []
+        for name in sorted(filter(None, names)):
+            with suppress(OSError):
+                parts += [name.encode(), (self._root / name).read_bytes()]
+        return sha256(b"\0".join(parts)).hexdigest()[:12] if parts else ""
 
     def author(self) -> str:
         """Who would commit here; empty where git knows nobody."""

@@ -119,6 +119,7 @@ class Cubin:
         return Analysis(
             kind=self.name,
             subject=subject,
+            devices=tuple(dict.fromkeys(d.facts.arch for d in diagnoses)),
             metrics=metrics_of(diagnoses, self.name, requested_opcodes(options))
             | stated_metrics(stated, stated.time_ns, "--set time")
             | MetricSet(metrics=tuple(requested_metrics(diagnoses, launches, limits))),

@@ -204,6 +204,7 @@ class TraceView:
             on_host=self.survey.on_host,
             placed=own_rank is None,
             world=self.whole.trace.world or 0,
+            devices=self.whole.trace.devices,
         )
 
 

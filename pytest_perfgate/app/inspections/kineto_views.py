@@ -96,6 +96,7 @@ def analysis_of(seen: TraceView) -> Analysis:
         findings=seen.findings,
         problems=seen.problems,
         window=seen.survey.label,
+        devices=tuple(dict.fromkeys(seen.whole.trace.devices)),
         reports=_REPORTS,
         tables=TRACE_TABLES,
         pictures={
@@ -124,6 +125,7 @@ def job_analysis(job: Job, again: Callable[[], Iterator[TraceView]]) -> Analysis
         findings=job.findings,
         problems=problems,
         window=job.window,
+        devices=tuple(dict.fromkeys(name for rank in job.ranks for name in rank.devices)),
         reports=_REPORTS,
         tables=TRACE_TABLES,
         pictures={name: partial(_draw, name, again, job) for name in ("ranks", "timeline", *_OF_RANK)},

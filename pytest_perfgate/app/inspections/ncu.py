@@ -147,6 +147,7 @@ class Ncu:
         return Analysis(
             kind=self.name,
             subject=subject,
+            devices=tuple(dict.fromkeys(d.facts.device or d.facts.arch for d in diagnoses)),
             metrics=metrics_of(diagnoses, self.name, requested_opcodes(options))
             | stated_metrics(stated, total, "the profiler"),
             views={
@@ -229,6 +230,7 @@ class Rocprof:
         return Analysis(
             kind=self.name,
             subject=subject,
+            devices=tuple(dict.fromkeys(d.facts.device or d.facts.arch for d in diagnoses)),
             metrics=metrics_of(diagnoses, self.name) | stated_metrics(stated, total, "the profiler"),
             views={
                 "overview": lambda: counter_overview(diagnoses, title),

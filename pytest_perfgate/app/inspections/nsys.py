@@ -85,6 +85,7 @@ class Nsys:
         return Analysis(
             kind=self.name,
             subject=", ".join(path.name for path in paths),
+            devices=tuple(dict.fromkeys(name for export in exports for _, name in export.facts().gpus)),
             metrics=metrics(job),
             views={
                 "overlap": lambda: overlap.overlap(job),

@@ -128,8 +128,13 @@ def first_figures(report: CaseReport) -> tuple[Figure, ...]:
     """What a first run keeps beside the time: the figures that limits name."""
     measurement = report.measurement
     metrics = _asked(report, measurement, ()) if measurement is not None else {}
-    figures = (_figure(metric, exact=_is_exact(metric)) for metric in metrics.values())
+    figures = map(accepted_figure, metrics.values())
     return tuple(sorted(figures, key=lambda one: one.title))
+
+
+def accepted_figure(metric: Metric) -> Figure:
+    """A metric as a line keeps it."""
+    return _figure(metric, exact=_is_exact(metric))
 
 
 def _is_exact(metric: Metric) -> bool:

@@ -81,10 +81,15 @@ def _unbaselined(limit: Limit, trial: JudgedMeasurement, reason: str, metric: Me
     return Ruling(
         outcome=Outcome.UNBASELINED,
         sentence=f"{limit.metric}: {reason}{text}",
-        next=() if local else (trial.accepting(),),
+        next=() if local else _accept(trial),
         metric=metric,
         against=trial.baseline is not None,
     )
+
+
+def _accept(trial: JudgedMeasurement, option: str = "") -> tuple[str, ...]:
+    """The command that accepts what is there now."""
+    return () if trial.context.two_files else (trial.accepting(option),)
 
 
 def _is_local(line: Baseline | None) -> bool:
@@ -220,9 +225,9 @@ def _kept(pair: Comparison, moved: Metric, reach: float, trial: JudgedMeasuremen
         return Ruling(
             outcome=Outcome.IMPROVED,
             sentence=f"better than accepted: {pair.texts}",
-            next=(trial.accepting(" --improved"),),
+            next=_accept(trial, " --improved"),
         )
-    same = "as accepted" if pair.metric.value == pair.then.value else "the change keeps the limit"
+    same = "as accepted" if pair.metric.value == pair.then.value else f"{pair.texts} keeps the limit"
     return Ruling(outcome=Outcome.PASSED, sentence=same)
 
 
@@ -233,14 +238,16 @@ def _broken(pair: Comparison, moved: Metric, reach: float, trial: JudgedMeasurem
         text = f"{pair.texts}: from an accepted 0 any rise breaks a relative limit"
     if (ruling := _edited(pair, text, trial)) is not None:
         return ruling
+    profiles = trial.profiles if trial.measurement.processes else ()
     far = abs(moved.value) > reach and kept(_eased(pair.limit, 0.0), moved) is False
     if far:
-        act = (*trial.profiles, trial.accepting(REASON))
-        sentence = f"worse than accepted: {text}"
+        act = (*profiles, *_accept(trial, REASON))
+        known = better_of(pair.metric, trial.context.kinds) is not Better.NEITHER
+        sentence = f"{'worse' if known else 'other'} than accepted: {text}"
         return Ruling(outcome=Outcome.REGRESSED, sentence=sentence, next=act, visible=reach or None)
     explained = f"{text}; chance explains up to {change_text(reach, pair.limit)}"
-    more = f"{trial.rerun} --perfgate=full" if trial.measurement.processes else trial.accepting(" --add")
-    return Ruling(outcome=Outcome.SUSPECT, sentence=explained, next=(more,), visible=reach)
+    more = f"{trial.rerun} --perfgate=full" if trial.measurement.processes else ""
+    return Ruling(outcome=Outcome.SUSPECT, sentence=explained, next=(more,) if more else (), visible=reach)
 
 
 def _edited(pair: Comparison, text: str, trial: JudgedMeasurement) -> Ruling | None:
@@ -269,7 +276,7 @@ def _gone(limit: Limit, trial: JudgedMeasurement) -> Iterator[Ruling]:
         yield Ruling(
             outcome=Outcome.NOT_MEASURED,
             sentence=f"{one.title} was accepted as {quantity(one.value, one.dimension)}, and is not there any more",
-            next=(trial.accepting(REASON),),
+            next=_accept(trial, REASON),
             fails=True,
             figure=one,
             against=True,

@@ -85,6 +85,8 @@ class JudgeContext:
     """Why there is no baseline, where the caller knows more than that."""
     pytest: str = "pytest"
     """How this run was started, as far as the next one must be started so too."""
+    two_files: bool = False
+    """Whether one file is held against another: then there is nothing to accept."""
 
 
 REASON = ' --reason "..."'

@@ -190,7 +190,7 @@ def _check_alike(sources: Sequence[Source]) -> None:
     for place, report, shard in held[1:]:
         both = (
             ("commit", _commit(first), _commit(shard)),
-            ("work tree", first.tree, shard.tree),
+            ("changes since the commit", first.changes, shard.changes),
             ("mode", first_report.mode, report.mode),
             *_policies(first, shard),
         )

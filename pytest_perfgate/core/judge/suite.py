@@ -172,7 +172,7 @@ def _dropped(suite: Suite) -> Iterator[SuiteNote]:
 
 def _sought(key: CaseKey, suite: Suite) -> bool:
     """Whether the run looked where a test was; a file that skipped itself whole is there."""
-    return key.path not in suite.skipped and suite.reach.holds(key.nodeid)
+    return not key.of_file and key.path not in suite.skipped and suite.reach.holds(key.nodeid)
 
 
 def _unsought(suite: Suite) -> Iterator[SuiteNote]:

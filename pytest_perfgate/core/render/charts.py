@@ -160,7 +160,7 @@ def ruler(axis: Axis, across: tuple[float, float], down: tuple[float, float]) ->
     """Ticks below all bars, with a faint line through them."""
     left, room = across
     last = -1e9
-    for tick in axis.ticks(6 if room > 300 else 3):
+    for tick in axis.ticks(6 if room > 400 else 4):
         x, text = left + axis.place(tick) * room, axis.text(tick)
         yield f'<path d="M{x:.1f},{down[0] - 2:.1f} V{down[1]:.1f}" stroke="{SOFT}" stroke-opacity=".3"/>'
         anchor = (

@@ -36,6 +36,9 @@ _OUTCOMES = frozenset(
     | {"INVALID", "REGRESSED", "BROKEN", "NOT APPLICABLE"}
 )
 
+_OUTCOME = re.compile(rf"({'|'.join(sorted(_OUTCOMES))})(?= [-+]| *$)", re.IGNORECASE)
+"""An outcome, alone or before a change, as where one column stands for each device."""
+
 
 def render_html(documents: Document | Sequence[Document]) -> str:
     """One page of one or several documents, with contents where there are many sections."""
@@ -133,9 +136,11 @@ def _rows(table: Table, first: int, last: int) -> Iterator[str]:
 def _cell(cell: Cell, text: str, side: str) -> str:
     if is_absent(cell) or text == ABSENT:
         return f'<td class="{side} absent">{html_escape(text)}</td>'
-    if text.upper() in _OUTCOMES:
-        kind = text.lower().replace(" ", "-")
-        return f'<td class="{side}"><span class="outcome {kind}">{html_escape(text)}</span></td>'
+    outcome = _OUTCOME.match(text)
+    if outcome:
+        word, rest = outcome[1], html_escape(text[outcome.end() :])
+        kind = word.lower().replace(" ", "-")
+        return f'<td class="{side}"><span class="outcome {kind}">{html_escape(word)}</span>{rest}</td>'
     if side == "text" and len(text) <= _SHORT:
         return f'<td class="text short">{html_escape(text)}</td>'
     return f'<td class="{side}">{_JOINT.sub(_BREAK, html_escape(text)) if side == "text" else html_escape(text)}</td>'

@@ -142,7 +142,7 @@ def _times(group: Group, across: tuple[float, float], down: tuple[float, float])
         low=0.0, high=float(group.length), label="", text=lambda at: quantity(at, Dimension.TIME, 3) if at else "0"
     )
     last = -1e9
-    for tick in axis.ticks(8 if room > 400 else 3):
+    for tick in axis.ticks(8 if room > 400 else 5):
         x, text = left + axis.place(tick) * room, axis.text(tick)
         half = text_width(text) / 2
         anchor = "start" if tick == 0 else "end" if x + half > left + room else "middle"

@@ -6,15 +6,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from pytest_perfgate.core.analysis.results import Place, Previous, place_of
+from pytest_perfgate.core.analysis.results import Place, Previous, issues_of, of_longest, place_of
 from pytest_perfgate.core.judge.accepted_line import LIMIT, drift
 from pytest_perfgate.core.judge.context import how_measured
 from pytest_perfgate.core.render.block import accepted_text, printable
 from pytest_perfgate.core.render.pictures import sittings_text, timeline
-from pytest_perfgate.core.render.words import ABSENT, quantity, shown, signed
+from pytest_perfgate.core.render.words import ABSENT, change_of, figure_text, plural, quantity, shown, signed
 from pytest_perfgate.core.stats.change_points import ChangePoint, change_points
 from pytest_perfgate.model.measurement import Baseline, Measurement, Sitting, short_commit
-from pytest_perfgate.model.metric import Block, Column, Document, Metric, MetricSet, Paragraph, Section, Table
+from pytest_perfgate.model.metric import Block, Column, Document, Figure, Metric, Paragraph, Section, Table
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.values import Better, Dimension, value
 from pytest_perfgate.model.verdict import CaseReport
@@ -58,18 +58,39 @@ def render_entry(
     lines += [_one_line(version.changed), ""] if version.changed else []
     known = before or {}
     measured = [(case.key, case.measurement) for case in cases if case.measurement is not None]
-    bare = [(key, metrics) for key, metrics in measured if shown(partial(_is_bare, metrics), lambda _: False)]
+    gated = {case.key for case in cases if any(v.figure is not None for v in case.verdicts)}
+    bare = [(key, m) for key, m in measured if key not in gated and shown(partial(_is_bare, m), lambda _: False)]
     bare = bare if len(bare) >= _MANY else []
     shared = {place_of(key, metrics) for key, metrics in bare}
     for key, metrics in measured:
         if place_of(key, metrics) not in shared:
             instead = partial(_unshown, key)
-            lines += [*shown(partial(_case_lines, key, metrics, known.get(place_of(key, metrics))), instead), ""]
+            before_it = known.get(place_of(key, metrics))
+            lines += shown(partial(_case_lines, key, metrics, before_it), instead)
+            lines += [*_gated_lines(cases, key), ""]
     lines += [*_bare_lines(bare, known), ""] if bare else []
     lines += [kernels.rstrip(), ""] if kernels else []
+    by_run = (f"- {_one_line(text)}{_BY_RUN}" for text in issues_of(cases))
+    written = {**(kept or {}), "Issues": "\n".join(filter(None, ((kept or {}).get("Issues", ""), *by_run)))}
     for name in _OWN:
-        lines += [f"**{name}**", "", (kept or {}).get(name) or _EMPTY, ""]
+        lines += [f"**{name}**", "", written.get(name) or _EMPTY, ""]
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+_BY_RUN = " _(by the run)_"
+"""Ends an issue that the run knows: written again with the entry, not kept as what people wrote."""
+
+
+def _gated_lines(cases: Sequence[CaseReport], key: CaseKey) -> Iterator[str]:
+    """Each figure that is held against an accepted value, with both and what came of it."""
+    verdicts = [v for case in cases if case.key == key for v in case.verdicts if v.figure is not None]
+    if verdicts:
+        yield from ("", "| Gated figure | Accepted -> now | Change | Limit |  |", "|---|---|---:|---|---|")
+    for v in verdicts:
+        figure = v.figure
+        assert figure is not None
+        title = _one_line(figure.title).replace("|", "\\|")
+        yield f"| {title} | {figure_text(figure, v.metric)} | {change_of(v)} | {v.limit.text} | {v.outcome.value} |"
 
 
 def _is_bare(measurement: Measurement) -> bool:
@@ -107,13 +128,23 @@ def _unshown(key: CaseKey, why: str) -> list[str]:
 def _case_lines(key: CaseKey, measurement: Measurement, before: Previous | None) -> list[str]:
     locked = ", locked clocks" if measurement.identity.clocks == "lock" else ""
     dtype = f", {measurement.work.dtype}" if measurement.work and measurement.work.dtype else ""
-    device = printable(measurement.device.name or measurement.device.key)
-    parameters = _one_line(key.nodeid.partition("[")[2].removesuffix("]"))
+    device = printable(measurement.device.name or measurement.device.key) + _of_report(measurement)
+    named = ", ".join(f"{name}={text}" for name, text in measurement.params)
+    parameters = _one_line(named or key.nodeid.partition("[")[2].removesuffix("]"))
     shape = f", {parameters}" if parameters else ""
     lines = [f"### {_one_line(str(key))}", "", f"**Performance** ({device}{locked}{dtype}{shape}):", ""]
     lines += ["| Metric | Value | vs Previous |", "|---|---:|---:|"]
-    lines += [_row(row, measurement, before) for row in (_HOST if measurement.device.kind == "host" else ROWS)]
+    own = measurement.device.kind == "host" and not _of_report(measurement)
+    lines += [_row(row, measurement, before) for row in (_HOST if own else ROWS)]
     return [*lines, "", _one_line(_previous_line(before)), "", f"**Bottleneck**: {_bottleneck(measurement)}"]
+
+
+def _of_report(measurement: Measurement) -> str:
+    """Where the figures are from a report of another device: they are not of the one that the test ran on."""
+    archs = {dict(m.labels).get("arch", "") for m in measurement.metrics.metrics} - {""}
+    return (
+        f"; figures of {', '.join(sorted(archs))} by its report" if archs and measurement.device.kind == "host" else ""
+    )
 
 
 def _previous_line(before: Previous | None) -> str:
@@ -126,24 +157,15 @@ def _previous_line(before: Previous | None) -> str:
 
 def _row(row: tuple[str, str, Dimension, Better], measurement: Measurement, before: Previous | None) -> str:
     title, name, dimension, better = row
-    metrics = _of_longest(measurement.metrics, name)
+    metrics = of_longest(measurement.metrics, name)
+    if metrics is None and name == "time":
+        metrics = of_longest(measurement.metrics, "duration")
     figure = quantity(metrics.value, dimension) if metrics else ABSENT
     if metrics is None or before is None:
         return f"| {title} | {figure} |  |"
     if before.metrics is not None:
-        return f"| {title} | {figure} | {_change(metrics, _of_longest(before.metrics, name))} |"
+        return f"| {title} | {figure} | {_change(metrics, of_longest(before.metrics, name))} |"
     return f"| {title} | {figure} | {_against(metrics, better, measurement, before.time)} |"
-
-
-def _of_longest(metrics: MetricSet, name: str) -> Metric | None:
-    """The metric of the call, or of the kernel that takes longest; of several without times none speaks for all."""
-    matching = metrics.find(name)
-    plain = next((m for m in matching if not m.labels), None)
-    if plain or len(matching) < 2:
-        return plain or (matching[0] if matching else None)
-    times = {m.labels: m.value for m in metrics.find("duration")}
-    known = [m for m in matching if m.labels in times]
-    return max(known, key=lambda m: times[m.labels], default=None)
 
 
 def _change(now: Metric, then: Metric | None) -> str:
@@ -157,7 +179,7 @@ def _change(now: Metric, then: Metric | None) -> str:
 
 def _against(found: Metric, better: Better, measurement: Measurement, then: float | None) -> str:
     """Where only a time is known, rates of the same work follow from it; nothing else does."""
-    time = _of_longest(measurement.metrics, "time")
+    time = of_longest(measurement.metrics, "time")
     if time is None or not then or found.dimension is Dimension.FRACTION:
         return ""
     return signed(time.value / then - 1 if better is Better.LOWER else then / time.value - 1)
@@ -169,7 +191,14 @@ def _bottleneck(measurement: Measurement) -> str:
     if finding:
         return _one_line(f"{finding.title}. {finding.detail}".strip())
     sol = next((m for m in measurement.metrics.find("sol") if not m.labels), None)
-    return f"{quantity(sol.value, Dimension.FRACTION, 3)} of SOL; {_one_line(sol.note)}" if sol else ABSENT
+    if sol is None:
+        return ABSENT
+    from pytest_perfgate.core.analysis.classify import Bottleneck, Signals, classify
+
+    parts = {dict(m.labels)["roof"]: m.value for m in measurement.metrics.metrics if m.name == "sol" and m.labels}
+    held = classify(Signals(compute=parts.get("compute"), memory=parts.get("memory")))
+    word = f"{held.short}. " if held.bottleneck is not Bottleneck.NOT_COLLECTED else ""
+    return f"{word}{quantity(sol.value, Dimension.FRACTION, 3)} of SOL; {_one_line(sol.note)}"
 
 
 def written(log: str, entry: str) -> str:
@@ -195,8 +224,9 @@ def kept_paragraphs(log: str, version: Version) -> dict[str, str]:
     for name, end in zip(_OWN, ("**Insights**", "")):
         _, sign, rest = text.partition(f"**{name}**")
         body = (rest.partition(end)[0] if end else rest).strip()
-        if sign and body and body != _EMPTY:
-            paragraphs[name] = body
+        own = "\n".join(line for line in body.splitlines() if not line.endswith(_BY_RUN)).strip()
+        if sign and own and own != _EMPTY:
+            paragraphs[name] = own
     return paragraphs
 
 
@@ -224,13 +254,18 @@ Anchors = Mapping[tuple[str, str], Baseline]
 """(device, case) to the line of the revision that is the fixed anchor."""
 
 
-def history_document(cases: Sequence[Told], *, overview: bool, anchors: Anchors | None = None) -> Document:
+Detailed = Mapping[tuple[str, str], Sequence[Sitting]]
+"""(device, case) to its sittings with their figures."""
+
+
+def history_document(
+    cases: Sequence[Told], *, overview: bool, anchors: Anchors | None = None, figures: Detailed | None = None
+) -> Document:
     """All cases with their last sitting, or each case with all of its own."""
-    anchored_lines = anchors or {}
-    blocks: tuple[Block, ...] = (
-        (_overview(cases),) if overview else tuple(_section(case, anchored_lines) for case in cases)
-    )
-    return Document(title="History", blocks=blocks)
+    if overview:
+        return Document(title="History", blocks=(_overview(cases),))
+    sections = [_section(case, anchors or {}, (figures or {}).get((case[1], str(case[0])), ())) for case in cases]
+    return Document(title="History", blocks=tuple(sections))
 
 
 def _overview(cases: Sequence[Told]) -> Table:
@@ -242,22 +277,64 @@ def _overview(cases: Sequence[Told]) -> Table:
         Column(name="when"),
     )
     rows = tuple(
-        (printable(str(key)), device, s[-1].time if s else None, b.time if b else "none", s[-1].when[:16] if s else "")
+        (printable(str(key)), device, s[-1].time or None if s else None, _held(b), s[-1].when[:16] if s else "")
         for key, device, s, b in cases
     )
     return Table(columns=columns, rows=rows)
 
 
-def _section(case: Told, anchors: Anchors) -> Section:
+def _held(line: Baseline | None) -> float | str:
+    """The accepted time; of a case without one how many figures are accepted."""
+    if line is None:
+        return "none"
+    return line.time or plural(len(line.figures), "figure")
+
+
+def _section(case: Told, anchors: Anchors, detailed: Sequence[Sitting]) -> Section:
     key, device, sittings, baseline = case
+    own = tuple(_figure_blocks(detailed, baseline)) if baseline is not None else ()
+    title = f"{printable(str(key))} on {device}"
+    if own and not any(sitting.time for sitting in sittings):
+        return Section(title=title, blocks=own)
     changes = change_points([s.time for s in sittings]) if all(s.time > 0 for s in sittings) else ()
     line = f"{bars([s.time for s in sittings])}  accepted: {accepted_text(baseline) if baseline else 'nothing'}"
     lines = [line, sittings_text(sittings, changes), anchored(sittings, anchors.get((device, str(key)), baseline))]
     paragraphs = tuple(Paragraph(text=text) for text in lines if text)
     drawn = (timeline(printable(str(key)), sittings, changes, baseline),) if len(sittings) > 1 else ()
-    return Section(
-        title=f"{printable(str(key))} on {device}", blocks=(*paragraphs, *drawn, _sittings(sittings, baseline, changes))
-    )
+    return Section(title=title, blocks=(*paragraphs, *drawn, _sittings(sittings, baseline, changes), *own))
+
+
+def _figure_blocks(sittings: Sequence[Sitting], line: Baseline) -> Iterator[Block]:
+    """Each accepted figure over time, in a line and in a column of one table."""
+    series = {one: _values(sittings, one) for one in line.figures}
+    known = {one: numbers for one, numbers in series.items() if any(number is not None for number in numbers)}
+    yield from (Paragraph(text=_figure_line(one, numbers, sittings)) for one, numbers in known.items())
+    if not known:
+        return
+    head = (Column(name="when"), Column(name="commit"))
+    columns = (*head, *(Column(name=printable(one.title), dimension=one.dimension, absent="-") for one in known))
+    rows = zip([s.when[:16] for s in sittings], [short_commit(s.commit, 7) for s in sittings], *known.values())
+    yield Table(columns=columns, rows=tuple(rows))
+
+
+def _values(sittings: Sequence[Sitting], figure: Figure) -> list[float | None]:
+    key = (figure.name, figure.labels)
+    return [next((m.value for m in s.metrics if (m.name, m.labels) == key), None) for s in sittings]
+
+
+def _figure_line(figure: Figure, numbers: Sequence[float | None], sittings: Sequence[Sitting]) -> str:
+    """``registers  ▁▁█  accepted: 128; 130 since c0ffee1, from 128``."""
+    known = [(number, sitting) for number, sitting in zip(numbers, sittings) if number is not None]
+    values = [number for number, _ in known]
+    low = min(values)
+    shift = 0.0 if low > 0 else 1.0 - low  # a level of 0 has no logarithm
+    texts = []
+    for change in change_points([number + shift for number in values]):
+        then, now = (quantity(level - shift, figure.dimension) for level in (change.before, change.after))
+        since = known[change.index][1]
+        texts.append(f"{now} since {short_commit(since.commit, 7) or since.when[:16]}, from {then}")
+    accepted = f"accepted: {quantity(figure.value, figure.dimension)}"
+    return "; ".join([f"{printable(figure.title)}  {bars(values)}  {accepted}", *texts])
 
 
 def _sittings(sittings: Sequence[Sitting], accepted: Baseline | None, changes: Sequence[ChangePoint]) -> Table:

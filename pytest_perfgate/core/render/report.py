@@ -67,7 +67,7 @@ def run_document(
     blocks += [Section(title="By device", blocks=(table,))] if (table := device_table(cases)) else []
     blocks.append(Section(title="Verdicts", blocks=(verdict_table(cases),)))
     blocks += families_of(report, drawn=drawn)
-    pictures = _pictures(loud or cases, history or {}) if drawn else ()
+    pictures = _pictures(loud or cases, history or {}, report.started) if drawn else ()
     blocks += [Section(title="Pictures", blocks=pictures)] if pictures else []
     blocks.append(Section(title="Where and how", blocks=(_surroundings(report), *_shards(report))))
     return Document(title="perfgate: " + headline(report), subtitle=_subtitle(report), blocks=tuple(blocks))
@@ -99,6 +99,8 @@ def summary_line(report: RunReport) -> str:
 def _left_out(report: RunReport) -> str:
     """Why this is not the whole suite."""
     one = report.shards[0] if len(report.shards) == 1 else None
+    if len(report.shards) > 1 and not any(shard.filtered for shard in report.shards):
+        return "not all of its shards are here"
     if one is None or one.count == 1:
         return "some tests were left out"
     return f"shard {one.index}/{one.count}, {len(one.chosen)} of {plural(len(one.universe.cases), 'gated test')}"
@@ -219,18 +221,22 @@ def detectable_cell(verdict: Verdict) -> Cell:
     return verdict.visible if verdict.visible is None or verdict.visible < _BLIND else signed(verdict.visible)
 
 
-def _pictures(cases: Sequence[CaseReport], history: History) -> tuple[Block, ...]:
+def _pictures(cases: Sequence[CaseReport], history: History, started: str) -> tuple[Block, ...]:
     blocks: list[Block] = []
+    several = len(_devices(cases)) > 1
     for case in cases[:_PICTURED]:
-        before = history.get(str(case.key), ())
+        device = _device(case)
+        sittings = tuple(s for s in history.get(str(case.key), ()) if not several or s.device == device)
+        before = [one for one in sittings if one.when < started]
+        title = f"{short_name(case.key)}, {device}" if several and device else short_name(case.key)
         drawn: list[Block | None] = [
             shown(partial(distribution_picture, case, before), _words),
             shown(partial(rounds_picture, case), _words),
-            shown(partial(history_picture, case, before), _words),
+            shown(partial(history_picture, case, sittings), _words),
         ]
         pictures = tuple(picture for picture in drawn if picture)
         if pictures:
-            blocks.append(Section(title=short_name(case.key), blocks=pictures))
+            blocks.append(Section(title=title, blocks=pictures))
     return (*_roofline(cases), *blocks)
 
 

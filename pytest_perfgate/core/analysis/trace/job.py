@@ -59,6 +59,8 @@ class RankFigures:
     """Its trace alone looks like that of a program without a GPU."""
     world: int = 0
     """Ranks of the whole job, where the trace says so."""
+    devices: tuple[str, ...] = ()
+    """Names of its devices, as far as the trace says them."""
     placed: bool = False
     """The trace does not say its rank: the number is its place among the files."""
 

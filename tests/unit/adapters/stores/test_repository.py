@@ -70,6 +70,20 @@ def test_python_files_with_a_word_that_are_other_here_than_in_a_revision(project
     assert repository.touched("gone", ["A ="]) is None
 
 
+def test_the_same_changes_have_one_digest_whatever_lies_about(project: Path) -> None:
+    repository = GitRepository(project)
+    assert repository.changes() == ""
+    (project / "k.py").write_text("A = 2\n")
+    one = repository.changes()
+    (project / "record.json").write_text("{}")
+    (project / "junit.xml").write_text("<x/>")
+    assert repository.changes() == one != ""
+    (project / "new.py").write_text("B = 1\n")
+    two = repository.changes()
+    (project / "new.py").write_text("B = 2\n")
+    assert len({one, two, repository.changes()}) == 3
+
+
 def test_without_git_nothing_is_said(tmp_path: Path) -> None:
     assert not GitRepository(tmp_path).dirty()
 

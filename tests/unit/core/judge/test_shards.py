@@ -112,7 +112,7 @@ def _other_tests(report: RunReport) -> RunReport:
     [
         (_other_commit, "merge-unlike"),
         (lambda r: shard_of(r, environment=replace(ENVIRONMENT, dirty=True)), "merge-unlike"),
-        (lambda r: shard_of(r, tree="another"), "merge-unlike"),
+        (lambda r: shard_of(r, changes="another"), "merge-unlike"),
         (_other_limit, "merge-unlike"),
         (_other_policy, "merge-unlike"),
         (_other_tests, "merge-unlike"),
@@ -127,7 +127,7 @@ def _other_tests(report: RunReport) -> RunReport:
         (lambda r: replace(r, cases=record(1, "ac").cases), "merge-twice"),
     ],
     ids=[
-        "commit", "dirty", "tree", "limits", "policy", "collected", "count", "costs", "mode", "old record", "lost case",
+        "commit", "dirty", "changes", "limits", "policy", "collected", "count", "costs", "mode", "old record", "lost case",
         "same record", "a retry", "chosen twice", "measured twice",
     ],
 )  # fmt: skip

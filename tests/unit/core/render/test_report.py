@@ -122,3 +122,13 @@ def test_what_was_accepted_stands_on_top() -> None:
     assert "+9,900 %" in text
     assert "History of test_<i>[1] over 9 runs" in text
     assert "<i>" not in render_html(run_document(run(accepted)))
+
+
+def test_the_run_itself_is_not_among_the_runs_before() -> None:
+    slow = case("test_a", 1.2e6, 1e6, Outcome.REGRESSED)
+    report = run(slow)
+    past = [Sitting(key=slow.key, device="d", time=1e6, when=f"2026-05-0{day}") for day in (1, 2, 3)]
+    now = Sitting(key=slow.key, device="d", time=1.2e6, when=report.started)
+    text = render_text(run_document(report, {str(slow.key): [*past, now]}))
+    assert "3 processes after 3 runs" in text
+    assert "History of test_a over 4 runs" in text
