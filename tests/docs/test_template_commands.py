@@ -12,11 +12,11 @@ import pytest
 
 from pytest_perfgate.cli.dispatch import add_arguments
 from pytest_perfgate.plugin.options import add_options
-from tests.docs.test_templates import TEMPLATES
 
 COMMAND = re.compile(
     r"(?:(?:^|run:|then|exec|[-;&|{])\s*|srun [^\n]*?)(perfgate|pytest)\s+(?=[a-z-])([^|;&>\n]*)", re.MULTILINE
 )
+TEMPLATES = Path(__file__).resolve().parents[2] / "ci" / "templates"
 PATHS = sorted(TEMPLATES.glob("*"))
 
 
