@@ -179,12 +179,8 @@ def report_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--from", default="", metavar="RECORD|URL", dest="origin", help="the same, as accept has it")
     parser.add_argument("--html", default="", metavar="FILE", help="write one self-contained HTML file")
     parser.add_argument("--markdown", default="", metavar="FILE", help="write Markdown; - for standard output")
-    parser.add_argument(
-        "--to",
-        default="",
-        metavar="NAME[:TARGET]",
-        help="deliver: github, check, annotations, gitlab, webhook:URL, a plugin's",
-    )
+    to = "deliver: github, check, annotations, gitlab, webhook:URL, openmetrics:FILE, ..."
+    parser.add_argument("--to", default="", metavar="NAME[:TARGET]", help=to)
     parser.add_argument("--only-changes", action="store_true", help="post what needs a person, not the table of all")
     parser.add_argument("--comment-key", default="", metavar="KEY", help="which comment is edited; else the job's own")
     parser.add_argument("--dry-run", action="store_true", help="print what --to would post, and post nothing")
