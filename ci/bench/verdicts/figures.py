@@ -1,141 +1,213 @@
-"""False alarms and power of ``change(METRIC)`` for measured figures: ``python -m ci.bench.verdicts.figures``.
+"""Alarms and power of figures beside time, on this host: ``python ci/bench/verdicts/figures.py --processes 60``.
 
-Readings are of fresh processes: the peak memory that each of them held, taken live, and drawn ones whose scatter is
-known. Suites of 40 figures are drawn from them with replacement and go through the judge: against a line of one
-accepted run, against one of four, and beside the other build in rounds. A regression is a reading times 1.1.
+Each process takes every figure of the calls of ``examples/planted_regressions``, clean or with the regressions
+planted; the tape is judged as suites: an accepted sitting and another one, of processes drawn from it. ``--tape FILE``
+reads a tape, ``--write docs/verdicts.md`` puts the table between the page's markers ``figures``.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
+import itertools
+import json
+import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+import time
+from collections import Counter
+from collections.abc import Iterator
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
 
-from pytest_perfgate.core.judge.accepting_figures import accepted_figure, with_sitting
-from pytest_perfgate.core.judge.context import JudgeContext
-from pytest_perfgate.core.judge.judge import judge
-from pytest_perfgate.core.judge.readings import figures_of
-from pytest_perfgate.core.judge.rounds import Design
-from pytest_perfgate.core.limits.grammar import parse_limit
-from pytest_perfgate.core.limits.own_figures import own_reading
-from pytest_perfgate.core.metric_kinds import by_name
-from pytest_perfgate.core.stats.inference import clopper_pearson
-from pytest_perfgate.model.device import Device
-from pytest_perfgate.model.measurement import Baseline, Identity, Measurement
-from pytest_perfgate.model.plan import CaseKey, Outcome
-from pytest_perfgate.model.values import Dimension
-from pytest_perfgate.model.verdict import Decision, FigurePairs, Paired
+HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
+EXAMPLE = ROOT / "examples" / "planted_regressions"
+sys.path[:0] = [str(HERE), str(ROOT)]
+from replay import written  # noqa: E402
 
-FIGURES, PROCESSES = 40, 3
-
-_LIVE = (
-    "import random, resource; random.seed(); x = [bytes(random.randrange(900, 1100)) for _ in range(20000)];"
-    "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)"
+from ci.rates import upper_bound  # noqa: E402
+from pytest_perfgate.adapters.system.processes import ProcessMemory, queued_ns  # noqa: E402
+from pytest_perfgate.app.figures.passes import one_by_one  # noqa: E402
+from pytest_perfgate.core.judge.context import JudgeContext  # noqa: E402
+from pytest_perfgate.core.judge.judge import judge  # noqa: E402
+from pytest_perfgate.core.judge.readings import figures_of  # noqa: E402
+from pytest_perfgate.core.limits.grammar import parse_limit  # noqa: E402
+from pytest_perfgate.core.metric_kinds import by_name  # noqa: E402
+from pytest_perfgate.core.stats.inference import clopper_pearson  # noqa: E402
+from pytest_perfgate.model.device import Device  # noqa: E402
+from pytest_perfgate.model.measurement import (  # noqa: E402
+    Baseline,
+    Identity,
+    Measurement,
+    Reading,
+    Samples,
+    Stop,
 )
+from pytest_perfgate.model.metric import Figure  # noqa: E402
+from pytest_perfgate.model.plan import CaseKey, Outcome, Plan  # noqa: E402
+from pytest_perfgate.model.values import Dimension  # noqa: E402
+from pytest_perfgate.wiring import devices  # noqa: E402
 
-KEY, DEVICE = CaseKey(nodeid="tests/bench.py::test_memory"), Device(key="host-bench", name="bench", kind="host")
-
-IDENTITY = Identity(device=DEVICE.key)
-
-KINDS = by_name()
-
-Sitting = Callable[[random.Random], list[float]]
-"""The readings of the processes of one run."""
-
-
-def live(count: int) -> list[float]:
-    """Peak memory of so many fresh processes."""
-    command = [sys.executable, "-S", "-c", _LIVE]
-    return [float(subprocess.run(command, capture_output=True, check=True, text=True).stdout) for _ in range(count)]
-
-
-def drawn(within: float, between: float) -> Sitting:
-    """Readings around 100 MB, with a scatter of processes and one of runs."""
-
-    def sitting(source: random.Random) -> list[float]:
-        level = 1e8 * math.exp(source.gauss(0, between))
-        return [level * math.exp(source.gauss(0, within)) for _ in range(PROCESSES)]
-
-    return sitting
+PLANTED = "memory tail compile"
+HOST = Device(key="host", name="host", kind="host")
+KEY = CaseKey(nodeid="t.py::t")
+PROCESSES, COMPILING = 3, 6
+"""Of a sitting: as many as a run takes by itself, and as the example asks for where a process is one sample."""
+CASES = {
+    "memory +10 %": ("memory", "change(peak_memory) <= 1%", PROCESSES),
+    "99 %, a call that waits 10 ms": ("wait", "change(time(q=99%)) <= 50%", PROCESSES),
+    "99 %, a call that computes 0.3 ms": ("spin", "change(time(q=99%)) <= 50%", PROCESSES),
+    "compile time x 2": ("compile", "change(compile_time) <= 50%", COMPILING),
+}
+"""What is planted, what of the tape shows it, the limit, and the processes of a sitting."""
+Process = dict[str, Any]
 
 
-def recorded(pool: Sequence[float]) -> Sitting:
-    return lambda source: source.choices(pool, k=PROCESSES)
+def worker() -> None:
+    """One fresh process: every figure of the calls of the example; times in microseconds."""
+    spec = spec_from_file_location("planted", EXAMPLE / "kernels.py")
+    assert spec is not None
+    assert spec.loader is not None
+    kernels = module_from_spec(spec)
+    spec.loader.exec_module(kernels)
+    queued, begun = queued_ns(), time.perf_counter_ns()
+    kernels.lookup()
+    first = time.perf_counter_ns() - begun - (queued_ns() - queued)
+    memory, timer, runtime = ProcessMemory(), devices.host_timer(), devices.host_runtime()
+    plan = one_by_one(Plan(warmup_ns=0, budget_ns=1e9), ("q=99%",), PROCESSES)
+    count = itertools.count()
+
+    def spin() -> int:
+        return sum(range(24_000 if "tail" in kernels.PLANTED and next(count) % 20 == 0 else 8_000))
+
+    taken = {
+        "compile": first,
+        "traced": [memory.traced(kernels.scaled) for _ in range(3)],
+        "resident": [memory.resident(kernels.scaled) for _ in range(3)],
+        "wait": told(timer.measure(kernels.request, plan, runtime)),
+        "spin": told(timer.measure(spin, plan, runtime)),
+    }
+    print(json.dumps(taken))
 
 
-def measured(readings: Sequence[float]) -> Measurement:
-    metrics = figures_of([[own_reading("memory", reading, unit="B")] for reading in readings])
-    return Measurement(key=KEY, processes=(), device=DEVICE, identity=IDENTITY, metrics=metrics)
+def told(samples: Samples) -> Process:
+    """As much of them as the verdict looks at."""
+    times, busy = ([round(one / 1e3) for one in them] for them in (samples.durations, samples.cpu))
+    return {"times": times, "cpu": busy, "blocked": samples.blocked}
 
 
-def line(sittings: Sequence[Sequence[float]]) -> Baseline:
-    """What accepting these runs, one after the other, comes to."""
-    metrics = [measured(readings).metrics.find("memory")[0] for readings in sittings]
-    figure = accepted_figure(metrics[0])
-    for metric in metrics[1:]:
-        figure = with_sitting(figure, metric.value)
-    return Baseline(key=KEY, device=DEVICE.key, figures=(figure,), identity=IDENTITY)
+def recorded(path: Path, processes: int) -> None:
+    """Clean processes and planted ones in turns, a line each."""
+    with path.open("w", encoding="utf-8") as tape:
+        for number in range(2 * processes):
+            planted = PLANTED if number % 2 else ""
+            command = [sys.executable, __file__, "--worker"]
+            env = {**os.environ, "PLANTED": planted}
+            out = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
+            tape.write(json.dumps({"planted": bool(planted), **json.loads(out)}) + "\n")
+            tape.flush()
 
 
-def paired(base: Sequence[float], head: Sequence[float]) -> Paired:
-    pairs = FigurePairs(name="memory", labels=(), dimension=Dimension.BYTES, base=tuple(base), head=tuple(head))
-    return Paired(decision=Decision.UNDECIDED, differences=(), shift=0.0, base="base", revision=True, figures=(pairs,))
-
-
-def outcome(way: str, sitting: Sitting, source: random.Random, factor: float, text: str) -> Outcome:
-    """One figure accepted, measured again and judged."""
-    now = measured([factor * reading for reading in sitting(source)])
-    context, limits = JudgeContext(gates=FIGURES, kinds=KINDS), [parse_limit(text, kinds=KINDS)]
-    if way == "two builds":
-        rounds = Design(cases=FIGURES).looks[0]
-        base, head = ([sitting(source)[0] for _ in range(rounds)] for _ in range(2))
-        heard = paired(base, [factor * reading for reading in head])
-        return judge(now, limits, baseline=None, context=context, paired=heard).verdicts[0].outcome
-    runs = 4 if way == "a line of 4 runs" else 1
-    return (
-        judge(now, limits, baseline=line([sitting(source) for _ in range(runs)]), context=context).verdicts[0].outcome
+def measurement(part: str, processes: list[Process]) -> Measurement:
+    """A sitting of these processes, as far as one case goes."""
+    still = {"times": [1000, 1001], "cpu": [], "blocked": None}
+    taken = [one[part] if part in {"wait", "spin"} else still for one in processes]
+    samples = tuple(
+        Samples(
+            durations=tuple(1e3 * number for number in one["times"]),
+            cpu=tuple(1e3 * number for number in one["cpu"]),
+            blocked=one["blocked"],
+            timer="host",
+            stop=Stop.COUNT,
+        )
+        for one in taken
     )
+    return Measurement(
+        key=KEY, processes=samples, device=HOST, identity=Identity(device="host"),
+        metrics=figures_of([list(readings(part, one)) for one in processes]),
+    )  # fmt: skip
 
 
-WAYS = ("a line of 1 run", "a line of 4 runs", "two builds")
+def readings(part: str, process: Process) -> Iterator[Reading]:
+    if part == "compile":
+        yield Reading(name="compile_time", values=(float(process["compile"]),), dimension=Dimension.TIME)
+    if part == "memory":
+        for by in ("traced", "resident"):
+            values = tuple(float(one) for one in process[by] if one is not None)
+            if values:
+                yield Reading(name="peak_memory", values=values, dimension=Dimension.BYTES, labels=(("by", by),))
 
 
-def row(name: str, sitting: Sitting, way: str, suites: int, limit: float) -> str:
-    """One line of the table: clean suites that alarm, and how often +10 % is seen."""
-    source, text = random.Random(f"{name} {way}"), f"change(metric(memory)) <= {limit:g}%"
-    clean = [[outcome(way, sitting, source, 1.0, text) for _ in range(FIGURES)] for _ in range(suites)]
-    alarms = sum(Outcome.REGRESSED in suite for suite in clean)
-    slower = [outcome(way, sitting, source, 1.1, text) for _ in range(suites)]
-    seen = sum(one is Outcome.REGRESSED for one in slower)
-    told = sum(one in {Outcome.REGRESSED, Outcome.SUSPECT, Outcome.UNDECIDED} for one in slower)
-    high, low = clopper_pearson(alarms, suites).high, clopper_pearson(seen, suites).low
-    cells = [f"{alarms}/{suites} (≤ {high:.1%})", f"{seen / suites:.0%} (≥ {low:.0%})", f"{told / suites:.0%}"]
-    return f"| {name} | {way} | {' | '.join(cells)} |"
+def verdict(part: str, text: str, then: list[Process], now: list[Process]) -> Outcome:
+    """What the gate says of the second sitting, the first being accepted."""
+    limit = parse_limit(text, kinds=by_name())
+    context = JudgeContext(gates=len(CASES))
+    before = judge(measurement(part, then), [limit], baseline=None, context=context).measurement
+    assert before is not None
+    figures = tuple(
+        Figure(name=one.name, value=float(f"{one.value:.5g}"), dimension=one.dimension, labels=one.labels)
+        for one in before.metrics.find(limit.metric, limit.labels)
+    )
+    line = Baseline(key=KEY, device="host", time=before.metrics.find("time")[0].value, figures=figures,
+                    identity=before.identity)  # fmt: skip
+    (ruling,) = judge(measurement(part, now), [limit], baseline=line, context=context).verdicts
+    return ruling.outcome
+
+
+def row(name: str, tape: list[Process], suites: int, dice: random.Random) -> tuple[list[str], list[bool]]:
+    """One line of the table, and which suites alarmed."""
+    part, text, count = CASES[name]
+    clean, slow = ([one for one in tape if one["planted"] is planted] for planted in (False, True))
+    alarms, found, open_ = [], Counter[Outcome](), 0
+    for _ in range(suites):
+        both = dice.sample(clean, 2 * count)
+        then, same = both[:count], both[count:]
+        outcome = verdict(part, text, then, same)
+        alarms.append(outcome is Outcome.REGRESSED)
+        open_ += outcome in {Outcome.UNDECIDED, Outcome.SUSPECT}
+        found[verdict(part, text, then, dice.sample(slow, count))] += 1
+    seen = found[Outcome.REGRESSED]
+    least = clopper_pearson(seen, suites, 0.9).low
+    cells = [name, f"`{text}`", f"{count}", f"{sum(alarms)}/{suites} (≤ {upper_bound(sum(alarms), suites):.1%})"]
+    cells += [f"{open_ / suites:.1%}", f"{seen / suites:.0%} (≥ {least:.0%})"]
+    return cells, alarms
+
+
+def table(tape: list[Process], suites: int, seed: int) -> str:
+    dice = random.Random(seed)
+    rows, alarms = zip(*(row(name, tape, suites, dice) for name in CASES))
+    heads = ["planted", "limit", "processes a sitting", "false alarms", "clean ones left open", "seen"]
+    lines = [heads, ["---"] * len(heads), *rows]
+    alarmed = sum(map(any, zip(*alarms)))
+    clean = sum(not one["planted"] for one in tape)
+    text = (
+        f"{suites} suites of {len(CASES)} figures, drawn from {clean} clean and {len(tape) - clean} planted processes"
+    )
+    text += f"; {alarmed} clean suites alarm (≤ {upper_bound(alarmed, suites):.1%}); seed {seed}.\n\n"
+    return text + "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--suites", type=int, default=400)
-    parser.add_argument("--processes", type=int, default=120, help="fresh processes of the live pool")
-    asked = parser.parse_args()
-    pool = live(asked.processes)
-    middle = sorted(pool)[len(pool) // 2]
-    print(
-        f"live: {len(pool)} processes, {min(pool) / middle - 1:+.2%} to {max(pool) / middle - 1:+.2%} of their middle"
-    )
-    sources = {
-        "peak memory, live": recorded(pool),
-        "processes 1 %": drawn(0.01, 0.0),
-        "processes 0.5 %, runs 1 %": drawn(0.005, 0.01),
-    }
-    print("| readings | held against | clean suites of 40 that alarm | +10 % is REGRESSED | or told |")
-    print("| --- | --- | --- | --- | --- |")
-    for name, sitting in sources.items():
-        for way in WAYS:
-            print(row(name, sitting, way, asked.suites, 5))
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--processes", type=int, default=0, help="record so many of each kind")
+    parser.add_argument("--tape", type=Path, default=HERE / "recordings" / "figures.jsonl")
+    parser.add_argument("--suites", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--write", type=Path)
+    options = parser.parse_args()
+    if options.worker:
+        return worker()
+    if options.processes:
+        recorded(options.tape, options.processes)
+    tape = [json.loads(line) for line in options.tape.read_text(encoding="utf-8").splitlines()]
+    text = table(tape, options.suites, options.seed)
+    print(text)
+    if options.write:
+        written(options.write, "figures", text)
+    return None
 
 
 if __name__ == "__main__":
