@@ -344,7 +344,7 @@ def _of_change(verdict: Verdict) -> str:
     if verdict.limit.compare is Compare.FIGURE or names_itself:
         return ""
     figures = figure_note(verdict) if verdict.outcome is Outcome.PASSED else ""
-    return f"{verdict.limit.text}{figures}: "
+    return f"{verdict.limit.text}{figures}{': ' if verdict.sentence else ''}"
 
 
 def whole(text: str) -> int:

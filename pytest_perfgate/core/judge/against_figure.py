@@ -158,7 +158,7 @@ def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
     if wrong := _mistaken(limit, metric, then, trial.context):
         return Ruling(outcome=Outcome.INVALID, sentence=wrong, metric=metric)
     if metric.value == then.value and metric.interval is None and _allows(limit, 0.0, 0.0):
-        return Ruling(outcome=Outcome.PASSED, sentence="as accepted", metric=metric, figure=then)
+        return Ruling(outcome=Outcome.PASSED, sentence="", metric=metric, figure=then)
     ruling = _compared(Comparison(limit, metric, then), trial)
     sides = sides_of(metric, then, trial) if metric.name == SPEEDUP else None
     if sides is not None:
@@ -300,9 +300,8 @@ def _kept(pair: Comparison, moved: Moved, reach: float, trial: JudgedMeasurement
             sentence=f"better than accepted: {pair.texts}",
             next=_accept(trial, " --improved"),
         )
-    same = "as accepted" if pair.metric.value == pair.then.value else "the change keeps the limit"
     exact = is_exact(pair.metric, trial.context)
-    return Ruling(outcome=Outcome.PASSED, sentence=same, visible=None if exact else reach)
+    return Ruling(outcome=Outcome.PASSED, sentence="", visible=None if exact else reach)
 
 
 def _broken(pair: Comparison, moved: Moved, reach: float, trial: JudgedMeasurement) -> Ruling:

@@ -126,3 +126,11 @@ def test_a_server_that_says_nothing(serve: Callable[[Answer], int], monkeypatch:
 
 def test_what_is_no_address_tells_no_secret() -> None:
     assert without_secrets("http://user:secret@[::1?token=abc") == "http://[::1"
+
+
+@pytest.mark.parametrize("dimension", [Dimension.COUNT, Dimension.PLAIN, Dimension.FRACTION, Dimension.BYTES])
+def test_an_accepted_figure_comes_back_as_it_was(dimension: Dimension) -> None:
+    figure = Figure(name="loss", value=0.25, dimension=dimension, labels=(("case", "a, b"),))
+    tree, shared = packed(figure)
+    assert shared == [f'loss(case="a, b"): {"25%" if dimension is Dimension.FRACTION else shared[0].split(": ")[1]}']
+    assert unpacked(tree, shared, Figure) == figure
