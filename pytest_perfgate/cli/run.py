@@ -180,7 +180,7 @@ def report_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--html", default="", metavar="FILE", help="write one self-contained HTML file")
     parser.add_argument("--markdown", default="", metavar="FILE", help="write Markdown; - for standard output")
     parser.add_argument(
-        "--to", default="", metavar="NAME[:TARGET]", help="deliver: github, gitlab, webhook:URL, a plugin's"
+        "--to", default="", metavar="NAME[:TARGET]", help="deliver: github, gitlab, webhook:URL, openmetrics:FILE, ..."
     )
     add_root(parser)
 

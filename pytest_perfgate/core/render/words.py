@@ -19,6 +19,8 @@ _BINARY = ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"
 
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
+_ENERGIES = ((1e3, "kJ"), (1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ"))
+
 _SUFFIX = {
     Dimension.BANDWIDTH: "B/s",
     Dimension.FLOPS: "FLOPS",
@@ -119,6 +121,8 @@ def _scaled(number: float, dimension: Dimension, digits: int) -> str:
         steps: tuple[tuple[float, str], ...] = _TIMES
     elif dimension is Dimension.BYTES:
         steps = _BINARY
+    elif dimension is Dimension.ENERGY:
+        steps = _ENERGIES
     elif dimension in _SUFFIX:
         steps = tuple((step, prefix + _SUFFIX[dimension]) for step, prefix in _DECIMAL)
     else:
@@ -132,6 +136,22 @@ def _scaled(number: float, dimension: Dimension, digits: int) -> str:
 def plural(count: int, noun: str, several: str = "") -> str:
     """``1 case``, ``2 cases``; ``several`` where an s is not enough."""
     return f"{count} {noun if count == 1 else several or noun + 's'}"
+
+
+def distinct_names(paths: Sequence[str]) -> tuple[str, ...]:
+    """The names of files, each with as many of its folders as set those of one name apart."""
+    parts = [path.replace("\\", "/").split("/") for path in paths]
+    for depth in range(1, max(map(len, parts), default=0) + 1):
+        names = tuple("/".join(part[-depth:]) for part in parts)
+        if len(set(names)) == len(set(paths)):
+            return names
+    return tuple(paths)
+
+
+def pair_of_names(before: Sequence[str], after: Sequence[str], between: str = " against ") -> str:
+    """``one/a.json against two/a.json``: the files of two sides, told apart."""
+    names = distinct_names([*before, *after])
+    return between.join((", ".join(names[: len(before)]), ", ".join(names[len(before) :])))
 
 
 def first_of(names: Sequence[str], most: int) -> str:
