@@ -36,13 +36,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-HEAD = 4096
-
 MOST = 200
 """Files of a folder that are looked into."""
 
 Peek = Callable[[Path], bytes]
-"""Reads the first bytes of a file, of every file of a folder's kind none: a folder has an empty head."""
+"""Reads the first bytes of a file; a folder has none."""
 
 
 def inspect(
