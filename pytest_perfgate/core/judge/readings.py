@@ -10,6 +10,7 @@ from typing import NamedTuple
 from pytest_perfgate.core.judge.samples import (
     apart,
     by_cpu_time,
+    computes,
     differs_in_power,
     ratios_of_turns,
     time_of,
@@ -17,9 +18,10 @@ from pytest_perfgate.core.judge.samples import (
 )
 from pytest_perfgate.core.limits.merge import share_of
 from pytest_perfgate.core.render.words import quantity, signed
-from pytest_perfgate.core.stats.inference import EDGE, calls_needed, quantile_ranks
+from pytest_perfgate.core.stats.inference import EDGE, calls_needed, predict, quantile_ranks
 from pytest_perfgate.core.stats.summary import (
     CONFIDENCE,
+    NORMAL,
     RANKED,
     Summary,
     deviation,
@@ -31,7 +33,7 @@ from pytest_perfgate.core.stats.summary import (
     t_quantile,
 )
 from pytest_perfgate.model.measurement import Reading, Reference, Samples, Stop
-from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, Problem
+from pytest_perfgate.model.metric import Absent, Figure, Labels, Metric, MetricSet, Problem
 from pytest_perfgate.model.plan import CaseKey, Limit
 from pytest_perfgate.model.values import Dimension, Interval
 
@@ -232,6 +234,18 @@ def sides(reference: Reference, time: float) -> str:
     return f"{quantity(ours, Dimension.TIME)}, {reference.origin or reference.over} {theirs}"
 
 
+_BLOCKED = 0.002
+"""The part of its time that a call may have waited for something else than a processor and still only compute."""
+
+
+def _only_computes(processes: Sequence[Samples]) -> bool:
+    """Whether what the clock shows beyond CPU time is waiting for a processor, which is no doing of the call."""
+    known = all(one.blocked is not None and len(one.cpu) == len(one.durations) for one in processes)
+    if not known or not computes(processes):
+        return False
+    return all((one.blocked or 0.0) * len(one.cpu) <= _BLOCKED * math.fsum(one.cpu) for one in processes)
+
+
 def tail_of(processes: Sequence[Samples], labels: Labels) -> Metric | Absent:
     """A quantile of the calls of all processes, or the least of a process; or why samples cannot tell."""
     ((name, asked),) = labels
@@ -244,7 +258,8 @@ def tail_of(processes: Sequence[Samples], labels: Labels) -> Metric | Absent:
         why = f"each sample is the mean of {batch} calls, in which a slow one vanishes"
         return Absent(name="time", labels=labels, why=why, mend="leave calls= out")
     share = share_of(asked) or 0.5
-    ordered = sorted(duration for one in processes for duration in one.durations)
+    busy = _only_computes(processes)
+    ordered = sorted(time for one in processes for time in (one.cpu if busy else one.durations))
     if len(ordered) < (needed := calls_needed(share)):
         why = f"{len(ordered)} calls cannot tell a quantile of {asked}: it takes {needed}"
         recorded = processes[0].stop is Stop.RECORDED
@@ -257,7 +272,7 @@ def tail_of(processes: Sequence[Samples], labels: Labels) -> Metric | Absent:
         dimension=Dimension.TIME,
         labels=labels,
         interval=Interval(low=ordered[ranks.low], high=ordered[ranks.high], confidence=2 * EDGE - 1),
-        note=f"of {len(ordered)} calls",
+        note=f"of {len(ordered)} calls{', by CPU time: they only compute' if busy else ''}",
     )
 
 
@@ -304,3 +319,26 @@ def _step(name: str, then: float, step: float) -> str:
     """``eager +26 % (578 µs -> 728.3 µs)``."""
     shown = [quantity(time, Dimension.TIME) for time in (then, then * math.exp(step))]
     return f"{name} {signed(math.expm1(step))} ({' -> '.join(shown)})"
+
+
+_BETWEEN = 0.003
+"""What a speed-up moves by from one sitting to the next beyond its processes: where code and data lie in memory."""
+
+_LEAST_PROCESSES = 3
+"""Of an accepted sitting, at the least."""
+
+
+def reach_in_turns(metric: Metric, then: Figure, bound: float, processes: int, gates: int) -> float:
+    """How far a speed-up of this many processes may lie from an accepted one without anything having changed.
+
+    Turns cancel what the machine does, so that processes tell how far it scatters. How well the accepted one was known
+    stands nowhere: as by so few processes, and no worse than to a half of the limit, as a first sitting goes on for.
+    """
+    quantile = t_quantile((1 + CONFIDENCE) / 2, processes - 1)
+    error = math.log(metric.high / metric.low) / 2 / quantile if metric.low > 0 else math.inf
+    before = error * math.sqrt(max(processes / _LEAST_PROCESSES, 1.0))
+    if bound:
+        before = max(error, min(before, abs(bound) / 2 / NORMAL))
+    one = math.sqrt((error**2 + before**2) / 2 + _BETWEEN**2)
+    chance = predict(one, scatter=max(one, then.scatter), sittings=then.sittings, gates=gates, freedom=processes - 1)
+    return chance.reach
