@@ -20,11 +20,11 @@ from pytest_perfgate.core.render.block import short_name
 from pytest_perfgate.core.render.words import detectable, plural, span
 from pytest_perfgate.core.stats.summary import median
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Labels, Metric
+from pytest_perfgate.model.metric import FigurePairs, Labels, Metric
 from pytest_perfgate.model.plan import CaseKey, Compare, Outcome
 from pytest_perfgate.model.protocol import code_alone
 from pytest_perfgate.model.values import value
-from pytest_perfgate.model.verdict import Decision, FigurePairs, Paired
+from pytest_perfgate.model.verdict import Decision, Paired
 
 if TYPE_CHECKING:
     from pytest_perfgate.app.judge import GateJudge

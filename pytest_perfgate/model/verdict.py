@@ -7,10 +7,10 @@ from enum import Enum
 from typing import Protocol
 
 from pytest_perfgate.model.measurement import Baseline, Environment, Measurement
-from pytest_perfgate.model.metric import Figure, Labels, Metric, Problem
+from pytest_perfgate.model.metric import Figure, FigurePairs, Metric, Problem
 from pytest_perfgate.model.plan import CaseKey, Effect, Limit, Outcome, Policy
 from pytest_perfgate.model.protocol import Capture
-from pytest_perfgate.model.values import Dimension, Interval, value
+from pytest_perfgate.model.values import Interval, value
 
 THEN = "then"
 """The name of the fact that stands where a stored baseline would: what the other arm took."""
@@ -234,22 +234,6 @@ class PowerLimited:
     watts: tuple[float, float] | None = None
     decides: bool = False
     """Whether turns of a second or more decided: the sides differ in them, and short turns share one clock."""
-
-
-@value
-class FigurePairs:
-    """One figure of a case in the rounds of two arms."""
-
-    name: str
-    labels: Labels
-    dimension: Dimension
-    base: tuple[float, ...]
-    head: tuple[float, ...]
-
-    @property
-    def repeats(self) -> bool:
-        """Whether each side read the same in every round."""
-        return len(set(self.base)) <= 1 and len(set(self.head)) <= 1
 
 
 @value

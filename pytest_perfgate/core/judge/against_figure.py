@@ -25,10 +25,10 @@ from pytest_perfgate.core.limits.scope import demands_regression
 from pytest_perfgate.core.render.words import change_text, figure_text, plural, quantity
 from pytest_perfgate.core.stats.inference import predict, prior
 from pytest_perfgate.model.measurement import Baseline, Measurement
-from pytest_perfgate.model.metric import Figure, Metric, MetricKind, matches
+from pytest_perfgate.model.metric import Figure, FigurePairs, Metric, MetricKind, matches
 from pytest_perfgate.model.plan import Compare, Limit, Mode, Operator, Outcome
 from pytest_perfgate.model.values import Better, Dimension
-from pytest_perfgate.model.verdict import Decision, FigurePairs
+from pytest_perfgate.model.verdict import Decision
 
 _ROUNDED = 1e-4
 """A measured figure is kept with five digits: what is nearer to it is the same."""

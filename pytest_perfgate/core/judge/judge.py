@@ -150,7 +150,7 @@ def _joined(derived: MetricSet, others: MetricSet, *, timed: bool) -> MetricSet:
             metrics=others.metrics, absent=others.absent + tuple(a for a in derived.absent if a.name not in have)
         )
     if isinstance(derived, Derived):
-        return Beside(derived.call, others)
+        return Extended(derived.call, others)
     own = {(m.name, m.labels) for m in derived.metrics}
     strange = (m for m in others.metrics if (m.name, m.labels) not in own)
     return derived | MetricSet(
@@ -159,7 +159,7 @@ def _joined(derived: MetricSet, others: MetricSet, *, timed: bool) -> MetricSet:
     )
 
 
-class Beside(Derived):
+class Extended(Derived):
     """The same beside what else is known of the call: what it read, what captures and passes of their own took."""
 
     __slots__ = ("_gaps", "_others")

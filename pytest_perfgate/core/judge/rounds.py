@@ -17,10 +17,10 @@ from pytest_perfgate.core.stats.inference import (
     signed_rank,
 )
 from pytest_perfgate.core.stats.summary import GAP, deviation, split
-from pytest_perfgate.model.metric import Figure
+from pytest_perfgate.model.metric import Figure, FigurePairs
 from pytest_perfgate.model.plan import Compare, Limit, Operator
 from pytest_perfgate.model.values import Dimension, Interval, value
-from pytest_perfgate.model.verdict import Decision, FigurePairs
+from pytest_perfgate.model.verdict import Decision
 
 K = TypeVar("K")
 
