@@ -162,7 +162,7 @@ def unpacked(tree: Any, shared: list[Any], kind: type[T]) -> T:
         return [resolve(child) for child in node] if isinstance(node, list) else node
 
     for body in shared:
-        resolved.append(_figure(body) if isinstance(body, str) else resolve(body))
+        resolved.append(_figure(body) if isinstance(body, str) else resolve(body))  # noqa: PERF401 - one may point back
     return msgspec.convert(resolve(tree), type=kind)
 
 
