@@ -132,6 +132,16 @@ def write_views(folder: Path, views: Mapping[str, Document]) -> None:
     write_pages(folder / "report.html", list(views.values()))
 
 
+def write_pictures(folder: Path, document: Document) -> tuple[Path, ...]:
+    """Every picture of a page as SVG."""
+    from pytest_perfgate.adapters.formats.files import write_drawings
+    from pytest_perfgate.core.render.drawing import alone
+    from pytest_perfgate.model.errors import written
+
+    with written(str(folder)):
+        return write_drawings(folder, {"page": document}, alone)
+
+
 def write_picture(path: Path, svg: str) -> None:
     """One picture as SVG, or as PNG by what can draw it here."""
     from pytest_perfgate.adapters.formats import files

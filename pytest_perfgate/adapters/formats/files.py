@@ -318,14 +318,21 @@ def write_junit(path: Path, subject: str, verdicts: Sequence[Verdict]) -> None:
 def write_drawings(
     folder: Path, documents: Mapping[str, Document], alone: Callable[[str], str] = str
 ) -> tuple[Path, ...]:
-    """Pictures by their own names, else named after their view and numbered from the second on; the files written."""
-    written = []
+    """Pictures by their section and name, or by their view, numbered where that is taken; the files written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files: dict[Path, None] = {}
     for view, document in documents.items():
-        for number, drawn in enumerate(_pictures(document.blocks), 1):
-            path = folder / f"{drawn.name or (view if number == 1 else f'{view}_{number}')}.svg"
+        for section, drawn in _pictures(document.blocks):
+            stem = "-".join(filter(None, (_UNNAMED.sub("-", section).strip("-."), drawn.name or view)))
+            names = (f"{stem}.svg", *(f"{stem}_{number}.svg" for number in range(2, 10_000)))
+            path = next(folder / name for name in names if folder / name not in files)
             path.write_text(alone(drawn.svg), encoding="utf-8")
-            written.append(path)
-    return tuple(written)
+            files[path] = None
+    return tuple(files)
+
+
+_UNNAMED = re.compile(r"[^\w.=]+")
+"""What no name of a picture's file holds."""
 
 
 def write_picture(path: Path, svg: str) -> None:
@@ -377,9 +384,10 @@ def _painters(svg: str, drawing: Path, points: Path) -> Iterator[list[str]]:
                *(["--no-sandbox"] if os.geteuid() == 0 else []), drawing.as_uri()]  # fmt: skip
 
 
-def _pictures(blocks: Sequence[Block]) -> Iterator[Picture]:
+def _pictures(blocks: Sequence[Block], section: str = "", depth: int = 0) -> Iterator[tuple[str, Picture]]:
+    """Each with the section within a section that it stands in."""
     for block in blocks:
         if isinstance(block, Picture):
-            yield block
+            yield section, block
         elif isinstance(block, Section):
-            yield from _pictures(block.blocks)
+            yield from _pictures(block.blocks, block.title if depth else "", depth + 1)
