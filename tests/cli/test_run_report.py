@@ -190,7 +190,8 @@ def test_the_devlog_keeps_what_people_wrote(project: Place) -> None:
     assert "| Duration | 1.2 ms | +20.0 % |" in text
     assert "| Occupancy | not collected |  |" in text
     log.write_text(
-        text.replace("_none yet_", "odd sizes spill\n\n- n = 4097", 1) + "\n## v1\n\nold\n", encoding="utf-8"
+        text.replace("**Issues**\n\n", "**Issues**\n\nodd sizes spill\n\n- n = 4097\n", 1) + "\n## v1\n\nold\n",
+        encoding="utf-8",
     )
     assert project.perfgate(*words).code == 0
     again = log.read_text(encoding="utf-8")

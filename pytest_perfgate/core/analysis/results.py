@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from pytest_perfgate.core.render.words import plural
+from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.measurement import Baseline, Measurement, commit_name, short_commit
 from pytest_perfgate.model.metric import Absent, Column, Finding, Labels, Metric, MetricSet, Problem, Table, labels
-from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.plan import CaseKey, Outcome
 from pytest_perfgate.model.profiles import BenchResult
 from pytest_perfgate.model.values import Dimension, Interval, value
 from pytest_perfgate.model.verdict import CaseReport, RunReport
@@ -307,3 +307,32 @@ def unread(count: int) -> tuple[Finding, ...]:
 
 def _some(keys: Sequence[tuple[str, str, int]]) -> str:
     return ", ".join(name for name, _, _ in keys[:5]) + (", ..." if len(keys) > 5 else "")
+
+
+def of_longest(metrics: MetricSet, name: str) -> Metric | None:
+    """The metric of the call, or of the kernel that takes longest; of several without times none speaks for all."""
+    matching = metrics.find(name)
+    plain = next((m for m in matching if not m.labels), None)
+    if plain or len(matching) < 2:
+        return plain or (matching[0] if matching else None)
+    times = {m.labels: m.value for m in metrics.find("duration")}
+    known = [m for m in matching if m.labels in times]
+    return max(known, key=lambda m: times[m.labels], default=None)
+
+
+def issues_of(cases: Sequence[CaseReport]) -> Iterator[str]:
+    """Limits that were not kept, and figures that are not healthy."""
+    from pytest_perfgate.core.analysis.kernels.views import health_sentence, unhealthy
+
+    for case in cases:
+        for verdict in case.verdicts:
+            if verdict.outcome in (Outcome.BROKEN, Outcome.REGRESSED, Outcome.INVALID):
+                seen = verdict.metric
+                figure = f"{quantity(seen.value, seen.dimension)}, limit " if seen is not None else ""
+                yield f"{case.key}: {verdict.outcome.value}, {figure}{verdict.limit.text}; {verdict.sentence}"
+        metrics = case.measurement.metrics if case.measurement is not None else MetricSet()
+        numbers = {name: found.value for name in _HEALTH if (found := of_longest(metrics, name)) is not None}
+        yield from (f"{case.key}: {health_sentence(row, number)}" for row, number in unhealthy(numbers))
+
+
+_HEALTH = ("tc_util", "dram", "occupancy", "l2_hit", "spills", "waves")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from pytest_perfgate.core.analysis.results import Place, Previous, place_of
+from pytest_perfgate.core.analysis.results import Place, Previous, issues_of, of_longest, place_of
 from pytest_perfgate.core.judge.accepted_line import LIMIT, drift
 from pytest_perfgate.core.judge.context import how_measured
 from pytest_perfgate.core.render.block import accepted_text, printable
@@ -14,7 +14,7 @@ from pytest_perfgate.core.render.pictures import sittings_text, timeline
 from pytest_perfgate.core.render.words import ABSENT, change_of, figure_text, plural, quantity, shown, signed
 from pytest_perfgate.core.stats.change_points import ChangePoint, change_points
 from pytest_perfgate.model.measurement import Baseline, Measurement, Sitting, short_commit
-from pytest_perfgate.model.metric import Block, Column, Document, Figure, Metric, MetricSet, Paragraph, Section, Table
+from pytest_perfgate.model.metric import Block, Column, Document, Figure, Metric, Paragraph, Section, Table
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.values import Better, Dimension, value
 from pytest_perfgate.model.verdict import CaseReport
@@ -70,9 +70,15 @@ def render_entry(
             lines += [*_gated_lines(cases, key), ""]
     lines += [*_bare_lines(bare, known), ""] if bare else []
     lines += [kernels.rstrip(), ""] if kernels else []
+    by_run = (f"- {_one_line(text)}{_BY_RUN}" for text in issues_of(cases))
+    written = {**(kept or {}), "Issues": "\n".join(filter(None, ((kept or {}).get("Issues", ""), *by_run)))}
     for name in _OWN:
-        lines += [f"**{name}**", "", (kept or {}).get(name) or _EMPTY, ""]
+        lines += [f"**{name}**", "", written.get(name) or _EMPTY, ""]
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+_BY_RUN = " _(by the run)_"
+"""Ends an issue that the run knows: written again with the entry, not kept as what people wrote."""
 
 
 def _gated_lines(cases: Sequence[CaseReport], key: CaseKey) -> Iterator[str]:
@@ -122,13 +128,23 @@ def _unshown(key: CaseKey, why: str) -> list[str]:
 def _case_lines(key: CaseKey, measurement: Measurement, before: Previous | None) -> list[str]:
     locked = ", locked clocks" if measurement.identity.clocks == "lock" else ""
     dtype = f", {measurement.work.dtype}" if measurement.work and measurement.work.dtype else ""
-    device = printable(measurement.device.name or measurement.device.key)
-    parameters = _one_line(key.nodeid.partition("[")[2].removesuffix("]"))
+    device = printable(measurement.device.name or measurement.device.key) + _of_report(measurement)
+    named = ", ".join(f"{name}={text}" for name, text in measurement.params)
+    parameters = _one_line(named or key.nodeid.partition("[")[2].removesuffix("]"))
     shape = f", {parameters}" if parameters else ""
     lines = [f"### {_one_line(str(key))}", "", f"**Performance** ({device}{locked}{dtype}{shape}):", ""]
     lines += ["| Metric | Value | vs Previous |", "|---|---:|---:|"]
-    lines += [_row(row, measurement, before) for row in (_HOST if measurement.device.kind == "host" else ROWS)]
+    own = measurement.device.kind == "host" and not _of_report(measurement)
+    lines += [_row(row, measurement, before) for row in (_HOST if own else ROWS)]
     return [*lines, "", _one_line(_previous_line(before)), "", f"**Bottleneck**: {_bottleneck(measurement)}"]
+
+
+def _of_report(measurement: Measurement) -> str:
+    """Where the figures are from a report of another device: they are not of the one that the test ran on."""
+    archs = {dict(m.labels).get("arch", "") for m in measurement.metrics.metrics} - {""}
+    return (
+        f"; figures of {', '.join(sorted(archs))} by its report" if archs and measurement.device.kind == "host" else ""
+    )
 
 
 def _previous_line(before: Previous | None) -> str:
@@ -141,24 +157,15 @@ def _previous_line(before: Previous | None) -> str:
 
 def _row(row: tuple[str, str, Dimension, Better], measurement: Measurement, before: Previous | None) -> str:
     title, name, dimension, better = row
-    metrics = _of_longest(measurement.metrics, name)
+    metrics = of_longest(measurement.metrics, name)
+    if metrics is None and name == "time":
+        metrics = of_longest(measurement.metrics, "duration")
     figure = quantity(metrics.value, dimension) if metrics else ABSENT
     if metrics is None or before is None:
         return f"| {title} | {figure} |  |"
     if before.metrics is not None:
-        return f"| {title} | {figure} | {_change(metrics, _of_longest(before.metrics, name))} |"
+        return f"| {title} | {figure} | {_change(metrics, of_longest(before.metrics, name))} |"
     return f"| {title} | {figure} | {_against(metrics, better, measurement, before.time)} |"
-
-
-def _of_longest(metrics: MetricSet, name: str) -> Metric | None:
-    """The metric of the call, or of the kernel that takes longest; of several without times none speaks for all."""
-    matching = metrics.find(name)
-    plain = next((m for m in matching if not m.labels), None)
-    if plain or len(matching) < 2:
-        return plain or (matching[0] if matching else None)
-    times = {m.labels: m.value for m in metrics.find("duration")}
-    known = [m for m in matching if m.labels in times]
-    return max(known, key=lambda m: times[m.labels], default=None)
 
 
 def _change(now: Metric, then: Metric | None) -> str:
@@ -172,7 +179,7 @@ def _change(now: Metric, then: Metric | None) -> str:
 
 def _against(found: Metric, better: Better, measurement: Measurement, then: float | None) -> str:
     """Where only a time is known, rates of the same work follow from it; nothing else does."""
-    time = _of_longest(measurement.metrics, "time")
+    time = of_longest(measurement.metrics, "time")
     if time is None or not then or found.dimension is Dimension.FRACTION:
         return ""
     return signed(time.value / then - 1 if better is Better.LOWER else then / time.value - 1)
@@ -184,7 +191,14 @@ def _bottleneck(measurement: Measurement) -> str:
     if finding:
         return _one_line(f"{finding.title}. {finding.detail}".strip())
     sol = next((m for m in measurement.metrics.find("sol") if not m.labels), None)
-    return f"{quantity(sol.value, Dimension.FRACTION, 3)} of SOL; {_one_line(sol.note)}" if sol else ABSENT
+    if sol is None:
+        return ABSENT
+    from pytest_perfgate.core.analysis.classify import Bottleneck, Signals, classify
+
+    parts = {dict(m.labels)["roof"]: m.value for m in measurement.metrics.metrics if m.name == "sol" and m.labels}
+    held = classify(Signals(compute=parts.get("compute"), memory=parts.get("memory")))
+    word = f"{held.short}. " if held.bottleneck is not Bottleneck.NOT_COLLECTED else ""
+    return f"{word}{quantity(sol.value, Dimension.FRACTION, 3)} of SOL; {_one_line(sol.note)}"
 
 
 def written(log: str, entry: str) -> str:
@@ -210,8 +224,9 @@ def kept_paragraphs(log: str, version: Version) -> dict[str, str]:
     for name, end in zip(_OWN, ("**Insights**", "")):
         _, sign, rest = text.partition(f"**{name}**")
         body = (rest.partition(end)[0] if end else rest).strip()
-        if sign and body and body != _EMPTY:
-            paragraphs[name] = body
+        own = "\n".join(line for line in body.splitlines() if not line.endswith(_BY_RUN)).strip()
+        if sign and own and own != _EMPTY:
+            paragraphs[name] = own
     return paragraphs
 
 

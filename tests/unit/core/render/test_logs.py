@@ -201,3 +201,40 @@ def test_acceptance_in_words() -> None:
     ]
     assert [d["change"] for d in acceptance_json(found)] == ["slower", "new", "without a time"]
     assert list(acceptance_lines([])) == ["nothing to accept"]
+
+
+def test_issues_are_those_that_the_run_knows_beside_those_that_people_wrote() -> None:
+    text = render_entry(Version(name="v2"), [SLOW], {"Issues": "odd sizes spill"})
+    issues = text.partition("**Issues**")[2].partition("**Insights**")[0]
+    assert issues.strip().splitlines()[0] == "odd sizes spill"
+    assert "slowdown" in issues
+    assert issues.count("by the run") == 1
+    kept = kept_paragraphs(text, Version(name="v2"))
+    assert kept == {"Issues": "odd sizes spill"}
+    assert render_entry(Version(name="v2"), [SLOW], kept) == text
+    assert "by the run" not in render_entry(Version(name="v2"), [CASE])
+
+
+def test_figures_of_a_report_name_their_parameters_device_and_duration() -> None:
+    where = labels(kernel="k", arch="sm_90")
+    figures = (
+        Metric(name="duration", value=51e6, dimension=Dimension.TIME, labels=where),
+        Metric(name="l2_hit", value=0.4, dimension=Dimension.FRACTION, labels=where),
+    )
+    host = Device(key="host-x", name="A host", kind="host")
+    read = replace(
+        CASE.measurement, metrics=MetricSet(metrics=figures), device=host, params=(("b", "32"), ("t", "4096"))
+    )
+    text = render_entry(Version(name="v2"), [replace(CASE, measurement=read)])
+    assert "A host; figures of sm_90 by its report" in text
+    assert ", b=32, t=4096):" in text
+    assert "| Duration | 51 ms |" in text
+    assert "l2_hit 40 %" in text
+
+
+def test_without_a_capture_the_class_follows_from_both_roofs() -> None:
+    parts = (("compute", 0.8), ("memory", 0.3))
+    made = [Metric(name="sol", value=v, dimension=Dimension.FRACTION, labels=labels(roof=n)) for n, v in parts]
+    text = entry(Metric(name="sol", value=0.8, dimension=Dimension.FRACTION, note="compute roof"), *made)
+    assert "**Bottleneck**: compute-bound" in text
+    assert "80 % of SOL" in text
