@@ -3,14 +3,16 @@
     python ci/bench/reference_tables.py --reference VENV/bin/TraceLens_generate_perf_report_pytorch --out FOLDER FILES
 
 Install the reference into an environment of its own. A cell is equal where its text is, or its number to 1e-6; a table
-or a column that only one side has counts as its cells compared and none equal. Exit 1 where a table that the mode
-claims differs.
+or a column that only one side has counts as its cells compared and none equal. Rows, and kernels in a cell, that take
+the same time may stand in any order: the reference sorts them by a method that leaves it open. Exit 1 where a table
+that the mode claims differs.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import itertools
 import math
 import subprocess
 import sys
@@ -33,7 +35,7 @@ def table(path: Path) -> Rows:
 
 def equal(one: str | None, other: str | None) -> bool:
     """Whether two cells say the same, as numbers where both are."""
-    if one == other:
+    if one == other or ((one or "").startswith("[{") and _entries(one) == _entries(other)):
         return True
     try:
         a, b = float(one or "nan"), float(other or "nan")
@@ -42,9 +44,33 @@ def equal(one: str | None, other: str | None) -> bool:
     return (math.isnan(a) and math.isnan(b)) or math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-6)
 
 
+def _entries(cell: str | None) -> list[str]:
+    """The kernels that a cell lists."""
+    return sorted((cell or "").removeprefix("[{").removesuffix("}]").split("}, {"))
+
+
+_TIMES = ("total_direct_kernel_time_sum", "Kernel Time (µs)_sum", "Kernel duration (µs)_sum")
+
+
+def settled(rows: Rows) -> Rows:
+    """Rows of one time in the order of their texts; running sums stay where they were."""
+    column = next((name for name in _TIMES if rows and name in rows[0]), "")
+    if not column:
+        return rows
+    sums = [name for name in rows[0] if name.startswith("Cumulative")]
+    ordered: Rows = []
+    for _, tied in itertools.groupby(rows, lambda row: row[column]):
+        ordered += sorted(tied, key=lambda row: [text for name, text in row.items() if name not in _NUMBERED])
+    return [{**row, **{name: rows[at][name] for name in sums}} for at, row in enumerate(ordered)]
+
+
+_NUMBERED = {"ex_UID", "UID_first"}
+
+
 def compared(theirs: Rows, ours: Rows) -> tuple[int, int, str]:
     """(cells of the reference, cells equal, what differs first)."""
     cells = same = 0
+    theirs, ours = settled(theirs), settled(ours)
     first = "" if len(theirs) == len(ours) else f"{len(ours)} rows, not {len(theirs)}"
     for at, row in enumerate(theirs):
         mine = ours[at] if at < len(ours) else {}

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.core.changes.tests import function_of, same_bodies, same_function
@@ -205,8 +206,8 @@ def sittings(report: RunReport) -> Iterator[Sitting]:
     for case in report.cases:
         measurement = case.measurement
         times = measurement.metrics.find("time") if measurement is not None and not case.problems else ()
-        timed = bool(times and measurement is not None and measurement.processes)
-        if measurement is not None and (timed or gated(case)):
+        timed = bool(times and measurement is not None and measurement.processes and 0 < times[0].value < inf)
+        if measurement is not None and (timed or (gated(case) and not measurement.processes)):
             shard = shards.get((case.key.nodeid, measurement.device.key), others)
             environment = shard.environment if shard.environment.commit else report.environment
             facts = _facts(environment, measurement)

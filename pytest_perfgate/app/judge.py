@@ -85,8 +85,7 @@ class GateJudge:
 
     def judge_all(self, results: Mapping[str, CaseResult]) -> dict[str, tuple[CaseReport, ...]]:
         """Every case screened; suspects are tried by the paired confirmation where there is one."""
-        calls = sum(map(_calls, results.values()))
-        self.context = replace(self.context, gates=max(1, math.ceil(calls / self.context.share)))
+        self.context = replace(self.context, gates=gates_of(results.values(), self.context.share))
         reports = {nodeid: self.judge_result(result) for nodeid, result in results.items()}
         if self.tools.confirm is not None:
             flat = {report.key: report for cases in reports.values() for report in cases}
@@ -217,9 +216,10 @@ def _own_names(result: CaseResult) -> set[str]:
     return {one.name for one in readings if one.better is not None}
 
 
-def _calls(result: CaseResult) -> int:
-    """How many times of a test are judged: each call may alarm."""
-    return len({call.key for taken in result.captures for call in taken})
+def gates_of(results: Iterable[CaseResult], share: float) -> int:
+    """How many times are judged together: each call may alarm."""
+    calls = sum(len({call.key for taken in result.captures for call in taken}) for result in results)
+    return max(1, math.ceil(calls / share))
 
 
 def _with_brought(case: Case, measurement: Measurement, kinds: Mapping[str, MetricKind]) -> tuple[Limit, ...]:

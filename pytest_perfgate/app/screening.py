@@ -13,13 +13,14 @@ from pytest_perfgate.app.measure import measurements
 from pytest_perfgate.core.judge.against_revision import tuning_facts
 from pytest_perfgate.core.judge.context import paired_clocks
 from pytest_perfgate.core.judge.metrics import metrics_of
+from pytest_perfgate.core.judge.readings import SPEEDUP
 from pytest_perfgate.core.judge.rounds import Finding, Pairs, Want, allotted, look, more_slow, wanted
 from pytest_perfgate.core.judge.samples import busy_processors, power_limited
 from pytest_perfgate.core.render.block import short_name
 from pytest_perfgate.core.render.words import detectable, plural, span
 from pytest_perfgate.core.stats.summary import median
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.plan import CaseKey, Compare, Outcome
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import Decision, Paired
 
@@ -166,6 +167,8 @@ _WORTH = 40
 
 _NAMED = 5
 
+_LEAST_ASKED = 1e-3
+
 
 @value
 class Blurred:
@@ -197,12 +200,40 @@ class Blurred:
         return f"--perfgate-rounds={needs}, or a quieter machine" if needs <= _WORTH else "a quieter machine"
 
 
-def blurred(result: CaseResult, gate_judge: GateJudge) -> tuple[Blurred, ...]:
-    """The calls of a case that will be accepted from this run, and cannot be judged by well yet."""
+def blurred(result: CaseResult, gate_judge: GateJudge, *, first: bool = True) -> tuple[Blurred, ...]:
+    """The calls of a case that will be accepted from this run, and cannot be judged by well yet; open speed-ups.
+
+    Not ``first`` where two builds decide what has no accepted time: they say nothing of a speed-up.
+    """
     if result.outcome != "passed":
         return ()
-    found = (_blurred(result, one, gate_judge) for one in measurements(result, gate_judge.tools))
+    measured = measurements(result, gate_judge.tools)
+    found = [_blurred(result, one, gate_judge) for one in measured] if first else []
+    found += [_open_speedup(result, one, gate_judge) for one in measured if one.references]
     return tuple(one for one in found if one is not None)
+
+
+_OPEN = frozenset({Outcome.UNDECIDED, Outcome.SUSPECT})
+
+
+def _open_speedup(result: CaseResult, measurement: Measurement, gate_judge: GateJudge) -> Blurred | None:
+    """A speed-up that more processes may decide, or that is to be accepted and is not known to half of its limit."""
+    try:
+        verdicts = gate_judge.judged(result.case, measurement).verdicts
+    except PerfgateError:  # the judge says so of its test
+        return None
+    for verdict in verdicts:
+        metric, limit = verdict.metric, verdict.limit
+        if limit.metric != SPEEDUP or metric is None or not metric.low > 0:
+            continue
+        half = math.log(metric.high / metric.low) / 2
+        changing = limit.compare is not Compare.FIGURE
+        asks = abs(limit.bound) if changing else abs(math.log(metric.value / limit.bound)) if limit.bound > 0 else 0.0
+        accepting = changing and verdict.outcome is Outcome.UNBASELINED and half > asks / 2 > 0
+        if accepting or verdict.outcome in _OPEN:
+            count = len(measurement.processes)
+            return Blurred(key=measurement.key, half=half, asks=max(asks, _LEAST_ASKED), processes=count)
+    return None
 
 
 def _blurred(result: CaseResult, measurement: Measurement, gate_judge: GateJudge) -> Blurred | None:
@@ -225,13 +256,15 @@ def _blurred(result: CaseResult, measurement: Measurement, gate_judge: GateJudge
 class FirstSitting:
     """Further rounds of what sees too little, as far as the time for it goes."""
 
-    def __init__(self, rounds: Rounds, gate_judge: GateJudge, clock: Callable[[], float]) -> None:
-        self._rounds, self._judge, self._clock = rounds, gate_judge, clock
+    def __init__(
+        self, rounds: Rounds, gate_judge: GateJudge, clock: Callable[[], float], *, first: bool = True
+    ) -> None:
+        self._rounds, self._judge, self._clock, self._first = rounds, gate_judge, clock, first
 
     def left(self, cases: Iterable[Case]) -> list[Blurred]:
         """All calls that see too little by now."""
         results = self._rounds.results()
-        return [one for case in cases for one in blurred(results[case.nodeid], self._judge)]
+        return [one for case in cases for one in blurred(results[case.nodeid], self._judge, first=self._first)]
 
     def _open(self, cases: Iterable[Case]) -> list[str]:
         """The cases that more processes may help, those nearest to their limit first."""
@@ -257,7 +290,7 @@ class FirstSitting:
         first = max((case.plan.rounds for case in cases), default=MOST)
         names = self._open(cases)
         if names and first < MOST and self._fitting(names, within_s, start_s):
-            told = f"{plural(len(names), 'case')} without an accepted time cannot see what the limit asks yet"
+            told = f"{plural(len(names), 'case')} cannot see what the limit asks yet"
             tell(f"{told}: up to {plural(MOST - first, 'more round')}, at most {span(within_s)}")
         end = self._clock() + within_s
         for number in range(first, MOST):

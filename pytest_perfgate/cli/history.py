@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.cli.dispatch import Project, add_root
-from pytest_perfgate.cli.output import plain, say, show, whole, write, write_file, write_json
+from pytest_perfgate.cli.output import plain, say, show, whole, write, write_bytes, write_file, write_json
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -36,6 +36,7 @@ def history_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("records", nargs="*", metavar="RECORD", help="after add: records, folders of them, addresses")
     parser.add_argument("--device", default="", metavar="KEY", help="only this device")
     parser.add_argument("--svg", default="", metavar="PATH", help="draw the case with its change points")
+    parser.add_argument("--to", default="", metavar="FORM:FILE", help="every figure as a table: csv:FILE, parquet:FILE")
     parser.add_argument("--last", type=whole, default=20, metavar="N", help="so many runs (default 20)")
     add_root(parser)
 
@@ -49,6 +50,8 @@ def run_history(options: Namespace) -> int:
     if options.records:
         mend = f"name one case, or write: perfgate history add {' '.join((options.case, *options.records))}"
         raise PerfgateError("command-usage", "history shows one case, and several were named", mend=mend)
+    if options.to:
+        return _exported(project, options)
     if options.svg:
         _insist_on_svg(options.svg)
     matches = _selected(project.history.keys(options.device), options.case)
@@ -104,6 +107,26 @@ def _added_lines(records: Sequence[Added]) -> Iterator[str]:
         yield f"nothing new in {plural(again, 'record')}"
     for one in left_out:
         yield f"left out {one.record}: {one.left_out}; full runs are remembered"
+
+
+def _exported(project: Project, options: Namespace) -> int:
+    """The figures of all cases, or of those that were named, as a file."""
+    from pytest_perfgate.core.render.exports import figures_table
+    from pytest_perfgate.wiring.stores import tables
+
+    form, _, name = options.to.partition(":")
+    forms = tables()
+    if form not in forms or not name:
+        mend = f"one of: {', '.join(f'{known}:FILE' for known in forms)}"
+        raise PerfgateError("command-usage", f"--to {options.to} names no form and file", mend=mend)
+    wanted = set(_selected(project.history.keys(options.device), options.case))
+    lines = (
+        line for line in project.history.lines(0, sys.maxsize) if line and (line[-1].device, line[-1].key) in wanted
+    )
+    table = figures_table(sitting for line in lines for sitting in line)
+    write_bytes(name, forms[form](table))
+    say(f"wrote {name}: {plural(len(table.rows), 'figure')}", options)
+    return 0
 
 
 def _insist_on_svg(path: str) -> None:

@@ -68,9 +68,14 @@ def plain(value: Any) -> Any:
 
 def write_file(name: str, text: str) -> None:
     """Write a file that was asked for, with its folders."""
+    write_bytes(name, text.encode("utf-8"))
+
+
+def write_bytes(name: str, data: bytes) -> None:
+    """The same of what is no text."""
     path = placed(name)
     try:
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(data)
     except OSError as fault:
         raise _unwritten(name, fault) from fault
 
@@ -197,9 +202,19 @@ def write(text: str) -> None:
 
 
 def write_json(value: Any) -> None:
+    """A line for each member of a list: to be searched by line, and a fifth of what indenting every figure takes."""
     import json
+    from functools import partial
 
-    write(json.dumps(value, ensure_ascii=False, indent=2, default=str, allow_nan=False))
+    dumped = partial(json.dumps, ensure_ascii=False, default=str, allow_nan=False)
+
+    def lines(part: Any) -> str:
+        return "[\n" + ",\n".join(map(dumped, part)) + "\n]" if part and isinstance(part, list) else dumped(part)
+
+    if not isinstance(value, dict):
+        write(lines(value))
+    else:
+        write("{\n" + ",\n".join(f"{dumped(str(name))}: {lines(part)}" for name, part in value.items()) + "\n}")
 
 
 def analysis_json(analysis: Analysis, documents: dict[str, Document], verdicts: tuple[Verdict, ...] = ()) -> Any:
@@ -211,14 +226,22 @@ def analysis_json(analysis: Analysis, documents: dict[str, Document], verdicts: 
             "kind": analysis.kind,
             "subject": analysis.subject,
             "window": analysis.window,
-            "metrics": [asdict(metric) for metric in analysis.metrics.metrics],
-            "absent": [asdict(absent) for absent in analysis.metrics.absent],
+            "metrics": [_stated(asdict(metric)) for metric in analysis.metrics.metrics],
+            "absent": [_stated(asdict(absent)) for absent in analysis.metrics.absent],
             "findings": [asdict(finding) for finding in analysis.findings],
             "problems": [asdict(problem) for problem in analysis.problems],
             "views": {name: asdict(document) for name, document in documents.items()},
             "verdicts": [asdict(verdict) for verdict in verdicts],
         }
     )
+
+
+_BARE = (None, "", False)
+
+
+def _stated(fields: dict[str, Any]) -> dict[str, Any]:
+    """What is said of a metric; a report of three kernels has eight thousand, most of them a number and a name."""
+    return {name: value for name, value in fields.items() if name == "value" or value not in _BARE}
 
 
 def finite(value: Any) -> Any:

@@ -188,7 +188,7 @@ def report_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--markdown", default="", metavar="FILE", help="write Markdown; - for standard output")
     parser.add_argument("--pictures", default="", metavar="FOLDER", help="write every picture of the page as SVG")
     parser.add_argument(
-        "--to", default="", metavar="NAME[:TARGET]", help="deliver: github, gitlab, webhook:URL, a plugin's"
+        "--to", default="", metavar="NAME[:TARGET]", help="deliver: github, gitlab, webhook:URL, openmetrics:FILE, ..."
     )
     add_root(parser)
 

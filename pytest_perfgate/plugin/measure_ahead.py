@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_perfgate.app.judge import gates_of
 from pytest_perfgate.app.measure import Rounds, measurements
 from pytest_perfgate.app.screening import MOST, SPENDS_S, FirstSitting
 from pytest_perfgate.app.spread import run_spread
@@ -83,8 +84,9 @@ def go_on(session: SessionState, rounds: Rounds, devices: Fleet, progress: Progr
     cases = [result.case for result in results.values() if result.case.plan.rounds == Plan().rounds]
     if session.mode is not Mode.FULL or session.settings.project.rounds or session.settings.options.perfgate_rounds:
         return
-    if session.settings.ci and session.gate_judge.tools.confirm is not None and session.gate_judge.accepted.base.commit:
-        return  # two builds decide them
+    judge, ci = session.gate_judge, session.settings.ci
+    judge.context = replace(judge.context, gates=gates_of(results.values(), judge.context.share))
+    two_builds = ci and judge.tools.confirm is not None and bool(judge.accepted.base.commit)  # they decide times
 
     def play(some: Sequence[Case], number: int) -> None:
         progress.extend(some, number, MOST)
@@ -92,7 +94,8 @@ def go_on(session: SessionState, rounds: Rounds, devices: Fleet, progress: Progr
 
     within_s = session.left_s() if session.settings.ci else min(SPENDS_S, session.left_s())
     start_s = costs_of(results, took).get(STARTING, START_S)
-    FirstSitting(rounds, session.gate_judge, seconds).go_on(cases, play, progress.tell, within_s, start_s)
+    sitting = FirstSitting(rounds, judge, seconds, first=not two_builds)
+    sitting.go_on(cases, play, progress.tell, within_s, start_s)
 
 
 def judge_measured(session: SessionState, results: Mapping[str, CaseResult]) -> None:

@@ -13,10 +13,11 @@ from pytest_perfgate.wiring import devices
 if TYPE_CHECKING:
     from pytest_perfgate.app.inspections.results import Benchmarks
     from pytest_perfgate.model.device import DeviceSpec
-    from pytest_perfgate.model.metric import Analysis
+    from pytest_perfgate.model.metric import Analysis, Table
     from pytest_perfgate.model.ports import Catalogue, Delivery, Inspector, Profiler, Runtime, Timer
     from pytest_perfgate.model.profiles import BenchReader
     from pytest_perfgate.model.project import Config
+    from pytest_perfgate.model.verdict import RunReport
 
     Lookup = Callable[[str], DeviceSpec | None]
 
@@ -118,8 +119,10 @@ class BuiltIns:
     def pytest_perfgate_deliveries(self) -> list[Delivery]:
         from pytest_perfgate.adapters.delivery import File, GithubComment, GitlabComment, Webhook
         from pytest_perfgate.adapters.stores.records import render_record
+        from pytest_perfgate.core.render.exports import FORMS
         from pytest_perfgate.core.render.html import render_comment, render_html
         from pytest_perfgate.core.render.report import run_document
+        from pytest_perfgate.wiring.stores import tables
 
         return [
             GithubComment(render_comment),
@@ -128,6 +131,8 @@ class BuiltIns:
             File("json", render_record),
             File("html", lambda report: render_html(run_document(report)).encode("utf-8")),
             File("markdown", lambda report: render_comment(report).encode("utf-8")),
+            *(File(name, partial(_encoded, render)) for name, render in FORMS.items()),
+            *(File(name, partial(_table, write)) for name, write in tables().items()),
         ]
 
     def _kineto(self) -> Inspector:
@@ -224,3 +229,15 @@ def benchmark_inspectors() -> list[tuple[Benchmarks, BenchReader]]:
         (results.google_benchmark(read.read_google_benchmark), read.read_google_benchmark),
         (results.asv(read.read_asv), read.read_asv),
     ]
+
+
+def _encoded(render: Callable[[RunReport], str], report: RunReport) -> bytes:
+    return render(report).encode("utf-8", "replace")
+
+
+def _table(write: Callable[[Table], bytes], report: RunReport) -> bytes:
+    """Every figure of a run as a file of a table."""
+    from pytest_perfgate.app.accepted import sittings
+    from pytest_perfgate.core.render.exports import figures_table
+
+    return write(figures_table(sittings(report)))

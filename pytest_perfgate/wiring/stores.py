@@ -199,6 +199,13 @@ def deliveries(root: Path) -> Sequence[Any]:
     return joined(own_host(root).hook.pytest_perfgate_deliveries())
 
 
+def tables() -> Mapping[str, Callable[[Any], bytes]]:
+    """Files that a table of figures can be written as, by name."""
+    from pytest_perfgate.adapters.formats.files import render_csv, render_parquet
+
+    return {"csv": render_csv, "parquet": render_parquet}
+
+
 GROUP = "pytest_perfgate"
 
 _HOOK = "pytest_perfgate_"

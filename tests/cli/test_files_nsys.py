@@ -66,7 +66,10 @@ def test_files_that_are_written_have_no_secret_and_the_picture(place) -> None:
 
 def test_json_has_the_figures(place) -> None:
     small_export(place.root / "a.sqlite")
-    said = json.loads(place.perfgate("inspect", "a.sqlite", "--json").out)
+    text = place.perfgate("inspect", "a.sqlite", "--json").out
+    said = json.loads(text)
+    assert len(text.splitlines()) < 2 * sum(len(said[name]) for name in ("metrics", "absent")) + 50, "a line for each"
+    assert not [metric for metric in said["metrics"] if None in metric.values()]
     overlap = [m["value"] for m in said["metrics"] if m["name"] == "overlap" and ["stage", "stage2_f"] in m["labels"]]
     assert overlap == [0.5]
     assert "1000..21000" in said["window"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 from dataclasses import replace
@@ -134,3 +135,37 @@ def test_shards_and_their_merged_record_count_once(place: Place) -> None:
     place.perfgate("history", "add", "0.json", "1.json", "merged.json")
     found = [(s["run"], s["host"], s["when"][14:16]) for name in ("test_a", "test_b") for s in sittings(place, name)]
     assert found == [("run0", "node0", "00"), ("run1", "node1", "01")]
+
+
+def test_every_figure_as_a_table(place: Place, folder: Path) -> None:
+    place.perfgate("history", "add", "runs")
+    done = place.perfgate("history", "test_a", "--to", "csv:out/a.csv")
+    assert (done.code, "wrote out/a.csv: 6 figures" in done.out) == (0, True)
+    rows = list(csv.DictReader((place.root / "out" / "a.csv").open(newline="")))
+    assert [row["value"] for row in rows if row["metric"] == "time"] == ["1000001.0", "1000002.0", "3000000.0"]
+    assert {row["case"] for row in rows} == {"tests/test_k.py::test_a"}
+    assert place.perfgate("history", "--to", "xml:a").code == 2
+    assert place.perfgate("history", "--to", "csv").code == 2
+
+
+def test_every_figure_for_a_data_lake(place: Place, folder: Path) -> None:
+    pytest.importorskip("pyarrow")
+    import pandas as pd
+
+    place.perfgate("history", "add", "runs")
+    assert place.perfgate("history", "--to", "parquet:all.parquet").code == 0
+    frame = pd.read_parquet("all.parquet")
+    assert (len(frame), str(frame["value"].dtype)) == (12, "float64")
+
+
+@pytest.mark.parametrize("form", ["openmetrics", "bencher", "pytorch", "github-action-benchmark", "csv"])
+def test_a_run_for_the_stores_that_teams_have(place: Place, folder: Path, form: str) -> None:
+    done = place.perfgate("report", "runs/1.json", "--to", f"{form}:out")
+    assert (done.code, "wrote out" in done.out) == (0, True)
+    assert "test_a" in (place.root / "out").read_text()
+
+
+def test_parquet_without_its_library_is_refused(place: Place, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pytest_perfgate.adapters.formats.files.find_spec", lambda _name: None)
+    done = place.perfgate("report", "runs/1.json", "--to", "parquet:out")
+    assert (done.code, "pyarrow" in done.err) == (20, True)

@@ -27,7 +27,7 @@ def test_the_rows_are_there() -> None:
     controls = {
         "test_what_is_well_passes",
         "test_a_baseline_that_is_kept_and_one_that_is_not",
-        "test_a_skipped_test_is_counted_and_two_calls_are_told_apart",
+        "test_a_skipped_test_is_counted_and_two_calls_are_distinct_names",
     }
     page = PAGE.read_text(encoding="utf-8")
     assert sorted(name for name in tests - controls if name not in page) == []

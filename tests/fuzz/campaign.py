@@ -28,6 +28,7 @@ from tests.fuzz.damage import Way
 from tests.fuzz.readers import READERS, Reader, Seen
 
 LONGEST_S = 20.0
+"""Processor time of one mutant; a process that waits for a processor, or for anything else, is given ten times that."""
 MOST_MEMORY = 2 << 30
 """Bytes of address space that a reader may take beside what the interpreter has."""
 
@@ -104,7 +105,7 @@ def _followed(
 ) -> int:
     """The number of the last mutant that this worker was in."""
     while True:
-        if time.monotonic() > until or not here.poll(LONGEST_S):
+        if time.monotonic() > until or _stuck(here, child.pid):
             os.kill(child.pid, signal.SIGKILL)
             if time.monotonic() <= until:
                 counts["hang"] += 1
@@ -122,6 +123,24 @@ def _followed(
             faults.append(Fault(number, kind, told, "", ()))
         if kind != "begun":
             counts[kind] += 1
+
+
+def _stuck(here: Connection, pid: int) -> bool:
+    """Whether nothing comes, though the process has worked for long."""
+    worked = _worked_s(pid)
+    for _ in range(10):
+        if here.poll(LONGEST_S):
+            return False
+        if _worked_s(pid) - worked >= LONGEST_S:
+            return True
+    return True
+
+
+def _worked_s(pid: int) -> float:
+    """Seconds of processor time that a process has had."""
+    with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _worker(there: Connection, name: str, numbers: range, seed: int) -> None:

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from pytest_perfgate.adapters.stores.records import read_record
+from pytest_perfgate.cli import main
 from pytest_perfgate.model.plan import Outcome
 from tests.plugin.projects import Project
 
@@ -92,6 +93,43 @@ def test_a_wrong_result_fails_before_any_speed_is_told(project: Project, mode: s
     assert (run.outcome("test_right[2.0]"), run.outcome("test_right[2.1]")) == ("passed", "failed")
     assert "check-failed" in run.text
     assert "1 of 200 elements by more than rtol=0.001" in run.text
+
+
+MOVING = """
+    import os, pytest
+
+    def count(n):
+        return sum(i for i in range(int(n)))
+
+    @pytest.mark.perfgate("{limit}")
+    def test_faster(perfgate):
+        perfgate(count, 3000 * float(os.environ.get("OURS", "1")), name="ours")
+        perfgate(count, 6000 * float(os.environ.get("EAGER", "1")), name="eager")
+"""
+
+
+@pytest.mark.parametrize("limit", ["speedup(over=eager) >= 1.1x", "change(speedup(over=eager)) >= -10%"])
+def test_the_line_keeps_the_speed_up_and_a_verdict_says_which_side_moved(
+    project: Project, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    project.configure('devices = ["*"]')
+    project.write("test_it.py", MOVING.format(limit=limit))
+    project.run("--perfgate=full")
+    monkeypatch.chdir(project.root)
+    assert main(["accept", "--new"]) == 0
+    (path,) = (project.root / "baselines").glob("*/test_it.py.yaml")
+    assert "time: " in path.read_text()
+    assert "speedup(over=eager): " in path.read_text()
+    again = project.run("--perfgate=full", "--perfgate-json=run.json")
+    assert again.outcome("test_faster") == "passed"
+    assert not [note for note in read_record(project.root / "run.json").notes if note.kind == "unused"]
+    slower = project.run("--perfgate=full", "--perfgate-json=run.json", OURS="2", EAGER="1")
+    assert slower.outcome("test_faster") == "failed"
+    assert "this call moved" in slower.says("test_faster")
+    reference = project.run("--perfgate=full", "--perfgate-json=run.json", EAGER="2")
+    worst = {case.key.name: case.worst for case in read_record(project.root / "run.json").cases}
+    assert worst["ours"] is (Outcome.MOVED if "change" in limit else Outcome.PASSED)
+    assert ("eager moved" in reference.text) is ("change" in limit)
 
 
 FILES = """

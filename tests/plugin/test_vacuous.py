@@ -129,7 +129,7 @@ def test_xfail_on_a_gated_test(in_ci: Run) -> None:
     assert hidden == [f"xfail hides  broken: {name}" for name in names]
 
 
-def test_a_skipped_test_is_counted_and_two_calls_are_told_apart(in_ci: Run) -> None:
+def test_a_skipped_test_is_counted_and_two_calls_are_distinct_names(in_ci: Run) -> None:
     assert in_ci.outcome("test_skipped") == "skipped"
     failing(in_ci, "test_two_calls", "#slow", "BROKEN")
     assert "#fast" not in in_ci.says("test_two_calls")

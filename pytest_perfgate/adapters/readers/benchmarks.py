@@ -58,17 +58,13 @@ def _with_type(row: Row, names: set[str]) -> Row:
     return {**row, "run_name": row.get("run_name") or name, "run_type": "iteration"}
 
 
-def _apart(rows: Sequence[Row]) -> list[Sequence[Row]]:
+def _apart(rows: Sequence[Row]) -> Sequence[Sequence[Row]]:
     """Benchmarks that only share a name are of two families; before 1.5.3 rows told none."""
-    families = {
-        (row["family_index"], row.get("per_family_instance_index")): row for row in rows if "family_index" in row
-    }
-    if len(families) < 2:
-        return [rows]
-    return [
-        [row for row in rows if (row.get("family_index"), row.get("per_family_instance_index")) == family]
-        for family in families
-    ]
+    families: dict[str, list[Row]] = {}
+    for row in rows:
+        families.setdefault(f"{row.get('family_index')} {row.get('per_family_instance_index')}", []).append(row)
+    numbered = [group for group in families.values() if "family_index" in group[0]]
+    return numbered if len(numbered) > 1 else [rows]
 
 
 def _result(name: str, rows: Sequence[Row], place: str) -> BenchResult:
@@ -89,7 +85,7 @@ def _result(name: str, rows: Sequence[Row], place: str) -> BenchResult:
         also=tuple((statistic, time) for statistic, time in figures.items() if statistic != first),
         scatter=_scatter(aggregates, times),
         samples=len(runs) or int(number(chosen.get("repetitions")) or 0),
-        rates=tuple((kind, rate, dimension) for kind, rate, dimension in rates if rate is not None),
+        rates=tuple((kind, rate, dimension) for kind, rate, dimension in rates if rate is not None and rate >= 0),
         skipped=skipped,
     )
 
@@ -256,15 +252,15 @@ def number(found: Any) -> float | None:
     """A finite number, also one written as text; anything else is none."""
     try:
         read = float(found) if not isinstance(found, bool) and found is not None else math.nan
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         return None
     return read if math.isfinite(read) else None
 
 
 def nanoseconds(found: Any, unit: float = 1e9) -> float | None:
-    """A time in its unit; none that is below zero is one."""
+    """A time in its unit; none that is below zero is one, nor one without an end."""
     read = number(found)
-    return read * unit if read is not None and read >= 0 else None
+    return number(read * unit) if read is not None and read >= 0 else None
 
 
 def objects(found: Any, place: str) -> list[Any]:
@@ -320,23 +316,24 @@ def read_nvbench(path: Path) -> BenchFile:
     """All forms: summaries as a list with tags, and the older ones with names as keys."""
     body, place = read_json(path, "NVBench"), str(path)
     listed = body.get("devices")
-    devices = {d.get("id"): str(d.get("name", "")) for d in map(mapping, listed if isinstance(listed, list) else ())}
+    devices = {
+        str(d.get("id")): str(d.get("name", "")) for d in map(mapping, listed if isinstance(listed, list) else ())
+    }
     benches = member(body, "benchmarks", list, place)
     results = tuple(result for bench in benches for result in _nvbench_results(bench, devices, place))
     return BenchFile(tool="nvbench", results=results, machine=", ".join(filter(None, devices.values())))
 
 
-def _nvbench_results(bench: Any, devices: Mapping[Any, str], place: str) -> Iterator[BenchResult]:
+def _nvbench_results(bench: Any, devices: Mapping[str, str], place: str) -> Iterator[BenchResult]:
     title = member(bench, "name", str, f"{place}: benchmarks")
     where = f"{place}: {title}"
     states = bench.get("states")
     if isinstance(states, Mapping):
-        states = [{"name": name, **state} for name, state in states.items()]
+        states = [{"name": name, **state} if isinstance(state, Mapping) else state for name, state in states.items()]
     for state in objects(states, f"{where}: states"):
         name = _name(state)
         summaries = dict(_summaries(state.get("summaries"), f"{where}[{name}]: summaries"))
-        device = state.get("device")
-        machine = devices.get(device, "") if isinstance(device, (int, str)) else ""
+        machine = devices.get(str(state.get("device")), "")
         yield _nvbench_result(f"{title}[{name}]" if name else title, state, summaries, machine)
 
 
@@ -369,7 +366,7 @@ def _nvbench_result(name: str, state: Mapping[str, Any], found: Figures, device:
         rates=tuple(
             (_NVBENCH_RATES[tag][0], rate, _NVBENCH_RATES[tag][1])
             for tag, rate in found.items()
-            if tag in _NVBENCH_RATES and rate
+            if tag in _NVBENCH_RATES and rate and rate > 0
         ),
         skipped=skipped,
     )

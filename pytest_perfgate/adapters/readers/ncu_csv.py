@@ -229,7 +229,7 @@ def _long(rows: Sequence[Numbered], place: str) -> Iterator[Found]:
             for name, counter in _counters(row.get("Metric Name"), row.get("Metric Unit"), _value(row), line, place):
                 _refuse_other(counters.get(name), counter, line, place)
                 counters[name] = counter
-        facts = _facts(head, counters, tuple(_rules([row for _, row in lines])), (place, index))
+        facts = _facts(head, counters, tuple(_rules(lines, place)), (place, index))
         yield first, which, facts
 
 
@@ -293,10 +293,17 @@ def _launch_counters(row: Row) -> Iterator[tuple[str, Counter]]:
                 yield f"{stem}{axis}", Counter(name=f"{stem}{axis}", value=float(text))
 
 
-def _rules(lines: Sequence[Row]) -> Iterator[Finding]:
-    for line in lines:
+_ALL = 100.0
+"""Per cent of a kernel's time: no rule can save more."""
+
+
+def _rules(lines: Sequence[tuple[int, Row]], place: str) -> Iterator[Finding]:
+    for number, line in lines:
         if line.get("Rule Name"):
             speedup = parse_numeral(line.get("Estimated Speedup"))
+            if speedup and not 0 < speedup <= _ALL:
+                what = f"line {number}: a speedup of {speedup:.3g} %, where a rule can save 100 % at most"
+                raise _fault(place, what, "a cell under the wrong column?")
             yield Finding(
                 title=line["Rule Name"],
                 detail=line.get("Rule Description") or "",

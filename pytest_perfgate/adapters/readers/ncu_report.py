@@ -176,6 +176,10 @@ def _findings(action: Any) -> Iterator[Finding]:
         )
 
 
+_ALL = 100.0
+"""Per cent of a kernel's time: no rule can save more."""
+
+
 def rule_finding(
     rule: tuple[str, str],
     message: str,
@@ -188,7 +192,7 @@ def rule_finding(
     """A rule's result as a finding; its per cent are of the kernel's time, or of a part where it is local."""
     identifier, title = rule
     name, number = focus
-    usable = isinstance(speedup, (int, float)) and math.isfinite(speedup) and speedup > 0
+    usable = isinstance(speedup, (int, float)) and 0 < speedup <= _ALL
     return Finding(
         title=title or identifier,
         detail=message,

@@ -47,6 +47,9 @@ _AT_ONCE = 500
 _PROCESS = (1 << 24) - 1
 """The process id in a ``globalPid`` without its lower 24 bits, as NVIDIA's manual prescribes."""
 
+_LATEST = (1 << 63) - 1
+"""The largest number that SQLite has."""
+
 _TOUCHES = "start < ? AND end > ?"
 
 
@@ -72,6 +75,22 @@ def _check_kernels(facts: ExportFacts, has_table: bool) -> None:
     table = "an empty kernel table" if has_table else "no kernel table"
     tables_text = ", ".join(facts.tables) or "nothing of the GPU"
     raise PerfgateError("nsys-no-kernels", f"{table}; the file holds {tables_text}", place=facts.path)
+
+
+def _place(row: Sequence[object], path: Path) -> tuple[int, int, int]:
+    try:
+        process, device, context = (int(str(cell or 0)) for cell in row)
+    except ValueError as fault:
+        what = f"a text stands where a kernel's process, device or context belongs: {fault}"
+        raise PerfgateError("nsys-damaged", what, place=str(path)) from fault
+    return process >> 24, device, context
+
+
+def _insist_on_times(db: Connection, table: str) -> None:
+    """SQL takes a text for later than every time, and adds it up without a word."""
+    later = f"start > {_LATEST} OR end > {_LATEST}"
+    if db.rows(f"SELECT 1 FROM {db.source(table)} WHERE {later} LIMIT 1"):
+        raise PerfgateError("nsys-damaged", f"a text stands for a time in {table}", place=str(db.path))
 
 
 def _check_places(found: Collection[tuple[int, int, int]], path: str) -> None:
@@ -119,7 +138,7 @@ class Export:
         rows = self._db.rows(
             f"SELECT DISTINCT {', '.join(columns)} FROM {self._db.source(tables.KERNELS)} WHERE {tables.TIMED}"
         )
-        places = {(int(process or 0) >> 24, int(device or 0), int(context or 0)) for process, device, context in rows}
+        places = {_place(row, self._db.path) for row in rows}
         _check_places(places, str(self._db.path))
         return tuple(places)
 
@@ -227,6 +246,7 @@ class Export:
         hull = (max(until for _, until in spans.values()), min(since for since, _ in spans.values()))
         condition = f"{_TOUCHES} AND nameId IN ({self._called(like)})" if like else _TOUCHES
         own = f"{condition} AND start < {high} AND end > {low}"
+        _insist_on_times(self._db, tables.RUNTIME)
         totals = sums(chunks(self._db, tables.RUNTIME, listed, own, hull))
         names = self.names([key[2] for key in totals])
         best: dict[tuple[int, str], ApiTotal] = {}

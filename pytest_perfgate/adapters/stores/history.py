@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
-import json
-import math
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from pytest_perfgate.adapters.stores.record_files import without_secrets
+from pytest_perfgate.adapters.stores.sittings import (
+    Known,
+    Looked,
+    Run,
+    by_run,
+    metrics_text,
+    moment_at,
+    parse_facts,
+    parse_metrics,
+    sittings_of,
+    text_of,
+    words_of,
+)
 from pytest_perfgate.adapters.system.files import locked, refusals
 from pytest_perfgate.model.errors import PerfgateError, refusal
 from pytest_perfgate.model.measurement import Sitting
-from pytest_perfgate.model.metric import Metric
 from pytest_perfgate.model.plan import CaseKey, parse_case_key
-from pytest_perfgate.model.values import Dimension, Interval
 
 SCHEMA = 2
 
-_APPLICATION, _SECONDS = 0x50474154, 30.0
+_APPLICATION = 0x50474154
+
+_SECONDS = 30.0
 
 _REFUSED = ("readonly", "disk is full", "unable to open", "disk I/O error")
 """What SQLite says where the disk, and no database, is at fault; names of its errors come with Python 3.11."""
@@ -121,14 +129,14 @@ class SqliteHistory:
             return ()
         with self._opened(reading=True) as database:
             series = database.execute(_SERIES, (device, str(key))).fetchone()
-            return _line(database, (device, key, series[0]), _Known(database), counts) if series else ()
+            return _line(database, (device, key, series[0]), _known(database), counts) if series else ()
 
     def lines(self, last: int = 0, detailed: int = 0) -> Iterator[tuple[Sitting, ...]]:
         """As ``read``, of one case and device after the other; the newest ``detailed`` with all their figures."""
         if not self._is_there():
             return
         with self._opened(reading=True) as database:
-            known = _Known(database)
+            known = _known(database)
             for number, device, key in database.execute("select id, device, key from series order by device, key"):
                 place = text_of(device), parse_case_key(text_of(key)), number
                 yield _line(database, place, known, (last, detailed, 1))
@@ -139,8 +147,9 @@ class SqliteHistory:
             return ()
         query = "select device, key from series where device = ?1 or ?1 = '' order by device, key"
         with self._opened(reading=True) as database:
-            rows = database.execute(query, (device,))
-            return tuple((text_of(name), parse_case_key(text_of(key))) for name, key in rows)
+            return tuple(
+                (text_of(name), parse_case_key(text_of(key))) for name, key in database.execute(query, (device,))
+            )
 
     def _is_there(self) -> bool:
         """Whether there is a history; one that may not be looked for is not taken for none."""
@@ -247,38 +256,23 @@ def _numbers(database: sqlite3.Connection, table: str, rows: Iterable[tuple[str,
     return numbers
 
 
-class _Known:
-    """Runs and words that were read before."""
+def _known(database: sqlite3.Connection) -> Known:
+    """Runs and words, each read once."""
 
-    def __init__(self, database: sqlite3.Connection) -> None:
-        self._database = database
-        self._runs: dict[int, tuple[str, str, str, str]] = {}
-        self._words: dict[int, str] = {}
-        self._facts: dict[int, tuple[tuple[str, str], ...]] = {}
+    def run(number: int) -> Run:
+        row = database.execute(f"select {_RUN} from run where id = ?", (number,)).fetchone()  # noqa: S608
+        name, moment, commit, branch = map(text_of, row)
+        return name, moment, commit, branch
 
-    def run(self, number: int) -> tuple[str, str, str, str]:
-        """Name, moment, commit and branch."""
-        if number not in self._runs:
-            row = self._database.execute(f"select {_RUN} from run where id = ?", (number,)).fetchone()  # noqa: S608
-            name, moment, commit, branch = map(text_of, row)
-            self._runs[number] = name, moment, commit, branch
-        return self._runs[number]
+    def word(number: int) -> str:
+        return text_of(database.execute("select text from word where id = ?", (number,)).fetchone()[0])
 
-    def word(self, number: int) -> str:
-        if number not in self._words:
-            self._words[number] = text_of(
-                self._database.execute("select text from word where id = ?", (number,)).fetchone()[0]
-            )
-        return self._words[number]
-
-    def facts(self, number: int) -> tuple[tuple[str, str], ...]:
-        if number not in self._facts:
-            self._facts[number] = parse_facts(self.word(number))
-        return self._facts[number]
+    words = Looked(word)
+    return Known(Looked(run), words, Looked(lambda number: parse_facts(words[number])))
 
 
 def _line(
-    database: sqlite3.Connection, series: tuple[str, CaseKey, int], known: _Known, counts: tuple[int, int, int]
+    database: sqlite3.Connection, series: tuple[str, CaseKey, int], known: Known, counts: tuple[int, int, int]
 ) -> tuple[Sitting, ...]:
     """So many of the newest sittings of one case, oldest first, so many of these with figures, of so many processes."""
     device, key, place = series
@@ -286,83 +280,12 @@ def _line(
     some = "series = ? and processes >= ?"
     query = f"select {_SITTING} from sitting where {some} order by at desc, run desc limit ?"  # noqa: S608
     rows = database.execute(query, (place, least, last or -1)).fetchall()
-    line = [_sitting(row, device, key, known) for row in rows]
+    line = sittings_of(rows, device, key, known)
     find = "select data from figures where run = ? and series = ?"
     for at, row in enumerate(rows[: detailed if detailed >= 0 else None]):
         figures = database.execute(find, (row[0], place)).fetchone()
         line[at] = replace(line[at], metrics=parse_metrics(text_of(figures[0]))) if figures else line[at]
     return tuple(reversed(line))
-
-
-def _sitting(row: Sequence[Any], device: str, key: CaseKey, known: _Known) -> Sitting:
-    run, time, processes, scatter, clock_hz, identity, outcome, host, card, facts = row
-    name, moment, commit, branch = known.run(run)
-    return Sitting(
-        key=key,
-        device=device,
-        time=_time(time, processes),
-        when=moment,
-        commit=commit,
-        branch=branch,
-        processes=int(number_of(processes)),
-        scatter=number_of(scatter),
-        clock_hz=None if clock_hz is None else number_of(clock_hz),
-        identity=known.word(identity),
-        run=name,
-        outcome=known.word(outcome),
-        host=known.word(host),
-        card=known.word(card),
-        facts=known.facts(facts),
-    )
-
-
-def by_run(sittings: Iterable[Sitting]) -> Iterator[tuple[str, Iterable[Sitting]]]:
-    """Each run with its sittings; one without a name is named by its moment and its commit."""
-    return groupby(sorted(sittings, key=run_of), run_of)
-
-
-def run_of(sitting: Sitting) -> str:
-    return sitting.run or f"{sitting.when} {sitting.commit}"
-
-
-def words_of(sitting: Sitting) -> tuple[str, ...]:
-    """What comes back from sitting to sitting, in the order of its columns."""
-    facts = json.dumps(dict(sitting.facts), ensure_ascii=False) if sitting.facts else ""
-    return sitting.identity, sitting.outcome, sitting.host, sitting.card, facts
-
-
-def parse_facts(text: str) -> tuple[tuple[str, str], ...]:
-    facts = json.loads(text) if text else {}
-    return tuple((str(name), str(fact)) for name, fact in facts.items())
-
-
-def moment_at(moment: str) -> float:
-    """Seconds by which runs are put in order; 0 of what is no time."""
-    try:
-        at = dt.datetime.fromisoformat(moment[:-1] + "+00:00" if moment.endswith("Z") else moment)
-    except ValueError:
-        return 0.0
-    return (at if at.tzinfo else at.replace(tzinfo=dt.timezone.utc)).timestamp()
-
-
-def metrics_text(metrics: Iterable[Metric]) -> str:
-    """Figures as JSON: name, value, dimension, scope, interval; no number in JSON is none here."""
-    known = (m for m in metrics if all(map(math.isfinite, (m.value, m.low, m.high))))
-    rows = [[m.name, m.value, m.dimension.value, dict(m.labels), *([m.low, m.high] * bool(m.interval))] for m in known]
-    return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
-
-
-def parse_metrics(text: str) -> tuple[Metric, ...]:
-    return tuple(_metric(*row) for row in json.loads(text))
-
-
-def _metric(name: str, number: float, dimension: str, scope: Mapping[str, str], *interval: float) -> Metric:
-    low_high = [number_of(bound) for bound in interval]
-    labels = tuple(sorted((text_of(label), text_of(text)) for label, text in scope.items()))
-    around = Interval(low=low_high[0], high=low_high[1]) if low_high else None
-    return Metric(
-        name=text_of(name), value=number_of(number), dimension=Dimension(dimension), labels=labels, interval=around
-    )
 
 
 def _is_refusal(fault: BaseException) -> bool:
@@ -372,29 +295,10 @@ def _is_refusal(fault: BaseException) -> bool:
 
 def _unread(path: Path) -> bool:
     """Whether a writer left something beside the database that only a writable disk could join to it."""
-    return (log := path.with_name(f"{path.name}-wal")).exists() and log.stat().st_size > 0
+    log = path.with_name(f"{path.name}-wal")
+    return log.exists() and log.stat().st_size > 0
 
 
 def _home(path: Path) -> Path:
     """The folder whose ``.perfgate`` holds the lock."""
     return path.parent.parent if path.parent.name == ".perfgate" else path.parent
-
-
-def text_of(cell: object) -> str:
-    if not isinstance(cell, str):
-        raise TypeError(f"{cell!r:.40} where a text belongs")
-    return cell
-
-
-def _time(cell: object, processes: int) -> float:
-    """A run whose processes took no time was never written: what changed since then would be without end."""
-    time = number_of(cell)
-    if time <= 0 < processes or time < 0:
-        raise ValueError(f"{cell!r:.40} where a time belongs")
-    return time
-
-
-def number_of(cell: object) -> float:
-    if not isinstance(cell, (int, float)) or not math.isfinite(cell):
-        raise ValueError(f"{cell!r:.40} where a number belongs")
-    return cell

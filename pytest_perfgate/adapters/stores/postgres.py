@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from pytest_perfgate.adapters.stores.history import (
+from pytest_perfgate.adapters.stores.record_files import without_secrets
+from pytest_perfgate.adapters.stores.sittings import (
+    Known,
+    Looked,
     by_run,
     metrics_text,
     moment_at,
-    number_of,
     parse_facts,
     parse_metrics,
+    sittings_of,
     text_of,
     words_of,
 )
-from pytest_perfgate.adapters.stores.record_files import without_secrets
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Sitting
 from pytest_perfgate.model.plan import CaseKey, parse_case_key
@@ -36,7 +36,7 @@ _CONNECT_S = 10
 
 _TRIES = 3
 
-_PART = 20_000
+_PART = 50_000
 """Rows that a reading holds at a time."""
 
 _TABLES = """
@@ -77,26 +77,27 @@ _SITTING = "run, time, processes, scatter, clock_hz, identity, outcome, host, ca
 _COLUMNS = f"series, at, {_SITTING}"
 
 _OF_CASE = f"""
-select {_SITTING} from perfgate.sitting where series = %s and processes > 0 order by at desc, run desc limit %s
+select {_SITTING} from perfgate.sitting where series = %s and processes >= %s order by at desc, run desc limit %s
 """  # noqa: S608
 
-_WITH_FIGURES = f"""
-select c.id, c.device, c.key, {", ".join(f"s.{name}" for name in _SITTING.split(", "))}, 0, f.data::text
-from perfgate.series c join perfgate.sitting s on s.series = c.id
-left join perfgate.figures f on f.run = s.run and f.series = c.id
-where c.device = %s and md5(c.key) = md5(%s) order by s.at desc, s.run desc limit %s
-"""  # noqa: S608
-
-_OF_ALL = f"""
-select c.id, c.device, c.key, s.*, f.data::text
-from (select id, device, key from perfgate.series order by device, key) c
-cross join lateral (
-  select {_SITTING}, row_number() over (order by at desc, run desc) as place
-  from perfgate.sitting where series = c.id and processes > 0 order by at desc, run desc limit %s
+_OF_SOME = f"""
+select c.id, {", ".join(f"s.{name}" for name in _SITTING.split(", "))}
+from unnest(%s::integer[]) c(id) cross join lateral (
+  select {", ".join(f"array_agg({name}) as {name}" for name in _SITTING.split(", "))}
+  from (
+    select {_SITTING} from perfgate.sitting where series = c.id and processes > 0 order by at desc, run desc limit %s
+  ) n
 ) s
-left join perfgate.figures f on s.place <= %s and f.run = s.run and f.series = c.id
-order by c.device, c.key, s.place
+where s.run is not null
 """  # noqa: S608
+"""A row a case, its columns as arrays: a row a sitting takes longer to send than to find."""
+
+_FIGURES = """
+select f.series, f.run, f.data::text
+from unnest(%s::integer[], %s::integer[]) a(series, run) join perfgate.figures f using (run, series)
+"""
+
+_SERIES = "select id from perfgate.series where device = %s and md5(key) = md5(%s)"
 
 _RUNS = "select id, name, moment, git_commit, branch from perfgate.run where id = any(%s)"
 
@@ -109,9 +110,8 @@ class PostgresHistory:
     def __init__(self, address: str) -> None:
         self._address, self._place = address, without_secrets(address)
         self._connection: Connection[Any] | None = None
-        self._runs: dict[int, tuple[str, str, str, str]] = {}
-        self._words: dict[int, str] = {}
-        self._facts: dict[int, tuple[tuple[str, str], ...]] = {}
+        words: dict[int, str] = {}
+        self._known = Known({}, words, Looked(lambda number: parse_facts(words[number])))
 
     def append(self, sittings: Sequence[Sitting], record: str = "") -> int:
         """How many were new."""
@@ -137,36 +137,52 @@ class PostgresHistory:
 
     def read(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
         """Sittings of a case, oldest first; the newest so many where ``last`` says so."""
-        find = "select id from perfgate.series where device = %s and md5(key) = md5(%s)"
         with self._opened() as cursor:
-            series = cursor.execute(find, (device, str(key))).fetchone()
-            rows = cursor.execute(_OF_CASE, (series[0], last or None)).fetchall() if series else []
+            series = cursor.execute(_SERIES, (device, str(key))).fetchone()
+            rows = cursor.execute(_OF_CASE, (series[0], 1, last or None)).fetchall() if series else []
             self._learn(cursor, rows)
-            return tuple(self._sitting(row, device, key) for row in reversed(rows))
+            return self._line(0, (device, key), rows, {})
 
     def figures(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
         """As ``read``, each with its figures, those among them of which nothing was timed."""
         with self._opened() as cursor:
-            rows = cursor.execute(_WITH_FIGURES, (device, str(key), last or None)).fetchall()
-        return self._line(rows, device, key) if rows else ()
+            series = cursor.execute(_SERIES, (device, str(key))).fetchone()
+            rows = cursor.execute(_OF_CASE, (series[0], 0, last or None)).fetchall() if series else []
+            self._learn(cursor, rows)
+            asked = [(series[0], row[0]) for row in rows]
+            return self._line(series[0] if series else 0, (device, key), rows, _figures(cursor, asked))
 
     def lines(self, last: int = 0, detailed: int = 0) -> Iterator[tuple[Sitting, ...]]:
         """As ``read``, of one case and device after the other; the newest ``detailed`` with all their figures."""
-        with self._opened(name="lines") as cursor:
-            cursor.itersize = _PART
-            cursor.execute(_OF_ALL, (last or None, detailed))
-            for (device, key), rows in groupby(cursor, itemgetter(1, 2)):
-                yield self._line(list(rows), device, parse_case_key(text_of(key)))
+        with self._opened() as cursor:
+            listed = cursor.execute("select id, device, key from perfgate.series order by device, key").fetchall()
+        some = max(1, _PART // (last or _PART))
+        for first in range(0, len(listed), some):
+            yield from self._some(listed[first : first + some], last, detailed)
 
-    def _line(self, rows: Sequence[Any], device: str, key: CaseKey) -> tuple[Sitting, ...]:
-        own = [row[3:13] for row in rows]
-        if self._unknown(own):
-            with self._opened() as cursor:
-                self._learn(cursor, own)
-        line = [self._sitting(row, device, key) for row in own]
-        for at, row in enumerate(rows):
-            if row[14] is not None:
-                line[at] = replace(line[at], metrics=parse_metrics(row[14]))
+    def _some(self, listed: Sequence[tuple[int, str, str]], last: int, detailed: int) -> list[tuple[Sitting, ...]]:
+        """The lines of these cases, read at once."""
+        with self._opened() as cursor:
+            cursor.execute("set local jit = off")
+            found = cursor.execute(_OF_SOME, ([number for number, _, _ in listed], last or None)).fetchall()
+            rows: dict[int, list[tuple[Any, ...]]] = {number: list(zip(*columns)) for number, *columns in found}
+            self._learn(cursor, [row for line in rows.values() for row in line])
+            asked = [(number, row[0]) for number, line in rows.items() for row in line[:detailed]]
+            figures = _figures(cursor, asked)
+            return [
+                self._line(number, (device, parse_case_key(text_of(key))), rows[number], figures)
+                for number, device, key in listed
+                if number in rows
+            ]
+
+    def _line(
+        self, series: int, place: tuple[str, CaseKey], rows: Sequence[tuple[Any, ...]],
+        figures: Mapping[tuple[int, int], str],
+    ) -> tuple[Sitting, ...]:  # fmt: skip
+        line = sittings_of(rows, *place, self._known)
+        for at, row in enumerate(rows) if figures else ():
+            if (series, row[0]) in figures:
+                line[at] = replace(line[at], metrics=parse_metrics(figures[series, row[0]]))
         return tuple(reversed(line))
 
     def keys(self, device: str = "") -> tuple[tuple[str, CaseKey], ...]:
@@ -175,53 +191,23 @@ class PostgresHistory:
         with self._opened() as cursor:
             return tuple((name, parse_case_key(text_of(key))) for name, key in cursor.execute(query, (device,)))
 
-    def _unknown(self, rows: Iterable[Sequence[Any]]) -> bool:
-        return any(row[0] not in self._runs or not self._words.keys() >= set(row[5:]) for row in rows)
-
     def _learn(self, cursor: Cursor[Any], rows: Sequence[Sequence[Any]]) -> None:
         """The runs and the words of these rows, as far as they are not known."""
-        runs = {row[0] for row in rows} - self._runs.keys()
-        words = {word for row in rows for word in row[5:]} - self._words.keys()
+        known = self._known
+        runs, words = {row[0] for row in rows} - known.runs.keys(), _words(rows) - known.words.keys()
         if runs:
-            self._runs |= {row[0]: row[1:] for row in cursor.execute(_RUNS, (list(runs),))}
+            known.runs.update({number: tuple(run) for number, *run in cursor.execute(_RUNS, (list(runs),))})
         if words:
-            self._words |= dict(cursor.execute(_WORDS, (list(words),)))
-
-    def _sitting(self, row: Sequence[Any], device: str, key: CaseKey) -> Sitting:
-        run, time, processes, scatter, clock_hz, identity, outcome, host, card, facts = row
-        name, moment, commit, branch = self._runs[run]
-        if facts not in self._facts:
-            self._facts[facts] = parse_facts(self._words[facts])
-        return Sitting(
-            key=key,
-            device=device,
-            time=number_of(time),
-            when=moment,
-            commit=commit,
-            branch=branch,
-            processes=processes,
-            scatter=scatter,
-            clock_hz=clock_hz,
-            identity=self._words[identity],
-            run=name,
-            outcome=self._words[outcome],
-            host=self._words[host],
-            card=self._words[card],
-            facts=self._facts[facts],
-        )
+            known.words.update(dict(cursor.execute(_WORDS, (list(words),))))
 
     @contextlib.contextmanager
-    def _opened(self, name: str = "") -> Iterator[Cursor[Any]]:
-        """A cursor in a transaction of its own; a reading that goes on has a connection of its own."""
+    def _opened(self) -> Iterator[Cursor[Any]]:
+        """A cursor in a transaction of its own."""
         driver = _driver()
         try:
-            connection = self._connected() if not name else self._fresh()
-            try:
-                with connection.transaction(), connection.cursor(name) if name else connection.cursor() as cursor:
-                    yield cursor
-            finally:
-                if name:
-                    connection.close()
+            connection = self._connected()
+            with connection.transaction(), connection.cursor(binary=True) as cursor:
+                yield cursor
         except (driver.errors.DeadlockDetected, driver.errors.SerializationFailure) as fault:
             raise _Again("history-unreachable", _first_line(fault), place=self._place) from fault
         except driver.OperationalError as fault:
@@ -245,6 +231,17 @@ class PostgresHistory:
             connection.close()
             raise
         return connection
+
+
+def _figures(cursor: Cursor[Any], asked: Sequence[tuple[int, int]]) -> dict[tuple[int, int], str]:
+    """The figures of these (case, run), as far as there are any."""
+    columns = tuple(map(list, zip(*asked)))
+    return {(series, run): data for series, run, data in cursor.execute(_FIGURES, columns)} if asked else {}
+
+
+def _words(rows: Sequence[Sequence[Any]]) -> set[int]:
+    """The numbers of all words that rows name."""
+    return {word for column in list(zip(*rows))[5:] for word in column}
 
 
 class _Again(PerfgateError):

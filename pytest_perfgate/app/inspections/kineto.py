@@ -55,6 +55,7 @@ from pytest_perfgate.core.analysis.trace.operators import selection_table
 from pytest_perfgate.core.analysis.trace.ranks import collectives
 from pytest_perfgate.core.analysis.trace.report import name_of, standalone_fair
 from pytest_perfgate.core.analysis.trace.survey import MOST, survey
+from pytest_perfgate.core.render.words import pair_of_names
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import (
     Analysis,
@@ -263,7 +264,7 @@ def comparison_of(before: TraceView, after: TraceView) -> Analysis:
     kernels = by_kernel(before.kernels, after.kernels) if alike and not host else ()
     differing = edits(forest(before.survey), forest(after.survey)) if alike else ()
     lines = (before.line, after.line) if alike else (None, None)
-    subject = f"{name_of(before.survey)} and {name_of(after.survey)}"
+    subject = pair_of_names([before.survey.trace.path], [after.survey.trace.path], " and ")
     note = _framing(before, after)
 
     def overview() -> Document:
@@ -365,7 +366,7 @@ def _by_scope(**scopes: Sequence[Pair]) -> MetricSet:
 
 
 def _framing(before: TraceView, after: TraceView) -> str:
-    lines = [f"reference {name_of(before.survey)}, target {name_of(after.survey)}"]
+    lines = ["reference " + pair_of_names([before.survey.trace.path], [after.survey.trace.path], ", target ")]
     lines += [f"windows: {before.survey.label} and {after.survey.label}"]
     lines += [UNLIKE] if before.survey.on_host != after.survey.on_host else []
     for side, view in (("reference", before), ("target", after)):

@@ -30,6 +30,7 @@ from pytest_perfgate.core.analysis.nsys.setup import (
     windows,
 )
 from pytest_perfgate.core.analysis.nsys.views import class_findings, coverage_findings
+from pytest_perfgate.core.render.words import distinct_names, pair_of_names
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis, Document, Picture
 from pytest_perfgate.model.nsys import (
@@ -84,7 +85,7 @@ class Nsys:
         every = (*coverage_findings(job), *findings(job), *class_findings(job.ranks))
         return Analysis(
             kind=self.name,
-            subject=", ".join(path.name for path in paths),
+            subject=", ".join(distinct_names([str(path) for path in paths])),
             devices=tuple(dict.fromkeys(name for export in exports for _, name in export.facts().gpus)),
             metrics=metrics(job),
             views={
@@ -112,7 +113,7 @@ class Nsys:
         compared = comparison(old, new)
         return Analysis(
             kind=self.name,
-            subject=" against ".join(", ".join(path.name for path in side) for side in (before, after)),
+            subject=pair_of_names([str(path) for path in before], [str(path) for path in after]),
             metrics=comparison_metrics(compared, new),
             views={"difference": lambda: difference(compared, old, new)},
             findings=findings(new),

@@ -20,6 +20,7 @@ from pytest_perfgate.core.analysis.results import (
     unread,
 )
 from pytest_perfgate.core.render.report import run_document, verdict_table
+from pytest_perfgate.core.render.words import distinct_names, pair_of_names
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis, Document
 from pytest_perfgate.model.verdict import RunReport
@@ -69,14 +70,14 @@ class Benchmarks:
         (old, _, _), (new, window, _) = self._results(before), self._results(after)
         table = benchmark_comparison_table(old, new)
         if not table.rows:
-            title = f"{_names(before)} against {_names(after)}"
+            title = _pair(before, after)
             mend = "compare files of the same benchmarks, or look at each: perfgate inspect FILE"
             raise PerfgateError("artifact-mixed", "the two have no benchmark in common", place=title, mend=mend)
         findings, problems = differing(old, new)
-        document = Document(title=f"{self.name}: {_names(before)} against {_names(after)}", blocks=(table,))
+        document = Document(title=f"{self.name}: {_pair(before, after)}", blocks=(table,))
         return Analysis(
             kind=self.name,
-            subject=f"{_names(before)} against {_names(after)}",
+            subject=_pair(before, after),
             metrics=comparison_metrics(old, new),
             views={"results": lambda: document},
             findings=findings,
@@ -97,7 +98,11 @@ class Benchmarks:
 
 
 def _names(paths: Sequence[Path]) -> str:
-    return ", ".join(path.name for path in paths)
+    return ", ".join(distinct_names([str(path) for path in paths]))
+
+
+def _pair(before: Sequence[Path], after: Sequence[Path]) -> str:
+    return pair_of_names([str(path) for path in before], [str(path) for path in after])
 
 
 def nvbench(read: BenchReader) -> Benchmarks:
@@ -151,7 +156,7 @@ class Runs:
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         del options
         old, new = self._joined(before), self._joined(after)
-        title = f"{_names(before)} against {_names(after)}"
+        title = _pair(before, after)
         table = comparison_table(old, new)
         if not table.rows:
             raise PerfgateError("artifact-mixed", "the two runs have no case of one device in common", place=title)

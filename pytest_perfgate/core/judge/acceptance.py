@@ -26,6 +26,7 @@ from pytest_perfgate.core.judge.accepted_line import (
     with_sitting,
 )
 from pytest_perfgate.core.judge.family import family_of
+from pytest_perfgate.core.judge.readings import SPEEDUP
 from pytest_perfgate.core.judge.samples import busy_processors, of_level
 from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.measurement import DIRTY, Baseline, Measurement, Sitting, short_commit
@@ -317,6 +318,7 @@ def unasked(found: Decision, families: Collection[str]) -> Decision:
     """A new line that no limit asks for would be one too many from the next complete run on."""
     report = found.report
     wants_slowdown = not report.verdicts or any(v.limit.metric == "slowdown" for v in report.verdicts)
+    wants_slowdown |= any(v.limit.metric == SPEEDUP and v.metric is not None for v in report.verdicts)
     if found.change is not Change.NEW or wants_slowdown or family_of(report.key) in families:
         return found
     change = Change.UNASKED if found.before is None else Change.KEPT

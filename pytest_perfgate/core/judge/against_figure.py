@@ -17,7 +17,7 @@ from pytest_perfgate.core.judge.context import (
     Ruling,
     incomparable,
 )
-from pytest_perfgate.core.judge.readings import SPEEDUP, THIS, Sides
+from pytest_perfgate.core.judge.readings import SPEEDUP, THIS, Sides, reach_in_turns
 from pytest_perfgate.core.judge.suspects import expired
 from pytest_perfgate.core.limits.grammar import noun
 from pytest_perfgate.core.limits.merge import scope_within
@@ -207,6 +207,8 @@ def _reach(pair: Comparison, trial: JudgedMeasurement) -> float:
     Where neither sittings nor processes tell, nothing is known and the limit alone decides.
     """
     metric, then, measurement = pair.metric, pair.then, trial.measurement
+    if metric.name == SPEEDUP and len(measurement.processes) > 1:
+        return reach_in_turns(metric, then, pair.limit.bound, len(measurement.processes), trial.context.gates)
     own = (metric.high - metric.low) / 2 / (1.0 if metric.dimension is Dimension.FRACTION else abs(metric.value) or 1.0)
     expected = own / 2
     if metric.dimension in _OF_TIME and measurement.processes:

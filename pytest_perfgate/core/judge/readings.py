@@ -17,9 +17,10 @@ from pytest_perfgate.core.judge.samples import (
 )
 from pytest_perfgate.core.limits.merge import share_of
 from pytest_perfgate.core.render.words import quantity, signed
-from pytest_perfgate.core.stats.inference import EDGE, calls_needed, quantile_ranks
+from pytest_perfgate.core.stats.inference import EDGE, calls_needed, predict, quantile_ranks
 from pytest_perfgate.core.stats.summary import (
     CONFIDENCE,
+    NORMAL,
     RANKED,
     Summary,
     deviation,
@@ -31,7 +32,7 @@ from pytest_perfgate.core.stats.summary import (
     t_quantile,
 )
 from pytest_perfgate.model.measurement import Reading, Reference, Samples, Stop
-from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, Problem
+from pytest_perfgate.model.metric import Absent, Figure, Labels, Metric, MetricSet, Problem
 from pytest_perfgate.model.plan import CaseKey, Limit
 from pytest_perfgate.model.values import Dimension, Interval
 
@@ -304,3 +305,26 @@ def _step(name: str, then: float, step: float) -> str:
     """``eager +26 % (578 µs -> 728.3 µs)``."""
     shown = [quantity(time, Dimension.TIME) for time in (then, then * math.exp(step))]
     return f"{name} {signed(math.expm1(step))} ({' -> '.join(shown)})"
+
+
+_BETWEEN = 0.003
+"""What a speed-up moves by from one sitting to the next beyond its processes: where code and data lie in memory."""
+
+_LEAST_PROCESSES = 3
+"""Of an accepted sitting, at the least."""
+
+
+def reach_in_turns(metric: Metric, then: Figure, bound: float, processes: int, gates: int) -> float:
+    """How far a speed-up of this many processes may lie from an accepted one without anything having changed.
+
+    Turns cancel what the machine does, so that processes tell how far it scatters. How well the accepted one was known
+    stands nowhere: as by so few processes, and no worse than to a half of the limit, as a first sitting goes on for.
+    """
+    quantile = t_quantile((1 + CONFIDENCE) / 2, processes - 1)
+    error = math.log(metric.high / metric.low) / 2 / quantile if metric.low > 0 else math.inf
+    before = error * math.sqrt(max(processes / _LEAST_PROCESSES, 1.0))
+    if bound:
+        before = max(error, min(before, abs(bound) / 2 / NORMAL))
+    one = math.sqrt((error**2 + before**2) / 2 + _BETWEEN**2)
+    chance = predict(one, scatter=max(one, then.scatter), sittings=then.sittings, gates=gates, freedom=processes - 1)
+    return chance.reach

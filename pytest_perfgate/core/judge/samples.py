@@ -187,7 +187,7 @@ def _of_level(sittings: Sequence[Sitting], time: float) -> list[Sitting]:
 
 def of_level(measured: float, time: float) -> bool:
     """Whether a time lies no further from another than machines scatter between sittings."""
-    return 0 < measured < math.inf and abs(math.log(measured / time)) <= _LEVEL
+    return 0 < measured < math.inf and time > 0 and abs(math.log(measured / time)) <= _LEVEL
 
 
 SHORTEST_NS, LONGEST_NS = 1e-6, 1e18

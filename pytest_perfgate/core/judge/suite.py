@@ -10,6 +10,7 @@ from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.family import Families, family_notes
 from pytest_perfgate.core.judge.judge import unfinished
 from pytest_perfgate.core.judge.policy import OWN_GATE, chosen
+from pytest_perfgate.core.judge.readings import SPEEDUP
 from pytest_perfgate.core.limits.merge import case_of
 from pytest_perfgate.core.limits.scope import CHANGES
 from pytest_perfgate.core.render.words import HEADING, edit_lines, plural, signed
@@ -184,7 +185,7 @@ def _unsought(suite: Suite) -> Iterator[SuiteNote]:
 
 def _unused(reports: Sequence[CaseReport], suite: Suite) -> Iterator[SuiteNote]:
     """Baselines of tests that ran, and that no limit asked for."""
-    keys = {str(r.key) for r in reports if any(needs_line(v.limit) for v in r.verdicts)}
+    keys = {str(r.key) for r in reports if any(needs_line(v.limit) or v.limit.metric == SPEEDUP for v in r.verdicts)}
     ran = {r.key.nodeid for r in reports} - set(suite.skipped)
     idle = sorted(
         str(b.key)

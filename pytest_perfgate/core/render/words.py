@@ -134,6 +134,22 @@ def plural(count: int, noun: str, several: str = "") -> str:
     return f"{count} {noun if count == 1 else several or noun + 's'}"
 
 
+def distinct_names(paths: Sequence[str]) -> tuple[str, ...]:
+    """The names of files, each with as many of its folders as set those of one name apart."""
+    parts = [path.replace("\\", "/").split("/") for path in paths]
+    for depth in range(1, max(map(len, parts), default=0) + 1):
+        names = tuple("/".join(part[-depth:]) for part in parts)
+        if len(set(names)) == len(set(paths)):
+            return names
+    return tuple(paths)
+
+
+def pair_of_names(before: Sequence[str], after: Sequence[str], between: str = " against ") -> str:
+    """``one/a.json against two/a.json``: the files of two sides, told apart."""
+    names = distinct_names([*before, *after])
+    return between.join((", ".join(names[: len(before)]), ", ".join(names[len(before) :])))
+
+
 def first_of(names: Sequence[str], most: int) -> str:
     """``a, b and 3 more``."""
     more = f" and {len(names) - most} more" if len(names) > most else ""

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.app.screening import MOST, Blurred, FirstSitting, blurred
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Environment, Identity, Samples, Stop
+from pytest_perfgate.model.measurement import Environment, Identity, Reference, Samples, Stop
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.ports import GateTools
 from pytest_perfgate.model.protocol import Capture, CaseResult
@@ -154,9 +156,7 @@ def test_processes_are_added_until_the_limit_is_seen_and_only_to_what_does_not_s
     assert wide == 3
     assert 3 < narrow < MOST
     assert blurred(bench.results()["t.py::narrow"], bench.judge) == ()
-    assert bench.told == [
-        "1 case without an accepted time cannot see what the limit asks yet: up to 7 more rounds, at most 30 s"
-    ]
+    assert bench.told == ["1 case cannot see what the limit asks yet: up to 7 more rounds, at most 30 s"]
 
 
 def test_ten_processes_are_the_most_and_what_is_still_missing_is_said_with_what_would_bring_it() -> None:
@@ -240,3 +240,56 @@ def test_the_remedy_is_as_many_processes_as_it_takes_where_those_are_few(half: f
     assert one.remedy == remedy
     assert not one.machine_busy
     assert replace(one, beside=0.8).machine_busy
+
+
+class SpeedupBench(Bench):
+    """A call beside an eager of half as much again, whose ratio scatters by so much."""
+
+    def __init__(self, *cases: Case, scatter: float, ratio: float = 1.5) -> None:
+        self.scatter, self.ratio = scatter, ratio
+        super().__init__(*cases, wide=0.0)
+
+    def results(self) -> dict[str, CaseResult]:
+        steps = (0.0, 1.0, -1.0, 0.4, -0.4, 0.8, -0.8, 0.2, -0.2, 0.0)
+        beside = [Reference(over="eager", ours=(1.0,), theirs=(self.ratio * (1 + self.scatter * s),)) for s in steps]
+        return {
+            nodeid: replace(
+                result,
+                captures=tuple(
+                    tuple(replace(one, references=(reference,)) for one in taken)
+                    for taken, reference in zip(result.captures, beside, strict=False)
+                ),
+            )
+            for nodeid, result in super().results().items()
+        }
+
+    @property
+    def judge(self) -> Any:
+        context = JudgeContext(gates=40)
+        held = super().judge
+        held.judged = lambda one, measurement: judge(measurement, one.limits, baseline=None, context=context)
+        return held
+
+
+@pytest.mark.parametrize(
+    ("text", "scatter", "processes"),
+    [
+        ("speedup(over=eager) >= 1.4x", 0.002, 3),
+        ("speedup(over=eager) >= 1.4x", 0.04, 4),
+        ("speedup(over=eager) >= 1.6x", 0.002, 3),
+        ("speedup(over=eager) >= 1.5x", 0.02, MOST),
+        ("change(speedup(over=eager)) >= -5%", 0.002, 3),
+        ("change(speedup(over=eager)) >= -5%", 0.02, 5),
+        ("change(speedup(over=eager)) >= -1%", 0.05, MOST),
+    ],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_an_open_speed_up_has_more_processes_whatever_decides_times(
+    text: str, scatter: float, processes: int, first: bool
+) -> None:
+    bench = SpeedupBench(case("one", text), scatter=scatter)
+    rounds: Any = bench
+    sitting = FirstSitting(rounds, bench.judge, lambda: bench.now, first=first)
+    sitting.go_on(bench.cases, bench.round, bench.told.append, 30.0, 0.1)
+    assert len(bench.captures["t.py::one"]) == processes
+    assert bool(bench.told) is (processes > 3)

@@ -44,7 +44,7 @@ def test_identities_say_what_differs() -> None:
         (errno.EIO, "file-broken", "copy the file again"),
     ],
 )
-def test_what_the_system_refuses_is_told_apart(number: int, code: str, next_: str) -> None:
+def test_what_the_system_refuses_is_distinct_names(number: int, code: str, next_: str) -> None:
     error = refusal(OSError(number, os.strerror(number), "a/b"))
     assert error.code.name == code
     assert next_ in error.mend

@@ -45,7 +45,16 @@ PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::_sca
 
 ATTENTION = {f"aten::_scaled_dot_product_{kind}_attention" for kind in ("flash", "efficient", "cudnn")}
 
-_FUSED_COST = {"silu": 4, "pow": 2, "rsqrt": 2, "sigmoid": 3, "exp": 2, "tanh": 2, "sqrt": 2}
+_FUSED_COST = {
+    **dict.fromkeys(("add", "sub", "mul", "div", "relu", "mean", "sum", "abs", "neg", "ne", "eq", "lt", "gt"), 1),
+    **dict.fromkeys(("pow", "sqrt", "rsqrt", "var", "reciprocal"), 2),
+    **dict.fromkeys(("exp", "log", "sigmoid", "tanh", "silu"), 4),
+    "gelu": 8,
+}
+"""Operations an element; what is not listed counts as none."""
+
+_FUSED_BYTES = {"BFloat16": 2, "Half": 2, "Float": 4, "Double": 8, "Byte": 1, "Char": 1, "Int": 4, "Long": 8}
+"""Of an element, by the name of C++; a type that is recorded by another name counts as none."""
 
 _SHEETS = (
     ("GEMM", PRODUCTS),
@@ -77,10 +86,17 @@ def sheet_of(name: str) -> str:
     return next((sheet for sheet, names in _SHEETS if name in names), "")
 
 
+def modelled(name: str) -> bool:
+    """Whether the reference has a model of an operator, be it one that it takes no figures from."""
+    return bool(sheet_of(name)) or name == "aten::convolution_backward"
+
+
 def category(name: str, kernel: str) -> str:
     """The reference's category: by its own registry, else by the kernel's name."""
     if name == "aten::_flash_attention_forward" or name in {"aten::index_select", "aten::embedding"}:
         return "other"
+    if name == "aten::convolution_backward":
+        return "CONV_bwd"
     sheet = sheet_of(name)
     if sheet in {"UnaryElementwise", "BinaryElementwise"}:
         return "elementwise"
@@ -118,7 +134,9 @@ def _product(call: Call, kernels: tuple[str, ...]) -> Figures:
     work = MODELS[call.name](call)
     first = 1 if call.name in {"aten::addmm", "aten::baddbmm"} else 0
     a, b = call.shape(first), call.shape(first + 1)
+    batch = [("B", a[0] if len(a) == 3 else 1)]
     parameters: list[tuple[str, Any]] = [
+        *(batch if len(a) == 3 else ()),
         ("M", a[-2]),
         ("N", b[-1]),
         ("K", a[-1]),
@@ -126,7 +144,7 @@ def _product(call: Call, kernels: tuple[str, ...]) -> Figures:
         ("stride_A", _stride(call, first)),
         ("stride_B", _stride(call, first + 1)),
         ("dtype_A_B", (call.type(first), call.type(first + 1))),
-        ("B", a[0] if len(a) == 3 else 1),
+        *(batch if len(a) != 3 else ()),
     ]
     layout = next((k for k in kernels if "Cijk_A" in k), "")
     if layout:
@@ -137,6 +155,12 @@ def _product(call: Call, kernels: tuple[str, ...]) -> Figures:
 def _stride(call: Call, at: int) -> Any:
     """Of an argument; older versions do not record it."""
     return call.strides[at] if at < len(call.strides) else None
+
+
+def _insist_on_strides(call: Call) -> None:
+    """Of elementwise operators the reference reads them, and drops a call of an older version without."""
+    if not call.strides:
+        raise ValueError("no strides were recorded")
 
 
 def _convolution(call: Call, _: tuple[str, ...]) -> Figures:
@@ -195,6 +219,7 @@ def _attention(call: Call, _: tuple[str, ...]) -> Figures:
 
 
 def _unary(call: Call, _: tuple[str, ...]) -> Figures:
+    _insist_on_strides(call)
     second = len(call.dims) > 1 and bool(call.dims[1])
     out = call.type(1) if second else None
     count = prod(call.shape(0))
@@ -210,6 +235,7 @@ def _unary(call: Call, _: tuple[str, ...]) -> Figures:
 
 def _binary(call: Call, _: tuple[str, ...]) -> Figures:
     """A scalar operand counts as four bytes; of two tensors the wider element is written."""
+    _insist_on_strides(call)
     one, two = (tuple(call.dims[at]) for at in (0, 1))
     count = prod(np.broadcast_shapes(one, two))
     first, second = _bytes(call.type(0)), _bytes(call.type(1))
@@ -248,19 +274,22 @@ def _triton(call: Call, _: tuple[str, ...]) -> Figures:
     from pytest_perfgate.core.analysis.operators.pointwise import fused_operators
 
     tensors = call.tensors()
-    grid = [call.number(at) for at in range(len(call.types)) if not call.tensor(at)]
-    count = prod(grid)
+    numbers = [call.number(at) for at in range(len(call.types)) if not call.tensor(at)]
+    reduces = call.name.startswith(("triton_red_", "triton_per_")) and len(numbers) > 1
+    grid = numbers[-2:] if reduces else [numbers[-1], 1]
     names = fused_operators(call.name)
-    moved = sum(call.size(at) for at in tensors)
-    moved += call.size(tensors[0]) if "_poi_" in call.name else 0
+    known = {at: _FUSED_BYTES.get(call.type(at).removeprefix("c10::"), 0) for at in tensors}
+    moved = sum(prod(call.shape(at)) * known[at] for at in tensors)
+    moved += known[tensors[0]] * grid[0] if "_poi_" in call.name else 0
+    first = next((call.type(at).removeprefix("c10::").lower() for at in tensors if known[at]), "")
     listed = sorted({*names, *(("_unsafe_view",) if "_unsafe_view" in call.name else ())})
     parameters = [
         ("fused_ops", ", ".join(f"aten.{name}" for name in listed)),
         ("xnumel", grid[0]),
-        ("rnumel", grid[1] if len(grid) > 1 else 1),
+        ("rnumel", grid[1]),
     ]
-    flops = count * sum(_FUSED_COST.get(name, 1) for name in names)
-    return _figures(flops, moved, f"vector_{call.type(tensors[0]).removeprefix('c10::').lower()}", parameters)
+    flops = prod(grid) * sum(_FUSED_COST.get(name, 0) for name in names)
+    return _figures(flops, moved, f"vector_{first}" if first else "", parameters)
 
 
 def _figures(flops: float | None, moved: float | None, spec: str, parameters: list[tuple[str, Any]]) -> Figures:

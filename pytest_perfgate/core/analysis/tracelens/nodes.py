@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -12,12 +12,11 @@ import numpy as np
 from pytest_perfgate.core.analysis.kinds import Kind
 from pytest_perfgate.core.analysis.operators.call import Call, parse_call
 from pytest_perfgate.core.analysis.trace.survey import Survey
+from pytest_perfgate.core.analysis.tracelens.models import Figures, modelled
 from pytest_perfgate.model.profiles import Category, Trace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from pytest_perfgate.core.analysis.tracelens.models import Figures
 
     Ints = NDArray[np.int64]
 
@@ -266,3 +265,54 @@ def truncated_summary(lists: Kernels) -> str:
         short = name if len(name) <= 64 else name[:64] + "..."
         entries.append(f"{{'name': {short!r}, 'stream': {stream}, 'mean_duration_us': np.float64({mean!r})}}")
     return "[" + ", ".join(entries) + "]"
+
+
+Choice = tuple[int, str, list[int], bool]
+"""Row, name, GPU rows, whether it has a model."""
+
+
+def chosen(forest: Forest) -> Iterator[Choice]:
+    """From the roots down; a kernel that belongs to none of these is listed as an operator of its own, behind them."""
+    taken: set[int] = set()
+    for root in (row for row in sorted(forest.below) if not _inside(forest, row)):
+        if forest.category(root) == Category.OPERATOR:
+            for choice in _below(forest, root):
+                taken.update(choice[2])
+                yield choice
+    left = {r: row for row, direct in forest.direct.items() for r in direct if r not in taken}
+    alone = [r for r in sorted(left) if not forest.is_communication(r)]
+    orphans: dict[int, list[int]] = {}
+    for kernel in (r for r in alone if forest.category(left[r]) != Category.OPERATOR):
+        orphans.setdefault(left[kernel], []).append(kernel)
+    beside = [r for r in alone if forest.category(left[r]) == Category.OPERATOR]
+    for kernel in (*(r for kernels in orphans.values() for r in kernels), *beside):
+        yield left[kernel], f"{forest.name(left[kernel])}->{forest.name(kernel)} (Synthetic Op)", [kernel], False
+
+
+def _inside(forest: Forest, row: int) -> bool:
+    above = forest.parents[row]
+    return above >= 0 and int(forest.seen.tree.operator[above]) >= 0
+
+
+def _below(forest: Forest, row: int) -> Iterator[Choice]:
+    """The operator itself where it has a model, or launches something and none below has one; else its children."""
+    rows = forest.below[row]
+    if modelled(forest.name(row)):
+        yield row, forest.name(row), rows, True
+    elif forest.direct.get(row) and not _modelled_below(forest, row):
+        if not any(map(forest.is_communication, rows)):
+            yield row, forest.name(row), rows, False
+    else:
+        for child in forest.children.get(row, ()):
+            yield from _below(forest, child)
+
+
+def _modelled_below(forest: Forest, row: int) -> bool:
+    children = forest.children.get(row, ())
+    return any(modelled(forest.name(child)) or _modelled_below(forest, child) for child in children)
+
+
+def first_kernel(forest: Forest, row: int) -> str:
+    """What an operator launches first itself; the reference asks no call of the runtime for it."""
+    direct = forest.direct.get(row, ()) if forest.category(row) == Category.OPERATOR else ()
+    return next((forest.name(kernel) for kernel in direct if not forest.is_communication(kernel)), "")

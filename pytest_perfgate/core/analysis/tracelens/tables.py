@@ -16,6 +16,8 @@ from pytest_perfgate.core.analysis.tracelens.nodes import (
     Forest,
     Row,
     aggregates,
+    chosen,
+    first_kernel,
     kernel_summary,
     measure,
     merged,
@@ -270,7 +272,7 @@ def _unified(forest: Forest) -> list[Row]:
         made = _worked(forest, at) if modelled else None
         row = _measured(forest, at, below, made)
         process, label, thread = forest.thread(at)
-        row |= {"name": name, "op category": category(name.partition("->")[0], forest.name(below[0]))}
+        row |= {"name": name, "op category": category(name, first_kernel(forest, at))}
         row |= {"process_name": process, "process_label": label, "thread_name": thread, **_arguments(forest, at)}
         row |= {"has_perf_model": modelled, "worked": made is not None, "parameters": made.parameters if made else ()}
         if name != forest.name(at):
@@ -300,48 +302,6 @@ def _unified_row(group: Sequence[Row]) -> Row:
         "perf_params": str(dict(parameters)) if parameters else None,
         "has_perf_model": first["has_perf_model"],
     }
-
-
-Choice = tuple[int, str, list[int], bool]
-"""Row, name, GPU rows, whether it has a model."""
-
-
-def chosen(forest: Forest) -> Iterator[Choice]:
-    """From the roots down; what launches beside its children is listed as an operator of its own."""
-    for root in (row for row in sorted(forest.below) if not _inside(forest, row)):
-        if forest.category(root) == Category.OPERATOR:
-            yield from _below(forest, root)
-        elif forest.category(root) == Category.RUNTIME:
-            yield from _own_kernels(forest, root)
-
-
-def _inside(forest: Forest, row: int) -> bool:
-    above = forest.parents[row]
-    return above >= 0 and int(forest.seen.tree.operator[above]) >= 0
-
-
-def _below(forest: Forest, row: int) -> Iterator[Choice]:
-    rows = [r for r in forest.below[row] if not forest.is_communication(r)]
-    if not rows:
-        return
-    if sheet_of(forest.name(row)):
-        yield row, forest.name(row), rows, True
-        return
-    direct = [r for r in forest.direct.get(row, ()) if not forest.is_communication(r)]
-    children = forest.children.get(row, [])
-    if direct and not children:
-        yield row, forest.name(row), direct, False
-        return
-    yield from _own_kernels(forest, row)
-    for child in children:
-        yield from _below(forest, child)
-
-
-def _own_kernels(forest: Forest, row: int) -> Iterator[Choice]:
-    """What something launches itself, each as an operator of its own."""
-    for kernel in forest.direct.get(row, ()):
-        if not forest.is_communication(kernel):
-            yield row, f"{forest.name(row)}->{forest.name(kernel)} (Synthetic Op)", [kernel], False
 
 
 def reference_document(tables: ReferenceTables, subject: str) -> Document:

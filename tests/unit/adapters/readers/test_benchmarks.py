@@ -154,6 +154,10 @@ ANSWERS: dict[str, tuple[Any, list[tuple[str, float]]]] = {
     "nvbench: a long command line": (nvbench(state(MEAN), argv=("x" * 5000,)), [("copy[T=F32]", 2e6)]),
     "nvbench: keys sorted": (json.dumps(nvbench(*[state(MEAN)] * 30), sort_keys=True), [("copy[T=F32]", 2e6)] * 30),
     "nvbench: a device that is not a number": (nvbench(state(MEAN, device={"a": 0})), [("copy[T=F32]", 2e6)]),
+    "nvbench: devices and their numbers are anything": (nvbench(state(MEAN, device=[0]), devices=({**NVIDIA, "id": [0]}, {"id": {"a": 1}})), [("copy[T=F32]", 2e6)]),
+    "nvbench: a rate below zero": (nvbench(state(MEAN, figure("nv/cold/bw/global/bytes_per_second", -1e308))), [("copy[T=F32]", 2e6)]),
+    "google: families that are anything": (google(run("a", 1, family_index=[0]), run("a", 2, family_index={"b": 1})), [("a", 1.0), ("a", 2.0)]),
+    "google: a rate below zero": (google(run("a", 1, items_per_second=-1)), [("a", 1.0)]),
     "nvbench: two devices": (nvbench(state(MEAN, name="Device=0"), state(BATCH, name="Device=1", device=1)), [("copy[Device=0]", 2e6), ("copy[Device=1]", 3e6)]),
     "pytest-benchmark: 5": (ours(bench(), bench("t.py::b[µ-名]")), [("t.py::a", 1e3), ("t.py::b[µ-名]", 1e3)]),
     "pytest-benchmark: 3": (ours(bench(), machine_info={"node": "n", "cpu": {"brand": "X"}}, version="3.4.1"), [("t.py::a", 1e3)]),
@@ -175,6 +179,7 @@ ABSENT: dict[str, tuple[Any, list[tuple[str, str]]]] = {
     "google: skipped": (google(run("a", 0, skipped="ERROR", skip_message="bad")), [("a", "bad")]),
     "google: one repetition failed": (google(*REPEATS, run("a", 0, family_index=0, error_occurred=True)), [("a", "skipped")]),
     "google: no number": (google(run("a", math.nan), run("b", math.inf), run("c", -1)), [(name, "the file has no time for it") for name in "abc"]),
+    "google: a number without an end": (google(run("a", 10**400), run("b", 1e300, "s")), [(name, "the file has no time for it") for name in "ab"]),
     "nvbench: skipped": (nvbench(state(is_skipped=True, skip_reason="too big", summaries=None)), [("copy[T=F32]", "too big")]),
     "nvbench: skipped after it ran": (nvbench(state(MEAN, is_skipped=True)), [("copy[T=F32]", "skipped")]),
     "nvbench: the host's clock does not stand for the device's": (nvbench(state(NANS, HOST)), [("copy[T=F32]", "its nv/cold/time/gpu/mean is not a number of seconds")]),
@@ -193,6 +198,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "google: cut short": (json.dumps(google(*REPEATS))[:-40], "it is no JSON of Google Benchmark"),
     "nvbench: no benchmarks": ({**nvbench(), "benchmarks": None}, "'benchmarks' is missing"),
     "nvbench: states of nothing": (nvbench(None), "copy: states: a list of objects"),
+    "nvbench: states that are numbers": (
+        {**nvbench(), "benchmarks": [{"name": "copy", "states": {"a": 1}}]},
+        "copy: states: a list of objects",
+    ),
     "nvbench: summaries of nothing": (nvbench(state(None)), "copy[T=F32]: summaries: a list of objects"),
     "pytest-benchmark: no figures": (ours({"fullname": "a"}), "'stats' is missing"),
     "pytest-benchmark: nothing": (ours(None), "'name' is missing"),
@@ -210,7 +219,9 @@ REFUSED: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("name", ANSWERS)
 def test_a_file_has_its_times(seen, name) -> None:
     body, wanted = ANSWERS[name]
-    assert times(seen(body)) == wanted
+    analysis = seen(body)
+    assert times(analysis) == wanted
+    assert all(metric.value >= 0 for metric in analysis.metrics.metrics)
 
 
 @pytest.mark.parametrize("name", ABSENT)

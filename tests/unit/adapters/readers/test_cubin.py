@@ -43,7 +43,7 @@ def test_a_cubin_is_read_as_committed(tmp_path: Path) -> None:
 
 
 @needs_tools
-def test_an_unknown_architecture_is_told_apart(tmp_path: Path) -> None:
+def test_an_unknown_architecture_is_distinct_names(tmp_path: Path) -> None:
     data = bytearray(COPY.read_bytes())
     struct.pack_into("<I", data, 48, 0x600EE04)
     (tmp_path / "new.cubin").write_bytes(data)
@@ -53,7 +53,7 @@ def test_an_unknown_architecture_is_told_apart(tmp_path: Path) -> None:
     assert "new.cubin" in str(caught.value)
 
 
-def test_a_stripped_cubin_is_told_apart_from_a_broken_one() -> None:
+def test_a_stripped_cubin_is_distinct_names_from_a_broken_one() -> None:
     """Written by ``objcopy --strip-all``, with the machine that binutils do not know put back."""
     stripped = ODD / "stripped.cubin"
     found = parse_cubin(stripped.read_bytes(), "stripped")

@@ -196,7 +196,8 @@ def test_units_are_brought_to_the_base(number: float, unit: str, there: tuple) -
 
 def test_links_and_senseless_gains_are_left_out() -> None:
     assert plain_text("see @section:Occ:Occupancy@ and @url:Guide:https://x@") == "see Occupancy and Guide"
-    assert rule_finding(("r", ""), "m", ("", None), float("nan")).gain is None
+    for speedup in (float("nan"), float("inf"), -1.0, 1e300):
+        assert rule_finding(("r", ""), "m", ("", None), speedup).gain is None
     assert rule_finding(("r", "t"), "m", ("", None), 12.0).trigger == "rule=r"
 
 
@@ -394,6 +395,13 @@ REFUSED = {
     "with more than all of a peak": (
         LONG_HEADER + line(0, "k", "148", "%").replace("Duration", "Achieved Occupancy"),
         "line 2: Achieved Occupancy is 148, and it is at most 100",
+    ),
+    "with a rule that saves more than all": (
+        RULES.rstrip("\n")
+        + ',"Estimated Speedup"\n'
+        + line(0, "k", "5").rstrip("\n")
+        + ',"Stall","OPT","wait","1e300"\n',
+        "line 2: a speedup of 1e.300 %",
     ),
     "with no register": (
         LONG_HEADER + line(0, "k", "0", "register/thread").replace("Duration", "Registers Per Thread"),

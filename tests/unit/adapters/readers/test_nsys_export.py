@@ -175,6 +175,17 @@ def test_any_name_will_do(tmp_path, name) -> None:
     assert values(seen(small_export(tmp_path / name)), "busy") == [0.15]
 
 
+@pytest.mark.parametrize(
+    ("table", "column"), [("CUPTI_ACTIVITY_KIND_KERNEL", "globalPid"), ("CUPTI_ACTIVITY_KIND_RUNTIME", "end")]
+)
+def test_a_text_where_a_number_belongs_is_damage(tmp_path, table: str, column: str) -> None:
+    """SQL takes it for later than every time, and adds it up."""
+
+    with pytest.raises(PerfgateError) as error:
+        seen(made(tmp_path / "x.sqlite", [f"UPDATE {table} SET {column} = 'x'"]))
+    assert error.value.code.name == "nsys-damaged"
+
+
 def test_a_journal_that_was_used_up_is_no_journal(tmp_path) -> None:
     path = small_export(tmp_path / "x.sqlite")
     (tmp_path / "x.sqlite-journal").write_bytes(b"\0" * 512)

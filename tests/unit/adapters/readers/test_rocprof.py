@@ -64,7 +64,7 @@ def test_what_is_none_of_them_says_so(tmp_path: Path, content: str) -> None:
         read_rocprof([tmp_path / "x.csv"])
 
 
-def test_files_are_told_apart_by_content(tmp_path: Path) -> None:
+def test_files_are_distinct_names_by_content(tmp_path: Path) -> None:
     assert ROCPROF.recognises(tmp_path / "t.csv", TRACE.encode())
     assert not ROCPROF.recognises(tmp_path / "t.csv", b'"ID","Process ID","Kernel Name"\n')
     assert not ROCPROF.recognises(tmp_path / "t.txt", TRACE.encode())

@@ -37,7 +37,7 @@ def test_it_does_what_every_history_does(address: str, check: Callable[[historie
 def _write(address: str, writer: int) -> None:
     history = PostgresHistory(address)
     for run in range(6):
-        own = [sitting(1e3 * writer + run + case / 100, run=f"w{writer}.{run}", when="2026-06-01",
+        own = [sitting(1 + 1e3 * writer + run + case / 100, run=f"w{writer}.{run}", when="2026-06-01",
                        key=histories.CaseKey(nodeid=f"t.py::test_{case}"), facts=(("run", f"{writer}.{run}"),))
                for case in range(10)]  # fmt: skip
         history.append(own)

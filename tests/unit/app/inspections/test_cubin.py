@@ -117,7 +117,7 @@ def test_what_is_asked_wrongly_is_said(options: dict[str, str], code: str) -> No
     assert caught.value.code.name == code
 
 
-def test_files_are_told_apart_by_content(tmp_path: Path) -> None:
+def test_files_are_distinct_names_by_content(tmp_path: Path) -> None:
     real = CUBINS / "copy.sm_86.cubin"
     assert CUBIN.recognises(tmp_path / "noname", real.read_bytes()[:64])
     assert CUBIN.recognises(CUBINS, b"")

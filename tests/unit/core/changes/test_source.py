@@ -97,7 +97,7 @@ def ids(mark: str) -> list[str]:
         ("SIZES", []),
     ],
 )
-def test_values_are_told_apart_where_each_has_an_id_of_its_own(values: str, known: list[str]) -> None:
+def test_values_are_distinct_names_where_each_has_an_id_of_its_own(values: str, known: list[str]) -> None:
     assert ids(f"mark.parametrize('n', {values})") == known
 
 

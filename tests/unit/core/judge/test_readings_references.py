@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.judge.readings import over_processes, reference_of
+from pytest_perfgate.core.judge.readings import over_processes, reach_in_turns, reference_of
 from pytest_perfgate.model.measurement import Reference, Samples, Settled, Stop
-from pytest_perfgate.model.metric import Figure, Problem
+from pytest_perfgate.model.metric import Figure, Metric, Problem
 from pytest_perfgate.model.plan import CaseKey, Outcome
-from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.values import Dimension, Interval
 from tests.unit.core.judge.bench import KEY, accepted, limit, measured, verdict
 
 
@@ -168,3 +169,18 @@ def test_an_absolute_limit_tells_it_too() -> None:
     result = moved("speedup(over=eager) >= 1.4x", 1e6, 1.2e6)
     assert result.outcome is Outcome.BROKEN
     assert result.evidence[-1][1].endswith("eager moved")
+
+
+def reach(half: float, processes: int, bound: float = -0.05, gates: int = 40) -> float:
+    interval = Interval(low=1.5 * math.exp(-half), high=1.5 * math.exp(half))
+    metric = Metric(name="speedup", value=1.5, dimension=Dimension.RATIO, interval=interval)
+    return reach_in_turns(metric, line(1.5).figures[0], bound, processes, gates)
+
+
+def test_what_chance_explains_shrinks_with_what_the_processes_tell() -> None:
+    of_ten, of_three = 0.00715, 0.0248  # half the interval of processes that scatter by 1 %
+    assert reach(of_ten, 10) < reach(of_three, 3)
+    assert reach(0.005, 10) < reach(0.01, 10) < reach(0.02, 10)
+    assert reach(0.01, 10, gates=1) < reach(0.01, 10, gates=40)
+    assert reach(0.01, 10, bound=-0.01) < reach(0.01, 10)
+    assert 0.01 < reach(0.0, 10) < 0.03, "two sittings are never quite the same"

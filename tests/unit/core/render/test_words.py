@@ -16,7 +16,17 @@ from pytest_perfgate.core.render.block import render_block
 from pytest_perfgate.core.render.html import render_comment, render_html
 from pytest_perfgate.core.render.logs import Version, render_entry
 from pytest_perfgate.core.render.report import run_document
-from pytest_perfgate.core.render.words import edges, first_of, plural, quantity, shown, signed, writable
+from pytest_perfgate.core.render.words import (
+    distinct_names,
+    edges,
+    first_of,
+    pair_of_names,
+    plural,
+    quantity,
+    shown,
+    signed,
+    writable,
+)
 from pytest_perfgate.model.measurement import Environment
 from pytest_perfgate.model.metric import Metric, MetricSet
 from pytest_perfgate.model.plan import CaseKey, Effect
@@ -204,3 +214,23 @@ def test_of_many_names_the_first_are_said_and_the_others_counted() -> None:
     assert first_of([], 2) == ""
     assert first_of(["a", "b"], 2) == "a, b"
     assert first_of(["a", "b", "c", "d"], 2) == "a, b and 2 more"
+
+
+@pytest.mark.parametrize(
+    ("paths", "names"),
+    [
+        (["/x/a.json"], ("a.json",)),
+        (["/x/a.json", "y/b.json"], ("a.json", "b.json")),
+        (["/x/a.json", "/y/a.json"], ("x/a.json", "y/a.json")),
+        (["/1/x/a.json", "/2/x/a.json", "/2/x/b.json"], ("1/x/a.json", "2/x/a.json", "2/x/b.json")),
+        (["a.json", "x/a.json"], ("a.json", "x/a.json")),
+        (["a.json", "a.json"], ("a.json", "a.json")),
+        ([], ()),
+    ],
+)
+def test_files_of_one_name_are_distinct_names_by_their_folders(paths: list[str], names: tuple[str, ...]) -> None:
+    assert distinct_names(paths) == names
+
+
+def test_two_sides_are_distinct_names_too() -> None:
+    assert pair_of_names(["/x/a", "/x/b"], ["/y/a"]) == "x/a, x/b against y/a"

@@ -186,3 +186,48 @@ def test_a_product_of_a_trace_without_strides_has_its_sheet(tmp_path) -> None:
     assert (row["param: M"], row["param: N"], row["param: K"], row["param: stride_A"]) == (8, 4, 16, None)
     (row,) = ours["ops_unique_args"]
     assert (row["Input Dims"], row["Input Strides"]) == ("((8, 16), (16, 4))", None)
+
+
+def nested(below: str) -> list[dict]:
+    """An operator that launches a kernel itself and has another below, which launches one too."""
+    events = [host("outer", 0, 90), launch(5, 1), kernel("own", 100, 30, correlation=1), *arrow(1, 5, 100)]
+    events += [host(below, 40, 40, **{"Input Dims": [[8], [8]], "Input type": ["float", "float"],
+                                      "Input Strides": [[1], [1]]}), launch(50, 2)]  # fmt: skip
+    return [*events, kernel("its", 200, 20, correlation=2), *arrow(2, 50, 200)]
+
+
+@pytest.mark.parametrize(
+    ("below", "names"),
+    [
+        ("inner", {"outer": 50.0}),
+        ("aten::add", {"aten::add": 20.0, "outer->own (Synthetic Op)": 30.0}),
+        ("aten::convolution_backward", {"aten::convolution_backward": 20.0, "outer->own (Synthetic Op)": 30.0}),
+    ],
+)
+def test_what_launches_itself_is_taken_whole_unless_something_below_has_a_model(tmp_path, below, names) -> None:
+    ours = reference_tables(seen(tmp_path / "t.json", nested(below)))
+    rows = {row["name"]: row for row in ours["unified_perf_summary"]}
+    assert {name: row["Kernel Time (µs)_sum"] for name, row in rows.items()} == names
+    if below == "aten::convolution_backward":
+        assert (rows[below]["op category"], rows[below]["has_perf_model"], rows[below]["GFLOPS"]) == (
+            "CONV_bwd",
+            True,
+            None,
+        )
+
+
+def test_an_elementwise_call_without_strides_has_no_figures(tmp_path) -> None:
+    given = {"Input type": ["float", "float"], "Input Dims": [[8], [8]]}
+    ours = reference_tables(seen(tmp_path / "t.json", list(one_call("aten::add", 20, **given))))
+    assert "BinaryElementwise" not in ours
+    (row,) = ours["unified_perf_summary"]
+    assert (row["has_perf_model"], row["GFLOPS"]) == (True, None)
+
+
+@pytest.mark.parametrize(("dtype", "moved"), [("c10::BFloat16", 4 * 2 * 800), ("float", 0)])
+def test_a_fused_kernel_counts_types_by_their_names_in_c(tmp_path, dtype: str, moved: float) -> None:
+    dims = [[800], [800], [800], []]
+    given = {"Input type": [dtype] * 3 + ["Scalar"], "Input Dims": dims, "Input Strides": [[1]] * 3 + [[]]}
+    events = one_call("triton_poi_fused_add_cos_sin_0", 20, **given, **{"Concrete Inputs": ["", "", "", "800"]})
+    (row,) = reference_tables(seen(tmp_path / "t.json", list(events)))["unified_perf_summary"]
+    assert (row["GFLOPS"], row["Data Moved (MB)"]) == (pytest.approx(800e-9), pytest.approx(moved / 2**20))

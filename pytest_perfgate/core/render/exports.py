@@ -1,0 +1,189 @@
+"""Runs for the stores that teams have: OpenMetrics, Bencher, PyTorch's benchmark database, a table of every figure."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_perfgate.model.measurement import Measurement, Sitting, short_commit
+from pytest_perfgate.model.metric import Cell, Column, Metric, Table
+from pytest_perfgate.model.plan import Effect
+from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.verdict import CaseReport, RunReport
+
+_BASE: Mapping[Dimension, tuple[str, float]] = {
+    Dimension.TIME: ("seconds", 1e-9),
+    Dimension.FRACTION: ("ratio", 1.0),
+    Dimension.RATIO: ("ratio", 1.0),
+    Dimension.BYTES: ("bytes", 1.0),
+    Dimension.BANDWIDTH: ("bytes_per_second", 1.0),
+    Dimension.FLOPS: ("flops_per_second", 1.0),
+    Dimension.WORK: ("flops", 1.0),
+    Dimension.RATE: ("per_second", 1.0),
+    Dimension.CLOCK: ("hertz", 1.0),
+    Dimension.TEMPERATURE: ("celsius", 1.0),
+    Dimension.POWER: ("watts", 1.0),
+}
+"""Base units, as Prometheus asks for them, and what a figure is multiplied by to be in them."""
+
+_UNITS: Mapping[Dimension, str] = {
+    Dimension.TIME: "ns", Dimension.BYTES: "B", Dimension.BANDWIDTH: "B/s", Dimension.FLOPS: "FLOP/s",
+    Dimension.WORK: "FLOP", Dimension.RATE: "1/s", Dimension.CLOCK: "Hz", Dimension.POWER: "W",
+    Dimension.TEMPERATURE: "°C", Dimension.INTENSITY: "FLOP/B",
+}  # fmt: skip
+
+_LONGEST_NAME, _LONGEST_MEASURE = 1024, 64
+"""What Bencher takes."""
+
+
+def _measured(report: RunReport) -> Iterator[tuple[CaseReport, Measurement, list[Metric]]]:
+    """Each case with its figures, as far as they are numbers."""
+    for case in report.cases:
+        if case.measurement is not None and not case.problems:
+            metrics = case.measurement.metrics.metrics
+            yield case, case.measurement, [m for m in metrics if all(map(math.isfinite, (m.value, m.low, m.high)))]
+
+
+def _scoped(metric: Metric) -> str:
+    """The name of a figure with its scope, as a limit writes it."""
+    scope = ", ".join(f"{name}={text}" for name, text in metric.labels)
+    return f"{metric.name}({scope})" if scope else metric.name
+
+
+def render_openmetrics(report: RunReport) -> str:
+    """The text that GitLab's metrics report and Prometheus read: a gauge a metric, in base units.
+
+    Neither the commit nor the run is a label: a series goes on from run to run.
+    """
+    families: dict[tuple[str, str], list[str]] = {}
+    for case, measurement, metrics in _measured(report):
+        where = {"case": str(case.key), "device": measurement.device.key}
+        for metric in metrics:
+            unit, factor = _BASE.get(metric.dimension, ("", 1.0))
+            name = "_".join(filter(None, ("perfgate", re.sub(r"[^a-zA-Z0-9_]", "_", metric.name), unit)))
+            labels = {**{_label(label): text for label, text in metric.labels}, **where}
+            families.setdefault((name, unit), []).append(f"{name}{_labels(labels)} {metric.value * factor:.9g}")
+        failed = int(case.effect is Effect.FAIL)
+        families.setdefault(("perfgate_failed", ""), []).append(f"perfgate_failed{_labels(where)} {failed}")
+    lines = []
+    for (name, unit), samples in families.items():
+        lines += [f"# TYPE {name} gauge", *([f"# UNIT {name} {unit}"] if unit else []), *dict.fromkeys(samples)]
+    return "\n".join([*lines, "# EOF"]) + "\n"
+
+
+def _label(name: str) -> str:
+    """The name of a label; ``case`` and ``device`` are those of the measurement."""
+    plain = re.sub(r"[^a-zA-Z0-9_]", "_", name)
+    return f"of_{plain}" if plain in {"case", "device"} or not plain[:1].isalpha() else plain
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    escaped = (
+        (name, text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"'))
+        for name, text in sorted(labels.items())
+    )
+    return "{" + ",".join(f'{name}="{text}"' for name, text in escaped) + "}"
+
+
+def render_bencher(report: RunReport) -> str:
+    """Bencher Metric Format: a benchmark a case; time is its measure ``latency``, in nanoseconds."""
+    devices = {measurement.device.key for _, measurement, _ in _measured(report)}
+    benchmarks: dict[str, dict[str, dict[str, float]]] = {}
+    for case, measurement, metrics in _measured(report):
+        name = f"{case.key} on {measurement.device.key}" if len(devices) > 1 else str(case.key)
+        measures = benchmarks.setdefault(name[-_LONGEST_NAME:], {})
+        for metric in metrics:
+            measure = "latency" if metric.name == "time" and not metric.labels else _scoped(metric)
+            bounds = {"lower_value": metric.low, "upper_value": metric.high} if metric.interval else {}
+            measures[measure[:_LONGEST_MEASURE]] = {"value": metric.value, **bounds}
+    return _json(benchmarks)
+
+
+def render_pytorch(report: RunReport) -> str:
+    """A list of figures as PyTorch's benchmark database takes them (its third form)."""
+    environment = report.environment
+    rows = [
+        {
+            "benchmark": {
+                "name": "pytest-perfgate", "mode": report.mode,
+                "dtype": measurement.work.dtype if measurement.work else "",
+                "extra_info": {
+                    "device": measurement.device.key, "outcome": case.worst.value, "started": report.started,
+                    "commit": environment.commit, "measured_with": measurement.identity.text(),
+                },
+            },
+            "model": {"name": str(case.key), "type": "test", "backend": measurement.identity.timer},
+            "metric": {
+                "name": _scoped(metric), "benchmark_values": [metric.value],
+                "extra_info": _extra(metric),
+            },
+            "runners": [{"name": measurement.device.name, "type": measurement.device.key}],
+            "dependencies": {name: {"version": version} for name, version in environment.packages},
+        }
+        for case, measurement, metrics in _measured(report)
+        for metric in metrics
+    ]  # fmt: skip
+    return _json(rows)
+
+
+def _unit(metric: Metric) -> str:
+    return _UNITS.get(metric.dimension, metric.dimension.value)
+
+
+def _extra(metric: Metric) -> dict[str, str | float]:
+    bounds = {"low": metric.low, "high": metric.high} if metric.interval else {}
+    return {"unit": _unit(metric), **bounds}
+
+
+def render_action(report: RunReport) -> str:
+    """The times for github-action-benchmark: its ``customSmallerIsBetter``."""
+    rows = []
+    for case, measurement, metrics in _measured(report):
+        time = next((m for m in metrics if m.name == "time" and not m.labels), None)
+        if time is not None:
+            spread = {"range": f"± {(time.high - time.low) / 2:.4g}"} if time.interval else {}
+            extra = f"{measurement.device.key}, {case.worst.value}"
+            rows.append({"name": str(case.key), "unit": "ns", "value": time.value, **spread, "extra": extra})
+    return _json(rows)
+
+
+FORMS: Mapping[str, Callable[[RunReport], str]] = {
+    "openmetrics": render_openmetrics,
+    "bencher": render_bencher,
+    "pytorch": render_pytorch,
+    "github-action-benchmark": render_action,
+}
+"""By the name that ``perfgate report --to NAME:FILE`` has."""
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+_COLUMNS = (
+    "when", "commit", "run", "host", "device", "card", "case", "outcome", "metric", "scope", "value", "low", "high",
+    "unit",
+)  # fmt: skip
+
+_NUMBERS = frozenset({"value", "low", "high"})
+
+
+def figures_table(sittings: Iterable[Sitting]) -> Table:
+    """A row a figure, of one run or of a history: what a spreadsheet, a notebook or a data lake takes."""
+    rows: list[tuple[Cell, ...]] = [
+        (
+            s.when, short_commit(s.commit, 40), s.run, s.host, s.device, s.card, str(s.key), s.outcome, metric.name,
+            ", ".join(f"{name}={text}" for name, text in metric.labels), metric.value, *_ends(metric), _unit(metric),
+        )
+        for s in sittings
+        for metric in s.metrics or (Metric(name="time", value=s.time, dimension=Dimension.TIME),)
+    ]  # fmt: skip
+    kinds = (Dimension.PLAIN if name in _NUMBERS else Dimension.TEXT for name in _COLUMNS)
+    return Table(columns=tuple(Column(name=n, dimension=k) for n, k in zip(_COLUMNS, kinds)), rows=tuple(rows))
+
+
+def _ends(metric: Metric) -> Sequence[float | None]:
+    return (metric.low, metric.high) if metric.interval else (None, None)

@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import jsonschema
+import pytest
+
+from pytest_perfgate.app.accepted import sittings
+from pytest_perfgate.core.render.exports import (
+    FORMS,
+    figures_table,
+    render_action,
+    render_bencher,
+    render_openmetrics,
+    render_pytorch,
+)
+from pytest_perfgate.model.device import Device
+from pytest_perfgate.model.measurement import Environment
+from pytest_perfgate.model.metric import Metric, Problem, labels
+from pytest_perfgate.model.plan import Outcome
+from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.verdict import CaseReport, RunReport
+from tests.reports import case, run
+
+OTHER = Device(key="NVIDIA-H100", name="NVIDIA H100", kind="gpu")
+MORE = (
+    Metric(name="speedup", value=1.5, dimension=Dimension.RATIO, labels=labels(over="torch")),
+    Metric(name="peak_memory", value=2.0**20, dimension=Dimension.BYTES),
+    Metric(name="my.own", value=7.0, dimension=Dimension.PLAIN, labels=labels(case="x", device='a"\\\nb')),
+    Metric(name="mfu", value=float("nan"), dimension=Dimension.FRACTION, labels=labels(of="n")),
+)
+
+
+def with_metrics(report: CaseReport, *metrics: Metric) -> CaseReport:
+    measurement = report.measurement
+    return replace(
+        report,
+        measurement=replace(
+            measurement, metrics=replace(measurement.metrics, metrics=(*measurement.metrics.metrics, *metrics))
+        ),
+    )
+
+
+SLOW = with_metrics(case('test_a["q"\\n]', 2e5, 1e5, Outcome.REGRESSED), *MORE)
+RUN = run(
+    SLOW, case("test_b", 1e6, 1e6), case("test_c", 1.0, problems=(Problem(code="timer-noise", what="n"),)),
+    environment=Environment(python="3.11", commit="c0ffee", packages=(("torch", "2.6.0"),)),
+)  # fmt: skip
+RUN = replace(RUN, cases=(*RUN.cases[:2], replace(RUN.cases[2], problems=(Problem(code="timer-noise", what="n"),))))
+EMPTY = run()
+
+NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
+LABELS = rf'\{{{NAME}="(?:[^"\\\n]|\\[\\n"])*"(?:,{NAME}="(?:[^"\\\n]|\\[\\n"])*")*\}}'
+SAMPLE = re.compile(rf"({NAME})({LABELS}) (-?\d+(?:\.\d+)?(?:e[+-]\d+)?)")
+
+
+def families(text: str) -> dict[str, dict[str, float]]:
+    """The samples of each family; raises where the text breaks the rules of OpenMetrics."""
+    lines = text.split("\n")
+    assert lines[-2:] == ["# EOF", ""]
+    found: dict[str, dict[str, float]] = {}
+    current = ""
+    for line in lines[:-2]:
+        if line.startswith("# TYPE "):
+            current, kind = line.removeprefix("# TYPE ").split(" ")
+            assert (kind, current in found) == ("gauge", False), "a family stands in one place"
+            found[current] = {}
+        elif line.startswith("# UNIT "):
+            name, unit = line.removeprefix("# UNIT ").split(" ")
+            assert (name, name.endswith(f"_{unit}"), found[name]) == (current, True, {})
+        else:
+            name, own, number = SAMPLE.fullmatch(line).groups()
+            assert (name, own in found[current]) == (current, False), "a set of labels is there once"
+            found[current][own] = float(number)
+    return found
+
+
+def test_openmetrics_keep_the_rules_and_the_base_units() -> None:
+    found = families(render_openmetrics(RUN))
+    times = found["perfgate_time_seconds"]
+    assert sorted(times.values()) == pytest.approx([2e-4, 1e-3])
+    assert all('device="NVIDIA-H200"' in own and "c0ffee" not in own for own in times)
+    assert sorted(found["perfgate_failed"].values()) == [0, 1]
+    assert list(found["perfgate_peak_memory_bytes"].values()) == [2.0**20]
+    ((speedup, value),) = found["perfgate_speedup_ratio"].items()
+    assert (value, 'over="torch"' in speedup) == (1.5, True)
+    ((own, _),) = found["perfgate_my_own"].items()
+    assert r'of_device="a\"\\\nb"' in own
+    assert families(render_openmetrics(EMPTY)) == {}
+
+
+BMF = {
+    "$schema": "http://json-schema.org/draft-07/schema", "type": "object",
+    "patternProperties": {".+": {"type": "object", "minProperties": 1, "patternProperties": {".{1,64}": {
+        "type": "object", "required": ["value"], "additionalProperties": False,
+        "properties": {name: {"type": "number"} for name in ("value", "lower_value", "upper_value")},
+    }}}},
+}  # fmt: skip
+
+
+def test_bencher_reads_it() -> None:
+    body = json.loads(render_bencher(RUN))
+    jsonschema.validate(body, BMF)
+    first = body['tests/test_k.py::test_a["q"\\n]']
+    assert first["latency"] == {
+        "value": 2e5,
+        "lower_value": pytest.approx(1.99e5),
+        "upper_value": pytest.approx(2.01e5),
+    }
+    assert first["speedup(over=torch)"] == {"value": 1.5}
+    assert len(body) == 2
+    two = json.loads(render_bencher(run(case("test_a", 1e5), case("test_a", 2e5, device=OTHER))))
+    assert [(name[-11:], one["latency"]["value"]) for name, one in two.items()] == [
+        ("NVIDIA-H200", 1e5),
+        ("NVIDIA-H100", 2e5),
+    ]
+
+
+TEXT, OBJECT = {"type": "string"}, {"type": "object"}
+PYTORCH = {
+    "type": "array",
+    "items": {
+        "type": "object", "required": ["benchmark", "model", "metric"], "additionalProperties": False,
+        "properties": {
+            "benchmark": {"type": "object", "required": ["name"], "additionalProperties": False,
+                          "properties": {"name": TEXT, "mode": TEXT, "dtype": TEXT, "extra_info": OBJECT}},
+            "model": {"type": "object", "required": ["name"], "additionalProperties": False,
+                      "properties": {"name": TEXT, "type": TEXT, "backend": TEXT, "origins": {"type": "array"},
+                                     "extra_info": OBJECT}},
+            "metric": {"type": "object", "required": ["name", "benchmark_values"], "additionalProperties": False,
+                       "properties": {"name": TEXT, "target_value": {"type": "number"}, "extra_info": OBJECT,
+                                      "benchmark_values": {"type": "array", "items": {"type": "number"}, "minItems": 1}}},
+            "runners": {"type": "array", "items": OBJECT}, "inputs": OBJECT, "dependencies": OBJECT,
+        },
+    },
+}  # fmt: skip
+
+
+def test_the_benchmark_database_of_pytorch_reads_it() -> None:
+    rows = json.loads(render_pytorch(RUN))
+    jsonschema.validate(rows, PYTORCH)
+    time = next(row for row in rows if row["metric"]["name"] == "time")
+    assert time["metric"]["benchmark_values"] == [2e5]
+    assert (time["benchmark"]["dtype"], time["benchmark"]["extra_info"]["commit"]) == ("bf16", "c0ffee")
+    assert time["dependencies"] == {"torch": {"version": "2.6.0"}}
+    assert "speedup(over=torch)" in {row["metric"]["name"] for row in rows}
+
+
+def test_the_action_reads_it() -> None:
+    rows = json.loads(render_action(RUN))
+    assert [(row["name"][-6:], row["unit"], row["value"]) for row in rows] == [
+        ('"q"\\n]', "ns", 2e5),
+        ("test_b", "ns", 1e6),
+    ]
+    assert rows[1]["range"] == "± 5000"
+
+
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("report", [EMPTY, run(replace(SLOW, measurement=None))], ids=["no case", "nothing measured"])
+def test_what_was_not_measured_is_not_there(name: str, report: RunReport) -> None:
+    text = FORMS[name](report)
+    assert text == "# EOF\n" if name == "openmetrics" else json.loads(text) in ([], {})
+
+
+def test_every_figure_has_a_row() -> None:
+    table = figures_table(sittings(RUN))
+    names = [column.name for column in table.columns]
+    rows = [dict(zip(names, row)) for row in table.rows]
+    assert {row["case"][-6:] for row in rows} == {'"q"\\n]', "test_b"}
+    time = rows[0]
+    assert (time["metric"], time["value"], time["unit"], time["outcome"]) == ("time", 2e5, "ns", "regressed")
+    assert time["low"] < time["value"] < time["high"]
+    speedup = next(row for row in rows if row["metric"] == "speedup")
+    assert (speedup["scope"], speedup["low"]) == ("over=torch", None)
