@@ -10,11 +10,11 @@ import pytest
 
 from pytest_perfgate.adapters.formats import files as reports
 from pytest_perfgate.adapters.formats import files as workbook
-from pytest_perfgate.adapters.formats.files import COLUMNS, frames, run_frame, write_drawings
+from pytest_perfgate.adapters.formats.files import COLUMNS, frames, run_frame
 from pytest_perfgate.adapters.stores.records import render_record
 from pytest_perfgate.core.render.report import run_document, verdict_table
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Analysis, Column, Document, MetricSet, Picture, Section, Table
+from pytest_perfgate.model.metric import Analysis, Column, Document, MetricSet, Table
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.values import Dimension
 from tests.reports import case, run
@@ -121,15 +121,3 @@ def test_a_view_that_is_not_there_is_an_error_with_those_that_are() -> None:
     with pytest.raises(PerfgateError, match="no view 'nope'") as error:
         frames(analysis, "nope")
     assert "one of: table" in error.value.text()
-
-
-def test_pictures_of_many_sections_have_files_of_their_own(tmp_path: Path) -> None:
-    picture = Picture(svg="<svg>", alt="a", name="samples")
-    cases = tuple(Section(title=title, blocks=(picture,)) for title in ("test_a[n=1]", "../b c", "../b c"))
-    page = Document(title="t", blocks=(picture, Section(title="Pictures", blocks=(picture, *cases))))
-    files = write_drawings(tmp_path / "new", {"page": page}, str.upper)
-    assert [path.name for path in files] == [
-        "samples.svg", "samples_2.svg", "test_a-n=1-samples.svg", "b-c-samples.svg", "b-c-samples_2.svg",
-    ]  # fmt: skip
-    assert all(path.parent == tmp_path / "new" for path in files)
-    assert files[0].read_text(encoding="utf-8") == "<SVG>"
