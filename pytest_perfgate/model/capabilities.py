@@ -79,6 +79,14 @@ class SupportsBind(Protocol):
 
 
 @runtime_checkable
+class SupportsMemory(Protocol):
+    """A runtime whose library counts what it gives out of the device's memory."""
+
+    def memory_of(self, call: Callable[[], object]) -> tuple[int, int]:
+        """Bytes that a call holds at the most beyond what stood before it, and how often it asks for memory."""
+
+
+@runtime_checkable
 class SupportsSettled(Protocol):
     """Clocks that decide before the first sample whether they can be locked where a plan wants to try."""
 
