@@ -38,7 +38,7 @@ def test_a_browser_draws_a_png_of_the_size_of_the_drawing(tmp_path: Path, monkey
     browser = tools / "chromium"
     browser.write_text(
         f"#!{sys.executable}\n"
-        + """
+        """
 import sys
 out = next(word.partition("=")[2] for word in sys.argv if word.startswith("--screenshot="))
 open(out, "w").write(next(word for word in sys.argv if word.startswith("--window-size=")))
