@@ -51,7 +51,7 @@ def against_figure(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     if not metrics:
         return without_metric(limit, trial)
     if trial.paired is not None and trial.paired.revision:
-        rulings = [_beside(limit, metric, trial) for metric in metrics]
+        rulings = [_in_both_builds(limit, metric, trial) for metric in metrics]
         return max(rulings, key=lambda ruling: _badness(limit, ruling))
     if trial.figures_unheld:
         return _unbaselined(limit, trial, trial.figures_unheld, metrics[0])
@@ -82,7 +82,7 @@ def _pairs_of(metric: Metric, trial: JudgedMeasurement) -> FigurePairs | None:
     return next((one for one in figures if (one.name, one.labels) == (metric.name, metric.labels)), None)
 
 
-def _beside(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
+def _in_both_builds(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
     """Against a revision that the user named: the rounds of both builds decide, and no accepted value is asked."""
     pairs, paired = _pairs_of(metric, trial), trial.paired
     assert paired is not None
