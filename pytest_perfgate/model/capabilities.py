@@ -10,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.plan import Plan
+from pytest_perfgate.model.verdict import Posting
 
 
 @runtime_checkable
@@ -107,6 +108,14 @@ class SupportsKernels(Protocol):
 
     def only(self, kernel: str, launches: int = 0) -> Any:
         """The same profiler for kernels whose name holds this, and for so many launches of them; 0 is all."""
+
+
+@runtime_checkable
+class SupportsPosting(Protocol):
+    """A delivery that posts where people discuss a change."""
+
+    def posting(self, how: Posting) -> Any:
+        """The same delivery that posts as it is told: under a key, changes only, or nothing at all."""
 
 
 @runtime_checkable
