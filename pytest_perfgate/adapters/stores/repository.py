@@ -44,6 +44,11 @@ class GitRepository:
         """The full hash of the current commit; empty without git or before the first commit."""
         return self._git("rev-parse", "--verify", "--quiet", "HEAD") or ""
 
+    def last_release(self) -> str:
+        """The newest tag of a version that the current commit has behind it; empty where there is none."""
+        patterns = ("--match", "v[0-9]*", "--match", "[0-9]*")
+        return self._git("describe", "--tags", "--abbrev=0", *patterns, "HEAD") or ""
+
     def branch(self) -> str:
         """The branch's name; empty where none is checked out."""
         return self._git("symbolic-ref", "--quiet", "--short", "HEAD") or ""
