@@ -75,18 +75,14 @@ class GitRepository:
             mend = next((line.strip() for line in output.splitlines() if "safe.directory" in line), "")
             return "git does not trust this folder, which belongs to another user", mend
         if done.returncode:
-            return (
-                "there is no git repository here",
-                "check out with git, its .git folder with it; a new project: git init",
-            )
+            return "there is no git repository here", "check out with git, its .git folder with it; or: git init"
         return None
 
     def show(self, revision: str, path: str) -> str | None:
         """A file's text in a revision; ``None`` where it did not exist."""
         if not self._resolved(revision):
-            raise PerfgateError(
-                "repository-missing", f"'{revision}' is not a revision here", mend="git fetch --unshallow"
-            )
+            what = f"'{revision}' is not a revision here"
+            raise PerfgateError("repository-missing", what, mend="git fetch --unshallow")
         done = self._run("show", f"{revision}:./{path}")
         return None if done is None or done.returncode else done.stdout.decode("utf-8", "replace")
 
