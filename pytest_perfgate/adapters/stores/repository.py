@@ -152,11 +152,7 @@ class GitRepository:
         """
         done = self._run("diff", "--no-ext-diff", "--binary", "HEAD", "--", ".", ":(exclude)*baselines/*.yaml")
         names = (self._git("ls-files", "-z", "--others", "--exclude-standard", "--", *_CODE) or "").split("\0")
-        parts = [done.stdout] if done is not None and done.stdout else []
-        for name in sorted(filter(None, names)):
-            with suppress(OSError):
-                parts += [name.encode(), (self._root / name).read_bytes()]
-        return sha256(b"\0".join(parts)).hexdigest()[:12] if parts else ""
+        return _digest(done.stdout if done is not None else b"", self._root, sorted(filter(None, names)))
 
     def author(self) -> str:
         """Who would commit here; empty where git knows nobody."""
@@ -264,3 +260,12 @@ def _revisions(environment: Mapping[str, str]) -> Iterator[str]:
         if branch:
             yield from (f"refs/remotes/origin/{branch}", f"refs/heads/{branch}")
     yield "refs/remotes/origin/HEAD"
+
+
+def _digest(difference: bytes, root: Path, names: Iterable[str]) -> str:
+    """Of a difference and of files that git was never given; empty where there is neither."""
+    parts = [difference] if difference else []
+    for name in names:
+        with suppress(OSError):
+            parts += [name.encode(), (root / name).read_bytes()]
+    return sha256(b"\0".join(parts)).hexdigest()[:12] if parts else ""
