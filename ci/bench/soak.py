@@ -2,7 +2,8 @@
 
     python ci/bench/soak.py --runs 1000
 
-Every tenth run measures in fresh processes, the others quickly. Ends with 1 where something grew that should not.
+Every tenth run measures in fresh processes, the others quickly; behind them come changes that are each measured beside
+what was there before. Ends with 1 where something grew that should not.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ class State(NamedTuple):
 
     runs: int
     files: int
+    arms: int
+    """Builds of revisions that are kept."""
     kilobytes: int
     temporary: int
     seconds: float
@@ -52,15 +55,21 @@ class State(NamedTuple):
     """The largest process so far."""
 
 
-def command(mode: str) -> list[str]:
+def command(mode: str, against: str = "") -> list[str]:
     words = ("-q", "-p", "no:cacheprovider", "-p", "pytest_perfgate.plugin", f"--perfgate={mode}")
-    return [sys.executable, "-m", "pytest", *words]
+    return [sys.executable, "-m", "pytest", *words, *([f"--perfgate-against={against}"] if against else [])]
 
 
-def ran(folder: Path, room: Path, mode: str, **more: str) -> None:
+def committed(folder: Path) -> None:
+    who = ("-c", "user.name=a", "-c", "user.email=a@b")
+    subprocess.run(["git", "add", "-A"], cwd=folder, check=True)
+    subprocess.run(["git", *who, "commit", "-qm", "a"], cwd=folder, check=True)
+
+
+def ran(folder: Path, room: Path, mode: str, against: str = "", **more: str) -> None:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "PERFGATE_", "CI"))}
     env = {**kept, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "TMPDIR": str(room), **more}
-    done = subprocess.run(command(mode), cwd=folder, env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run(command(mode, against), cwd=folder, env=env, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"a run ended with {done.returncode}:\n{done.stdout[-2000:]}")
 
@@ -71,12 +80,16 @@ def state(folder: Path, room: Path, runs: int, began: float) -> State:
     files = [path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
     size = sum(path.stat().st_size for path in files) // 1024
-    return State(runs, len(files), size, len(list(room.rglob("*"))), time.monotonic() - began, largest)
+    arms = len(list(folder.glob(".perfgate/arms/*/")))
+    return State(runs, len(files), arms, size, len(list(room.rglob("*"))), time.monotonic() - began, largest)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument(
+        "--changes", type=int, default=20, help="measured beside what was there before, behind the runs"
+    )
     parser.add_argument("--tests", type=int, default=1000, help="of the one long session at the end")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
@@ -85,19 +98,25 @@ def main() -> int:
             one.mkdir()
         for name, text in (("pyproject.toml", SETTINGS), ("test_k.py", TESTS), ("conftest.py", CONFTEST)):
             (folder / name).write_text(text, encoding="utf-8")
-        for words in (
-            ["init", "-q"],
-            ["add", "-A"],
-            ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "a"],
-        ):
-            subprocess.run(["git", *words], cwd=folder, check=True)
-        print("| runs | files | KiB | temporary files | MiB of the largest process | seconds |\n" + "| --- " * 6 + "|")
+        subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+        committed(folder)
+        print(
+            "| runs | files | arms | KiB | temporary files | MiB of the largest process | seconds |\n"
+            + "| --- " * 7
+            + "|"
+        )
         began, states = time.monotonic(), []
         for number in range(1, asked.runs + 1):
             ran(folder, room, "full" if number % 10 == 0 else "quick")
             if number in (10, asked.runs) or number % 100 == 0:
                 states.append(state(folder, room, number, began))
                 print(row(states[-1]), flush=True)
+        for number in range(1, asked.changes + 1):
+            (folder / "test_k.py").write_text(f"{TESTS}\n# {number}\n", encoding="utf-8")
+            committed(folder)
+            ran(folder, room, "full", "HEAD~1")
+            if number in (5, 10, asked.changes):
+                print(row(state(folder, room, asked.runs + number, began)), flush=True)
         ran(folder, room, "quick", SOAK_TESTS=str(asked.tests), SOAK_TOLD=str(told))
         held = [tuple(map(int, line.split())) for line in told.read_text(encoding="utf-8").splitlines()]
     print(f"one session of {asked.tests:,} tests: descriptors and MiB after 100 and at the end: {held}")
@@ -105,7 +124,15 @@ def main() -> int:
 
 
 def row(one: State) -> str:
-    cells = (f"{one.runs:,}", one.files, f"{one.kilobytes:,}", one.temporary, one.megabytes, f"{one.seconds:.0f}")
+    cells = (
+        f"{one.runs:,}",
+        one.files,
+        one.arms,
+        f"{one.kilobytes:,}",
+        one.temporary,
+        one.megabytes,
+        f"{one.seconds:.0f}",
+    )
     return f"| {' | '.join(map(str, cells))} |"
 
 

@@ -1,23 +1,25 @@
-"""Webhook, PR comment, files."""
+"""Where reports go: comments, check runs and remarks of a change, webhooks, files."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote, urlsplit, urlunsplit
 
+from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Effect
-from pytest_perfgate.model.verdict import RunReport
+from pytest_perfgate.model.verdict import Annotation, Posting, RunReport
 
-MARK = "<!-- pytest-perfgate -->"
-
-Comment = Callable[[RunReport], str]
+MARK = "<!-- pytest-perfgate"
+"""What a comment of ours begins with; its key follows."""
 
 _LARGEST = 60_000
 
@@ -26,19 +28,42 @@ _PAGE = 100
 _PAGES = 30
 
 
+_PLAIN = Posting()
+
+
+class Words(Protocol):
+    """What is written of a report."""
+
+    def comment(self, report: RunReport, *, only_changes: bool = False) -> str: ...
+
+    def clean(self, report: RunReport) -> str:
+        """One line where nothing needs a person; empty where something does."""
+
+    def annotations(self, report: RunReport) -> Sequence[Annotation]: ...
+
+    def conclusion(self, report: RunReport) -> str: ...
+
+
 class _Place:
     """Where comments are listed, made and edited."""
 
     def __init__(self, base: str, headers: Mapping[str, str], edit: Callable[[Any], tuple[str, str]]) -> None:
         self.base, self.headers, self.edit = base, headers, edit
 
-    def deliver(self, text: str) -> str:
-        body = {"body": _fitting(f"{MARK}\n{text}")}
-        for comment in self._comments():
-            if MARK in str(comment.get("body", "")):
-                method, url = self.edit(comment)
-                sent(method, url, headers=self.headers, body=body)
-                return f"edited the comment at {shown(url)}"
+    def deliver(self, text: str, clean: str, posting: Posting) -> str:
+        """Edit the comment of this key, or make it; a clean run makes none and turns an earlier one into a line."""
+        mark = f"{MARK} {posting.key} -->"
+        body = {"body": _fitting(f"{mark}\n{clean or text}")}
+        if posting.dry_run:
+            return f"nothing was sent; for {shown(self.base)}:\n{body['body'].rstrip()}"
+        comments = [one for one in self._comments() if MARK in str(one.get("body", ""))]
+        ours = [one for one in comments if mark in str(one["body"])] or [one for one in comments if _unkeyed(one)]
+        if ours:
+            method, url = self.edit(ours[0])
+            sent(method, url, headers=self.headers, body=body)
+            return f"edited the comment at {shown(url)}"
+        if clean:
+            return f"no comment: {clean}"
         sent("POST", self.base, headers=self.headers, body=body)
         return f"commented at {shown(self.base)}"
 
@@ -50,6 +75,18 @@ class _Place:
                 return
 
 
+def _unkeyed(comment: Any) -> bool:
+    """A comment of a version that had one comment for all jobs."""
+    return f"{MARK} -->" in str(comment["body"])
+
+
+def keyed(posting: Posting, report: RunReport, job: str) -> Posting:
+    """With the key of a comment: that of a merged record, or of this job, where none was given."""
+    key = posting.key or ("merged" if len(report.shards) > 1 else job or "run")
+    plain = re.sub(r"[^\w./ ]+|-{2,}", "-", key)[:120]
+    return Posting(key=plain, only_changes=posting.only_changes, dry_run=posting.dry_run)
+
+
 def _fitting(text: str) -> str:
     """Hosts refuse very long comments; the end is left out and that is said."""
     return (
@@ -57,38 +94,131 @@ def _fitting(text: str) -> str:
     )
 
 
-class GithubComment:
+class _Github:
+    """The repository, the change and the token of a job."""
+
+    def __init__(self, words: Words, environment: Mapping[str, str] = os.environ, posting: Posting = _PLAIN) -> None:
+        self._words, self._environment, self._posting = words, environment, posting
+
+    def posting(self, how: Posting) -> Any:
+        return type(self)(self._words, self._environment, how)
+
+    def _headers(self) -> dict[str, str]:
+        dry = self._posting.dry_run
+        token = "" if dry else _needed(self._environment, "GITHUB_TOKEN", "a token that may write to the change")
+        return {"Authorization": f"Bearer {token}", "Accept": "application/vnd.github+json"}
+
+    def _repository(self, name: str = "") -> str:
+        """The address of a repository, of the job's own one where none is named."""
+        name = name or self._environment.get("GITHUB_REPOSITORY", "")
+        if not name:
+            mend = "run in a job, or name it: github:OWNER/NAME#12"
+            raise PerfgateError("delivery-failed", "there is no repository to write to", mend=mend)
+        return f"{self._environment.get('GITHUB_API_URL', 'https://api.github.com')}/repos/{name}"
+
+    def _event(self) -> Any:
+        path = self._environment.get("GITHUB_EVENT_PATH", "")
+        try:
+            return json.loads(Path(path).read_text(encoding="utf-8")) if path else {}
+        except (OSError, ValueError):
+            return {}
+
+    def _job(self) -> str:
+        return self._environment.get("GITHUB_JOB", "")
+
+
+class GithubComment(_Github):
     """A comment on a GitHub pull request; target: ``OWNER/NAME#NUMBER``, else taken from the job."""
 
     name = "github"
 
-    def __init__(self, comment: Comment, environment: Mapping[str, str] = os.environ) -> None:
-        self._comment, self._environment = comment, environment
-
     def deliver(self, report: RunReport, target: str) -> str:
-        environment = self._environment
-        token = _needed(environment, "GITHUB_TOKEN", "a token that may write comments")
-        repository, _, number = target.partition("#") if target else (environment.get("GITHUB_REPOSITORY", ""), "", "")
-        number = number or _github_number(environment)
-        if not repository or not number:
+        event, posting = self._event(), keyed(self._posting, report, self._job())
+        repository, _, number = target.partition("#")
+        number = number or str(event.get("number") or (event.get("pull_request") or {}).get("number") or "")
+        if not (repository or self._environment.get("GITHUB_REPOSITORY")) or not number:
             mend = "run in a pull request's job, or name it: github:OWNER/NAME#12"
             raise PerfgateError("delivery-failed", "there is no pull request to comment on", mend=mend)
-        api = environment.get("GITHUB_API_URL", "https://api.github.com")
-        headers = {"Authorization": f"Bearer {token}", "Accept": "application/vnd.github+json"}
-        issues = f"{api}/repos/{repository}/issues"
-        place = _Place(f"{issues}/{number}/comments", headers, lambda c: ("PATCH", f"{issues}/comments/{c['id']}"))
-        return place.deliver(self._comment(report))
+        issues = f"{self._repository(repository)}/issues"
+        edit: Callable[[Any], tuple[str, str]] = lambda comment: ("PATCH", f"{issues}/comments/{comment['id']}")  # noqa: E731
+        place = _Place(f"{issues}/{number}/comments", self._headers(), edit)
+        text = self._words.comment(report, only_changes=posting.only_changes)
+        return place.deliver(text, self._words.clean(report), posting)
 
 
-def _github_number(environment: Mapping[str, str]) -> str:
-    """The number of the pull request, from the event that started the job."""
-    path = environment.get("GITHUB_EVENT_PATH", "")
+class GithubCheck(_Github):
+    """A check run on the commit of a job, neutral where verdicts are open; target: ``OWNER/NAME@COMMIT``."""
+
+    name = "check"
+
+    def deliver(self, report: RunReport, target: str) -> str:
+        repository, _, commit = target.partition("@")
+        head = (self._event().get("pull_request") or {}).get("head") or {}
+        commit = commit or head.get("sha") or self._environment.get("GITHUB_SHA", "") or report.environment.commit
+        if not commit:
+            mend = "name it: check:OWNER/NAME@COMMIT"
+            raise PerfgateError("delivery-failed", "there is no commit to check", mend=mend)
+        summary = self._words.clean(report) or self._words.comment(report, only_changes=True)
+        key = keyed(self._posting, report, self._job()).key
+        body = {
+            "name": f"perfgate {key}",
+            "head_sha": commit,
+            "status": "completed",
+            "conclusion": self._words.conclusion(report),
+            "output": {
+                "title": summary.partition("\n")[0].lstrip("# "),
+                "summary": _fitting(summary),
+                "annotations": [_placed(one) for one in self._words.annotations(report)],
+            },
+        }
+        url = f"{self._repository(repository)}/check-runs"
+        if self._posting.dry_run:
+            return f"nothing was sent; for {shown(url)}:\n{json.dumps(body, indent=1)}"
+        sent("POST", url, headers=self._headers(), body=body)
+        return f"checked {commit[:10]}: {body['conclusion']}"
+
+
+class GithubAnnotations(_Github):
+    """Remarks beside the tests that need a person, as commands on the standard output of a job."""
+
+    name = "annotations"
+
+    def deliver(self, report: RunReport, target: str) -> str:
+        del target
+        remarks = self._words.annotations(report)
+        for one in remarks:
+            place = _placed(one)
+            level = "error" if one.level == "failure" else "warning"
+            where = f"file={_property(one.path)},line={place['start_line']},title={_property(one.title)}"
+            sys.stdout.write(f"::{level} {where}::{_data(one.message)}\n")
+        return f"annotated {len(remarks)} tests"
+
+
+def _placed(one: Annotation) -> dict[str, Any]:
+    """The remark at the line of its test in the working copy; at the first line where that is not here."""
+    line = _line(Path(one.path), one.test)
+    return {
+        "path": one.path, "start_line": line, "end_line": line,
+        "annotation_level": one.level, "title": one.title, "message": one.message,
+    }  # fmt: skip
+
+
+def _line(path: Path, test: str) -> int:
     try:
-        event = json.loads(Path(path).read_text(encoding="utf-8")) if path else {}
+        lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError):
-        event = {}
-    number = event.get("number") or (event.get("pull_request") or {}).get("number")
-    return str(number or "")
+        return 1
+    begins = re.compile(rf"\s*(async\s+)?def\s+{re.escape(test)}\b")
+    return next((number for number, text in enumerate(lines, 1) if begins.match(text)), 1)
+
+
+def _data(text: str) -> str:
+    """Text of a command of GitHub: its separators are escaped."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
 class GitlabComment:
@@ -96,12 +226,16 @@ class GitlabComment:
 
     name = "gitlab"
 
-    def __init__(self, comment: Comment, environment: Mapping[str, str] = os.environ) -> None:
-        self._comment, self._environment = comment, environment
+    def __init__(self, words: Words, environment: Mapping[str, str] = os.environ, posting: Posting = _PLAIN) -> None:
+        self._words, self._environment, self._posting = words, environment, posting
+
+    def posting(self, how: Posting) -> GitlabComment:
+        return GitlabComment(self._words, self._environment, how)
 
     def deliver(self, report: RunReport, target: str) -> str:
         environment = self._environment
-        token = _needed(environment, "GITLAB_TOKEN", "a project token with the api scope")
+        dry = self._posting.dry_run
+        token = "" if dry else _needed(environment, "GITLAB_TOKEN", "a project token with the api scope")
         project, _, number = target.partition("!")
         project = project or environment.get("CI_PROJECT_ID", "")
         number = number or environment.get("CI_MERGE_REQUEST_IID", "")
@@ -110,8 +244,10 @@ class GitlabComment:
             raise PerfgateError("delivery-failed", "there is no merge request to comment on", mend=mend)
         api = environment.get("CI_API_V4_URL", "https://gitlab.com/api/v4")
         notes = f"{api}/projects/{quote(project, safe='')}/merge_requests/{number}/notes"
-        place = _Place(notes, {"PRIVATE-TOKEN": token}, lambda c: ("PUT", f"{notes}/{c['id']}"))
-        return place.deliver(self._comment(report))
+        place = _Place(notes, {"PRIVATE-TOKEN": token}, lambda comment: ("PUT", f"{notes}/{comment['id']}"))
+        posting = keyed(self._posting, report, environment.get("CI_JOB_NAME", ""))
+        text = self._words.comment(report, only_changes=posting.only_changes)
+        return place.deliver(text, self._words.clean(report), posting)
 
 
 def _needed(environment: Mapping[str, str], name: str, what: str) -> str:
@@ -120,32 +256,52 @@ def _needed(environment: Mapping[str, str], name: str, what: str) -> str:
     return environment[name]
 
 
-_TRIES = 3
+_TRIES = 4
 
 _TIMEOUT = (5.0, 30.0)
 
 _WAIT = 0.5
 
+_LONGEST_WAIT = 60.0
+"""Seconds that a host may ask for before the next try."""
+
 
 def sent(method: str, url: str, *, headers: Mapping[str, str], body: Any = None) -> Any:
-    """The server's answer as JSON, ``None`` where it has none."""
+    """The server's answer as JSON, ``None`` where it has none; what it asks to wait is waited."""
     import requests
 
     last = ""
     for attempt in range(_TRIES):
-        if attempt:
-            time.sleep(_WAIT * 2 ** (attempt - 1))
+        wait = _WAIT * 2**attempt
         try:
             answer = requests.request(method, url, headers=dict(headers), json=body, timeout=_TIMEOUT)
         except requests.RequestException as fault:
             last = type(fault).__name__
-            continue
-        if answer.status_code < 300:
-            return answer.json() if answer.content else None
-        last = f"the server answers {answer.status_code} {answer.reason}"
-        if answer.status_code < 500 and answer.status_code != 429:
-            break
+        else:
+            if answer.status_code < 300:
+                return answer.json() if answer.content else None
+            last = f"the server answers {answer.status_code} {answer.reason}"
+            asked = _asked_to_wait(answer.headers)
+            if answer.status_code < 500 and answer.status_code != 429 and asked is None:
+                break
+            wait = wait if asked is None else asked
+            if wait > _LONGEST_WAIT:
+                last += f", and asks to wait {wait:.0f} s"
+                break
+        if attempt + 1 < _TRIES:
+            time.sleep(wait)
     raise PerfgateError("delivery-failed", last, place=shown(url))
+
+
+def _asked_to_wait(headers: Mapping[str, str]) -> float | None:
+    """Seconds that a host asks for: after too many requests, or until its hourly count begins anew."""
+    names = ("Retry-After", "x-ratelimit-remaining", "x-ratelimit-reset")
+    after, left, reset = (headers.get(name, "") for name in names)
+    if after.strip().isdecimal():
+        return float(after)
+    if left.strip() == "0" and reset.strip().isdecimal():
+        return max(0.0, float(reset) - HOST_CLOCK.date())
+    return None
 
 
 def shown(url: str) -> str:
@@ -159,8 +315,8 @@ class Webhook:
 
     name = "webhook"
 
-    def __init__(self, comment: Callable[[RunReport], str], environment: Mapping[str, str] = os.environ) -> None:
-        self._comment, self._environment = comment, environment
+    def __init__(self, words: Words, environment: Mapping[str, str] = os.environ) -> None:
+        self._words, self._environment = words, environment
 
     def deliver(self, report: RunReport, target: str) -> str:
         url = target or self._environment.get("PERFGATE_WEBHOOK", "")
@@ -168,7 +324,7 @@ class Webhook:
             raise PerfgateError(
                 "delivery-failed", "no address was named", mend="write webhook:URL, or set PERFGATE_WEBHOOK"
             )
-        text = self._comment(report)
+        text = self._words.comment(report)
         body = {
             "text": text,
             "failed": [str(case.key) for case in report.cases if case.effect is Effect.FAIL],

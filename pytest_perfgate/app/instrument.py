@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from statistics import median
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from pytest_perfgate.core.analysis.roofline import ceiling_roof, roofs
-from pytest_perfgate.core.limits.merge import share_of
-from pytest_perfgate.core.stats.inference import calls_needed
 from pytest_perfgate.core.stats.summary import exhausted, left_of
 from pytest_perfgate.model.capabilities import SupportsAdopt, SupportsSettled, SupportsTouches
 from pytest_perfgate.model.device import Availability, Basis, Ceilings, Device
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Discard, Identity, Reading, Samples
-from pytest_perfgate.model.metric import Absent
+from pytest_perfgate.model.measurement import Discard, Identity, Samples
 from pytest_perfgate.model.plan import ClockPolicy, Plan
-from pytest_perfgate.model.values import Dimension
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.metric import Problem
-    from pytest_perfgate.model.ports import Call, Clocks, ClockWatch, HostMemory, Instruments, Runtime, Timer
+    from pytest_perfgate.model.ports import Clocks, ClockWatch, Instruments, Runtime, Timer
 
 
 class _Named(Protocol):
@@ -103,21 +97,6 @@ def at_least(plan: Plan, samples: int) -> Plan:
         return plan
     least, most = max(plan.min_samples, samples), max(plan.max_samples, samples)
     return replace(plan, least_samples=samples, min_samples=least, max_samples=most)
-
-
-_AMPLE = 4
-"""Times the calls that a quantile takes at least, as far as the budget goes: with no more, one odd call is its end."""
-
-
-def one_by_one(plan: Plan, figures: Sequence[str], processes: int) -> Plan:
-    """The plan with calls timed one by one, and enough of them, where a limit asks for a quantile."""
-    shares = [share for figure in figures if (share := share_of(figure.removeprefix("q=")))]
-    if not shares:
-        return plan
-    needed = math.ceil(max(map(calls_needed, shares)) / processes)
-    enough = at_least(plan, max(plan.least_samples, needed))
-    wished = max(enough.min_samples, _AMPLE * needed)
-    return replace(enough, min_samples=wished, max_samples=max(enough.max_samples, wished), calls=plan.calls or 1)
 
 
 def identity(instruments: Instruments, plan: Plan, runtime: Runtime, timer: str, call: object = None) -> Identity:
@@ -302,62 +281,3 @@ class Watches:
 
     def facts(self) -> tuple[tuple[str, str], ...]:
         return (*self._watches[0].facts(), ("devices watched", str(len(self._watches))))
-
-
-class PassedCall(NamedTuple):
-    """A call that was timed and is run again for figures beside its time."""
-
-    call: Call
-    """With what waits for its device."""
-    prepare: Call
-    calls: int
-    """How many calls one call of it stands for."""
-    first_ns: float | None
-    """What its first call in this process took, where caches of compilers were cold."""
-
-
-Clock = Callable[[], float]
-
-_RUNS = 3
-
-_LONG_NS = 1e9
-"""A pass that has taken so long is not repeated."""
-
-
-def readings_of(
-    wanted: Sequence[str], passed: PassedCall, samples: Sequence[Samples], instruments: Instruments, clock: Clock
-) -> Iterator[Reading | Absent]:
-    """The figures beside time that were asked for, each in runs of its own; or why there is none."""
-    if "peak_memory" in wanted:
-        yield from _memory(passed, instruments.memory, clock)
-    if "compile_time" in wanted:
-        yield _compile_time(passed, samples)
-
-
-def _memory(passed: PassedCall, memory: HostMemory | None, clock: Clock) -> Iterator[Reading | Absent]:
-    if memory is None:
-        yield Absent(name="peak_memory", why="nothing here looks at the host's memory")
-        return
-    for by, look in (("traced", memory.traced), ("resident", memory.resident)):
-        peaks = [peak for peak in _repeated(passed, look, clock) if peak is not None]
-        if peaks:
-            yield Reading(name="peak_memory", values=tuple(peaks), dimension=Dimension.BYTES, labels=(("by", by),))
-
-
-def _repeated(passed: PassedCall, look: Callable[[Call], float | None], clock: Clock) -> Iterator[float | None]:
-    """What several looks see, each after a set-up of its own; a long call is looked at less often."""
-    begun = clock()
-    for _ in range(_RUNS):
-        passed.prepare()
-        yield look(passed.call)
-        if clock() - begun > _LONG_NS:
-            return
-
-
-def _compile_time(passed: PassedCall, samples: Sequence[Samples]) -> Reading | Absent:
-    if passed.first_ns is None:
-        why = "only a fresh process with cold caches can tell a first call"
-        return Absent(name="compile_time", why=why, mend="pytest --perfgate=full, with the limit on the test's marker")
-    steady = median(duration for one in samples for duration in one.durations) * passed.calls
-    first = max(0.0, passed.first_ns - steady)
-    return Reading(name="compile_time", values=(first,), dimension=Dimension.TIME)

@@ -189,9 +189,15 @@ class Turns:
     def __init__(
         self, measured: Callable[[int, Plan], Samples], beat: TurnTiming, order: tuple[int, int], *, alike: bool = True
     ) -> None:
-        self._measured, self._beat, self._order = measured, beat, order
+        self._take, self._beat, self._order = measured, beat, order
         self._alike = alike
         """Whether both are one call: two different ones may take as different times, and each has its own batch."""
+
+    def _measured(self, side: int, plan: Plan) -> Samples:
+        samples = self._take(side, plan)
+        if not samples.durations:
+            raise PerfgateError("no-samples", f"the {('base', 'head')[side]} took no samples by {samples.timer}")
+        return samples
 
     def taken(self, plan: Plan) -> tuple[Samples, Samples]:
         """Both warm up, then they alternate; each side's turns are joined."""

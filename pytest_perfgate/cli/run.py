@@ -179,9 +179,11 @@ def report_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--from", default="", metavar="RECORD|URL", dest="origin", help="the same, as accept has it")
     parser.add_argument("--html", default="", metavar="FILE", help="write one self-contained HTML file")
     parser.add_argument("--markdown", default="", metavar="FILE", help="write Markdown; - for standard output")
-    parser.add_argument(
-        "--to", default="", metavar="NAME[:TARGET]", help="deliver: github, gitlab, webhook:URL, openmetrics:FILE, ..."
-    )
+    to = "deliver: github, check, annotations, gitlab, webhook:URL, openmetrics:FILE, ..."
+    parser.add_argument("--to", default="", metavar="NAME[:TARGET]", help=to)
+    parser.add_argument("--only-changes", action="store_true", help="post what needs a person, not the table of all")
+    parser.add_argument("--comment-key", default="", metavar="KEY", help="which comment is edited; else the job's own")
+    parser.add_argument("--dry-run", action="store_true", help="print what --to would post, and post nothing")
     parser.add_argument(
         "--table", action="append", default=[], metavar="PAIR", help="two parameters: 'n x dtype', 'n x dtype of mfu'"
     )
@@ -206,7 +208,7 @@ def run_report(options: Namespace) -> int:
         write_file(options.markdown, render_markdown(document))
     say_written(options)
     if options.to:
-        say(_delivered(options.to, report, project), options)
+        say(_delivered(options, report, project), options)
     if options.json:
         write_json(plain(report))
     elif not (options.html or options.markdown or options.to):
@@ -278,12 +280,21 @@ def history_of(project: Project, report: Any) -> dict[str, Any]:
     return sittings
 
 
-def _delivered(text: str, report: Any, project: Project) -> str:
+def _delivered(options: Namespace, report: Any, project: Project) -> str:
+    from pytest_perfgate.model.capabilities import SupportsPosting
+    from pytest_perfgate.model.verdict import Posting
     from pytest_perfgate.wiring.stores import deliveries as known
 
-    name, _, target = text.partition(":")
+    name, _, target = options.to.partition(":")
+    posting = Posting(key=options.comment_key, only_changes=options.only_changes, dry_run=options.dry_run)
     deliveries = {delivery.name: delivery for delivery in known(project.root)}
     if name not in deliveries:
         mend = f"one of: {', '.join(deliveries)}"
         raise PerfgateError("delivery-failed", f"nothing delivers to '{name}'", mend=mend)
-    return str(deliveries[name].deliver(report, target))
+    delivery = deliveries[name]
+    if isinstance(delivery, SupportsPosting):
+        delivery = delivery.posting(posting)
+    elif posting != Posting():
+        what = f"'{name}' posts to no change: --only-changes, --comment-key and --dry-run say nothing to it"
+        raise PerfgateError("command-usage", what, mend="leave them out, or --to github")
+    return str(delivery.deliver(report, target))

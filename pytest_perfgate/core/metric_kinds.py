@@ -342,6 +342,14 @@ PASS_KINDS: tuple[MetricKind, ...] = (
         scopes=("by",),
     ),
     MetricKind(
+        name="peak_vram",
+        dimension=Dimension.BYTES,
+        better=_LOW,
+        doc="memory of the device that a call holds at the most, beyond what stood before it",
+    ),
+    MetricKind(name="allocations", dimension=Dimension.COUNT, better=_LOW, doc="a call's requests for such memory"),
+    MetricKind(name="energy", dimension=Dimension.ENERGY, better=_LOW, doc="energy that the device takes for a call"),
+    MetricKind(
         name="compile_time",
         dimension=_TIME,
         better=_LOW,

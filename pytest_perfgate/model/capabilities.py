@@ -10,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.plan import Plan
+from pytest_perfgate.model.verdict import Posting
 
 
 @runtime_checkable
@@ -79,6 +80,14 @@ class SupportsBind(Protocol):
 
 
 @runtime_checkable
+class SupportsMemory(Protocol):
+    """A runtime whose library counts what it gives out of the device's memory."""
+
+    def memory_of(self, call: Callable[[], object]) -> tuple[int, int]:
+        """Bytes that a call holds at the most beyond what stood before it, and how often it asks for memory."""
+
+
+@runtime_checkable
 class SupportsSettled(Protocol):
     """Clocks that decide before the first sample whether they can be locked where a plan wants to try."""
 
@@ -99,6 +108,14 @@ class SupportsKernels(Protocol):
 
     def only(self, kernel: str, launches: int = 0) -> Any:
         """The same profiler for kernels whose name holds this, and for so many launches of them; 0 is all."""
+
+
+@runtime_checkable
+class SupportsPosting(Protocol):
+    """A delivery that posts where people discuss a change."""
+
+    def posting(self, how: Posting) -> Any:
+        """The same delivery that posts as it is told: under a key, changes only, or nothing at all."""
 
 
 @runtime_checkable

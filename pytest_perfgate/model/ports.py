@@ -344,6 +344,10 @@ class Instruments:
     """What reads and overwrites arrays, where a call's output is checked."""
     memory: HostMemory | None = None
     """What looks at the host's memory, where a limit asks."""
+    queued: Callable[[], int] = int
+    """Nanoseconds that this thread has waited for a processor so far, as far as the system tells."""
+    energy: Callable[[Device], Callable[[], float | None] | None] | None = None
+    """What reads the joules that a device has taken so far; ``None`` of one that does not count them."""
     pools: Callable[[object], str] = _none
     """What libraries that a call uses were told of theirs, whatever else has loaded them."""
 

@@ -166,6 +166,7 @@ class Dimension(str, enum.Enum):
     CLOCK = "clock"
     TEMPERATURE = "temperature"
     POWER = "power"
+    ENERGY = "energy"
     PLAIN = "plain"
     TEXT = "text"
 
@@ -197,6 +198,7 @@ UNITS: Mapping[Dimension, Mapping[str, float]] = {
     Dimension.CLOCK: _prefixed("Hz"),
     Dimension.TEMPERATURE: {"°C": 1.0, "C": 1.0},
     Dimension.POWER: {"mW": 1e-3} | _prefixed("W"),
+    Dimension.ENERGY: {"µJ": 1e-6, "uJ": 1e-6, "mJ": 1e-3} | _prefixed("J"),
     Dimension.COUNT: {},
     Dimension.PLAIN: {},
 }
@@ -216,6 +218,7 @@ USUAL: Mapping[Dimension, tuple[str, ...]] = {
     Dimension.CLOCK: ("MHz", "GHz"),
     Dimension.TEMPERATURE: ("°C",),
     Dimension.POWER: ("W",),
+    Dimension.ENERGY: ("mJ", "J"),
     Dimension.COUNT: (),
     Dimension.PLAIN: (),
 }
@@ -240,6 +243,7 @@ LINE_UNITS: Mapping[Dimension, tuple[str, ...]] = {
     Dimension.CLOCK: ("GHz", "MHz", "Hz"),
     Dimension.TEMPERATURE: ("C",),
     Dimension.POWER: ("kW", "W", "mW"),
+    Dimension.ENERGY: ("kJ", "J", "mJ", "uJ"),
     Dimension.COUNT: ("",),
     Dimension.PLAIN: ("",),
 }

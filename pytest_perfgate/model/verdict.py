@@ -195,6 +195,29 @@ class RunReport:
     """Pairs of parameters that reports show as tables: ``n x dtype``."""
 
 
+@value
+class Posting:
+    """How a report is posted where people discuss a change."""
+
+    key: str = ""
+    """Names the comment that is edited; empty for that of the job and its devices."""
+    only_changes: bool = False
+    dry_run: bool = False
+
+
+@value
+class Annotation:
+    """A remark beside a test in the view of a change."""
+
+    path: str
+    test: str
+    """The name of its function."""
+    level: str
+    """``failure`` or ``warning``."""
+    title: str
+    message: str
+
+
 class Decision(str, enum.Enum):
     """What the pairs say about the head against its base."""
 

@@ -88,7 +88,9 @@ class Perfgate:
         """
         with self.noted(name, "call"):
             if not callable(fn):
-                raise PerfgateError("call-wrong", f"it needs a callable, got {fn!r:.60}", mend="perfgate(lambda: ...)")
+                raise PerfgateError(
+                    "call-wrong", f"perfgate() needs a callable, got {fn!r:.60}", mend="perfgate(lambda: ...)"
+                )
             if unknown:
                 raise unknown_arguments(fn, unknown)
             insist_on_callables(setup=setup, check=check)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_perfgate.app.instrument import (
     REFUSED,
-    PassedCall,
     SharedClocks,
     at_least,
     choose_runtime,
@@ -21,9 +20,7 @@ from pytest_perfgate.app.instrument import (
     identity,
     keyed,
     lease_name,
-    one_by_one,
     per_call,
-    readings_of,
     settled,
     watched,
 )
@@ -83,16 +80,16 @@ class Passes:
         self._warmed: set[CaseKey] = set()
 
     def call_first(self, asked: MeasuredCall, plan: Plan, runtime: Runtime) -> None:
-        """The first call of this process, by the clock, where nothing that it compiles was kept from before."""
+        """The first call of this process, without its waits for a processor, where no cache of a compiler is warm."""
         wanted = "compile_time" in figures_for(asked, plan) and os.environ.get(COLD)
         if not wanted or asked.key in self._first:
             return
         asked.prepare()
         runtime.synchronize()
-        begun = HOST_CLOCK.wall()
+        queued, begun = self._instruments.queued(), HOST_CLOCK.wall()
         asked.timed()()
         runtime.synchronize()
-        self._first[asked.key] = float(HOST_CLOCK.wall() - begun)
+        self._first[asked.key] = float(HOST_CLOCK.wall() - begun - (self._instruments.queued() - queued))
 
     def warm_up(self, asked: MeasuredCall) -> None:
         """What the call asks for beside our own warming up: the first time that this process measures it."""
@@ -105,14 +102,9 @@ class Passes:
         wanted = figures_for(asked, plan)
         if not wanted or not taken:
             return Figures((), ())
-        call = asked.timed()
+        from pytest_perfgate.app.figures.passes import PassedCall, readings_of
 
-        def finished() -> Any:
-            result = call()
-            runtime.synchronize()
-            return result
-
-        passed = PassedCall(finished, asked.prepare, asked.calls, self._first.get(asked.key))
+        passed = PassedCall(asked.timed(), asked.prepare, runtime, asked.calls, self._first.get(asked.key))
         figures = tuple(readings_of(wanted, passed, taken, self._instruments, HOST_CLOCK.wall))
         return Figures(
             readings=tuple(one for one in figures if isinstance(one, Reading)),
@@ -199,8 +191,7 @@ class Measuring:
         return OutputCheck(subject, contents)
 
     def capture(self, asked: MeasuredCall, plan: Plan) -> Capture:
-        enough = one_by_one(at_least(plan, asked.schedule.samples), figures_for(asked, plan), 1)
-        return self.packed(asked, plan, (self.samples(asked, enough),))
+        return self.packed(asked, plan, (self.samples(asked, _enough(asked, plan)),))
 
     def packed(self, asked: MeasuredCall, plan: Plan, samples: Iterable[Samples]) -> Capture:
         """Samples of a call with its identity."""
@@ -270,6 +261,13 @@ class Measuring:
     def inspector(self, name: str) -> Inspector:
         """The inspector of that name."""
         return next(one for one in self._instruments.inspectors if one.name == name)
+
+
+def _enough(asked: MeasuredCall, plan: Plan) -> Plan:
+    """The plan with as many samples as the call, and the quantiles of its limits, take in one process."""
+    from pytest_perfgate.app.figures.passes import one_by_one
+
+    return one_by_one(at_least(plan, asked.schedule.samples), figures_for(asked, plan), 1)
 
 
 def _checked(measure: Callable[[], Samples], scrutiny: OutputCheck | None) -> Samples:

@@ -70,7 +70,8 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "--perfgate-metric",
-        "a figure to take though no limit asks for it: peak_memory, compile_time; repeatable",
+        "a figure to take though no limit asks for it: peak_memory, peak_vram, allocations, energy, compile_time; "
+        "repeatable",
         {"metavar": "NAME", "action": "append", "default": []},
         "none",
     ),

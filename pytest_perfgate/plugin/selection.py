@@ -22,7 +22,7 @@ from pytest_perfgate.core.stats.costs import bare_name, costs_digest, divided, p
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Effect, Mode
 from pytest_perfgate.model.verdict import Shard, SuiteNote, Universe
-from pytest_perfgate.plugin.options import child_environment
+from pytest_perfgate.plugin.options import STARTED_WITH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +62,8 @@ def divide(config: pytest.Config, items: list[pytest.Item]) -> None:
             foreign_split(vars(config.option))
         if not config.option.perfgate_shard:
             return
-        place = place_of(config.option.perfgate_shard, child_environment(config))
+        insist_on_asked(config)
+        place = place_of(config.option.perfgate_shard, _at_start(config))
         universe, bound = _collected(settings, gated)
         costs = _costs(settings)
     shards = divided([item.nodeid for item in items], place.total, costs, bound)
@@ -80,6 +81,23 @@ def divide(config: pytest.Config, items: list[pytest.Item]) -> None:
         chosen=positions(names, {item.nodeid for item in mine}),
         split=costs_digest(costs),
     )
+
+
+def insist_on_asked(config: pytest.Config) -> None:
+    """A part of the tests is for the command or CI to ask for: what a change may write leaves out nothing."""
+    shard = config.option.perfgate_shard
+    if shard.strip() == "auto" or hasattr(config, "workerinput"):
+        return
+    words = [*map(str, config.invocation_params.args), *_at_start(config).get("PYTEST_ADDOPTS", "").split()]
+    if not any(word.startswith("--perfgate-shard") for word in words):
+        what = f"shard {shard} is asked for by addopts or a conftest, and by no word of the command"
+        mend = "name it on the command line; in addopts write auto, which asks the variables of CI"
+        raise PerfgateError("shard-unknown", what, mend=mend)
+
+
+def _at_start(config: pytest.Config) -> Mapping[str, str]:
+    """The environment before any conftest ran."""
+    return config.stash.get(STARTED_WITH, None) or dict(os.environ)
 
 
 def _is_gated(item: pytest.Item) -> bool:

@@ -183,9 +183,12 @@ class DistributedRole:
         from pytest_perfgate.model.protocol import Fault
         from pytest_perfgate.model.verdict import Shard
         from pytest_perfgate.plugin.reporting import usage_errors
-        from pytest_perfgate.plugin.selection import DIVISION
+        from pytest_perfgate.plugin.selection import DIVISION, insist_on_asked
         from pytest_perfgate.wiring import read_values, write_values
 
+        if shards:
+            with usage_errors():
+                insist_on_asked(self._config)
         for shard in (shard for path in shards for shard in read_values(path, Shard)):
             self._config.stash[DIVISION] = shard
         session = role_of(self._config).session

@@ -109,7 +109,7 @@ def write_junit(path: Path, subject: str, verdicts: Sequence[Verdict]) -> None:
 def instruments(hooks: Any) -> Instruments:
     """What measures in this process: those of plugins and our own, the host last."""
     from pytest_perfgate.adapters.devices.host import probe_affinity, probe_pools, probe_threads
-    from pytest_perfgate.adapters.system.processes import ProcessMemory
+    from pytest_perfgate.adapters.system.processes import ProcessMemory, queued_ns
     from pytest_perfgate.model.ports import Instruments
     from pytest_perfgate.model.values import LazySequence
 
@@ -125,6 +125,8 @@ def instruments(hooks: Any) -> Instruments:
         leases=wiring_devices.leases(),
         contents=wiring_devices.contents(),
         memory=ProcessMemory(),
+        queued=queued_ns,
+        energy=wiring_devices.energy_meter,
     )
 
 

@@ -117,17 +117,26 @@ class BuiltIns:
         ]
 
     def pytest_perfgate_deliveries(self) -> list[Delivery]:
-        from pytest_perfgate.adapters.delivery import File, GithubComment, GitlabComment, Webhook
+        from pytest_perfgate.adapters.delivery import (
+            File,
+            GithubAnnotations,
+            GithubCheck,
+            GithubComment,
+            GitlabComment,
+            Webhook,
+        )
         from pytest_perfgate.adapters.stores.records import render_record
         from pytest_perfgate.core.render.exports import FORMS
-        from pytest_perfgate.core.render.html import render_comment, render_html
+        from pytest_perfgate.core.render.html import CommentWords, render_comment, render_html
         from pytest_perfgate.core.render.report import run_document
         from pytest_perfgate.wiring.stores import tables
 
         return [
-            GithubComment(render_comment),
-            GitlabComment(render_comment),
-            Webhook(render_comment),
+            GithubComment(CommentWords()),
+            GithubCheck(CommentWords()),
+            GithubAnnotations(CommentWords()),
+            GitlabComment(CommentWords()),
+            Webhook(CommentWords()),
             File("json", render_record),
             File("html", lambda report: render_html(run_document(report)).encode("utf-8")),
             File("markdown", lambda report: render_comment(report).encode("utf-8")),

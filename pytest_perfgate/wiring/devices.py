@@ -100,6 +100,20 @@ def auto_timer() -> AutoTimer:
     return AutoTimer(rules(), [events_timer(), cupti_timer(), blocking_timer(), graph_timer()])
 
 
+def energy_meter(device: Device) -> Callable[[], float | None] | None:
+    """What reads the energy that a card has taken, of whose maker's library counts it."""
+    from pytest_perfgate.adapters.bindings.nvml import Nvml
+    from pytest_perfgate.model.errors import PerfgateError
+
+    nvml = Nvml()
+    if device.kind != "gpu" or not nvml.availability().usable:
+        return None
+    try:
+        return nvml.device(device).energy
+    except PerfgateError:
+        return None
+
+
 def clocks(tell: Callable[[str], None] | None = None) -> MachineClocks:
     """What watches or locks a device's clocks; whoever waits for a hot one is told."""
     from pytest_perfgate.adapters.devices.clocks import MachineClocks

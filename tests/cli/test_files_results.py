@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pytest_perfgate.model.metric import Metric, MetricSet
+from pytest_perfgate.model.values import Dimension
 from tests.cli.conftest import Place
 from tests.reports import case, run
 
@@ -102,6 +105,14 @@ def test_what_is_none_of_them(project: Place, text: str) -> None:
         done = project.perfgate(*words)
         assert done.code in {2, 13}, done
         assert "bad.json" in done.err
+
+
+def test_a_record_with_a_share_that_no_hardware_has_is_not_to_be_trusted(place: Place) -> None:
+    (bare,) = run(case("test_a", 1e6)).cases
+    metrics = MetricSet(metrics=tuple(Metric(name="mfu", value=v, dimension=Dimension.FRACTION) for v in (0.5, 1e308)))
+    path = place.record(run(replace(bare, measurement=bare.measurement.with_metrics(metrics))))
+    problems = json.loads(place.perfgate("inspect", path, "--json").out)["problems"]
+    assert [problem["code"] for problem in problems] == ["above-peak"]
 
 
 def test_records_are_files_too(place: Place) -> None:

@@ -26,6 +26,7 @@ def loaded(path: Path) -> dict[Any, Any]:
     ("schema", "paths"),
     [
         ("vendor.github-workflows", [*WORKFLOWS, *(ROOT / "ci" / "templates").glob("github*.yml")]),
+        ("vendor.buildkite", [ROOT / "ci" / "templates" / "buildkite.yml"]),
         ("vendor.github-issue-forms", FORMS),
         ("vendor.github-issue-config", [GITHUB / "ISSUE_TEMPLATE" / "config.yml"]),
         ("vendor.gitlab-ci", [ROOT / "ci" / "templates" / "gitlab.yml"]),

@@ -79,6 +79,12 @@ int nvmlDeviceGetGpuInstanceId(void *part, unsigned *id) { *id = of(part) - 4; r
 int nvmlDeviceGetEnforcedPowerLimit(void *h, unsigned *w) { *w = 700000; return OK; }
 int nvmlDeviceGetPowerManagementDefaultLimit(void *h, unsigned *w) { *w = 700000; return OK; }
 int nvmlDeviceGetPowerUsage(void *h, unsigned *w) { *w = fake_watts * 1000; return OK; }
+static unsigned long long fake_joules;
+int nvmlDeviceGetTotalEnergyConsumption(void *h, unsigned long long *mj) {
+    fake_joules += fake_watts;
+    *mj = fake_joules * 1000;
+    return of(h) > 10 ? NOT_SUPPORTED : OK;
+}
 int nvmlDeviceGetMigMode(void *h, unsigned *now, unsigned *later) { *now = *later = 1; return mig() && of(h) == CARDS ? OK : NOT_SUPPORTED; }
 
 int nvmlDeviceGetClockInfo(void *h, int kind, unsigned *mhz) {

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from clock_scenarios import OBSERVE, Library, card, half_way, scenario, wait
 
 from pytest_perfgate.adapters.devices.clocks import NvmlClocks
 from pytest_perfgate.model.measurement import SAMPLING
+from pytest_perfgate.wiring.devices import energy_meter
 
 
 @scenario
@@ -16,6 +19,16 @@ def power_brake() -> dict:
 @scenario
 def power_limited() -> dict:
     return half_way(0x4)
+
+
+@scenario
+def energy() -> dict:
+    """The counter of joules through the wiring, as a measuring process reads it."""
+    Library().watts = 300
+    meter = energy_meter(card())
+    assert meter is not None
+    first = meter()
+    return {"first": first, "more": meter() - first, "host": energy_meter(replace(card(), kind="host")) is None}
 
 
 @scenario

@@ -189,3 +189,10 @@ def test_errors_of_a_card_make_what_it_measured_invalid(clocks) -> None:
     assert told["waiting"][0] == ["device-faulty"]
     assert told["failed"][0] == ["device-faulty"]
     assert told["silent"] == [[], ""]
+
+
+def test_the_counter_of_energy_is_read_in_joules(scenarios) -> None:
+    told = scenarios("power_scenarios.py", "energy")
+    assert told["first"] > 0
+    assert told["more"] == 300
+    assert told["host"] is True

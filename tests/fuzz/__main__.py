@@ -25,9 +25,9 @@ def main() -> int:
         draw = f"{asked.seed}/{name}/{asked.show}"
         sys.stdout.buffer.write(mutant(READERS[name], dict(READERS[name].seeds()), draw).data)
         return 0
-    found = {name: _printed(name, campaign(name, asked.mutants, asked.seed, asked.seconds)) for name in names}
-    print("\n".join(_table(found)))
-    return 1 if any(outcome.faults for outcome in found.values()) else 0
+    outcomes = {name: _printed(name, campaign(name, asked.mutants, asked.seed, asked.seconds)) for name in names}
+    print("\n".join(_table(outcomes)))
+    return 1 if any(outcome.faults for outcome in outcomes.values()) else 0
 
 
 def _printed(name: str, outcome: Outcome) -> Outcome:
@@ -39,6 +39,7 @@ def _printed(name: str, outcome: Outcome) -> Outcome:
         first = faults[0]
         print(f"{name}: {len(faults)} x {kind}: {first.told}")
         print(f"    --only {name!r} --show {first.number}   {first.seed}: {', '.join(first.ways)}", flush=True)
+    print(_row(name, outcome), flush=True)
     return outcome
 
 
@@ -47,10 +48,13 @@ KINDS = ("refused", "same", "noticed", "other", "crash", "hang", "memory", "sile
 
 def _table(found: dict[str, Outcome]) -> list[str]:
     lines = [f"| reader | mutants | {' | '.join(KINDS)} | seconds |", "| --- " * (len(KINDS) + 3) + "|"]
-    for name, (counts, _, seconds) in found.items():
-        cells = " | ".join(f"{counts[kind]:,}" for kind in KINDS)
-        lines.append(f"| {name} | {sum(counts.values()):,} | {cells} | {seconds:.0f} |")
-    return lines
+    return [*lines, *(_row(name, outcome) for name, outcome in found.items())]
+
+
+def _row(name: str, outcome: Outcome) -> str:
+    counts, _, seconds = outcome
+    cells = " | ".join(f"{counts[kind]:,}" for kind in KINDS)
+    return f"| {name} | {sum(counts.values()):,} | {cells} | {seconds:.0f} |"
 
 
 if __name__ == "__main__":

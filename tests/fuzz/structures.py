@@ -243,7 +243,7 @@ def _altered(change: Callable[[Random, sqlite3.Connection, str, list[str]], None
                 columns = [row[1] for row in database.execute(f"pragma table_info({table})")]
                 change(rng, database, table, columns)
                 database.commit()
-            except (sqlite3.Error, IndexError):
+            except (sqlite3.Error, IndexError, UnicodeDecodeError):  # SQLite quotes a name of its own that is none
                 return data
             database.close()
             return path.read_bytes()

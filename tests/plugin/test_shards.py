@@ -124,6 +124,25 @@ def test_a_shard_that_is_none_is_an_error_of_usage(project: Project, option: str
     assert project.run("--perfgate=full", option).code == 4
 
 
+@pytest.mark.parametrize("words", [(), ("-n", "1")], ids=["one process", "xdist"])
+def test_a_shard_that_settings_ask_for_is_refused(project: Project, words: tuple[str, ...]) -> None:
+    """A change that writes it would have the rest of the suite measured by nobody."""
+    project.configure(pytest_ini='addopts = "--perfgate-shard=1/2"')
+    project.write("test_k.py", SUITE)
+    done = project.run("--perfgate=full", *words, ci=True)
+    assert done.code != 0
+    assert "shard-unknown" in done.text
+    assert not any(outcome == "passed" for outcome, _ in done.tests.values())
+
+
+def test_a_conftest_chooses_no_shard(project: Project) -> None:
+    project.write("conftest.py", 'import os\nos.environ["PERFGATE_SHARD"] = "1/2"\n')
+    project.write("test_k.py", SUITE)
+    assert project.run("--perfgate=full", "--perfgate-shard=auto").code == 4
+    done = project.run("--perfgate=off", "--perfgate-shard=auto", PERFGATE_SHARD="2/2")
+    assert "shard 2/2" in done.text
+
+
 def test_costs_of_a_record_balance_the_shards(project: Project) -> None:
     names = [f"test_{at}" for at in range(4)]
     project.write("test_k.py", "".join(f"def {name}(perfgate):\n    perfgate(lambda: 0)\n\n" for name in names))

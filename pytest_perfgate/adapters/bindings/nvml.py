@@ -356,6 +356,12 @@ class NvmlDevice(NvmlCard):
         processes = self._tried(lambda: self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle))
         return None if processes is None else tuple(int(process.pid) for process in processes)
 
+    @patient
+    def energy(self) -> float | None:
+        """Joules since the driver was loaded; nothing of a card that does not count them."""
+        joules: float | None = self._tried(lambda: self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle) / 1000)
+        return joules
+
     def _watts(self) -> float | None:
         watts: float | None = self._tried(lambda: self._nvml.nvmlDeviceGetPowerUsage(self._handle) / 1000)
         return watts

@@ -150,7 +150,7 @@ def _joined(first: Header, second: Header) -> Header:
 def _parts(path: Path, start: int = 0, end: int | None = None) -> Iterator[Header | list[Event]]:
     """The header and lists of events, in the order of the file."""
     stream = text.blocks(path, start, end)
-    rest, offset, bare = b"", start, False
+    rest, offset, bare, searched = b"", start, False, 0
     if not start:
         head, opening = _opening(stream, path)
         if opening is None:
@@ -162,7 +162,8 @@ def _parts(path: Path, start: int = 0, end: int | None = None) -> Iterator[Heade
         rest, offset = head[opening.end() :], opening.end()
     for block in stream:
         rest += block
-        cut = text.last_cut(rest)
+        cut = text.last_cut(rest, searched)
+        searched = len(rest) if cut < 0 else 0
         if cut < 0:
             continue
         _refuse_overwritten(rest[: cut + 1], offset, path)

@@ -20,6 +20,8 @@ _PACKED = 2**18
 CUTS = (b"},\n  {", b'}, {"ph"', b'},{"ph"', b'},\n{"ph"', b'},\n    {"ph"')
 """Between two events and never inside a legal string: a quote or line break there would be escaped."""
 
+_LONGEST_CUT = max(map(len, CUTS))
+
 _BETWEEN = re.compile(
     rb'\}\s*,\s*\{\s*(?:"(?:name|id)"\s*:\s*(?:-?\d+|"(?:[^"\\]|\\.){0,2000}")\s*,\s*)?"(?:ph|cat|pid|tid|ts|dur|args)"\s*:'
 )
@@ -161,10 +163,11 @@ def readable(head: bytes) -> bytes:
     return head.removeprefix(MARK)
 
 
-def last_cut(text: bytes) -> int:
-    """Where the last event that is surely whole ends, or -1."""
+def last_cut(text: bytes, searched: int = 0) -> int:
+    """Where the last event that is surely whole ends, or -1; in what was searched before there is none."""
     tail = max(0, len(text) - _TAIL)
-    for start in (tail, 0) if tail else (0,):
+    first = max(0, min(searched, tail) - _LONGEST_CUT)
+    for start in (tail, first) if tail > first else (first,):
         at = text.rfind(CUTS[0], start)
         at = at if at >= 0 else max(text.rfind(cut, start) for cut in CUTS[1:])
         if at >= 0:

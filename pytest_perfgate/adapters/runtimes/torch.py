@@ -173,6 +173,19 @@ class TorchRuntime:
             self._persisting = self._driver.give_up_persisting()
         self._evictors[at].zero_()
 
+    def memory_of(self, call: Call) -> tuple[int, int]:
+        """By torch's own counters: what is allocated, not what its cache has reserved."""
+        self.synchronize()
+        self._cuda.reset_peak_memory_stats()
+        before = self._cuda.memory_stats()
+        result = call()
+        self.synchronize()
+        after = self._cuda.memory_stats()
+        del result
+        held = after.get("allocated_bytes.all.peak", 0) - before.get("allocated_bytes.all.current", 0)
+        asked = after.get("allocation.all.allocated", 0) - before.get("allocation.all.allocated", 0)
+        return int(held), int(asked)
+
     def release(self) -> None:
         self._evictors.clear()
 

@@ -18,6 +18,9 @@ from pytest_perfgate.model.ports import DEPENDENCIES
 from pytest_perfgate.model.project import KEYS, POLICIES, TEST_KEYS, Config, ConfigKey, ConfigPattern, ConfigProject
 from pytest_perfgate.model.values import span_seconds
 
+_DAMAGED = frozenset("\0\x1f")
+"""UTF-16 read as UTF-8 has every letter behind a NUL, and a packed file begins with the other."""
+
 
 def read_config(root: Path) -> Config:
     """The settings of the project whose ``pyproject.toml`` lies in this folder."""
@@ -33,7 +36,7 @@ def read_config(root: Path) -> Config:
 
 def parse_config(text: str, *, place: str) -> Config:
     """The settings that a TOML text makes."""
-    if "perfgate" not in text and "\0" not in text:  # UTF-16 read as UTF-8 has every letter behind a NUL
+    if "perfgate" not in text and not _DAMAGED.intersection(text):
         return Config()
     try:
         table = toml_reader().loads(text)

@@ -237,3 +237,11 @@ def _status(name: str) -> int:
         if line.startswith(f"{name}:"):
             return int(line.split()[1]) * 1024
     raise LookupError(name)
+
+
+def queued_ns() -> int:
+    """Nanoseconds that the calling thread has waited for a processor; 0 where the kernel does not tell."""
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_text(encoding="ascii").split()[1])
+    except (OSError, IndexError, ValueError):
+        return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,10 +19,11 @@ from pytest_perfgate.core.analysis.results import (
     result_table,
     unread,
 )
+from pytest_perfgate.core.judge.against_limit import BELIEVED, FAR_PAST_CEILING, OF_A_PEAK
 from pytest_perfgate.core.render.report import run_document, verdict_table
-from pytest_perfgate.core.render.words import distinct_names, pair_of_names
+from pytest_perfgate.core.render.words import distinct_names, pair_of_names, quantity
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Analysis, Document
+from pytest_perfgate.model.metric import Analysis, Document, Problem
 from pytest_perfgate.model.verdict import RunReport
 
 if TYPE_CHECKING:
@@ -121,6 +122,15 @@ def asv(read: BenchReader) -> Benchmarks:
     return Benchmarks("asv", (*_ASV, (b'"benchmark_version"',)), read)
 
 
+def _past_every_peak(run: RunReport) -> Iterator[Problem]:
+    """Shares of a peak that no noise of a ceiling explains: of wrong work, or of a record that somebody edited."""
+    for case in run.cases:
+        for metric in case.measurement.metrics.metrics if case.measurement is not None else ():
+            if (metric.name in OF_A_PEAK or metric.name.endswith("_ceiling")) and metric.value > BELIEVED:
+                what = f"{case.key}: {metric.name} is {quantity(metric.value, metric.dimension)}, {FAR_PAST_CEILING}"
+                yield Problem(code="above-peak", what=what, retry=False)
+
+
 ReadRecord = Callable[[Path], RunReport]
 
 
@@ -149,7 +159,7 @@ class Runs:
                 "report": lambda: run_document(run),
                 "verdicts": lambda: Document(title=_names(paths), blocks=(verdict_table(run.cases),)),
             },
-            problems=tuple(p for case in run.cases for p in case.problems),
+            problems=(*(p for case in run.cases for p in case.problems), *_past_every_peak(run)),
             window=run.started,
         )
 

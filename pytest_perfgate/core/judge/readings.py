@@ -10,6 +10,7 @@ from typing import NamedTuple
 from pytest_perfgate.core.judge.samples import (
     apart,
     by_cpu_time,
+    computes,
     differs_in_power,
     ratios_of_turns,
     time_of,
@@ -233,6 +234,18 @@ def sides(reference: Reference, time: float) -> str:
     return f"{quantity(ours, Dimension.TIME)}, {reference.origin or reference.over} {theirs}"
 
 
+_BLOCKED = 0.002
+"""The part of its time that a call may have waited for something else than a processor and still only compute."""
+
+
+def _only_computes(processes: Sequence[Samples]) -> bool:
+    """Whether what the clock shows beyond CPU time is waiting for a processor, which is no doing of the call."""
+    known = all(one.blocked is not None and len(one.cpu) == len(one.durations) for one in processes)
+    if not known or not computes(processes):
+        return False
+    return all((one.blocked or 0.0) * len(one.cpu) <= _BLOCKED * math.fsum(one.cpu) for one in processes)
+
+
 def tail_of(processes: Sequence[Samples], labels: Labels) -> Metric | Absent:
     """A quantile of the calls of all processes, or the least of a process; or why samples cannot tell."""
     ((name, asked),) = labels
@@ -245,7 +258,8 @@ def tail_of(processes: Sequence[Samples], labels: Labels) -> Metric | Absent:
         why = f"each sample is the mean of {batch} calls, in which a slow one vanishes"
         return Absent(name="time", labels=labels, why=why, mend="leave calls= out")
     share = share_of(asked) or 0.5
-    ordered = sorted(duration for one in processes for duration in one.durations)
+    busy = _only_computes(processes)
+    ordered = sorted(time for one in processes for time in (one.cpu if busy else one.durations))
     if len(ordered) < (needed := calls_needed(share)):
         why = f"{len(ordered)} calls cannot tell a quantile of {asked}: it takes {needed}"
         recorded = processes[0].stop is Stop.RECORDED
@@ -258,7 +272,7 @@ def tail_of(processes: Sequence[Samples], labels: Labels) -> Metric | Absent:
         dimension=Dimension.TIME,
         labels=labels,
         interval=Interval(low=ordered[ranks.low], high=ordered[ranks.high], confidence=2 * EDGE - 1),
-        note=f"of {len(ordered)} calls",
+        note=f"of {len(ordered)} calls{', by CPU time: they only compute' if busy else ''}",
     )
 
 

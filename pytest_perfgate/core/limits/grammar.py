@@ -348,6 +348,7 @@ _NOUNS = {
     Dimension.BYTES: "a number of bytes",
     Dimension.FLOPS: "a rate of operations",
     Dimension.WORK: "a number of operations",
+    Dimension.ENERGY: "an amount of energy",
     Dimension.INTENSITY: "an intensity",
     Dimension.PLAIN: "a plain number",
 }

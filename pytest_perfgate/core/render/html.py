@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from html import escape as html_escape
 
+from pytest_perfgate.core.judge.policy import run_code
 from pytest_perfgate.core.render.block import printable, render_block
 from pytest_perfgate.core.render.report import families_of, headline, sentence, summary_line, verdict_table
 from pytest_perfgate.core.render.text import (
@@ -20,7 +21,7 @@ from pytest_perfgate.core.render.text import (
 from pytest_perfgate.core.render.words import ABSENT, HEADING, other_notes, own_gate_lines, plural
 from pytest_perfgate.model.metric import Block, Bullets, Cell, Code, Document, Link, Paragraph, Picture, Section, Table
 from pytest_perfgate.model.plan import Effect, Outcome
-from pytest_perfgate.model.verdict import RunReport
+from pytest_perfgate.model.verdict import Annotation, RunReport
 
 _SHOWN = 500
 
@@ -267,8 +268,8 @@ _COMMENT_ROWS = 20
 _ORDER = list(Outcome)
 
 
-def render_comment(report: RunReport) -> str:
-    """Markdown that reads well in a few lines and holds all when it is opened."""
+def render_comment(report: RunReport, *, only_changes: bool = False) -> str:
+    """Markdown that reads well in a few lines and holds all when it is opened, or only what needs a person."""
     cases = sorted(report.cases, key=lambda case: (-_ORDER.index(case.worst), str(case.key)))
     shown_cases = [case for case in cases if case.effect is not Effect.PASS or case.worst is Outcome.ACCEPTED]
     lines = [f"### perfgate: {headline(report)}", ""]
@@ -283,6 +284,8 @@ def render_comment(report: RunReport) -> str:
         fence = "`" * (3 + block.count("```"))
         lines += [f"{fence}text", block, fence, ""]
     lines += [f"and {len(shown_cases) - _COMMENT_ROWS} more", ""] if len(shown_cases) > _COMMENT_ROWS else []
+    if only_changes:
+        return "\n".join(lines).rstrip() + "\n"
     table = render_markdown(Document(title="all", blocks=(verdict_table(cases, limit=200),))).partition("\n")[2]
     families = Document(title="", blocks=tuple(families_of(report, drawn=False)))
     lines += [render_markdown(families, 2).partition("\n")[2].strip(), ""] if families.blocks else []
@@ -294,3 +297,47 @@ def _bullets(edits: Sequence[tuple[str, str]]) -> list[str]:
     """A line an edit, as far as a comment should go."""
     lines = [f"- {word}: `{printable(text)}`" for word, text in edits[:_COMMENT_ROWS]]
     return lines + ([f"- and {len(edits) - _COMMENT_ROWS} more"] if len(edits) > _COMMENT_ROWS else [])
+
+
+_ANNOTATED = 10
+"""Remarks beside tests: GitHub shows so many of one step."""
+
+_OPEN = frozenset({Outcome.UNDECIDED, Outcome.SUSPECT, Outcome.UNSTABLE, Outcome.INVALID})
+"""Outcomes that say neither yes nor no."""
+
+
+class CommentWords:
+    """What places where people discuss a change write of a run."""
+
+    def comment(self, report: RunReport, *, only_changes: bool = False) -> str:
+        return render_comment(report, only_changes=only_changes)
+
+    def annotations(self, report: RunReport) -> tuple[Annotation, ...]:
+        """A remark beside each of the worst tests that need a person."""
+        cases = sorted(report.cases, key=lambda case: (-_ORDER.index(case.worst), str(case.key)))
+        return tuple(
+            Annotation(
+                path=case.key.path,
+                test=case.key.nodeid.rpartition("::")[2].partition("[")[0],
+                level="failure" if case.effect is Effect.FAIL else "warning",
+                title=f"{case.worst.value}: {printable(case.key.nodeid.rpartition('::')[2])}",
+                message=render_block(case).strip(),
+            )
+            for case in cases
+            if case.effect is not Effect.PASS
+        )[:_ANNOTATED]
+
+    def conclusion(self, report: RunReport) -> str:
+        """``failure``, ``neutral`` where verdicts are open or cases are missing, else ``success``."""
+        if run_code(report, report.status):
+            return "failure"
+        return "neutral" if not report.complete or any(case.worst in _OPEN for case in report.cases) else "success"
+
+    def clean(self, report: RunReport) -> str:
+        """One line where nothing in a run needs a person; empty where something does."""
+        noted = any(note.effect is not Effect.PASS for note in report.notes)
+        needed = noted or not report.complete or any(case.effect is not Effect.PASS for case in report.cases)
+        if needed or run_code(report, report.status) or not report.cases:
+            return ""
+        commit = f" at {report.environment.commit[:10]}" if report.environment.commit else ""
+        return f"perfgate: {plural(len(report.cases), 'case')}{commit}, nothing to look at."

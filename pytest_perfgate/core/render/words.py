@@ -19,6 +19,8 @@ _BINARY = ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"
 
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
+_ENERGIES = ((1e3, "kJ"), (1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ"))
+
 _SUFFIX = {
     Dimension.BANDWIDTH: "B/s",
     Dimension.FLOPS: "FLOPS",
@@ -119,6 +121,8 @@ def _scaled(number: float, dimension: Dimension, digits: int) -> str:
         steps: tuple[tuple[float, str], ...] = _TIMES
     elif dimension is Dimension.BYTES:
         steps = _BINARY
+    elif dimension is Dimension.ENERGY:
+        steps = _ENERGIES
     elif dimension in _SUFFIX:
         steps = tuple((step, prefix + _SUFFIX[dimension]) for step, prefix in _DECIMAL)
     else:

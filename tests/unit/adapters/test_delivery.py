@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,20 +13,33 @@ from urllib.parse import urlsplit
 import pytest
 
 from pytest_perfgate.adapters import delivery as requests_session
-from pytest_perfgate.adapters.delivery import MARK, GithubComment, GitlabComment, Webhook
-from pytest_perfgate.core.render.html import render_comment
+from pytest_perfgate.adapters.delivery import (
+    MARK,
+    GithubAnnotations,
+    GithubCheck,
+    GithubComment,
+    GitlabComment,
+    Webhook,
+)
+from pytest_perfgate.clock import HOST_CLOCK
+from pytest_perfgate.core.render.html import CommentWords, render_comment
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.plan import Outcome
+from pytest_perfgate.model.plan import Effect, Outcome
+from pytest_perfgate.model.verdict import CaseReport, Posting, SuiteNote
 from pytest_perfgate.wiring.stores import deliveries
 from tests.reports import case, run
 
+WORDS = CommentWords()
+CLEAN = run(case("test_same", 1e6, 1e6))
 REPORT = run(case("test_slow[`x`|y]", 1.2e6, 1e6, Outcome.REGRESSED), case("test_same", 1e6, 1e6))
 
 
 class Host(BaseHTTPRequestHandler):
     comments: list[dict] = []
+    checks: list[dict] = []
     asked: list[tuple[str, str]] = []
     failures = 0
+    refusals: list[tuple[int, dict[str, str]]] = []
 
     def answer(self) -> None:
         path = urlsplit(self.path).path
@@ -35,10 +49,15 @@ class Host(BaseHTTPRequestHandler):
         if Host.failures:
             type(self).failures -= 1
             return self.said(503, None)
+        if Host.refusals:
+            status, headers = Host.refusals.pop(0)
+            return self.said(status, None, headers)
         if self.command == "GET":
             page = int(dict(p.split("=") for p in urlsplit(self.path).query.split("&"))["page"])
             return self.said(200, Host.comments[(page - 1) * 100 : page * 100])
-        if self.command == "POST":
+        if path.endswith("/check-runs"):
+            Host.checks.append(body)
+        elif self.command == "POST":
             Host.comments.append({"id": len(Host.comments), **body})
         else:
             Host.comments[int(path.rpartition("/")[2])].update(body)
@@ -46,9 +65,11 @@ class Host(BaseHTTPRequestHandler):
 
     do_GET = do_POST = do_PATCH = do_PUT = answer
 
-    def said(self, status: int, body: object) -> None:
+    def said(self, status: int, body: object, headers: dict[str, str] | None = None) -> None:
         data = json.dumps(body).encode()
         self.send_response(status)
+        for name, text in (headers or {}).items():
+            self.send_header(name, text)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
@@ -57,10 +78,15 @@ class Host(BaseHTTPRequestHandler):
         pass
 
 
+waits: list[float] = []
+
+
 @pytest.fixture
 def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    monkeypatch.setattr(requests_session.time, "sleep", lambda seconds: None)
+    waits.clear()
+    monkeypatch.setattr(requests_session.time, "sleep", waits.append)
     Host.comments, Host.asked, Host.failures = [{"id": n, "body": "nice"} for n in range(130)], [], 0
+    Host.checks, Host.refusals = [], []
     server = ThreadingHTTPServer(("127.0.0.1", 0), Host)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -78,12 +104,12 @@ def github(url: str, tmp_path: Path) -> GithubComment:
         "GITHUB_API_URL": url,
         "GITHUB_EVENT_PATH": str(tmp_path / "event.json"),
     }
-    return GithubComment(render_comment, names)
+    return GithubComment(WORDS, names)
 
 
 def gitlab(url: str, tmp_path: Path) -> GitlabComment:
     names = {"GITLAB_TOKEN": "t0ken", "CI_PROJECT_ID": "a/b", "CI_MERGE_REQUEST_IID": "7", "CI_API_V4_URL": url}
-    return GitlabComment(render_comment, names)
+    return GitlabComment(WORDS, names)
 
 
 @pytest.mark.parametrize("make", [github, gitlab])
@@ -100,15 +126,13 @@ def test_one_comment_edited_in_place(make, url: str, tmp_path: Path) -> None:
 def test_a_busy_server_is_asked_again(make, url: str, tmp_path: Path) -> None:
     Host.failures = 2
     make(url, tmp_path).deliver(REPORT, "")
-    Host.failures = 3
+    Host.failures = 4
     with pytest.raises(PerfgateError, match="503") as caught:
         make(url, tmp_path).deliver(REPORT, "")
     assert "t0ken" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "delivery", [GithubComment(render_comment, {}), GitlabComment(render_comment, {}), Webhook(render_comment, {})]
-)
+@pytest.mark.parametrize("delivery", [GithubComment(WORDS, {}), GitlabComment(WORDS, {}), Webhook(WORDS, {})])
 def test_without_a_token_or_an_address(delivery) -> None:
     with pytest.raises(PerfgateError, match="delivery-failed"):
         delivery.deliver(REPORT, "")
@@ -117,14 +141,11 @@ def test_without_a_token_or_an_address(delivery) -> None:
 @pytest.mark.parametrize(("make", "token"), [(GithubComment, "GITHUB_TOKEN"), (GitlabComment, "GITLAB_TOKEN")])
 def test_outside_of_a_request(make, token: str) -> None:
     with pytest.raises(PerfgateError, match="request to comment on"):
-        make(render_comment, {token: "t"}).deliver(REPORT, "")
+        make(WORDS, {token: "t"}).deliver(REPORT, "")
 
 
 def test_a_webhook_tells_programs(url: str) -> None:
-    assert (
-        Webhook(render_comment, {"PERFGATE_WEBHOOK": f"{url}/hook?key=secret"}).deliver(REPORT, "")
-        == f"posted to {url}/hook"
-    )
+    assert Webhook(WORDS, {"PERFGATE_WEBHOOK": f"{url}/hook?key=secret"}).deliver(REPORT, "") == f"posted to {url}/hook"
     assert Host.comments[-1]["failed"] == ["tests/test_k.py::test_slow[`x`|y]"]
     assert Host.comments[-1]["outcomes"] == {"regressed": 1, "passed": 1}
 
@@ -150,3 +171,127 @@ def test_the_comment_keeps_its_form() -> None:
     assert "```text\nREGRESSED  test_slow[`x`|y]  time  +20.0 %" in text
     assert r"test\_slow\[\`x\`\|y\]" in text
     assert text.rstrip().endswith("</details>")
+
+
+def ours() -> list[str]:
+    return [comment["body"] for comment in Host.comments if MARK in comment["body"]]
+
+
+def test_each_job_has_a_comment_and_one_without_a_key_is_taken_over(url: str, tmp_path: Path) -> None:
+    Host.comments.append({"id": 130, "body": f"{MARK} -->\nof an earlier version"})
+    delivery = github(url, tmp_path)
+    for key in ("h100", "h200", "h100"):
+        delivery.posting(Posting(key=key)).deliver(REPORT, "")
+    assert [body.partition("\n")[0] for body in ours()] == [f"{MARK} h100 -->", f"{MARK} h200 -->"]
+
+
+KEYS = ((Posting(), "gate", "gate"), (Posting(), "", "run"), (Posting(key="a --> <b>"), "gate", "a - -b-"))
+
+
+@pytest.mark.parametrize(("posting", "job", "key"), KEYS)
+def test_a_comment_is_named_by_its_key_or_its_job(posting: Posting, job: str, key: str) -> None:
+    assert requests_session.keyed(posting, REPORT, job).key == key
+
+
+@pytest.mark.parametrize("make", [github, gitlab])
+def test_a_clean_run_makes_no_comment_and_turns_an_earlier_one_into_a_line(make, url: str, tmp_path: Path) -> None:
+    delivery = make(url, tmp_path).posting(Posting(key="k"))
+    assert delivery.deliver(CLEAN, "").startswith("no comment")
+    assert ours() == []
+    delivery.deliver(REPORT, "")
+    delivery.deliver(CLEAN, "")
+    (body,) = ours()
+    assert len(body.strip().splitlines()) == 2
+    assert "1 case" in body
+
+
+def open_case() -> CaseReport:
+    undecided = case("test_slow", 1e6, 1e6, Outcome.UNDECIDED)
+    (verdict,) = undecided.verdicts
+    return replace(undecided, verdicts=(replace(verdict, effect=Effect.WARN),))
+
+
+NOT_CLEAN = (
+    replace(CLEAN, complete=False),
+    replace(CLEAN, status=1),
+    replace(CLEAN, notes=(SuiteNote(kind="x", effect=Effect.WARN, text="y"),)),
+    run(open_case()),
+)
+
+
+@pytest.mark.parametrize("report", NOT_CLEAN)
+def test_what_needs_a_person_is_not_clean(report) -> None:
+    assert WORDS.clean(report) == ""
+
+
+def test_only_changes_leaves_the_table_of_all_out(url: str, tmp_path: Path) -> None:
+    github(url, tmp_path).posting(Posting(only_changes=True)).deliver(REPORT, "")
+    (body,) = ours()
+    assert "test_slow" in body
+    assert "test_same" not in body
+
+
+@pytest.mark.parametrize("make", [github, gitlab])
+def test_a_dry_run_sends_nothing_and_needs_no_token(make, url: str, tmp_path: Path) -> None:
+    delivery = make(url, tmp_path)
+    delivery._environment.pop("GITHUB_TOKEN", None)
+    delivery._environment.pop("GITLAB_TOKEN", None)
+    text = delivery.posting(Posting(dry_run=True)).deliver(REPORT, "")
+    assert "REGRESSED" in text
+    assert Host.asked == []
+
+
+NOW = 1_800_000_000.0
+LIMITED = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": f"{NOW + 9:.0f}"}
+REFUSALS = (
+    ([(429, {"Retry-After": "7"})], [7.0]),
+    ([(403, {"Retry-After": "3"}), (502, {})], [3.0, 1.0]),
+    ([(403, LIMITED)], [9.0]),
+    ([(500, {})], [0.5]),
+)
+
+
+@pytest.mark.parametrize(("refusals", "waited"), REFUSALS)
+def test_a_host_that_asks_to_wait_is_waited_for(refusals, waited, url: str, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(requests_session, "HOST_CLOCK", HOST_CLOCK._replace(date=lambda: NOW))
+    Host.refusals = list(refusals)
+    github(url, tmp_path).deliver(REPORT, "")
+    assert waits == waited
+    assert len(ours()) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "text"),
+    [(429, {"Retry-After": "600"}, "asks to wait 600 s"), (403, {}, "403"), (401, {}, "401")],
+)
+def test_a_host_that_asks_for_too_long_or_refuses_is_an_error(status, headers, text, url: str, tmp_path: Path) -> None:
+    Host.refusals = [(status, headers)]
+    with pytest.raises(PerfgateError, match=text):
+        github(url, tmp_path).deliver(REPORT, "")
+    assert waits == []
+
+
+CONCLUSIONS = ((REPORT, "failure"), (CLEAN, "success"), (NOT_CLEAN[0], "neutral"), (NOT_CLEAN[3], "neutral"))
+
+
+@pytest.mark.parametrize(("report", "conclusion"), CONCLUSIONS)
+def test_a_check_run_is_neutral_where_verdicts_are_open(report, conclusion, url: str, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_k.py").write_text("import x\n\nasync def test_slow(perfgate):\n    pass\n")
+    environment = {"GITHUB_TOKEN": "t", "GITHUB_REPOSITORY": "a/b", "GITHUB_API_URL": url, "GITHUB_SHA": "c0ffee"}
+    GithubCheck(WORDS, environment).deliver(report, "")
+    (check,) = Host.checks
+    assert (check["conclusion"], check["head_sha"], check["status"]) == (conclusion, "c0ffee", "completed")
+    lines = {one["start_line"] for one in check["output"]["annotations"]}
+    assert lines == (set() if conclusion == "success" or report is NOT_CLEAN[0] else {3})
+
+
+def test_remarks_are_commands_of_the_job_whose_separators_are_escaped(capsys, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    many = run(*(case(f"test_slow[{n},a:b%]", 1.2e6, 1e6, Outcome.REGRESSED) for n in range(12)))
+    assert GithubAnnotations(WORDS, {}).deliver(many, "") == "annotated 10 tests"
+    first, *rest = capsys.readouterr().out.splitlines()
+    assert len(rest) == 9
+    assert first.startswith("::error file=tests/test_k.py,line=1,title=regressed%3A test_slow[0%2Ca%3Ab%25]::REGRESSED")
+    assert "%0A" in first

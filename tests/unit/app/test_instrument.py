@@ -9,25 +9,21 @@ import pytest
 
 from pytest_perfgate.adapters.runtimes.fakes import FakeRuntime
 from pytest_perfgate.app.instrument import (
-    PassedCall,
     SharedClocks,
     ceiled,
     choose_runtime,
     choose_timer,
     keyed,
     lease_name,
-    one_by_one,
     per_call,
-    readings_of,
     settled,
     watched,
 )
 from pytest_perfgate.model.device import Availability, Basis, Ceilings, Device, DeviceSpec, Peak
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Samples, Stop
-from pytest_perfgate.model.metric import Absent, Problem
+from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.plan import ClockPolicy, Plan
-from pytest_perfgate.model.ports import Instruments
 
 
 class Missing(FakeRuntime):
@@ -349,87 +345,3 @@ def test_all_are_locked_or_none() -> None:
     assert settled(CARDS[0], plan, SharedClocks(ClocksOfSeveral(), CARDS[1:]))[0].clocks is ClockPolicy.LOCK
     found, why = settled(CARDS[0], plan, SharedClocks(ClocksOfSeveral(denied="GPU-1"), CARDS[1:]))
     assert (found.clocks, why) == (ClockPolicy.OBSERVE, "no permission")
-
-
-class Memory:
-    """Says what it was told to say, and counts the looks."""
-
-    def __init__(self, traced: float, resident: float | None) -> None:
-        self._traced, self._resident, self.looks = traced, resident, 0
-
-    def traced(self, call) -> float:
-        call()
-        self.looks += 1
-        return self._traced
-
-    def resident(self, call) -> float | None:
-        call()
-        return self._resident
-
-
-def tools(**fields) -> Instruments:
-    return Instruments(runtimes=(), timers=(), threads=str, affinity=str, **fields)
-
-
-def passed(first_ns: float | None = None, events: list[str] | None = None) -> PassedCall:
-    told = [] if events is None else events
-    return PassedCall(lambda: told.append("call"), lambda: told.append("prepare"), 2, first_ns)
-
-
-STEADY = (Samples(durations=(1e6, 1.1e6, 0.9e6), timer="host", stop=Stop.COUNT),)
-
-
-def test_each_look_at_memory_has_a_set_up_of_its_own() -> None:
-    events: list[str] = []
-    given = tools(memory=Memory(10.0, 12.0))
-    readings = list(readings_of(("peak_memory",), passed(events=events), STEADY, given, lambda: 0.0))
-    assert [(one.labels, one.values) for one in readings] == [
-        ((("by", "traced"),), (10.0,) * 3),
-        ((("by", "resident"),), (12.0,) * 3),
-    ]
-    assert events == ["prepare", "call"] * 6
-
-
-def test_a_long_call_is_looked_at_once() -> None:
-    hours = iter(range(100))
-    given = tools(memory=Memory(10.0, None))
-    readings = list(readings_of(("peak_memory",), passed(), STEADY, given, lambda: next(hours) * 2e9))
-    assert [one.values for one in readings] == [(10.0,)]
-
-
-def test_what_nobody_asks_for_is_not_taken() -> None:
-    memory = Memory(10.0, 12.0)
-    assert not list(readings_of((), passed(5e6), STEADY, tools(memory=memory), lambda: 0.0))
-    assert memory.looks == 0
-
-
-@pytest.mark.parametrize(("first", "took"), [(52e6, 50e6), (1e6, 0.0)])
-def test_a_compile_time_is_the_first_call_less_a_steady_one(first, took) -> None:
-    (reading,) = readings_of(("compile_time",), passed(first), STEADY, tools(), lambda: 0.0)
-    assert reading.values == (took,)
-
-
-def test_without_cold_caches_there_is_no_compile_time() -> None:
-    (absent,) = readings_of(("compile_time",), passed(), STEADY, tools(), lambda: 0.0)
-    assert isinstance(absent, Absent)
-    assert "full" in absent.mend
-
-
-@pytest.mark.parametrize(
-    ("figures", "processes", "least", "wished", "calls"),
-    [
-        ((), 3, 0, 20, 0),
-        (("peak_memory",), 3, 0, 20, 0),
-        (("q=99%",), 1, 299, 1196, 1),
-        (("q=99%",), 3, 100, 400, 1),
-        (("q=99%", "q=99.9%"), 3, 999, 3996, 1),
-    ],
-)
-def test_a_quantile_takes_calls_one_by_one(figures, processes, least, wished, calls) -> None:
-    plan = one_by_one(Plan(), figures, processes)
-    assert (plan.least_samples, plan.min_samples, plan.calls) == (least, wished, calls)
-    assert plan.max_samples >= wished
-
-
-def test_a_plan_that_says_how_many_calls_a_sample_has_is_left_so() -> None:
-    assert one_by_one(Plan(calls=8), ("q=99%",), 1).calls == 8

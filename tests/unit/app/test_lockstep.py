@@ -8,6 +8,7 @@ import pytest
 
 from pytest_perfgate.app.lockstep import BASE, HEAD, Turns, _turn, joined
 from pytest_perfgate.app.lockstep import TurnTiming as Beat
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import IDLE, Samples, Stop
 from pytest_perfgate.model.plan import Cache, Plan
 
@@ -27,6 +28,13 @@ def test_what_was_queued_is_that_of_all_turns_or_of_none(unqueued: float | None,
     whole = joined([TURN, replace(TURN, durations=(4.0,), cpu=(3.0,), unqueued=unqueued, others=1.5)])
     assert (whole.durations, whole.cpu, whole.turns) == ((1.0, 2.0, 4.0), (1.0, 1.5, 3.0), (2, 1))
     assert (whole.unqueued, whole.others) == (mean, 1.0)
+
+
+def test_a_timer_that_takes_no_samples_is_a_sentence_and_no_statistics_error() -> None:
+    bare = replace(TURN, durations=(), cpu=(), timer="theirs")
+    with pytest.raises(PerfgateError) as error:
+        Turns(lambda side, plan: bare if side == HEAD else TURN, Beat(), (BASE, HEAD)).taken(Plan())
+    assert (error.value.code.name, "theirs" in error.value.what) == ("no-samples", True)
 
 
 def test_two_different_calls_have_batches_of_their_own() -> None:

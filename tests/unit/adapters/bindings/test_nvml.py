@@ -122,3 +122,9 @@ def test_a_card_that_is_known_by_its_bus_is_leased_under_the_name_that_others_gi
     assert lease_name(gpu.described(there, gpu.no_lookup)) == "1111"
     for cached in (gpu.managed, gpu.managed_uuid):
         cached.cache_clear()
+
+
+def test_energy_is_in_joules_and_a_card_that_does_not_count_it_says_nothing() -> None:
+    assert NvmlDevice(library(nvmlDeviceGetTotalEnergyConsumption=lambda handle: 12_500), 1).energy() == 12.5
+    assert NvmlDevice(library(nvmlDeviceGetTotalEnergyConsumption=3), 1).energy() is None
+    assert NvmlDevice(library(), 1).energy() is None

@@ -152,6 +152,17 @@ def test_chunks_of_any_size_and_layout_give_the_same_columns(tmp_path, monkeypat
     assert trace.names == ("k0", "k1", "k2")
 
 
+def test_what_was_searched_for_a_cut_is_not_searched_again() -> None:
+    """An event of hundreds of megabytes is gone through once, not once for each block of it."""
+    event = b'{"ph":"X","args":"' + b"x" * 2**20 + b'"}'
+    assert kineto_text.last_cut(event + b"," + event) == len(event) - 1
+    assert kineto_text.last_cut(event + b"," + event, len(event)) == len(event) - 1, (
+        "a cut may begin in what was there before"
+    )
+    assert kineto_text.last_cut(event + b"," + event, 2 * len(event) - 5) == -1
+    assert kineto_text.last_cut(event) == -1
+
+
 def test_the_layout_of_torch_is_cut_between_events_only(tmp_path, monkeypatch):
     monkeypatch.setattr(kineto_text, "CHUNK", 50)
     tricky = "a },\\n  { b"

@@ -224,3 +224,30 @@ def test_a_machine_without_a_device_is_a_reason(cupy) -> None:
     cupy.cuda.runtime.getDeviceCount = lambda: 0
     found = CupyRuntime(load=lambda: cupy).availability()
     assert (found.usable, "sees no device" in found.why) == (False, True)
+
+
+class MemoryHook:
+    """``cupy.cuda.MemoryHook``: while it is entered the allocator calls it."""
+
+    entered: list[MemoryHook] = []
+
+    def __enter__(self) -> None:
+        self.entered.append(self)
+
+    def __exit__(self, *exception: object) -> None:
+        self.entered.pop()
+
+
+def test_memory_is_what_the_allocator_gives_out_and_takes_back() -> None:
+    runtime = SimpleNamespace(deviceSynchronize=lambda: None, CUDARuntimeError=CUDARuntimeError)
+    errors = SimpleNamespace(CUDADriverError=CUDARuntimeError)
+    cuda = SimpleNamespace(MemoryHook=MemoryHook, runtime=runtime, driver=errors)
+
+    def call() -> None:
+        for hook in MemoryHook.entered:
+            hook.malloc_postprocess(device_id=0, size=900, mem_size=1024, mem_ptr=1, pmem_id=1)
+            hook.free_postprocess(device_id=0, mem_size=1024, mem_ptr=1, pmem_id=1)
+            hook.malloc_postprocess(device_id=0, size=500, mem_size=512, mem_ptr=1, pmem_id=1)
+
+    assert CupyRuntime(load=lambda: SimpleNamespace(cuda=cuda)).memory_of(call) == (1024, 2)
+    assert not MemoryHook.entered

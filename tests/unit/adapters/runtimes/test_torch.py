@@ -288,3 +288,43 @@ def test_the_choice_of_a_tuner_that_ran_is_a_note_of_the_process(runtime, monkey
     tuner = Tuner(**kept)
     assert dict(runtime.notes()).get("tuning kernel") == choice
     del tuner
+
+
+class Counters:
+    """``torch.cuda``, as far as its caching allocator counts."""
+
+    def __init__(self) -> None:
+        self.held = self.peak = 4096
+        self.count = 9
+
+    def synchronize(self) -> None:
+        """Nothing is queued."""
+
+    def reset_peak_memory_stats(self) -> None:
+        self.peak = self.held
+
+    def memory_stats(self) -> dict[str, int]:
+        return {
+            "allocated_bytes.all.current": self.held,
+            "allocated_bytes.all.peak": self.peak,
+            "reserved_bytes.all.peak": 1 << 30,
+            "allocation.all.allocated": self.count,
+        }
+
+    def empty(self, size: int) -> None:
+        self.held += size
+        self.count += 1
+        self.peak = max(self.peak, self.held)
+
+
+def test_memory_is_what_is_allocated_beyond_what_stood_and_not_reserved() -> None:
+    counters = Counters()
+
+    def call() -> None:
+        counters.empty(1000)
+        counters.held -= 1000
+        counters.empty(600)
+
+    runtime = TorchRuntime(backend=counters)
+    assert runtime.memory_of(call) == (1000, 2)
+    assert runtime.memory_of(lambda: None) == (0, 0)

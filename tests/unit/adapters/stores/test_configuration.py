@@ -97,8 +97,11 @@ def test_policies_agree_with_the_judge() -> None:
     assert {n: set(vs) for n, vs, _ in POLICIES} == {n: {c.value for c in cs} for n, cs in CHOICES.items()}
 
 
-def test_settings_in_another_encoding_are_not_passed_over() -> None:
-    text = "[tool.perfgate]\nlimits = ['slowdown <= 5%']\n".encode("utf-16-le").decode("utf-8")
+WIDE = "[tool.perfgate]\nlimits = ['slowdown <= 5%']\n".encode("utf-16-le").decode("utf-8")
+
+
+@pytest.mark.parametrize("text", [WIDE, "\x1f"])
+def test_settings_in_another_encoding_are_not_passed_over(text: str) -> None:
     with pytest.raises(PerfgateError, match="config-unreadable"):
         parse_config(text, place="pyproject.toml")
 

@@ -20,6 +20,7 @@ from pytest_perfgate.adapters.system.processes import (
     answer,
     log_tail,
     others,
+    queued_ns,
     run_captured,
     run_logged,
 )
@@ -151,6 +152,13 @@ def test_an_answer_is_the_output_of_a_command_that_ended_well() -> None:
 def test_a_long_command_line_is_abridged() -> None:
     assert abridged(["a", "b c"]) == "a 'b c'"
     assert abridged(list("abcdefgh")) == "a b c d e f ..."
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the kernel's account is Linux's")
+def test_waits_for_a_processor_are_counted() -> None:
+    begun, before = time.perf_counter_ns(), queued_ns()
+    time.sleep(0.02)
+    assert before <= queued_ns() <= before + time.perf_counter_ns() - begun
 
 
 MEGABYTE = 1_000_000

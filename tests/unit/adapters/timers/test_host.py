@@ -19,6 +19,7 @@ from pytest_perfgate.core.stats.summary import Stopping, WarmUp
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import IDLE, Samples, Stop
 from pytest_perfgate.model.plan import Cache, Plan
+from pytest_perfgate.wiring.devices import host_runtime
 from tests.unit.adapters.timers.conftest import stop_at_count, warm_after_count
 
 PLAN = Plan(warmup_ns=0, min_samples=20, budget_ns=1e9)
@@ -201,3 +202,11 @@ def test_a_runtime_that_does_not_work_is_refused(gpu, timer, plan, monkeypatch) 
     assert timer.availability(gpu).why == "no driver"
     with pytest.raises(PerfgateError, match="no driver"):
         timer.measure(lambda: None, plan, gpu)
+
+
+@pytest.mark.parametrize(("figures", "known"), [(("q=99%",), True), (("peak_memory",), False)])
+def test_cpu_time_is_read_beside_calls_whose_tail_is_asked_for(figures, known) -> None:
+    plan = Plan(calls=1, warmup_ns=0, budget_ns=5e6, figures=figures)
+    samples = HostTimer(Stopping(), WarmUp()).measure(lambda: sum(range(1000)), plan, host_runtime())
+    assert (len(samples.cpu) == len(samples.durations)) is known
+    assert (samples.blocked is not None) is known

@@ -22,6 +22,7 @@ CANONICAL: Mapping[Dimension, str] = {
     Dimension.CLOCK: "Hz",
     Dimension.TEMPERATURE: "°C",
     Dimension.POWER: "W",
+    Dimension.ENERGY: "J",
 }
 """The unit whose factor is one: how a limit formats back without losing a bit."""
 

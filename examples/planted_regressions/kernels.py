@@ -1,0 +1,45 @@
+"""Calls whose time is the same whatever ``PLANTED`` says; what it names gets worse beside it."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from functools import cache
+
+import numpy as np
+
+PLANTED = os.environ.get("PLANTED", "").split()
+
+ROWS = np.ones(200_000)
+
+_turn = itertools.count()
+
+
+def scaled() -> np.ndarray:
+    """The rows twice as large; a scratch buffer of a tenth of them is the planted regression."""
+    scratch = np.empty(ROWS.size // 10 if "memory" in PLANTED else 0)
+    doubled = ROWS * 2
+    return doubled[scratch.size :]
+
+
+def request() -> None:
+    """Waits for 10 ms, as for a device or a lock; one call in twenty three times as long is planted."""
+    slow = "tail" in PLANTED and next(_turn) % 20 == 0
+    time.sleep(0.03 if slow else 0.01)
+
+
+@cache
+def compiled() -> list[int]:
+    """What the first call makes and later ones find: twice as much of it is planted."""
+    count = 2 if "compile" in PLANTED else 1
+    return [n * n % 7 for n in range(count * 600_000)]
+
+
+def lookup() -> int:
+    return compiled()[11]
+
+
+def bytes_sent() -> int:
+    """A figure that the code itself knows; one more message is planted."""
+    return 4096 + (64 if "bytes" in PLANTED else 0)

@@ -1,0 +1,29 @@
+"""Each limit is on a figure that no limit on the time would see. Run it twice with ``pytest --perfgate=full``.
+
+The second time with a regression: ``PLANTED="memory tail compile bytes" pytest --perfgate=full``.
+"""
+
+from __future__ import annotations
+
+import pytest
+from kernels import bytes_sent, lookup, request, scaled
+
+
+@pytest.mark.perfgate("change(peak_memory) <= 1%")
+def test_memory(perfgate):
+    perfgate(scaled)
+
+
+@pytest.mark.perfgate("change(time(q=99%)) <= 50%")
+def test_tail(perfgate):
+    perfgate(request)
+
+
+@pytest.mark.perfgate("change(compile_time) <= 50%", rounds=6)
+def test_compile(perfgate):
+    perfgate(lookup)
+
+
+@pytest.mark.perfgate("change(bytes_sent) <= 0")
+def test_bytes(perfgate):
+    perfgate.metric("bytes_sent", bytes_sent(), unit="B", exact=True)

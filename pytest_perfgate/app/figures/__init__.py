@@ -1,0 +1,1 @@
+"""Figures beside the time of a call."""
