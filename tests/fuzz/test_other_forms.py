@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import random
+import shutil
 import sqlite3
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,9 +15,13 @@ from typing import Any
 
 import pytest
 
+from pytest_perfgate.adapters.readers.nsys_report import read_nsys
+from pytest_perfgate.app.inspections.nsys import Nsys
+from tests.corpus import corpus
 from tests.fuzz import seeds
 from tests.fuzz.campaign import alike
 from tests.fuzz.readers import inspected
+from tests.nsys_file import ExportMaker
 
 Change = Callable[[bytes], bytes]
 
@@ -206,3 +211,57 @@ def test_a_benchmark_in_another_unit_has_the_same_figures(tmp_path: Path, unit: 
     for row in tree["benchmarks"]:
         row.update(time_unit=unit, real_time=row["real_time"] * times, cpu_time=row["cpu_time"] * times)
     assert alike(before, figures(tmp_path, "other.json", json.dumps(tree).encode()))
+
+
+def split_by_process(path: Path, folder: Path) -> list[Path]:
+    """The same export as one file for each process, as a job writes it that profiles each rank by itself."""
+    with sqlite3.connect(path) as whole:
+        pids = [pid for (pid,) in whole.execute("SELECT DISTINCT globalPid >> 24 FROM CUPTI_ACTIVITY_KIND_KERNEL")]
+        names = [name for (name,) in whole.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        owners = {name: {row[1] for row in whole.execute(f"PRAGMA table_info({name})")} for name in names}
+    parts = []
+    for pid in pids:
+        parts.append(folder / f"{path.stem}_{pid & 0xFFFFFF}.sqlite")
+        shutil.copyfile(path, parts[-1])
+        with sqlite3.connect(parts[-1]) as part:
+            for name, columns in owners.items():
+                for column in columns & {"globalPid", "globalTid"}:
+                    part.execute(f"DELETE FROM {name} WHERE {column} >> 24 <> ?", (pid,))
+    return parts
+
+
+def three_ranks(path: Path) -> Path:
+    maker = ExportMaker(path)
+    for pid, pace in ((11, 100), (12, 130), (13, 90)):
+        maker.range(pid, 0, 20 * pace, "step")
+        for at in range(10):
+            start = at * pace
+            maker.kernel(pid, start, start + pace // 2, f"gemm_{at % 3}", device=pid - 11, launched=start - 5)
+            maker.kernel(
+                pid, start + 20, start + 60, "ncclDevKernel_AllReduce", stream=20, device=pid - 11, launched=start
+            )
+        maker.copy(pid, 5, 25, device=pid - 11)
+    return maker.done()
+
+
+def test_a_job_split_by_rank_has_the_figures_of_the_whole(tmp_path: Path) -> None:
+    whole = three_ranks(tmp_path / "whole.sqlite")
+    parts = split_by_process(whole, tmp_path)
+    assert len(parts) == 3
+    one, several = (Nsys(read_nsys).inspect(paths, {}).metrics.metrics for paths in ([whole], parts))
+    assert {(m.name, m.labels): m.value for m in several} == {(m.name, m.labels): m.value for m in one}
+    alone = [Nsys(read_nsys).inspect([path], {}).metrics.find("busy_time") for path in parts]
+    assert sorted(m.value for part in alone for m in part) == sorted(
+        m.value for m in one if m.name == "busy_time" and len(m.labels) == 1
+    )
+
+
+@pytest.mark.corpus
+def test_a_real_job_split_by_rank_has_the_figures_of_the_whole(tmp_path: Path) -> None:
+    whole = tmp_path / "train.sqlite"
+    shutil.copyfile(corpus("nsys/train_2gpu_before.sqlite"), whole)
+    whole.chmod(0o644)
+    parts = split_by_process(whole, tmp_path)
+    one, several = (Nsys(read_nsys).inspect(paths, {}).metrics.metrics for paths in ([whole], parts))
+    assert len(one) > 20
+    assert {(m.name, m.labels): m.value for m in several} == {(m.name, m.labels): m.value for m in one}

@@ -172,7 +172,7 @@ def _base_times(told: list[Verdict]) -> list[str]:
 def _then(baseline: Baseline | None) -> list[str]:
     if baseline is None:
         return []
-    text = ", ".join(filter(None, (short_commit(baseline.commit, 7), baseline.when)))
+    text = ", ".join(filter(None, (short_commit(baseline.commit, 10), baseline.when)))
     why = f'"{printable(baseline.why)}"' if baseline.why else ""
     origin = ": ".join(filter(None, (text, why)))
     sittings = f"{baseline.sittings} runs" if baseline.sittings > 1 else ""
