@@ -73,7 +73,7 @@ def _check(rows: Sequence[Sequence[Any]]) -> None:
     for column in (times, processes, scatters, [clock for clock in clocks if clock is not None]):
         if not all(map(math.isfinite, column)):
             raise ValueError("a cell where a number belongs")
-    if min(times) < 0 or any(time <= 0 < count for time, count in zip(times, processes)):
+    if min(times) <= 0 and any(time < 0 or time <= 0 < count for time, count in zip(times, processes)):
         raise ValueError(f"{min(times)!r:.40} where a time belongs")
 
 
@@ -94,6 +94,8 @@ def words_of(sitting: Sitting) -> tuple[str, ...]:
 
 def parse_facts(text: str) -> tuple[tuple[str, str], ...]:
     facts = json.loads(text) if text else {}
+    if not isinstance(facts, dict):
+        raise TypeError(f"{text:.40} where facts belong")
     return tuple((str(name), str(fact)) for name, fact in facts.items())
 
 
@@ -122,6 +124,8 @@ def parse_metrics(text: str) -> tuple[Metric, ...]:
 
 def _metric(name: str, number: float, dimension: str, scope: Mapping[str, str], *interval: float) -> Metric:
     low_high = [number_of(bound) for bound in interval]
+    if not isinstance(scope, dict):
+        raise TypeError(f"{scope!r:.40} where a scope belongs")
     return Metric(
         name=text_of(name),
         value=number_of(number),
