@@ -43,6 +43,7 @@ KINDS = {
     "count": "whole number",
     "seconds": 'seconds or `"200 ms"`',
     "choice": "",
+    "share": "share",
     "policy": "table",
     "tests": "list of tables",
     "tables": "tables by name",

@@ -186,8 +186,17 @@ def kills(name: str, what: str, killed: Callable[[int], str]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--results", type=int, default=1_000_000)
-    results = parser.parse_args().results
+    parser.add_argument("--only", default="", choices=("", "sqlite", "postgres"))
+    asked = parser.parse_args()
+    results = asked.results
     print("| store | what | best | middle | longest | bound |\n| --- | --- | --- | --- | --- | --- |", flush=True)
+    if asked.only != "postgres":
+        in_sqlite(results)
+    if asked.only != "sqlite":
+        in_postgres(results)
+
+
+def in_sqlite(results: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / ".perfgate" / "history.db"
 
@@ -199,6 +208,9 @@ def main() -> None:
         path = Path(folder) / "small" / "history.db"
         print(writers("SQLite", sqlite), flush=True)
         print(kills("SQLite", "a writer", lambda seed: killed_writer(sqlite, seed)), flush=True)
+
+
+def in_postgres(results: int) -> None:
     if why := postgres_server.missing():
         print(f"PostgreSQL: {why}")
         return

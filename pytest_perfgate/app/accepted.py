@@ -166,6 +166,9 @@ def _same(then: Baseline, now: Baseline) -> bool:
 
 _LAST_SITTINGS, _READ = 20, 100
 
+UNREACHABLE = "history-unreachable"
+"""Of a server that does not answer now: the run is judged without what it knows."""
+
 
 class Past:
     """The newest sittings; where the store breaks under the run, what was measured is judged without it."""
@@ -176,9 +179,14 @@ class Past:
         """Why nothing more is read."""
 
     def probe(self) -> None:
-        """Raises where the store does not read: asked before anything is measured."""
-        if self._store is not None:
-            self._store.read(CaseKey(nodeid=""), "", 1)
+        """Raises where the store does not read: asked before anything is measured. A server may come back."""
+        try:
+            if self._store is not None:
+                self._store.read(CaseKey(nodeid=""), "", 1)
+        except PerfgateError as fault:
+            if fault.code.name != UNREACHABLE:
+                raise
+            self.fault = fault
 
     def newest(self, measurement: Measurement) -> Sequence[Sitting]:
         """Sittings of a case that were measured as this one, oldest first."""

@@ -15,7 +15,7 @@ from pytest_perfgate.app.changed_project import CHANGES
 from pytest_perfgate.app.changed_tests import Change, change_notes, followed
 from pytest_perfgate.app.judge import GateJudge, new_baselines
 from pytest_perfgate.core.changes.tests import Reach
-from pytest_perfgate.core.judge.accepted_line import CREEP, LIMIT, crept, drift
+from pytest_perfgate.core.judge.accepted_line import LIMIT, crept, drift, fixed_anchor
 from pytest_perfgate.core.judge.family import family_limits
 from pytest_perfgate.core.judge.policy import chosen
 from pytest_perfgate.core.judge.suite import LeftOut, Suite, judge_suite
@@ -129,7 +129,9 @@ def _by_committed_line(gate_judge: GateJudge, report: CaseReport) -> bool:
 
 def _drifted(gate_judge: GateJudge, cases: Mapping[str, Case], reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
     """Many small steps: cases that have come too far from the baselines of the revision that is the anchor."""
-    drifts = sorted(text for report in reports if (text := _drift(gate_judge, _anchor(cases, report), report)))
+    repository = gate_judge.tools.repository
+    release = repository.last_release() if repository is not None else ""
+    drifts = sorted(text for report in reports if (text := _drift(gate_judge, _anchor(cases, report, release), report)))
     if drifts:
         what = f"{len(drifts)} slower than the fixed anchor, however small the steps: perfgate history CASE shows them"
         yield SuiteNote(kind="anchor", effect=Effect.WARN, text=what, names=tuple(drifts))
@@ -144,27 +146,28 @@ def _crept(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Iterable[Sui
             continue
         then, edited = gate_judge.accepted.judging(report.measurement)
         line = edited or then
-        if line is None or line.local or crept(line) <= CREEP:
+        if line is None or line.local or crept(line) <= gate_judge.context.anchor:
             continue
         goes_on = edited is not None and then is not None and edited.time > then.time
         text = f"{report.key}: {signed(crept(line))} since {line.anchored}"
         (further if goes_on else known).append(text)
-    ci = gate_judge.context.policy.ci
+    ci, far = gate_judge.context.policy.ci, f"more than {gate_judge.context.anchor:.0%} over the anchor"
     source = "--from RECORD " if ci else ""
     step = f'perfgate accept {source}--anchor --reason "..." begins anew where that is meant'
     if further:
         effect = Effect.FAIL if ci else Effect.WARN
         lines = plural(len(further), "line")
-        what = f"{lines} accepted slower by this change, now more than {CREEP:.0%} over the anchor"
+        what = f"{lines} accepted slower by this change, now {far}"
         yield SuiteNote(kind="creep", effect=effect, text=f"{what}; {step}", names=tuple(sorted(further)))
     if known:
-        what = f"{plural(len(known), 'accepted time')} more than {CREEP:.0%} over the anchor by accepted steps"
+        what = f"{plural(len(known), 'accepted time')} {far} by accepted steps"
         yield SuiteNote(kind="creep", effect=Effect.WARN, text=f"{what}; {step}", names=tuple(sorted(known)))
 
 
-def _anchor(cases: Mapping[str, Case], report: CaseReport) -> str:
+def _anchor(cases: Mapping[str, Case], report: CaseReport, release: str) -> str:
+    """The revision that a case's drift is counted from: the one that is named, else the last release."""
     case = cases.get(report.key.nodeid)
-    return case.plan.anchor if case is not None else ""
+    return fixed_anchor(case.plan.anchor, release) if case is not None else ""
 
 
 def _drift(gate_judge: GateJudge, anchor: str, report: CaseReport) -> str:

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from pytest_perfgate.core.analysis.foreign_files import GZIP, foreign, unpacked_head
 from pytest_perfgate.core.judge.policy import CI, chosen, exit_code, parse_policy
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import (
@@ -37,13 +36,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-HEAD = 4096
-
 MOST = 200
 """Files of a folder that are looked into."""
 
 Peek = Callable[[Path], bytes]
-"""Reads the first bytes of a file, of every file of a folder's kind none: a folder has an empty head."""
+"""Reads the first bytes of a file; a folder has none."""
 
 
 def inspect(
@@ -174,6 +171,8 @@ def _folder(path: Path, inspectors: Sequence[Inspector], peek: Peek) -> Perfgate
 
 def unknown(path: Path, head: bytes, inspectors: Sequence[Inspector]) -> PerfgateError:
     """The error for a file that nothing reads: what it is where its first bytes tell, else what is read."""
+    from pytest_perfgate.core.analysis.foreign_files import GZIP, foreign, unpacked_head
+
     kind, mend = foreign(head)
     if head.startswith(GZIP) and any(one.recognises(path.with_suffix(""), unpacked_head(head)) for one in inspectors):
         mend = "unpack it: gunzip FILE"

@@ -145,6 +145,7 @@ def signature_of(options: Namespace, project: Project, report: Any) -> Any:
         expires=_end(options.expires, today),
         started=report.started,
         anchor=options.anchor,
+        creep=project.config.anchor,
     )
 
 

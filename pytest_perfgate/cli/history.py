@@ -165,8 +165,10 @@ def _selected(keys: Any, name: str) -> list[Any]:
 
 
 def _anchors(project: Project, cases: Any) -> dict[tuple[str, str], Any]:
-    """The lines of the revision that ``[tool.perfgate] anchor`` names, such as the last release."""
-    revision = project.config.anchor
+    """The lines of the revision that ``[tool.perfgate] anchor_revision`` names, else of the last release."""
+    from pytest_perfgate.core.judge.accepted_line import fixed_anchor
+
+    revision = fixed_anchor(project.config.anchor_revision, project.repository.last_release())
     if not revision:
         return {}
     lines = {(d, str(k)): project.baselines.read(d, k.path, revision).get(str(k)) for k, d, _, _ in cases}

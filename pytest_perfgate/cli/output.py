@@ -122,9 +122,14 @@ def room() -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else _USUAL
 
 
+def wide() -> bool:
+    """Whether a person looks at a terminal that has room for bars."""
+    return sys.stdout.isatty() and room() >= _USUAL
+
+
 def glance(document: Document, analysis: Analysis) -> Document:
     """The same led by its first picture, whose bars a terminal shows; a log and a narrow one stay as they are."""
-    if not sys.stdout.isatty() or room() < _USUAL or not analysis.pictures:
+    if not wide() or not analysis.pictures:
         return document
     return led_by_pictures(document, analysis, [next(iter(analysis.pictures))])
 

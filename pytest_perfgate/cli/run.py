@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.cli.dispatch import Project, add_root
-from pytest_perfgate.cli.output import columns, plain, say, say_written, show, write, write_file, write_json
+from pytest_perfgate.cli.output import columns, plain, say, say_written, show, wide, write, write_file, write_json
 from pytest_perfgate.model.errors import PerfgateError
 
 if TYPE_CHECKING:
@@ -165,6 +165,13 @@ def _sources(names: list[str], project: Project) -> Iterator[Source]:
             yield Source(place=str(path), report=project.records.read(str(path)))
 
 
+def _draw(options: Namespace, document: Any) -> None:
+    from pytest_perfgate.wiring.profiling import write_pictures
+
+    for path in write_pictures(Path(options.pictures), document):
+        say(f"wrote {path}", options)
+
+
 REPORT_ABOUT = """Show the last run, or a record, as text, HTML or Markdown; or take it somewhere.
 
   perfgate report --html report.html
@@ -179,6 +186,7 @@ def report_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--from", default="", metavar="RECORD|URL", dest="origin", help="the same, as accept has it")
     parser.add_argument("--html", default="", metavar="FILE", help="write one self-contained HTML file")
     parser.add_argument("--markdown", default="", metavar="FILE", help="write Markdown; - for standard output")
+    parser.add_argument("--pictures", default="", metavar="FOLDER", help="write every picture of the page as SVG")
     to = "deliver: github, check, annotations, gitlab, webhook:URL, openmetrics:FILE, ..."
     parser.add_argument("--to", default="", metavar="NAME[:TARGET]", help=to)
     parser.add_argument("--only-changes", action="store_true", help="post what needs a person, not the table of all")
@@ -204,14 +212,17 @@ def run_report(options: Namespace) -> int:
     elif options.markdown:
         write_file(options.markdown, render_markdown(document))
     say_written(options)
+    if options.pictures:
+        _draw(options, run_document(report, history_of(project, report)))
     if options.to:
         say(_delivered(options, report, project), options)
     if options.json:
         write_json(plain(report))
-    elif not (options.html or options.markdown or options.to):
+    elif not (options.html or options.markdown or options.to or options.pictures):
         from pytest_perfgate.core.render.text import INDENT
 
-        show(run_document(report, drawn=False, width=columns() - INDENT), options)
+        history = history_of(project, report) if wide() else None
+        show(run_document(report, history, drawn=wide(), width=columns() - INDENT), options)
     if project.ci and not source and not report.complete:
         raise PerfgateError("record-partial", f"not all of this run was measured: {len(report.cases)} cases were")
     return _verdict(report) if project.ci and not source else 0

@@ -146,9 +146,10 @@ def today() -> dt.date:
 def trends(project: Project, device: str = "*", last: int = 500, detailed: int = 0) -> Iterator[Any]:
     """The newest runs of every case and device, with what was accepted."""
     from pytest_perfgate.core.analysis.regressions import Trend
+    from pytest_perfgate.core.judge.accepted_line import fixed_anchor
 
     lines: dict[str, tuple[Any, Any]] = {}
-    revision = project.config.anchor
+    revision = fixed_anchor(project.config.anchor_revision, project.repository.last_release())
     for sittings in project.history.lines(last, detailed):
         name = sittings[-1].device if sittings else ""
         if not sittings or not fnmatchcase(name, device):

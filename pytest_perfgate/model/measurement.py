@@ -76,6 +76,8 @@ class Samples:
     """What the timer wants said: ``("timer", "events: kernel is 212 us")``."""
     cpu: tuple[float, ...] = ()
     """CPU nanoseconds per call of the calling thread, beside each sample; empty where nobody looked."""
+    waits: tuple[float, ...] = ()
+    """Nanoseconds per call in which the calling thread waited for a processor, where a quantile was asked for."""
     busy: tuple[float, ...] = ()
     """Nanoseconds per call in which a kernel ran, where the instrument sees kernels; durations are their span."""
     turns: tuple[int, ...] = ()

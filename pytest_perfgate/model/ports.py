@@ -269,6 +269,9 @@ class Repository(Protocol):
 
     def head(self) -> str: ...
 
+    def last_release(self) -> str:
+        """The newest tag of a version behind the current commit."""
+
     def merge_base(self, target: str = "") -> str: ...
 
     def base(self, target: str = "") -> Base:

@@ -30,6 +30,10 @@ class ConfigProject:
     """Its own command; the project's ``build``, else pip."""
 
 
+ANCHOR = 0.10
+"""How far accepted steps may take a line from its oldest time of ninety days, however small each is."""
+
+
 @value
 class Config:
     """The project's settings; a default stands wherever the file is silent."""
@@ -70,7 +74,9 @@ class Config:
     confirmation: str = ""
     tuning: str = ""
     target: str = ""
-    anchor: str = ""
+    anchor: float = ANCHOR
+    """How far accepted steps may take a line from its oldest time of ninety days, as a fraction."""
+    anchor_revision: str = ""
     communication: tuple[str, ...] = ()
     ranges_key: str = ""
     device: tuple[tuple[str, object], ...] = ()
@@ -178,7 +184,18 @@ KEYS: tuple[ConfigKey, ...] = (
         doc="branch that changes are merged into: the lines of the merge base with it judge",
         default="found",
     ),
-    ConfigKey(name="anchor", kind="text", doc="revision whose baselines are the fixed anchor", default="none"),
+    ConfigKey(
+        name="anchor",
+        kind="share",
+        doc="how far accepted steps may take a line from its oldest time of ninety days, such as 10%; or off",
+        default="10%",
+    ),
+    ConfigKey(
+        name="anchor_revision",
+        kind="text",
+        doc="revision whose baselines are a second, fixed anchor; or none",
+        default="the last release tag",
+    ),
     ConfigKey(name="communication", kind="texts", doc="patterns of the project's communication kernels"),
     ConfigKey(
         name="nsys", kind="options", doc="how exports are read: `[tool.perfgate.nsys]` with preset, anchor, stage, ..."

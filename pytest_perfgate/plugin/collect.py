@@ -207,7 +207,7 @@ def planned(config: Config) -> Plan:
         warmup_ns=config.warmup * 1e9 if config.warmup >= 0 else plan.warmup_ns,
         min_samples=config.samples or plan.min_samples,
         floor_ns=config.floor * 1e9 if config.floor >= 0 else plan.floor_ns,
-        anchor=config.anchor,
+        anchor=config.anchor_revision,
     )
 
 

@@ -149,6 +149,7 @@ class SessionState:
             share=share_of(self.settings.pytest),
             today=self.started.date().isoformat(),
             facts=self.settings.project.facts or "shown",
+            anchor=self.settings.project.anchor,
             pytest=self.settings.command,
         )
 

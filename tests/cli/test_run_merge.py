@@ -79,12 +79,20 @@ def test_a_merged_record_is_accepted(place: Place) -> None:
     assert place.times() == {"test_a": 1e6, "test_b": 2e6, "test_c": 1e6, "test_d": 2e6}
 
 
-def test_devlog_and_compare_take_it(place: Place) -> None:
+def test_devlog_compare_and_history_take_it(place: Place) -> None:
     keep(place, "1.json", record(1, "ac"))
     keep(place, "2.json", record(2, "bd"))
     place.perfgate("merge", "1.json", "2.json", "--to", "whole.json")
     assert place.perfgate("compare", "whole.json", "whole.json").code == 0
-    assert place.perfgate("devlog", "--dir", "logs").code in {0, 2}
+    entry = place.perfgate("devlog")
+    assert entry.code == 0
+    assert all(f"test_{letter}" in entry.out for letter in "abcd")
+    assert place.perfgate("history", "add", "whole.json").code == 0
+    first = {str(key) for _, key in place.history.keys("NVIDIA-H200")}
+    assert len(first) == 4
+    place.perfgate("history", "add", "whole.json")
+    (key,) = [key for _, key in place.history.keys("NVIDIA-H200") if key.test == "test_a"]
+    assert len(place.history.read(key, "NVIDIA-H200")) == 1, "once, however often it is added"
 
 
 def test_what_is_missing_is_not_measured(place: Place) -> None:

@@ -284,3 +284,19 @@ def test_the_doctor_names_what_is_broken(project: Place) -> None:
         "note",
         "bad",
     }
+
+
+def test_every_picture_of_the_page_as_a_file(project: Place) -> None:
+    done = project.perfgate("report", "--pictures", "out/drawn")
+    names = sorted(path.name for path in Path("out/drawn").iterdir())
+    assert done.code == 0
+    assert done.out.split() == [word for name in names for word in ("wrote", f"out/drawn/{name}")]
+    assert [name.rpartition("-")[2] for name in names] == ["samples.svg"]
+    assert "var(" not in Path("out/drawn", names[0]).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("width", "drawn"), [(120, True), (80, False)])
+def test_a_wide_terminal_has_bars(project: Place, monkeypatch: pytest.MonkeyPatch, width: int, drawn: bool) -> None:
+    monkeypatch.setattr("pytest_perfgate.cli.output.sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert ("Samples of test_<b>slow" in project.perfgate("report").out) is drawn

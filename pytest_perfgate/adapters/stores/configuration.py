@@ -5,6 +5,7 @@ from __future__ import annotations
 import configparser
 import difflib
 import json
+import math
 import re
 import shlex
 import sys
@@ -132,6 +133,19 @@ def _choice(given: Any, place: str, key: ConfigKey) -> str:
     return str(given)
 
 
+def _share(given: Any, place: str, key: ConfigKey) -> float:
+    """``10%`` as a fraction; ``off`` is no bound."""
+    del key
+    if given == "off":
+        return math.inf
+    match = re.fullmatch(r"([0-9]+\.?[0-9]*)\s*%", given) if isinstance(given, str) else None
+    if match is None:
+        mend = "a revision is named by anchor_revision" if isinstance(given, str) else ""
+        what = f"expected a share such as 10%, or off, found {given!r}"
+        raise PerfgateError("config-value", what, mend=mend, place=place)
+    return float(match[1]) / 100
+
+
 def _policy(given: Any, place: str, key: ConfigKey) -> tuple[tuple[str, str], ...]:
     del key
     if not isinstance(given, dict):
@@ -198,6 +212,7 @@ _READERS: dict[str, Callable[[Any, str, ConfigKey], Any]] = {
     "count": _count,
     "seconds": _seconds,
     "choice": _choice,
+    "share": _share,
     "policy": _policy,
     "tests": _tests,
     "tables": _tables,

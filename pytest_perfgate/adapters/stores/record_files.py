@@ -56,7 +56,7 @@ def counts(report: RunReport) -> Counts:
 
 def without_samples(report: RunReport) -> RunReport:
     """The report with its samples taken out."""
-    return _mapped(report, (replace(s, durations=(), cycles=(), clock_hz=()) for s in _processes(report)))
+    return _mapped(report, (replace(s, durations=(), cycles=(), clock_hz=(), waits=()) for s in _processes(report)))
 
 
 def with_samples(report: RunReport, data: bytes, table: Counts, place: str) -> RunReport:

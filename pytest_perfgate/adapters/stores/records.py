@@ -63,7 +63,7 @@ class Records:
 
     def write(self, report: RunReport) -> Path:
         """Write the run's record and make it the last; written again while the run goes on, it is replaced."""
-        path = self.folder / f"{_stamp(report.started)}-{os.getpid()}.json"
+        path = self.folder / f"{_stamp(report.started)}-{_own_name(report)}.json"
         samples = path.with_suffix(".samples")
         data, record = writable(report, lambda one: (render_samples(one), _rendered(one, {"file": samples.name})))
         write_atomically(samples, data)
@@ -157,6 +157,12 @@ def _figures(data: bytes, name: str, place: str) -> RunReport:
     if "file" in samples and (_SCHEME.match(name) or not beside.is_file()):
         return report
     return _joined(report, samples, place, lambda _: beside.read_bytes())
+
+
+def _own_name(report: RunReport) -> str:
+    """What no other run has: nodes that share a folder count their processes each for itself."""
+    run = report.shards[0].run[:8] if len(report.shards) == 1 else ""
+    return run or str(os.getpid())
 
 
 def _stamp(started: str) -> str:

@@ -44,6 +44,11 @@ class GitRepository:
         """The full hash of the current commit; empty without git or before the first commit."""
         return self._git("rev-parse", "--verify", "--quiet", "HEAD") or ""
 
+    def last_release(self) -> str:
+        """The newest tag of a version that the current commit has behind it; empty where there is none."""
+        patterns = ("--match", "v[0-9]*", "--match", "[0-9]*")
+        return self._git("describe", "--tags", "--abbrev=0", *patterns, "HEAD") or ""
+
     def branch(self) -> str:
         """The branch's name; empty where none is checked out."""
         return self._git("symbolic-ref", "--quiet", "--short", "HEAD") or ""
@@ -70,18 +75,14 @@ class GitRepository:
             mend = next((line.strip() for line in output.splitlines() if "safe.directory" in line), "")
             return "git does not trust this folder, which belongs to another user", mend
         if done.returncode:
-            return (
-                "there is no git repository here",
-                "check out with git, its .git folder with it; a new project: git init",
-            )
+            return "there is no git repository here", "check out with git, its .git folder with it; or: git init"
         return None
 
     def show(self, revision: str, path: str) -> str | None:
         """A file's text in a revision; ``None`` where it did not exist."""
         if not self._resolved(revision):
-            raise PerfgateError(
-                "repository-missing", f"'{revision}' is not a revision here", mend="git fetch --unshallow"
-            )
+            what = f"'{revision}' is not a revision here"
+            raise PerfgateError("repository-missing", what, mend="git fetch --unshallow")
         done = self._run("show", f"{revision}:./{path}")
         return None if done is None or done.returncode else done.stdout.decode("utf-8", "replace")
 
@@ -151,11 +152,7 @@ class GitRepository:
         """
         done = self._run("diff", "--no-ext-diff", "--binary", "HEAD", "--", ".", ":(exclude)*baselines/*.yaml")
         names = (self._git("ls-files", "-z", "--others", "--exclude-standard", "--", *_CODE) or "").split("\0")
-        parts = [done.stdout] if done is not None and done.stdout else []
-        for name in sorted(filter(None, names)):
-            with suppress(OSError):
-                parts += [name.encode(), (self._root / name).read_bytes()]
-        return sha256(b"\0".join(parts)).hexdigest()[:12] if parts else ""
+        return _digest(done.stdout if done is not None else b"", self._root, sorted(filter(None, names)))
 
     def author(self) -> str:
         """Who would commit here; empty where git knows nobody."""
@@ -263,3 +260,12 @@ def _revisions(environment: Mapping[str, str]) -> Iterator[str]:
         if branch:
             yield from (f"refs/remotes/origin/{branch}", f"refs/heads/{branch}")
     yield "refs/remotes/origin/HEAD"
+
+
+def _digest(difference: bytes, root: Path, names: Iterable[str]) -> str:
+    """Of a difference and of files that git was never given; empty where there is neither."""
+    parts = [difference] if difference else []
+    for name in names:
+        with suppress(OSError):
+            parts += [name.encode(), (root / name).read_bytes()]
+    return sha256(b"\0".join(parts)).hexdigest()[:12] if parts else ""

@@ -8,6 +8,7 @@ from itertools import pairwise, repeat
 from statistics import median
 from typing import TYPE_CHECKING, Protocol
 
+from pytest_perfgate.adapters.system.processes import queued_ns
 from pytest_perfgate.adapters.timers.bench import (
     COLD,
     Bench,
@@ -99,8 +100,11 @@ class HostTimer:
             warmups = self._warmed(take, first[0] * batch, plan, clock)
             durations: list[float] = []
             busy: list[float] = []
-            if (plan.witness or _of_a_tail(plan)) and prepare is None and clock is HOST_CLOCK.wall:
+            waits: list[float] = []
+            if plan.witness and prepare is None and clock is HOST_CLOCK.wall:
                 take = _with_cpu_time(call, batch, busy)
+            elif batch == 1 and _of_a_tail(plan) and clock is HOST_CLOCK.wall:
+                take = _with_waits(call, prepare, waits)
             stop, cpu_load = None, load_of(clock)
             begun = clock()
             while stop is None:
@@ -110,6 +114,7 @@ class HostTimer:
             taken = Samples(
                 durations=tuple(sound(durations, self.name)),
                 cpu=tuple(busy),
+                waits=tuple(waits),
                 timer=self.name,
                 stop=stop,
                 batch=batch,
@@ -148,6 +153,22 @@ def _of_a_tail(plan: Plan) -> bool:
 
 
 Take = Callable[[int, list[float]], None]
+
+
+def _with_waits(call: Call, prepare: Call | None, waits: list[float]) -> Take:
+    """Wall time, and beside it the time in which this thread waited for a processor."""
+    wall = HOST_CLOCK.wall
+
+    def take(count: int, into: list[float]) -> None:
+        for _ in repeat(None, count):
+            if prepare is not None:
+                prepare()
+            queued, begin = queued_ns(), wall()
+            call()
+            into.append(wall() - begin)
+            waits.append(queued_ns() - queued)
+
+    return take
 
 
 def probe_clock(clock: Clock, reads: int = 1000) -> tuple[float, float]:

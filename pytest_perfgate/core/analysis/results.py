@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
-from pytest_perfgate.core.render.words import plural, quantity
+from pytest_perfgate.core.render.words import plural, quantity, shown
 from pytest_perfgate.model.measurement import Baseline, Measurement, commit_name, short_commit
 from pytest_perfgate.model.metric import Absent, Column, Finding, Labels, Metric, MetricSet, Problem, Table, labels
 from pytest_perfgate.model.plan import CaseKey, Outcome
@@ -328,7 +329,8 @@ def issues_of(cases: Sequence[CaseReport]) -> Iterator[str]:
         for verdict in case.verdicts:
             if verdict.outcome in (Outcome.BROKEN, Outcome.REGRESSED, Outcome.INVALID):
                 seen = verdict.metric
-                figure = f"{quantity(seen.value, seen.dimension)}, limit " if seen is not None else ""
+                text = shown(partial(quantity, seen.value, seen.dimension), str) if seen is not None else ""
+                figure = f"{text}, limit " if text else ""
                 yield f"{case.key}: {verdict.outcome.value}, {figure}{verdict.limit.text}; {verdict.sentence}"
         metrics = case.measurement.metrics if case.measurement is not None else MetricSet()
         numbers = {name: found.value for name in _HEALTH if (found := of_longest(metrics, name)) is not None}

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from pytest_perfgate.core.changes.tests import successors
 from pytest_perfgate.core.judge.accepted_line import (
-    CREEP,
     FigureStep,
     Signature,
     anchored,
@@ -32,6 +31,7 @@ from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.measurement import DIRTY, Baseline, Measurement, Sitting, short_commit
 from pytest_perfgate.model.metric import Metric
 from pytest_perfgate.model.plan import Mode, Outcome, Plan
+from pytest_perfgate.model.project import ANCHOR
 from pytest_perfgate.model.values import Dimension, value
 from pytest_perfgate.model.verdict import CaseReport, RunReport
 
@@ -43,7 +43,7 @@ _CLEARLY = 0.9
 
 _ROUNDING = 1e-4
 
-TOO_FAR = f"more than {CREEP:.0%} over the anchor, which fails in CI; accept with --anchor where that is meant"
+TOO_FAR = "further from its anchor than the setting anchor allows, which fails in CI; accept with --anchor where meant"
 """What is said of a decision that creeps."""
 
 _MOVED = frozenset({Outcome.REGRESSED, Outcome.IMPROVED, Outcome.MOVED, Outcome.SUSPECT})
@@ -102,6 +102,8 @@ class Decision:
     """The line of a test that is gone, whose place this one takes with a slower time."""
     ends: bool = False
     """Whether the line before was accepted for a while that has ended, or is given another end: a decision."""
+    anchor: float = ANCHOR
+    """How far accepted steps may take a line."""
     figures: tuple[FigureStep, ...] = ()
     """Accepted figures beside the time that are new, other ones, or gone."""
 
@@ -120,7 +122,7 @@ class Decision:
         before, after = self.before, self.after
         if before is None or after is None or before.local:
             return False
-        return after.time > before.time and crept(after) > CREEP
+        return after.time > before.time and crept(after) > self.anchor
 
     @property
     def writes(self) -> bool:
@@ -194,7 +196,7 @@ def _decision(
     if change is Change.KEPT and before is not None:
         return _kept(report, before, line, signature)
     ends = before is not None and bool(before.expires) and _runs_out(before, signature)
-    decision = Decision(report=report, change=change, before=before, after=line, ends=ends)
+    decision = Decision(report=report, change=change, before=before, after=line, ends=ends, anchor=signature.creep)
     if before is None or not before.expires or decision.asks:
         return decision
     return replace(decision, after=carried(line, before, signature))  # no reason is asked for: its end is still to come

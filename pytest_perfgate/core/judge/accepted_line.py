@@ -13,6 +13,7 @@ from pytest_perfgate.core.render.words import detectable, plural
 from pytest_perfgate.model.measurement import DIRTY, Baseline, Measurement, Sitting, short_commit
 from pytest_perfgate.model.metric import Figure, Labels, Metric
 from pytest_perfgate.model.plan import Compare, Outcome
+from pytest_perfgate.model.project import ANCHOR
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import CaseReport
 
@@ -32,6 +33,8 @@ class Signature:
     """Whether the case was named itself: an end is then meant for it, though its line had none."""
     anchor: bool = False
     """Whether the drift of the line begins anew with what is accepted."""
+    creep: float = ANCHOR
+    """How far accepted steps may take a line from its anchor, as a fraction."""
 
 
 @value
@@ -74,9 +77,6 @@ def line_of(measurement: Measurement, time: Metric, sittings: Sequence[Sitting],
 ANCHOR_DAYS = 90
 """How long the drift of a line is counted from one accepted time."""
 
-CREEP = 0.10
-"""How far a line may drift from its anchor by accepted steps, however small each is."""
-
 
 def anchored(line: Baseline, before: Baseline | None, signature: Signature) -> Baseline:
     """The line with the accepted time from which its drift is counted: the oldest of the last ninety days.
@@ -112,6 +112,11 @@ def _day_number(day: str) -> int:
     year, month, of_month = map(int, parts)
     year, month = (year, month - 3) if month > 2 else (year - 1, month + 9)
     return 365 * year + year // 4 - year // 100 + year // 400 + (153 * month + 2) // 5 + of_month
+
+
+def fixed_anchor(named: str, release: str) -> str:
+    """The revision that is named for a second anchor, else the last release; ``none`` is none."""
+    return "" if named == "none" else named or release
 
 
 def crept(line: Baseline) -> float:

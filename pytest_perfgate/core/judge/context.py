@@ -28,6 +28,7 @@ from pytest_perfgate.model.measurement import (
 )
 from pytest_perfgate.model.metric import Figure, Metric, MetricKind, MetricSet, Problem
 from pytest_perfgate.model.plan import Effect, Limit, Mode, Outcome, Policy
+from pytest_perfgate.model.project import ANCHOR
 from pytest_perfgate.model.protocol import Capture
 from pytest_perfgate.model.values import Dimension, value
 from pytest_perfgate.model.verdict import Paired, Verdict
@@ -71,6 +72,8 @@ class JudgeContext:
     """The line of the work tree where this change edits it; ``baseline`` is the merge base's."""
     replaced: Baseline | None = None
     """The merge base's line, where it cannot be compared and ``baseline`` is the one that this change accepts."""
+    anchor: float = ANCHOR
+    """How far accepted steps may take a line from its anchor, as a fraction."""
     today: str = ""
     """ISO date, against which an acceptance expires."""
     facts: str = "shown"

@@ -10,7 +10,6 @@ from typing import NamedTuple
 from pytest_perfgate.core.judge.samples import (
     apart,
     by_cpu_time,
-    computes,
     differs_in_power,
     ratios_of_turns,
     time_of,
@@ -234,16 +233,11 @@ def sides(reference: Reference, time: float) -> str:
     return f"{quantity(ours, Dimension.TIME)}, {reference.origin or reference.over} {theirs}"
 
 
-_BLOCKED = 0.002
-"""The part of its time that a call may have waited for something else than a processor and still only compute."""
-
-
-def _only_computes(processes: Sequence[Samples]) -> bool:
-    """Whether what the clock shows beyond CPU time is waiting for a processor, which is no doing of the call."""
-    known = all(one.blocked is not None and len(one.cpu) == len(one.durations) for one in processes)
-    if not known or not computes(processes):
-        return False
-    return all((one.blocked or 0.0) * len(one.cpu) <= _BLOCKED * math.fsum(one.cpu) for one in processes)
+def _unqueued(process: Samples) -> Sequence[float]:
+    """The calls without their waits for a processor, which are no doing of theirs; by the clock where nobody knows."""
+    if len(process.waits) != len(process.durations):
+        return process.durations
+    return [max(0.0, took - waited) for took, waited in zip(process.durations, process.waits)]
 
 
 def tail_of(processes: Sequence[Samples], labels: Labels) -> Metric | Absent:
@@ -258,8 +252,7 @@ def tail_of(processes: Sequence[Samples], labels: Labels) -> Metric | Absent:
         why = f"each sample is the mean of {batch} calls, in which a slow one vanishes"
         return Absent(name="time", labels=labels, why=why, mend="leave calls= out")
     share = share_of(asked) or 0.5
-    busy = _only_computes(processes)
-    ordered = sorted(time for one in processes for time in (one.cpu if busy else one.durations))
+    ordered = sorted(time for one in processes for time in _unqueued(one))
     if len(ordered) < (needed := calls_needed(share)):
         why = f"{len(ordered)} calls cannot tell a quantile of {asked}: it takes {needed}"
         recorded = processes[0].stop is Stop.RECORDED
@@ -272,7 +265,7 @@ def tail_of(processes: Sequence[Samples], labels: Labels) -> Metric | Absent:
         dimension=Dimension.TIME,
         labels=labels,
         interval=Interval(low=ordered[ranks.low], high=ordered[ranks.high], confidence=2 * EDGE - 1),
-        note=f"of {len(ordered)} calls{', by CPU time: they only compute' if busy else ''}",
+        note=f"of {len(ordered)} calls{', less waits for a processor' if any(one.waits for one in processes) else ''}",
     )
 
 

@@ -244,10 +244,19 @@ def roofline_picture(cases: Sequence[CaseReport]) -> Picture | None:
             rate=rate,
             text=quantity(rate, Dimension.FLOPS, 3),
             bound="compute" if i * roof.bandwidth > max(peak for _, peak in roof.compute) else "memory",
+            before=_accepted_point(case, i),
         )
         for case, i, rate in points
     ]
+    alt += "; lines lead from the accepted times" if any(one.before for one in marks) else ""
     return roofline("roofline", alt, marks, Ceiling(peaks=roof.compute, bandwidth=roof.bandwidth))
+
+
+def _accepted_point(case: CaseReport, intensity: float) -> tuple[float, float] | None:
+    """Where the same work stood in the accepted time."""
+    work = case.measurement.work if case.measurement else None
+    then = case.baseline.time if case.baseline else 0.0
+    return (intensity, work.flops / then * 1e9) if work and work.flops and 0 < then < math.inf else None
 
 
 def _placed(measurement: Measurement, roof: Roof | None) -> list[tuple[float, float]]:

@@ -134,6 +134,27 @@ def test_a_damaged_one_is_found_before_anything_is_measured(tmp_path: Path) -> N
     Past(None).probe()
 
 
+def test_a_server_that_does_not_answer_costs_no_run_its_verdicts() -> None:
+    """It may come back, and the record brings what is missing; a file that is damaged does not mend itself."""
+
+    class Down:
+        def __init__(self, code: str) -> None:
+            self.code, self.asked = code, 0
+
+        def read(self, *_: object) -> None:
+            self.asked += 1
+            raise PerfgateError(self.code, "refused")
+
+    server = Down("history-unreachable")
+    past = Past(server)
+    past.probe()
+    assert past.fault.code.name == "history-unreachable"
+    assert past.newest(measured(1e6)) == ()
+    assert server.asked == 1, "each question would wait for its time-out"
+    with pytest.raises(PerfgateError, match="history-unreadable"):
+        Past(Down("history-unreadable")).probe()
+
+
 def broken(key: CaseKey, device: str, last: int = 0) -> list[Sitting]:
     raise PerfgateError("history-unreadable", "database disk image is malformed", place="history.db")
 

@@ -128,7 +128,7 @@ CI_POLICY = Policy(ci=True)
 def base_notes(
     line: Baseline | None, base: Base = SHALLOW, policy: Policy = CI_POLICY, paired: Paired | None = None
 ) -> list[Any]:
-    repository: Any = SimpleNamespace(base=lambda: base, files=lambda *_: ())
+    repository: Any = SimpleNamespace(base=lambda: base, last_release=lambda: "", files=lambda *_: ())
     lines: Any = SimpleNamespace(
         read=lambda *_: {str(KEY): line} if line else {},
         read_all=lambda device: {str(KEY): line} if line else {},
@@ -220,7 +220,7 @@ def test_what_the_key_of_a_card_looks_like() -> None:
 
 def creep(then: Baseline, edited: Baseline | None, policy: Policy = CI) -> list[SuiteNote]:
     judging = SimpleNamespace(judging=lambda measurement: (then, edited))
-    gate_judge: Any = SimpleNamespace(accepted=judging, context=SimpleNamespace(policy=policy))
+    gate_judge: Any = SimpleNamespace(accepted=judging, context=SimpleNamespace(policy=policy, anchor=0.1))
     report = CaseReport(key=KEY, verdicts=(), measurement=measured(1e6))
     return list(_crept(gate_judge, [report, CaseReport(key=KEY, verdicts=())]))
 
@@ -249,6 +249,7 @@ def test_a_check_of_the_change_that_breaks_costs_no_other_its_note() -> None:
 
     repository: Any = SimpleNamespace(
         base=lambda: Base(commit="c0ffee"),
+        last_release=lambda: "",
         changed=broken,
         touched=lambda _revision, _words: None,
         files=lambda _revision, folder: (f"{folder}/history.db",),

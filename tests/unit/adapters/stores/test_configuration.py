@@ -211,3 +211,18 @@ def test_a_device_off_the_list_keeps_the_lines_that_a_revision_lists(tmp_path: P
     assert store.paths(HOST.key, "c0ffee") == ("tests/test_k.py",)
     assert devices_at(lambda *_: '[tool.perfgate]\ndevices = ["host-*", 3]\n', "c0ffee") == ("host-*",)
     assert devices_at(lambda *_: None, "c0ffee") == ()
+
+
+SHARES = (("anchor = '25%'", 0.25), ("anchor = '7.5 %'", 0.075), ("anchor = 'off'", float("inf")), ("", 0.10))
+
+
+@pytest.mark.parametrize(("line", "share"), SHARES)
+def test_a_share_is_read_as_a_fraction(line: str, share: float) -> None:
+    assert parse_config(f"[tool.perfgate]\n{line}\n", place="p").anchor == pytest.approx(share)
+
+
+@pytest.mark.parametrize("line", ["anchor = 'v1.2'", "anchor = 0.1", "anchor = '-5%'"])
+def test_what_is_no_share_is_an_error_and_a_revision_has_a_setting_of_its_own(line: str) -> None:
+    with pytest.raises(PerfgateError, match="config-value") as refused:
+        parse_config(f"[tool.perfgate]\n{line}\n", place="p")
+    assert ("anchor_revision" in str(refused.value)) is ("0.1" not in line)

@@ -20,6 +20,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.profiles import Names, shareable
+from pytest_perfgate.model.verdict import Shard
 from tests.reports import case, run
 
 REPORT = run(
@@ -86,6 +87,13 @@ def test_written_again_it_is_the_same_record(records: Records) -> None:
 def test_a_record_is_named_for_when_it_began(records: Records, started: str, stamp: str) -> None:
     path = records.write(replace(REPORT, started=started))
     assert path.name == f"{stamp}-{os.getpid()}.json"
+
+
+def test_shards_that_share_a_folder_do_not_share_a_name(records: Records) -> None:
+    """Nodes of a cluster count their processes each for itself."""
+    paths = {records.write(replace(REPORT, shards=(Shard(run=run),))) for run in ("a" * 32, "b" * 32)}
+    assert len(paths) == 2
+    assert all(path.exists() for path in paths)
 
 
 def test_a_record_of_the_older_form_of_name_is_read(records: Records) -> None:

@@ -9,13 +9,13 @@ import pytest
 
 from pytest_perfgate.core.judge.acceptance import Change, Decision, decide
 from pytest_perfgate.core.judge.accepted_line import (
-    CREEP,
     LIMIT,
     Signature,
     _days,
     anchored,
     crept,
     drift,
+    fixed_anchor,
     reasoned,
     widened,
 )
@@ -26,6 +26,7 @@ from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.core.stats.change_points import change_points
 from pytest_perfgate.model.measurement import DIRTY, Baseline, Identity, Sitting
 from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.project import ANCHOR
 from tests.drawings import flaws, texts
 from tests.reports import DEVICE, baseline, case
 from tests.unit.core.judge.bench import KEY, accepted
@@ -309,7 +310,7 @@ def test_five_accepted_steps_of_four_percent_stand_against_the_first() -> None:
     lines = steps(*(1e6 * 1.04**step for step in range(6)))
     assert [line.anchor for line in lines] == [0.0, *[1e6] * 5]
     assert {line.anchored for line in lines[1:]} == {"2026-09-01"}
-    assert [crept(line) > CREEP for line in lines] == [False, False, False, True, True, True]
+    assert [crept(line) > ANCHOR for line in lines] == [False, False, False, True, True, True]
     assert crept(lines[-1]) == pytest.approx(1.04**5 - 1)
 
 
@@ -361,3 +362,18 @@ def test_an_anchor_is_of_the_last_ninety_days(day: str, anchor: float) -> None:
 def test_days_between_two_dates_are_those_of_the_calendar(start: str, days: int) -> None:
     assert _days(start, (date.fromisoformat(start) + timedelta(days=days)).isoformat()) == days
     assert _days("", start) == _days(start, "soon") == 0
+
+
+def test_how_far_a_line_may_creep_is_a_setting() -> None:
+    before = Baseline(key=ANCHOR_KEY, device="host-x", time=1e6, when="2026-06-01", commit="abcdef")
+    why = replace(TODAY, why="slower on purpose", commit="abcdef")
+    for creep, creeps in ((0.10, True), (0.25, False), (float("inf"), False)):
+        assert decided(1.2e6, before, replace(why, creep=creep)).creeps is creeps
+
+
+@pytest.mark.parametrize(
+    ("named", "release", "revision"),
+    [("", "v1.2", "v1.2"), ("main", "v1.2", "main"), ("none", "v1.2", ""), ("", "", "")],
+)
+def test_the_second_anchor_is_the_last_release_where_none_is_named(named: str, release: str, revision: str) -> None:
+    assert fixed_anchor(named, release) == revision

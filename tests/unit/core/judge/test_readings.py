@@ -120,23 +120,8 @@ def test_the_least_is_that_of_the_middle_process() -> None:
     assert (metric.value, metric.low, metric.high) == (3.0, 2.0, 4.0)
 
 
-WAITED = (1e6,) * 280 + (9e6,) * 20
-"""Calls of 1 ms, of which one in fifteen waited for a processor."""
-
-
-@pytest.mark.parametrize(
-    ("cpu", "blocked", "value"),
-    [
-        ((1e6,) * 300, 0.0, 1e6),
-        ((1e6,) * 300, 1.5e3, 1e6),
-        ((1e6,) * 300, 0.5e6, 9e6),  # it waited for something else: that is its own
-        ((1e6,) * 300, None, 9e6),
-        ((), 0.0, 9e6),
-        ((0.4e6,) * 300, 0.6e6, 9e6),  # others work for it
-    ],
-)
-def test_what_waiting_for_a_processor_adds_is_no_tail_of_a_call_that_computes(cpu, blocked, value) -> None:
-    metric = tail_of([process(WAITED, cpu=cpu, blocked=blocked)], (("q", "99%"),))
-    assert isinstance(metric, Metric)
-    assert metric.value == value
-    assert ("CPU time" in metric.note) is (value == 1e6)
+def test_waits_for_a_processor_are_no_tail_of_a_call() -> None:
+    slow, crowded = (1e6,) * 290 + (3e6,) * 10, (1e6,) * 280 + (9e6,) * 20
+    assert tail_of([process(slow, waits=(0.0,) * 300)], (("q", "99%"),)).value == 3e6
+    assert tail_of([process(crowded, waits=(0.0,) * 280 + (8e6,) * 20)], (("q", "99%"),)).value == 1e6
+    assert tail_of([process(crowded)], (("q", "99%"),)).value == 9e6

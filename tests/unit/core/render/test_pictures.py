@@ -143,3 +143,12 @@ def test_many_processes_have_lower_rows_and_more_are_said(count: int) -> None:
     assert len([text for text in texts(picture.svg) if text.startswith("process ")]) == min(count, 24)
     assert ("the first 24 drawn" in picture.alt) == (count > 24)
     assert float(drawn(picture).get("height", "0")) < 720
+
+
+def test_a_case_under_its_roof_leads_from_its_accepted_time() -> None:
+    moved, fresh = (roofline_picture([case("test_a", 1.2e6, then, device=ROOFED)]) for then in (1e6, None))
+    assert moved is not None
+    assert fresh is not None
+    assert (moved.svg.count('r="4.5"'), fresh.svg.count('r="4.5"')) == (1, 0)
+    assert "lines lead from the accepted times" in moved.alt
+    assert not flaws(moved)
