@@ -93,8 +93,14 @@ def words_of(sitting: Sitting) -> tuple[str, ...]:
 
 
 def parse_facts(text: str) -> tuple[tuple[str, str], ...]:
-    facts = json.loads(text) if text else {}
+    facts = _object(json.loads(text) if text else {})
     return tuple((str(name), str(fact)) for name, fact in facts.items())
+
+
+def _object(node: object) -> Mapping[str, object]:
+    if not isinstance(node, dict):
+        raise TypeError(f"{node!r:.40} where an object belongs")
+    return node
 
 
 def moment_at(moment: str) -> float:
@@ -120,13 +126,15 @@ def parse_metrics(text: str) -> tuple[Metric, ...]:
     return tuple(_metric(*row) for row in json.loads(text))
 
 
-def _metric(name: str, number: float, dimension: str, scope: Mapping[str, str], *interval: float) -> Metric:
+def _metric(name: str, number: float, dimension: str, scope: object, *interval: float) -> Metric:
     low_high = [number_of(bound) for bound in interval]
+    if len(low_high) not in {0, 2}:
+        raise ValueError(f"{len(low_high)} ends of an interval")
     return Metric(
         name=text_of(name),
         value=number_of(number),
         dimension=Dimension(dimension),
-        labels=tuple(sorted((text_of(label), text_of(text)) for label, text in scope.items())),
+        labels=tuple(sorted((text_of(label), text_of(text)) for label, text in _object(scope).items())),
         interval=Interval(low=low_high[0], high=low_high[1]) if low_high else None,
     )
 
