@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import math
 import os
-import uuid
 from collections.abc import Container, Generator
 from dataclasses import replace
 from functools import cached_property
@@ -75,7 +74,7 @@ class SessionState:
         """Whether finished rounds of two arms lie ready for the same command."""
         self.convictor: Callable[[SessionState, GateTools], Convict | None] | None = None
         """Makes what tries suspects; without it nothing is confirmed by two arms."""
-        self.run = uuid.uuid4().hex
+        self.run = os.urandom(16).hex()
         """The id of this run among all records."""
         self.costs: dict[str, float] = {}
         """Seconds that measuring each test took."""
