@@ -192,6 +192,9 @@ def report_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--only-changes", action="store_true", help="post what needs a person, not the table of all")
     parser.add_argument("--comment-key", default="", metavar="KEY", help="which comment is edited; else the job's own")
     parser.add_argument("--dry-run", action="store_true", help="print what --to would post, and post nothing")
+    parser.add_argument(
+        "--table", action="append", default=[], metavar="PAIR", help="two parameters: 'n x dtype', 'n x dtype of mfu'"
+    )
     add_root(parser)
 
 
@@ -201,7 +204,7 @@ def run_report(options: Namespace) -> int:
 
     project = Project(options)
     source = options.source or options.origin
-    report = project.records.read(source)
+    report = _with_tables(project.records.read(source), options.table)
     if not source:
         report = _placed(report, project, delivers=bool(options.to))
     document = run_document(report, drawn=False)
@@ -226,6 +229,17 @@ def run_report(options: Namespace) -> int:
     if project.ci and not source and not report.complete:
         raise PerfgateError("record-partial", f"not all of this run was measured: {len(report.cases)} cases were")
     return _verdict(report) if project.ci and not source else 0
+
+
+def _with_tables(report: Any, pairs: list[str]) -> Any:
+    """The run with the tables that are asked for here beside its own; raises where one does not read."""
+    from dataclasses import replace
+
+    from pytest_perfgate.core.render.families import parse_pivot
+
+    for pair in pairs:
+        parse_pivot(pair)
+    return replace(report, tables=tuple(dict.fromkeys((*report.tables, *pairs)))) if pairs else report
 
 
 def _verdict(report: Any) -> int:

@@ -256,6 +256,7 @@ def _trace_kind(name: str, dimension: Dimension, better: Better, doc: str, posit
 
 
 TRACE_KINDS: tuple[MetricKind, ...] = (
+    _trace_kind("sync_count", Dimension.COUNT, _LOW, "blocking synchronisations of the host in the window"),
     _trace_kind("coverage", _PART, _HIGH, "GPU time linked to a launch, as a fraction of all GPU time"),
     _trace_kind("idle_micro", _TIME, _LOW, "idle time in gaps up to the threshold (10 µs)"),
     _trace_kind("idle_macro", _TIME, _LOW, "idle time in longer gaps"),

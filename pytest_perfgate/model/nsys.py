@@ -238,6 +238,8 @@ class Reading:
     """``--start`` and ``--end`` in nanoseconds."""
     original: bool = False
     """As PithTrain's own scripts: kernels wholly inside the window, summed per kernel."""
+    ranks: tuple[str, ...] = ()
+    """The ranks to look at; none named are all."""
 
 
 @value

@@ -180,6 +180,18 @@ def test_a_family_is_a_table_in_every_report(project: Project) -> None:
     assert "| n | call=ours | call=eager |" in markdown
 
 
+def test_a_report_shows_tables_that_the_run_was_not_asked_for(
+    project: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.write("test_it.py", FAMILY)
+    assert "call=eager" not in project.run("--perfgate=quick").text
+    monkeypatch.chdir(project.root)
+    monkeypatch.delenv("CI", raising=False)
+    assert main(["report", "--table", "n x call of time"]) == 0
+    assert "call=eager" in capsys.readouterr().out
+    assert main(["report", "--table", "n"]) == 2
+
+
 def test_a_pair_that_does_not_read_ends_the_run_before_its_tests(project: Project) -> None:
     project.write("test_it.py", FAMILY)
     run = project.run("--perfgate=quick", "--perfgate-table=n")

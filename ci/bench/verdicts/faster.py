@@ -71,8 +71,11 @@ class Call:
         return self.run
 
 
-def child() -> None:
-    """One fresh process: every kernel beside its reference, by the package's own timer and turns."""
+def child(*, unlike: bool) -> None:
+    """One fresh process: every kernel beside its reference, by the package's own timer and turns.
+
+    ``unlike`` takes another kernel for the reference: neighbours may slow the two by different amounts.
+    """
     from pytest_perfgate.adapters.devices.host import probe_host
     from pytest_perfgate.adapters.runtimes.host import HostRuntime
     from pytest_perfgate.adapters.timers.host import HostTimer
@@ -80,8 +83,10 @@ def child() -> None:
     from pytest_perfgate.core.stats.summary import Stopping, WarmUp
 
     timer, runtime, told = HostTimer(Stopping(), WarmUp()), HostRuntime(probe_host), {}
-    for name, kernel in kernels().items():
-        theirs = Call(CaseKey(nodeid="t.py::t", name="eager"), partial(kernel, round(UNITS * REFERENCE)))
+    known = kernels()
+    others = dict(zip(known, [*list(known.values())[1:], *list(known.values())[:1]])) if unlike else known
+    for name, kernel in known.items():
+        theirs = Call(CaseKey(nodeid="t.py::t", name="eager"), partial(others[name], round(UNITS * REFERENCE)))
         told[name] = []
         for work in (1.0, SLOWED):
             ours = Call(KEY, partial(kernel, round(UNITS * work)))
@@ -103,16 +108,18 @@ def hogs(count: int) -> Iterator[None]:
             other.wait()
 
 
-def record(processes: int) -> None:
+def record(processes: int, *, unlike: bool) -> None:
     """Conditions take turns, so that stopping early leaves as many of each."""
     TAPE.parent.mkdir(exist_ok=True)
     env = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     for _ in range(processes):
         for condition in CONDITIONS:
             with hogs(2 if condition == "hogs" else 0):
-                done = subprocess.run([sys.executable, __file__, "--child"], capture_output=True, check=True, env=env)
+                words = [sys.executable, __file__, "--child", *(["--unlike"] if unlike else [])]
+                done = subprocess.run(words, capture_output=True, check=True, env=env)
+            title = f"{condition}, unlike" if unlike else condition
             with TAPE.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"condition": condition, "turns": json.loads(done.stdout)}) + "\n")
+                file.write(json.dumps({"condition": title, "turns": json.loads(done.stdout)}) + "\n")
 
 
 def tape(condition: str) -> list[dict[str, list[Turn]]]:
@@ -263,19 +270,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--record", type=int, default=0)
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--unlike", action="store_true", help="with --record: another kernel as the reference")
     parser.add_argument("--live", type=int, default=0)
     parser.add_argument("--suites", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--write", type=Path)
     asked = parser.parse_args()
     if asked.child:
-        child()
+        child(unlike=asked.unlike)
         return
     if asked.live:
         print(live(asked.live))
         return
     if asked.record:
-        record(asked.record)
+        record(asked.record, unlike=asked.unlike)
         return
     text = table(asked.suites, asked.seed)
     print(text)

@@ -140,7 +140,7 @@ class PostgresHistory:
         with self._opened() as cursor:
             series = cursor.execute(_SERIES, (device, str(key))).fetchone()
             rows = cursor.execute(_OF_CASE, (series[0], 1, last or None)).fetchall() if series else []
-            self._learn(cursor, rows)
+            self._learn(cursor, [list(zip(*rows))])
             return self._line(0, (device, key), rows, {})
 
     def figures(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
@@ -148,7 +148,7 @@ class PostgresHistory:
         with self._opened() as cursor:
             series = cursor.execute(_SERIES, (device, str(key))).fetchone()
             rows = cursor.execute(_OF_CASE, (series[0], 0, last or None)).fetchall() if series else []
-            self._learn(cursor, rows)
+            self._learn(cursor, [list(zip(*rows))])
             asked = [(series[0], row[0]) for row in rows]
             return self._line(series[0] if series else 0, (device, key), rows, _figures(cursor, asked))
 
@@ -165,8 +165,8 @@ class PostgresHistory:
         with self._opened() as cursor:
             cursor.execute("set local jit = off")
             found = cursor.execute(_OF_SOME, ([number for number, _, _ in listed], last or None)).fetchall()
+            self._learn(cursor, [columns for _, *columns in found])
             rows: dict[int, list[tuple[Any, ...]]] = {number: list(zip(*columns)) for number, *columns in found}
-            self._learn(cursor, [row for line in rows.values() for row in line])
             asked = [(number, row[0]) for number, line in rows.items() for row in line[:detailed]]
             figures = _figures(cursor, asked)
             return [
@@ -191,10 +191,11 @@ class PostgresHistory:
         with self._opened() as cursor:
             return tuple((name, parse_case_key(text_of(key))) for name, key in cursor.execute(query, (device,)))
 
-    def _learn(self, cursor: Cursor[Any], rows: Sequence[Sequence[Any]]) -> None:
-        """The runs and the words of these rows, as far as they are not known."""
+    def _learn(self, cursor: Cursor[Any], lines: Sequence[Sequence[Sequence[Any]]]) -> None:
+        """The runs and the words that columns of rows name, as far as they are not known."""
         known = self._known
-        runs, words = {row[0] for row in rows} - known.runs.keys(), _words(rows) - known.words.keys()
+        runs = set[int]().union(*(columns[0] for columns in lines if columns)) - known.runs.keys()
+        words = set[int]().union(*(column for columns in lines for column in columns[5:])) - known.words.keys()
         if runs:
             known.runs.update({number: tuple(run) for number, *run in cursor.execute(_RUNS, (list(runs),))})
         if words:
@@ -237,11 +238,6 @@ def _figures(cursor: Cursor[Any], asked: Sequence[tuple[int, int]]) -> dict[tupl
     """The figures of these (case, run), as far as there are any."""
     columns = tuple(map(list, zip(*asked)))
     return {(series, run): data for series, run, data in cursor.execute(_FIGURES, columns)} if asked else {}
-
-
-def _words(rows: Sequence[Sequence[Any]]) -> set[int]:
-    """The numbers of all words that rows name."""
-    return {word for column in list(zip(*rows))[5:] for word in column}
 
 
 class _Again(PerfgateError):

@@ -73,7 +73,7 @@ def _check(rows: Sequence[Sequence[Any]]) -> None:
     for column in (times, processes, scatters, [clock for clock in clocks if clock is not None]):
         if not all(map(math.isfinite, column)):
             raise ValueError("a cell where a number belongs")
-    if min(times) < 0 or any(time <= 0 < count for time, count in zip(times, processes)):
+    if min(times) <= 0 and any(time < 0 or time <= 0 < count for time, count in zip(times, processes)):
         raise ValueError(f"{min(times)!r:.40} where a time belongs")
 
 
@@ -93,14 +93,10 @@ def words_of(sitting: Sitting) -> tuple[str, ...]:
 
 
 def parse_facts(text: str) -> tuple[tuple[str, str], ...]:
-    facts = _object(json.loads(text) if text else {})
+    facts = json.loads(text) if text else {}
+    if not isinstance(facts, dict):
+        raise TypeError(f"{text:.40} where facts belong")
     return tuple((str(name), str(fact)) for name, fact in facts.items())
-
-
-def _object(node: object) -> Mapping[str, object]:
-    if not isinstance(node, dict):
-        raise TypeError(f"{node!r:.40} where an object belongs")
-    return node
 
 
 def moment_at(moment: str) -> float:
@@ -130,11 +126,13 @@ def _metric(name: str, number: float, dimension: str, scope: object, *interval: 
     low_high = [number_of(bound) for bound in interval]
     if len(low_high) not in {0, 2}:
         raise ValueError(f"{len(low_high)} ends of an interval")
+    if not isinstance(scope, dict):
+        raise TypeError(f"{scope!r:.40} where a scope belongs")
     return Metric(
         name=text_of(name),
         value=number_of(number),
         dimension=Dimension(dimension),
-        labels=tuple(sorted((text_of(label), text_of(text)) for label, text in _object(scope).items())),
+        labels=tuple(sorted((text_of(label), text_of(text)) for label, text in scope.items())),
         interval=Interval(low=low_high[0], high=low_high[1]) if low_high else None,
     )
 

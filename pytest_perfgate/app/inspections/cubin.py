@@ -12,6 +12,7 @@ from pytest_perfgate.core.analysis.kernels.bottleneck import (
     OPTIONS,
     Stated,
     parse_stated,
+    run_figures,
     signals,
     stated_metrics,
     timing,
@@ -23,7 +24,7 @@ from pytest_perfgate.core.analysis.kernels.metrics import (
     requested_metrics,
     requested_opcodes,
 )
-from pytest_perfgate.core.analysis.kernels.reports import devlog_part
+from pytest_perfgate.core.analysis.kernels.reports import analysis_report, devlog_part
 from pytest_perfgate.core.analysis.kernels.views import (
     bottleneck_view,
     changes_view,
@@ -84,7 +85,7 @@ class Cubin:
     """Inspects machine code of NVIDIA kernels."""
 
     name = "cubin"
-    views = ("overview", "bottleneck", "mix", "devlog")
+    views = ("overview", "bottleneck", "mix", "report", "devlog")
     options = (
         ("threads", "threads a block, where no launch is known"),
         ("arch", "the architecture to judge occupancy on, such as sm_90"),
@@ -127,10 +128,13 @@ class Cubin:
                 "overview": lambda: code_overview(shown, title),
                 "bottleneck": lambda: bottleneck_view(shown, title, timing(stated, stated.time_ns, "--set time")),
                 "mix": lambda: mix_view(diagnoses, title),
+                "report": lambda: analysis_report(shown, title, tuple(run_figures(stated, stated.time_ns))),
                 "devlog": lambda: devlog_part(shown, earlier),
                 **(more if earlier else {}),
             },
             findings=findings_of(shown),
+            reports={"report": "report", "bottleneck": "bottleneck"},
+            tables=("overview", "mix"),
             window=_window(diagnoses),
             pictures=pictures_of(shown, ("occupancy",)),
         )

@@ -135,8 +135,18 @@ class Nsys:
         facts = tuple(export.facts() for export in exports)
         check_distinct(known, [one.path for one in facts])
         check_copies(results, [one.path for one in facts])
-        results.sort(key=lambda result: order(result.rank))
+        results = sorted(_chosen(results, asked.ranks), key=lambda result: order(result.rank))
         return Job(reading=asked, files=facts, ranks=tuple(results), notes=tuple(notes)), exports
+
+
+def _chosen(results: list[RankResult], names: Sequence[str]) -> list[RankResult]:
+    """The ranks that were asked for; a name that none has is an error, not an empty table."""
+    there = {result.rank.name for result in results}
+    strange = [name for name in names if name not in there]
+    if strange:
+        what = f"no rank is called {strange[0]!r}"
+        raise PerfgateError("nsys-option", what, mend=f"ranks here: {', '.join(sorted(there))}")
+    return [result for result in results if not names or result.rank.name in names]
 
 
 def _timeline(job: Job) -> Document:

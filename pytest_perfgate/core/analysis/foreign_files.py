@@ -113,6 +113,11 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
         FROM_REPORT,
     ),
     (r"^==\d+== (?:nvprof is|profiling result)", "what nvprof printed", "profile the program with nsys or ncu instead"),
+    (
+        r"^[^\n]*__global__\s+[\w(]",
+        "CUDA source",
+        "compile it and name what comes out: nvcc -cubin -arch=sm_90 FILE.cu, perfgate inspect FILE.cubin",
+    ),
     (r"^ptxas (?:info|warning) *:", "what a compiler printed of its kernels", _KERNELS),
     (
         r"^(?:fatbin (?:elf|ptx) code:|resource usage:$|\s*\.headerflags\s+@|\s+function : \S+$)",

@@ -258,6 +258,10 @@ def _metrics(diagnoses: Sequence[Diagnosis], total: float, extra: Sequence[tuple
     yield from (f"{name}: {text}" for name, text in extra)
     yield f"Kernel count: {len(diagnoses)}"
     yield f"Kernel time: {quantity(total or None, Dimension.TIME)}"
+    moved = [(d.facts.counters.get(_DRAM), d.numbers.get("duration")) for d in diagnoses]
+    if total and all(counter is not None and spent for counter, spent in moved):
+        rate = sum(counter.value * spent for counter, spent in moved if counter is not None and spent) / total
+        yield f"Memory bandwidth: {quantity(rate, Dimension.BANDWIDTH)}"
     for name, words in (
         ("tc_util", "Tensor-core utilisation"),
         ("dram", "Memory bandwidth, of its peak"),
@@ -266,6 +270,9 @@ def _metrics(diagnoses: Sequence[Diagnosis], total: float, extra: Sequence[tuple
         ("l2_hit", "L2 hit rate"),
     ):
         yield f"{words}: {quantity(_weighted(diagnoses, name), Dimension.FRACTION, 3)}"
+
+
+_DRAM = "dram__bytes.sum.per_second"
 
 
 def _weighted(diagnoses: Sequence[Diagnosis], name: str) -> float | None:

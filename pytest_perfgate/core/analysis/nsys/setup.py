@@ -236,6 +236,7 @@ DDP = Preset(
 PRESETS = {preset.name: preset for preset in (PITHTRAIN, MEGATRON, DDP)}
 
 OPTIONS: tuple[tuple[str, str], ...] = (
+    ("rank", "only ranks of this name, such as 0, or 1,3"),
     ("preset", f"how the program names its ranges: {', '.join(PRESETS)}"),
     ("anchor", "NVTX pattern whose median range is the window (SQL's % or a regular expression)"),
     ("start", "start of the window in ns, instead of an anchor"),
@@ -264,6 +265,7 @@ def reading(options: Mapping[str, str]) -> Reading:
         anchor=options.get("anchor", ""),
         span=_span(options),
         original=bool(compat),
+        ranks=tuple(filter(None, (name.strip() for name in options.get("rank", "").split(",")))),
     )
 
 

@@ -54,6 +54,8 @@ class HostCalls:
     launch: int
     sync: int
     """How long the device was idle behind a blocking synchronisation."""
+    waits: int
+    """Blocking synchronisations."""
 
 
 def host_calls(seen: Survey) -> HostCalls | None:
@@ -65,7 +67,13 @@ def host_calls(seen: Survey) -> HostCalls | None:
     low, high = _edges(seen)
     launches = runtime[_named(seen, runtime, _LAUNCHES)]
     start, end = np.clip(trace.start[launches], low, high), np.clip(trace.end[launches], low, high)
-    return HostCalls(launch=intervals.covered(start, end), sync=_idle_behind(seen, runtime, (low, high)))
+    blocking = runtime[_named(seen, runtime, BLOCKS)]
+    inside = (trace.start[blocking] < high) & (trace.end[blocking] > low)
+    return HostCalls(
+        launch=intervals.covered(start, end),
+        sync=_idle_behind(seen, runtime, (low, high)),
+        waits=int(np.count_nonzero(inside)),
+    )
 
 
 def _edges(seen: Survey) -> tuple[int, int]:
@@ -229,6 +237,7 @@ def host_metrics(parts: Sequence[tuple[Survey, Labels]]) -> Iterator[Metric]:
         for name, number, dimension in (
             ("sync_time", calls.sync, Dimension.TIME),
             ("sync_share", calls.sync / total, Dimension.FRACTION),
+            ("sync_count", calls.waits, Dimension.COUNT),
             ("launch_share", calls.launch / total, Dimension.FRACTION),
         ):
             yield _figure(name, float(number), dimension, where)

@@ -71,6 +71,14 @@ def test_figures_that_nobody_wrote_are_refused(text: str) -> None:
         parse_metrics(text)
 
 
+@pytest.mark.parametrize("text", ["0", "[]", '"x"', "{", "null"])
+def test_facts_that_nobody_wrote_are_refused(text: str) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        parse_facts(text)
+    with pytest.raises((ValueError, TypeError)):
+        parse_metrics(f'[["mfu", 1, "fraction", {text}]]')
+
+
 def test_sittings_stand_by_their_run() -> None:
     mixed = [sitting(1.0, run="b"), sitting(2.0, run=""), sitting(3.0, run="b")]
     assert {run: [s.time for s in some] for run, some in by_run(mixed)} == {

@@ -106,3 +106,9 @@ def test_a_packed_file_is_to_be_unpacked_only_where_what_is_inside_can_be_read()
     assert told.mend == "unpack it: gunzip FILE"
     other = unknown(Path("a.json.gz"), gzip.compress(b'{"a": 1}'), inspectors)
     assert other.mend == "kinds: nvbench, google-benchmark, asv"
+
+
+def test_source_of_a_kernel_is_told_with_the_command_that_compiles_it() -> None:
+    what, mend = foreign(b'#include <cuda.h>\nextern "C" __global__ void __launch_bounds__(128) k(float *a) {\n')
+    assert what == "is CUDA source"
+    assert "nvcc -cubin" in mend

@@ -9,6 +9,7 @@ import pytest
 from pytest_perfgate.adapters.readers.nsys_report import read_nsys
 from pytest_perfgate.app.inspections.nsys import Nsys
 from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis
 from tests.nsys_file import ExportMaker
 
@@ -110,3 +111,17 @@ def test_the_report_has_four_sections_and_every_rank(tmp_path: Path) -> None:
     assert "GPU utilisation: " in text
     for finding in analysis.findings:
         assert finding.title in text
+
+
+def test_one_rank_is_looked_at_where_it_is_named(tmp_path: Path) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    for pid in (1, 2):
+        maker.kernel(pid, 0, 900, "gemm", launched=0)
+    whole = inspected(maker)
+    names = [metric.labels for metric in whole.metrics.find("idle", (("rank", "*"),))]
+    assert len(names) == 2
+    one = Nsys(read_nsys).inspect([tmp_path / "x.sqlite"], {"rank": "1"})
+    assert {dict(metric.labels).get("rank") for metric in one.metrics.find("idle")} <= {"1", None}
+    with pytest.raises(PerfgateError) as error:
+        Nsys(read_nsys).inspect([tmp_path / "x.sqlite"], {"rank": "7"})
+    assert error.value.code.name == "nsys-option"

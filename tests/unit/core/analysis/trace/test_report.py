@@ -227,3 +227,11 @@ def test_collectives_of_two_traces_stand_side_by_side(kineto, tmp_path):
     compared = kineto.compare([sent(tmp_path / "a.json", 30)], [sent(tmp_path / "b.json", 60)], {})
     (row,) = compared.views["collectives"]().blocks[0].rows
     assert row[3:] == (1, 1, 30_000, 60_000, 1.0)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_blocking_synchronisations_are_counted(kineto, tmp_path, count):
+    events = [launch(1, 1), kernel("k", 5, 900, correlation=1)]
+    events += [host("cudaStreamSynchronize", 10 + 100 * n, 50, cat="cuda_runtime") for n in range(count)]
+    (metric,) = kineto.inspect([written(tmp_path / "t.json", events)], {}).metrics.find("sync_count")
+    assert metric.value == count
