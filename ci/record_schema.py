@@ -12,6 +12,10 @@ from pytest_perfgate.adapters.stores.record_files import SHARED
 from pytest_perfgate.model.verdict import RunReport
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "record.schema.json"
+_FIGURE = {
+    "type": "string",
+    "description": "an accepted figure as its line has it: registers(kernel=gemm): 128",
+}
 _REFERENCE = {"type": "object", "properties": {"shared": {"type": "integer", "minimum": 0}}, "required": ["shared"]}
 
 
@@ -44,7 +48,7 @@ def record_schema() -> dict[str, Any]:
                 "required": ["counts"],
             },
         },
-        "$defs": _referring({**components, "Reference": _REFERENCE}, names),
+        "$defs": _referring({**components, "Reference": _REFERENCE, "Figure": _FIGURE}, names),
     }
 
 

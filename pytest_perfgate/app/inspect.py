@@ -231,6 +231,7 @@ class _Cleaner:
         return replace(
             analysis, metrics=metrics, findings=findings, problems=problems, subject=subject, window=window,
             views=self._later(analysis.views), files=self._later(analysis.files), kept=self._later(analysis.kept),
+            pictures=self._later(analysis.pictures),
         )  # fmt: skip
 
     def _later(self, builds: Mapping[str, Callable[[], T]]) -> dict[str, Callable[[], T]]:

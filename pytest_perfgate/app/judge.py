@@ -217,9 +217,10 @@ def _own_names(result: CaseResult) -> set[str]:
 
 
 def gates_of(results: Iterable[CaseResult], share: float) -> int:
-    """How many times are judged together: each call may alarm."""
-    calls = sum(len({call.key for taken in result.captures for call in taken}) for result in results)
-    return max(1, math.ceil(calls / share))
+    """How many times and gated figures are judged together: each of them may alarm."""
+    calls = ((len({c.key for taken in r.captures for c in taken}), r.case.limits) for r in results)
+    gates = sum(count * (1 + sum(one.compare is not Compare.FIGURE for one in limits)) for count, limits in calls)
+    return max(1, math.ceil(gates / share))
 
 
 def _with_brought(case: Case, measurement: Measurement, kinds: Mapping[str, MetricKind]) -> tuple[Limit, ...]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.compare_arms import ROUND, Comparison
 from pytest_perfgate.app.lockstep import BASE
-from pytest_perfgate.app.measure import measurements
+from pytest_perfgate.app.measure import measurements, metrics_of_capture
 from pytest_perfgate.core.judge.against_revision import tuning_facts
 from pytest_perfgate.core.judge.context import paired_clocks
 from pytest_perfgate.core.judge.metrics import metrics_of
@@ -20,7 +20,9 @@ from pytest_perfgate.core.render.block import short_name
 from pytest_perfgate.core.render.words import detectable, plural, span
 from pytest_perfgate.core.stats.summary import median
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.metric import FigurePairs, Labels, Metric
 from pytest_perfgate.model.plan import CaseKey, Compare, Outcome
+from pytest_perfgate.model.protocol import code_alone
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import Decision, Paired
 
@@ -79,11 +81,17 @@ class Screening:
             want = self._want(key, result)
             if not result.settled and (key.nodeid not in wants or want.rounds > wants[key.nodeid].rounds):
                 wants[key.nodeid] = want
-        over = {key.nodeid for key in self._found} - wants.keys()
+        over = {key.nodeid for key in self._found} - wants.keys() - self._without_figures()
         if not self._all.stage.budget_s:
             return over
         self._beyond = frozenset(allotted(wants, self._all.left_s, self._all.start_s).beyond)
         return over | self._beyond
+
+    def _without_figures(self) -> set[str]:
+        """Tests whose measured figures were taken in fewer rounds than can show anything of them."""
+        least, played = self._all.design.looks[0], self._all.captures(ROUND)
+        short = [key for key in self._found if len(played.get(key, ())) < least]
+        return {key.nodeid for key in short if any(not one.repeats for one in figure_pairs(self._all, key))}
 
     def _want(self, key: CaseKey, found: Finding) -> Want:
         """What a case asks for up to the last round of all."""
@@ -119,7 +127,18 @@ class Screening:
             clocks_hz=paired_clocks(self._rounds(key)),
             limited=power_limited(self._rounds(key)),
             tunings=self._tunings(key),
+            figures=tuple(figure_pairs(self._all, key)),
         )
+
+    def code(self) -> dict[CaseKey, Paired]:
+        """Calls of machine code alone, which no clock timed: what it says on both sides."""
+        keys = dict.fromkeys(one.key for met in self._all.rounds if code_alone(met.head) for one in met.head)
+        base, problems = self._all.arms[BASE].revision[:10], tuple(self._all.problems.values())
+        untimed = Paired(
+            decision=Decision.UNDECIDED, differences=(), shift=0.0, base=base, revision=True, same=self._all.same,
+            problems=problems,
+        )  # fmt: skip
+        return {key: replace(untimed, figures=tuple(figure_pairs(self._all, key))) for key in keys}
 
     def _rounds(self, key: CaseKey) -> Sequence[tuple[Capture, Capture]]:
         """The rounds that decided a case."""
@@ -323,3 +342,30 @@ def _tell_left(left: Sequence[Blurred], tell: Callable[[str], None]) -> None:
         tell(f"{one}; next: {one.remedy}")
     if len(wide) > _NAMED:
         tell(f"and {len(wide) - _NAMED} more, which `perfgate accept` names")
+
+
+def figure_pairs(comparison: Comparison, key: CaseKey) -> Iterator[FigurePairs]:
+    """The figures that limits on a change may be about, in every round that both sides took them in."""
+    texts = {text for met in comparison.rounds for one in met.head if one.key == key for text in one.limits}
+    changes = [limit for limit in comparison.cases[key.nodeid].limits if limit.compare is not Compare.FIGURE]
+    if not changes and not any("change" in text for text in texts):
+        return
+    sides = [(_figures(met.base, key), _figures(met.head, key)) for met in comparison.rounds if met.phase == ROUND]
+    both = [(base, head) for base, head in sides if base and head]
+    known = dict.fromkeys(at for _, head in both for at in head if all(at in side for pair in both for side in pair))
+    for name, labels in known:
+        pairs = [(base[name, labels], head[name, labels]) for base, head in both]
+        yield FigurePairs(
+            name=name,
+            labels=labels,
+            dimension=pairs[-1][1].dimension,
+            base=tuple(base.value for base, _ in pairs),
+            head=tuple(head.value for _, head in pairs),
+        )
+
+
+def _figures(captures: Sequence[Capture], key: CaseKey) -> dict[tuple[str, Labels], Metric]:
+    """What one process read of one call."""
+    one = next((capture for capture in captures if capture.key == key), None)
+    metrics = metrics_of_capture(one).metrics if one is not None else ()
+    return {(metric.name, metric.labels): metric for metric in metrics if math.isfinite(metric.value)}

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.app.inspect import Look, led_by_pictures, parse_strict_policy, picture, view
-from pytest_perfgate.core.render.words import plural
+from pytest_perfgate.core.render.words import figure_note, plural
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.plan import Compare
+from pytest_perfgate.model.plan import Compare, Outcome
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.metric import Analysis, Document
@@ -346,7 +346,10 @@ def summary_lines(subject: str, verdicts: Sequence[Verdict]) -> list[str]:
 def _of_change(verdict: Verdict) -> str:
     """The limit in front of a sentence that speaks of a change alone."""
     names_itself = verdict.sentence.startswith(verdict.limit.metric)
-    return "" if verdict.limit.compare is Compare.FIGURE or names_itself else f"{verdict.limit.text}: "
+    if verdict.limit.compare is Compare.FIGURE or names_itself:
+        return ""
+    figures = figure_note(verdict) if verdict.outcome is Outcome.PASSED else ""
+    return f"{verdict.limit.text}{figures}{': ' if verdict.sentence else ''}"
 
 
 def whole(text: str) -> int:

@@ -120,6 +120,22 @@ class Figure:
 
 
 @value
+class FigurePairs:
+    """One figure of a case in the rounds of two arms."""
+
+    name: str
+    labels: Labels
+    dimension: Dimension
+    base: tuple[float, ...]
+    head: tuple[float, ...]
+
+    @property
+    def repeats(self) -> bool:
+        """Whether each side read the same in every round."""
+        return len(set(self.base)) <= 1 and len(set(self.head)) <= 1
+
+
+@value
 class Absent:
     """A metric that was asked for and not collected, with the reason and the mend."""
 

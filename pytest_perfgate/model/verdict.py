@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Protocol
 
 from pytest_perfgate.model.measurement import Baseline, Environment, Measurement
-from pytest_perfgate.model.metric import Figure, Metric, Problem
+from pytest_perfgate.model.metric import Figure, FigurePairs, Metric, Problem
 from pytest_perfgate.model.plan import CaseKey, Effect, Limit, Outcome, Policy
 from pytest_perfgate.model.protocol import Capture
 from pytest_perfgate.model.values import Interval, value
@@ -291,6 +291,8 @@ class Paired:
     """The clocks that base and head ran at, where both are known."""
     limited: PowerLimited | None = None
     """What the sides drew and ran at, where the power limit held their clocks."""
+    figures: tuple[FigurePairs, ...] = ()
+    """Figures that limits on a change are about, as both sides read them."""
 
     @property
     def rounds(self) -> int:

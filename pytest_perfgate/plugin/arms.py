@@ -138,7 +138,8 @@ class ArmRunner:
         self._session.resumable = False
         result, tests = hearing.paired(revision=revision), {case.path for case in self._session.cases.values()}
         repository, baselines = self._session.gate_judge.tools.repository, self._project.baselines
-        return with_files(result, comparison, tests, self._config.rootpath, repository, baselines)
+        heard = with_files(result, comparison, tests, self._config.rootpath, repository, baselines)
+        return {**hearing.code(), **heard} if revision else heard
 
     def _comparison(self, revision: str, cases: Sequence[Case], design: Design) -> Comparison:
         both = (self._arm("base", revision), self._arm("head", ""))

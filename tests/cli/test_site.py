@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import struct
+import subprocess
+import zlib
 from pathlib import Path
 
 import pytest
@@ -115,3 +119,29 @@ def test_a_site_of_nothing(place: Place) -> None:
 )  # fmt: skip
 def test_where_a_commit_is_looked_at(environment: dict[str, str], page: str) -> None:
     assert commit_page(environment) == page
+
+
+def first_pixel(picture: bytes) -> tuple[int, ...]:
+    """The colour in the corner of a PNG: nothing is before it, so that no filter changed it."""
+    data, at = b"", 8
+    while at < len(picture):
+        length, kind = struct.unpack(">I4s", picture[at : at + 8])
+        data += picture[at + 8 : at + 8 + length] if kind == b"IDAT" else b""
+        at += 12 + length
+    return tuple(zlib.decompress(data)[1:4])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="there is no Chromium")
+@pytest.mark.parametrize(("dark", "paper"), [(True, (15, 19, 24)), (False, (255, 255, 255))])
+def test_chromium_opens_a_page_from_disk_in_its_style(place: Place, dark: bool, paper: tuple[int, ...]) -> None:
+    """The paper of the dark is that of the style beside the page: its policy lets the browser load it."""
+    slower_project(place)
+    place.perfgate("site", "public")
+    (page,) = (place.root / "public" / "NVIDIA-H200").glob("test-a-*.html")
+    scheme = ["--force-dark-mode", "--blink-settings=preferredColorScheme=0"] if dark else []
+    picture = place.root / "page.png"
+    command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--window-size=420,900", *scheme,
+               f"--user-data-dir={place.root / 'browser'}", f"--screenshot={picture}", page.as_uri()]  # fmt: skip
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    assert first_pixel(picture.read_bytes()) == paper

@@ -8,6 +8,7 @@ reads a tape, ``--write docs/verdicts.md`` puts the table between the page's mar
 from __future__ import annotations
 
 import argparse
+import gzip
 import itertools
 import json
 import os
@@ -101,7 +102,7 @@ def told(samples: Samples) -> Process:
 
 def recorded(path: Path, processes: int) -> None:
     """Clean processes and planted ones in turns, a line each."""
-    with path.open("w", encoding="utf-8") as tape:
+    with gzip.open(path, "wt", encoding="utf-8") as tape:
         for number in range(2 * processes):
             planted = PLANTED if number % 2 else ""
             command = [sys.executable, __file__, "--worker"]
@@ -193,7 +194,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--processes", type=int, default=0, help="record so many of each kind")
-    parser.add_argument("--tape", type=Path, default=HERE / "recordings" / "figures.jsonl")
+    parser.add_argument("--tape", type=Path, default=HERE / "recordings" / "figures.jsonl.gz")
     parser.add_argument("--suites", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--write", type=Path)
@@ -202,7 +203,8 @@ def main() -> None:
         return worker()
     if options.processes:
         recorded(options.tape, options.processes)
-    tape = [json.loads(line) for line in options.tape.read_text(encoding="utf-8").splitlines()]
+    with gzip.open(options.tape, "rt", encoding="utf-8") as lines:
+        tape = [json.loads(line) for line in lines]
     text = table(tape, options.suites, options.seed)
     print(text)
     if options.write:

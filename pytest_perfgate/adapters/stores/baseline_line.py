@@ -8,6 +8,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -165,11 +166,30 @@ _TITLE = re.compile(rf"{TITLE}\Z", re.ASCII)
 def render_figure(figure: Figure) -> str:
     """``registers: 128``; a name that could be taken for a field of ours has empty brackets."""
     title = f"{figure.title}()" if not figure.labels and _is_taken(figure.title) else figure.title
+    return f"{title if _TITLE.match(title) else render_key(title)}: {_figure_value(figure)}"
+
+
+def _figure_value(figure: Figure) -> str:
     text = written_number(figure.value, figure.dimension)
-    if figure.sittings > 1:
-        unit = "pp" if figure.dimension is Dimension.FRACTION else "%"
-        text = f"{text} +- {_fixed(figure.scatter * 100, 3)}{unit} of {figure.sittings} runs"
-    return f"{title if _TITLE.match(title) else render_key(title)}: {text}"
+    if figure.sittings <= 1:
+        return text
+    unit = "pp" if figure.dimension is Dimension.FRACTION else "%"
+    return f"{text} +- {_fixed(figure.scatter * 100, 3)}{unit} of {figure.sittings} runs"
+
+
+def figure_text(figure: Figure) -> str:
+    """``registers(kernel=gemm): 128``, as a record has it."""
+    plain = " plain" if figure.dimension is Dimension.PLAIN else ""
+    return f"{figure.title}: {_figure_value(figure)}{plain}"
+
+
+def figure_of(text: str) -> Figure | None:
+    """The figure that ``figure_text`` wrote; nothing where a text is none."""
+    title, _, number = text.rpartition(": ")
+    figure = parse_figure(title, number.removesuffix(" plain"))
+    if figure is not None and number.endswith(" plain"):
+        return replace(figure, dimension=Dimension.PLAIN)
+    return figure
 
 
 def _is_taken(name: str) -> bool:

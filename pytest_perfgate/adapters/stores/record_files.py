@@ -18,11 +18,12 @@ from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
+from pytest_perfgate.adapters.stores.baseline_line import figure_of, figure_text
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline, Environment, Identity, Measurement, Samples
-from pytest_perfgate.model.metric import Absent
-from pytest_perfgate.model.plan import Limit
+from pytest_perfgate.model.metric import Absent, Figure, Metric
+from pytest_perfgate.model.plan import CaseKey, Limit
 from pytest_perfgate.model.values import Work
 from pytest_perfgate.model.verdict import RunReport, Universe
 
@@ -110,7 +111,7 @@ def _little(numbers: array[float]) -> array[float]:
 
 T = TypeVar("T")
 
-SHARED = (Absent, Device, Environment, Identity, Limit, Work, Baseline, Universe)
+SHARED = (Absent, Baseline, CaseKey, Device, Environment, Figure, Identity, Limit, Metric, Universe, Work)
 """Written once in the list ``shared``; ``{"shared": 3}`` stands where one is used."""
 
 
@@ -131,7 +132,7 @@ def packed(value: Any) -> tuple[Any, list[Any]]:
         if not isinstance(value, SHARED):
             return fields(value)
         if value not in places:
-            body = fields(value)
+            body = figure_text(value) if isinstance(value, Figure) else fields(value)
             places[value] = len(shared)
             shared.append(body)
         return {"shared": places[value]}
@@ -161,8 +162,16 @@ def unpacked(tree: Any, shared: list[Any], kind: type[T]) -> T:
         return [resolve(child) for child in node] if isinstance(node, list) else node
 
     for body in shared:
-        resolved.append(resolve(body))  # noqa: PERF401 - a body may point at an earlier one
+        resolved.append(_figure(body) if isinstance(body, str) else resolve(body))  # noqa: PERF401 - one may point back
     return msgspec.convert(resolve(tree), type=kind)
+
+
+def _figure(text: str) -> Any:
+    """An accepted figure as the line had it."""
+    figure = figure_of(text)
+    if figure is None:
+        raise ValueError(f"{text[:60]!r} is no accepted figure")
+    return {field.name: getattr(figure, field.name) for field in dataclasses.fields(figure)}
 
 
 _TRIES = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
 from itertools import groupby
 from typing import Any, NamedTuple, TypeVar
@@ -122,8 +122,10 @@ def parse_metrics(text: str) -> tuple[Metric, ...]:
     return tuple(_metric(*row) for row in json.loads(text))
 
 
-def _metric(name: str, number: float, dimension: str, scope: Mapping[str, str], *interval: float) -> Metric:
+def _metric(name: str, number: float, dimension: str, scope: object, *interval: float) -> Metric:
     low_high = [number_of(bound) for bound in interval]
+    if len(low_high) not in {0, 2}:
+        raise ValueError(f"{len(low_high)} ends of an interval")
     if not isinstance(scope, dict):
         raise TypeError(f"{scope!r:.40} where a scope belongs")
     return Metric(

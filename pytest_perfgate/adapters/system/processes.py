@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import gc
 import os
@@ -227,6 +226,8 @@ class ProcessMemory:
 
 def _give_back() -> None:
     """Freed memory goes back to the kernel: what the allocator keeps of an earlier call would hide this one's."""
+    import ctypes
+
     gc.collect()
     with contextlib.suppress(OSError, AttributeError):  # a C library without it keeps what it keeps
         ctypes.CDLL(None).malloc_trim(0)

@@ -9,12 +9,13 @@ from statistics import median
 
 from pytest_perfgate.core.judge.context import limited, surroundings
 from pytest_perfgate.core.judge.samples import scatter_of
-from pytest_perfgate.core.render.words import detectable, plural
+from pytest_perfgate.core.metric_kinds import by_name
+from pytest_perfgate.core.render.words import detectable, plural, quantity
 from pytest_perfgate.model.measurement import DIRTY, Baseline, Measurement, Sitting, short_commit
 from pytest_perfgate.model.metric import Figure, Labels, Metric
 from pytest_perfgate.model.plan import Compare, Outcome
 from pytest_perfgate.model.project import ANCHOR
-from pytest_perfgate.model.values import value
+from pytest_perfgate.model.values import Better, value
 from pytest_perfgate.model.verdict import CaseReport
 
 
@@ -234,6 +235,8 @@ def _after(sittings: Sequence[Sitting], commit: str) -> Sequence[Sitting]:
     return sittings if at is None else sittings[at + 1 :] or sittings[at:]
 
 
+_KINDS = by_name()
+
 _MUCH = 0.05
 """Scatter, or blindness, that a sitting on a quiet machine does not come to."""
 
@@ -253,9 +256,25 @@ def _widened(then: Baseline, edited: Baseline) -> Iterator[str]:
             yield f"{name} {detectable(was)} -> {detectable(now)}"
     if then.expires and (not edited.expires or edited.expires > then.expires):
         yield f"expires {then.expires} -> {edited.expires or 'never'}"
+    yield from _loosened_figures(then, edited)
     clean = then.commit and not then.commit.endswith(DIRTY)
     if clean and edited.commit != then.commit and edited.time == then.time:
         yield f"commit {short_commit(then.commit, 7)} -> {short_commit(edited.commit, 7) or 'none'}"
+
+
+def _loosened_figures(then: Baseline, edited: Baseline) -> Iterator[str]:
+    """Accepted figures that are taken out of the line, or stand there with a worse value or more scatter."""
+    for was in then.figures:
+        now, value = edited.figure(was.name, was.labels), quantity(was.value, was.dimension)
+        if now is None:
+            yield f"{was.title} {value} -> gone"
+            continue
+        kind = _KINDS.get(was.name)
+        sign = {Better.LOWER: 1.0, Better.HIGHER: -1.0}.get(kind.better if kind else Better.NEITHER, 0.0)
+        if sign * (now.value - was.value) > 0 or (not sign and now.value != was.value):
+            yield f"{was.title} {value} -> {quantity(now.value, now.dimension)}"
+        elif now.scatter > max(_MUCH, _FAR * was.scatter):
+            yield f"scatter of {was.title} {detectable(was.scatter)} -> {detectable(now.scatter)}"
 
 
 def reasoned(edited: Baseline, before: Baseline | None) -> bool:

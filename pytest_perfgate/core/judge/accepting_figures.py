@@ -161,7 +161,7 @@ def _step(metric: Metric, before: Figure | None, judged: Outcome | None, *, add:
     if not exact and judged is not None:  # what keeps its limit has moved only where it is known how it scatters
         moved = judged in _MOVED or (moved and before.sittings > 1)
     if not moved:
-        return FigureStep(before=before, after=_with_sitting(before, metric.value)) if add else None
+        return FigureStep(before=before, after=with_sitting(before, metric.value)) if add else None
     sign = {Better.LOWER: 1.0, Better.HIGHER: -1.0}.get(better_of(metric, _KINDS), 0.0)
     better = sign * (value - before.value) < 0
     return FigureStep(before=before, after=now, asks=not better, better=better)
@@ -182,7 +182,7 @@ def _noise(metric: Metric, before: Figure) -> float:
     return max(math.hypot(within, between), _ROUNDING * abs(before.value))
 
 
-def _with_sitting(before: Figure, value: float) -> Figure:
+def with_sitting(before: Figure, value: float) -> Figure:
     """The mean over one sitting more, with the scatter that it brings."""
     n, points = before.sittings, before.dimension is Dimension.FRACTION
     step = value - before.value

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from pytest_perfgate.core.judge.accepted_line import reasoned
-from pytest_perfgate.core.judge.against_limit import holds, kept, missing_siblings, sides_of, without_metric
+from pytest_perfgate.core.judge.against_limit import missing_siblings, sides_of, without_metric
 from pytest_perfgate.core.judge.against_revision import run_out
 from pytest_perfgate.core.judge.context import (
     REASON,
@@ -18,16 +17,18 @@ from pytest_perfgate.core.judge.context import (
     incomparable,
 )
 from pytest_perfgate.core.judge.readings import SPEEDUP, THIS, Sides, reach_in_turns
+from pytest_perfgate.core.judge.rounds import figure_finding
 from pytest_perfgate.core.judge.suspects import expired
 from pytest_perfgate.core.limits.grammar import noun
 from pytest_perfgate.core.limits.merge import scope_within
 from pytest_perfgate.core.limits.scope import demands_regression
-from pytest_perfgate.core.render.words import change_text, figure_text, quantity
+from pytest_perfgate.core.render.words import change_text, figure_text, plural, quantity
 from pytest_perfgate.core.stats.inference import predict, prior
 from pytest_perfgate.model.measurement import Baseline, Measurement
-from pytest_perfgate.model.metric import Figure, Metric, MetricKind, matches
+from pytest_perfgate.model.metric import Figure, FigurePairs, Metric, MetricKind, matches
 from pytest_perfgate.model.plan import Compare, Limit, Mode, Operator, Outcome
-from pytest_perfgate.model.values import Better, Dimension, Interval
+from pytest_perfgate.model.values import Better, Dimension
+from pytest_perfgate.model.verdict import Decision
 
 _ROUNDED = 1e-4
 """A measured figure is kept with five digits: what is nearer to it is the same."""
@@ -40,6 +41,8 @@ _OF_TIME = frozenset({Dimension.TIME, Dimension.FLOPS, Dimension.BANDWIDTH, Dime
 
 _ORDER = tuple(Outcome)
 
+_CONTESTED = frozenset({Outcome.SUSPECT, Outcome.UNDECIDED, Outcome.REGRESSED})
+
 
 def against_figure(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     """The worst of all figures that the limit's scope selects, each against its own accepted value."""
@@ -47,15 +50,23 @@ def against_figure(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     metrics = trial.metrics.find(limit.metric, scope)
     if not metrics:
         return without_metric(limit, trial)
-    if reason := _unheld(trial):
-        return _unbaselined(limit, trial, reason, metrics[0])
+    if trial.paired is not None and trial.paired.revision:
+        rulings = [_in_both_builds(limit, metric, trial) for metric in metrics]
+        return max(rulings, key=lambda ruling: _badness(limit, ruling))
+    if trial.figures_unheld:
+        return _unbaselined(limit, trial, trial.figures_unheld, metrics[0])
     rulings = [_one(limit, metric, trial) for metric in metrics]
+    if trial.paired is not None:
+        rulings = [_by_builds(limit, metric, one, trial) for metric, one in zip(metrics, rulings)]
     rulings += [
         Ruling(outcome=Outcome.INVALID if gap.code else Outcome.NOT_MEASURED, sentence=f"{gap.name}: {gap.why}")
         for gap in missing_siblings(limit.metric, scope, metrics, trial.metrics)
     ]
-    rulings += list(_gone(limit, trial))
-    return max(rulings, key=lambda ruling: _badness(limit, ruling))
+    assert trial.baseline is not None
+    held = len([one for one in rulings if one.figure is not None])
+    if held < [one.name for one in trial.baseline.figures].count(limit.metric):
+        rulings += list(_gone(limit, trial))
+    return rulings[0] if len(rulings) == 1 else max(rulings, key=lambda ruling: _badness(limit, ruling))
 
 
 def _badness(limit: Limit, ruling: Ruling) -> tuple[int, float]:
@@ -66,8 +77,47 @@ def _badness(limit: Limit, ruling: Ruling) -> tuple[int, float]:
     return _ORDER.index(ruling.outcome), -moved if lower else abs(moved) if limit.operator is Operator.EQUAL else moved
 
 
-def _unheld(trial: JudgedMeasurement) -> str:
-    """Why nothing can be held against the line."""
+def _pairs_of(metric: Metric, trial: JudgedMeasurement) -> FigurePairs | None:
+    figures = trial.paired.figures if trial.paired is not None else ()
+    return next((one for one in figures if (one.name, one.labels) == (metric.name, metric.labels)), None)
+
+
+def _in_both_builds(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
+    """Against a revision that the user named: the rounds of both builds decide, and no accepted value is asked."""
+    pairs, paired = _pairs_of(metric, trial), trial.paired
+    assert paired is not None
+    if pairs is None:
+        why = f"{metric.name} was not taken in both builds"
+        return Ruling(outcome=Outcome.NOT_MEASURED, sentence=why, metric=metric)
+    heard = figure_finding(pairs, limit, trial.context.gates)
+    beside = f"{plural(heard.rounds, 'round')} beside {paired.base}"
+    outcome, word = Outcome.UNDECIDED, "undecided whether worse"
+    if heard.decision is Decision.SLOWER:
+        outcome, word = Outcome.MOVED if paired.same else Outcome.REGRESSED, "worse"
+    elif heard.decision is Decision.NOT_SLOWER:
+        outcome, word = (Outcome.IMPROVED, "better") if heard.better else (Outcome.PASSED, "no worse")
+    return Ruling(
+        outcome=outcome, sentence=f"{word} in {beside}", metric=metric, figure=heard.base, rounds=heard.rounds
+    )  # fmt: skip
+
+
+def _by_builds(limit: Limit, metric: Metric, ruling: Ruling, trial: JudgedMeasurement) -> Ruling:
+    """What the accepted value leaves open, or holds against the code, where two builds were measured side by side."""
+    pairs, paired = _pairs_of(metric, trial), trial.paired
+    if pairs is None or paired is None or pairs.repeats or ruling.outcome not in _CONTESTED:
+        return ruling
+    heard = figure_finding(pairs, limit, trial.context.gates)
+    beside = f"than {paired.base or 'the base'} beside it over {plural(heard.rounds, 'round')}"
+    if heard.decision is Decision.SLOWER:
+        return ruling._replace(outcome=Outcome.REGRESSED, sentence=f"{ruling.sentence}; worse {beside}")
+    if heard.decision is Decision.NOT_SLOWER:
+        then = _accept(trial, REASON)
+        return ruling._replace(outcome=Outcome.MOVED, sentence=f"{ruling.sentence}; no worse {beside}", next=then)
+    return ruling._replace(outcome=Outcome.UNDECIDED, sentence=f"{ruling.sentence}; undecided whether worse {beside}")
+
+
+def unheld_figures(trial: JudgedMeasurement) -> str:
+    """Why no figure can be held against the line."""
     line = trial.baseline
     reason = incomparable(line, trial.measurement, trial.context)
     if reason or line is None:
@@ -107,11 +157,13 @@ def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
         return _unbaselined(limit, trial, f"no value of {title} is accepted", metric)
     if wrong := _mistaken(limit, metric, then, trial.context):
         return Ruling(outcome=Outcome.INVALID, sentence=wrong, metric=metric)
+    if metric.value == then.value and metric.interval is None and _allows(limit, 0.0, 0.0):
+        return Ruling(outcome=Outcome.PASSED, sentence="", metric=metric, figure=then)
     ruling = _compared(Comparison(limit, metric, then), trial)
-    sides = sides_of(metric, then, trial)
+    sides = sides_of(metric, then, trial) if metric.name == SPEEDUP else None
     if sides is not None:
         ruling = _by_the_reference(ruling._replace(evidence=(*ruling.evidence, *sides.facts)), sides, trial)
-    return ruling._replace(metric=metric, figure=then, against=True)
+    return ruling._replace(metric=metric, figure=then, against=ruling.outcome is not Outcome.PASSED)
 
 
 def _by_the_reference(ruling: Ruling, sides: Sides, trial: JudgedMeasurement) -> Ruling:
@@ -126,6 +178,8 @@ def _mistaken(limit: Limit, metric: Metric, then: Figure, context: JudgeContext)
     """Why nothing is compared: of a figure of the test's own, the limit could not know what it is."""
     if not math.isfinite(metric.value) or not comparable(then.dimension, metric.dimension):
         return f"{then.title} was accepted as {quantity(then.value, then.dimension)}, and is none that compares"
+    if metric.better is None:
+        return ""  # of every other metric the limit was checked when it was read
     if demands_regression(better_of(metric, context.kinds), limit.operator):
         return f"{limit.text} would demand a regression of {metric.name}"
     if limit.compare is Compare.RELATIVE and metric.dimension is Dimension.FRACTION:
@@ -141,6 +195,14 @@ def better_of(metric: Metric, kinds: Mapping[str, MetricKind]) -> Better:
     return metric.better or (kind.better if kind else Better.NEITHER)
 
 
+class Moved(NamedTuple):
+    """A change, and between what it lies."""
+
+    value: float
+    low: float
+    high: float
+
+
 class Comparison(NamedTuple):
     """One figure beside its accepted value."""
 
@@ -149,13 +211,12 @@ class Comparison(NamedTuple):
     then: Figure
 
     @property
-    def moved(self) -> Metric:
-        """The change as a metric of its own, with the interval of the figure."""
-        ends = [self._of(end) for end in (self.metric.low, self.metric.high)]
-        around = self.metric.interval
-        interval = Interval(low=ends[0], high=ends[1], confidence=around.confidence) if around else None
+    def moved(self) -> Moved:
+        """The change, with the interval of the figure."""
         value = self._of(self.metric.value)
-        return Metric(name=self.metric.name, value=value, dimension=self.limit.dimension, interval=interval)
+        if self.metric.interval is None:
+            return Moved(value, value, value)
+        return Moved(value, self._of(self.metric.low), self._of(self.metric.high))
 
     def _of(self, number: float) -> float:
         """The change to one number; where the arithmetic alone keeps it from the bound, that."""
@@ -171,14 +232,32 @@ class Comparison(NamedTuple):
 def _compared(pair: Comparison, trial: JudgedMeasurement) -> Ruling:
     exact = is_exact(pair.metric, trial.context)
     moved, play = pair.moved, 0.0 if exact else _ROUNDED * _unit(pair)
-    limit = _eased(pair.limit, play)
     reach = 0.0 if exact else _reach(pair, trial)
-    keeps = kept(limit, moved)
+    keeps = _keeps(pair.limit, moved, play)
     if keeps:
-        return _kept(pair, moved, max(reach, play), trial)._replace(visible=None if exact else reach)
-    if keeps is None and holds(limit, moved.value):
+        return _kept(pair, moved, max(reach, play), trial)
+    if keeps is None and _allows(pair.limit, moved.value, play):
         return Ruling(outcome=Outcome.UNDECIDED, sentence="the interval of the change spans the limit", visible=reach)
     return _broken(pair, moved, reach, trial)
+
+
+def _keeps(limit: Limit, moved: Moved, play: float) -> bool | None:
+    """Whether the whole interval keeps a limit, or misses it; nothing where it spans that."""
+    low, high = _allows(limit, moved.low, play), _allows(limit, moved.high, play)
+    if limit.operator is Operator.EQUAL:
+        return low and high
+    return low if low is high else None
+
+
+def _allows(limit: Limit, moved: float, play: float) -> bool:
+    """Whether one change keeps a limit, with room for the digits that a line has."""
+    if limit.operator is Operator.AT_MOST:
+        return moved <= limit.bound + play
+    if limit.operator is Operator.AT_LEAST:
+        return moved >= limit.bound - play
+    if limit.operator is Operator.EQUAL:
+        return moved == limit.bound
+    return moved < limit.bound + play if limit.operator is Operator.LESS else moved > limit.bound - play
 
 
 def is_exact(metric: Metric, context: JudgeContext) -> bool:
@@ -191,14 +270,6 @@ def _unit(pair: Comparison) -> float:
     """What 1 of a relative scatter comes to in the unit of the limit; a percentage scatters in points."""
     relative = pair.limit.compare is Compare.RELATIVE
     return 1.0 if relative or pair.then.dimension is Dimension.FRACTION else abs(pair.then.value)
-
-
-def _eased(limit: Limit, play: float) -> Limit:
-    """The limit with room for the digits that a line has."""
-    if not play or limit.operator is Operator.EQUAL:
-        return limit
-    upper = limit.operator in {Operator.AT_MOST, Operator.LESS}
-    return replace(limit, bound=limit.bound + play if upper else limit.bound - play)
 
 
 def _reach(pair: Comparison, trial: JudgedMeasurement) -> float:
@@ -219,7 +290,7 @@ def _reach(pair: Comparison, trial: JudgedMeasurement) -> float:
     return chance.log_reach * _unit(pair)
 
 
-def _kept(pair: Comparison, moved: Metric, reach: float, trial: JudgedMeasurement) -> Ruling:
+def _kept(pair: Comparison, moved: Moved, reach: float, trial: JudgedMeasurement) -> Ruling:
     better = better_of(pair.metric, trial.context.kinds)
     ahead = -moved.high if better is Better.LOWER else moved.low if better is Better.HIGHER else 0.0
     taken = trial.context.edited.figure(pair.then.name, pair.then.labels) if trial.context.edited else None
@@ -229,27 +300,36 @@ def _kept(pair: Comparison, moved: Metric, reach: float, trial: JudgedMeasuremen
             sentence=f"better than accepted: {pair.texts}",
             next=_accept(trial, " --improved"),
         )
-    same = "as accepted" if pair.metric.value == pair.then.value else f"{pair.texts} keeps the limit"
-    return Ruling(outcome=Outcome.PASSED, sentence=same)
+    exact = is_exact(pair.metric, trial.context)
+    return Ruling(outcome=Outcome.PASSED, sentence="", visible=None if exact else reach)
 
 
-def _broken(pair: Comparison, moved: Metric, reach: float, trial: JudgedMeasurement) -> Ruling:
+def _broken(pair: Comparison, moved: Moved, reach: float, trial: JudgedMeasurement) -> Ruling:
     """Worse than accepted: accepted by the change itself, beyond chance, or nobody can tell."""
-    text = f"{pair.texts}, {change_text(moved.value, pair.limit)}"
+    text = f"{pair.texts}, {change_text(moved.value, pair.limit, pair.metric.dimension)}"
     if not pair.then.value and pair.metric.value and pair.limit.compare is Compare.RELATIVE:
         text = f"{pair.texts}: from an accepted 0 any rise breaks a relative limit"
     if (ruling := _edited(pair, text, trial)) is not None:
         return ruling
     profiles = trial.profiles if trial.measurement.processes else ()
-    far = abs(moved.value) > reach and kept(_eased(pair.limit, 0.0), moved) is False
+    far = abs(moved.value) > reach and _keeps(pair.limit, moved, 0.0) is False
+    if not is_exact(pair.metric, trial.context) and _to_be_paired(trial):
+        sentence = f"{text}; to be confirmed beside the accepted commit"
+        return Ruling(outcome=Outcome.SUSPECT, sentence=sentence, visible=reach or None)
     if far:
         act = (*profiles, *_accept(trial, REASON))
         known = better_of(pair.metric, trial.context.kinds) is not Better.NEITHER
         sentence = f"{'worse' if known else 'other'} than accepted: {text}"
         return Ruling(outcome=Outcome.REGRESSED, sentence=sentence, next=act, visible=reach or None)
-    explained = f"{text}; chance explains up to {change_text(reach, pair.limit)}"
+    explained = f"{text}; chance explains up to {change_text(reach, pair.limit, pair.metric.dimension)}"
     more = f"{trial.rerun} --perfgate=full" if trial.measurement.processes else ""
     return Ruling(outcome=Outcome.SUSPECT, sentence=explained, next=(more,) if more else (), visible=reach)
+
+
+def _to_be_paired(trial: JudgedMeasurement) -> bool:
+    """Whether two builds will be measured side by side: nothing else confirms then."""
+    full = trial.context.mode is Mode.FULL and bool(trial.measurement.processes)
+    return full and trial.context.paired_available and trial.paired is None
 
 
 def _edited(pair: Comparison, text: str, trial: JudgedMeasurement) -> Ruling | None:
@@ -265,7 +345,7 @@ def _edited(pair: Comparison, text: str, trial: JudgedMeasurement) -> Ruling | N
         return Ruling(outcome=Outcome.REGRESSED, sentence=sentence, next=(trial.accepting(REASON),))
     play = 0.0 if is_exact(pair.metric, trial.context) else _ROUNDED * _unit(pair)
     again = Comparison(pair.limit, pair.metric, new)
-    if kept(_eased(pair.limit, play), again.moved) is False:
+    if _keeps(pair.limit, again.moved, play) is False:
         return None
     accepts = f'{text}; this change accepts {quantity(new.value, new.dimension)}: "{edited.why}"'
     return Ruling(outcome=Outcome.ACCEPTED, sentence=accepts)

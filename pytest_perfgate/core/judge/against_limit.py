@@ -130,6 +130,7 @@ def without_metric(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     if missing and (missing.mend or missing.code):
         return _lacking(limit, replace(missing, labels=()))
     source = f"capture it: it comes from {kind.source}" if kind and kind.source != "time" else ""
+    source = source if kind else f"take it in the test, perfgate.metric({limit.metric!r}, ...), after the call it is of"
     return Ruling(
         outcome=Outcome.NOT_MEASURED,
         sentence=f"{limit.metric}: {why}",

@@ -106,6 +106,8 @@ class JudgedMeasurement(NamedTuple):
     seen: Summary | None
     modes: bool
     paired: Paired | None
+    figures_unheld: str = ""
+    """Why no figure can be held against the line, where a limit on a change asks for that."""
 
     @property
     def name(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from pytest_perfgate.core.judge.against_baseline import against_baseline
-from pytest_perfgate.core.judge.against_figure import against_figure
+from pytest_perfgate.core.judge.against_figure import against_figure, unheld_figures
 from pytest_perfgate.core.judge.against_limit import against_limit
 from pytest_perfgate.core.judge.against_revision import (
     accepting,
@@ -17,7 +17,7 @@ from pytest_perfgate.core.judge.against_revision import (
     unheld,
 )
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, verdict
-from pytest_perfgate.core.judge.metrics import DERIVED, timed_metrics, timing
+from pytest_perfgate.core.judge.metrics import DERIVED, Call, Derived, timed_metrics, timing
 from pytest_perfgate.core.judge.readings import is_reference
 from pytest_perfgate.core.judge.samples import problems_of, shift_metric
 from pytest_perfgate.core.judge.suspects import suspects, unpaired_ruling
@@ -38,7 +38,7 @@ from pytest_perfgate.core.metric_kinds import CODE_NAMES
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.core.stats.summary import Summary, split
 from pytest_perfgate.model.measurement import Baseline, Measurement
-from pytest_perfgate.model.metric import Finding, Labels, MetricSet, Problem
+from pytest_perfgate.model.metric import Absent, Finding, Labels, Metric, MetricSet, Problem, selected
 from pytest_perfgate.model.plan import CaseKey, Compare, Effect, Limit, Mode, Outcome
 from pytest_perfgate.model.protocol import STATIC, CaseResult
 from pytest_perfgate.model.values import Interval
@@ -68,6 +68,8 @@ def judge(
     """
     tails = tails_in(limit.text for limit in limits)
     trial = _judged_measurement(measurement, context, baseline, paired, tails)
+    if any(limit.compare is not Compare.FIGURE for limit in limits):
+        trial = trial._replace(figures_unheld=unheld_figures(trial))
     device = measurement.device
     parts = parts_of(measurement.metrics) if any(map(case_of, limits)) else ()
     meant = [limit for limit in limits_for(limits, measurement.key, parts) if not replaced_on(limit, device)]
@@ -105,7 +107,7 @@ def _judged_measurement(
     if timing_of_call is not None and modes:
         timing_of_call = timing_of_call._replace(interval=_hull(timing_of_call))
     derived = timed_metrics(measurement, baseline, timing_of_call, tails)
-    if paired is not None and paired.revision:
+    if paired is not None and paired.revision and paired.differences:
         derived = _with_shift(derived, paired)
     metrics = _joined(derived, measurement.metrics, timed=bool(measurement.processes))
     problems = problems_of(measurement, metrics, timed=timing_of_call is not None)
@@ -147,12 +149,51 @@ def _joined(derived: MetricSet, others: MetricSet, *, timed: bool) -> MetricSet:
         return MetricSet(
             metrics=others.metrics, absent=others.absent + tuple(a for a in derived.absent if a.name not in have)
         )
+    if isinstance(derived, Derived):
+        return Extended(derived.call, others)
     own = {(m.name, m.labels) for m in derived.metrics}
     strange = (m for m in others.metrics if (m.name, m.labels) not in own)
     return derived | MetricSet(
         metrics=tuple(m for m in strange if m.labels or m.name not in DERIVED),
         absent=tuple(a for a in others.absent if a.name not in DERIVED),
     )
+
+
+class Extended(Derived):
+    """The same beside what else is known of the call: what it read, what captures and passes of their own took."""
+
+    __slots__ = ("_gaps", "_others")
+    _others: dict[str, list[Metric]]
+    _gaps: tuple[Absent, ...]
+
+    def __init__(self, call: Call, others: MetricSet) -> None:
+        super().__init__(call)
+        by_name: dict[str, list[Metric]] = {}
+        for one in others.metrics:
+            alone = one.labels or one.name not in DERIVED
+            if alone and one.labels not in _labels(call.made(one.name), one.name):
+                by_name.setdefault(one.name, []).append(one)
+        object.__setattr__(self, "_others", by_name)
+        object.__setattr__(self, "_gaps", tuple([one for one in others.absent if one.name not in DERIVED]))
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        return (*super().metrics, *[one for some in self._others.values() for one in some])
+
+    @property
+    def absent(self) -> tuple[Absent, ...]:
+        return (*super().absent, *self._gaps)
+
+    def absences(self, name: str) -> tuple[Absent, ...]:
+        return (*super().absences(name), *[one for one in self._gaps if one.name == name])
+
+    def find(self, name: str, scope: Labels = ()) -> tuple[Metric, ...]:
+        own = [one for one in self.call.made(name) if isinstance(one, Metric) and one.name == name]
+        return selected([*own, *self._others.get(name, ())], scope)
+
+
+def _labels(made: Sequence[Metric | Absent], name: str) -> list[Labels]:
+    return [one.labels for one in made if isinstance(one, Metric) and one.name == name]
 
 
 def _ruling(limit: Limit, trial: JudgedMeasurement) -> Ruling:

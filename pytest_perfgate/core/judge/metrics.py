@@ -83,6 +83,7 @@ class Call:
         self.measurement, self.baseline, self.seen, self.tails = measurement, baseline, seen, tails
         self._made: dict[str, Made] = {}
         self._absolute: Absolute | tuple[Absent, ...] | None = None
+        self._every: Made | None = None
 
     def made(self, name: str) -> Made:
         """All of that name, or why there is none, beside those that are worked out with it."""
@@ -99,6 +100,11 @@ class Call:
 
     def everything(self) -> Made:
         """Each of them, in the order of reports."""
+        if self._every is None:
+            self._every = self._all()
+        return self._every
+
+    def _all(self) -> Made:
         timed = [one for name in _TIMED for one in self.made(name)]
         if not isinstance(self.absolute, Absolute):
             return (*timed, *self.absolute)
@@ -112,25 +118,25 @@ class Derived(MetricSet):
     that holds them all, and becomes it where it is copied.
     """
 
-    __slots__ = ("_call",)
-    _call: Call
+    __slots__ = ("call",)
+    call: Call
 
     def __init__(self, call: Call) -> None:
-        object.__setattr__(self, "_call", call)
+        object.__setattr__(self, "call", call)
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        return _metrics(self._call.everything())
+        return _metrics(self.call.everything())
 
     @property
     def absent(self) -> tuple[Absent, ...]:
-        return _absent(self._call.everything())
+        return _absent(self.call.everything())
 
     def absences(self, name: str) -> tuple[Absent, ...]:
-        return _absent([one for one in self._call.made(name) if one.name == name])
+        return _absent([one for one in self.call.made(name) if one.name == name])
 
     def find(self, name: str, scope: Labels = ()) -> tuple[Metric, ...]:
-        return selected([one for one in self._call.made(name) if isinstance(one, Metric) and one.name == name], scope)
+        return selected([one for one in self.call.made(name) if isinstance(one, Metric) and one.name == name], scope)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, MetricSet) and (self.metrics, self.absent) == (other.metrics, other.absent)

@@ -5,12 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from statistics import NormalDist, fmean
-from typing import TypeVar
+from statistics import NormalDist, fmean, median
+from typing import NamedTuple, TypeVar
 
-from pytest_perfgate.core.stats.inference import fisher, hodges_lehmann, pairs_needed, shift_interval, signed_rank
+from pytest_perfgate.core.stats.inference import (
+    ALARM,
+    fisher,
+    hodges_lehmann,
+    pairs_needed,
+    shift_interval,
+    signed_rank,
+)
 from pytest_perfgate.core.stats.summary import GAP, deviation, split
-from pytest_perfgate.model.values import Interval, value
+from pytest_perfgate.model.metric import Figure, FigurePairs
+from pytest_perfgate.model.plan import Compare, Limit, Operator
+from pytest_perfgate.model.values import Dimension, Interval, value
 from pytest_perfgate.model.verdict import Decision
 
 K = TypeVar("K")
@@ -308,3 +317,69 @@ def cost_of(wants: Iterable[Want], start_s: float) -> float:
 def shrunk(needed_s: float, has_s: float, least: float) -> float:
     """The part of the usual sampling time that a budget allows, at least so much."""
     return 1.0 if needed_s <= has_s else max(least, has_s / needed_s)
+
+
+_UPPER = frozenset({Operator.AT_MOST, Operator.LESS})
+
+_EQUAL = 1e-9
+"""Changes that differ by less differ by the arithmetic alone."""
+
+
+class FigureFinding(NamedTuple):
+    """What the rounds say of one figure."""
+
+    decision: Decision
+    base: Figure
+    """The middle of the base's rounds, as the figure that the head is held against."""
+    rounds: int
+    better: bool = False
+    """Shown better, as a regression would be shown."""
+
+
+def figure_finding(pairs: FigurePairs, limit: Limit, gates: int) -> FigureFinding:
+    """Whether the head is worse than its limit allows: by the exact test of its rounds, of what repeats by itself.
+
+    Worse is the direction that the limit forbids; ``gates`` is how many figures share the chance of a false alarm.
+    """
+    base = Figure(name=pairs.name, labels=pairs.labels, dimension=pairs.dimension, value=median(pairs.base))
+    if pairs.repeats:
+        moved = limit.change(pairs.head[-1], base.value)
+        decision = Decision.NOT_SLOWER if _allows(limit, moved) else Decision.SLOWER
+        return FigureFinding(
+            decision, base, len(pairs.base), better=moved < 0 if limit.operator in _UPPER else moved > 0
+        )
+    sign = 1.0 if limit.operator in _UPPER else -1.0
+    steps, bound = _steps(pairs, limit, base.value)
+    worse_by, allowed = [sign * step for step in steps], sign * bound
+    level = ALARM / max(gates, 1)
+    enough = len(steps) >= pairs_needed(level)
+    if enough and hodges_lehmann(worse_by) >= allowed and _beyond(worse_by, allowed) <= level:
+        return FigureFinding(Decision.SLOWER, base, len(steps))
+    interval = shift_interval(worse_by, 1 - 2 * CLEARS)
+    kept = interval.high < allowed or (allowed <= 0 and interval.low <= allowed)
+    better = enough and _beyond([-step for step in worse_by], abs(allowed)) <= level
+    return FigureFinding(Decision.NOT_SLOWER if kept else Decision.UNDECIDED, base, len(steps), better)
+
+
+def _beyond(steps: Sequence[float], allowed: float) -> float:
+    """One-sided p of "worse by more than a part of what is allowed"."""
+    return signed_rank([step - MARGIN * max(allowed, 0.0) for step in steps])
+
+
+def _allows(limit: Limit, moved: float) -> bool:
+    """Whether an exact change keeps the limit."""
+    if math.isclose(moved, limit.bound, rel_tol=_EQUAL):
+        return limit.operator not in {Operator.LESS, Operator.MORE}
+    if limit.operator is Operator.EQUAL:
+        return False
+    return moved < limit.bound if limit.operator in _UPPER else moved > limit.bound
+
+
+def _steps(pairs: FigurePairs, limit: Limit, base: float) -> tuple[list[float], float]:
+    """The change of each round and the bound: as differences of logarithms, or of what may be zero itself."""
+    both = list(zip(pairs.base, pairs.head))
+    if pairs.dimension is Dimension.FRACTION or not all(min(pair) > 0 for pair in both):
+        scale = 1.0 if limit.compare is Compare.ABSOLUTE else abs(base) or 1.0
+        return [(head - then) / scale for then, head in both], limit.bound
+    bound = limit.bound if limit.compare is Compare.RELATIVE else limit.bound / base
+    return [math.log(head / then) for then, head in both], math.log1p(max(bound, -0.99))

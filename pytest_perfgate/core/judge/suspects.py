@@ -32,7 +32,7 @@ from pytest_perfgate.core.render.words import detectable, plural, quantity, sign
 from pytest_perfgate.core.stats.inference import Prediction, freedom, predict, prior
 from pytest_perfgate.model.measurement import DIRTY, Baseline, short_commit
 from pytest_perfgate.model.metric import Metric
-from pytest_perfgate.model.plan import Limit, Mode, Outcome
+from pytest_perfgate.model.plan import Compare, Limit, Mode, Outcome
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import CaseReport, Decision, Paired, Verdict
 
@@ -303,7 +303,13 @@ def contested(report: CaseReport, *, ci: bool) -> tuple[Verdict, ...]:
     """
     open_ = {Outcome.SUSPECT, Outcome.REGRESSED, Outcome.UNDECIDED, Outcome.UNSTABLE, Outcome.IMPROVED}
     lineless = {Outcome.UNBASELINED} if ci and report.baseline is None else set()
-    return _of(report.verdicts, open_ | lineless)
+    return (*_of(report.verdicts, open_ | lineless), *filter(_open_figure, report.verdicts))
+
+
+def _open_figure(verdict: Verdict) -> bool:
+    """Whether two builds have something to say of a measured figure."""
+    changes = verdict.limit.compare is not Compare.FIGURE and verdict.figure is not None
+    return changes and verdict.outcome in {Outcome.SUSPECT, Outcome.UNDECIDED}
 
 
 def _of(verdicts: Iterable[Verdict], outcomes: set[Outcome]) -> tuple[Verdict, ...]:

@@ -108,6 +108,8 @@ def names_part(limit: Limit, parts: Collection[str]) -> bool:
 
 def scope_within(limit: Limit, key: CaseKey) -> Labels:
     """The labels that select among the metrics of a call; its name selects the call itself."""
+    if not limit.labels:
+        return ()
     return without_case(limit) if _meant_for(limit, key) else limit.labels
 
 

@@ -349,7 +349,7 @@ def _panel(panel: Panel, width: int, tall: int, high: float, label: str) -> Iter
     if panel.here is not None:
         x, y = frame.at(*panel.here)
         yield f'<path d="M{x:.1f},{y - 7:.1f} l7,7 l-7,7 l-7,-7 z" fill="{PAPER}" stroke="{INK}" stroke-width="2"/>'
-        below = y + 24 < frame.height - frame.bottom - 4
+        below = y - 12 < frame.top + 26
         at = min(max(x, frame.left + 36), width - 40)
         yield haloed(at, y + 24 if below else y - 12, f"here: {panel.text(panel.here[0])}")
 

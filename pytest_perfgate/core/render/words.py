@@ -68,17 +68,18 @@ def signed(number: float, digits: int = 2) -> str:
     return f"{round(number * 100, places) + 0.0:+,.{places}f} %"
 
 
-def change_text(moved: float, limit: Limit) -> str:
-    """A change as its limit is written: ``+1.6 %``, ``-2.4 pp``, ``+2``, ``+16 B``."""
+def change_text(moved: float, limit: Limit, dimension: Dimension | None = None) -> str:
+    """A change as its limit is written: ``+1.6 %``, ``-2.4 pp``, ``+2``, ``+16 B``; of a figure of this dimension."""
     if not moved:
         return "0"
     if math.isinf(moved):
         return "more" if moved > 0 else "less"
     if limit.compare is Compare.RELATIVE:
         return signed(moved)
-    if limit.dimension is Dimension.FRACTION:
+    of = dimension or limit.dimension
+    if of is Dimension.FRACTION:
         return f"{moved * 100:+.3g} pp"
-    return f"{'+' if moved >= 0 else ''}{quantity(moved, limit.dimension)}"
+    return f"{'+' if moved >= 0 else ''}{quantity(moved, of)}"
 
 
 def figure_text(then: Figure, metric: Metric | None) -> str:
@@ -96,7 +97,8 @@ def change_of(verdict: Verdict) -> str:
     """The change of a gated figure as its limit is written; empty where it did not change, or is gone."""
     if verdict.figure is None or verdict.metric is None:
         return ""
-    text = change_text(verdict.limit.change(verdict.metric.value, verdict.figure.value), verdict.limit)
+    moved = verdict.limit.change(verdict.metric.value, verdict.figure.value)
+    text = change_text(moved, verdict.limit, verdict.metric.dimension)
     return "" if text == "0" else text
 
 

@@ -24,6 +24,7 @@ from pytest_perfgate.model.metric import (
     Metric,
     MetricSet,
     Paragraph,
+    Picture,
     Problem,
     Section,
     Table,
@@ -211,7 +212,10 @@ class Telling:
         rest = Document(title="ran on node7", blocks=(Paragraph(text="by ann.b"), Bullets(items=("channel.b",))))
         views = {"report": lambda: report, "rest": lambda: rest}
         files = {"k.cu": lambda: "// /Users/bob/k.cu\n"}
-        return Analysis(kind="made", subject="k", metrics=MetricSet(metrics=(op,)), views=views, files=files)
+        pictures = {"line": lambda: Picture(svg="<svg><text>/home/ann.b/k.cu</text></svg>", alt="of ann.b")}
+        return Analysis(
+            kind="made", subject="k", metrics=MetricSet(metrics=(op,)), views=views, files=files, pictures=pictures
+        )
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         return self.inspect(after, options)
@@ -225,5 +229,7 @@ def test_no_answer_of_an_inspector_names_a_person_or_a_machine() -> None:
         rest = answer.views["rest"]()
         assert (rest.title, rest.blocks[0].text, rest.blocks[1].items) == ("ran on [host]", "by [user]", ("channel.b",))
         assert answer.files["k.cu"]() == "// ~/k.cu\n"
+        picture = answer.pictures["line"]()
+        assert (picture.svg, picture.alt) == ("<svg><text>~/k.cu</text></svg>", "of [user]")
     (section,) = Shareable(Telling(), ["/work/repo", "/"]).inspect([], {}).views["report"]().blocks
     assert section.blocks[0].rows[0] == ("src/k.cu", 1.0), "what lies in the project is named from there"

@@ -111,7 +111,7 @@ PATH = Path(__file__).relative_to(Path(__file__).parents[3]).as_posix()
         (lambda gate: gate(int, check="x"), "check= must be a callable, got 'x'"),
         (lambda gate: gate(int, work=3), "no work that a call can do"),
         (lambda gate: gate(lambda: map(int, "1")), "an iterator that was never run"),
-        (lambda gate: gate.record([1.0], unit="x"), "unit 'x'"),
+        (lambda gate: gate.record([1.0], unit="furlong"), "unit 'furlong'"),
     ],
 )
 def test_a_wrong_call_names_its_line(call: Callable[[Perfgate], Any], said: str) -> None:

@@ -127,6 +127,7 @@ def test_a_damaged_file(path: Path, data: bytes) -> None:
 
 
 ODD = [
+    ("word.text", "5"), ("figures.data", '[["mfu", 1, "fraction", 5]]'), ("figures.data", '[["mfu", 1, "fraction", {}, 1]]'),
     ("sitting.time", 0.0), ("sitting.time", -5.0),
     ("series.key", b"\xff\xfe"), ("series.device", b"d"), ("sitting.time", ""), ("sitting.time", b"1"),
     ("sitting.time", 1e999), ("run.moment", b"x"), ("sitting.processes", "three"), ("sitting.scatter", ""),

@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from pytest_perfgate.adapters.stores import record_files as fetch
-from pytest_perfgate.adapters.stores.record_files import fetched, without_secrets
+from pytest_perfgate.adapters.stores.record_files import fetched, packed, unpacked, without_secrets
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.metric import Figure
+from pytest_perfgate.model.values import Dimension
 
 Answer = Callable[[socket.socket], None]
 HALF = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc"
@@ -126,3 +128,19 @@ def test_a_server_that_says_nothing(serve: Callable[[Answer], int], monkeypatch:
 
 def test_what_is_no_address_tells_no_secret() -> None:
     assert without_secrets("http://user:secret@[::1?token=abc") == "http://[::1"
+
+
+@pytest.mark.parametrize(
+    ("dimension", "text"),
+    [
+        (Dimension.COUNT, "0.25"),
+        (Dimension.PLAIN, "0.25 plain"),
+        (Dimension.FRACTION, "25%"),
+        (Dimension.BYTES, "0.25B"),
+    ],
+)
+def test_an_accepted_figure_comes_back_as_it_was(dimension: Dimension, text: str) -> None:
+    figure = Figure(name="loss", value=0.25, dimension=dimension, labels=(("case", "a, b"),))
+    tree, shared = packed(figure)
+    assert shared == [f'loss(case="a, b"): {text}']
+    assert unpacked(tree, shared, Figure) == figure

@@ -25,8 +25,10 @@ from pytest_perfgate.core.render.pictures import sittings_text, timeline
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.core.stats.change_points import change_points
 from pytest_perfgate.model.measurement import DIRTY, Baseline, Identity, Sitting
+from pytest_perfgate.model.metric import Figure
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.project import ANCHOR
+from pytest_perfgate.model.values import Dimension
 from tests.drawings import flaws, texts
 from tests.reports import DEVICE, baseline, case
 from tests.unit.core.judge.bench import KEY, accepted
@@ -263,7 +265,12 @@ def test_an_anchor_that_is_the_newest_sitting_is_its_own_first() -> None:
     assert (found.steps, found.now) == (1, 9.0)
 
 
-LINE = accepted(1e6, commit="a1b2c3d4e5", scatter=0.04, expires="2026-06-01")
+FIGURES = (
+    Figure(name="registers", value=128, dimension=Dimension.COUNT),
+    Figure(name="overlap", value=0.83, dimension=Dimension.FRACTION, scatter=0.01, sittings=2),
+)
+
+LINE = accepted(1e6, commit="a1b2c3d4e5", scatter=0.04, expires="2026-06-01", figures=FIGURES)
 
 
 @pytest.mark.parametrize(
@@ -281,6 +288,13 @@ LINE = accepted(1e6, commit="a1b2c3d4e5", scatter=0.04, expires="2026-06-01")
         ({"commit": ""}, 1),
         ({"commit": "ffffffffff", "time": 1.1e6}, 0),
         ({"commit": "ffffffffff", "blind": 1.0, "expires": ""}, 3),
+        ({"figures": FIGURES}, 0),
+        ({"figures": FIGURES[:1]}, 1),
+        ({"figures": ()}, 2),
+        ({"figures": (replace(FIGURES[0], value=130), FIGURES[1])}, 1),
+        ({"figures": (replace(FIGURES[0], value=120), FIGURES[1])}, 0),
+        ({"figures": (FIGURES[0], replace(FIGURES[1], value=0.8))}, 1),
+        ({"figures": (FIGURES[0], replace(FIGURES[1], scatter=0.08, sittings=2))}, 1),
     ],
 )
 def test_what_a_line_loses_is_named(fields: dict, named: int) -> None:
