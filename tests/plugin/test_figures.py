@@ -8,6 +8,7 @@ import pytest
 
 from pytest_perfgate.cli import main
 from tests.plugin.projects import Project
+from tests.plugin.two_builds import SLOW, git
 
 CUBINS = Path(__file__).parents[1] / "artifacts" / "cubins"
 
@@ -106,3 +107,46 @@ def test_a_machine_that_is_not_listed_keeps_its_own_figures(gated: Project) -> N
     assert "sent: 4KiB" in own.read_text(encoding="utf-8")
     gated.write("sent", "4100")
     assert gated.run("--perfgate=quick").outcome("test_own") == "failed"
+
+
+PACKAGE = """
+    import random
+
+    SENT, SCALE = 4096, 1.0
+
+    def loss():
+        return 0.05 * SCALE * random.SystemRandom().gauss(1, 0.005)
+"""
+
+BESIDE = """
+    import pytest
+    import kern
+
+    @pytest.mark.perfgate("change(sent) <= 0", "change(loss) <= 5%")
+    def test_own(perfgate):
+        perfgate(lambda: sum(range(300)))
+        perfgate.metric("sent", kern.SENT, unit="B", exact=True)
+        perfgate.metric("loss", kern.loss())
+"""
+
+
+@SLOW
+@pytest.mark.parametrize(
+    ("now", "outcome"), [("4096, 1.0", "passed"), ("4100, 1.0", "failed"), ("4096, 1.2", "failed")]
+)
+def test_figures_of_two_builds_are_held_against_each_other(project: Project, now: str, outcome: str) -> None:
+    project.configure(settings='arms = "worktree"\nbudget = "20 ms"', pytest_ini='pythonpath = ["."]')
+    project.write("kern.py", PACKAGE)
+    project.write("tests/test_gate.py", BESIDE)
+    project.write(".gitignore", ".perfgate/\n__pycache__/\njunit.xml\n")
+    for words in (
+        ("init", "-q", "-b", "main"),
+        ("config", "user.email", "a@example.com"),
+        ("config", "user.name", "a"),
+    ):
+        git(project.root, *words)
+    git(project.root, "add", "-A")
+    git(project.root, "commit", "-qm", "one")
+    project.write("kern.py", PACKAGE.replace("4096, 1.0", now) + "    # edited\n")
+    done = project.run("--perfgate=full", "--perfgate-against", "HEAD")
+    assert done.outcome("test_own") == outcome, done.text

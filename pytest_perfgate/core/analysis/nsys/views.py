@@ -34,9 +34,9 @@ def balance(job: Job) -> Document:
     )
     stages = Table(
         title="Compute per rank and stage",
-        columns=(text("rank"), text("stage"), ns("compute_ns"), part("of its compute")),
+        columns=(text("pid"), text("rank"), text("stage"), ns("compute_ns"), part("of its compute")),
         rows=tuple(
-            (r.rank.name, stage, amount, amount / r.time.computation_ns)
+            (str(r.rank.pid), r.rank.name, stage, amount, amount / r.time.computation_ns)
             for r in job.ranks
             for stage, amount in r.compute
         ),
@@ -206,11 +206,11 @@ def window_tables(job: Job, calls: Iterable[tuple[str, ApiTotal]], shown: int) -
     """Each device's use of its window, and the host's calls in it."""
     uses = Table(
         title="Device in the window: parts that sum to it",
-        columns=(text("rank"), ns("window_ns"), part("computation"), part("exposed_comm"),
+        columns=(text("pid"), text("rank"), ns("window_ns"), part("computation"), part("exposed_comm"),
                  part("exposed_copies"), part("idle"), part("launch_share")),
         rows=tuple(
-            (r.rank.name, t.window_ns, t.computation_ns / w, t.exposed_comm_ns / w, t.exposed_copies_ns / w,
-             t.idle_ns / w, _launching(r.api) / w if r.api else None)
+            (str(r.rank.pid), r.rank.name, t.window_ns, t.computation_ns / w, t.exposed_comm_ns / w,
+             t.exposed_copies_ns / w, t.idle_ns / w, _launching(r.api) / w if r.api else None)
             for r in job.ranks
             for t in (r.time,)
             for w in (max(t.window_ns, 1),)
