@@ -70,6 +70,12 @@ class Code:
     handed: bool = True
 
 
+def keep_attached(artifacts: list[Artifact], name: str, thing: Any, nodeid: str) -> None:
+    """Add a thing's files one by one: under a profiler each that is added is copied beside the profile."""
+    for artifact in attached_files(name, thing, nodeid):
+        artifacts.append(artifact)  # noqa: PERF402 - extend would add them without the copy
+
+
 def attached_files(name: str, thing: Any, nodeid: str) -> tuple[Artifact, ...]:
     """A thing that a test attaches, as the files behind it."""
     from pytest_perfgate.wiring.profiling import attachment_files

@@ -171,9 +171,9 @@ class Perfgate:
 
     def attach(self, name: str, path: str | Path | Any) -> None:
         """Keep a file or a folder beside this test's measurement, machine code as bytes, or a kernel of Triton."""
-        from pytest_perfgate.plugin.captures import attached_files
+        from pytest_perfgate.plugin.captures import keep_attached
 
-        self._bench.artifacts += attached_files(name, path, self._case.nodeid)
+        keep_attached(self._bench.artifacts, name, path, self._case.nodeid)
 
     @property
     def measures(self) -> bool:

@@ -123,7 +123,7 @@ def test_the_line_keeps_the_speed_up_and_a_verdict_says_which_side_moved(
     again = project.run("--perfgate=full", "--perfgate-json=run.json")
     assert again.outcome("test_faster") == "passed"
     assert not [note for note in read_record(project.root / "run.json").notes if note.kind == "unused"]
-    slower = project.run("--perfgate=full", "--perfgate-json=run.json", OURS="2", EAGER="1")
+    slower = project.run("--perfgate=full", "--perfgate-json=run.json", OURS="5")
     assert slower.outcome("test_faster") == "failed"
     assert "this call moved" in slower.says("test_faster")
     reference = project.run("--perfgate=full", "--perfgate-json=run.json", EAGER="2")

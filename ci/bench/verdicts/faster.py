@@ -51,6 +51,7 @@ KEY = CaseKey(nodeid="t.py::t", name="ours")
 HOST = Device(key="host", name="host", kind="host")
 CALLS = {"as it is": 0, "10 % more work": 1}
 CONDITIONS = ("quiet", "hogs")
+UNLIKE = ("quiet, unlike", "hogs, unlike")
 LIMITS = {"of the accepted": "change(speedup(over=eager)) >= -5%", "absolute": "speedup(over=eager) >= {floor:.6f}"}
 
 Turn = tuple[float, float]
@@ -127,11 +128,11 @@ def tape(condition: str) -> list[dict[str, list[Turn]]]:
     return [line["turns"] for line in lines if line["condition"] == condition]
 
 
-def sitting(turns: list[Turn]) -> Measurement:
+def sitting(turns: list[Turn], others: float = 0.0) -> Measurement:
     """Processes in a row as one measurement, whose time is that of the turns."""
     ours, theirs = zip(*turns)
     samples = tuple(
-        Samples(durations=(time,) * 3, timer="host", stop=Stop.COUNT, unqueued=time, others=0.0) for time in ours
+        Samples(durations=(time,) * 3, timer="host", stop=Stop.COUNT, unqueued=time, others=others) for time in ours
     )
     reference = Reference(over="eager", ours=ours, theirs=theirs)
     return Measurement(
@@ -147,10 +148,11 @@ def line_of(turns: list[Turn]) -> Baseline:
     return Baseline(key=KEY, device="host", time=time, identity=identity, commit="a1b2c3d4e5", figures=(figure,))
 
 
-def judged(limit: str, turns: list[Turn], line: Baseline | None, floor: float = 1.0) -> Verdict:
+def judged(limit: str, turns: list[Turn], line: Baseline | None, *, others: float = 0.0) -> Verdict:
     """By the package's own judge."""
-    parsed = parse_limit(limit.format(floor=0.95 * floor), kinds=by_name())
-    return judge(sitting(turns), (parsed,), baseline=line, context=JudgeContext(gates=TESTS)).verdicts[0]
+    floor = 0.95 * line.figures[0].value if line else 1.0
+    parsed = parse_limit(limit.format(floor=floor), kinds=by_name())
+    return judge(sitting(turns, others), (parsed,), baseline=line, context=JudgeContext(gates=TESTS)).verdicts[0]
 
 
 def accepted(turns: list[Turn]) -> Baseline:
@@ -164,10 +166,10 @@ def accepted(turns: list[Turn]) -> Baseline:
     return line_of(turns[:count])
 
 
-def outcome(limit: str, line: Baseline, turns: list[Turn]) -> tuple[Outcome, int]:
+def outcome(limit: str, line: Baseline, turns: list[Turn], others: float = 0.0) -> tuple[Outcome, int]:
     """A sitting of three processes, and of more while these leave it open; and how many it took."""
     for count in range(FEWEST, MOST + 1):
-        found = judged(limit, turns[:count], line, line.figures[0].value).outcome
+        found = judged(limit, turns[:count], line, others=others).outcome
         if found not in {Outcome.UNDECIDED, Outcome.SUSPECT}:
             break
     return found, count
@@ -186,22 +188,22 @@ ALARMS = frozenset({Outcome.REGRESSED, Outcome.BROKEN})
 KEPT = frozenset({Outcome.PASSED, Outcome.IMPROVED, Outcome.MOVED})
 
 
-def rates(condition: str, limit: str, suites: int, dice: random.Random) -> str:
+def rates(condition: str, limit: str, suites: int, others: float) -> str:
     """One row: clean suites that alarm, clean tests left open, slowed ones that are seen, and that pass."""
-    rounds = tape(condition)
+    rounds, dice = tape(condition), random.Random(1)
     loud, clean, slow, processes = 0, Counter[Outcome](), Counter[Outcome](), 0
     for _ in range(suites):
         seen = []
         for _ in range(TESTS):
             then, now = drawn(rounds, CALLS["as it is"], dice)
-            found, count = outcome(limit, accepted(then), now)
+            found, count = outcome(limit, accepted(then), now, others)
             seen.append(found)
             processes += count
         loud += any(one in ALARMS for one in seen)
         clean.update(seen)
         for _ in range(SLOW_TESTS):
             then, now = drawn(rounds, CALLS["10 % more work"], dice)
-            slow[outcome(limit, accepted(then), now)[0]] += 1
+            slow[outcome(limit, accepted(then), now, others)[0]] += 1
     tests, slowed = suites * TESTS, suites * SLOW_TESTS
     left = sum(count for one, count in clean.items() if one not in ALARMS | KEPT)
     hits, passed = (sum(slow[one] for one in group) for group in (ALARMS, KEPT))
@@ -210,15 +212,18 @@ def rates(condition: str, limit: str, suites: int, dice: random.Random) -> str:
     return f"{bound} | {left / tests:.1%} | {power} | {passed / slowed:.1%} | {processes / tests:.1f}"
 
 
-def table(suites: int, seed: int) -> str:
+def table(suites: int) -> str:
+    """Neighbours are seen where the reference is another kernel: that is what they slow by another amount."""
     titles = (
-        "limit, condition, recorded, clean suites that alarm, left open, sees +10 %, passes it, processes of a test"
+        "limit, condition, neighbours, recorded, clean suites that alarm, left open, sees +10 %, passes it, processes"
     )
-    rows = [f"| {titles.replace(', ', ' | ')} |", "|" + " --- |" * 8]
+    rows = [f"| {titles.replace(', ', ' | ')} |", "|" + " --- |" * 9]
     for title, limit in LIMITS.items():
-        for condition in CONDITIONS:
-            found = rates(condition, limit, suites, random.Random(seed))
-            rows.append(f"| {title} | {condition} | {len(tape(condition))} | {found} |")
+        for condition in (*CONDITIONS, *UNLIKE):
+            others = 1.5 if condition in UNLIKE else 0.0
+            found, seen = rates(condition, limit, suites, others), "seen" if others else "not seen"
+            shown = condition.replace("unlike", "another kernel")
+            rows.append(f"| {title} | {shown} | {seen} | {len(tape(condition))} | {found} |")
     return "\n".join(rows) + "\n"
 
 
@@ -273,7 +278,6 @@ def main() -> None:
     parser.add_argument("--unlike", action="store_true", help="with --record: another kernel as the reference")
     parser.add_argument("--live", type=int, default=0)
     parser.add_argument("--suites", type=int, default=300)
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--write", type=Path)
     asked = parser.parse_args()
     if asked.child:
@@ -285,7 +289,7 @@ def main() -> None:
     if asked.record:
         record(asked.record, unlike=asked.unlike)
         return
-    text = table(asked.suites, asked.seed)
+    text = table(asked.suites)
     print(text)
     if asked.write:
         written(asked.write, "faster", text)

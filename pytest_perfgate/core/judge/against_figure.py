@@ -279,7 +279,7 @@ def _reach(pair: Comparison, trial: JudgedMeasurement) -> float:
     """
     metric, then, measurement = pair.metric, pair.then, trial.measurement
     if metric.name == SPEEDUP and len(measurement.processes) > 1:
-        return reach_in_turns(metric, then, pair.limit.bound, len(measurement.processes), trial.context.gates)
+        return reach_in_turns(metric, then, pair.limit.bound, measurement.processes, trial.context.gates)
     own = (metric.high - metric.low) / 2 / (1.0 if metric.dimension is Dimension.FRACTION else abs(metric.value) or 1.0)
     expected = own / 2
     if metric.dimension in _OF_TIME and measurement.processes:

@@ -10,7 +10,8 @@ from dataclasses import replace
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, verdict
 from pytest_perfgate.core.judge.metrics import DERIVED
 from pytest_perfgate.core.judge.policy import CI
-from pytest_perfgate.core.judge.readings import FILE, NO_REFERENCE, SPEEDUP, Sides, moved_sides
+from pytest_perfgate.core.judge.readings import FILE, NO_REFERENCE, SPEEDUP, Sides, moved_sides, reach_in_turns
+from pytest_perfgate.core.judge.samples import busy_processors
 from pytest_perfgate.core.limits.grammar import noun
 from pytest_perfgate.core.limits.merge import no_instruction, not_in_the_report, scope_within
 from pytest_perfgate.core.limits.scope import proposal, render_scope, some_of
@@ -177,7 +178,23 @@ def _held(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
             metric=metric,
             evidence=_in_turns(metric, trial),
         )
+    if keeps is False and metric.name == SPEEDUP and hidden_by_neighbours(metric, limit.bound, trial):
+        sentence = (
+            "it misses the limit by no more than busy neighbours explain: they slow two calls by different amounts"
+        )
+        again = undecided(metric, trial)
+        return again._replace(sentence=sentence)
     return undecided(metric, trial) if keeps is None else _broken(metric, trial)
+
+
+def hidden_by_neighbours(metric: Metric, bound: float, trial: JudgedMeasurement) -> bool:
+    """Whether others kept processors busy beside a speed-up that is not far from its limit."""
+    taken = trial.measurement.processes
+    if len(taken) < 2 or bound <= 0 or not busy_processors(taken):
+        return False
+    then = Figure(name=SPEEDUP, value=bound, dimension=metric.dimension)
+    reach = reach_in_turns(metric, then, 0.0, taken, trial.context.gates)
+    return abs(math.log(metric.value / bound)) <= math.log1p(reach)
 
 
 def kept(limit: Limit, metric: Metric) -> bool | None:

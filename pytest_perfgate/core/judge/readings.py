@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from pytest_perfgate.core.judge.samples import (
     apart,
+    busy_processors,
     by_cpu_time,
     differs_in_power,
     ratios_of_turns,
@@ -317,21 +318,25 @@ def _step(name: str, then: float, step: float) -> str:
 _BETWEEN = 0.003
 """What a speed-up moves by from one sitting to the next beyond its processes: where code and data lie in memory."""
 
+_BETWEEN_BUSY = 0.03
+"""The same beside neighbours: what they take of caches and memory slows two different calls by different amounts."""
+
 _LEAST_PROCESSES = 3
 """Of an accepted sitting, at the least."""
 
 
-def reach_in_turns(metric: Metric, then: Figure, bound: float, processes: int, gates: int) -> float:
-    """How far a speed-up of this many processes may lie from an accepted one without anything having changed.
+def reach_in_turns(metric: Metric, then: Figure, bound: float, taken: Sequence[Samples], gates: int) -> float:
+    """How far a speed-up of these processes may lie from an accepted one without anything having changed.
 
     Turns cancel what the machine does, so that processes tell how far it scatters. How well the accepted one was known
     stands nowhere: as by so few processes, and no worse than to a half of the limit, as a first sitting goes on for.
     """
+    processes, between = len(taken), _BETWEEN_BUSY if busy_processors(taken) else _BETWEEN
     quantile = t_quantile((1 + CONFIDENCE) / 2, processes - 1)
     error = math.log(metric.high / metric.low) / 2 / quantile if metric.low > 0 else math.inf
     before = error * math.sqrt(max(processes / _LEAST_PROCESSES, 1.0))
     if bound:
         before = max(error, min(before, abs(bound) / 2 / NORMAL))
-    one = math.sqrt((error**2 + before**2) / 2 + _BETWEEN**2)
+    one = math.sqrt((error**2 + before**2) / 2 + between**2)
     chance = predict(one, scatter=max(one, then.scatter), sittings=then.sittings, gates=gates, freedom=processes - 1)
     return chance.reach

@@ -171,10 +171,11 @@ def test_an_absolute_limit_tells_it_too() -> None:
     assert result.evidence[-1][1].endswith("eager moved")
 
 
-def reach(half: float, processes: int, bound: float = -0.05, gates: int = 40) -> float:
+def reach(half: float, processes: int, bound: float = -0.05, gates: int = 40, others: float = 0.0) -> float:
     interval = Interval(low=1.5 * math.exp(-half), high=1.5 * math.exp(half))
     metric = Metric(name="speedup", value=1.5, dimension=Dimension.RATIO, interval=interval)
-    return reach_in_turns(metric, line(1.5).figures[0], bound, processes, gates)
+    taken = (turns(1e6, others=others),) * processes
+    return reach_in_turns(metric, line(1.5).figures[0], bound, taken, gates)
 
 
 def test_what_chance_explains_shrinks_with_what_the_processes_tell() -> None:
@@ -184,3 +185,13 @@ def test_what_chance_explains_shrinks_with_what_the_processes_tell() -> None:
     assert reach(0.01, 10, gates=1) < reach(0.01, 10, gates=40)
     assert reach(0.01, 10, bound=-0.01) < reach(0.01, 10)
     assert 0.01 < reach(0.0, 10) < 0.03, "two sittings are never quite the same"
+    assert reach(0.0, 10, others=1.5) > 0.15, "neighbours slow two different calls by different amounts"
+
+
+@pytest.mark.parametrize(("others", "ratio", "outcome"), [
+    (0.0, 1.4, Outcome.BROKEN), (1.5, 1.4, Outcome.UNDECIDED), (1.5, 0.9, Outcome.BROKEN), (1.5, 1.6, Outcome.PASSED),
+])  # fmt: skip
+def test_neighbours_are_no_reason_to_break_a_limit_that_is_near(others: float, ratio: float, outcome: Outcome) -> None:
+    (reference,) = timed(*((1e6, 1e6 * (ratio + n / 1000)) for n in range(3)))
+    processes = (turns(1e6, others=others, unqueued=1e6),) * 3
+    assert judged("speedup(over=eager) >= 1.5x", reference, processes=processes).outcome is outcome
