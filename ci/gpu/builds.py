@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 from ci.gpu.held import barred
 from ci.gpu.parts import Check, Row
 from ci.gpu.processes import surroundings, told
+from pytest_perfgate.adapters.stores.records import read_record
 
 MOST_S, LEAST_DECIDED = 60.0, 0.95
 """What deciding two tiny kernels may take, and the share of verdicts on unchanged code that decide."""
@@ -161,6 +161,6 @@ def pytest(check: Check) -> list[str]:
 def verdicts(project: Path) -> Iterator[tuple[str, str]]:
     """(case, outcome) of the newest record."""
     records = sorted((project / ".perfgate" / "records").glob("*.json"), key=os.path.getmtime)
-    for case in json.loads(records[-1].read_text(encoding="utf-8"))["run"]["cases"] if records else ():
-        for verdict in case["verdicts"]:
-            yield case["key"]["nodeid"], verdict["outcome"]
+    for case in read_record(records[-1]).cases if records else ():
+        for verdict in case.verdicts:
+            yield case.key.nodeid, verdict.outcome.value

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
+from pytest_perfgate.adapters.stores.records import read_record
+from pytest_perfgate.cli.output import plain
 from tests.plugin.projects import Project
 
 OWN = """
@@ -54,7 +54,8 @@ OWN = """
 def records(project: Project) -> list[dict]:
     """The cases of the last record."""
     (path,) = sorted((project.root / ".perfgate" / "records").glob("*.json"))[-1:]
-    return json.loads(path.read_text(encoding="utf-8"))["run"]["cases"]
+    cases: list[dict] = plain(read_record(path))["cases"]
+    return cases
 
 
 @pytest.mark.parametrize("mode", ["quick", "full"])

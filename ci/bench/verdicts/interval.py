@@ -17,6 +17,9 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+from pytest_perfgate.adapters.stores.records import read_record
+from pytest_perfgate.cli.output import plain
+
 CONFIGURATION = """[tool.pytest.ini_options]
 pythonpath = ["."]
 [tool.perfgate]
@@ -79,7 +82,7 @@ def sitting(folder: Path, times: int = 1) -> list[dict[str, object]]:
     ran(folder, "-m", "pytest", "-q", "--perfgate=full", times=times)
     record = max((folder / ".perfgate" / "records").glob("*.json"))
     (folder / ".perfgate" / "history.db").unlink(missing_ok=True)
-    return [verdict for case in json.loads(record.read_text())["run"]["cases"] for verdict in case["verdicts"]]
+    return [verdict for case in plain(read_record(record))["cases"] for verdict in case["verdicts"]]
 
 
 def staged(folder: Path) -> None:

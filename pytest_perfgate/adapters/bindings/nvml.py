@@ -327,9 +327,13 @@ class NvmlDevice(NvmlCard):
     def health(self) -> Health:
         """Errors of its memory, as far as it has counters of them."""
         nvml, handle = self._nvml, self._handle
-        count = partial(nvml.nvmlDeviceGetTotalEccErrors, handle)
-        kinds = (nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_MEMORY_ERROR_TYPE_CORRECTED)
-        uncorrected, corrected = (self._tried(partial(count, kind, nvml.NVML_VOLATILE_ECC)) for kind in kinds)
+
+        def count(kind: str) -> int:
+            errors = nvml.nvmlDeviceGetTotalEccErrors(handle, getattr(nvml, kind), nvml.NVML_VOLATILE_ECC)
+            return int(errors)
+
+        kinds = ("NVML_MEMORY_ERROR_TYPE_UNCORRECTED", "NVML_MEMORY_ERROR_TYPE_CORRECTED")
+        uncorrected, corrected = (self._tried(partial(count, kind)) for kind in kinds)
         rows = self._tried(lambda: nvml.nvmlDeviceGetRemappedRows(handle))
         retired = self._tried(lambda: nvml.nvmlDeviceGetRetiredPagesPendingStatus(handle))
         return Health(
@@ -344,9 +348,11 @@ class NvmlDevice(NvmlCard):
     def listener(self) -> XidListener | None:
         """What hears of errors from now on; nothing where the card tells none."""
         nvml = self._nvml
-        events = self._tried(nvml.nvmlEventSetCreate)
+        events = self._tried(lambda: nvml.nvmlEventSetCreate())  # noqa: PLW0108 - an old binding may lack it
+        if events is None:
+            return None
         register = partial(nvml.nvmlDeviceRegisterEvents, self._handle, nvml.nvmlEventTypeXidCriticalError, events)
-        if events is None or self._tried(lambda: (register(), True)) is None:
+        if self._tried(lambda: (register(), True)) is None:
             return None
         return XidListener(nvml, events)
 
