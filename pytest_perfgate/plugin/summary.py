@@ -15,8 +15,7 @@ from pytest_perfgate.core.judge.acceptance import on_one_core, pinned
 from pytest_perfgate.core.judge.against_baseline import DOUBTFUL
 from pytest_perfgate.core.judge.family import family_limits, is_in_a_mean
 from pytest_perfgate.core.render.block import WIDTH, printable, render_block
-from pytest_perfgate.core.render.families import family_lines
-from pytest_perfgate.core.render.report import NONE, detectable_cell
+from pytest_perfgate.core.render.report import NONE, detectable_cell, families_text
 from pytest_perfgate.core.render.text import table_lines
 from pytest_perfgate.core.render.words import (
     HEADING,
@@ -98,7 +97,7 @@ def _write_verdicts(out: Any, session: SessionState, reports: list[CaseReport]) 
     parts: list[Callable[[], list[str]]] = [
         lambda: _folded(own_gate_section(edits), width),
         partial(_tables, reports, width=width),
-        partial(family_lines, reports, session.settings.options.perfgate_table),
+        partial(families_text, reports, session.settings.options.perfgate_table),
         partial(blocks, [r for r in reports if not _left_open(r, session.mode)], here, min(WIDTH, width)),
         lambda: _folded((f"{note.effect.value}  {reported_text(note, style)}" for note in notes), width),
         lambda: _folded(

@@ -28,7 +28,7 @@ SMALL_WITH_REASON = {
 }
 """Modules under 60 lines, each with its reason."""
 FOLDER, WIDE = 20, {"plugin": 23}
-FILES, LINES, ARROWS = 305, 400, 1740
+FILES, LINES, ARROWS = 300, 400, 1700
 
 
 def test_the_package_has_as_many_files_as_a_person_can_know() -> None:

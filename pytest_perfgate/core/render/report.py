@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from pytest_perfgate.core.render.block import CHANGES, WIDTH, printable, render_block, short_name
-from pytest_perfgate.core.render.families import family_sections
-from pytest_perfgate.core.render.pictures import distribution_picture, history_picture, roofline_picture, rounds_picture
 from pytest_perfgate.core.render.words import (
     HEADING,
     by_floor,
@@ -108,9 +106,18 @@ def _left_out(report: RunReport) -> str:
 
 def families_of(report: RunReport, *, drawn: bool) -> list[Block]:
     """Parametrised tests as tables, under a heading of their own."""
+    from pytest_perfgate.core.render.families import family_sections
+
     draw = partial(family_sections, report.cases, report.tables, drawn=drawn)
     tables: tuple[Block, ...] = shown(draw, lambda why: (Paragraph(text=printable(why)),))
     return [Section(title="Families", blocks=tables)] if tables else []
+
+
+def families_text(cases: Iterable[CaseReport], pivots: Sequence[str]) -> list[str]:
+    """The same for a terminal; what draws them is loaded with the first verdict."""
+    from pytest_perfgate.core.render.families import family_lines
+
+    return family_lines(cases, pivots)
 
 
 def _subtitle(report: RunReport) -> str:
@@ -222,6 +229,8 @@ def detectable_cell(verdict: Verdict) -> Cell:
 
 
 def _pictures(cases: Sequence[CaseReport], history: History, started: str) -> tuple[Block, ...]:
+    from pytest_perfgate.core.render.pictures import distribution_picture, history_picture, rounds_picture
+
     blocks: list[Block] = []
     several = len(_devices(cases)) > 1
     for case in cases[:_PICTURED]:
@@ -247,6 +256,8 @@ def _words(why: str) -> Block | None:
 
 def _roofline(cases: Sequence[CaseReport]) -> tuple[Block, ...]:
     """All under one roof; one that cannot be drawn says so beside it."""
+    from pytest_perfgate.core.render.pictures import roofline_picture
+
     whole = shown(partial(roofline_picture, cases), _words)
     if not isinstance(whole, Paragraph):
         return (whole,) if whole else ()
