@@ -18,7 +18,7 @@ from pytest_perfgate.core.judge.against_revision import (
 )
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, verdict
 from pytest_perfgate.core.judge.metrics import DERIVED, Call, Derived, timed_metrics, timing
-from pytest_perfgate.core.judge.readings import is_reference
+from pytest_perfgate.core.judge.readings import SPEEDUP, is_reference
 from pytest_perfgate.core.judge.samples import problems_of, shift_metric
 from pytest_perfgate.core.judge.suspects import suspects, unpaired_ruling
 from pytest_perfgate.core.limits.grammar import OF_FAMILIES
@@ -203,7 +203,7 @@ def _ruling(limit: Limit, trial: JudgedMeasurement) -> Ruling:
             outcome=Outcome.NOT_APPLICABLE,
             sentence=f"meant for {named}, this is {trial.measurement.device.name or trial.measurement.device.key}",
         )
-    if is_reference(limit, trial.measurement.key):
+    if limit.metric == SPEEDUP and is_reference(limit, trial.measurement.key):
         return Ruling(outcome=Outcome.NOT_APPLICABLE, sentence="it is the reference itself")
     if trial.problems:
         return _invalid(trial.problems, trial)
