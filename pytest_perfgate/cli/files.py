@@ -85,7 +85,7 @@ def _check_baseline(options: argparse.Namespace, files: list[Path], texts: list[
     if not changes:
         mend = "perfgate check FILE 'change(registers) <= 0' --baseline"
         raise PerfgateError("limit-missing", "--baseline holds changes, and no limit is on one", mend=mend)
-    started = dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds")
+    started = dt.datetime.now(dt.timezone.utc).isoformat(timespec="milliseconds")
     tools = gate_tools(project.root, project.config, look.kinds)
     policy = replace(look.policy, ci=project.ci)
     gate = FileGate(tools=tools, policy=policy, root=project.root, started=started)

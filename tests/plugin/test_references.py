@@ -116,6 +116,7 @@ def test_the_line_keeps_the_speed_up_and_a_verdict_says_which_side_moved(
     project.write("test_it.py", MOVING.format(limit=limit))
     project.run("--perfgate=full")
     monkeypatch.chdir(project.root)
+    monkeypatch.delenv("CI", raising=False)
     assert main(["accept", "--new"]) == 0
     (path,) = (project.root / "baselines").glob("*/test_it.py.yaml")
     assert "time: " in path.read_text()

@@ -128,7 +128,9 @@ def test_the_clean_copy_names_nobody(export, tmp_path) -> None:
     assert [word for word in (b"ann.b", b"node7", b"/home/", b"/w/x") if word in data] == []
     clean = sqlite3.connect(tmp_path / "clean.sqlite")
     assert clean.execute("SELECT hex(value) FROM META_DATA_EXPORT WHERE name = 'odd'").fetchone() == ("FF2F686F6D65",)
-    assert clean.execute("SELECT value FROM META_DATA_EXPORT WHERE name = 'file'").fetchone() == ("~/runs/job.nsys-rep",)
+    assert clean.execute("SELECT value FROM META_DATA_EXPORT WHERE name = 'file'").fetchone() == (
+        "~/runs/job.nsys-rep",
+    )
     texts = [text for (text,) in clean.execute("SELECT text FROM DIAGNOSTIC_EVENT UNION SELECT text FROM NVTX_EVENTS")]
     assert "[user] on [host]: /scratch/[user]/repo/train.py, [host]" in texts
     assert "load data/a.bin" in texts, "what lay in the folder of the run is named from there"
