@@ -1,7 +1,9 @@
-"""The script that times a trace's report calls the reference tool as its checkouts are laid out."""
+"""The script that times a trace's report calls the reference tools as their packages are laid out."""
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -15,19 +17,16 @@ def generate_perf_report_pytorch(profile_json_path, output_xlsx_path=None, outpu
         file.write("called")
     print("report of", profile_json_path)
 """
-ANALYZER = """
-class TreePerfAnalyzer:
-    @classmethod
-    def from_file(cls, profile_filepath):
-        print("tree of", profile_filepath)
-        return cls()
-
-    def get_df_kernel_launchers(self, include_kernel_details=False):
-        return []
+ANALYSIS = """
+class TraceAnalysis:
+    def __init__(self, trace_files, trace_dir):
+        (path,) = trace_files.values()
+        assert path.startswith(trace_dir)
+        print("analysis of", path.rpartition("/")[2])
 
     def __getattr__(self, name):
-        assert name.startswith("get_df_"), name
-        return lambda *_: None
+        assert name.startswith("get_"), name
+        return lambda visualize: None
 """
 
 
@@ -37,29 +36,27 @@ def script(monkeypatch):
     import traces
 
     yield traces
-    for name in [
-        name for name in sys.modules if name.split(".")[0] in {"traces", "TraceLens", "trace_maker", "cost_plot"}
-    ]:
+    for name in [name for name in sys.modules if name.split(".")[0] in {"traces", "trace_maker", "cost_plot"}]:
         del sys.modules[name]
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "said"),
+    ("tool", "file", "text", "said"),
     [
-        ("Reporting/generate_perf_report_pytorch.py", REPORT, "report of t.json"),
-        ("TreePerf/__init__.py", ANALYZER, "tree of t.json"),
+        ("TRACELENS", "TraceLens/Reporting/generate_perf_report_pytorch.py", REPORT, "report of t.json"),
+        ("HTA", "hta/trace_analysis.py", ANALYSIS, "analysis of t.json"),
     ],
 )
-def test_a_checkout_of_either_layout_is_called(script, tmp_path, capsys, monkeypatch, file, text, said) -> None:
-    monkeypatch.syspath_prepend("")  # the script puts the checkout in front itself; both are taken away again
-    path = tmp_path / "TraceLens" / file
+def test_each_tool_is_called_by_its_public_function(script, tmp_path, tool, file, text, said) -> None:
+    path = tmp_path / file
     path.parent.mkdir(parents=True)
-    (tmp_path / "TraceLens" / "__init__.py").touch()
     path.write_text(text)
-    exec(compile(script.REFERENCE, "<reference>", "exec"), {"PATH": "t.json", "FOLDER": str(tmp_path)})
-    assert capsys.readouterr().out.strip() == said
+    command = [sys.executable, "-c", getattr(script, tool), "t.json"]
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == said
 
 
-def test_a_folder_without_the_tool_is_refused_before_anything_is_timed(script, tmp_path) -> None:
-    with pytest.raises(SystemExit, match="no checkout of the reference tool"):
-        script.against_reference("t.json", str(tmp_path))
+def test_a_tool_that_fails_ends_the_script_and_gives_no_ratio(script) -> None:
+    with pytest.raises(SystemExit, match="ended with"):
+        script.command([sys.executable, "-c", "raise SystemExit(3)"])
