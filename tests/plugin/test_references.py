@@ -124,10 +124,10 @@ def test_the_line_keeps_the_speed_up_and_a_verdict_says_which_side_moved(
     again = project.run("--perfgate=full", "--perfgate-json=run.json")
     assert again.outcome("test_faster") == "passed"
     assert not [note for note in read_record(project.root / "run.json").notes if note.kind == "unused"]
-    slower = project.run("--perfgate=full", "--perfgate-json=run.json", OURS="5")
+    slower = project.run("--perfgate=full", "--perfgate-json=run.json", OURS="40")
     assert slower.outcome("test_faster") == "failed"
     assert "this call moved" in slower.says("test_faster")
-    reference = project.run("--perfgate=full", "--perfgate-json=run.json", EAGER="2")
+    reference = project.run("--perfgate=full", "--perfgate-json=run.json", EAGER="40")
     worst = {case.key.name: case.worst for case in read_record(project.root / "run.json").cases}
     assert worst["ours"] is (Outcome.MOVED if "change" in limit else Outcome.PASSED)
     assert ("eager moved" in reference.text) is ("change" in limit)
