@@ -207,7 +207,7 @@ class Telling:
         op = Metric(
             name="op_time", value=1.0, dimension=Dimension.TIME, labels=labels(op="/home/ann.b/repo/k.py(3): f")
         )
-        rows = (("/work/repo/src/k.cu", 1.0), ("ann.b@node7", None), ("annex", 2))
+        rows = (("/srv/repo/src/k.cu", 1.0), ("ann.b@node7", None), ("annex", 2))
         report = Document(title="r", blocks=(Section(title="s", blocks=(Table(columns=(), rows=rows),)),))
         rest = Document(title="ran on node7", blocks=(Paragraph(text="by ann.b"), Bullets(items=("channel.b",))))
         views = {"report": lambda: report, "rest": lambda: rest}
@@ -222,7 +222,7 @@ class Telling:
 
 
 def test_no_answer_of_an_inspector_names_a_person_or_a_machine() -> None:
-    for answer in (Shareable(Telling(), ["/work/repo", "/"]).inspect([], {}), Shareable(Telling()).compare([], [], {})):
+    for answer in (Shareable(Telling(), ["/srv/repo", "/"]).inspect([], {}), Shareable(Telling()).compare([], [], {})):
         assert answer.metrics.metrics[0].labels == (("op", "~/repo/k.py(3): f"),)
         (section,) = answer.views["report"]().blocks
         assert section.blocks[0].rows[1:] == (("[user]@[host]", None), ("annex", 2))
@@ -231,5 +231,5 @@ def test_no_answer_of_an_inspector_names_a_person_or_a_machine() -> None:
         assert answer.files["k.cu"]() == "// ~/k.cu\n"
         picture = answer.pictures["line"]()
         assert (picture.svg, picture.alt) == ("<svg><text>~/k.cu</text></svg>", "of [user]")
-    (section,) = Shareable(Telling(), ["/work/repo", "/"]).inspect([], {}).views["report"]().blocks
+    (section,) = Shareable(Telling(), ["/srv/repo", "/"]).inspect([], {}).views["report"]().blocks
     assert section.blocks[0].rows[0] == ("src/k.cu", 1.0), "what lies in the project is named from there"

@@ -9,7 +9,7 @@ from pytest_perfgate.model.profiles import Names, named_in, shareable
 KNOWN = Names(
     users=frozenset({"ann", "root", "test", "al", "7"}),
     hosts=frozenset({"node7", "node7.cluster"}),
-    roots=frozenset({"/work/repo", "/work"}),
+    roots=frozenset({"/srv/repo", "/srv"}),
 )
 
 
@@ -28,9 +28,9 @@ KNOWN = Names(
         ("/rooted/x", "/rooted/x"),
         ("https://site.example/home/page", "https://site.example/home/page"),
         ("src/home/ann2/x", "src/home/ann2/x"),
-        ("/work/repo/src/k.cu:3", "src/k.cu:3"),
-        ("/work/other/k.cu", "other/k.cu"),
-        ("x/work/repo/k.cu", "x/work/repo/k.cu"),
+        ("/srv/repo/src/k.cu:3", "src/k.cu:3"),
+        ("/srv/other/k.cu", "other/k.cu"),
+        ("x/srv/repo/k.cu", "x/srv/repo/k.cu"),
         ("/scratch/ann/x by ann", "/scratch/[user]/x by [user]"),
         ("annex, joanna, ann_kernel", "annex, joanna, ann_kernel"),
         ("test, root, al, 7", "test, root, al, 7"),
