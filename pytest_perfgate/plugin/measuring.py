@@ -29,7 +29,6 @@ from pytest_perfgate.model.capabilities import SupportsTellWaits, SupportsWait
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Reading
 from pytest_perfgate.model.metric import Absent, MetricSet
-from pytest_perfgate.model.ports import Contents, Inspector, Instruments, Profiler, Runtime, Timer
 from pytest_perfgate.model.protocol import STATIC, Capture
 
 if TYPE_CHECKING:
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.metric import Finding
     from pytest_perfgate.model.plan import Case, CaseKey, Plan
     from pytest_perfgate.model.ports import Call as PortsCall
+    from pytest_perfgate.model.ports import Contents, Inspector, Instruments, Profiler, Runtime, Timer
     from pytest_perfgate.plugin.calls import Brought, MeasuredCall
 
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.ports import Call
 from pytest_perfgate.model.values import array_value, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.adapters.bindings.amdsmi import Amd
     from pytest_perfgate.adapters.bindings.nvml import Nvml
+    from pytest_perfgate.model.device import Device
+    from pytest_perfgate.model.ports import Call
 
 VARIABLE, ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
 

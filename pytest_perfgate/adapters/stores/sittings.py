@@ -8,12 +8,14 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
 from itertools import groupby
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pytest_perfgate.model.measurement import Sitting
 from pytest_perfgate.model.metric import Metric
-from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.values import Dimension, Interval
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.plan import CaseKey
 
 T = TypeVar("T")
 

@@ -7,17 +7,20 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import reduce
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.limits.scope import Span, Written, either
 from pytest_perfgate.core.metric_kinds import PASSES
-from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.metric import Absent, Labels, MetricKind, MetricSet
 from pytest_perfgate.model.metric import matches as metric_matches
 from pytest_perfgate.model.plan import CaseKey, Limit
-from pytest_perfgate.model.project import ConfigPattern
 from pytest_perfgate.model.protocol import OWN, READ, RECORD, STATIC
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.device import Device
+    from pytest_perfgate.model.measurement import Measurement
+    from pytest_perfgate.model.project import ConfigPattern
 
 Layer = Iterable[Limit]
 

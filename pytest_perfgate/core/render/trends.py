@@ -7,12 +7,15 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import pairwise
 from statistics import median
+from typing import TYPE_CHECKING
 
-from pytest_perfgate.core.analysis.regressions import Trend
 from pytest_perfgate.core.render.block import printable
 from pytest_perfgate.core.render.words import quantity, signed
 from pytest_perfgate.model.measurement import short_commit
 from pytest_perfgate.model.values import Dimension, value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.core.analysis.regressions import Trend
 
 _WIDE, _HIGH, _LEFT, _RIGHT, _TOP, _BOTTOM = 860, 250, 72, 14, 34, 26
 

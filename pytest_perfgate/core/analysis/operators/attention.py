@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from pytest_perfgate.core.analysis.operators.call import Call
 from pytest_perfgate.core.analysis.work import attention
 from pytest_perfgate.core.analysis.work.attention import (
     Heads,
@@ -17,6 +17,9 @@ from pytest_perfgate.core.analysis.work.attention import (
     packed_work,
 )
 from pytest_perfgate.model.values import Work, value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.core.analysis.operators.call import Call
 
 
 def heads_first(call: Call, at: int = 0, causal: int = 4) -> tuple[tuple[int, int, int, int], dict[str, int]]:
