@@ -103,7 +103,7 @@ class Passes:
         wanted = figures_for(asked, plan)
         if not wanted or not taken:
             return Figures((), ())
-        from pytest_perfgate.app.figures.passes import PassedCall, readings_of
+        from pytest_perfgate.app.passes import PassedCall, readings_of
 
         passed = PassedCall(asked.timed(), asked.prepare, runtime, asked.calls, self._first.get(asked.key))
         figures = tuple(readings_of(wanted, passed, taken, self._instruments, HOST_CLOCK.wall))
@@ -266,7 +266,7 @@ class Measuring:
 
 def _enough(asked: MeasuredCall, plan: Plan) -> Plan:
     """The plan with as many samples as the call, and the quantiles of its limits, take in one process."""
-    from pytest_perfgate.app.figures.passes import one_by_one
+    from pytest_perfgate.app.passes import one_by_one
 
     return one_by_one(at_least(plan, asked.schedule.samples), figures_for(asked, plan), 1)
 

@@ -342,7 +342,7 @@ def no_instruction(limit: Limit, metrics: MetricSet) -> tuple[str, str] | None:
     """(what is wrong, what was probably meant) where the limit names an instruction that does not exist."""
     if limit.metric not in COUNTS:
         return None
-    from pytest_perfgate.core.analysis.sass.opcodes import closest, is_pattern, known, whole_name
+    from pytest_perfgate.core.analysis.kernels.sass_opcodes import closest, is_pattern, known, whole_name
 
     opcode = whole_name(limit.labels)
     if not opcode or is_pattern(opcode):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_perfgate.core.analysis.regressions import Findings, Step, Trend, by_commit, steps
 from pytest_perfgate.core.render.block import printable
 from pytest_perfgate.core.render.html import STYLE
-from pytest_perfgate.core.render.trends import SITE_STYLE, label, sparkline, trend_svg
+from pytest_perfgate.core.render.rooflines import SITE_STYLE, label, sparkline, trend_svg
 from pytest_perfgate.core.render.words import plural, quantity, signed
 from pytest_perfgate.model.measurement import Sitting, short_commit
 from pytest_perfgate.model.values import Dimension, value

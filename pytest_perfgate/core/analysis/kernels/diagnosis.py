@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.core.analysis.classify import THRESHOLDS, Bottleneck, Classification, Signals, classify
 from pytest_perfgate.core.analysis.decisions import NO_ROW, Fact, recommendations
 from pytest_perfgate.core.analysis.kernels.counters import INSIDE, PIPES, leading, plain, stalls
+from pytest_perfgate.core.analysis.kernels.sass_facts import Loop, main_loop, spilled, static_shared
+from pytest_perfgate.core.analysis.kernels.sass_mix import LOCAL, Mix, executed_mix, mix, usual_stall
 from pytest_perfgate.core.analysis.occupancy import (
     ENOUGH_WARPS,
     MOST_REGISTERS,
@@ -20,8 +22,6 @@ from pytest_perfgate.core.analysis.occupancy import (
     occupancy,
     register_edge,
 )
-from pytest_perfgate.core.analysis.sass.facts import Loop, main_loop, spilled, static_shared
-from pytest_perfgate.core.analysis.sass.mix import LOCAL, Mix, executed_mix, mix, usual_stall
 from pytest_perfgate.model.metric import Finding
 from pytest_perfgate.model.values import array_value
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.kernels.counters import COLLECT, PLAIN, collected_with, stalls_missing
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, depth_unknown, why_no_bytes
+from pytest_perfgate.core.analysis.kernels.sass_facts import architecture, static_shared
+from pytest_perfgate.core.analysis.kernels.sass_mix import COUNTED, Mix, barrier_waits, stall_cycles
+from pytest_perfgate.core.analysis.kernels.sass_opcodes import counted, is_pattern, known, since, whole_name
 from pytest_perfgate.core.analysis.occupancy import cliff, occupancy
-from pytest_perfgate.core.analysis.sass.facts import architecture, static_shared
-from pytest_perfgate.core.analysis.sass.mix import COUNTED, Mix, barrier_waits, stall_cycles
-from pytest_perfgate.core.analysis.sass.opcodes import counted, is_pattern, known, since, whole_name
 from pytest_perfgate.core.limits.scope import Span, Written, closing, parse_scope
 from pytest_perfgate.core.metric_kinds import KERNEL_KINDS
 from pytest_perfgate.model.errors import PerfgateError

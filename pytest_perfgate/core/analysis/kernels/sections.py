@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, shared_of, theoretical_warps
+from pytest_perfgate.core.analysis.kernels.sass_mix import COUNTED, LOCAL, TENSOR, TENSOR_TOTAL, Mix, usual_stall
 from pytest_perfgate.core.analysis.occupancy import WARP, Occupancy, edge, occupancy
-from pytest_perfgate.core.analysis.sass.mix import COUNTED, LOCAL, TENSOR, TENSOR_TOTAL, Mix, usual_stall
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.metric import Block, Bullets, Column, Paragraph, Table
 from pytest_perfgate.model.values import Dimension

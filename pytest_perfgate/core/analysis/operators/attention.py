@@ -7,11 +7,11 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.core.analysis.work import attention
 from pytest_perfgate.core.analysis.work.attention import (
     Heads,
     Packing,
     area_bounds,
+    attention,
     attention_backward,
     packed_attention,
     packed_work,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.app.inspections.gated import ANYWHERE, case_name, changes_of, compared_files, device_of
+from pytest_perfgate.app.inspections.results import ANYWHERE, case_name, changes_of, compared_files, device_of
 from pytest_perfgate.core.judge.policy import CI
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.errors import PerfgateError
