@@ -52,6 +52,7 @@ ELSEWHERE = {
     "model/verdict.py": "unit/core/judge/test_judge.py",
     "plugin/__init__.py": "plugin/test_conventions.py",
     "plugin/profiled.py": "plugin/test_profile.py",
+    "testing.py": "unit/adapters/timers/test_host.py",
     "wiring/__init__.py": "unit/app/test_instrument.py",
     "wiring/built_ins.py": "unit/app/inspections/test_kineto.py",
     "wiring/devices.py": "unit/adapters/devices/test_visible.py",

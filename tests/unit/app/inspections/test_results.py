@@ -1,4 +1,4 @@
-"""Tests of app/inspections/gated."""
+"""Tests of app/inspections/results: other tools' results, and files as cases."""
 
 from __future__ import annotations
 
