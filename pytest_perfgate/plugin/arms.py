@@ -76,10 +76,10 @@ class ArmRunner:
         """Decide what the accepted times left open: beside the base of the change, or what a line names."""
         gate_judge = self._session.gate_judge
         changed: dict[CaseKey, CaseReport] = {}
-        base = self._session.gate_judge.accepted.base.commit
+        base = self._base
         open_ = _open(reports, ci=self._session.settings.ci, base=base)
         among = sum(map(len, open_.values()))
-        for commit, keys in open_.items():
+        for commit, keys in joined(open_, base, self._alike).items():
             try:
                 bounds = {key: contested_limit(reports[key]) for key in keys}
                 result, heard = self._tried(commit, [cases[key.nodeid] for key in keys], bounds, among)
@@ -96,6 +96,20 @@ class ArmRunner:
                 else:
                     changed[key] = gate_judge.with_arms(case, report, paired)
         return changed
+
+    def _alike(self, commit: str, base: str) -> bool:
+        """Whether two commits hold the same code; one that cannot be built says so where it is tried."""
+        try:
+            beside, _ = substitute_commit(self._session, commit)
+            then, now = self._arm("base", beside), self._arm("base", base)
+        except PerfgateError:
+            return False
+        return bool(then.content) and (then.content, then.modules) == (now.content, now.modules)
+
+    @property
+    def _base(self) -> str:
+        """The commit that the change began at; empty where nobody can tell."""
+        return self._session.gate_judge.accepted.base.commit
 
     def _announced(self, cases: Sequence[Case], design: Design) -> str:
         """What it will take, as earlier comparisons took it."""
@@ -117,7 +131,8 @@ class ArmRunner:
             raise PerfgateError("arm-no-commit", "the baseline names no commit to measure beside")
         beside, why = substitute_commit(self._session, commit)
         line = self._announced(cases, design_of(self._session))
-        self._progress = Progress(self._config, f"{line}, beside {beside[:10]}")
+        whose = "the base of the change" if beside == self._base else "which the accepted times name"
+        self._progress = Progress(self._config, f"{line}, beside {beside[:10]}, {whose}")
         comparison = self._comparison(beside, list(dict.fromkeys(cases)), design_of(self._session))
         hearing = Screening(comparison, Limits(bounds, Bounds(self._session.gate_judge, comparison)), among)
         heard = self._heard(comparison, hearing, revision=False)
@@ -256,6 +271,17 @@ def _open(reports: Mapping[CaseKey, CaseReport], *, ci: bool, base: str) -> Mapp
         sees = line is not None and line.sittings > 1 and bool(suspects(report.verdicts))
         open_[(named or base) if sees else (base or named)].append(key)
     return open_
+
+
+def joined(
+    open_: Mapping[str, list[CaseKey]], base: str, alike: Callable[[str, str], bool]
+) -> Mapping[str, list[CaseKey]]:
+    """What is held against a commit with the code of the base goes with it: one build, and one set of rounds."""
+    groups: dict[str, list[CaseKey]] = {}
+    for commit, keys in open_.items():
+        same = base in open_ and commit != base and alike(commit, base)
+        groups.setdefault(base if same else commit, []).extend(keys)
+    return groups
 
 
 def _excess(report: CaseReport) -> float:
