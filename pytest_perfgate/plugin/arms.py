@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from dataclasses import replace
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -76,10 +77,10 @@ class ArmRunner:
         """Decide what the accepted times left open: beside the base of the change, or what a line names."""
         gate_judge = self._session.gate_judge
         changed: dict[CaseKey, CaseReport] = {}
-        base = self._base
+        base = gate_judge.accepted.base.commit
         open_ = _open(reports, ci=self._session.settings.ci, base=base)
         among = sum(map(len, open_.values()))
-        for commit, keys in joined(open_, base, self._alike).items():
+        for commit, keys in joined(open_, base, partial(same_build, self._session, self._arm)).items():
             try:
                 bounds = {key: contested_limit(reports[key]) for key in keys}
                 result, heard = self._tried(commit, [cases[key.nodeid] for key in keys], bounds, among)
@@ -96,20 +97,6 @@ class ArmRunner:
                 else:
                     changed[key] = gate_judge.with_arms(case, report, paired)
         return changed
-
-    def _alike(self, commit: str, base: str) -> bool:
-        """Whether two commits hold the same code; one that cannot be built says so where it is tried."""
-        try:
-            beside, _ = substitute_commit(self._session, commit)
-            then, now = self._arm("base", beside), self._arm("base", base)
-        except PerfgateError:
-            return False
-        return bool(then.content) and (then.content, then.modules) == (now.content, now.modules)
-
-    @property
-    def _base(self) -> str:
-        """The commit that the change began at; empty where nobody can tell."""
-        return self._session.gate_judge.accepted.base.commit
 
     def _announced(self, cases: Sequence[Case], design: Design) -> str:
         """What it will take, as earlier comparisons took it."""
@@ -131,8 +118,7 @@ class ArmRunner:
             raise PerfgateError("arm-no-commit", "the baseline names no commit to measure beside")
         beside, why = substitute_commit(self._session, commit)
         line = self._announced(cases, design_of(self._session))
-        whose = "the base of the change" if beside == self._base else "which the accepted times name"
-        self._progress = Progress(self._config, f"{line}, beside {beside[:10]}, {whose}")
+        self._progress = Progress(self._config, f"{line}, beside {whose_commit(self._session, beside)}")
         comparison = self._comparison(beside, list(dict.fromkeys(cases)), design_of(self._session))
         hearing = Screening(comparison, Limits(bounds, Bounds(self._session.gate_judge, comparison)), among)
         heard = self._heard(comparison, hearing, revision=False)
@@ -225,6 +211,12 @@ def design_of(session: SessionState) -> Design:
     return Design(most=most, alpha=Design().alpha * share_of(session.settings.pytest))
 
 
+def whose_commit(session: SessionState, commit: str) -> str:
+    """``33bcf03592, the base of the change``."""
+    is_base = commit == session.gate_judge.accepted.base.commit
+    return f"{commit[:10]}, {'the base of the change' if is_base else 'which the accepted times name'}"
+
+
 class Bounds:
     """τ of every call, its own limits included: those are known once it was measured."""
 
@@ -271,6 +263,15 @@ def _open(reports: Mapping[CaseKey, CaseReport], *, ci: bool, base: str) -> Mapp
         sees = line is not None and line.sittings > 1 and bool(suspects(report.verdicts))
         open_[(named or base) if sees else (base or named)].append(key)
     return open_
+
+
+def same_build(session: SessionState, arm: Callable[[str, str], Arm], commit: str, base: str) -> bool:
+    """Whether two commits hold the same code; one that cannot be built says so where it is tried."""
+    try:
+        then, now = arm("base", substitute_commit(session, commit)[0]), arm("base", base)
+    except PerfgateError:
+        return False
+    return bool(then.content) and (then.content, then.modules) == (now.content, now.modules)
 
 
 def joined(
