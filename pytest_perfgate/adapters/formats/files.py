@@ -9,6 +9,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from importlib import import_module
 from importlib.resources import files
 from importlib.util import find_spec
@@ -45,9 +46,11 @@ def write_tables(folder: Path, documents: Mapping[str, Document]) -> tuple[Path,
     return tuple(files)
 
 
-def tables_of(blocks: Sequence[Block]) -> Iterator[Table]:
-    """Every table of a document, sections included."""
-    yield from (table for _, table in _tables(blocks, ""))
+def tables_of(blocks: Sequence[Block]) -> Sequence[Table]:
+    """Every table of a document, sections included; of several without a title each has that of its section."""
+    placed = list(_tables(blocks, ""))
+    untitled = sum(not table.title for _, table in placed)
+    return [table if table.title or untitled < 2 else replace(table, title=section) for section, table in placed]
 
 
 def _write(path: Path, table: Table) -> None:
