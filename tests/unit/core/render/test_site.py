@@ -113,3 +113,14 @@ def test_every_case_has_a_page_of_its_own() -> None:
         "device",
         "a-b",
     ]
+
+
+def test_the_overview_counts_shards_of_a_commit_as_one_run_and_names_what_went_away_by_commit() -> None:
+    other = replace(KEY, name="bwd")
+    again = [100.0] * 12 + [130.0] * 12 + [100.0] * 12
+    lines = [Trend(line(*again)), Trend([replace(s, key=other, run=f"s{s.run}") for s in line(*again)])]
+    overview = pages(*lines)["index.html"]
+    assert "2 cases on 1 device, 36 runs" in overview
+    gone = overview.partition("<h2>Went away</h2>")[2].partition("<h2>")[0]
+    assert gone.count("<tr>") == 2
+    assert "<td class=n>2</td>" in gone
