@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, FrozenInstanceError, dataclass, fields, is_dataclass, replace
+from dataclasses import FrozenInstanceError, dataclass, field, fields, is_dataclass, make_dataclass, replace
 from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -49,23 +49,12 @@ def _deferred(cls: Any) -> Callable[..., None]:
 
 
 def _written(cls: Any) -> Callable[..., None]:
-    """``__init__`` with the fields as keywords, as a frozen dataclass writes it."""
-    names: dict[str, Any] = {"put": object.__setattr__, "MISSING": MISSING}
-    heads, lines = [], ["    pass"]
-    for field in fields(cls):
-        name = field.name
-        made = field.default_factory is not MISSING
-        default = MISSING if made else field.default
-        names[f"_{name}"] = field.default_factory if made else default
-        heads.append(f"{name}=MISSING" if made else name if default is MISSING else f"{name}=_{name}")
-        given = f"_{name}() if {name} is MISSING else {name}" if made else name
-        lines.append(f"    put(self, {name!r}, {given})")
-    lines += ["    self.__post_init__()"] if getattr(cls, "__post_init__", None) else []
-    source = "\n".join([f"def __init__(self, /{', *, ' if heads else ''}{', '.join(heads)}):", *lines])
-    exec(source, names)  # noqa: S102 - of the names of fields alone
-    written: Callable[..., None] = names["__init__"]
-    written.__qualname__ = f"{cls.__qualname__}.__init__"
-    return written
+    """``__init__`` with the fields as keywords, as a frozen dataclass of the same fields has it."""
+    listed = [(f.name, f.type, field(default=f.default, default_factory=f.default_factory)) for f in fields(cls)]
+    then = getattr(cls, "__post_init__", None)
+    own = {"__post_init__": then} if then else {}
+    made: Any = make_dataclass(cls.__name__, listed, namespace=own, frozen=True, kw_only=True, eq=False, repr=False)
+    return made.__init__  # type: ignore[no-any-return]
 
 
 def _refuse_setting(self: Any, name: str, given: object) -> None:
@@ -85,8 +74,8 @@ def _state(self: Any) -> list[Any]:
 
 
 def _restored(self: Any, state: Sequence[Any]) -> None:
-    for field, given in zip(fields(self), state):
-        object.__setattr__(self, field.name, given)
+    for own, given in zip(fields(self), state):
+        object.__setattr__(self, own.name, given)
 
 
 def _compared(cls: type[T]) -> type[T]:
