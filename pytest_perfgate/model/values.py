@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import FrozenInstanceError, dataclass, field, fields, is_dataclass, make_dataclass, replace
+from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields, is_dataclass, make_dataclass, replace
 from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -33,17 +33,37 @@ def array_value(cls: type[T]) -> type[T]:
         cls.__repr__ = _shown  # type: ignore[method-assign]
     made: Any = dataclass(init=False, slots=True, kw_only=True, eq=False, repr=False)(cls)
     made.__init__ = _deferred(made)
-    made.__setattr__, made.__delattr__ = _refuse_setting, _refuse_deleting
+    made.__setattr__ = made.__delattr__ = _refuse
     made.__getstate__, made.__setstate__ = _state, _restored
     return made  # type: ignore[no-any-return]
 
 
+_FEW = 100
+"""Values of a class from which on a compiled ``__init__`` pays."""
+
+
 def _deferred(cls: Any) -> Callable[..., None]:
-    """Writes ``__init__`` for the first value: compiling three functions a class was a fifth of a command's start."""
+    """``__init__`` of the first values, which nothing compiles: that was a fifth of the start of a command."""
+    plain = {one.name: one.default for one in fields(cls) if one.default is not MISSING}
+    makers = {one.name: one.default_factory for one in fields(cls) if one.default_factory is not MISSING}
+    names, then, put = {one.name for one in fields(cls)}, getattr(cls, "__post_init__", None), object.__setattr__
+    left = _FEW
 
     def first(self: Any, /, **given: Any) -> None:
-        cls.__init__ = _written(cls)
-        cls.__init__(self, **given)
+        nonlocal left
+        left -= 1
+        made = {name: make() for name, make in makers.items() if name not in given}
+        known = {**plain, **made, **given}
+        if known.keys() != names:
+            raise TypeError(
+                f"{cls.__name__}() takes {', '.join(sorted(names))}; given: {', '.join(given) or 'nothing'}"
+            )
+        for name, one in known.items():
+            put(self, name, one)
+        if then is not None:
+            then(self)
+        if not left:
+            cls.__init__ = _written(cls)
 
     return first
 
@@ -57,16 +77,8 @@ def _written(cls: Any) -> Callable[..., None]:
     return made.__init__  # type: ignore[no-any-return]
 
 
-def _refuse_setting(self: Any, name: str, given: object) -> None:
-    if name in self.__dataclass_fields__:
-        raise FrozenInstanceError(f"cannot assign to field {name!r}")
-    object.__setattr__(self, name, given)
-
-
-def _refuse_deleting(self: Any, name: str) -> None:
-    if name in self.__dataclass_fields__:
-        raise FrozenInstanceError(f"cannot delete field {name!r}")
-    object.__delattr__(self, name)
+def _refuse(self: Any, name: str, *_: object) -> None:
+    raise FrozenInstanceError(f"cannot change {name!r} of a {type(self).__name__}")
 
 
 def _state(self: Any) -> list[Any]:
