@@ -143,7 +143,7 @@ def gate(check: Check, out: Path) -> Iterator[Row]:
 
 
 def late(row: Row, bar: str, most_s: float) -> Row:
-    """Work that was ended: its bar is missed where it had the time that the bar allows, and not shown where it had less."""
+    """Work that was ended: missed where it had the time of its bar, and not shown where it had less."""
     return barred(row, bar, False) if row["s"] > most_s else row
 
 
