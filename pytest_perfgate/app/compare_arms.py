@@ -5,19 +5,22 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from pytest_perfgate.app.instrument import lease_name
 from pytest_perfgate.app.lockstep import BASE, HEAD, LockstepPair, OwnFiles, PairedCall, Texts, TurnTiming, base_alone
 from pytest_perfgate.app.measure import FATAL
+from pytest_perfgate.app.next_round import NextRound, Start
 from pytest_perfgate.core.judge.against_revision import foreign_modules, same_code
 from pytest_perfgate.core.judge.rounds import LEAST
 from pytest_perfgate.core.judge.samples import pair_of, untimed
 from pytest_perfgate.core.render.words import plural, span
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, CaseKey
-from pytest_perfgate.model.protocol import Capture, CaseResult, Child, ChildSpawner, ChildSpec, Job, code_alone
+from pytest_perfgate.model.protocol import Capture, CaseResult, ChildSpawner, ChildSpec, Job, code_alone
 from pytest_perfgate.model.values import array_value
 from pytest_perfgate.model.verdict import Arm, PairedRound
 
@@ -59,6 +62,10 @@ class Stage:
     """Test files at the base and here: for those of the head that the base arm cannot collect."""
     show: Callable[[str, int, str], None] | None = None
     """Told of each test that both sides went through: the round, which of its tests this is, the test."""
+    early: bool = False
+    """Whether there are cores on which the next round's processes start meanwhile."""
+    hold: Callable[[Sequence[str]], AbstractContextManager[object]] = nullcontext
+    """Leases on all of these devices, for the children to inherit."""
 
 
 Over = Callable[[], Iterable[str]]
@@ -82,6 +89,7 @@ class Comparison:
         self.beside: dict[str, tuple[str, ...]] = {}
         """Other files below the root that the head's process of a test had loaded: tests, and what lies beside them."""
         self.own = OwnFiles(stage.texts)
+        self._next = NextRound(stage.spawner)
         self._out: set[str] = set()
         self._seconds: Mapping[str, float] = {}
         self._reckoned = 0
@@ -105,8 +113,19 @@ class Comparison:
             self._seconds, self._reckoned = _seconds(self.rounds), len(self.rounds)
         return self._seconds.get(nodeid, 0.0)
 
+    def held(self) -> AbstractContextManager[object]:
+        """The leases of the devices that the cases were seen on: their contexts stay there until the last round."""
+        captures = (capture for one in self.rounds for capture in (*one.base, *one.head))
+        return self.stage.hold(sorted({lease_name(one.device) for one in captures if one.device.kind == "gpu"}))
+
     def play(self, phase: str, counts: Mapping[str, int], over: Over = lambda: ()) -> None:
         """So many rounds of each case that is not over, together; a budget ends them between two rounds."""
+        try:
+            self._play(phase, counts, over)
+        finally:
+            self._next.close()
+
+    def _play(self, phase: str, counts: Mapping[str, int], over: Over) -> None:
         planned = self.design.last if phase == ROUND else 0
         self._rounds = max(planned, *counts.values()) if counts else planned
         for number in range(max(counts.values(), default=0)):
@@ -146,14 +165,15 @@ class Comparison:
         """Two fresh processes through all cases; where one dies, the rest goes on in new ones."""
         seed = 1 + number
         begun, before, by_own = self.stage.clock(), len(self.rounds), set(self.own.tests)
-        children: list[Child] = []
+        starts = self._starts(cases, seed)
+        children = self._next.take(starts)
         try:
-            for arm in self.arms:  # one by one: the first is ended where the second does not start
-                children.append(self.stage.spawner.spawn(self.stage.spec(arm, cases, seed)))  # noqa: PERF401
+            for start in starts[len(children) :]:  # one by one: the first is ended where the second does not start
+                children.append(self.stage.spawner.spawn(start.spec))
             duet = LockstepPair(
                 (children[BASE], children[HEAD]), self.stage.timeout_s, self.stage.beat, head_first=seed % 2 == 0
             )
-            done = self._played(duet, phase, number, cases)
+            done = self._played(duet, phase, number, cases, [start.job for start in starts])
         except PerfgateError as fault:
             return self._after_death(fault, duet.standing if len(children) > 1 else "", (phase, number), cases)
         finally:
@@ -176,10 +196,33 @@ class Comparison:
         self.start_s = max(0.0, seconds - sum(one.seconds for one in fresh))
         self.rounds[before:] = [replace(one, share_s=one.seconds + self.start_s / len(fresh)) for one in fresh]
 
-    def _played(self, duet: LockstepPair, phase: str, number: int, cases: Sequence[Case]) -> set[str]:
-        jobs = [replace(self.stage.job, cases=tuple(cases), modules=arm.modules, beside=True) for arm in self.arms]
+    def _starts(self, cases: Sequence[Case], seed: int) -> tuple[Start, ...]:
+        """What both sides of a round are started with."""
+        files = (self.own.files(cases), ())
+        jobs = (
+            replace(self.stage.job, cases=tuple(cases), modules=arm.modules, beside=True, files=own)
+            for arm, own in zip(self.arms, files)
+        )
+        return tuple(Start(spec=self.stage.spec(arm, cases, seed), job=job) for arm, job in zip(self.arms, jobs))
+
+    def _start_next(self, duet: LockstepPair, number: int, cases: Sequence[Case]) -> None:
+        """Starts what the next round needs, where that leaves devices alone and no clock of the host measures."""
+        if self.stage.early and duet.untouched and number + 1 < self._rounds and self._on_devices(cases):
+            self._next.begin(self._starts(cases, number + 2))
+
+    def _on_devices(self, cases: Iterable[Case]) -> bool:
+        """Whether all of these were timed by a device's own clock in the rounds before."""
+        seen: dict[str, set[bool]] = {case.nodeid: set() for case in cases}
+        for one in self.rounds:
+            by_device = (c.device.kind == "gpu" and c.identity.timer != "host" for c in (*one.base, *one.head))
+            seen.get(one.nodeid, set()).update(by_device)
+        return all(told == {True} for told in seen.values())
+
+    def _played(
+        self, duet: LockstepPair, phase: str, number: int, cases: Sequence[Case], jobs: Sequence[Job]
+    ) -> set[str]:
         done = set()
-        for met in duet.play((replace(jobs[BASE], files=self.own.files(cases)), jobs[HEAD])):
+        for met in duet.play(jobs, lambda: self._start_next(duet, number, cases)):
             if self.own.instead(self.cases[met.nodeid], met):
                 continue
             self.rounds.append(_round(met, phase, number, self.own.tests.get(met.nodeid, "")))

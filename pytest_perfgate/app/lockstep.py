@@ -88,17 +88,20 @@ class LockstepPair:
         self.standing = ""
         """The test in which both stand: out of the round if one dies."""
         self.found: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+        self.untouched = False
+        """Whether neither side gave a device anything to do while it collected."""
         self.errors: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
         self.modules: tuple[tuple[tuple[str, str], ...], ...] = ((), ())
         self.beside: tuple[tuple[tuple[str, str], ...], ...] = ((), ())
 
-    def play(self, jobs: tuple[Job, Job]) -> Iterator[PairedCall]:
-        """Every test that both sides collected, in order."""
+    def play(self, jobs: Sequence[Job], met: Callable[[], None] = lambda: None) -> Iterator[PairedCall]:
+        """Every test that both sides collected, in order; ``met`` is called once they have."""
         plans = {case.nodeid: case.plan for case in jobs[HEAD].cases}
         for child, job in zip(self._children, jobs):
             child.send(job)
         self._meet()
-        shared = self.found[BASE] & self.found[HEAD]
+        met()
+        shared = self.found[BASE] & self.found[HEAD] & plans.keys()
         while True:
             base, head = (self._ready(side, shared) for side in (BASE, HEAD))
             if not isinstance(base, Ready) or not isinstance(head, Ready):
@@ -117,6 +120,7 @@ class LockstepPair:
         base, head = (one for one in collected if isinstance(one, Collected))
         self.found = (frozenset(base.found), frozenset(head.found))
         self.errors = (base.errors, head.errors)
+        self.untouched = base.untouched and head.untouched
 
     def _ready(self, side: int, shared: frozenset[str]) -> Answer:
         """The next test that both have, or the end; others are skipped."""

@@ -55,7 +55,8 @@ class Screening:
         design = comparison.design
         comparison.play(ROUND, dict.fromkeys(comparison.cases, 1))
         comparison.design = replace(design, cases=max(self._among, len(comparison.pairs(ROUND)), 1))
-        comparison.play(ROUND, dict.fromkeys(comparison.cases, comparison.design.last), self._over)
+        with comparison.held():
+            comparison.play(ROUND, dict.fromkeys(comparison.cases, comparison.design.last), self._over)
         self._look()
         counts = {key: self._counts(key) for key in self._found}
         self._found = more_slow(self._found, self._pairs, counts, design.alpha)

@@ -15,13 +15,13 @@ from pytest_perfgate.app.lockstep import TurnTiming
 from pytest_perfgate.app.measure import Rounds, measurements
 from pytest_perfgate.app.screening import Screening
 from pytest_perfgate.app.spread import run_spread
-from pytest_perfgate.clock import seconds
+from pytest_perfgate.clock import HOST_CLOCK, seconds
 from pytest_perfgate.core.changes.tests import is_new
 from pytest_perfgate.core.judge.against_revision import arm_limit, contested_limit, not_compared
 from pytest_perfgate.core.judge.rounds import OFTEN, Design
 from pytest_perfgate.core.judge.suspects import contested, suspects
 from pytest_perfgate.core.render.words import plural
-from pytest_perfgate.core.stats.costs import pair_cost, paired_costs
+from pytest_perfgate.core.stats.costs import pair_cost, paired_costs, starting_guess
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import DIRTY
 from pytest_perfgate.model.protocol import ChildSpec
@@ -100,7 +100,8 @@ class ArmRunner:
     def _announced(self, cases: Sequence[Case], design: Design) -> str:
         """What it will take, as earlier comparisons took it."""
         nodeids = {case.nodeid for case in cases}
-        cost = pair_cost(nodeids, read_costs(costs_path(self._config.rootpath)))
+        known = {**starting_guess(HOST_CLOCK.process() / 1e9), **read_costs(costs_path(self._config.rootpath))}
+        cost = pair_cost(nodeids, known)
         return paired_line(len(nodeids), design, self._session.left_s(), cost)
 
     def _unbuilt(self, commit: str, cases: int, fault: PerfgateError) -> None:
@@ -182,6 +183,8 @@ class ArmRunner:
             show=self._progress.met if self._progress is not None else None,
             keep=FinishedRounds(self._path(both), self._session, self._say),
             clock=seconds,
+            early=spare_cores(),
+            hold=fleet(self._say).hold,
             beat=TurnTiming() if cpus else TurnTiming(warmup_ns=DEVICE_WARMUP_NS),
             texts=file_texts(self._session, both[0].revision),
             budget_s=max(remaining, 1.0) if isfinite(remaining) else 0.0,
@@ -270,6 +273,15 @@ def one_core(cases: Sequence[Case]) -> tuple[int, ...]:
     if elsewhere or not hasattr(os, "sched_getaffinity"):
         return ()
     return (max(os.sched_getaffinity(0)),)
+
+
+_CORES = 4
+"""Two sides measure on one core, two that start take one each, and the user's threads want another."""
+
+
+def spare_cores() -> bool:
+    """Whether processes can start beside others that measure on a device."""
+    return len(os.sched_getaffinity(0)) >= _CORES if hasattr(os, "sched_getaffinity") else False
 
 
 class FinishedRounds:
