@@ -1,4 +1,4 @@
-"""Tests of app/next_round."""
+"""Tests of app/starting."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.app.next_round import NextRound, Start
+from pytest_perfgate.app.starting import NextRound, Start
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.protocol import Job, Ready
