@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.lockstep import BASE, HEAD, LockstepPair, OwnFiles, PairedCall, base_alone
 from pytest_perfgate.app.measure import FATAL, metrics_of_capture, one_child_each
-from pytest_perfgate.app.starting import NextRound, Stage, Start, leases, on_devices, starts
+from pytest_perfgate.app.spread import NextRound, Start, leases, on_devices, starts
 from pytest_perfgate.core.judge.against_revision import foreign_modules, same_code
 from pytest_perfgate.core.judge.rounds import LEAST
 from pytest_perfgate.core.judge.samples import pair_of, untimed
@@ -25,6 +25,7 @@ from pytest_perfgate.model.protocol import Capture, CaseResult, Job, code_alone
 from pytest_perfgate.model.verdict import Arm, PairedRound
 
 if TYPE_CHECKING:
+    from pytest_perfgate.app.lockstep import Stage
     from pytest_perfgate.core.judge.rounds import Design, Pairs
     from pytest_perfgate.model.metric import Labels, Metric, Problem
     from pytest_perfgate.model.plan import Limit

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.app.changed_project import with_files
 from pytest_perfgate.app.compare_arms import Comparison
 from pytest_perfgate.app.judge import gates_of
-from pytest_perfgate.app.lockstep import TurnTiming
+from pytest_perfgate.app.lockstep import Stage, TurnTiming
 from pytest_perfgate.app.measure import Rounds, measurements
 from pytest_perfgate.app.screening import Asked, Screening
 from pytest_perfgate.app.spread import run_spread
-from pytest_perfgate.app.starting import Stage
 from pytest_perfgate.clock import HOST_CLOCK, seconds
 from pytest_perfgate.core.changes.tests import is_new
 from pytest_perfgate.core.judge.against_revision import arm_limit, contested_limit, not_compared

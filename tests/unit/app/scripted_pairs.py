@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_perfgate.app.compare_arms import Comparison
+from pytest_perfgate.app.lockstep import Stage
 from pytest_perfgate.app.screening import Asked
 from pytest_perfgate.app.screening import Screening as Hearing
-from pytest_perfgate.app.starting import Stage
 from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.core.limits.own_figures import own_reading
 from pytest_perfgate.model.device import Device

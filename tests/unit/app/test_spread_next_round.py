@@ -1,4 +1,4 @@
-"""Tests of app/starting."""
+"""Tests of app/spread: the processes of the next round."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.app.starting import NextRound, Start
+from pytest_perfgate.app.spread import NextRound, Start
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.protocol import Job, Ready
