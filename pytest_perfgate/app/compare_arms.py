@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.lockstep import BASE, HEAD, LockstepPair, OwnFiles, PairedCall, base_alone
 from pytest_perfgate.app.measure import FATAL, metrics_of_capture, one_child_each
-from pytest_perfgate.app.spread import NextRound, Start, leases, on_devices, starts
+from pytest_perfgate.app.spread import NextRound, leases
 from pytest_perfgate.core.judge.against_revision import foreign_modules, same_code
 from pytest_perfgate.core.judge.rounds import LEAST
 from pytest_perfgate.core.judge.samples import pair_of, untimed
@@ -67,7 +67,7 @@ class Comparison:
         self.beside: dict[str, tuple[str, ...]] = {}
         """Other files below the root that the head's process of a test had loaded: tests, and what lies beside them."""
         self.own = OwnFiles(stage.texts)
-        self._next = NextRound(stage.spawner)
+        self.next = NextRound(stage, arms, self.own)
         self.figures: dict[tuple[int, int, CaseKey], Figures] = {}
         """What a side read of a call, by the place of its round."""
         self._out: set[str] = set()
@@ -91,12 +91,6 @@ class Comparison:
             self._seconds, self._reckoned = _seconds(self.rounds), len(self.rounds)
         return self._seconds.get(nodeid, 0.0)
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """With the leases of the devices that the cases were seen on: contexts stay there until the last round."""
-        with self.stage.hold(leases(self.rounds)), closing(self._next):
-            yield
-
     def play(self, phase: str, counts: Mapping[str, int], over: Over = lambda: ()) -> None:
         """So many rounds of each case that is not over, together; a budget ends them between two rounds."""
         planned = self.design.last if phase == ROUND else 0
@@ -105,7 +99,7 @@ class Comparison:
         for number in range(self._last):
             done = {one.nodeid for one in self.rounds if (one.phase, one.number) == (phase, number)}
             wanted = (nodeid for nodeid, count in counts.items() if count > number)
-            gone = done | self._out | self._read() | set(over())
+            gone = done | self._out | _read(self.rounds) | set(over())
             remaining = [self.cases[nodeid] for nodeid in wanted if nodeid not in gone]
             if remaining and self.start_s + sum(self.cost(case.nodeid) for case in remaining) > self.left_s:
                 return
@@ -114,10 +108,6 @@ class Comparison:
                 remaining = [*self._lap(phase, number, group), *(case for case in remaining if case not in group)]
             if not self.problems:  # rounds of an arm that was not itself are nobody's to take up
                 self.stage.keep(self.rounds)
-
-    def _read(self) -> set[str]:
-        """Cases of machine code alone: one round has judged them, for it is the same in every process."""
-        return {one.nodeid for one in self.rounds if code_alone(one.head)}
 
     def captures(self, phase: str) -> dict[CaseKey, list[tuple[Capture, Capture]]]:
         """Base and head of every round by key."""
@@ -139,8 +129,8 @@ class Comparison:
         """Two fresh processes through all cases; where one dies, the rest goes on in new ones."""
         seed = 1 + number
         begun, before, by_own = self.stage.clock(), len(self.rounds), set(self.own.tests)
-        wanted = self._starts(cases, seed)
-        children = self._next.take(wanted)
+        wanted = self.next.starts(cases, seed)
+        children = self.next.take(wanted)
         try:
             for start in wanted[len(children) :]:  # one by one: the first is ended where the second does not start
                 children.append(self.stage.spawner.spawn(start.spec))
@@ -161,29 +151,18 @@ class Comparison:
         for case in lost:
             if case not in again:
                 self._note(phase, number, case.nodeid, _one_sided(duet, case.nodeid, self.arms))
-        self._clocked(before, self.stage.clock() - begun)
+        self.start_s, self.rounds[before:] = _shared(self.rounds[before:], self.stage.clock() - begun)
         return again
-
-    def _clocked(self, before: int, seconds: float) -> None:
-        """What the round took beside its tests is everybody's share."""
-        fresh = self.rounds[before:]
-        self.start_s = max(0.0, seconds - sum(one.seconds for one in fresh))
-        self.rounds[before:] = [replace(one, share_s=one.seconds + self.start_s / len(fresh)) for one in fresh]
-
-    def _starts(self, cases: Sequence[Case], seed: int) -> list[Start]:
-        """What both sides of a round are started with."""
-        return starts(self.stage, zip(self.arms, (self.own.files(cases), ())), cases, seed)
-
-    def _start_next(self, duet: LockstepPair, number: int, cases: Sequence[Case]) -> None:
-        """Starts what the next round needs, where that leaves devices alone and no clock of the host measures."""
-        if self.stage.early and duet.untouched and number + 1 < self._last and on_devices(cases, self.rounds):
-            self._next.begin(self._starts(cases, number + 2))
 
     def _played(
         self, duet: LockstepPair, phase: str, number: int, cases: Sequence[Case], jobs: Sequence[Job]
     ) -> set[str]:
+        def ahead() -> None:
+            if duet.untouched and number + 1 < self._last:
+                self.next.begin(cases, number + 2, self.rounds)
+
         done = set()
-        for met in duet.play(jobs, lambda: self._start_next(duet, number, cases)):
+        for met in duet.play(jobs, ahead):
             if self.own.instead(self.cases[met.nodeid], met):
                 continue
             self.rounds.append(_round(met, phase, number, self.own.tests.get(met.nodeid, "")))
@@ -219,6 +198,24 @@ class Comparison:
         foreign = ((arm, foreign_modules(arm, loaded)) for arm, loaded in zip(self.arms, duet.modules) if arm.modules)
         self.problems.update({arm.name: problem for arm, problem in foreign if problem is not None})
         self.same = self.same and same_code(*duet.modules)
+
+
+@contextmanager
+def held(comparison: Comparison) -> Iterator[None]:
+    """With the leases of the devices that its cases were seen on: contexts stay there until the last round."""
+    with comparison.stage.hold(leases(comparison.rounds)), closing(comparison.next):
+        yield
+
+
+def _read(rounds: Iterable[PairedRound]) -> set[str]:
+    """Cases of machine code alone: one round has judged them, for it is the same in every process."""
+    return {one.nodeid for one in rounds if code_alone(one.head)}
+
+
+def _shared(fresh: Sequence[PairedRound], seconds: float) -> tuple[float, list[PairedRound]]:
+    """What a round took beside its tests, and its results with that as everybody's share."""
+    start_s = max(0.0, seconds - sum(one.seconds for one in fresh))
+    return start_s, [replace(one, share_s=one.seconds + start_s / len(fresh)) for one in fresh]
 
 
 def _left(comparison: Comparison, at: tuple[str, int], cases: Sequence[Case], done: int) -> str:

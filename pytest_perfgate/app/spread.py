@@ -17,11 +17,11 @@ from pytest_perfgate.model.protocol import ChildSpec, Job
 from pytest_perfgate.model.values import array_value, value
 
 if TYPE_CHECKING:
-    from pytest_perfgate.app.lockstep import Stage
+    from pytest_perfgate.app.lockstep import OwnFiles, Stage
     from pytest_perfgate.app.measure import Rounds
     from pytest_perfgate.model.device import Device
     from pytest_perfgate.model.plan import Case
-    from pytest_perfgate.model.protocol import Answer, Child, ChildSpawner, Command
+    from pytest_perfgate.model.protocol import Answer, Child, Command
     from pytest_perfgate.model.verdict import Arm, PairedRound
 
 HOST = frozenset({"auto", "host", "fake"})
@@ -186,14 +186,6 @@ class Start:
         return replace(self.spec, argv=()), replace(self.job, cases=())
 
 
-def starts(
-    stage: Stage, arms: Iterable[tuple[Arm, tuple[tuple[str, str], ...]]], cases: Sequence[Case], seed: int
-) -> list[Start]:
-    """Of each arm, with the test files that it has in place of the head's."""
-    named = [(arm, replace(stage.job, modules=arm.modules, beside=True, files=files)) for arm, files in arms]
-    return [Start(spec=stage.spec(arm, cases, seed), job=replace(job, cases=tuple(cases))) for arm, job in named]
-
-
 def on_devices(cases: Iterable[Case], rounds: Iterable[PairedRound]) -> bool:
     """Whether all of these were timed by a device's own clock in the rounds before."""
     seen: dict[str, set[bool]] = {case.nodeid: set() for case in cases}
@@ -247,16 +239,26 @@ class EarlyChild:
 class NextRound:
     """Every round has fresh processes; importing what they need is what overlaps."""
 
-    def __init__(self, spawner: ChildSpawner) -> None:
-        self._spawner = spawner
+    def __init__(self, stage: Stage, arms: Sequence[Arm], own: OwnFiles) -> None:
+        self._stage, self._arms, self._own = stage, arms, own
         self._early: list[tuple[Start, EarlyChild]] = []
 
-    def begin(self, starts: Sequence[Start]) -> None:
-        """One that does not start now is started, and complained of, when its round begins."""
+    def starts(self, cases: Sequence[Case], seed: int) -> list[Start]:
+        """What the sides of a round are started with: the base's files may be its own."""
+        sides = [
+            (arm, replace(self._stage.job, cases=tuple(cases), modules=arm.modules, beside=True, files=files))
+            for arm, files in zip(self._arms, (self._own.files(cases), ()))
+        ]
+        return [Start(spec=self._stage.spec(arm, cases, seed), job=job) for arm, job in sides]
+
+    def begin(self, cases: Sequence[Case], seed: int, rounds: Iterable[PairedRound]) -> None:
+        """Starts them where no clock of the host measures; one that fails is complained of when its round begins."""
         self.close()
+        if not self._stage.early or not on_devices(cases, rounds):
+            return
         with suppress(PerfgateError):
-            for start in starts:
-                self._early.append((start, EarlyChild(self._spawner.spawn(start.spec), start.job)))
+            for start in self.starts(cases, seed):
+                self._early.append((start, EarlyChild(self._stage.spawner.spawn(start.spec), start.job)))
 
     def take(self, starts: Sequence[Start]) -> list[Child]:
         """Those that wait for these, or none: both sides of a pair are started alike."""

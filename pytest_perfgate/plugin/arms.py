@@ -108,9 +108,8 @@ class ArmRunner:
 
     def _announced(self, cases: Sequence[Case], design: Design) -> str:
         """What it will take, as earlier comparisons took it."""
-        nodeids = {case.nodeid for case in cases}
-        known = {**starting_guess(HOST_CLOCK.process() / 1e9), **read_costs(costs_path(self._config.rootpath))}
-        cost = pair_cost(nodeids, known)
+        nodeids, known = {case.nodeid for case in cases}, read_costs(costs_path(self._config.rootpath))
+        cost = pair_cost(nodeids, {**starting_guess(HOST_CLOCK.process() / 1e9), **known})
         return paired_line(len(nodeids), design, self._session.left_s(), cost)
 
     def _unbuilt(self, commit: str, cases: int, fault: PerfgateError) -> None:
@@ -192,13 +191,11 @@ class ArmRunner:
             say=self._say,
             show=self._progress.met if self._progress is not None else None,
             keep=FinishedRounds(self._path(both), self._session, self._say),
-            clock=seconds,
-            early=spare_cores(),
-            hold=fleet(self._say).hold,
+            clock=seconds, early=spare_cores(), hold=fleet(self._say).hold,
             beat=TurnTiming() if cpus else TurnTiming(warmup_ns=DEVICE_WARMUP_NS),
             texts=file_texts(self._session, both[0].revision),
             budget_s=max(remaining, 1.0) if isfinite(remaining) else 0.0,
-        )
+        )  # fmt: skip
 
     def _spec(self, arm: Arm, cases: Sequence[Case], seed: int) -> ChildSpec:
         env = {**environment(os.environ.items()), **dict(arm.environment), **_FRESH, **cold_for(cases)}

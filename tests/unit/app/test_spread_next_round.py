@@ -6,11 +6,15 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_perfgate.app.lockstep import OwnFiles
 from pytest_perfgate.app.spread import NextRound, Start
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.protocol import Job, Ready
-from tests.unit.app.scripted_pairs import World, arm, cases, compared, slower, spec
+from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.protocol import Capture, Ready
+from pytest_perfgate.model.verdict import PairedRound
+from tests.unit.app.scripted_pairs import ScriptedChild, World, arm, cases, compared, slower, spec, staged
 
 CARD = Device(key="card", name="card", kind="gpu", uuid="GPU-1")
 
@@ -56,27 +60,37 @@ def test_a_run_holds_the_leases_of_its_devices_once_it_knows_them() -> None:
     assert world.leased == [["1"]]
 
 
-def test_processes_that_stand_for_others_are_ended() -> None:
-    world, many = card(), tuple(cases(2))
-    early = NextRound(world)
-    wanted = Start(spec=spec(arm("base"), many, 2), job=Job(cases=many))
-    fewer = replace(wanted, job=Job(cases=many[:1]))
-    for asked, served in (
-        (wanted, True),
-        (fewer, True),
-        (replace(wanted, job=Job(cases=tuple(cases(3)))), False),
-        (replace(wanted, spec=spec(arm("base"), many, 3)), False),
-        (replace(wanted, job=Job(cases=many, files=(("t.py", ""),))), False),
-    ):
-        early.begin([wanted])
-        taken = early.take([asked])
-        assert (len(taken), world.open) == ((1, 1) if served else (0, 0))
-        for child in taken:
-            child.close()
+def waiting(world: World, count: int = 2) -> tuple[NextRound, list[Start]]:
+    """The next round's processes, and what they were started with."""
+    many = cases(count)
+    identity, samples = Identity(device="card", timer="events"), ()
+    met = [Capture(key=CaseKey(nodeid=one.nodeid), samples=samples, device=CARD, identity=identity) for one in many]
+    rounds = [PairedRound(nodeid=one.key.nodeid, phase="round", number=0, base=(one,), head=(one,)) for one in met]
+    early = NextRound(staged(world, [], []), (arm("base"), arm("head")), OwnFiles(None))
+    early.begin(many, 2, rounds)
+    return early, early.starts(many, 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "served"),
+    [
+        (lambda start: start, True),
+        (lambda start: replace(start, job=replace(start.job, cases=start.job.cases[:1])), True),
+        (lambda start: replace(start, job=replace(start.job, cases=tuple(cases(3)))), False),
+        (lambda start: replace(start, spec=spec(arm("base"), (), 3)), False),
+        (lambda start: replace(start, job=replace(start.job, files=(("t.py", ""),))), False),
+    ],
+    ids=["the same", "fewer tests", "more tests", "another seed", "files of its own"],
+)
+def test_only_processes_that_stand_for_what_is_wanted_are_taken(change, served: bool) -> None:
+    world = card()
+    early, starts = waiting(world)
+    taken = early.take([change(start) for start in starts])
+    assert (len(taken), world.open) == ((2, 2) if served else (0, 0))
 
 
 class Failing(World):
-    """Its second process does not start, or none takes its job."""
+    """Its second process does not start."""
 
     def spawn(self, spec):
         if self.spawned:
@@ -86,36 +100,27 @@ class Failing(World):
 
 def test_a_start_that_fails_is_complained_of_by_its_own_round() -> None:
     world = Failing(time=slower("", 0.0))
-    early = NextRound(world)
-    starts = [Start(spec=spec(arm(name), cases(1), 2), job=Job(cases=tuple(cases(1)))) for name in ("base", "head")]
-    early.begin(starts)
+    early, starts = waiting(world)
     assert early.take(starts) == []
     assert world.open == 0
 
 
 def test_a_child_that_died_while_it_waited_raises_when_its_round_begins(monkeypatch) -> None:
-    world = card()
-    child = world.spawn(spec(arm("base"), cases(1), 2))
-
-    def dead(command) -> None:
+    def dead(child, command) -> None:
         raise PerfgateError("child-crashed", "the base arm died of SIGSEGV")
 
-    monkeypatch.setattr(child, "send", dead)
-    monkeypatch.setattr(world, "spawn", lambda spec: child)
-    early, start = NextRound(world), Start(spec=spec(arm("base"), cases(1), 2), job=Job(cases=tuple(cases(1))))
-    early.begin([start])
-    (waiting,) = early.take([start])
+    monkeypatch.setattr(ScriptedChild, "send", dead)
+    early, starts = waiting(card())
+    base, _ = early.take(starts)
     with pytest.raises(PerfgateError) as error:
-        waiting.send(start.job)
+        base.send(starts[0].job)
     assert error.value.code.name == "child-crashed"
-    assert (waiting.label, waiting.tail()) == ("base", "")
+    assert (base.label, base.tail()) == ("base", "")
 
 
 def test_a_waiting_child_says_what_it_collected() -> None:
-    early = NextRound(card())
-    start = Start(spec=spec(arm("base"), cases(1), 2), job=Job(cases=tuple(cases(1))))
-    early.begin([start])
-    (waiting,) = early.take([start])
-    waiting.send(start.job)
-    assert waiting.receive(1.0).untouched
-    assert isinstance(waiting.receive(1.0), Ready)
+    early, starts = waiting(card())
+    base, _ = early.take(starts)
+    base.send(starts[0].job)
+    assert base.receive(1.0).untouched
+    assert isinstance(base.receive(1.0), Ready)
