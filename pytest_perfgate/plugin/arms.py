@@ -37,6 +37,7 @@ from pytest_perfgate.plugin.child_arguments import (
     cold_for,
     environment,
     paired_line,
+    spare_cores,
 )
 from pytest_perfgate.plugin.reporting import Progress
 from pytest_perfgate.plugin.state import share_of
@@ -322,15 +323,6 @@ def one_core(cases: Sequence[Case]) -> tuple[int, ...]:
     if elsewhere or not hasattr(os, "sched_getaffinity"):
         return ()
     return (max(os.sched_getaffinity(0)),)
-
-
-_CORES = 4
-"""Two sides measure on one core, two that start take one each, and the user's threads want another."""
-
-
-def spare_cores() -> bool:
-    """Whether processes can start beside others that measure on a device."""
-    return len(os.sched_getaffinity(0)) >= _CORES if hasattr(os, "sched_getaffinity") else False
 
 
 class FinishedRounds:
