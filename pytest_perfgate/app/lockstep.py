@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING
 
+from pytest_perfgate.app.passes import one_by_one
 from pytest_perfgate.core.changes.tests import has_test, same_test
 from pytest_perfgate.core.judge.context import limited
 from pytest_perfgate.model.errors import PerfgateError
@@ -19,6 +21,8 @@ from pytest_perfgate.model.protocol import (
     Bye,
     Capture,
     Child,
+    ChildSpawner,
+    ChildSpec,
     Collected,
     Entered,
     Finish,
@@ -31,10 +35,11 @@ from pytest_perfgate.model.protocol import (
     Taken,
     Waits,
 )
-from pytest_perfgate.model.values import value
+from pytest_perfgate.model.values import array_value, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.plan import Case, CaseKey, Plan
+    from pytest_perfgate.model.verdict import Arm, PairedRound
 
 BASE, HEAD = 0, 1
 
@@ -55,6 +60,8 @@ class TurnTiming:
     device_ns: float = 20e6
     sample_ns: float = 4e6
     warmup_ns: float = 20e6
+    tail_ns: float = 1e9
+    """A turn that takes the calls of a quantile, at the most."""
     settle_ns: float = 1e9
     """Load before a long turn samples, where the device is at its power limit."""
     settled_ns: float = 0.5e9
@@ -88,17 +95,20 @@ class LockstepPair:
         self.standing = ""
         """The test in which both stand: out of the round if one dies."""
         self.found: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+        self.untouched = False
+        """Whether neither side gave a device anything to do while it collected."""
         self.errors: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
         self.modules: tuple[tuple[tuple[str, str], ...], ...] = ((), ())
         self.beside: tuple[tuple[tuple[str, str], ...], ...] = ((), ())
 
-    def play(self, jobs: tuple[Job, Job]) -> Iterator[PairedCall]:
-        """Every test that both sides collected, in order."""
+    def play(self, jobs: Sequence[Job], met: Callable[[], None] = lambda: None) -> Iterator[PairedCall]:
+        """Every test that both sides collected, in order; ``met`` is called once they have."""
         plans = {case.nodeid: case.plan for case in jobs[HEAD].cases}
         for child, job in zip(self._children, jobs):
             child.send(job)
         self._meet()
-        shared = self.found[BASE] & self.found[HEAD]
+        met()
+        shared = self.found[BASE] & self.found[HEAD] & plans.keys()
         while True:
             base, head = (self._ready(side, shared) for side in (BASE, HEAD))
             if not isinstance(base, Ready) or not isinstance(head, Ready):
@@ -117,6 +127,7 @@ class LockstepPair:
         base, head = (one for one in collected if isinstance(one, Collected))
         self.found = (frozenset(base.found), frozenset(head.found))
         self.errors = (base.errors, head.errors)
+        self.untouched = base.untouched and head.untouched
 
     def _ready(self, side: int, shared: frozenset[str]) -> Answer:
         """The next test that both have, or the end; others are skipped."""
@@ -133,12 +144,12 @@ class LockstepPair:
             base, head = messages
             if isinstance(base, Entered) and isinstance(head, Entered) and base.key == head.key:
                 try:
-                    taken[head.key] = self._turns(plan)
+                    taken[head.key] = self._turns(one_by_one(plan, (*plan.figures, *head.figures), 1))
                 except LeftEarly as left:
                     messages = self._after(left, messages, plan)
-            for side in (BASE, HEAD):
+            for side in self._order:  # one by one: a side holds its call against its reference before the next message
                 if isinstance(messages[side], Entered):
-                    self._children[side].send(Finish())
+                    self._children[side].send(Finish(references=True))
                     messages[side] = self._next(side)
         ended = (self._finished(messages[BASE], nodeid), self._finished(messages[HEAD], nodeid))
         return PairedCall(
@@ -232,6 +243,8 @@ def _turn(plan: Plan, beat: TurnTiming, seen: Samples) -> tuple[Plan, int]:
     calls, typical = plan.calls or 1, median(seen.durations) * seen.batch
     turn_ns = beat.batch_ns if seen.timer == "host" and IDLE not in dict(seen.notes) else beat.device_ns
     budget = min(turn_ns, plan.budget_ns / beat.batches)
+    if plan.least_samples:  # a quantile takes so many calls
+        budget = min(max(budget, plan.least_samples / beat.batches * typical), beat.tail_ns)
     if seen.timer == "host" and IDLE not in dict(seen.notes) and not plan.calls:
         calls = max(1, round(min(beat.sample_ns, budget / 3) / max(typical, 1.0)))
     longest = max(budget, typical)
@@ -259,6 +272,7 @@ def joined(turns: Sequence[Samples], long: Samples | None = None) -> Samples:
         last,
         durations=tuple(duration for turn in turns for duration in turn.durations),
         cpu=tuple(busy for turn in turns for busy in turn.cpu),
+        waits=tuple(wait for turn in turns for wait in turn.waits),
         turns=tuple(len(turn.durations) for turn in turns),
         settled=settled_of(long) if long else None,
         clock_hz=tuple(hz for turn in turns for hz in turn.clock_hz),
@@ -296,6 +310,33 @@ def _with_turns(finished: Finished, taken: dict[CaseKey, tuple[Samples, Samples]
 
 Texts = Callable[[str], "tuple[str | None, str]"]
 """A test file's text at the base, where it is there, and in the working copy; by its path from the root."""
+
+
+@array_value
+class Stage:
+    """What a comparison needs of the world."""
+
+    spawner: ChildSpawner
+    spec: Callable[[Arm, Sequence[Case], int], ChildSpec]
+    """A child of an arm; the number of the round is the seed that both sides share."""
+    job: Job
+    timeout_s: float
+    say: Callable[[str], None]
+    keep: Callable[[Sequence[PairedRound]], None]
+    """Called after every round: an interrupted comparison goes on where it stopped."""
+    clock: Callable[[], float]
+    beat: TurnTiming = TurnTiming()
+    budget_s: float = 0.0
+    """Zero spends what the design asks for."""
+    texts: Texts | None = None
+    """Test files at the base and here: for those of the head that the base arm cannot collect."""
+    show: Callable[[str, int, str], None] | None = None
+    """Told of each test that both sides went through: the round, which of its tests this is, the test."""
+    early: bool = False
+    """Whether there are cores on which the next round's processes start meanwhile."""
+    hold: Callable[[Sequence[str]], AbstractContextManager[object]] = nullcontext
+    """Leases on all of these devices, for the children to inherit."""
+
 
 _UNCOLLECTED = "cannot collect this test file"
 

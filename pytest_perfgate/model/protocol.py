@@ -99,6 +99,8 @@ class Collected:
 
     found: tuple[str, ...]
     errors: tuple[str, ...] = ()
+    untouched: bool = False
+    """Whether it is seen to have given no device anything to do yet."""
 
 
 @value
@@ -291,6 +293,12 @@ def external(names: tuple[str, ...]) -> tuple[str, ...]:
 def code_alone(captures: Sequence[Capture]) -> bool:
     """Whether a test brought machine code and nothing else: it is the same in every process, so one has read it all."""
     return bool(captures) and all(capture.identity.timer == STATIC for capture in captures)
+
+
+def read_alone(captures: Sequence[Capture]) -> bool:
+    """Whether a test brought machine code or files and nothing else: of several processes the last one would stand."""
+    bare = (one.identity.timer in {STATIC, READ} and not one.readings for one in captures)
+    return bool(captures) and all(bare)
 
 
 @value

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, verdict
 from pytest_perfgate.core.judge.metrics import DERIVED
 from pytest_perfgate.core.judge.policy import CI
-from pytest_perfgate.core.judge.readings import FILE, NO_REFERENCE, SPEEDUP, Sides, moved_sides, reach_in_turns
+from pytest_perfgate.core.judge.readings import FILE, SPEEDUP, Sides, moved_sides, no_reference, reach_in_turns
 from pytest_perfgate.core.judge.samples import busy_processors
 from pytest_perfgate.core.limits.grammar import noun
-from pytest_perfgate.core.limits.merge import no_instruction, not_in_the_report, scope_within
+from pytest_perfgate.core.limits.merge import no_instruction, not_in_the_report, own_name, scope_within
 from pytest_perfgate.core.limits.scope import proposal, render_scope, some_of
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.errors import CODES, PerfgateError
@@ -114,7 +114,9 @@ def without_metric(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     uncollected = not_in_the_report(limit, trial.metrics)
     if uncollected is not None and trial.metrics.find(limit.metric):
         return _lacking(limit, uncollected)
-    missing = trial.metrics.missing(limit.metric) or (NO_REFERENCE if limit.metric == SPEEDUP else None)
+    missing = trial.metrics.missing(limit.metric) or (
+        no_reference(dict(limit.labels).get("over", "")) if limit.metric == SPEEDUP else None
+    )
     others = [m for m in trial.metrics.metrics if m.name == limit.metric]
     if others:
         scopes = sorted({render_scope(m.labels) for m in others if m.labels})
@@ -134,7 +136,10 @@ def without_metric(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     if missing and (missing.mend or missing.code):
         return _lacking(limit, replace(missing, labels=()))
     source = f"capture it: it comes from {kind.source}" if kind and kind.source != "time" else ""
-    source = source if kind else f"take it in the test, perfgate.metric({limit.metric!r}, ...), after the call it is of"
+    if kind is None:
+        near = own_name(limit.metric, [m.name for m in trial.metrics.metrics if m.better is not None])
+        take = f"take it in the test, perfgate.metric({limit.metric!r}, ...), after the call it is of"
+        source = f"did you mean {near!r}?" if near else take
     return Ruling(
         outcome=Outcome.NOT_MEASURED,
         sentence=f"{limit.metric}: {why}",

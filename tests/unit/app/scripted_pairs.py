@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pytest_perfgate.app.compare_arms import Comparison, Stage
+from pytest_perfgate.app.compare_arms import Comparison
+from pytest_perfgate.app.lockstep import Stage
+from pytest_perfgate.app.screening import Asked
 from pytest_perfgate.app.screening import Screening as Hearing
 from pytest_perfgate.core.judge.rounds import Design
+from pytest_perfgate.core.limits.own_figures import own_reading
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Discard, Identity, Samples, Stop
@@ -52,6 +56,8 @@ class World:
     own: bool = False
     """Whether an arm finds everything once it has its own test files."""
     turns: list[tuple[str, str]] = field(default_factory=list)
+    finished: list[tuple[str, bool]] = field(default_factory=list)
+    """Which arm was told to end its call, and whether it is to take turns with its references first."""
     retaken: set[int] = field(default_factory=set)
     """Which of these an instrument found invalid the first time."""
     spawned: list[ChildSpec] = field(default_factory=list)
@@ -64,11 +70,24 @@ class World:
     now: float = 0.0
     waits: bool = False
     """Whether each turn waits for another process first."""
+    device: Device = DEVICE
+    untouched: bool = False
+    """Whether an arm has left the device alone once it has collected."""
+    timer: str = "host"
+    begun: list[tuple[int, int]] = field(default_factory=list)
+    """The seed of each process, and the turns that were over when it started."""
+    open: int = 0
+    """Processes that nobody has ended."""
+    leased: list[list[str]] = field(default_factory=list)
+    loss: Callable[[str, int], float] | None = None
+    """A figure of (arm, round) that each call takes."""
     within: float = 0.0
     """How far the samples of a process reach above their least."""
 
     def spawn(self, spec: ChildSpec) -> ScriptedChild:
         self.spawned.append(spec)
+        self.begun.append((int(dict(spec.env)["PYTHONHASHSEED"]), len(self.turns)))
+        self.open += 1
         self.now += self.start_s
         return ScriptedChild(spec, self)
 
@@ -90,7 +109,8 @@ class ScriptedChild:
             missing = set() if self._world.own and command.files else missing
             found = [c.nodeid for c in command.cases if c.nodeid not in missing]
             self._left, self._own = deque(found), bool(command.files)
-            self._out.append(Collected(found=tuple(found), errors=self._world.errors if missing else ()))
+            errors = self._world.errors if missing else ()
+            self._out.append(Collected(found=tuple(found), errors=errors, untouched=self._world.untouched))
             self._next()
         elif isinstance(command, Go):
             self._key, self._taken = CaseKey(nodeid=self._left[0]), []
@@ -107,6 +127,7 @@ class ScriptedChild:
         elif isinstance(command, Measure):
             self._measure(command.plan)
         elif isinstance(command, Finish):
+            self._world.finished.append((self.label, command.references))
             self._end()
 
     def receive(self, timeout_s: float) -> object:
@@ -115,6 +136,7 @@ class ScriptedChild:
         return self._out.popleft()
 
     def close(self) -> None:
+        self._world.open -= not self.closed
         self.closed = True
 
     def tail(self) -> str:
@@ -134,10 +156,13 @@ class ScriptedChild:
             self._out.append(Waits(text="process 7 measures on GPU-1"))
         self._out.append(Taken(key=self._key, samples=samples))
 
-    def _end(self, timer: str = "host") -> None:
+    def _end(self, timer: str = "") -> None:
         assert self._key is not None
+        loss, device, timer = self._world.loss, self._world.device, timer or self._world.timer
+        readings = (own_reading("loss", loss(self.label, self._round)),) if loss else ()
+        identity = Identity(device=device.key, timer=timer)
         capture = Capture(
-            key=self._key, samples=tuple(self._taken), device=DEVICE, identity=Identity(device="host-x", timer=timer)
+            key=self._key, samples=tuple(self._taken), device=device, readings=readings, identity=identity
         )
         self._world.now += self._world.test_s / 2
         done = Finished(nodeid=self._left.popleft(), outcome="passed", captures=(capture,), seconds=self._world.test_s)
@@ -178,7 +203,14 @@ PROOF = {"base": (("/base/kern.py", "1"),), "head": (("/head/kern.py", "2"),)}
 
 
 def staged(world: World, said: list[str], kept: list[int], budget_s: float = 0.0) -> Stage:
+    @contextmanager
+    def hold(devices: Sequence[str]) -> Iterator[None]:
+        world.leased.append(list(devices))
+        yield
+
     return Stage(
+        early=True,
+        hold=hold,
         spawner=world,
         spec=spec,
         job=Job(cases=()),
@@ -191,19 +223,19 @@ def staged(world: World, said: list[str], kept: list[int], budget_s: float = 0.0
     )
 
 
-def heard(comparison: Comparison, *, among: int = 0):
-    hearing = Hearing(comparison, lambda key: 0.03, among)
+def heard(comparison: Comparison, *, among: int = 0, asked: Asked | None = None):
+    hearing = Hearing(comparison, lambda key: 0.03, among, lambda key: asked or Asked())
     hearing.decide()
     return hearing.paired(revision=not among)
 
 
-def compared(world: World, count: int = 3, *, among: int = 0, budget_s: float = 0.0, content=("", "")):
+def compared(world: World, count: int = 3, *, among: int = 0, budget_s: float = 0.0, content=("", ""), asked=None):
     said: list[str] = []
     kept: list[int] = []
     world.modules = world.modules or PROOF
     stage = staged(world, said, kept, budget_s)
     comparison = Comparison((arm("base", content[0]), arm("head", content[1])), cases(count), stage, Design())
-    found = heard(comparison, among=among)
+    found = heard(comparison, among=among, asked=asked)
     return comparison, {key.nodeid[-1]: paired for key, paired in found.items()}, said
 
 
