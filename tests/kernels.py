@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 from pytest_perfgate.adapters.readers.cubin_elf import parse_cubin
-from pytest_perfgate.core.analysis.sass.facts import kernels
+from pytest_perfgate.core.analysis.kernels.sass_facts import kernels
 from pytest_perfgate.model.profiles import Disassembly, KernelFacts, Launch
 
 ARTIFACTS = Path(__file__).parent / "artifacts"

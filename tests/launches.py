@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_perfgate.adapters.devices.catalogue import DeviceCatalogue
+from pytest_perfgate.adapters.devices.visible import DeviceCatalogue
 from pytest_perfgate.app.inspections.cubin import limits_by_arch
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, diagnose
 from pytest_perfgate.model.profiles import Counter, KernelFacts, Launch, Resources, SourceLine

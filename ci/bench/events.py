@@ -17,11 +17,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from pytest_perfgate.adapters.runtimes.fakes import SimulatedGpu
 from pytest_perfgate.adapters.runtimes.torch import TorchEvent
 from pytest_perfgate.adapters.timers.bench import Bench, Rules
 from pytest_perfgate.adapters.timers.event_pairs import Pairs, queued
 from pytest_perfgate.model.plan import Plan
+from pytest_perfgate.testing import SimulatedGpu
 
 PAIRS, TIMES = 64, 400
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from pytest_perfgate.adapters.devices.catalogue import DeviceCatalogue
+from pytest_perfgate.adapters.devices.visible import DeviceCatalogue
 from pytest_perfgate.adapters.readers.cubin import read_cubins, tool
 from pytest_perfgate.adapters.readers.ncu_report import read_ncu
 from pytest_perfgate.app.inspections.cubin import Cubin

@@ -29,7 +29,7 @@ class Check:
     """The torch runtime of this machine with every timer."""
 
     def __init__(self, clocks: str, seconds: float = 60.0) -> None:
-        from pytest_perfgate.adapters.devices.catalogue import lookup_spec
+        from pytest_perfgate.adapters.devices.visible import lookup_spec
         from pytest_perfgate.adapters.runtimes.torch import TorchRuntime
 
         self.runtime = TorchRuntime(lookup_spec)

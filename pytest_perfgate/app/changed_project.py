@@ -38,12 +38,12 @@ from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.plan import Case, CaseKey, Effect
 from pytest_perfgate.model.ports import DEPENDENCIES, Repository
 from pytest_perfgate.model.values import Dimension
-from pytest_perfgate.model.verdict import Paired
 
 if TYPE_CHECKING:
     from pytest_perfgate.app.judge import GateJudge
     from pytest_perfgate.core.judge.suite import Suite
     from pytest_perfgate.model.measurement import Baseline
+    from pytest_perfgate.model.verdict import Paired
 
 FOLDER = ".perfgate"
 

@@ -19,7 +19,6 @@ from pytest_perfgate.core.judge.policy import effect
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.render.words import quantity, signed
 from pytest_perfgate.model.plan import Case, CaseKey, Effect, Limit, Mode, Outcome, parse_case_key
-from pytest_perfgate.model.ports import Repository
 from pytest_perfgate.model.values import Dimension, value
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote
 
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.app.judge import GateJudge
     from pytest_perfgate.core.judge.suite import Suite
     from pytest_perfgate.model.measurement import Baseline
+    from pytest_perfgate.model.ports import Repository
 
 WORDS = ("perfgate", "benchmark")
 """What the file of a gated test says: the marker, or one of the fixtures."""

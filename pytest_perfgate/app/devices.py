@@ -12,11 +12,11 @@ from pytest_perfgate.model.device import Availability, Ceilings, Device, DeviceS
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Cell, Column, Document, Paragraph, Section, Table
 from pytest_perfgate.model.plan import Cache, Plan
-from pytest_perfgate.model.ports import Call
 from pytest_perfgate.model.values import Dimension
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.measurement import Samples
+    from pytest_perfgate.model.ports import Call
 
 _SHOWN = ("fp64", "fp32", "tf32", "bf16", "fp8", "int8", "fp4")
 

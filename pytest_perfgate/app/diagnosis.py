@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from statistics import median
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.capabilities import SupportsWait
-from pytest_perfgate.model.device import Availability, Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Block, Bullets, Column, Document, Paragraph, Section, Table
 from pytest_perfgate.model.plan import Plan
-from pytest_perfgate.model.ports import Call, Runtime, Timer
 from pytest_perfgate.model.protocol import TIMED
 from pytest_perfgate.model.values import Dimension, array_value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.device import Availability, Device
+    from pytest_perfgate.model.ports import Call, Runtime, Timer
 
 ROUNDS = 8
 """Pairs of an A/A."""

@@ -24,7 +24,6 @@ from pytest_perfgate.model.metric import (
     Severity,
 )
 from pytest_perfgate.model.plan import Case, CaseKey, Limit, Outcome, Policy
-from pytest_perfgate.model.ports import Inspector
 from pytest_perfgate.model.profiles import Names, named_in, shareable
 from pytest_perfgate.model.protocol import Capture, CaseResult, external
 from pytest_perfgate.model.values import texts_in, value, with_texts
@@ -33,6 +32,7 @@ from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
 if TYPE_CHECKING:
     from pytest_perfgate.app.profile import Profiled
     from pytest_perfgate.core.limits.grammar import Kinds
+    from pytest_perfgate.model.ports import Inspector
 
 T = TypeVar("T")
 

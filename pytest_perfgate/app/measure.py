@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.app.figures.passes import one_by_one
 from pytest_perfgate.app.instrument import at_least, begins
+from pytest_perfgate.app.passes import one_by_one
 from pytest_perfgate.core.judge.metrics import metrics_of
 from pytest_perfgate.core.judge.readings import figures_of, over_processes
 from pytest_perfgate.model.errors import PerfgateError

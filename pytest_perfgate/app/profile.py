@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Artifact
-from pytest_perfgate.model.metric import Analysis, Document
 from pytest_perfgate.model.plan import CaseKey, ClockPolicy, Plan
-from pytest_perfgate.model.ports import Profiler
 from pytest_perfgate.model.protocol import (
     LOG,
     STATIC,
@@ -26,6 +23,9 @@ from pytest_perfgate.model.values import array_value
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.device import Availability
+    from pytest_perfgate.model.measurement import Artifact
+    from pytest_perfgate.model.metric import Analysis, Document
+    from pytest_perfgate.model.ports import Profiler
     from pytest_perfgate.model.profiles import Scrub, Scrubbed
 
 TIMED_OUT = 124

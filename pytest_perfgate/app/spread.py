@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.instrument import begins, lease_name
 from pytest_perfgate.core.render.words import plural
-from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.values import array_value
 
 if TYPE_CHECKING:
     from pytest_perfgate.app.measure import Rounds
+    from pytest_perfgate.model.device import Device
     from pytest_perfgate.model.plan import Case
 
 HOST = frozenset({"auto", "host", "fake"})

@@ -237,11 +237,11 @@ def commits(project: Project) -> Iterator[Finding]:
 
 def merging(project: Project) -> Iterator[Finding]:
     """Whether parallel acceptance merges by itself: git asks for the driver, and this clone knows it."""
-    from pytest_perfgate.wiring.stores import merging as told
+    from pytest_perfgate.wiring import stores
 
     if not (project.root / project.config.baselines).is_dir():
         return
-    git_says = told(project.root, project.config)
+    git_says = stores.merging(project.root, project.config)
     if git_says is None:
         return
     missing = [] if git_says.asked else [f"echo '{MERGE_LINE}' >> .gitattributes"]
@@ -306,11 +306,11 @@ def _ignored(project: Project) -> bool:
 
 def arms(project: Project) -> Iterator[Finding]:
     """What a killed run in two arms left behind."""
-    from pytest_perfgate.wiring.stores import leftovers as left
+    from pytest_perfgate.wiring import stores
 
     if not project.repository.present():
         return
-    for one in left(project.root, project.config):
+    for one in stores.leftovers(project.root, project.config):
         name = _shown(Path(one.path), project) if "/" in one.path else f"process {one.path}"
         yield Finding(name="arms", level=Level.NOTE, what=f"{name} is {one.what}", mend=one.mend)
 

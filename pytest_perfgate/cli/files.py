@@ -20,8 +20,7 @@ from pytest_perfgate.app.inspect import (
     view,
     views_of,
 )
-from pytest_perfgate.cli import output as looking
-from pytest_perfgate.cli import output as verdicts
+from pytest_perfgate.cli import output
 from pytest_perfgate.cli.dispatch import Project, add_root
 from pytest_perfgate.cli.output import placed, plain, say, say_written, write_file
 from pytest_perfgate.core.render.text import render_text
@@ -49,24 +48,24 @@ What was not measured fails here as it does in CI, unless --policy unmeasured=wa
 
 def check_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", nargs="+", metavar="FILE|LIMIT")
-    verdicts.add_limit_options(parser)
+    output.add_limit_options(parser)
     parser.add_argument("--baseline", action="store_true", help="hold changes against this project's accepted figures")
     parser.add_argument("--case", default="", metavar="NAME", help="what the file is called there (default: its path)")
     add_root(parser)
-    looking.add_options(parser)
+    output.add_options(parser)
 
 
 def run_check(options: argparse.Namespace) -> int:
-    from pytest_perfgate.app.inspections.gated import ungated
+    from pytest_perfgate.app.inspections.results import ungated
 
-    files, texts = verdicts.split_limits(options.words)
-    look = looking.judging_look(options)
+    files, texts = output.split_limits(options.words)
+    look = output.judging_look(options)
     if options.baseline:
-        return _check_baseline(options, looking.named_files(files), texts, look)
+        return _check_baseline(options, output.named_files(files), texts, look)
     ungated(parse_limits(texts, look.kinds))
-    analysis, judged = check(looking.named_files(files), texts, look)
-    verdicts.write_files(options, analysis, judged)
-    verdicts.deliver(options, analysis, judged)
+    analysis, judged = check(output.named_files(files), texts, look)
+    output.write_files(options, analysis, judged)
+    output.deliver(options, analysis, judged)
     return exit_of(judged)
 
 
@@ -74,7 +73,7 @@ def _check_baseline(options: argparse.Namespace, files: list[Path], texts: list[
     """The file as a case of the project: against its line, with a record to accept from."""
     import datetime as dt
 
-    from pytest_perfgate.app.inspections.gated import FileGate, case_name, changes_of, gate_file, in_order, keep_file
+    from pytest_perfgate.app.inspections.results import FileGate, case_name, changes_of, gate_file, in_order, keep_file
     from pytest_perfgate.core.judge.against_limit import judge_artifact
     from pytest_perfgate.wiring import gate_tools
 
@@ -94,8 +93,8 @@ def _check_baseline(options: argparse.Namespace, files: list[Path], texts: list[
     texts_of_changes = {change.text for change in changes}
     plain = judge_artifact(analysis, [one for one in limits if one.text not in texts_of_changes], look.policy)
     judged = in_order(limits, plain, report.cases[0])
-    verdicts.write_files(options, analysis, judged)
-    verdicts.deliver(options, analysis, judged)
+    output.write_files(options, analysis, judged)
+    output.deliver(options, analysis, judged)
     if record is not None:
         say(f"wrote {project.shown(record)}", options)
     return exit_of(judged)
@@ -113,27 +112,27 @@ For jobs of several files: perfgate compare before0 before1 -- after0 after1
 def compare_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", nargs="+", metavar="FILE|LIMIT")
     parser.add_argument("--view", default="", help="one view of the comparison")
-    looking.add_picture_option(parser)
-    verdicts.add_limit_options(parser)
+    output.add_picture_option(parser)
+    output.add_limit_options(parser)
     parser.add_argument("--reports", metavar="FOLDER", help="write the reports of this comparison and all its tables")
-    looking.add_options(parser)
+    output.add_options(parser)
 
 
 def run_compare(options: argparse.Namespace) -> int:
-    words, limits = verdicts.split_limits(options.words)
-    before, after = verdicts.split_sides(words)
-    look = looking.judging_look(options)
-    analysis, judged = _compared(looking.named_files(before), looking.named_files(after), limits, look)
-    verdicts.write_files(options, analysis, judged)
-    drawn = looking.write_pictures(options, analysis)
+    words, limits = output.split_limits(options.words)
+    before, after = output.split_sides(words)
+    look = output.judging_look(options)
+    analysis, judged = _compared(output.named_files(before), output.named_files(after), limits, look)
+    output.write_files(options, analysis, judged)
+    drawn = output.write_pictures(options, analysis)
     if options.reports:
         from pytest_perfgate.wiring.profiling import write_reports
 
         say("\n".join(map(str, write_reports(Path(options.reports), analysis))), options)
     elif not options.json and options.markdown != "-" and not drawn:
-        looking.write(render_text(view(analysis, options.view), looking.columns(), looking.room()))
+        output.write(render_text(view(analysis, options.view), output.columns(), output.room()))
     if judged or options.json:
-        verdicts.deliver(options, analysis, judged)
+        output.deliver(options, analysis, judged)
     return exit_of(judged)
 
 
@@ -141,7 +140,7 @@ def _compared(
     before: list[Path], after: list[Path], texts: list[str], look: Look
 ) -> tuple[Analysis, tuple[Verdict, ...]]:
     """Limits on a comparison, and on the change of any figure from the one side to the other."""
-    from pytest_perfgate.app.inspections.gated import compared_files, in_order
+    from pytest_perfgate.app.inspections.results import compared_files, in_order
 
     limits = parse_limits(texts, look.kinds) if texts else ()
     changes = [limit for limit in limits if limit.compare is not Compare.FIGURE]
@@ -166,33 +165,33 @@ def inspect_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE")
     parser.add_argument("--view", default="", help="one view of the file; 'list' names them, 'all' shows all")
     parser.add_argument("--html", metavar="FILE", help="write pictures and views as one HTML page")
-    looking.add_picture_option(parser)
+    output.add_picture_option(parser)
     parser.add_argument("--markdown", metavar="FILE", help="write the views as Markdown; - for standard output")
     parser.add_argument("--csv", metavar="FOLDER", help="write every table as CSV, all rows")
     parser.add_argument("--code", metavar="FOLDER", help="write annotated source, machine code and PTX of a report")
     parser.add_argument("--xlsx", metavar="FILE", help="write every table into one workbook (the xlsx extra)")
     parser.add_argument("--reports", metavar="FOLDER", help="write the reports of this kind of file and all its tables")
-    looking.add_options(parser)
+    output.add_options(parser)
 
 
 def run_inspect(options: argparse.Namespace) -> int:
-    look = looking.look(options)
-    files = looking.named_files(options.files)
+    look = output.look(options)
+    files = output.named_files(options.files)
     analysis = inspect(files, look.options, inspectors=look.inspectors, peek=look.peek)
     if options.view == "list":
         names = list(views_of(analysis))
-        looking.write_json(names) if options.json else looking.write("\n".join(names))
+        output.write_json(names) if options.json else output.write("\n".join(names))
         return 0
     chosen = options.view or next(iter(analysis.views))
     documents = every_view(analysis) if chosen == "all" else {chosen: view(analysis, chosen)}
     written = _write_files(options, documents, analysis) | _write_more(options, documents, analysis)
     if options.json:
-        looking.write_json(looking.analysis_json(analysis, documents))
+        output.write_json(output.analysis_json(analysis, documents))
     elif not written:
         if not options.view:
-            documents[chosen] = looking.glance(documents[chosen], analysis)
-        looking.write(
-            "\n".join(render_text(document, looking.columns(), looking.room()) for document in documents.values())
+            documents[chosen] = output.glance(documents[chosen], analysis)
+        output.write(
+            "\n".join(render_text(document, output.columns(), output.room()) for document in documents.values())
         )
     return 0
 
@@ -204,7 +203,7 @@ def _write_files(options: argparse.Namespace, documents: dict[str, Document], an
         from pytest_perfgate.core.render.html import render_markdown
 
     if options.markdown == "-":
-        looking.write("\n".join(render_markdown(document) for document in documents.values()))
+        output.write("\n".join(render_markdown(document) for document in documents.values()))
     elif options.markdown:
         write_file(options.markdown, "\n".join(map(render_markdown, documents.values())))
     if options.html:
@@ -228,7 +227,7 @@ def _write_more(options: argparse.Namespace, documents: dict[str, Document], ana
     if options.code:
         for path in _write_texts(Path(options.code), analysis.files):
             say(str(path), options)
-    return looking.write_pictures(options, analysis) | bool(options.xlsx or options.reports or options.code)
+    return output.write_pictures(options, analysis) | bool(options.xlsx or options.reports or options.code)
 
 
 def _write_texts(folder: Path, texts: Mapping[str, Callable[[], str]]) -> Iterator[Path]:
@@ -266,7 +265,7 @@ def profile_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", default="", metavar="FOLDER", help="where it is kept (default: .perfgate/profiles)")
     parser.add_argument("--kernel", default="", metavar="NAME", help="only kernels whose name holds this (ncu)")
-    parser.add_argument("--launches", type=looking.whole, default=0, metavar="N", help="so many launches at most (ncu)")
+    parser.add_argument("--launches", type=output.whole, default=0, metavar="N", help="so many launches at most (ncu)")
 
 
 def run_profile(options: argparse.Namespace) -> int:
@@ -279,15 +278,15 @@ def run_profile(options: argparse.Namespace) -> int:
     key = parse_case_key(options.nodeid)
     done = [profile(key, mode, plan, tools) for mode in options.mode or ["annotation"]]
     if getattr(options, "json", False):
-        looking.write_json(looking.finite([{"folder": str(one.folder), **metrics_data(one.analysis)} for one in done]))
+        output.write_json(output.finite([{"folder": str(one.folder), **metrics_data(one.analysis)} for one in done]))
         return 0
     for one in done:
-        looking.write(render_text(next(iter(one.analysis.views.values()))(), looking.columns(), looking.room()))
+        output.write(render_text(next(iter(one.analysis.views.values()))(), output.columns(), output.room()))
         for problem in one.analysis.problems:
-            looking.write(f"not to be trusted: {problem.what}  [{problem.code}]")
+            output.write(f"not to be trusted: {problem.what}  [{problem.code}]")
         if one.again:
-            looking.write(AGAIN)
-        looking.write(f"kept in {one.folder}")
+            output.write(AGAIN)
+        output.write(f"kept in {one.folder}")
     return 0
 
 
@@ -309,13 +308,13 @@ def run_scrub(options: argparse.Namespace) -> int:
     from pytest_perfgate.app.profile import scrub, sentence
     from pytest_perfgate.wiring.profiling import scrubber
 
-    (path,) = looking.named_files([options.file])
+    (path,) = output.named_files([options.file])
     out = Path(options.output) if options.output else None
     done = scrub(path, out, scrubber(), in_place=options.in_place, force=options.force)
     if options.json:
-        looking.write_json(plain(done))
+        output.write_json(plain(done))
     else:
-        looking.write(sentence(done))
+        output.write(sentence(done))
     return 0
 
 
@@ -349,7 +348,7 @@ def run_import(options: argparse.Namespace) -> int:
     device = options.device or stores.host_device_key()
     who, when = project.repository.author(), dt.datetime.now(dt.timezone.utc).date().isoformat()
     lines = []
-    for path in looking.named_files(options.files):
+    for path in output.named_files(options.files):
         outcome = imported(stores.read_benchmarks(path), device, project.baselines, who=who, when=when)
         paths = () if options.dry_run else project.baselines.write(outcome.lines)
         lines.append({
@@ -358,11 +357,9 @@ def run_import(options: argparse.Namespace) -> int:
             "without a time": list(outcome.left), "wrote": [project.shown(Path(p)) for p in paths],
         })  # fmt: skip
     if options.json:
-        looking.write_json(lines)
+        output.write_json(lines)
         return 0
     for one in lines:
         counts = ", ".join(f"{len(one[name])} {name}" for name in ("imported", "kept", "without a time"))
-        looking.write(
-            "\n".join([f"{one['file']}: {counts}, for {device}", *(f"wrote {path}" for path in one["wrote"])])
-        )
+        output.write("\n".join([f"{one['file']}: {counts}, for {device}", *(f"wrote {path}" for path in one["wrote"])]))
     return 0

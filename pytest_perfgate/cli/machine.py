@@ -26,8 +26,7 @@ from pytest_perfgate.cli.dispatch import Project, add_root
 from pytest_perfgate.cli.output import above_zero, from_zero, room, say, show, whole, write_file
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.wiring import devices as wiring_clocks
-from pytest_perfgate.wiring import devices as wiring_devices
+from pytest_perfgate.wiring import devices
 
 CEILINGS_ABOUT = """Measure the highest rates that this machine reaches: a large product of each dtype, a large copy.
 
@@ -45,8 +44,8 @@ def ceilings_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_ceilings(options: argparse.Namespace) -> int:
     project = Project(options)
-    bench = wiring_devices.ceiling_bench(project.config, options.runtime, options.clocks, _progress)
-    store = wiring_devices.ceiling_store(project.baselines)
+    bench = devices.ceiling_bench(project.config, options.runtime, options.clocks, _progress)
+    store = devices.ceiling_store(project.baselines)
     stored = store.read(bench.device.key)
     if options.show:
         show(ceilings_document(bench.device, stored, ""), options)
@@ -79,16 +78,16 @@ def clocks_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_clocks(options: argparse.Namespace) -> int:
-    project, locks = Project(options), wiring_clocks.clock_locks()
+    project, locks = Project(options), devices.clock_locks()
     cards = _cards(options.device, must=options.action != "show")
     if options.action == "lock":
         for card in cards:
-            wiring_clocks.keep_lock(card, options.mhz * 1e6 or wiring_clocks.sheet_lock(project.config, card))
+            devices.keep_lock(card, options.mhz * 1e6 or devices.sheet_lock(project.config, card))
     if options.action == "reset":
-        reset(cards, locks.read_locks(), wiring_clocks.lift)
+        reset(cards, locks.read_locks(), devices.lift)
     named = {card.uuid() for card in cards} if options.device and cards else None
     locked = [lock for lock in locks.read_locks() if named is None or lock.device in named]
-    show(clocks_document(shown(cards, locked), wiring_clocks.management().availability()), options)
+    show(clocks_document(shown(cards, locked), devices.management().availability()), options)
     return 0
 
 
@@ -98,7 +97,7 @@ def _plain_uuid(card: Any) -> str:
 
 
 def _cards(device: str, *, must: bool) -> list[Any]:
-    nvml = wiring_clocks.management()
+    nvml = devices.management()
     availability = nvml.availability()
     if not availability.usable:
         if must:
@@ -130,15 +129,15 @@ def run_devices(options: argparse.Namespace) -> int:
     if options.here:
         show(machine_document(wiring.here(Project(options).config)), options)
         return 0
-    catalogue = wiring_devices.catalogue(Project(options).config)
+    catalogue = devices.catalogue(Project(options).config)
     word = " ".join(options.name)
     if not word:
         show(catalogue_document(tuple(catalogue), 0 if options.json else room()), options)
         return 0
-    devices = catalogue.find(word)
-    if not devices:
+    specs = catalogue.find(word)
+    if not specs:
         raise PerfgateError("device-unknown", f"no data sheet matches {word!r}")
-    show(sheet_document(devices), options)
+    show(sheet_document(specs), options)
     return 0
 
 

@@ -294,15 +294,15 @@ def history_of(project: Project, report: Any) -> dict[str, Any]:
 def _delivered(options: Namespace, report: Any, project: Project) -> str:
     from pytest_perfgate.model.capabilities import SupportsPosting
     from pytest_perfgate.model.verdict import Posting
-    from pytest_perfgate.wiring.stores import deliveries as known
+    from pytest_perfgate.wiring.stores import deliveries
 
     name, _, target = options.to.partition(":")
     posting = Posting(key=options.comment_key, only_changes=options.only_changes, dry_run=options.dry_run)
-    deliveries = {delivery.name: delivery for delivery in known(project.root)}
-    if name not in deliveries:
-        mend = f"one of: {', '.join(deliveries)}"
+    by_name = {delivery.name: delivery for delivery in deliveries(project.root)}
+    if name not in by_name:
+        mend = f"one of: {', '.join(by_name)}"
         raise PerfgateError("delivery-failed", f"nothing delivers to '{name}'", mend=mend)
-    delivery = deliveries[name]
+    delivery = by_name[name]
     if isinstance(delivery, SupportsPosting):
         delivery = delivery.posting(posting)
     elif posting != Posting():

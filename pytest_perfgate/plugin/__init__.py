@@ -112,9 +112,9 @@ def _is_gated(config: pytest.Config, environment: dict[str, str]) -> bool:
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
     """A listing runs no test: in CI that is for the command to say, and not for settings that a change may write."""
-    from pytest_perfgate.plugin.options import child_environment as told
+    from pytest_perfgate.plugin.options import child_environment
 
-    if not any(getattr(config.option, name, None) for name in _LISTING) or not told(config).get("CI"):
+    if not any(getattr(config.option, name, None) for name in _LISTING) or not child_environment(config).get("CI"):
         return None
     from pytest_perfgate.plugin.controller import refused
 
@@ -165,12 +165,12 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """In CI somebody delivers the record of the run: one that broke off before it measured has none."""
-    from pytest_perfgate.plugin.options import child_environment as told
+    from pytest_perfgate.plugin.options import child_environment
 
     role = session.config.pluginmanager.get_plugin(ROLE)
     worker = hasattr(session.config, "workerinput")
     broken = role is None and not worker and exitstatus not in {0, 1, 5}
-    if told(session.config).get("CI") and (broken or getattr(role, "recorded", None) is False):
+    if child_environment(session.config).get("CI") and (broken or getattr(role, "recorded", None) is False):
         from pytest_perfgate.plugin.ending import close_records
 
         close_records(session.config, exitstatus, told=not broken)
@@ -178,14 +178,14 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 def _misses(config: pytest.Config) -> bool:
     """In CI a project with baselines has gated tests; where none was collected, that is judged too."""
-    from pytest_perfgate.plugin.options import child_environment as told
+    from pytest_perfgate.plugin.options import child_environment
 
     alone = not any(map(config.pluginmanager.has_plugin, (ROLE, "perfgate-distributed")))
-    if not alone or not told(config).get("CI"):
+    if not alone or not child_environment(config).get("CI"):
         return False
     from pytest_perfgate.plugin.selection import keeps_baselines
 
-    return keeps_baselines(config.rootpath, told(config))
+    return keeps_baselines(config.rootpath, child_environment(config))
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from pytest_perfgate.model.protocol import OWN
 from pytest_perfgate.plugin.calls import Brought, MeasuredCall, View
 
 if TYPE_CHECKING:
-    from pytest_perfgate.app.references import References
+    from pytest_perfgate.app.passes import References
     from pytest_perfgate.model.measurement import Artifact, Measurement, Reading, Reference, Samples
     from pytest_perfgate.model.plan import Case
     from pytest_perfgate.model.ports import Inspector, Profiler
@@ -174,7 +174,7 @@ class MeasuringBench(Bench):
         texts = (*(limit.text for limit in self.case.limits), *asked.limits)
         if self._references is None and not any(_SPEEDUP in text for text in texts):
             return
-        from pytest_perfgate.app.references import References, in_turns
+        from pytest_perfgate.app.passes import References, in_turns
 
         self._references = self._references or References(self.case)
         for ours, theirs in self._references.pairs_with(asked):

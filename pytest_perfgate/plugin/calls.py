@@ -8,16 +8,17 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import repeat
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_perfgate.model.capabilities import SupportsInputs
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Discard, Reading, Samples, Stop
 from pytest_perfgate.model.metric import Finding, MetricSet, Problem
 from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.model.values import Work
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.values import Work
 
 
 class Schedule(NamedTuple):
@@ -84,7 +85,7 @@ class MeasuredCall:
     def warm_up(self) -> None:
         """The untimed runs that were asked for, each with its set-up."""
         run = self.sample(self.timed())
-        for _ in repeat(None, self.schedule.warmups):
+        for _ in itertools.repeat(None, self.schedule.warmups):
             self.prepare()
             run()
 
@@ -116,7 +117,7 @@ def repeated(call: Callable[[], Any], times: int) -> Callable[[], Any]:
 
     def run() -> Any:
         result = None
-        for _ in repeat(None, times):
+        for _ in itertools.repeat(None, times):
             result = call()
         return result
 
@@ -289,8 +290,7 @@ _STEPPING = (
 )
 """Of itertools; some versions of Python lack one or another."""
 
-_STEPS = [getattr(itertools, name) for name in _STEPPING if hasattr(itertools, name)]
-
+_STEPS = [step for name, step in vars(itertools).items() if name in _STEPPING]
 _WORKING: tuple[Any, ...] = (map, filter, zip, type(iter(int, 1)), *_STEPS)
 """Iterators that work at each step, whatever they go through; ``re.finditer`` calls as ``iter(f, end)`` does."""
 

@@ -29,7 +29,6 @@ from pytest_perfgate.model.capabilities import SupportsTellWaits, SupportsWait
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Reading
 from pytest_perfgate.model.metric import Absent, MetricSet
-from pytest_perfgate.model.ports import Contents, Inspector, Instruments, Profiler, Runtime, Timer
 from pytest_perfgate.model.protocol import STATIC, Capture
 
 if TYPE_CHECKING:
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.metric import Finding
     from pytest_perfgate.model.plan import Case, CaseKey, Plan
     from pytest_perfgate.model.ports import Call as PortsCall
+    from pytest_perfgate.model.ports import Contents, Inspector, Instruments, Profiler, Runtime, Timer
     from pytest_perfgate.plugin.calls import Brought, MeasuredCall
 
 
@@ -103,7 +103,7 @@ class Passes:
         wanted = figures_for(asked, plan)
         if not wanted or not taken:
             return Figures((), ())
-        from pytest_perfgate.app.figures.passes import PassedCall, readings_of
+        from pytest_perfgate.app.passes import PassedCall, readings_of
 
         passed = PassedCall(asked.timed(), asked.prepare, runtime, asked.calls, self._first.get(asked.key))
         figures = tuple(readings_of(wanted, passed, taken, self._instruments, HOST_CLOCK.wall))
@@ -266,7 +266,7 @@ class Measuring:
 
 def _enough(asked: MeasuredCall, plan: Plan) -> Plan:
     """The plan with as many samples as the call, and the quantiles of its limits, take in one process."""
-    from pytest_perfgate.app.figures.passes import one_by_one
+    from pytest_perfgate.app.passes import one_by_one
 
     return one_by_one(at_least(plan, asked.schedule.samples), figures_for(asked, plan), 1)
 

@@ -7,7 +7,7 @@ import re
 import shlex
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -26,8 +26,6 @@ from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.values import Dimension
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from pytest_perfgate.model.plan import Case
     from pytest_perfgate.model.protocol import Finished
     from pytest_perfgate.model.verdict import CaseReport, Verdict

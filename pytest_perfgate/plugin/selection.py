@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
@@ -25,8 +25,6 @@ from pytest_perfgate.model.verdict import Shard, SuiteNote, Universe
 from pytest_perfgate.plugin.options import STARTED_WITH
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pytest_perfgate.model.plan import Limit
     from pytest_perfgate.model.project import ConfigPattern
     from pytest_perfgate.plugin.state import SessionState, Settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import os
-from collections.abc import Container, Generator
+from collections.abc import Callable, Container, Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,6 @@ from pytest_perfgate.plugin.reporting import UsersFrames, readable
 from pytest_perfgate.wiring import gate_tools
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from pytest_perfgate.model.metric import MetricKind

@@ -179,7 +179,7 @@ class BuiltIns:
         if self._project is not None and self._project.device:
             catalogue = self._catalogue()
             return lambda name: catalogue().lookup(name)
-        from pytest_perfgate.adapters.devices.catalogue import lookup_spec
+        from pytest_perfgate.adapters.devices.visible import lookup_spec
 
         return lookup_spec
 

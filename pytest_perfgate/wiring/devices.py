@@ -10,12 +10,12 @@ from pytest_perfgate.model.capabilities import SupportsWait
 if TYPE_CHECKING:
     from pytest_perfgate.adapters.bindings.amdsmi import Amd
     from pytest_perfgate.adapters.bindings.nvml import Nvml
-    from pytest_perfgate.adapters.devices.catalogue import DeviceCatalogue
     from pytest_perfgate.adapters.devices.clocks import MachineClocks
     from pytest_perfgate.adapters.devices.leases import DeviceLeases
+    from pytest_perfgate.adapters.devices.visible import DeviceCatalogue
     from pytest_perfgate.adapters.runtimes.arrays import ArrayContents
     from pytest_perfgate.adapters.runtimes.host import HostRuntime
-    from pytest_perfgate.adapters.stores.environments import CeilingStore
+    from pytest_perfgate.adapters.stores.sittings import CeilingStore
     from pytest_perfgate.adapters.timers.auto import AutoTimer
     from pytest_perfgate.adapters.timers.bench import Rules
     from pytest_perfgate.adapters.timers.cupti import CuptiTimer
@@ -204,7 +204,7 @@ def contents() -> ArrayContents:
 
 def ceiling_store(baselines: Any) -> CeilingStore:
     """Measured ceilings, in the folder of a device's baselines."""
-    from pytest_perfgate.adapters.stores.environments import CeilingStore
+    from pytest_perfgate.adapters.stores.sittings import CeilingStore
 
     return CeilingStore(lambda device: baselines.path(device, "ceilings").parent)
 
@@ -220,7 +220,7 @@ def roofed(baselines: Any) -> Callable[[Device], Device]:
 
 def catalogue(project: Config) -> DeviceCatalogue:
     """Data sheets, those of the project in front."""
-    from pytest_perfgate.adapters.devices.catalogue import DeviceCatalogue, parse_own
+    from pytest_perfgate.adapters.devices.visible import DeviceCatalogue, parse_own
 
     return DeviceCatalogue(parse_own(dict(project.device), place=project.source or "pyproject.toml"))
 

@@ -123,7 +123,7 @@ def _command(root: Path, nodeid: str, assigned: Assignment) -> list[str]:
 
 def write_views(folder: Path, views: Mapping[str, Document]) -> None:
     """Tables as CSV and pictures as SVG, and all of it as one page."""
-    from pytest_perfgate.adapters.formats.drawings import write_drawings
+    from pytest_perfgate.adapters.formats.files import write_drawings
     from pytest_perfgate.core.render.drawing import alone
     from pytest_perfgate.wiring import write_pages, write_tables
 
@@ -134,7 +134,7 @@ def write_views(folder: Path, views: Mapping[str, Document]) -> None:
 
 def write_pictures(folder: Path, document: Document) -> tuple[Path, ...]:
     """Every picture of a page as SVG."""
-    from pytest_perfgate.adapters.formats.drawings import write_drawings
+    from pytest_perfgate.adapters.formats.files import write_drawings
     from pytest_perfgate.core.render.drawing import alone
     from pytest_perfgate.model.errors import written
 
@@ -144,9 +144,9 @@ def write_pictures(folder: Path, document: Document) -> tuple[Path, ...]:
 
 def write_picture(path: Path, svg: str) -> None:
     """One picture as SVG, or as PNG by what can draw it here."""
-    from pytest_perfgate.adapters.formats import drawings
+    from pytest_perfgate.adapters.formats import files
 
-    drawings.write_picture(path, svg)
+    files.write_picture(path, svg)
 
 
 def profiler_region(name: str, out: Path, hooks: Any) -> AbstractContextManager[None]:

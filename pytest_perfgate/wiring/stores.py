@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
@@ -13,8 +13,6 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.wiring import CommandLineTools, joined, own_host
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from pytest_perfgate.adapters.arms.store import ArmStore
     from pytest_perfgate.adapters.stores.baselines import Baselines
     from pytest_perfgate.adapters.stores.records import Records
@@ -85,7 +83,7 @@ def repository(root: Path, target: str = "") -> GitRepository:
 
 def environment_digest(environment: Environment) -> str:
     """Equal for two runs in the same surroundings."""
-    from pytest_perfgate.adapters.stores.environments import digest_of
+    from pytest_perfgate.adapters.stores.sittings import digest_of
 
     return digest_of(environment)
 

@@ -23,12 +23,12 @@ from ci.bench.house import (
 SMALL_WITH_REASON = {
     "pytest_perfgate.clock": "bound before any conftest can replace the host's clocks, so it imports nothing",
     "pytest_perfgate.hookspecs": "the contract with plugins, one line a hook",
-    "pytest_perfgate.testing": "a public name of fakes that lie below",
-    "pytest_perfgate.work": "a public name of what lies below",
 }
 """Modules under 60 lines, each with its reason."""
+PUBLIC = "pytest_perfgate.work"
+"""A list of public names: short, and the package alone imports it."""
 FOLDER, WIDE = 20, {"plugin": 23}
-FILES, LINES, ARROWS = 300, 400, 1700
+FILES, LINES, ARROWS, MEDIAN = 290, 400, 1600, 310
 
 
 def test_the_package_has_as_many_files_as_a_person_can_know() -> None:
@@ -43,7 +43,7 @@ def test_a_folder_is_seen_at_a_glance() -> None:
 def test_a_module_is_a_subject() -> None:
     sizes = lines()
     assert not {name: count for name, count in sizes.items() if count > LINES}
-    assert 150 <= statistics.median(sizes.values()) <= 300
+    assert 150 <= statistics.median(sizes.values()) <= MEDIAN
 
 
 def test_a_small_module_has_a_reason() -> None:
@@ -51,7 +51,7 @@ def test_a_small_module_has_a_reason() -> None:
 
 
 def test_a_short_module_with_one_importer_belongs_into_it() -> None:
-    alone = {name: by for name, by in single_importers().items() if name not in SMALL_WITH_REASON}
+    alone = {name: by for name, by in single_importers().items() if name not in {*SMALL_WITH_REASON, PUBLIC}}
     assert not alone, f"under {SINGLE} lines, and imported by one module alone"
 
 
@@ -72,7 +72,7 @@ def test_the_page_on_the_architecture_names_these_bounds() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     for row in (
         f"| modules | {FILES} |",
-        f"| lines of a module | {LINES}, median 150 to 300 |",
+        f"| lines of a module | {LINES}, median 150 to {MEDIAN} |",
         f"| files in a folder | {FOLDER}, `plugin` {WIDE['plugin']} |",
         f"| imports between modules, at their top | {ARROWS} |",
     ):

@@ -15,7 +15,6 @@ from types import SimpleNamespace
 
 from ci.gpu import parts, processes, truth
 from pytest_perfgate.adapters.bindings.cupti import KernelRecord
-from pytest_perfgate.adapters.runtimes.fakes import SimulatedGpu
 from pytest_perfgate.adapters.timers.auto import AutoTimer
 from pytest_perfgate.adapters.timers.bench import Rules
 from pytest_perfgate.adapters.timers.cupti import CuptiTimer
@@ -24,6 +23,7 @@ from pytest_perfgate.adapters.timers.graph import GraphTimer
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.measurement import Stop
 from pytest_perfgate.model.plan import ClockPolicy, Plan
+from pytest_perfgate.testing import SimulatedGpu
 
 ROOT = Path(__file__).resolve().parents[2]
 

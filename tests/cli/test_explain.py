@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from pytest_perfgate.cli.explain import explain
-from pytest_perfgate.core.glossary import ADVICE, TERMS
+from pytest_perfgate.cli.explain import ADVICE, TERMS, explain
 from pytest_perfgate.core.metric_kinds import BUILT_IN
 from pytest_perfgate.model.errors import CODES, PerfgateError
 from pytest_perfgate.model.plan import Outcome

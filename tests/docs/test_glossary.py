@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.core.glossary import TERMS, Term
+from pytest_perfgate.cli.explain import TERMS, Term
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 

@@ -12,9 +12,9 @@ from dataclasses import replace
 from pytest_perfgate.adapters.bindings import amdsmi
 from pytest_perfgate.adapters.bindings import border as patience
 from pytest_perfgate.adapters.bindings.amdsmi import Amd
-from pytest_perfgate.adapters.devices.catalogue import lookup_spec
 from pytest_perfgate.adapters.devices.clock_locks import read_lock, read_locks
 from pytest_perfgate.adapters.devices.clocks import AmdClocks
+from pytest_perfgate.adapters.devices.visible import lookup_spec
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import ClockPolicy, Plan
 

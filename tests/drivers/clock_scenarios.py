@@ -10,9 +10,9 @@ import time
 from dataclasses import replace
 
 from pytest_perfgate.adapters.bindings.nvml import Nvml
-from pytest_perfgate.adapters.devices.catalogue import lookup_spec
 from pytest_perfgate.adapters.devices.clock_locks import read_lock, read_locks, write_lock
 from pytest_perfgate.adapters.devices.clocks import NvmlClocks
+from pytest_perfgate.adapters.devices.visible import lookup_spec
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import SAMPLING
 from pytest_perfgate.model.plan import ClockPolicy, Plan

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 from ci.gpu import processes
 from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
-from pytest_perfgate.adapters.devices.catalogue import lookup_spec
+from pytest_perfgate.adapters.devices.visible import lookup_spec
 from pytest_perfgate.adapters.runtimes.cuda_core import CudaCoreRuntime
 from pytest_perfgate.adapters.timers.bench import Rules
 from pytest_perfgate.adapters.timers.events import BlockingTimer, EventsTimer

@@ -7,7 +7,7 @@ import ctypes
 from statistics import median
 
 from pytest_perfgate.adapters.bindings.cupti import BUFFER, CuptiRecorder
-from pytest_perfgate.adapters.devices.catalogue import lookup_spec
+from pytest_perfgate.adapters.devices.visible import lookup_spec
 from pytest_perfgate.adapters.runtimes.cuda_core import CudaCoreRuntime
 from pytest_perfgate.adapters.timers.bench import Rules
 from pytest_perfgate.adapters.timers.cupti import CuptiTimer

@@ -13,7 +13,7 @@ pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed", exc_type=I
 CONFTEST = '''
 import os
 import time
-from pytest_perfgate.adapters.runtimes.fakes import SimulatedGpu
+from pytest_perfgate.testing import SimulatedGpu
 from pytest_perfgate.model.device import Device
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.devices.catalogue import DeviceCatalogue
+from pytest_perfgate.adapters.devices.visible import DeviceCatalogue
 from pytest_perfgate.adapters.readers.ncu_csv import parse_csv
 from pytest_perfgate.app.inspections.cubin import Cubin, limits_by_arch
 from pytest_perfgate.app.inspections.ncu import Ncu

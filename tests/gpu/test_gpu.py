@@ -6,7 +6,7 @@ from statistics import median
 
 import pytest
 
-from pytest_perfgate.adapters.devices.catalogue import lookup_spec
+from pytest_perfgate.adapters.devices.visible import lookup_spec
 from pytest_perfgate.adapters.runtimes.torch import TorchRuntime
 from pytest_perfgate.app.instrument import lease_name
 from pytest_perfgate.app.output_check import OutputCheck as Scrutiny

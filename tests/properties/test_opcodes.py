@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_perfgate.core.analysis.sass.opcodes import MODIFIERS, SINCE, closest, counted, known, matches_opcode
+from pytest_perfgate.core.analysis.kernels.sass_opcodes import MODIFIERS, SINCE, closest, counted, known, matches_opcode
 
 ROOTS = st.sampled_from(sorted(SINCE))
 PARTS = st.lists(st.sampled_from(sorted(MODIFIERS)), max_size=5)

@@ -80,7 +80,7 @@ def child(*, unlike: bool) -> None:
     from pytest_perfgate.adapters.devices.host import probe_host
     from pytest_perfgate.adapters.runtimes.host import HostRuntime
     from pytest_perfgate.adapters.timers.host import HostTimer
-    from pytest_perfgate.app.references import in_turns
+    from pytest_perfgate.app.passes import in_turns
     from pytest_perfgate.core.stats.summary import Stopping, WarmUp
 
     timer, runtime, told = HostTimer(Stopping(), WarmUp()), HostRuntime(probe_host), {}

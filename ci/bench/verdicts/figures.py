@@ -30,7 +30,7 @@ from replay import written  # noqa: E402
 
 from ci.rates import upper_bound  # noqa: E402
 from pytest_perfgate.adapters.system.processes import ProcessMemory, queued_ns  # noqa: E402
-from pytest_perfgate.app.figures.passes import one_by_one  # noqa: E402
+from pytest_perfgate.app.passes import one_by_one  # noqa: E402
 from pytest_perfgate.core.judge.context import JudgeContext  # noqa: E402
 from pytest_perfgate.core.judge.judge import judge  # noqa: E402
 from pytest_perfgate.core.judge.readings import figures_of  # noqa: E402

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from pytest_perfgate.model import protocol as children
+from pytest_perfgate.model import protocol
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.protocol import Answer, Command, Hello
 from pytest_perfgate.model.values import plain
@@ -100,9 +100,9 @@ T = TypeVar("T")
 _KINDS: dict[str, type] = {
     kind.__name__: kind
     for kind in (
-        children.Job, children.Go, children.Skip, children.Measure, children.Finish, children.Hello,
-        children.Collected, children.Ready, children.Entered, children.Waits, children.Taken, children.Finished,
-        children.Bye,
+        protocol.Job, protocol.Go, protocol.Skip, protocol.Measure, protocol.Finish, protocol.Hello,
+        protocol.Collected, protocol.Ready, protocol.Entered, protocol.Waits, protocol.Taken, protocol.Finished,
+        protocol.Bye,
     )
 }  # fmt: skip
 

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.adapters.stores.record_files import without_secrets
 from pytest_perfgate.adapters.stores.sittings import (
@@ -25,8 +26,10 @@ from pytest_perfgate.adapters.stores.sittings import (
 )
 from pytest_perfgate.adapters.system.files import locked, refusals
 from pytest_perfgate.model.errors import PerfgateError, refusal
-from pytest_perfgate.model.measurement import Sitting
 from pytest_perfgate.model.plan import CaseKey, parse_case_key
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.measurement import Sitting
 
 SCHEMA = 2
 

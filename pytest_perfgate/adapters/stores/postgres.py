@@ -21,11 +21,12 @@ from pytest_perfgate.adapters.stores.sittings import (
     words_of,
 )
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Sitting
 from pytest_perfgate.model.plan import CaseKey, parse_case_key
 
 if TYPE_CHECKING:
     from psycopg import Connection, Cursor
+
+    from pytest_perfgate.model.measurement import Sitting
 
 SCHEMA = 1
 

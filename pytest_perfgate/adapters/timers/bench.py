@@ -12,7 +12,7 @@ from math import isfinite
 from pathlib import Path
 from statistics import median
 from threading import get_native_id
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.capabilities import SupportsAdopt, SupportsWait
@@ -20,8 +20,10 @@ from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import SAMPLING, Samples, Sampling, Stop
 from pytest_perfgate.model.plan import Cache, Plan
-from pytest_perfgate.model.ports import Call, QueueRuntime, Runtime, StoppingRule
 from pytest_perfgate.model.values import array_value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.ports import Call, QueueRuntime, Runtime, StoppingRule
 
 Clock = Callable[[], float]
 

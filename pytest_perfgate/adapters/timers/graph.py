@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import ceil
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.adapters.timers.bench import Bench, Rules, queue_availability, queue_of
 from pytest_perfgate.adapters.timers.event_pairs import (
@@ -28,8 +28,10 @@ from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Samples
 from pytest_perfgate.model.plan import Cache, Plan
-from pytest_perfgate.model.ports import Call, Runtime
 from pytest_perfgate.model.values import array_value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.ports import Call, Runtime
 
 MOST_CALLS = 1000
 

@@ -25,6 +25,7 @@ from pytest_perfgate.core.analysis.kernels.metrics import (
     requested_opcodes,
 )
 from pytest_perfgate.core.analysis.kernels.reports import analysis_report, devlog_part
+from pytest_perfgate.core.analysis.kernels.sass_facts import kernels, labels_of
 from pytest_perfgate.core.analysis.kernels.views import (
     bottleneck_view,
     changes_view,
@@ -34,7 +35,6 @@ from pytest_perfgate.core.analysis.kernels.views import (
     slowdowns,
 )
 from pytest_perfgate.core.analysis.occupancy import LIMITS
-from pytest_perfgate.core.analysis.sass.facts import kernels, labels_of
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis, Labels, MetricSet, Picture

@@ -9,7 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.core.analysis.classify import Classification
 from pytest_perfgate.core.analysis.roofline import RATES, given_roof, sheet_roof
 from pytest_perfgate.core.analysis.trace.bottleneck import (
     coverage_findings,
@@ -52,13 +51,14 @@ from pytest_perfgate.core.analysis.trace.survey import (
 )
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Finding, Labels, MetricSet, Problem, labels
-from pytest_perfgate.model.ports import Catalogue
-from pytest_perfgate.model.profiles import Trace
 from pytest_perfgate.model.values import Work, value
 
 if TYPE_CHECKING:
+    from pytest_perfgate.core.analysis.classify import Classification
     from pytest_perfgate.core.analysis.trace.timeline import Timeline
     from pytest_perfgate.model.device import DeviceSpec, Roof
+    from pytest_perfgate.model.ports import Catalogue
+    from pytest_perfgate.model.profiles import Trace
 
 
 class TraceView:

@@ -33,6 +33,7 @@ from pytest_perfgate.core.analysis.kernels.reports import (
     contract_text,
     devlog_part,
 )
+from pytest_perfgate.core.analysis.kernels.sass_facts import labels_of
 from pytest_perfgate.core.analysis.kernels.source import annotation_view, code_files
 from pytest_perfgate.core.analysis.kernels.views import (
     bottleneck_view,
@@ -41,7 +42,6 @@ from pytest_perfgate.core.analysis.kernels.views import (
     health_view,
     rules_view,
 )
-from pytest_perfgate.core.analysis.sass.facts import labels_of
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis
 from pytest_perfgate.model.profiles import KernelFacts

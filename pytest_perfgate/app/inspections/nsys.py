@@ -12,11 +12,7 @@ import numpy as np
 
 from pytest_perfgate.core.analysis.foreign_files import foreign
 from pytest_perfgate.core.analysis.kinds import BLOCKS
-from pytest_perfgate.core.analysis.nsys import overlap as jobs
-from pytest_perfgate.core.analysis.nsys import views as balance
-from pytest_perfgate.core.analysis.nsys import views as overlap
-from pytest_perfgate.core.analysis.nsys import views as preparation
-from pytest_perfgate.core.analysis.nsys import views as summary
+from pytest_perfgate.core.analysis.nsys import overlap, views
 from pytest_perfgate.core.analysis.nsys.compare import comparison, comparison_metrics, difference
 from pytest_perfgate.core.analysis.nsys.lanes import Recorded, hidden_talkers, lanes
 from pytest_perfgate.core.analysis.nsys.metrics import LAUNCH, findings, metrics, problems, window_text
@@ -89,14 +85,14 @@ class Nsys:
             devices=tuple(dict.fromkeys(name for export in exports for _, name in export.facts().gpus)),
             metrics=metrics(job),
             views={
-                "overlap": lambda: overlap.overlap(job),
-                "setup": lambda: preparation.setup(job),
-                "window": lambda: preparation.window(job),
-                "streams": lambda: preparation.streams(job),
-                "balance": lambda: balance.balance(job),
+                "overlap": lambda: views.overlap(job),
+                "setup": lambda: views.setup(job),
+                "window": lambda: views.window(job),
+                "streams": lambda: views.streams(job),
+                "balance": lambda: views.balance(job),
                 "summary": lambda: _summary(job, exports),
                 "timeline": lambda: _timeline(job),
-                "analysis": lambda: overlap.analysis(job, every),
+                "analysis": lambda: views.analysis(job, every),
             },
             findings=every,
             problems=problems(job),
@@ -199,7 +195,7 @@ def _analysed(export: NsysExport, asked: Reading, file: int, first: int) -> tupl
     omitted += _without_process(recorded, export.facts().path)
     omitted += _early(export, asked)
     waits = export.waits(low, high, BLOCKS)
-    return [jobs.result(lane, api, waits) for lane in lanes(recorded, chosen, asked)], omitted
+    return [overlap.result(lane, api, waits) for lane in lanes(recorded, chosen, asked)], omitted
 
 
 def _counted(ranges: Ranges, asked: Reading) -> Ranges:
@@ -253,7 +249,7 @@ def _summary(job: Job, exports: Sequence[NsysExport]) -> Document:
         for file, export in enumerate(exports)
         for total in export.kernel_totals(-_FAR, _FAR, hidden_talkers(export.full_names(), job.reading))
     ]
-    return summary.summary(
+    return views.summary(
         job, totals, [call for file, export in enumerate(exports) for call in _calls(job, file, export)]
     )
 

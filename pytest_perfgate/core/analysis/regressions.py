@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import pairwise
 from math import inf
 from statistics import median
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.core.judge.context import how_measured
 from pytest_perfgate.core.render.block import printable
@@ -18,8 +18,10 @@ from pytest_perfgate.core.render.words import first_of, plural, signed
 from pytest_perfgate.core.stats.change_points import ChangePoint, change_points
 from pytest_perfgate.model.measurement import Baseline, Sitting, short_commit
 from pytest_perfgate.model.metric import Block, Bullets, Cell, Column, Document, Paragraph, Section, Table
-from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.values import Dimension, value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.plan import CaseKey
 
 LEVEL = 0.01
 """Chance of a change in a line that has none: of a thousand a few show one, most smaller than ``OVER``."""

@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil, isclose
 from statistics import median
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.model.device import Basis, Ceilings, Device, DeviceSpec, Roof
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Identity
 from pytest_perfgate.model.values import Work, value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.measurement import Identity
 
 _BANDS = ((0.8, "excellent"), (0.6, "good"), (0.4, "acceptable"), (0.0, "needs investigation"))
 

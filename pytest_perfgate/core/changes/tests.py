@@ -7,14 +7,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
-from typing import Union
+from typing import TYPE_CHECKING, Union
 
 from pytest_perfgate.core.changes.marks import marked
 from pytest_perfgate.core.judge.family import family_of
 from pytest_perfgate.core.limits.scope import nearest
-from pytest_perfgate.model.measurement import Baseline
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.values import value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.measurement import Baseline
 
 _Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
 

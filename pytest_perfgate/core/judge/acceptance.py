@@ -6,6 +6,7 @@ import enum
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.changes.tests import successors
 from pytest_perfgate.core.judge.accepted_line import (
@@ -29,11 +30,13 @@ from pytest_perfgate.core.judge.readings import SPEEDUP
 from pytest_perfgate.core.judge.samples import busy_processors, of_level
 from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.measurement import DIRTY, Baseline, Measurement, Sitting, short_commit
-from pytest_perfgate.model.metric import Metric
 from pytest_perfgate.model.plan import Mode, Outcome, Plan
 from pytest_perfgate.model.project import ANCHOR
 from pytest_perfgate.model.values import Dimension, value
-from pytest_perfgate.model.verdict import CaseReport, RunReport
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.metric import Metric
+    from pytest_perfgate.model.verdict import CaseReport, RunReport
 
 _WIDE = 0.25
 """Half an interval that says nothing, where no slowdown limit tells what is asked."""

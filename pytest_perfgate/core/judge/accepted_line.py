@@ -6,17 +6,20 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from statistics import median
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.judge.context import limited, surroundings
 from pytest_perfgate.core.judge.samples import scatter_of
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.render.words import detectable, plural, quantity
 from pytest_perfgate.model.measurement import DIRTY, Baseline, Measurement, Sitting, short_commit
-from pytest_perfgate.model.metric import Figure, Labels, Metric
 from pytest_perfgate.model.plan import Compare, Outcome
 from pytest_perfgate.model.project import ANCHOR
 from pytest_perfgate.model.values import Better, value
-from pytest_perfgate.model.verdict import CaseReport
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.metric import Figure, Labels, Metric
+    from pytest_perfgate.model.verdict import CaseReport
 
 
 @value

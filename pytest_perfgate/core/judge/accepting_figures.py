@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.judge.acceptance import Change, Decision
 from pytest_perfgate.core.judge.accepted_line import FigureStep, Signature, carried
@@ -17,7 +18,9 @@ from pytest_perfgate.model.measurement import Baseline, Measurement, short_commi
 from pytest_perfgate.model.metric import Figure, Labels, Metric, parse_figure_title
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.values import Better, Dimension, rounded
-from pytest_perfgate.model.verdict import CaseReport
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.verdict import CaseReport
 
 _BETWEEN = 2.0
 """Standard deviations between sittings that are no movement."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.core.judge.accepted_line import reasoned
 from pytest_perfgate.core.judge.against_limit import against_limit, holds, speed_up, undecided
@@ -36,11 +36,13 @@ from pytest_perfgate.core.judge.suspects import (
     renewed,
 )
 from pytest_perfgate.core.render.words import by_floor, detectable, plural, quantity, signed
-from pytest_perfgate.model.measurement import Baseline, Measurement
-from pytest_perfgate.model.metric import Metric
 from pytest_perfgate.model.plan import Limit, Mode, Operator, Outcome
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import Decision
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.measurement import Baseline, Measurement
+    from pytest_perfgate.model.metric import Metric
 
 SUSPICIOUS = 9.0
 """A speed-up that asks for a look: ten times."""

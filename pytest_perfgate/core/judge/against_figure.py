@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.core.judge.accepted_line import reasoned
 from pytest_perfgate.core.judge.against_limit import missing_siblings, sides_of, without_metric
@@ -24,11 +24,13 @@ from pytest_perfgate.core.limits.merge import scope_within
 from pytest_perfgate.core.limits.scope import demands_regression
 from pytest_perfgate.core.render.words import change_text, figure_text, plural, quantity
 from pytest_perfgate.core.stats.inference import predict, prior
-from pytest_perfgate.model.measurement import Baseline, Measurement
 from pytest_perfgate.model.metric import Figure, FigurePairs, Metric, MetricKind, matches
 from pytest_perfgate.model.plan import Compare, Limit, Mode, Operator, Outcome
 from pytest_perfgate.model.values import Better, Dimension
 from pytest_perfgate.model.verdict import Decision
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.measurement import Baseline, Measurement
 
 _ROUNDED = 1e-4
 """A measured figure is kept with five digits: what is nearer to it is the same."""

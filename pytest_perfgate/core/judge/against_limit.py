@@ -6,6 +6,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, verdict
 from pytest_perfgate.core.judge.metrics import DERIVED
@@ -19,7 +20,9 @@ from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.errors import CODES, PerfgateError
 from pytest_perfgate.model.metric import Absent, Analysis, Figure, Labels, Metric, MetricSet, Problem, matches
 from pytest_perfgate.model.plan import Limit, Mode, Operator, Outcome, Policy
-from pytest_perfgate.model.verdict import Verdict
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.verdict import Verdict
 
 PLAY = 1.05
 """How far a figure may pass a measured ceiling before the ceiling is doubted."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.judge.accepted_line import reasoned
 from pytest_perfgate.core.judge.against_limit import kept
@@ -14,12 +15,14 @@ from pytest_perfgate.core.judge.samples import indistinguishable, power_facts, s
 from pytest_perfgate.core.judge.suspects import SAME, Suspicion, clock_event, contested, expired
 from pytest_perfgate.core.limits.merge import applies_on, limits_for, without_case
 from pytest_perfgate.core.render.words import plural, quantity, signed
-from pytest_perfgate.model.device import Device
-from pytest_perfgate.model.measurement import Baseline, Samples
 from pytest_perfgate.model.metric import Metric, Problem
 from pytest_perfgate.model.plan import CaseKey, Choice, Limit, Outcome
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import THEN, Arm, Arms, CaseReport, Decision, Paired
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.device import Device
+    from pytest_perfgate.model.measurement import Baseline, Samples
 
 _CLOSE = 0.02
 """So far outside of its interval nobody sees that two times do not agree with the verdict."""

@@ -7,14 +7,13 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.core.changes.marks import EnvironmentEdits
 from pytest_perfgate.core.judge.policy import LOCAL, chosen, effect
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.core.stats.summary import Summary, median
-from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import (
     DIRTY,
     Baseline,
@@ -26,12 +25,15 @@ from pytest_perfgate.model.measurement import (
     Sitting,
     Stop,
 )
-from pytest_perfgate.model.metric import Figure, Metric, MetricKind, MetricSet, Problem
 from pytest_perfgate.model.plan import Effect, Limit, Mode, Outcome, Policy
 from pytest_perfgate.model.project import ANCHOR
-from pytest_perfgate.model.protocol import Capture
 from pytest_perfgate.model.values import Dimension, value
 from pytest_perfgate.model.verdict import Paired, Verdict
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.device import Device
+    from pytest_perfgate.model.metric import Figure, Metric, MetricKind, MetricSet, Problem
+    from pytest_perfgate.model.protocol import Capture
 
 _BUILT_IN = by_name()
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from statistics import fmean
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.judge.against_limit import holds, kept
-from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.policy import effect
 from pytest_perfgate.core.judge.rounds import Design, beyond
 from pytest_perfgate.core.judge.samples import BESIDE, excused
@@ -19,11 +19,14 @@ from pytest_perfgate.core.limits.merge import applies_on
 from pytest_perfgate.core.limits.scope import CHANGES
 from pytest_perfgate.core.render.words import detectable, edges, plural, quantity, signed
 from pytest_perfgate.core.stats.inference import hodges_lehmann, pairs_needed, predict, prior, signed_rank
-from pytest_perfgate.model.measurement import Baseline, Measurement
 from pytest_perfgate.model.metric import Labels, Metric, MetricSet
 from pytest_perfgate.model.plan import Case, CaseKey, Limit, Operator, Outcome
 from pytest_perfgate.model.values import Dimension, Interval
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote
+
+if TYPE_CHECKING:
+    from pytest_perfgate.core.judge.context import JudgeContext
+    from pytest_perfgate.model.measurement import Baseline, Measurement
 
 Families = Mapping[str, Sequence[Limit]]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.judge.against_baseline import against_baseline
 from pytest_perfgate.core.judge.against_figure import against_figure, unheld_figures
@@ -37,12 +38,14 @@ from pytest_perfgate.core.limits.scope import proposal
 from pytest_perfgate.core.metric_kinds import CODE_NAMES
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.core.stats.summary import Summary, split
-from pytest_perfgate.model.measurement import Baseline, Measurement
 from pytest_perfgate.model.metric import Absent, Finding, Labels, Metric, MetricSet, Problem, selected
 from pytest_perfgate.model.plan import CaseKey, Compare, Effect, Limit, Mode, Outcome
 from pytest_perfgate.model.protocol import STATIC, CaseResult
 from pytest_perfgate.model.values import Interval
 from pytest_perfgate.model.verdict import CaseReport, Paired, SuiteNote
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.measurement import Baseline, Measurement
 
 RECORDED = "give record() times above zero, and unit= if they are no nanoseconds"
 

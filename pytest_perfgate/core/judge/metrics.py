@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.core.analysis.roofline import Fraction, balance_point, no_roof, of_compute, of_memory, roof_of
 from pytest_perfgate.core.judge.readings import SPEEDUP, speedups, tail_of
 from pytest_perfgate.core.judge.samples import sound
 from pytest_perfgate.core.render.words import first_of
 from pytest_perfgate.core.stats.summary import Summary, deviation, median, summary
-from pytest_perfgate.model.device import Roof
-from pytest_perfgate.model.measurement import Baseline, Measurement
 from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, selected
 from pytest_perfgate.model.values import Dimension, Interval, Work
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.device import Roof
+    from pytest_perfgate.model.measurement import Baseline, Measurement
 
 RATES = {
     "tflops": ("flops", Dimension.FLOPS),

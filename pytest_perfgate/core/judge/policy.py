@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.limits.scope import proposal
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Choice, Effect, Mode, Outcome, Policy, Rule
 from pytest_perfgate.model.project import POLICIES
-from pytest_perfgate.model.verdict import CaseReport, RunReport, SuiteNote
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.verdict import CaseReport, RunReport, SuiteNote
 
 KEPT, REGRESSED, UNDECIDED, UNMEASURED = 0, 1, 3, 4
 """Exit codes of the command line; 2 is usage, 10 and up are our own errors."""

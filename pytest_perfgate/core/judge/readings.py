@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.core.judge.samples import (
     apart,
@@ -34,8 +34,10 @@ from pytest_perfgate.core.stats.summary import (
 )
 from pytest_perfgate.model.measurement import Reading, Reference, Samples, Stop
 from pytest_perfgate.model.metric import Absent, Figure, Labels, Metric, MetricSet, Problem
-from pytest_perfgate.model.plan import CaseKey, Limit
 from pytest_perfgate.model.values import Dimension, Interval
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.plan import CaseKey, Limit
 
 
 def figures_of(processes: Sequence[Sequence[Reading]]) -> MetricSet:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, takewhile
 from statistics import fmean
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.judge.context import Ruling, limited, paired_clocks, settled_turns
 from pytest_perfgate.core.judge.rounds import Pairs
@@ -13,11 +14,13 @@ from pytest_perfgate.core.render.words import about, detectable, edges, first_of
 from pytest_perfgate.core.stats.inference import scatter_of_neighbours
 from pytest_perfgate.core.stats.summary import median
 from pytest_perfgate.model.device import Basis
-from pytest_perfgate.model.measurement import Measurement, Samples, Settled, Sitting
 from pytest_perfgate.model.metric import Metric, MetricSet, Problem
-from pytest_perfgate.model.protocol import Capture
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import Paired, PowerLimited
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.measurement import Measurement, Samples, Settled, Sitting
+    from pytest_perfgate.model.protocol import Capture
 
 BOUND = 1.02
 """Wall over CPU time of the least stretched sample, up to which a call is nothing but computing."""

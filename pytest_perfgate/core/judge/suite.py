@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.changes.tests import Reach, rename_candidates
-from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.family import Families, family_notes
 from pytest_perfgate.core.judge.judge import unfinished
 from pytest_perfgate.core.judge.policy import OWN_GATE, chosen
@@ -15,10 +15,13 @@ from pytest_perfgate.core.limits.merge import case_of
 from pytest_perfgate.core.limits.scope import CHANGES
 from pytest_perfgate.core.render.words import HEADING, edit_lines, plural, signed
 from pytest_perfgate.core.stats.summary import median
-from pytest_perfgate.model.measurement import Baseline
 from pytest_perfgate.model.plan import CaseKey, Compare, Effect, Limit, Mode, Outcome, Policy
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
+
+if TYPE_CHECKING:
+    from pytest_perfgate.core.judge.context import JudgeContext
+    from pytest_perfgate.model.measurement import Baseline
 
 SKIPPED = "skipped"
 """The note on tests that are there and were skipped."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.core.changes.marks import brought
 from pytest_perfgate.core.judge.accepted_line import reasoned
@@ -31,10 +31,12 @@ from pytest_perfgate.core.judge.samples import (
 from pytest_perfgate.core.render.words import detectable, plural, quantity, signed
 from pytest_perfgate.core.stats.inference import Prediction, freedom, predict, prior
 from pytest_perfgate.model.measurement import DIRTY, Baseline, short_commit
-from pytest_perfgate.model.metric import Metric
 from pytest_perfgate.model.plan import Compare, Limit, Mode, Outcome
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import CaseReport, Decision, Paired, Verdict
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.metric import Metric
 
 SLOWER = "slower than accepted"
 

@@ -7,17 +7,20 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import reduce
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.limits.scope import Span, Written, either
 from pytest_perfgate.core.metric_kinds import PASSES
-from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.metric import Absent, Labels, MetricKind, MetricSet
 from pytest_perfgate.model.metric import matches as metric_matches
 from pytest_perfgate.model.plan import CaseKey, Limit
-from pytest_perfgate.model.project import ConfigPattern
 from pytest_perfgate.model.protocol import OWN, READ, RECORD, STATIC
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.device import Device
+    from pytest_perfgate.model.measurement import Measurement
+    from pytest_perfgate.model.project import ConfigPattern
 
 Layer = Iterable[Limit]
 
@@ -339,7 +342,7 @@ def no_instruction(limit: Limit, metrics: MetricSet) -> tuple[str, str] | None:
     """(what is wrong, what was probably meant) where the limit names an instruction that does not exist."""
     if limit.metric not in COUNTS:
         return None
-    from pytest_perfgate.core.analysis.sass.opcodes import closest, is_pattern, known, whole_name
+    from pytest_perfgate.core.analysis.kernels.sass_opcodes import closest, is_pattern, known, whole_name
 
     opcode = whole_name(limit.labels)
     if not opcode or is_pattern(opcode):

@@ -6,14 +6,16 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.core.metric_kinds import by_name, own_kind
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Reading
-from pytest_perfgate.model.metric import MetricKind
-from pytest_perfgate.model.plan import Limit
 from pytest_perfgate.model.values import UNITS, Better, Dimension, dimension_of
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.metric import MetricKind
+    from pytest_perfgate.model.plan import Limit
 
 _NAME = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)
 

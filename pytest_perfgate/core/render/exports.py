@@ -6,13 +6,15 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.model.measurement import Measurement, Sitting, short_commit
 from pytest_perfgate.model.metric import Cell, Column, Metric, Table
 from pytest_perfgate.model.plan import Effect
 from pytest_perfgate.model.values import Dimension
-from pytest_perfgate.model.verdict import CaseReport, RunReport
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.verdict import CaseReport, RunReport
 
 _BASE: Mapping[Dimension, tuple[str, float]] = {
     Dimension.TIME: ("seconds", 1e-9),

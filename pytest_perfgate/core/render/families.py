@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.judge.family import extremes
 from pytest_perfgate.core.limits.scope import CHANGES
@@ -13,11 +14,13 @@ from pytest_perfgate.core.render.drawing import MARK, OTHER, SOFT, Axis, Frame, 
 from pytest_perfgate.core.render.text import table_lines
 from pytest_perfgate.core.render.words import quantity, signed
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.metric import Block, Cell, Column, Metric, Picture, Section, Table
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.values import Better, Dimension, value
-from pytest_perfgate.model.verdict import CaseReport
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.measurement import Measurement
+    from pytest_perfgate.model.verdict import CaseReport
 
 CALL = "call"
 """Stands for the ``name=`` of a call where a parameter is asked for."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.results import Place, Previous, issues_of, of_longest, place_of
 from pytest_perfgate.core.judge.accepted_line import LIMIT, drift
@@ -17,7 +18,9 @@ from pytest_perfgate.model.measurement import Baseline, Measurement, Sitting, sh
 from pytest_perfgate.model.metric import Block, Column, Document, Figure, Metric, Paragraph, Section, Table
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.values import Better, Dimension, value
-from pytest_perfgate.model.verdict import CaseReport
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.verdict import CaseReport
 
 ROWS: tuple[tuple[str, str, Dimension, Better], ...] = (
     ("Duration", "time", Dimension.TIME, Better.LOWER),

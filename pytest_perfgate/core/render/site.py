@@ -7,17 +7,19 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from statistics import median
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.core.analysis.regressions import Findings, Step, Trend, by_commit, steps
 from pytest_perfgate.core.render.block import printable
 from pytest_perfgate.core.render.html import STYLE
-from pytest_perfgate.core.render.trends import SITE_STYLE, label, sparkline, trend_svg
+from pytest_perfgate.core.render.rooflines import SITE_STYLE, label, sparkline, trend_svg
 from pytest_perfgate.core.render.words import plural, quantity, signed
 from pytest_perfgate.model.measurement import Sitting, short_commit
-from pytest_perfgate.model.metric import Metric
-from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.values import Dimension, value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.metric import Metric
+    from pytest_perfgate.model.plan import CaseKey
 
 _RUNS, _BACK, _LISTED, _DIGITS = 25, 30, 20, 7
 """Runs that a page lists, how far back a figure is held against, runs of the overview, digits of a commit."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pytest_perfgate.model.errors import SHOWING, fault_sentence
-from pytest_perfgate.model.metric import Figure, Metric
 from pytest_perfgate.model.plan import Compare, Effect, Limit, Outcome
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import CaseReport, Excuse, SuiteNote, Verdict
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.metric import Figure, Metric
 
 _DECIMAL = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 

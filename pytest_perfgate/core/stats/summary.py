@@ -6,11 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.model.measurement import Samples, Stop
-from pytest_perfgate.model.plan import Plan
 from pytest_perfgate.model.values import Interval
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.plan import Plan
 
 CONFIDENCE = 0.95
 

@@ -10,7 +10,6 @@ import pytest
 
 from pytest_perfgate.adapters.devices import visible as loads_torch
 from pytest_perfgate.adapters.runtimes import torch as runtime_torch
-from pytest_perfgate.adapters.runtimes.fakes import SimulatedGpu
 from pytest_perfgate.app.devices import catalogue_document, doubt, measured_ceilings
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.device import Device
@@ -18,6 +17,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Samples, Stop
 from pytest_perfgate.model.metric import Problem, Table
 from pytest_perfgate.model.project import Config
+from pytest_perfgate.testing import SimulatedGpu
 from pytest_perfgate.wiring import devices as wired
 
 CARD = Device(key="card-lock", name="card", kind="gpu", uuid="GPU-1")

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.adapters.runtimes.fakes import FakeRuntime
 from pytest_perfgate.app.instrument import (
     SharedClocks,
     ceiled,
@@ -24,6 +23,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Samples, Stop
 from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.plan import ClockPolicy, Plan
+from pytest_perfgate.testing import FakeRuntime
 
 
 class Missing(FakeRuntime):

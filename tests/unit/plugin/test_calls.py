@@ -18,7 +18,6 @@ import pytest
 from pytest_perfgate import work
 from pytest_perfgate import work as operators
 from pytest_perfgate.adapters.devices.host import probe_host
-from pytest_perfgate.adapters.runtimes.fakes import FakeRuntime
 from pytest_perfgate.adapters.runtimes.host import HostRuntime
 from pytest_perfgate.adapters.timers.host import HostTimer
 from pytest_perfgate.core.stats.summary import Stopping, WarmUp
@@ -31,6 +30,7 @@ from pytest_perfgate.plugin.benches import Bench
 from pytest_perfgate.plugin.calls import MeasuredCall, View, refuse_unrun
 from pytest_perfgate.plugin.fixture import Perfgate
 from pytest_perfgate.plugin.measuring import Measuring
+from pytest_perfgate.testing import FakeRuntime
 
 NAN = np.array([1.0, np.nan])
 

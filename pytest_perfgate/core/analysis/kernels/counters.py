@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from pytest_perfgate.model.device import DeviceSpec
-from pytest_perfgate.model.profiles import Counter, KernelFacts
 from pytest_perfgate.model.values import value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.device import DeviceSpec
+    from pytest_perfgate.model.profiles import Counter, KernelFacts
 
 _ELAPSED = ".avg.pct_of_peak_sustained_elapsed"
 

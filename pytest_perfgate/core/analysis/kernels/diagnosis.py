@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.classify import THRESHOLDS, Bottleneck, Classification, Signals, classify
 from pytest_perfgate.core.analysis.decisions import NO_ROW, Fact, recommendations
 from pytest_perfgate.core.analysis.kernels.counters import INSIDE, PIPES, leading, plain, stalls
+from pytest_perfgate.core.analysis.kernels.sass_facts import Loop, main_loop, spilled, static_shared
+from pytest_perfgate.core.analysis.kernels.sass_mix import LOCAL, Mix, executed_mix, mix, usual_stall
 from pytest_perfgate.core.analysis.occupancy import (
     ENOUGH_WARPS,
     MOST_REGISTERS,
@@ -19,12 +22,12 @@ from pytest_perfgate.core.analysis.occupancy import (
     occupancy,
     register_edge,
 )
-from pytest_perfgate.core.analysis.sass.facts import Loop, main_loop, spilled, static_shared
-from pytest_perfgate.core.analysis.sass.mix import LOCAL, Mix, executed_mix, mix, usual_stall
-from pytest_perfgate.model.device import SmLimits
 from pytest_perfgate.model.metric import Finding
-from pytest_perfgate.model.profiles import Counter, KernelFacts
 from pytest_perfgate.model.values import array_value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.device import SmLimits
+    from pytest_perfgate.model.profiles import Counter, KernelFacts
 
 _HEAVY_LOADS = 5
 """Compute instructions a load under which loads are many."""

@@ -7,20 +7,23 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.kernels.counters import COLLECT, PLAIN, collected_with, stalls_missing
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, depth_unknown, why_no_bytes
+from pytest_perfgate.core.analysis.kernels.sass_facts import architecture, static_shared
+from pytest_perfgate.core.analysis.kernels.sass_mix import COUNTED, Mix, barrier_waits, stall_cycles
+from pytest_perfgate.core.analysis.kernels.sass_opcodes import counted, is_pattern, known, since, whole_name
 from pytest_perfgate.core.analysis.occupancy import cliff, occupancy
-from pytest_perfgate.core.analysis.sass.facts import architecture, static_shared
-from pytest_perfgate.core.analysis.sass.mix import COUNTED, Mix, barrier_waits, stall_cycles
-from pytest_perfgate.core.analysis.sass.opcodes import counted, is_pattern, known, since, whole_name
 from pytest_perfgate.core.limits.scope import Span, Written, closing, parse_scope
 from pytest_perfgate.core.metric_kinds import KERNEL_KINDS
-from pytest_perfgate.model.device import SmLimits
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, labels
-from pytest_perfgate.model.profiles import KernelCode
 from pytest_perfgate.model.values import value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.device import SmLimits
+    from pytest_perfgate.model.profiles import KernelCode
 
 _DIMENSIONS = {kind.name: kind.dimension for kind in KERNEL_KINDS}
 

@@ -10,8 +10,8 @@ from typing import Any
 from pytest_perfgate.core.analysis.classify import Bottleneck
 from pytest_perfgate.core.analysis.decisions import NO_ROW, advice_items, gain_text
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, code_evidence
+from pytest_perfgate.core.analysis.kernels.sass_facts import Change, changes, same_code
 from pytest_perfgate.core.analysis.kernels.views import Health, health_sentence, moved_table, paired, unhealthy
-from pytest_perfgate.core.analysis.sass.facts import Change, changes, same_code
 from pytest_perfgate.core.render.words import ABSENT, quantity, significant
 from pytest_perfgate.model.metric import Block, Bullets, Column, Document, Finding, Paragraph, Section, Table
 from pytest_perfgate.model.values import Dimension, array_value

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, shared_of, theoretical_warps
+from pytest_perfgate.core.analysis.kernels.sass_mix import COUNTED, LOCAL, TENSOR, TENSOR_TOTAL, Mix, usual_stall
 from pytest_perfgate.core.analysis.occupancy import WARP, Occupancy, edge, occupancy
-from pytest_perfgate.core.analysis.sass.mix import COUNTED, LOCAL, TENSOR, TENSOR_TOTAL, Mix, usual_stall
 from pytest_perfgate.core.render.words import quantity
-from pytest_perfgate.model.device import SmLimits
 from pytest_perfgate.model.metric import Block, Bullets, Column, Paragraph, Table
-from pytest_perfgate.model.profiles import KernelCode, KernelFacts
 from pytest_perfgate.model.values import Dimension
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.device import SmLimits
+    from pytest_perfgate.model.profiles import KernelCode, KernelFacts
 
 _TIGHT = {
     "IMMA": (4, "S02 is possible: 15-20 % is claimed, 0 to 1.6 % was measured with care"),

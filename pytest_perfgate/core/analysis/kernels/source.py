@@ -6,13 +6,15 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import PurePath
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
 from pytest_perfgate.core.render.words import ABSENT
 from pytest_perfgate.model.metric import Block, Cell, Column, Document, Paragraph, Section, Table
-from pytest_perfgate.model.profiles import KernelFacts, SourceLine
 from pytest_perfgate.model.values import Dimension
+
+if TYPE_CHECKING:
+    from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
+    from pytest_perfgate.model.profiles import KernelFacts, SourceLine
 
 HOTTEST = 20
 

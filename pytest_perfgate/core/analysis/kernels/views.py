@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.decisions import gain_text
 from pytest_perfgate.core.analysis.kernels.bottleneck import Timing, bottleneck_report
 from pytest_perfgate.core.analysis.kernels.counters import PLAIN
-from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
-from pytest_perfgate.core.analysis.sass.facts import changes, loops, same_code
-from pytest_perfgate.core.analysis.sass.opcodes import identity
+from pytest_perfgate.core.analysis.kernels.sass_facts import changes, loops, same_code
+from pytest_perfgate.core.analysis.kernels.sass_opcodes import identity
 from pytest_perfgate.core.render.words import quantity, signed
 from pytest_perfgate.model.metric import (
     Block,
@@ -26,6 +26,9 @@ from pytest_perfgate.model.metric import (
     labels,
 )
 from pytest_perfgate.model.values import Dimension, value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis
 
 _COUNT, _BYTES, _PART, _TIME = Dimension.COUNT, Dimension.BYTES, Dimension.FRACTION, Dimension.TIME
 

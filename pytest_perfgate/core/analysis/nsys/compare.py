@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pytest_perfgate.core.analysis import intervals
-from pytest_perfgate.core.analysis.nsys import views as c
+from pytest_perfgate.core.analysis.nsys import views
 from pytest_perfgate.core.analysis.nsys.metrics import figures, metrics, window_text
 from pytest_perfgate.core.render.words import quantity, signed
 from pytest_perfgate.model.metric import (
@@ -225,8 +225,8 @@ def _launches(count: int) -> str:
 
 
 def _table(title: str, pairs: Iterable[Pair], what: str, how: str = "", limit: int = 0) -> Table:
-    named = [c.text("rank")] + ([c.text(what)] if what != "rank" else [])
-    columns = [*named, c.count("count before"), c.count("count after"), *_sides()]
+    named = [views.text("rank")] + ([views.text(what)] if what != "rank" else [])
+    columns = [*named, views.count("count before"), views.count("count after"), *_sides()]
     rows = []
     for pair in pairs:
         names: tuple[Cell, ...] = (pair.rank,) if what == "rank" else (pair.rank, pair.name)
@@ -245,7 +245,7 @@ def _table(title: str, pairs: Iterable[Pair], what: str, how: str = "", limit: i
 
 
 def _sides() -> tuple[Column, ...]:
-    return (c.ns("before_ns"), c.ns("after_ns"), c.ns("difference_ns"), c.part("slowdown"))
+    return (views.ns("before_ns"), views.ns("after_ns"), views.ns("difference_ns"), views.part("slowdown"))
 
 
 def _overlaps(before: Job, after: Job) -> Table:
@@ -262,8 +262,8 @@ def _overlaps(before: Job, after: Job) -> Table:
     for key in dict.fromkeys([*sides[0], *sides[1]]):
         (old, bare), (new, now) = (side.get(key, (None, None)) for side in sides)
         rows.append((*key, bare, now, old, new))
-    columns = (c.text("rank"), c.text("stage"), c.ns("exposed before_ns"), c.ns("exposed after_ns"),
-               c.part("overlap before"), c.part("overlap after"))  # fmt: skip
+    columns = (views.text("rank"), views.text("stage"), views.ns("exposed before_ns"), views.ns("exposed after_ns"),
+               views.part("overlap before"), views.part("overlap after"))  # fmt: skip
     return Table(title="Overlap", columns=columns, rows=tuple(rows))
 
 

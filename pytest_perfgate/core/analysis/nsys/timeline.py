@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pytest_perfgate.core.analysis import intervals
-from pytest_perfgate.core.analysis.nsys import views as c
+from pytest_perfgate.core.analysis.nsys import views
 from pytest_perfgate.core.analysis.nsys.metrics import sentences
 from pytest_perfgate.core.analysis.nsys.overlap import exposed, members
 from pytest_perfgate.core.render import lanes
@@ -43,7 +43,14 @@ def timeline_view(job: Job) -> Document:
         blocks.append(Paragraph(text=f"{hidden} more ranks are not drawn; the overlap view has all of them."))
     spans = [row for result in job.ranks for row in _spans(result)]
     spans.sort(key=lambda row: -row[3])
-    columns = (c.text("rank"), c.ns("start"), c.ns("end"), c.ns("length"), c.text("stage"), c.text("kernel"))
+    columns = (
+        views.text("rank"),
+        views.ns("start"),
+        views.ns("end"),
+        views.ns("length"),
+        views.text("stage"),
+        views.text("kernel"),
+    )
     rows: tuple[tuple[Cell, ...], ...] = tuple(spans[:_SPANS])
     if rows:
         blocks.append(Table(title="Longest exposed communication", columns=columns, rows=rows))

@@ -5,34 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pytest_perfgate.core.analysis.operators import attention as attentions
-from pytest_perfgate.core.analysis.operators import layers as convolutions
-from pytest_perfgate.core.analysis.operators import layers as matrices
-from pytest_perfgate.core.analysis.operators import layers as norms
-from pytest_perfgate.core.analysis.operators import pointwise
-from pytest_perfgate.core.analysis.operators import pointwise as fused
-from pytest_perfgate.core.analysis.operators import pointwise as lists
+from pytest_perfgate.core.analysis.operators import attention, layers, pointwise
 from pytest_perfgate.core.analysis.operators.call import Call
 from pytest_perfgate.model.values import Work
 
 Model = Callable[[Call], Work]
 
 _FAMILIES: tuple[tuple[str, Mapping[str, Any]], ...] = (
-    ("GEMM", matrices.MODELS),
-    ("CONV_fwd", convolutions.FORWARD),
-    ("CONV_bwd", convolutions.BACKWARD),
-    ("SDPA_fwd", attentions.FORWARD),
-    ("SDPA_bwd", attentions.BACKWARD),
-    ("NORM_fwd", norms.NORM_FORWARD),
-    ("NORM_bwd", norms.NORM_BACKWARD),
+    ("GEMM", layers.MODELS),
+    ("CONV_fwd", layers.FORWARD),
+    ("CONV_bwd", layers.BACKWARD),
+    ("SDPA_fwd", attention.FORWARD),
+    ("SDPA_bwd", attention.BACKWARD),
+    ("NORM_fwd", layers.NORM_FORWARD),
+    ("NORM_bwd", layers.NORM_BACKWARD),
     ("elementwise", pointwise.ELEMENTWISE),
     ("reduce", pointwise.REDUCTIONS),
     ("softmax", pointwise.SOFTMAX),
     ("gather", pointwise.GATHERS),
     ("loss", pointwise.LOSSES),
     ("rope", pointwise.ROTATIONS),
-    ("MoE", matrices.EXPERTS),
-    ("concatenation", lists.JOINED),
+    ("MoE", layers.EXPERTS),
+    ("concatenation", pointwise.JOINED),
 )
 
 MODELS: Mapping[str, Model] = {name: model for _, family in _FAMILIES for name, model in family.items()}
@@ -48,9 +42,9 @@ def model_of(name: str, extra: Mapping[str, Callable[..., Work]] | None = None) 
         return extra[name]
     if name in MODELS:
         return MODELS[name]
-    if fused.NAME.match(name):
-        return fused.triton
-    return lists.each if lists.known(name) else None
+    if pointwise.NAME.match(name):
+        return pointwise.triton
+    return pointwise.each if pointwise.known(name) else None
 
 
 def category_of(name: str, kernel: str = "") -> str:

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from pytest_perfgate.core.analysis.operators.call import Call
-from pytest_perfgate.core.analysis.work import attention
 from pytest_perfgate.core.analysis.work.attention import (
     Heads,
     Packing,
     area_bounds,
+    attention,
     attention_backward,
     packed_attention,
     packed_work,
 )
 from pytest_perfgate.model.values import Work, value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.core.analysis.operators.call import Call
 
 
 def heads_first(call: Call, at: int = 0, causal: int = 4) -> tuple[tuple[int, int, int, int], dict[str, int]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
+from typing import TYPE_CHECKING
 
-from pytest_perfgate.core.analysis.operators.call import Call
 from pytest_perfgate.core.analysis.work.layers import (
     conv,
     conv_backward,
@@ -16,7 +16,10 @@ from pytest_perfgate.core.analysis.work.layers import (
     rms_norm,
 )
 from pytest_perfgate.core.analysis.work.products import bmm, gemm, mixed_gemm
-from pytest_perfgate.model.values import Work
+
+if TYPE_CHECKING:
+    from pytest_perfgate.core.analysis.operators.call import Call
+    from pytest_perfgate.model.values import Work
 
 
 def mm(call: Call) -> Work:

@@ -17,10 +17,8 @@ from pytest_perfgate.core.analysis.kinds import BLOCKS, Kind
 from pytest_perfgate.core.analysis.roofline import band, parse_items, place
 from pytest_perfgate.core.analysis.trace.findings import COMPARE_FIRST, saved, short_sequence
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow, library, tile
-from pytest_perfgate.core.analysis.trace.rates import Impact
 from pytest_perfgate.core.analysis.trace.survey import Survey, timelines
 from pytest_perfgate.core.render.words import quantity
-from pytest_perfgate.model.device import Roof
 from pytest_perfgate.model.metric import (
     Absent,
     Block,
@@ -39,6 +37,9 @@ from pytest_perfgate.model.values import Dimension, value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from pytest_perfgate.core.analysis.trace.rates import Impact
+    from pytest_perfgate.model.device import Roof
 
     Ints = NDArray[np.int64]
 

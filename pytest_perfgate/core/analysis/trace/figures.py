@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from pytest_perfgate.core.analysis.trace.operators import OperatorRow
 from pytest_perfgate.core.analysis.trace.tables import listed, shapes
 from pytest_perfgate.model.metric import Labels, Metric, Table, labels
 from pytest_perfgate.model.values import value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.core.analysis.trace.operators import OperatorRow
 
 
 @value

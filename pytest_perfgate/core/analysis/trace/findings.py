@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from statistics import median
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow, recompute_share
-from pytest_perfgate.core.analysis.trace.survey import Survey
-from pytest_perfgate.core.analysis.trace.timeline import Timeline
 from pytest_perfgate.core.render.words import quantity
-from pytest_perfgate.model.device import Roof
 from pytest_perfgate.model.metric import Finding, Severity
 from pytest_perfgate.model.values import Dimension, Interval
+
+if TYPE_CHECKING:
+    from pytest_perfgate.core.analysis.trace.survey import Survey
+    from pytest_perfgate.core.analysis.trace.timeline import Timeline
+    from pytest_perfgate.model.device import Roof
 
 BUSY_ENOUGH = 0.95
 

@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.trace.metrics import WITH_GPU
 from pytest_perfgate.core.analysis.trace.ranks import (
@@ -21,7 +22,6 @@ from pytest_perfgate.core.analysis.trace.ranks import (
     sums_of,
     waits,
 )
-from pytest_perfgate.core.analysis.trace.timeline import Timeline
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import (
     Absent,
@@ -36,6 +36,9 @@ from pytest_perfgate.model.metric import (
     Table,
 )
 from pytest_perfgate.model.values import Dimension, value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.core.analysis.trace.timeline import Timeline
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 

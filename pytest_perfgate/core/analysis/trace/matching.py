@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pytest_perfgate.core.analysis.roofline import bound
-from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow
-from pytest_perfgate.core.analysis.trace.survey import Survey
-from pytest_perfgate.model.device import Roof
 from pytest_perfgate.model.profiles import Category
 from pytest_perfgate.model.values import value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow
+    from pytest_perfgate.core.analysis.trace.survey import Survey
+    from pytest_perfgate.model.device import Roof
 
 BEYOND = 1.5
 """A ratio further than this from the expected one is not explained by the hardware."""

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pytest_perfgate.core.analysis.roofline import GIVEN, place
 from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow, recompute_share
 from pytest_perfgate.core.analysis.trace.survey import Survey, pooled, timelines
-from pytest_perfgate.core.analysis.trace.timeline import Timeline
 from pytest_perfgate.core.metric_kinds import KERNEL_KINDS
-from pytest_perfgate.model.device import Roof
 from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, labels
 from pytest_perfgate.model.profiles import Category
 from pytest_perfgate.model.values import Dimension
+
+if TYPE_CHECKING:
+    from pytest_perfgate.core.analysis.trace.timeline import Timeline
+    from pytest_perfgate.model.device import Roof
 
 _TIME, _PART, _COUNT = Dimension.TIME, Dimension.FRACTION, Dimension.COUNT
 

@@ -16,13 +16,14 @@ from pytest_perfgate.core.analysis.operators.call import Call, parse_call
 from pytest_perfgate.core.analysis.trace.survey import OUTSIDE, Survey
 from pytest_perfgate.core.analysis.trace.timeline import Spread, busy, numbered, spread, statistics
 from pytest_perfgate.core.render.words import ABSENT, quantity
-from pytest_perfgate.model.device import Roof
 from pytest_perfgate.model.metric import Column, Table
 from pytest_perfgate.model.profiles import Category, Queue
 from pytest_perfgate.model.values import Dimension, Work, array_value, value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from pytest_perfgate.model.device import Roof
 
     Ints = NDArray[np.int64]
 

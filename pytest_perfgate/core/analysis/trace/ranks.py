@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pytest_perfgate.core.analysis.kinds import Kind
 from pytest_perfgate.core.analysis.operators.call import Call, parse_call
-from pytest_perfgate.core.analysis.trace.survey import Survey
 from pytest_perfgate.core.analysis.work.products import bus_factor
 from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, labels
 from pytest_perfgate.model.profiles import Message
 from pytest_perfgate.model.values import Dimension, value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.core.analysis.trace.survey import Survey
 
 _TIME, _COUNT = Dimension.TIME, Dimension.COUNT
 

@@ -12,7 +12,6 @@ from pytest_perfgate.core.analysis.roofline import GIVEN, Placement, place
 from pytest_perfgate.core.analysis.trace import tables
 from pytest_perfgate.core.analysis.trace.figures import distinct_labels, table_metrics
 from pytest_perfgate.core.analysis.trace.metrics import rates
-from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow
 from pytest_perfgate.core.analysis.trace.passes import fusion_candidates, fusion_table, passes, passes_table
 from pytest_perfgate.core.analysis.trace.survey import Survey, narrowed
 from pytest_perfgate.core.analysis.trace.tables import shapes
@@ -24,6 +23,8 @@ from pytest_perfgate.model.values import Dimension, Interval, array_value, value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow
 
     Floats = NDArray[np.float64]
 

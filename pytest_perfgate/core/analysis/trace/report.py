@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.decisions import four_sections
 from pytest_perfgate.core.analysis.roofline import band, place
@@ -36,12 +37,14 @@ from pytest_perfgate.core.analysis.trace.tables import (
     roofline_table,
     timeline_table,
 )
-from pytest_perfgate.core.analysis.trace.timeline import Timeline
 from pytest_perfgate.core.render.words import quantity
-from pytest_perfgate.model.device import Roof
 from pytest_perfgate.model.metric import Block, Bullets, Column, Document, Finding, Paragraph, Section, Table
 from pytest_perfgate.model.profiles import Category
 from pytest_perfgate.model.values import Dimension, array_value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.core.analysis.trace.timeline import Timeline
+    from pytest_perfgate.model.device import Roof
 
 
 def report_document(

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.roofline import place
-from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow
-from pytest_perfgate.core.analysis.trace.timeline import Spread, Timeline
 from pytest_perfgate.model.device import Basis, Roof
 from pytest_perfgate.model.metric import Cell, Column, Table
 from pytest_perfgate.model.values import Dimension
+
+if TYPE_CHECKING:
+    from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow
+    from pytest_perfgate.core.analysis.trace.timeline import Spread, Timeline
 
 _TIME, _PART, _COUNT = Dimension.TIME, Dimension.FRACTION, Dimension.COUNT
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pytest_perfgate.core.analysis.operators import MODELS, category_of
-from pytest_perfgate.core.analysis.operators.call import Call
 from pytest_perfgate.core.analysis.operators.pointwise import NAME as FUSED
 from pytest_perfgate.core.analysis.work.products import known_dtype, width
 from pytest_perfgate.model.values import value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.core.analysis.operators.call import Call
 
 UNARY = {
     f"aten::{n}"

@@ -11,12 +11,13 @@ import numpy as np
 
 from pytest_perfgate.core.analysis.kinds import Kind
 from pytest_perfgate.core.analysis.operators.call import Call, parse_call
-from pytest_perfgate.core.analysis.trace.survey import Survey
 from pytest_perfgate.core.analysis.tracelens.models import Figures, modelled
 from pytest_perfgate.model.profiles import Category, Trace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from pytest_perfgate.core.analysis.trace.survey import Survey
 
     Ints = NDArray[np.int64]
 

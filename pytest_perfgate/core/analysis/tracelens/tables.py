@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pytest_perfgate.core.analysis.kinds import Kind
-from pytest_perfgate.core.analysis.trace.survey import Survey
 from pytest_perfgate.core.analysis.tracelens.models import Figures, category, figures, sheet_of
 from pytest_perfgate.core.analysis.tracelens.nodes import (
     PARTS,
@@ -40,6 +39,9 @@ from pytest_perfgate.model.metric import (
 )
 from pytest_perfgate.model.profiles import Category
 from pytest_perfgate.model.values import Dimension
+
+if TYPE_CHECKING:
+    from pytest_perfgate.core.analysis.trace.survey import Survey
 
 SHEETS = ("GEMM", "CONV_fwd", "SDPA_fwd", "Normalization", "UnaryElementwise", "BinaryElementwise", "Reduce_fwd")
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from pytest_perfgate.adapters.bindings.amdsmi import Amd
-from pytest_perfgate.adapters.devices.catalogue import lookup_spec
 from pytest_perfgate.adapters.devices.clock_locks import read_lock, read_locks
 from pytest_perfgate.adapters.devices.clocks import AmdClocks, MachineClocks, NvmlClocks
+from pytest_perfgate.adapters.devices.visible import lookup_spec
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import ClockPolicy, Plan

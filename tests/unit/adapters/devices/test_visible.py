@@ -2,14 +2,127 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 
 import pytest
 
 from pytest_perfgate.adapters.bindings.amdsmi import Amd
-from pytest_perfgate.adapters.devices.visible import surroundings_amd, visible_amd
+from pytest_perfgate.adapters.devices.visible import (
+    DeviceCatalogue,
+    parse_own,
+    read_specs,
+    surroundings_amd,
+    visible_amd,
+)
 from pytest_perfgate.app.spread import Fleet, picked
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.wiring import devices as wired
+
+SPECS = read_specs()
+
+
+@pytest.mark.parametrize(
+    ("device", "entry"),
+    [
+        ("NVIDIA H200", "H200 SXM"),
+        ("NVIDIA H100 80GB HBM3", "H100 SXM5 80GB"),
+        ("NVIDIA H100 PCIe", "H100 PCIe"),
+        ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "A100-SXM4-40GB"),
+        ("NVIDIA A10", "A10"),
+        ("NVIDIA GeForce RTX 4090", "GeForce RTX 4090"),
+        ("NVIDIA GH200 144G HBM3e", "GH200 144GB"),
+        ("NVIDIA GH200 480GB", "GH200 96GB"),
+        ("NVIDIA B200", "B200"),
+        ("NVIDIA GB200", "GB200"),
+        ("AMD Instinct MI300X", "Instinct MI300X"),
+        ("Tesla T4", "Tesla T4"),
+    ],
+)
+def test_a_device_finds_its_line(device: str, entry: str) -> None:
+    spec = DeviceCatalogue().lookup(device)
+    assert spec is not None
+    assert spec.name == entry
+
+
+@pytest.mark.parametrize("device", ["NVIDIA A10G", "NVIDIA H200 NVL", "Quadro T400", "NVIDIA GeForce RTX 3090 Ti", ""])
+def test_another_part_finds_none(device: str) -> None:
+    assert DeviceCatalogue().lookup(device) is None
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda s: s.name)
+def test_printed_rates_agree_with_operations_per_clock(spec) -> None:
+    for peak in spec.peaks:
+        if peak.datasheet and peak.per_clock_per_sm and peak.implied_hz:
+            made = spec.multiprocessors * peak.per_clock_per_sm * peak.implied_hz
+            assert made == pytest.approx(peak.datasheet, rel=0.02), peak.dtype
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda s: s.name)
+def test_every_line_is_whole(spec) -> None:
+    assert re.compile(spec.pattern)
+    assert spec.source
+    assert spec.confidence in {"high", "medium", "low"}
+    assert spec.bandwidth > 1e11
+    assert (spec.sm is not None) == spec.arch.startswith("sm_")
+    for ceiling in spec.achievable:
+        assert ceiling.datasheet < spec.peak(ceiling.dtype).datasheet
+
+
+def test_half_precision_means_accumulating_in_single() -> None:
+    card = DeviceCatalogue().lookup("NVIDIA GeForce RTX 4090")
+    assert card.peak("fp16").datasheet == 165.2e12
+    assert card.peak("fp16_acc16").datasheet == 330.3e12
+
+
+def test_what_was_reached_is_apart_from_what_is_printed() -> None:
+    card = DeviceCatalogue().lookup("AMD Instinct MI300X")
+    assert [(p.dtype, p.datasheet) for p in card.achievable] == [("bf16", 708e12)]
+    assert card.cache_bytes == 256 * 2**20
+
+
+def test_a_word_finds_every_line_it_may_mean() -> None:
+    found = DeviceCatalogue().find("sm_90")
+    assert {s.name for s in found} >= {"H100 PCIe", "H200 SXM", "GH200 96GB"}
+    assert DeviceCatalogue().find("no such card") == ()
+
+
+OWN = {"My Card": {"arch": "sm_90", "multiprocessors": 100, "boost_mhz": 2000, "dense_tflops": {"bf16": 200.0},
+                   "bandwidth_gbps": 1000}}  # fmt: skip
+
+
+def test_the_users_own_device() -> None:
+    spec = DeviceCatalogue(parse_own(OWN)).lookup("Vendor My Card 12GB")
+    assert spec.bandwidth == 1e12
+    assert spec.peak("bf16").per_clock_per_sm == pytest.approx(1000)
+    assert spec.peak("bf16").datasheet == 200e12
+
+
+def test_the_users_own_device_wins() -> None:
+    own = parse_own({"slow": {"pattern": "NVIDIA H200$", "bandwidth_gbps": 1}})
+    assert DeviceCatalogue(own).lookup("NVIDIA H200").name == "slow"
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"bandwith_gbps": 1}, "bandwith_gbps"),
+        ({"bandwidth_gbps": "4 TB/s"}, "positive number"),
+        ({"bandwidth_gbps": -1}, "positive number"),
+        ({"pattern": "("}, "subpattern"),
+        ({"dense_tflops": {"bf16": 0}}, "positive number"),
+        ({"dense_tflops": {"bf17": 200}}, "'bf17' is none of fp64"),
+        ({"l2_mib": float("inf")}, "positive number"),
+        ({"sm": [1, 2]}, "values to unpack"),
+        ("H200", "not a table"),
+    ],
+)
+def test_a_device_that_does_not_read_says_where(table, said: str) -> None:
+    with pytest.raises(PerfgateError, match=said) as caught:
+        parse_own({"X": table})
+    assert caught.value.code.name == "device-entry"
+    assert "pyproject.toml" in str(caught.value)
+
 
 HIP_IDS = (2, 0, 1, 3)
 """By place in the library: it counts otherwise than HIP does."""

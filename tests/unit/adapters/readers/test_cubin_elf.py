@@ -19,7 +19,7 @@ from pytest_perfgate.adapters.readers.cubin import read_cubins
 from pytest_perfgate.adapters.readers.cubin_elf import _entry, _representatives, architecture, parse_cubin
 from pytest_perfgate.core.analysis.kernels.diagnosis import diagnose
 from pytest_perfgate.core.analysis.kernels.metrics import metrics_of
-from pytest_perfgate.core.analysis.sass.facts import kernels, loops, spilled
+from pytest_perfgate.core.analysis.kernels.sass_facts import kernels, loops, spilled
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.profiles import KernelCode, KernelFacts
 from tests.kernels import ARTIFACTS, CUBINS, FILES, listing_of

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_perfgate.adapters.devices.catalogue import DeviceCatalogue
+from pytest_perfgate.adapters.devices.visible import DeviceCatalogue
 from pytest_perfgate.adapters.readers.ncu_csv import parse_csv
 from pytest_perfgate.adapters.readers.ncu_labels import scaled
 from pytest_perfgate.adapters.readers.ncu_report import (

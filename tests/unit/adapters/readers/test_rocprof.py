@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.devices.catalogue import DeviceCatalogue
+from pytest_perfgate.adapters.devices.visible import DeviceCatalogue
 from pytest_perfgate.adapters.readers.rocprof import read_rocprof
 from pytest_perfgate.app.inspections.ncu import Rocprof
 from pytest_perfgate.model.errors import PerfgateError

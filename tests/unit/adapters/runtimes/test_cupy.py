@@ -8,9 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_perfgate.adapters.devices.catalogue import lookup_spec
+from pytest_perfgate.adapters.devices.visible import lookup_spec
 from pytest_perfgate.adapters.runtimes.cupy import CupyRuntime
-from pytest_perfgate.adapters.runtimes.fakes import SimulatedGpu
 from pytest_perfgate.adapters.timers.bench import Rules
 from pytest_perfgate.adapters.timers.events import BlockingTimer, EventsTimer
 from pytest_perfgate.adapters.timers.graph import GraphTimer
@@ -18,6 +17,7 @@ from pytest_perfgate.app.instrument import lease_name
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Stop
 from pytest_perfgate.model.plan import Cache, Plan
+from pytest_perfgate.testing import SimulatedGpu
 
 
 class CUDARuntimeError(RuntimeError):

@@ -12,8 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_perfgate.adapters.bindings.border import quietly
-from pytest_perfgate.adapters.devices.catalogue import lookup_spec
-from pytest_perfgate.adapters.runtimes.fakes import SimulatedGpu
+from pytest_perfgate.adapters.devices.visible import lookup_spec
 from pytest_perfgate.adapters.runtimes.torch import TorchRuntime
 from pytest_perfgate.adapters.timers.bench import Rules
 from pytest_perfgate.adapters.timers.events import BlockingTimer, EventsTimer
@@ -21,6 +20,7 @@ from pytest_perfgate.adapters.timers.graph import GraphTimer
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Stop
 from pytest_perfgate.model.plan import Cache, Plan
+from pytest_perfgate.testing import SimulatedGpu
 from tests.late import late
 
 torch = late("torch", reason="torch is not installed")

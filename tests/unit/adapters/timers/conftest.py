@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.adapters.runtimes.fakes import SimulatedGpu
 from pytest_perfgate.adapters.timers.bench import Rules
 from pytest_perfgate.model.measurement import Stop
 from pytest_perfgate.model.plan import Plan
+from pytest_perfgate.testing import SimulatedGpu
 
 
 def stop_at_count(durations, spent_ns, plan):

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.runtimes.fakes import FakeRuntime, SimulatedGpu
 from pytest_perfgate.adapters.timers import bench as module
 from pytest_perfgate.adapters.timers.bench import (
     SETTLE_NS,
@@ -28,6 +27,7 @@ from pytest_perfgate.clock import HostClock
 from pytest_perfgate.core.stats.summary import Stopping, WarmUp
 from pytest_perfgate.model.measurement import Samples, Sampling, Stop
 from pytest_perfgate.model.plan import Plan
+from pytest_perfgate.testing import FakeRuntime, SimulatedGpu
 
 SAMPLES = Samples(durations=(400.0, 600.0), batch=10, timer="host", stop=Stop.BUDGET)
 

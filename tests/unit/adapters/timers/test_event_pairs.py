@@ -6,13 +6,13 @@ from statistics import median
 
 import pytest
 
-from pytest_perfgate.adapters.runtimes.fakes import SimulatedEvent, SimulatedGpu
 from pytest_perfgate.adapters.timers.bench import Bench
 from pytest_perfgate.adapters.timers.event_pairs import RESOLUTION_NS, Empty, calibrated, fitted, net, offset_note
 from pytest_perfgate.adapters.timers.events import EventsTimer
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Plan
+from pytest_perfgate.testing import SimulatedEvent, SimulatedGpu
 
 H100 = {"copy": ((1, 182.0), (2, 361.15), (4, 720.45), (8, 1438.62)), "profiler": 178.64}
 """Microseconds in one pair of events, and what the profiler has for one."""

@@ -9,7 +9,6 @@ from statistics import median
 import pytest
 
 from pytest_perfgate.adapters.bindings.cupti import KernelRecord
-from pytest_perfgate.adapters.runtimes.fakes import FakeRuntime, SimulatedEvent, SimulatedGpu
 from pytest_perfgate.adapters.timers.bench import Rules
 from pytest_perfgate.adapters.timers.cupti import CuptiTimer
 from pytest_perfgate.adapters.timers.event_pairs import COUNTS, ROUNDS
@@ -21,6 +20,7 @@ from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Stop
 from pytest_perfgate.model.plan import Cache, Plan
+from pytest_perfgate.testing import FakeRuntime, SimulatedEvent, SimulatedGpu
 
 
 def error_of(action) -> str:

@@ -12,13 +12,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_perfgate.adapters.runtimes.fakes import FakeRuntime
 from pytest_perfgate.adapters.timers.host import HostTimer, probe_clock
 from pytest_perfgate.clock import HOST_CLOCK, seconds
 from pytest_perfgate.core.stats.summary import Stopping, WarmUp
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import IDLE, Samples, Stop
 from pytest_perfgate.model.plan import Cache, Plan
+from pytest_perfgate.testing import FakeRuntime
 from pytest_perfgate.wiring.devices import host_runtime
 from tests.unit.adapters.timers.conftest import stop_at_count, warm_after_count
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.devices.catalogue import DeviceCatalogue
+from pytest_perfgate.adapters.devices.visible import DeviceCatalogue
 from pytest_perfgate.app.inspections.cubin import Cubin
 from pytest_perfgate.core.judge.against_limit import judge_artifact
 from pytest_perfgate.core.limits.grammar import parse_limit

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.devices.catalogue import DeviceCatalogue
+from pytest_perfgate.adapters.devices.visible import DeviceCatalogue
 from pytest_perfgate.adapters.readers.ncu_report import read_ncu
 from pytest_perfgate.app.inspections.ncu import Ncu
 from pytest_perfgate.model.errors import PerfgateError

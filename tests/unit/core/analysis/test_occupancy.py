@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.adapters.devices.catalogue import DeviceCatalogue
+from pytest_perfgate.adapters.devices.visible import DeviceCatalogue
 from pytest_perfgate.core.analysis.occupancy import LIMITS, cliff, edge, occupancy, register_edge
 from pytest_perfgate.model.device import SmLimits
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.adapters.devices.catalogue import lookup_spec
+from pytest_perfgate.adapters.devices.visible import lookup_spec
 from pytest_perfgate.core.analysis.classify import Bottleneck, classify
 from pytest_perfgate.core.analysis.kernels.bottleneck import (
     bottleneck_report,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.adapters.devices.catalogue import lookup_spec
+from pytest_perfgate.adapters.devices.visible import lookup_spec
 from pytest_perfgate.core.analysis.kernels.counters import amd_numbers, collected_with, memory_bytes
 from pytest_perfgate.core.analysis.kernels.diagnosis import diagnose
 from pytest_perfgate.model.profiles import Counter, KernelFacts, Resources

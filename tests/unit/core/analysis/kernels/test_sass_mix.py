@@ -1,4 +1,4 @@
-"""Tests of core/analysis/sass/mix."""
+"""Tests of core/analysis/kernels/sass_mix."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from pytest_perfgate.core.analysis.sass.facts import kernels
-from pytest_perfgate.core.analysis.sass.mix import NO_BARRIER, control, mix
+from pytest_perfgate.core.analysis.kernels.sass_facts import kernels
+from pytest_perfgate.core.analysis.kernels.sass_mix import NO_BARRIER, control, mix
 from pytest_perfgate.model.profiles import KernelCode
 from tests.kernels import ARCHES, FILES, disassembly
 

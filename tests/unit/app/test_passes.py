@@ -1,4 +1,4 @@
-"""Tests of app/references."""
+"""Runs for figures beside time: what they take, of which device, and where there is none."""
 
 from __future__ import annotations
 
@@ -11,13 +11,171 @@ import pytest
 
 from pytest_perfgate.adapters.readers.benchmarks import read_google_benchmark, read_pytest_benchmark
 from pytest_perfgate.app.inspections.results import google_benchmark, pytest_benchmark
-from pytest_perfgate.app.references import References, chosen, in_turns, of_file
+from pytest_perfgate.app.passes import (
+    PassedCall,
+    References,
+    chosen,
+    in_turns,
+    of_file,
+    one_by_one,
+    readings_of,
+)
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Samples, Stop
-from pytest_perfgate.model.metric import Metric
+from pytest_perfgate.model.metric import Absent, Metric
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
+from pytest_perfgate.model.ports import Instruments
 from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.testing import FakeRuntime
 from tests.unit.core.judge.bench import limit
+
+
+class Memory:
+    """Says what it was told to say, and counts the looks."""
+
+    def __init__(self, traced: float, resident: float | None) -> None:
+        self._traced, self._resident, self.looks = traced, resident, 0
+
+    def traced(self, call) -> float:
+        call()
+        self.looks += 1
+        return self._traced
+
+    def resident(self, call) -> float | None:
+        call()
+        return self._resident
+
+
+def tools(**fields) -> Instruments:
+    return Instruments(runtimes=(), timers=(), threads=str, affinity=str, **fields)
+
+
+def passed(first_ns: float | None = None, events: list[str] | None = None, runtime: Any = None) -> PassedCall:
+    names = [] if events is None else events
+    device = runtime or FakeRuntime([1e6])
+    return PassedCall(lambda: names.append("call"), lambda: names.append("prepare"), device, 2, first_ns)
+
+
+STEADY = (Samples(durations=(1e6, 1.1e6, 0.9e6), timer="host", stop=Stop.COUNT),)
+
+
+def test_each_look_at_memory_has_a_set_up_of_its_own() -> None:
+    events: list[str] = []
+    given = tools(memory=Memory(10.0, 12.0))
+    readings = list(readings_of(("peak_memory",), passed(events=events), STEADY, given, lambda: 0.0))
+    assert [(one.labels, one.values) for one in readings] == [
+        ((("by", "traced"),), (10.0,) * 3),
+        ((("by", "resident"),), (12.0,) * 3),
+    ]
+    assert events == ["prepare", "call"] * 6
+
+
+def test_a_long_call_is_looked_at_once() -> None:
+    hours = iter(range(100))
+    given = tools(memory=Memory(10.0, None))
+    readings = list(readings_of(("peak_memory",), passed(), STEADY, given, lambda: next(hours) * 2e9))
+    assert [one.values for one in readings] == [(10.0,)]
+
+
+def test_what_nobody_asks_for_is_not_taken() -> None:
+    memory = Memory(10.0, 12.0)
+    assert not list(readings_of((), passed(5e6), STEADY, tools(memory=memory), lambda: 0.0))
+    assert memory.looks == 0
+
+
+@pytest.mark.parametrize(("first", "took"), [(52e6, 50e6), (1e6, 0.0)])
+def test_a_compile_time_is_the_first_call_less_a_steady_one(first, took) -> None:
+    (reading,) = readings_of(("compile_time",), passed(first), STEADY, tools(), lambda: 0.0)
+    assert reading.values == (took,)
+
+
+def test_without_cold_caches_there_is_no_compile_time() -> None:
+    (absent,) = readings_of(("compile_time",), passed(), STEADY, tools(), lambda: 0.0)
+    assert isinstance(absent, Absent)
+    assert "full" in absent.mend
+
+
+@pytest.mark.parametrize(
+    ("figures", "processes", "least", "wished", "calls"),
+    [
+        ((), 3, 0, 20, 0),
+        (("peak_memory",), 3, 0, 20, 0),
+        (("q=99%",), 1, 299, 1196, 1),
+        (("q=99%",), 3, 100, 400, 1),
+        (("q=99%", "q=99.9%"), 3, 999, 3996, 1),
+    ],
+)
+def test_a_quantile_takes_calls_one_by_one(figures, processes, least, wished, calls) -> None:
+    plan = one_by_one(Plan(), figures, processes)
+    assert (plan.least_samples, plan.min_samples, plan.calls) == (least, wished, calls)
+    assert plan.max_samples >= wished
+
+
+def test_a_plan_that_says_how_many_calls_a_sample_has_is_left_so() -> None:
+    assert one_by_one(Plan(calls=8), ("q=99%",), 1).calls == 8
+
+
+class Card(FakeRuntime):
+    """A runtime whose library counts its memory."""
+
+    def __init__(self) -> None:
+        super().__init__([1e6])
+        self.peaks = iter([(512, 3), (512, 3), (640, 4)])
+
+    def memory_of(self, call) -> tuple[int, int]:
+        call()
+        return next(self.peaks)
+
+
+def test_memory_of_a_device_is_what_its_library_counts() -> None:
+    vram, count = readings_of(("peak_vram", "allocations"), passed(runtime=Card()), STEADY, tools(), lambda: 0.0)
+    assert (vram.values, vram.dimension) == ((512.0, 512.0, 640.0), Dimension.BYTES)
+    assert count.values == (1.5, 1.5, 2.0)  # one call of the test stands for two
+
+
+def test_a_library_that_does_not_count_leaves_no_figure() -> None:
+    absences = list(readings_of(("peak_vram", "allocations"), passed(), STEADY, tools(), lambda: 0.0))
+    assert [one.name for one in absences] == ["peak_vram", "allocations"]
+    assert all(isinstance(one, Absent) and one.mend for one in absences)
+
+
+class Meter:
+    """A clock that a call moves, and a counter that steps every 100 ms at so many watts."""
+
+    def __init__(self, watts: float, call_ns: float, step_ns: float = 1e8) -> None:
+        self.now, self._watts, self._call, self._step = 0.0, watts, call_ns, step_ns
+
+    def call(self) -> None:
+        self.now += self._call
+
+    def read(self) -> float:
+        return self._watts * (self.now // self._step * self._step) / 1e9
+
+    def taken(self, calls: int = 1):
+        given = tools(energy=lambda device: self.read)
+        subject = PassedCall(self.call, lambda: None, FakeRuntime([1e6]), calls)
+        (figure,) = readings_of(("energy",), subject, STEADY, given, lambda: self.now)
+        return figure
+
+
+@pytest.mark.parametrize(("call_ns", "calls"), [(1e5, 1), (1e5, 4), (2e7, 1), (3e8, 1), (4e9, 1)])
+def test_energy_is_what_the_counter_says_between_two_of_its_steps(call_ns, calls) -> None:
+    (joules,) = Meter(300.0, call_ns).taken(calls).values
+    assert joules == pytest.approx(300.0 * call_ns / 1e9 / calls, rel=0.06)
+
+
+def test_a_counter_that_stands_still_is_no_figure() -> None:
+    absent = Meter(0.0, 1e5).taken()
+    assert isinstance(absent, Absent)
+    assert "stands still" in absent.why
+
+
+@pytest.mark.parametrize("energy", [None, lambda device: None, lambda device: lambda: None])
+def test_a_device_without_a_counter_is_told(energy) -> None:
+    (absent,) = readings_of(("energy",), passed(), STEADY, tools(energy=energy), lambda: 0.0)
+    assert isinstance(absent, Absent)
+    assert absent.mend
+
 
 NODE = "tests/b.py::test_gemm[1024-bf16]"
 KEY = CaseKey(nodeid=NODE, name="ours")

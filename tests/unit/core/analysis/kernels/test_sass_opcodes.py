@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.analysis.sass.opcodes import SINCE, closest, counted, known, matches_opcode, since
+from pytest_perfgate.core.analysis.kernels.sass_opcodes import SINCE, closest, counted, known, matches_opcode, since
 from tests.kernels import FILES, disassembly, kernels
 
 WIDE = "LDG.E.128.CONSTANT"

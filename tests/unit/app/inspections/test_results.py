@@ -1,4 +1,4 @@
-"""Tests of app/inspections/gated."""
+"""Tests of app/inspections/results: other tools' results, and files as cases."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.app.inspections.gated import ANYWHERE, case_name, changes_of, compared_files, device_of
+from pytest_perfgate.app.inspections.results import ANYWHERE, case_name, changes_of, compared_files, device_of
 from pytest_perfgate.core.judge.policy import CI
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.errors import PerfgateError

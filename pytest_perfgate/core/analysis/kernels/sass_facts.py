@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
-from pytest_perfgate.core.analysis.sass.mix import ARITHMETIC, LOADS, TENSOR, mix, stall_cycles
-from pytest_perfgate.core.analysis.sass.opcodes import INSTRUCTION, branch_target, identity, parse_listing
+from pytest_perfgate.core.analysis.kernels.sass_mix import ARITHMETIC, LOADS, TENSOR, mix, stall_cycles
+from pytest_perfgate.core.analysis.kernels.sass_opcodes import INSTRUCTION, branch_target, identity, parse_listing
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.profiles import FROM_CODE, Disassembly, KernelCode, KernelFacts, Launch
 from pytest_perfgate.model.values import value

@@ -1,4 +1,4 @@
-"""Tests of core/analysis/sass/facts."""
+"""Tests of core/analysis/kernels/sass_facts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from pytest_perfgate.core.analysis.sass.facts import (
+from pytest_perfgate.core.analysis.kernels.sass_facts import (
     Loop,
     changes,
     loops,
@@ -16,8 +16,8 @@ from pytest_perfgate.core.analysis.sass.facts import (
     spilled,
     static_shared,
 )
-from pytest_perfgate.core.analysis.sass.mix import Mix, mix
-from pytest_perfgate.core.analysis.sass.opcodes import identity
+from pytest_perfgate.core.analysis.kernels.sass_mix import Mix, mix
+from pytest_perfgate.core.analysis.kernels.sass_opcodes import identity
 from pytest_perfgate.model.profiles import KernelCode
 from tests.kernels import ARCHES, kernel
 

@@ -1,1 +1,0 @@
-"""Figures beside the time of a call."""
