@@ -77,5 +77,5 @@ def chosen_tile():
     return str(best) if best is not None else "not tuned yet"
 
 
-def drawn(*shape, dtype=torch.float32, where="cuda"):
-    return torch.randn(*shape, device=where, dtype=dtype, generator=torch.Generator(where).manual_seed(7))
+def drawn(*shape, dtype=torch.float32, where="cuda", seed=7):
+    return torch.randn(*shape, device=where, dtype=dtype, generator=torch.Generator(where).manual_seed(seed))

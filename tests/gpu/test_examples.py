@@ -52,12 +52,56 @@ assert kernels.chosen_tile() == "not tuned yet"
 """
 
 
+ATTENTION = """
+import torch
+import attention
+import kernels
+
+for length, causal in ((70, True), (128, False)):
+    q, k, v, upward = (kernels.drawn(1, 2, length, 32, where="cpu", seed=seed) for seed in range(4))
+    right = torch.nn.functional.scaled_dot_product_attention(
+        *(one.requires_grad_() for one in (q, k, v)), is_causal=causal
+    )
+    gradients = torch.autograd.grad(right, (q, k, v), upward)
+    rows = [one.detach() for one in (q, k, v)]
+    out, logs = attention.forward(*rows, causal=causal)
+    assert torch.allclose(out, right, atol=1e-5)
+    for ours, theirs in zip(attention.backward(*rows, out, logs, upward, causal=causal), gradients, strict=True):
+        assert torch.allclose(ours, theirs, atol=1e-4)
+"""
+
+COMPILED = """
+import attention
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+for kernel, warps in ((attention._forward, 4), (attention._backward_queries, 4), (attention._backward_keys, 8)):
+    names = kernel.arg_names
+    constants = {"causal": True, "width": 128, "tile": attention.TILE}
+    kinds = {"length": "i32", "scale": "fp32", "root": "fp32", "logs": "*fp32", "dots": "*fp32"}
+    signature = {name: "constexpr" if name in constants else kinds.get(name, "*bf16") for name in names}
+    source = ASTSource(kernel, signature, {(names.index(name),): value for name, value in constants.items()})
+    compiled = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": warps})
+    assert "wgmma" in compiled.asm["ptx"] or "mma.sync" in compiled.asm["ptx"]
+    assert compiled.metadata.shared <= 227 * 1024
+    assert compiled.asm["cubin"]
+"""
+
+
 @pytest.mark.torch
-def test_the_kernels_of_triton_are_right_in_its_interpreter() -> None:
+@pytest.mark.parametrize(
+    ("script", "interpreted"),
+    [(KERNELS, "1"), (ATTENTION, "1"), (COMPILED, "0")],
+    ids=["kernels", "attention", "sm_90"],
+)
+def test_the_kernels_of_triton_are_right_and_compile_without_a_gpu(script: str, interpreted: str) -> None:
+    """In Triton's interpreter, beside torch; for an H100 by Triton's own assembler."""
     if find_spec("triton") is None or find_spec("torch") is None:
         pytest.skip("triton or torch is not installed")
-    env = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": str(EXAMPLES / "triton_kernels")}
-    done = subprocess.run([sys.executable, "-c", KERNELS], env=env, capture_output=True, text=True, check=False)
+    places = os.pathsep.join((str(EXAMPLES / "triton_kernels"), os.environ.get("PYTHONPATH", "")))
+    env = {**os.environ, "TRITON_INTERPRET": interpreted, "PYTHONPATH": places}
+    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
