@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, FrozenInstanceError, dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,18 +28,53 @@ def value(cls: type[T]) -> type[T]:
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, eq_default=False)
 def array_value(cls: type[T]) -> type[T]:
-    """Declare a value that holds arrays and is therefore compared by identity."""
-    if "__repr__" not in vars(cls):
-        cls.__repr__ = _shown  # type: ignore[method-assign]
-    return dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)(cls)
+    """Declare a value that holds arrays and is therefore compared by identity.
+
+    A dataclass writes and compiles each of its methods for each class, which was most of the time that a process took
+    to import the package. Here classes share them all but ``__init__``.
+    """
+    own: dict[str, Any] = {"__repr__": _shown, "__setattr__": _refuse, "__delattr__": _refuse, "__setstate__": _restore}
+    for name, method in own.items():
+        if name not in vars(cls):
+            setattr(cls, name, method)
+    made = dataclass(init=False, slots=True, kw_only=True, eq=False, repr=False, match_args=False)(cls)
+    made.__init__ = _init(made)  # type: ignore[method-assign]
+    return made
+
+
+def _init(cls: type) -> Callable[..., None]:
+    """Written as a dataclass writes it: every field by name, set once."""
+    known: dict[str, Any] = {"_set": object.__setattr__, "_missing": MISSING}
+    words, lines = ["self"], ["pass"]
+    for each in fields(cls):
+        name, default, held = each.name, "", each.name
+        if each.default_factory is not MISSING:
+            known[f"_{name}"], default = each.default_factory, "=_missing"
+            held = f"_{name}() if {name} is _missing else {name}"
+        elif each.default is not MISSING:
+            known[f"_{name}"], default = each.default, f"=_{name}"
+        words += [f"{name}{default}"] if len(words) > 1 else ["*", f"{name}{default}"]
+        lines.append(f"_set(self, {name!r}, {held})")
+    if hasattr(cls, "__post_init__"):
+        lines.append("self.__post_init__()")
+    exec(f"def __init__({', '.join(words)}):\n " + "\n ".join(lines), known)  # noqa: S102 - names of fields alone
+    method: Callable[..., None] = known["__init__"]
+    method.__qualname__ = f"{cls.__qualname__}.__init__"
+    return method
+
+
+def _refuse(self: object, name: str, *_: object) -> None:
+    raise FrozenInstanceError(f"a {type(self).__name__} is frozen, and {name!r} with it")
+
+
+def _restore(self: object, state: tuple[None, Mapping[str, Any]]) -> None:
+    """Copying and unpickling set what the slots hold."""
+    for name, held in state[1].items():
+        object.__setattr__(self, name, held)
 
 
 def _compared(cls: type[T]) -> type[T]:
-    """Equality and hash by the fields.
-
-    A dataclass would write and compile both for each class, and what shows it: half of the time that a child takes
-    to import the package went into that.
-    """
+    """Equality and hash by the fields."""
     names = [field.name for field in fields(cls) if field.compare]  # type: ignore[arg-type]
     holds: Callable[[Any], Any] = attrgetter(*names) if names else lambda _: ()
 
