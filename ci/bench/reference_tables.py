@@ -21,8 +21,8 @@ from pathlib import Path
 
 CLAIMED = (
     "gpu_timeline", "kernel_summary", "ops_summary", "ops_summary_by_category", "ops_unique_args",
-    "unified_perf_summary", "gemm", "conv_fwd", "sdpa_fwd", "normalization", "unaryelementwise", "binaryelementwise",
-    "reduce_fwd",
+    "unified_perf_summary", "gemm", "conv_fwd", "conv_bwd", "sdpa_fwd", "normalization", "unaryelementwise",
+    "binaryelementwise", "reduce_fwd",
 )  # fmt: skip
 Rows = list[dict[str, str]]
 

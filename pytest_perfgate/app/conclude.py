@@ -23,7 +23,7 @@ from pytest_perfgate.core.render.words import plural, signed
 from pytest_perfgate.model.errors import SHOWING, PerfgateError, fault_error, fault_sentence
 from pytest_perfgate.model.measurement import Baseline, Sitting, commit_name
 from pytest_perfgate.model.plan import Case, Effect, Mode
-from pytest_perfgate.model.profiles import Names, shareable
+from pytest_perfgate.model.project import Names, shareable
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import CaseReport, RunReport, Shard, SuiteNote
 

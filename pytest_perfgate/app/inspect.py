@@ -24,7 +24,7 @@ from pytest_perfgate.model.metric import (
     Severity,
 )
 from pytest_perfgate.model.plan import Case, CaseKey, Limit, Outcome, Policy
-from pytest_perfgate.model.profiles import Names, named_in, shareable
+from pytest_perfgate.model.project import Names, named_in, shareable
 from pytest_perfgate.model.protocol import Capture, CaseResult, external
 from pytest_perfgate.model.values import texts_in, value, with_texts
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict

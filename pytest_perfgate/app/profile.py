@@ -300,7 +300,8 @@ def metrics_data(analysis: Analysis) -> dict[str, Any]:
             for m in analysis.metrics.metrics
         ],
         "absent": [
-            {"name": a.name, "labels": dict(a.labels), "why": a.why, "mend": a.mend} for a in analysis.metrics.absent
+            {"name": a.name, "labels": dict(a.labels), "why": a.why, "mend": a.mend}
+            for a in analysis.metrics.absent_once()
         ],
     }
 

@@ -227,7 +227,7 @@ def analysis_json(analysis: Analysis, documents: dict[str, Document], verdicts: 
             "subject": analysis.subject,
             "window": analysis.window,
             "metrics": [_stated(asdict(metric)) for metric in analysis.metrics.metrics],
-            "absent": [_stated(asdict(absent)) for absent in analysis.metrics.absent],
+            "absent": [_stated(asdict(absent)) for absent in analysis.metrics.absent_once()],
             "findings": [asdict(finding) for finding in analysis.findings],
             "problems": [asdict(problem) for problem in analysis.problems],
             "views": {name: asdict(document) for name, document in documents.items()},

@@ -27,9 +27,7 @@ Everything but --json, --policy and --root goes to pytest. Without --perfgate= i
 RUN_PASSES_ON = True
 """Words that this command does not know are pytest's."""
 
-_STDERR = 2
-
-_NOTHING = 4
+_STDERR, _NOTHING = 2, 4
 
 _UNGATED = "nothing was measured: no gated test ran, and pytest left no record; look at what was collected and chosen"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from typing import Union
 
@@ -13,6 +13,10 @@ from pytest_perfgate.model.values import Better, Dimension, Interval, array_valu
 
 Labels = tuple[tuple[str, str], ...]
 """Scope of a metric as sorted (name, text) pairs, such as ``(("rank", "0"), ("stage", "stage2_f"))``."""
+
+
+HALF = 0.5
+"""The part of a capture under which its windows say little of it."""
 
 
 def labels(**named: object) -> Labels:
@@ -172,6 +176,11 @@ class MetricSet:
 
     def names(self) -> tuple[str, ...]:
         return tuple(sorted({m.name for m in self.metrics}))
+
+    def absent_once(self) -> tuple[Absent, ...]:
+        """What is absent, one entry for each reason where no kernel, step or rank has the metric at all."""
+        present = {m.name for m in self.metrics}
+        return tuple(dict.fromkeys(a if a.name in present else replace(a, labels=()) for a in self.absent))
 
     def __or__(self, other: MetricSet) -> MetricSet:
         return MetricSet(metrics=self.metrics + other.metrics, absent=self.absent + other.absent)

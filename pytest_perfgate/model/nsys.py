@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
+TimedCalls = tuple["Ints", "Ints", "Ints"]
+"""(process, start, end) of calls."""
+
 
 SQLITE = b"SQLite format 3\0"
 """How an export begins."""
@@ -191,11 +194,11 @@ class NsysExport(Protocol):
     def kernel_totals(self, low: int, high: int, whole: Collection[int] = ()) -> tuple[KernelTotal, ...]:
         """Totals of kernels that start in the span."""
 
-    def waits(self, low: int, high: int, blocks: re.Pattern[str]) -> tuple[Ints, Ints, Ints]:
-        """(process, start, end) of calls in the span whose name says that they wait for a device."""
+    def timed(self, low: int, high: int, kinds: Sequence[re.Pattern[str]]) -> tuple[TimedCalls, ...]:
+        """Calls in the span for each pattern that finds their names."""
 
-    def api_totals(self, spans: Mapping[int, tuple[int, int]], like: str = "") -> tuple[ApiTotal, ...]:
-        """Host time per call, each process's clipped to its own span; only of calls with this word in their name."""
+    def api_totals(self, spans: Mapping[int, tuple[int, int]]) -> tuple[ApiTotal, ...]:
+        """Host time per call, each process's clipped to its own span."""
 
 
 NsysReader = Callable[[Path], NsysExport]
@@ -372,7 +375,8 @@ class RankResult:
     time: TimeRow
     compute: tuple[tuple[str, int], ...]
     """(stage, compute by union)."""
-    api: tuple[ApiTotal, ...] = ()
+    launch_ns: int | None = None
+    """How long the host launched, by union over its threads; ``None`` where no launch was recorded."""
     sync_ns: int | None = None
     """How long the device was idle behind calls that wait for it; ``None`` where no call was recorded."""
 

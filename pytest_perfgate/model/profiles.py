@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import enum
-import re
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import field, replace
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Union
 
@@ -338,57 +336,3 @@ class Scrubbed:
 
 Scrub = Callable[[Path, Path], Scrubbed]
 """Writes a clean copy of an export."""
-
-
-@value
-class Names:
-    """The people and machines that a file names, and folders that lead to its project."""
-
-    users: frozenset[str] = frozenset()
-    hosts: frozenset[str] = frozenset()
-    roots: frozenset[str] = frozenset()
-
-
-_PERSON = r"[^/\\\s:;,'\"<>|()\[\]{}]+"
-
-_HOME = re.compile(
-    rf"(?<![\w.~/-])(?:(?:/[\w.+-]+){{0,3}}?/(?:home|Users|homes/\w)/({_PERSON})|/root(?![\w.-])"
-    rf"|[A-Za-z]:(?:\\+|/)Users(?:\\+|/)({_PERSON}))"
-)
-
-_ANYBODY = frozenset(
-    ("root", "user", "users", "ubuntu", "runner", "admin", "guest", "nobody", "test", "train", "model", "data", "main",
-     "docker", "cuda", "python", "default", "public", "shared", "localhost", "localdomain", "host", "device", "auto",
-     "none", "all", "gpu", "cpu", "true", "false")
-)  # fmt: skip
-"""Accounts and machines that are nobody's own, and words that name other things far more often."""
-
-
-def named_in(texts: Collection[str], known: Names) -> Names:
-    """With those whose home folders some texts name, and the machines that stand behind them: ``ann@node7``."""
-    homely = (text for text in texts if "/home" in text or "Users" in text)
-    users = known.users.union(one or other for text in homely for one, other in _HOME.findall(text))
-    own = _words(users)
-    behind = re.compile(rf"{own.pattern}@(\w[\w.-]*)") if own else None
-    hosts = (host for text in texts if behind and "@" in text for host in behind.findall(text))
-    return replace(known, users=users, hosts=known.hosts.union(hosts))
-
-
-def shareable(text: str, names: Names) -> str:
-    """A text that names no person, machine or home folder; what lies in the project is named from there."""
-    for root in sorted(names.roots, key=len, reverse=True):
-        if root in text:
-            text = re.sub(rf"(?<![\w./-]){re.escape(root)}/", "", text)
-    if "/home" in text or "Users" in text or "/root" in text:
-        text = _HOME.sub("~", text)
-    for known, word in ((names.hosts, "[host]"), (names.users, "[user]")):
-        if pattern := _words(known):
-            text = pattern.sub(word, text)
-    return text
-
-
-@lru_cache(maxsize=64)
-def _words(known: frozenset[str]) -> re.Pattern[str] | None:
-    names = (name for name in known if len(name) > 2 and not name.isdigit() and name.lower() not in _ANYBODY)
-    own = sorted(names, key=len, reverse=True)
-    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, own))})(?!\w)") if own else None

@@ -22,7 +22,7 @@ from pytest_perfgate.model.protocol import RECORD
 from pytest_perfgate.model.values import TIME_UNITS, Work
 from pytest_perfgate.plugin.benches import Nesting
 from pytest_perfgate.plugin.calls import USAGE, Brought, MeasuredCall, Schedule, View, refuse_unrun, same
-from pytest_perfgate.plugin.collect import refuse_half_characters
+from pytest_perfgate.plugin.collect import KEYWORDS, refuse_half_characters
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -334,9 +334,9 @@ def unknown_arguments(fn: Any, names: Iterable[str]) -> PerfgateError:
     names_given, called = list(names), getattr(fn, "__name__", "")
     called = called if called.isidentifier() else "f"
     inside = ", ".join(f"{name}=..." for name in names_given)
-    meant = [near for name in names_given for near in nearest(name, _OWN, 1)]
-    mend = f"measure a call that has them: perfgate(lambda: {called}(..., {inside}))"
-    mend = f"did you mean {meant[0]}=? Otherwise {mend}" if meant else mend
+    meant = [f"{name}= stands on the marker." for name in names_given if name in KEYWORDS]
+    meant += [f"did you mean {near}=?" for name in names_given for near in nearest(name, _OWN, 1)]
+    mend = " Otherwise ".join([*meant[:1], f"measure a call that has them: perfgate(lambda: {called}(..., {inside}))"])
     why = f"its own keywords are {', '.join(_OWN)}; those of the function would be mistaken for them"
     return PerfgateError("call-wrong", f"perfgate() does not take {', '.join(names_given)}=", why=why, mend=mend)
 

@@ -47,7 +47,7 @@ ELSEWHERE = {
     "model/device.py": "unit/core/analysis/test_roofline.py",
     "model/nsys.py": "unit/core/analysis/nsys/test_lanes.py",
     "model/ports.py": "unit/app/test_instrument.py",
-    "model/project.py": "unit/adapters/stores/test_configuration.py",
+    "model/profiles.py": "unit/app/inspections/test_cubin.py",
     "model/protocol.py": "unit/adapters/children/test_channel.py",
     "model/verdict.py": "unit/core/judge/test_judge.py",
     "plugin/__init__.py": "plugin/test_conventions.py",

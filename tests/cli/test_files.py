@@ -11,7 +11,7 @@ import pytest
 
 from pytest_perfgate.cli import main
 from tests.drawings import texts
-from tests.kineto_file import written
+from tests.kineto_file import host, kernel, launch, written
 from tests.kineto_job import step_events
 
 PLUGIN = """
@@ -235,3 +235,46 @@ def test_a_wide_terminal_is_led_by_bars(traced, monkeypatch: pytest.MonkeyPatch,
     shown = traced("inspect", "t.json").stdout
     assert ("step 1  █" in shown) is led
     assert "step 1  █" not in traced("inspect", "t.json", "--view", "steps").stdout
+
+
+def telling(scale: int = 1) -> list[dict[str, object]]:
+    """Operators, kernels and annotations that name people, machines and secrets in every way."""
+    names = (
+        ("aten::mm", "gemm_/home/eve-qqx/k.cu"),
+        ("lib::op carol-qqx@example.org", "kern<C:\\Users\\frank-qqx\\k.cu>"),
+        ("file:///home/ivan-qqx/a.so", "k gina-qqx@build-03:/opt/x"),
+        ("aten::relu", "run_by_henry-qqx@gpu-node17.corp.example.com token=hf_abcdefghijklmnop0123"),
+    )
+    events = [
+        host("ProfilerStep#1", 0, 900, cat="user_annotation"),
+        host("by judy-qqx@node5", 0, 800, cat="user_annotation"),
+    ]
+    for at, (op, name) in enumerate(names, 1):
+        events += [host(op, 100 * at, 50), launch(100 * at + 5, at)]
+        events += [kernel(name, 100 * at + 10, 30 * scale, correlation=at)]
+    return events
+
+
+def test_no_form_of_output_names_a_person_a_machine_or_a_secret(command, project: Path) -> None:
+    written(project / "a.json", telling(), hostname="gpu-node17.corp.example.com")
+    written(project / "b.json", telling(2))
+    shown = []
+    for words in (
+        ("inspect", "a.json", "--view", "all"),
+        ("inspect", "a.json", "--view", "all", "--json"),
+        ("inspect", "a.json", "--html", "p.html", "--markdown", "p.md", "--csv", "csv", "--reports", "out"),
+        ("inspect", "a.json", "--picture", "timeline:t.svg", "--picture", "kernels:k.svg", "--picture", "tree:r.svg"),
+        ("check", "a.json", "kernel_max(kernel=*) <= 1us", "--json", "--junit", "j.xml"),
+        ("compare", "a.json", "b.json", "slowdown <= 5%", "--html", "c.html", "--reports", "both"),
+    ):
+        done = command(*words)
+        shown += [done.stdout, done.stderr]
+    made = {
+        path.name: path.read_text() for path in project.rglob("*") if path.suffix in FORMS and path.stem not in "ab"
+    }
+    assert {Path(name).suffix for name in made} == FORMS
+    for word in ("-qqx", "node17", "node5", "build-03", "hf_abc"):
+        assert not [name for name, text in {**made, "shown": "".join(shown)}.items() if word in text.lower()], word
+
+
+FORMS = {".html", ".md", ".csv", ".svg", ".xml"}

@@ -107,12 +107,17 @@ def test_what_is_none_of_them(project: Place, text: str) -> None:
         assert "bad.json" in done.err
 
 
-def test_a_record_with_a_share_that_no_hardware_has_is_not_to_be_trusted(place: Place) -> None:
+@pytest.mark.parametrize(
+    ("name", "number", "code"),
+    [("mfu", 1e308, "above-peak"), ("mfu", -1.0, "record-unreadable"), ("time", -1.0, "record-unreadable")],
+)
+def test_a_record_with_a_figure_that_cannot_be_is_not_to_be_trusted(place: Place, name, number, code) -> None:
     (bare,) = run(case("test_a", 1e6)).cases
-    metrics = MetricSet(metrics=tuple(Metric(name="mfu", value=v, dimension=Dimension.FRACTION) for v in (0.5, 1e308)))
+    dimension = Dimension.TIME if name == "time" else Dimension.FRACTION
+    metrics = MetricSet(metrics=tuple(Metric(name=name, value=v, dimension=dimension) for v in (0.5, number)))
     path = place.record(run(replace(bare, measurement=bare.measurement.with_metrics(metrics))))
     problems = json.loads(place.perfgate("inspect", path, "--json").out)["problems"]
-    assert [problem["code"] for problem in problems] == ["above-peak"]
+    assert [problem["code"] for problem in problems] == [code]
 
 
 def test_records_are_files_too(place: Place) -> None:

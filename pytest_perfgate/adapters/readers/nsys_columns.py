@@ -11,7 +11,7 @@ import numpy as np
 
 from pytest_perfgate.adapters.readers import nsys_connection as tables
 from pytest_perfgate.adapters.readers.nsys_connection import NEVER_NULL, Connection, complete
-from pytest_perfgate.model.nsys import OPEN, Calls, Ranges, pid_of
+from pytest_perfgate.model.nsys import OPEN, Calls, Ranges, TimedCalls, pid_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -158,16 +158,16 @@ def read_calls(db: Connection, first: int, last: int) -> Calls:
     return Calls(start=start, tid=tid, correlation=correlation)
 
 
-def read_waits(db: Connection, low: int, high: int, blocks: re.Pattern[str]) -> tuple[Ints, Ints, Ints]:
-    """(process, start, end) of calls in the span whose name says that they wait for a device."""
+def read_timed(db: Connection, low: int, high: int, kinds: Sequence[re.Pattern[str]]) -> tuple[TimedCalls, ...]:
+    """Calls in the span for each pattern that finds their names, all read at once."""
     none = np.empty(0, dtype=np.int64)
     if not complete(db, tables.RUNTIME):
-        return none, none, none
-    likely = "value LIKE '%Synchronize%' OR value LIKE '%Memcpy%'"
+        return tuple((none, none, none) for _ in kinds)
+    likely = " OR ".join(f"value LIKE '%{word}%'" for word in ("Synchronize", "Memcpy", "Launch"))
     listed = db.rows(f"SELECT id, value FROM {db.source(tables.STRINGS)} WHERE {likely}")
-    blocking = [int(known) for known, name in listed if blocks.search(str(name))]
-    if not blocking:
-        return none, none, none
-    held = f"start < ? AND end > ? AND nameId IN ({', '.join(map(str, blocking))})"
-    thread, start, end = numbers(db, tables.RUNTIME, [THREAD, "start", "end"], held, (high, low))
-    return pid_of(thread), start, end
+    chosen = [[int(known) for known, name in listed if kind.search(str(name))] for kind in kinds]
+    every = {known for ids in chosen for known in ids}
+    held = f"start < ? AND end > ? AND nameId IN ({', '.join(map(str, every)) or -1})"
+    thread, start, end, name = numbers(db, tables.RUNTIME, [THREAD, "start", "end", "nameId"], held, (high, low))
+    process = pid_of(thread)
+    return tuple((process[mine], start[mine], end[mine]) for ids in chosen for mine in (np.isin(name, ids),))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pytest_perfgate.adapters.readers import nsys_connection as tables
-from pytest_perfgate.adapters.readers.nsys_columns import chunks, numbers, read_calls, read_ranges, read_waits
+from pytest_perfgate.adapters.readers.nsys_columns import chunks, numbers, read_calls, read_ranges, read_timed
 from pytest_perfgate.adapters.readers.nsys_connection import (
     NEVER_NULL,
     Connection,
@@ -30,6 +30,7 @@ from pytest_perfgate.model.nsys import (
     Extent,
     KernelTotal,
     Ranges,
+    TimedCalls,
     activity,
     in_context,
 )
@@ -234,7 +235,7 @@ class Export:
             for key, row in totals.items()
         )  # fmt: skip
 
-    def api_totals(self, spans: Mapping[int, tuple[int, int]], like: str = "") -> tuple[ApiTotal, ...]:
+    def api_totals(self, spans: Mapping[int, tuple[int, int]]) -> tuple[ApiTotal, ...]:
         """Names carry the version of their interface; it is dropped.
 
         Older exports record a call twice, as ``cudaMalloc`` around ``cudaMalloc_v3020``: the outer counts.
@@ -244,8 +245,7 @@ class Export:
         low, high = (_by_process(spans, side) for side in (0, 1))
         listed = [packed("globalTid", "0", "nameId"), f"min(end, {high}) - max(start, {low})"]
         hull = (max(until for _, until in spans.values()), min(since for since, _ in spans.values()))
-        condition = f"{_TOUCHES} AND nameId IN ({self._called(like)})" if like else _TOUCHES
-        own = f"{condition} AND start < {high} AND end > {low}"
+        own = f"{_TOUCHES} AND start < {high} AND end > {low}"
         _insist_on_times(self._db, tables.RUNTIME)
         totals = sums(chunks(self._db, tables.RUNTIME, listed, own, hull))
         names = self.names([key[2] for key in totals])
@@ -256,13 +256,10 @@ class Export:
             best[key[0], name] = max(total, best.get((key[0], name), total), key=lambda one: one.total_ns)
         return tuple(best.values())
 
-    def waits(self, low: int, high: int, blocks: re.Pattern[str]) -> tuple[Ints, Ints, Ints]:
-        return read_waits(self._db, low, high, blocks)
-
-    def _called(self, like: str) -> str:
-        """The numbers of the names that hold a word."""
-        rows = self._db.rows(f"SELECT id FROM {self._db.source(tables.STRINGS)} WHERE value LIKE ?", (f"%{like}%",))
-        return ", ".join(str(int(known)) for (known,) in rows) or "-1"
+    def timed(self, low: int, high: int, kinds: Sequence[re.Pattern[str]]) -> tuple[TimedCalls, ...]:
+        if complete(self._db, tables.RUNTIME):
+            _insist_on_times(self._db, tables.RUNTIME)
+        return read_timed(self._db, low, high, kinds)
 
 
 Key = tuple[int, int, int]

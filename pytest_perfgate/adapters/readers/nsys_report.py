@@ -19,7 +19,8 @@ from pytest_perfgate.adapters.system.files import last_lines
 from pytest_perfgate.adapters.system.processes import run_captured
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.nsys import REPORTS, SQLITE
-from pytest_perfgate.model.profiles import Names, Scrubbed, named_in, shareable
+from pytest_perfgate.model.profiles import Scrubbed
+from pytest_perfgate.model.project import Names, named_in, shareable
 
 _VERSION = re.compile(rb"(20\d\d\.\d{1,2}\.\d{1,2}\.\d{1,5})-[0-9a-f]{6,}")
 """With the revision behind it: the header also holds the environment, where other versions stand."""
@@ -188,7 +189,7 @@ def _names(target: sqlite3.Connection, tables: Iterable[str]) -> Names:
     listed, texts, pairs = list(tables), list[str](), list[tuple[str, str]]()
     for table in listed:
         columns = [column for column, kind in _columns(target, table) if _holds_text(kind)]
-        if is_secret(table) and {"name", "value"} <= {column.lower() for column in columns}:
+        if {"name", "value"} <= {column.lower() for column in columns}:
             pairs += [(name, text) for name, text in _cells(target, table, ("name", "value"), "name IS NOT NULL")]
         for column in columns:
             homes = " OR ".join(f"{_quoted(column)} LIKE '%{part}%'" for part in ("/home", "Users"))

@@ -31,7 +31,7 @@ from pytest_perfgate.adapters.stores.record_files import (
 from pytest_perfgate.adapters.system.files import first_bytes, locked, write_atomically
 from pytest_perfgate.model.errors import SHOWING, PerfgateError, fault_sentence, refusal, written
 from pytest_perfgate.model.metric import Problem
-from pytest_perfgate.model.profiles import Names, shareable
+from pytest_perfgate.model.project import Names, shareable
 from pytest_perfgate.model.values import plain
 from pytest_perfgate.model.verdict import CaseReport, RunReport
 
@@ -183,8 +183,9 @@ def render_record(report: RunReport, samples: dict[str, Any] | None = None) -> b
 def _rendered(report: RunReport, samples: dict[str, Any] | None) -> bytes:
     packed_samples = samples or {"data": base64.b64encode(render_samples(report)).decode("ascii")}
     tree, shared = packed(without_samples(report))
-    body = {"perfgate": SCHEMA, "run": tree, "shared": shared, "samples": {**packed_samples, "counts": counts(report)}}
-    return shareable(msgspec.json.encode(body, enc_hook=plain).decode(), Names()).encode() + b"\n"
+    body = msgspec.json.encode({"perfgate": SCHEMA, "run": tree, "shared": shared}, enc_hook=plain).decode()
+    numbers = msgspec.json.encode({"samples": {**packed_samples, "counts": counts(report)}}, enc_hook=plain)
+    return shareable(body, Names()).encode()[:-1] + b"," + numbers[1:] + b"\n"
 
 
 def parse_record(data: bytes, place: str) -> tuple[RunReport, dict[str, Any]]:

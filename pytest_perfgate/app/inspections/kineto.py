@@ -54,7 +54,7 @@ from pytest_perfgate.core.analysis.trace.matching import (
 from pytest_perfgate.core.analysis.trace.operators import selection_table
 from pytest_perfgate.core.analysis.trace.ranks import collectives
 from pytest_perfgate.core.analysis.trace.report import name_of, standalone_fair
-from pytest_perfgate.core.analysis.trace.survey import MOST, survey
+from pytest_perfgate.core.analysis.trace.survey import MOST, OUTSIDE, survey
 from pytest_perfgate.core.render.words import pair_of_names
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import (
@@ -253,6 +253,9 @@ TABLES = (
 )  # fmt: skip
 
 
+_APART = "the two have no operator and no kernel in common"
+
+
 def comparison_of(before: TraceView, after: TraceView) -> Analysis:
     """What differs between two traces; nothing is said of times that do not compare."""
     roofs = Roofs(before=before.roof, after=after.roof)
@@ -265,7 +268,9 @@ def comparison_of(before: TraceView, after: TraceView) -> Analysis:
     differing = edits(forest(before.survey), forest(after.survey)) if alike else ()
     lines = (before.line, after.line) if alike else (None, None)
     subject = pair_of_names([before.survey.trace.path], [after.survey.trace.path], " and ")
-    note = _framing(before, after)
+    either = [pair for pair in (*ops, *kernels) if pair.name != OUTSIDE]
+    apart = bool(either) and all(pair.ratio is None for pair in either)
+    note = _framing(before, after) + (f" · {_APART}" if apart else "")
 
     def overview() -> Document:
         top = before.asked.settings.top * 2
@@ -293,7 +298,7 @@ def comparison_of(before: TraceView, after: TraceView) -> Analysis:
         },
         findings=_findings(exact),
         problems=(*before.problems, *after.problems),
-        window=after.survey.label,
+        window=f"{after.survey.label}; {_APART}" if apart else after.survey.label,
         reports=REPORTS,
         tables=TABLES,
         pictures={name: partial(_draw, name, before, after) for name in ("steps", "roofline", "tree")} if alike else {},

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from pytest_perfgate.core.analysis.foreign_files import foreign
-from pytest_perfgate.core.analysis.kinds import BLOCKS
+from pytest_perfgate.core.analysis.kinds import BLOCKS, LAUNCHES
 from pytest_perfgate.core.analysis.nsys import overlap, views
 from pytest_perfgate.core.analysis.nsys.compare import comparison, comparison_metrics, difference
 from pytest_perfgate.core.analysis.nsys.lanes import Recorded, hidden_talkers, lanes
-from pytest_perfgate.core.analysis.nsys.metrics import LAUNCH, findings, metrics, problems, window_text
+from pytest_perfgate.core.analysis.nsys.metrics import findings, metrics, problems, window_text
 from pytest_perfgate.core.analysis.nsys.setup import (
     OPTIONS,
     check_copies,
@@ -107,6 +107,7 @@ class Nsys:
         choices = self._asked(options)
         (old, _), (new, _) = self._job(before, choices), self._job(after, choices)
         compared = comparison(old, new)
+        apart = all(pair.slowdown is None for pair in compared.kernels)
         return Analysis(
             kind=self.name,
             subject=pair_of_names([str(path) for path in before], [str(path) for path in after]),
@@ -114,7 +115,8 @@ class Nsys:
             views={"difference": lambda: difference(compared, old, new)},
             findings=findings(new),
             problems=(*problems(old), *problems(new)),
-            window=f"before {window_text(old.ranks)}; after {window_text(new.ranks)}",
+            window=f"before {window_text(old.ranks)}; after {window_text(new.ranks)}"
+            + ("; the two have no kernel in common" if apart else ""),
             pictures={name: partial(_drawn, name, old, new) for name in ("overlap", "ranks")},
         )
 
@@ -177,6 +179,8 @@ def _analysed(export: NsysExport, asked: Reading, file: int, first: int) -> tupl
     kernels = export.kernels(low, high, hidden_talkers(export.full_names(), asked))
     if not len(kernels):
         ran = export.extents()
+        if not ran:
+            raise PerfgateError("nsys-damaged", "its kernels are not where their table says", place=export.facts().path)
         mend = f"kernels run in {min(one.first for one in ran)}..{max(one.last for one in ran)} ns"
         raise PerfgateError("nsys-window", f"no kernel runs in {low}..{high}", place=export.facts().path, mend=mend)
     recorded = Recorded(
@@ -186,7 +190,6 @@ def _analysed(export: NsysExport, asked: Reading, file: int, first: int) -> tupl
         ranges=ranges,
         names=export.names(np.unique(kernels.name).tolist()),
     )
-    api = export.api_totals(_spans(chosen), LAUNCH)
     omitted = [
         f"{_who(rank, export.facts())} has no range that matches the anchor"
         for rank in ranks_of_file
@@ -194,8 +197,8 @@ def _analysed(export: NsysExport, asked: Reading, file: int, first: int) -> tupl
     ]
     omitted += _without_process(recorded, export.facts().path)
     omitted += _early(export, asked)
-    waits = export.waits(low, high, BLOCKS)
-    return [overlap.result(lane, api, waits) for lane in lanes(recorded, chosen, asked)], omitted
+    launches, waits = export.timed(low, high, (LAUNCHES, BLOCKS))
+    return [overlap.result(lane, launches, waits) for lane in lanes(recorded, chosen, asked)], omitted
 
 
 def _counted(ranges: Ranges, asked: Reading) -> Ranges:

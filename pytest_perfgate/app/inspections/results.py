@@ -138,13 +138,16 @@ def asv(read: BenchReader) -> Benchmarks:
     return Benchmarks("asv", (*_ASV, (b'"benchmark_version"',)), read)
 
 
-def _past_every_peak(run: RunReport) -> Iterator[Problem]:
-    """Shares of a peak that no noise of a ceiling explains: of wrong work, or of a record that somebody edited."""
+def _impossible(run: RunReport) -> Iterator[Problem]:
+    """Figures that no run comes to: of wrong work, or of a record that was damaged or edited."""
     for case in run.cases:
         for metric in case.measurement.metrics.metrics if case.measurement is not None else ():
-            if (metric.name in OF_A_PEAK or metric.name.endswith("_ceiling")) and metric.value > BELIEVED:
-                what = f"{case.key}: {metric.name} is {quantity(metric.value, metric.dimension)}, {FAR_PAST_CEILING}"
-                yield Problem(code="above-peak", what=what, retry=False)
+            of_a_peak = metric.name in OF_A_PEAK or metric.name.endswith("_ceiling")
+            what = f"{case.key}: {metric.name} is {quantity(metric.value, metric.dimension)}"
+            if of_a_peak and metric.value > BELIEVED:
+                yield Problem(code="above-peak", what=f"{what}, {FAR_PAST_CEILING}", retry=False)
+            elif metric.value < 0 and (of_a_peak or metric.name == "time"):
+                yield Problem(code="record-unreadable", what=f"{what}, and no run writes that", retry=False)
 
 
 ReadRecord = Callable[[Path], RunReport]
@@ -175,7 +178,7 @@ class Runs:
                 "report": lambda: run_document(run),
                 "verdicts": lambda: Document(title=_names(paths), blocks=(verdict_table(run.cases),)),
             },
-            problems=(*(p for case in run.cases for p in case.problems), *_past_every_peak(run)),
+            problems=(*(p for case in run.cases for p in case.problems), *_impossible(run)),
             window=run.started,
         )
 

@@ -14,6 +14,9 @@ from pytest_perfgate.model.profiles import Category, Trace
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+LAUNCHES = re.compile("launch", re.IGNORECASE)
+"""Calls that launch something."""
+
 BLOCKS = re.compile(r"^(?:cuda|hip|cu)(?:Device|Stream|Event|Ctx)Synchronize|^(?:cuda|hip)Memcpy(?!.*Async)")
 """Calls that return when the device has done its work; a copy without Async is one of them."""
 

@@ -18,8 +18,9 @@ from pytest_perfgate.core.limits.merge import no_instruction, not_in_the_report,
 from pytest_perfgate.core.limits.scope import proposal, render_scope, some_of
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.errors import CODES, PerfgateError
-from pytest_perfgate.model.metric import Absent, Analysis, Figure, Labels, Metric, MetricSet, Problem, matches
+from pytest_perfgate.model.metric import HALF, Absent, Analysis, Figure, Labels, Metric, MetricSet, Problem, matches
 from pytest_perfgate.model.plan import Limit, Mode, Operator, Outcome, Policy
+from pytest_perfgate.model.values import Dimension
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.verdict import Verdict
@@ -285,7 +286,7 @@ def _judged(analysis: Analysis, limit: Limit) -> list[Ruling]:
     selected = analysis.metrics.find(limit.metric, limit.labels)
     if selected:
         lacking = missing_siblings(limit.metric, limit.labels, selected, analysis.metrics)
-        rulings = [_artifact_ruling(limit, metric, analysis.window) for metric in selected]
+        rulings = [_artifact_ruling(limit, metric, _window_of(metric, analysis)) for metric in selected]
         rulings += [_missing_metric(f"{limit.metric}{render_scope(absent.labels)}", absent) for absent in lacking]
         return worst_first(limit, rulings)
     absent = analysis.metrics.missing(limit.metric, limit.labels)
@@ -329,10 +330,23 @@ def _missing_metric(name: str, absent: Absent) -> Ruling:
     )
 
 
+def _window_of(metric: Metric, analysis: Analysis) -> str:
+    """What a figure is about; a step that keeps its limit says nothing of a capture that its steps hardly cover."""
+    stepwise = any(name == "step" for name, _ in metric.labels)
+    window = analysis.window.removeprefix("window ") + (", each step by itself" if stepwise else "")
+    of_rank = tuple(pair for pair in metric.labels if pair[0] == "rank")
+    covered = min((one.value for one in analysis.metrics.find("window_coverage", of_rank)), default=1.0)
+    between = metric.name in {"window_coverage", "step_to_step"}
+    if covered >= HALF or between or not (stepwise or analysis.kind == "nsys"):
+        return window
+    share = quantity(covered, Dimension.FRACTION, 2)
+    return f"{window}; such windows cover {share} of the capture: what happens between them is in no figure of theirs"
+
+
 def _artifact_ruling(limit: Limit, metric: Metric, window: str) -> Ruling:
     shown = quantity(metric.value, metric.dimension)
     bound = quantity(limit.bound, limit.dimension)
-    notes = (("at", window.removeprefix("window ")), ("note", metric.note))
+    notes = (("at", window), ("note", metric.note))
     if above_peak(metric):
         return _above_peak(f"{metric.name}{render_scope(metric.labels)} is {shown}", metric, notes)
     return Ruling(

@@ -296,13 +296,7 @@ def calibration_facts(found: Calibration) -> dict[str, object]:
 
 
 def _facts(rate: Rate) -> dict[str, float]:
-    return {
-        "hits": rate.hits,
-        "count": rate.count,
-        "rate": rate.rate,
-        "low": rate.bounds.low,
-        "high": rate.bounds.high,
-    }
+    return {"hits": rate.hits, "count": rate.count, "rate": rate.rate, "low": rate.bounds.low, "high": rate.bounds.high}
 
 
 def _rate(rate: Rate) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 
 from pytest_perfgate.model.metric import Bar, Picture
+from pytest_perfgate.model.project import Names, shareable
 from pytest_perfgate.model.values import value
 
 INK, SOFT, MARK, OTHER = "currentColor", "var(--soft,#5b6570)", "var(--mark,#2f6fb7)", "var(--mark2,#b3541e)"
@@ -207,7 +208,8 @@ def fitted(text: str, pixels: float) -> str:
     if text_width(text) <= pixels:
         return text
     letters = int(pixels / (SIZE * _LETTER)) - 1
-    return f"{text[:letters]}…" if letters >= 3 else ""
+    whole = shareable(text, Names())  # half of a name would be told by nobody as one
+    return whole if len(whole) <= letters + 1 else f"{whole[:letters]}…" if letters >= 3 else ""
 
 
 def legend(entries: Sequence[tuple[str, str]], left: float, top: float, width: float) -> tuple[list[str], float]:

@@ -163,7 +163,7 @@ ARTIFACT_CODES: tuple[Code, ...] = (
         name="artifact-mixed",
         family=Family.USAGE,
         title="Files of different kinds were given as one job",
-        why="several files are read as the ranks or processes of one job",
+        why="files that are read together are of one kind, and of one program",
         mend="look into one kind at a time",
     ),
     Code(

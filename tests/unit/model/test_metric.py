@@ -47,6 +47,17 @@ def test_sets_join_and_remember_what_is_absent() -> None:
     assert joined.missing("overlap") is None
 
 
+def test_what_nothing_has_is_absent_once_for_each_reason() -> None:
+    rows = [Absent(name=name, labels=labels(kernel=f"k{n}"), why=why) for n in range(3) for name, why in PAIRS]
+    have = Metric(name="dram", value=0.5, dimension=Dimension.FRACTION, labels=labels(kernel="k9"))
+    absent = MetricSet(metrics=(have,), absent=tuple(rows)).absent_once()
+    assert [(one.name, one.why, one.labels) for one in absent if one.name == "sm"] == [("sm", "a", ()), ("sm", "b", ())]
+    assert [one.labels for one in absent if one.name == "dram"] == [labels(kernel=f"k{n}") for n in range(3)]
+
+
+PAIRS = (("sm", "a"), ("sm", "b"), ("dram", "a"))
+
+
 def test_bounds_fall_back_to_the_value() -> None:
     assert (overlap(0.5).low, overlap(0.5).high) == (0.5, 0.5)
     sure = Metric(name="time", value=5.0, dimension=Dimension.TIME, interval=Interval(low=4.0, high=7.0))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.core.render.words import ABSENT
 from pytest_perfgate.model.metric import Block, Cell, Column, Document, Paragraph, Section, Table
+from pytest_perfgate.model.project import Names, shareable
 from pytest_perfgate.model.values import Dimension
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def _files(stem: str, facts: KernelFacts) -> Iterator[tuple[str, Callable[[], st
 
 
 def _safe(name: str) -> str:
-    return _ODD.sub("-", name).strip("-.")[:_LONGEST] or "kernel"
+    return _ODD.sub("-", shareable(name, Names())).strip("-.")[:_LONGEST] or "kernel"
 
 
 def sass_text(facts: KernelFacts) -> str:

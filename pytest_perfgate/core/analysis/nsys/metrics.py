@@ -15,8 +15,6 @@ from pytest_perfgate.model.values import Dimension
 
 _TIME, _PART, _COUNT = Dimension.TIME, Dimension.FRACTION, Dimension.COUNT
 
-LAUNCH = "launch"
-"""What the names of calls that launch something have in common."""
 
 SILENT = "no-communication"
 
@@ -81,7 +79,6 @@ def _overlap(row: OverlapRow, where: Labels, *, original: bool) -> Iterator[Metr
 
 def _rank(result: RankResult) -> Iterator[Metric]:
     time, window = result.time, max(result.time.window_ns, 1)
-    launching = sum(row.total_ns for row in result.api if is_launch(row.name))
     values: list[tuple[str, float, Dimension]] = [
         ("total_time", time.window_ns, _TIME),
         ("busy", time.busy_ns / window, _PART),
@@ -98,8 +95,8 @@ def _rank(result: RankResult) -> Iterator[Metric]:
     ]
     if result.whole is not None:
         values.append(("exposed_share", time.exposed_comm_ns / window, _PART))
-    if result.api:
-        values.append(("launch_share", launching / window, _PART))
+    if result.launch_ns is not None:
+        values.append(("launch_share", result.launch_ns / window, _PART))
     if result.sync_ns is not None:
         values += [("sync_time", result.sync_ns, _TIME), ("sync_share", result.sync_ns / window, _PART)]
     if result.lane.window.covers is not None:
@@ -109,11 +106,6 @@ def _rank(result: RankResult) -> Iterator[Metric]:
     where = labels(rank=result.rank.name)
     for name, number, dimension in values:
         yield Metric(name=name, value=float(number), dimension=dimension, labels=where, source="nsys")
-
-
-def is_launch(api: str) -> bool:
-    """Whether a call of the runtime launches something."""
-    return LAUNCH in api.lower()
 
 
 def _kernels(result: RankResult) -> Iterator[Metric]:

@@ -13,11 +13,11 @@ from pytest_perfgate.model.nsys import (
     COMPUTE,
     MIXED,
     UNKNOWN,
-    ApiTotal,
     Lane,
     OverlapRow,
     RankResult,
     StreamRow,
+    TimedCalls,
     TimeRow,
 )
 from pytest_perfgate.model.values import value
@@ -205,13 +205,9 @@ def _over(axis: str, members: Sequence[tuple[str | None, int]]) -> Balance:
     return Balance(over=axis, parts=tuple(sorted(listed, key=lambda part: (len(part[0]), part[0]))))
 
 
-Waits = tuple["Ints", "Ints", "Ints"]
-"""(process, start, end) of calls that return when a device has done its work."""
-
-
-def result(lane: Lane, api: Sequence[ApiTotal] = (), waits: Waits | None = None) -> RankResult:
-    """Everything about one rank; the calls may be those of a whole file."""
-    rank = lane.rank
+def result(lane: Lane, launches: TimedCalls | None = None, waits: TimedCalls | None = None) -> RankResult:
+    """Everything about one rank; the calls that launch and those that wait may be those of a whole file."""
+    launching = _launching(lane, launches) if launches is not None else None
     return RankResult(
         lane=lane,
         streams=streams(lane),
@@ -219,12 +215,20 @@ def result(lane: Lane, api: Sequence[ApiTotal] = (), waits: Waits | None = None)
         whole=whole(lane),
         time=times(lane),
         compute=computation_by_stage(lane),
-        api=tuple(row for row in api if row.pid == rank.pid),
-        sync_ns=_idle_behind(lane, waits) if waits is not None and api else None,
+        launch_ns=launching,
+        sync_ns=_idle_behind(lane, waits) if waits is not None and launching is not None else None,
     )
 
 
-def _idle_behind(lane: Lane, waits: Waits) -> int:
+def _launching(lane: Lane, launches: TimedCalls) -> int | None:
+    """Of the window; ``None`` where no call of the process launched anything in it."""
+    process, start, end = launches
+    window, mine = lane.window, process == lane.rank.pid
+    start, end = np.clip(start[mine], window.start, window.end), np.clip(end[mine], window.start, window.end)
+    return intervals.covered(start, end) if mine.any() else None
+
+
+def _idle_behind(lane: Lane, waits: TimedCalls) -> int:
     process, start, end = waits
     mine = process == lane.rank.pid
     busy = intervals.union(

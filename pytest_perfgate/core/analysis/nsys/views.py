@@ -11,10 +11,21 @@ from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.core.analysis.classify import THRESHOLDS, Bottleneck, Classification, Signals, classify
 from pytest_perfgate.core.analysis.decisions import four_sections, recommendations
 from pytest_perfgate.core.analysis.kinds import communication
-from pytest_perfgate.core.analysis.nsys.metrics import doubts, figures, is_launch, problems, sentences, window_text
+from pytest_perfgate.core.analysis.nsys.metrics import doubts, figures, problems, sentences, window_text
 from pytest_perfgate.core.analysis.nsys.overlap import balances
 from pytest_perfgate.core.render.words import quantity
-from pytest_perfgate.model.metric import Block, Bullets, Cell, Column, Document, Finding, Paragraph, Severity, Table
+from pytest_perfgate.model.metric import (
+    HALF,
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Document,
+    Finding,
+    Paragraph,
+    Severity,
+    Table,
+)
 from pytest_perfgate.model.nsys import ApiTotal, Job, KernelTotal, OverlapRow, Rank, RankResult, stream_name
 from pytest_perfgate.model.values import Dimension
 
@@ -210,12 +221,12 @@ def window_tables(job: Job, calls: Iterable[tuple[str, ApiTotal]], shown: int) -
                  part("exposed_copies"), part("idle"), part("launch_share")),
         rows=tuple(
             (str(r.rank.pid), r.rank.name, t.window_ns, t.computation_ns / w, t.exposed_comm_ns / w,
-             t.exposed_copies_ns / w, t.idle_ns / w, _launching(r.api) / w if r.api else None)
+             t.exposed_copies_ns / w, t.idle_ns / w, r.launch_ns / w if r.launch_ns is not None else None)
             for r in job.ranks
             for t in (r.time,)
             for w in (max(t.window_ns, 1),)
         ),
-        note="launch_share: time the host spends launching, over the window, summed over threads",
+        note="launch_share: time the host spends launching, over the window, by union of its threads",
     )  # fmt: skip
     listed = sorted(calls, key=lambda pair: -pair[1].total_ns)
     host = Table(
@@ -225,10 +236,6 @@ def window_tables(job: Job, calls: Iterable[tuple[str, ApiTotal]], shown: int) -
         limit=shown,
     )
     return (uses, host) if listed else (uses,)
-
-
-def _launching(api: Iterable[ApiTotal]) -> int:
-    return sum(row.total_ns for row in api if is_launch(row.name))
 
 
 def analysis(job: Job, findings: Sequence[Finding]) -> Document:
@@ -254,7 +261,7 @@ def _rank_metrics(result: RankResult, *, alone: bool) -> Iterator[tuple[str, str
         ("exposed communication", spent.exposed_comm_ns),
         ("exposed copies", spent.exposed_copies_ns),
         ("idle", spent.idle_ns),
-        ("host launching", _launching(result.api) if result.api else None),
+        ("host launching", result.launch_ns),
         ("blocking synchronisation", result.sync_ns),
     )
     rates.append(("window", quantity(float(spent.window_ns), Dimension.TIME)))
@@ -265,8 +272,6 @@ def _rank_metrics(result: RankResult, *, alone: bool) -> Iterator[tuple[str, str
     yield from (rates if alone else ((f"rank {result.rank.name}: {name}", text) for name, text in rates))
 
 
-HALF = 0.5
-"""The part of a capture under which its windows say little of it."""
 _CLOSE_NS = 10_000
 _HELD = (Bottleneck.LAUNCH, Bottleneck.COMMUNICATION, Bottleneck.SYNCHRONISATION)
 
@@ -274,12 +279,11 @@ _HELD = (Bottleneck.LAUNCH, Bottleneck.COMMUNICATION, Bottleneck.SYNCHRONISATION
 def rank_class(result: RankResult) -> Classification:
     """The class of a rank's window, with the numbers that it rests on; an export has no counters of a roof."""
     time, window = result.time, max(result.time.window_ns, 1)
-    launching = sum(row.total_ns for row in result.api if is_launch(row.name))
     return classify(
         Signals(
             exposed=time.exposed_comm_ns / window,
             idle=time.idle_ns / window,
-            launch_share=launching / window if result.api else None,
+            launch_share=result.launch_ns / window if result.launch_ns is not None else None,
             sync=result.sync_ns / window if result.sync_ns is not None else None,
             kernel_ns=_train(result),
         )

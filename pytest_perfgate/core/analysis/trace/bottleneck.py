@@ -13,13 +13,14 @@ import numpy as np
 from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.core.analysis.classify import Bottleneck, Classification, Signals, classify
 from pytest_perfgate.core.analysis.decisions import recommendations
-from pytest_perfgate.core.analysis.kinds import BLOCKS, Kind
+from pytest_perfgate.core.analysis.kinds import BLOCKS, LAUNCHES, Kind
 from pytest_perfgate.core.analysis.roofline import band, parse_items, place
 from pytest_perfgate.core.analysis.trace.findings import COMPARE_FIRST, saved, short_sequence
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow, library, tile
 from pytest_perfgate.core.analysis.trace.survey import Survey, timelines
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.metric import (
+    HALF,
     Absent,
     Block,
     Bullets,
@@ -33,6 +34,7 @@ from pytest_perfgate.model.metric import (
     Severity,
 )
 from pytest_perfgate.model.profiles import Category
+from pytest_perfgate.model.project import Names, shareable
 from pytest_perfgate.model.values import Dimension, value
 
 if TYPE_CHECKING:
@@ -43,7 +45,6 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-_LAUNCHES = re.compile(r"launch", re.IGNORECASE)
 _MODELLED = 0.5
 """The part of the operators' time whose work must be known before the roofs of a window are."""
 
@@ -66,7 +67,7 @@ def host_calls(seen: Survey) -> HostCalls | None:
     if not len(runtime) or seen.on_host or not len(seen.rows):
         return None
     low, high = _edges(seen)
-    launches = runtime[_named(seen, runtime, _LAUNCHES)]
+    launches = runtime[_named(seen, runtime, LAUNCHES)]
     start, end = np.clip(trace.start[launches], low, high), np.clip(trace.end[launches], low, high)
     blocking = runtime[_named(seen, runtime, BLOCKS)]
     inside = (trace.start[blocking] < high) & (trace.end[blocking] > low)
@@ -159,10 +160,6 @@ def window_findings(found: Classification | None) -> Iterator[Finding]:
     )
     if held:
         yield from recommendations({"class": found.bottleneck.value})
-
-
-HALF = 0.5
-"""The part of a trace under which its steps say little of it."""
 
 
 def step_metrics_of_all(whole: Survey, steps: Sequence[Survey], scopes: Sequence[Labels]) -> Iterator[Metric]:
@@ -363,7 +360,7 @@ def fusion_of(category: str) -> str:
 
 def anchor_of(name: str) -> str:
     """What an operator's section is linked by."""
-    return _ODD.sub("-", name.lower()).strip("-")
+    return _ODD.sub("-", shareable(name, Names()).lower()).strip("-")
 
 
 def advice_blocks(found: Sequence[Recommendation]) -> tuple[Block, ...]:

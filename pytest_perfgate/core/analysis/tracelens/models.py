@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +46,10 @@ _REDUCED = ("mean", "max", "min", "norm")
 
 PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::_scaled_mm"}
 
-ATTENTION = {f"aten::_scaled_dot_product_{kind}_attention" for kind in ("flash", "efficient", "cudnn")}
+FLASH = {"FlashAttnFunc", "flash_attn::_flash_attn_forward"}
+"""Of the library, whose tensors have the heads behind the tokens."""
+
+ATTENTION = {f"aten::_scaled_dot_product_{kind}_attention" for kind in ("flash", "efficient", "cudnn")} | FLASH
 
 _FUSED_COST = {
     **dict.fromkeys(("add", "sub", "mul", "div", "relu", "mean", "sum", "abs", "neg", "ne", "eq", "lt", "gt"), 1),
@@ -61,6 +65,7 @@ _FUSED_BYTES = {"BFloat16": 2, "Half": 2, "Float": 4, "Double": 8, "Byte": 1, "C
 _SHEETS = (
     ("GEMM", PRODUCTS),
     ("CONV_fwd", {"aten::convolution"}),
+    ("CONV_bwd", {"aten::convolution_backward"}),
     ("SDPA_fwd", ATTENTION),
     ("UnaryElementwise", UNARY),
     ("BinaryElementwise", BINARY),
@@ -90,16 +95,16 @@ def sheet_of(name: str) -> str:
 
 def modelled(name: str) -> bool:
     """Whether the reference has a model of an operator, be it one that it takes no figures from."""
-    return bool(sheet_of(name)) or name == "aten::convolution_backward"
+    return bool(sheet_of(name))
 
 
 def category(name: str, kernel: str) -> str:
     """The reference's category: by its own registry, else by the kernel's name."""
     if name == "aten::_flash_attention_forward" or name in {"aten::index_select", "aten::embedding"}:
         return "other"
-    if name == "aten::convolution_backward":
-        return "CONV_bwd"
     sheet = sheet_of(name)
+    if sheet == "CONV_bwd" or name in FLASH:
+        return sheet
     if sheet in {"UnaryElementwise", "BinaryElementwise"}:
         return "elementwise"
     if sheet == "Reduce_fwd":
@@ -115,9 +120,11 @@ def category(name: str, kernel: str) -> str:
 def figures(call: Call, kernels: tuple[str, ...] = ()) -> Figures:
     """Work and parameters of a call; raises where the arguments do not fit."""
     sheet = sheet_of(call.name)
+    _insist_on_arguments(call, sheet)
     maker = {
         "GEMM": _product,
         "CONV_fwd": _convolution,
+        "CONV_bwd": _convolution_backward,
         "SDPA_fwd": _attention,
         "UnaryElementwise": _unary,
         "BinaryElementwise": _binary,
@@ -159,51 +166,78 @@ def _stride(call: Call, at: int) -> Any:
     return call.strides[at] if at < len(call.strides) else None
 
 
-def _insist_on_strides(call: Call) -> None:
-    """Of elementwise operators the reference reads them, and drops a call of an older version without."""
-    if not call.strides:
-        raise ValueError("no strides were recorded")
+def _insist_on_arguments(call: Call, sheet: str) -> None:
+    """What the reference looks at, it must find: a call of a version that did not record it has no figures."""
+    needed = {
+        "UnaryElementwise": call.strides,
+        "BinaryElementwise": call.strides and call.types,
+        "Normalization": call.strides and (call.concrete or call.name in _WITHOUT_VALUES),
+        "SDPA_fwd": call.concrete,
+    }
+    if not needed.get(sheet, True):
+        raise ValueError("not all arguments were recorded")
+
+
+_WITHOUT_VALUES = {"aten::group_norm", "aten::native_group_norm", "aten::cudnn_batch_norm_backward"}
+"""Normalisations of which the reference reads no value."""
 
 
 def _convolution(call: Call, _: tuple[str, ...]) -> Figures:
     """A bias is never seen: its concrete value is an empty text, which counts as false."""
     from pytest_perfgate.core.analysis.work.layers import conv
 
-    options: dict[str, Any] = {
-        "stride": call.numbers(3),
-        "padding": call.numbers(4),
-        "dilation": call.numbers(5),
-        "transposed": call.flag(6),
-        "output_padding": call.numbers(7),
-        "groups": call.number(8),
-    }
+    options = _conv_options(call, 3)
     work = conv(call.shape(0), call.shape(1), dtype=call.dtype(0), **options)
-    parameters = [
-        ("convNd", f"conv{len(call.shape(0)) - 2}d"),
-        ("input_shape", call.shape(0)),
-        ("filter_shape", call.shape(1)),
-        ("dtype_input_weight", (call.type(0), call.type(1))),
-        ("input_stride", _stride(call, 0)),
-        ("weight_stride", _stride(call, 1)),
-        ("bias", False),
-        ("stride", options["stride"]),
-        ("padding", options["padding"]),
-        ("dilation", options["dilation"]),
-        ("transposed_conv", options["transposed"]),
-        ("output_padding", options["output_padding"]),
-        ("groups", options["groups"]),
+    return _figures(work.flops, work.bytes, _spec("matrix", call.type(0)), _conv_parameters(call, 0, options, False))
+
+
+def _convolution_backward(call: Call, _: tuple[str, ...]) -> Figures:
+    """Gradients of the input and of the weight, whatever the mask asks for; an empty list stands for no bias."""
+    out, x, w = call.shape(0), call.shape(1), call.shape(2)
+    options = _conv_options(call, 4)
+    bias: Any = bool(call.dims[3]) or [] if len(call.dims) > 3 else False
+    through, summed = (prod(x), x) if options["transposed"] else (prod(out), out)
+    flops = 2 * prod(w[1:]) * through + 2 * prod(w) * prod(summed) // summed[1] + (prod(out) if bias else 0)
+    moved = 2 * (prod(out) + prod(w) + prod(x)) * _bytes(call.type(1)) + (prod(out) + out[1] if bias else 0)
+    return _figures(flops, moved, _spec("matrix", call.type(1)), _conv_parameters(call, 1, options, bias))
+
+
+def _conv_options(call: Call, at: int) -> dict[str, Any]:
+    names = ("stride", "padding", "dilation")
+    pairs = {name: call.numbers(at + number) for number, name in enumerate(names)}
+    return {
+        **pairs,
+        "transposed": call.flag(at + 3),
+        "output_padding": call.numbers(at + 4),
+        "groups": call.number(at + 5),
+    }
+
+
+def _conv_parameters(call: Call, at: int, options: dict[str, Any], bias: object) -> list[tuple[str, Any]]:
+    """The columns of its sheet; the input is the argument at that place, and the weight the next."""
+    return [
+        ("convNd", f"conv{len(call.shape(at)) - 2}d"),
+        ("input_shape", call.shape(at)),
+        ("filter_shape", call.shape(at + 1)),
+        ("dtype_input_weight", (call.type(at), call.type(at + 1))),
+        ("input_stride", _stride(call, at)),
+        ("weight_stride", _stride(call, at + 1)),
+        ("bias", bias),
+        *((("transposed_conv" if name == "transposed" else name), value) for name, value in options.items()),
     ]
-    return _figures(work.flops, work.bytes, _spec("matrix", call.type(0)), parameters)
 
 
 def _attention(call: Call, _: tuple[str, ...]) -> Figures:
     """A causal mask halves the products, where there are as many queries as keys; elsewhere there is no figure."""
-    work = MODELS[call.name](call)
-    q, k, v = call.shape(0), call.shape(1), call.shape(2)
-    products = 2.0 * q[0] * q[1] * q[2] * k[2] * (q[3] + v[3])
-    if call.flag(4) and q[2] != k[2]:
+    library = call.name in FLASH
+    q, k, v = (_heads_first(call.shape(at)) if library else call.shape(at) for at in (0, 1, 2))
+    dropout, mask = (3, 5) if library else (3, 4) if "flash" in call.name else (5, 6)
+    causal = call.flag(mask)
+    if causal and q[2] != k[2]:
         raise ValueError("a causal mask over another number of keys")
-    flops = products / 2 if call.flag(4) else work.flops
+    flops = 2.0 * q[0] * q[1] * q[2] * k[2] * (q[3] + v[3]) / (2 if causal else 1)
+    moved = 2 * (prod(q) + prod(k) + prod(v) + q[0] * q[1] * q[2] * v[3])
+    strides = [(f"{name}_stride", call.strides[at]) for at, name in enumerate("qkv")] if library else []
     parameters = [
         ("B", q[0]),
         ("N_Q", q[2]),
@@ -212,16 +246,20 @@ def _attention(call: Call, _: tuple[str, ...]) -> Figures:
         ("H_KV", k[1]),
         ("d_h_qk", q[3]),
         ("d_h_v", v[3]),
-        ("dropout", float(call.text(3) or 0)),
-        ("causal", call.flag(4)),
-        ("flash_impl", "flash" in call.name),
+        *strides,
+        ("dropout", float(call.text(dropout) or 0)),
+        ("causal", causal),
+        ("flash_impl", library or "flash" in call.name),
         ("dtype_A_B", (call.type(0), call.type(1))),
     ]
-    return _figures(flops, work.bytes, _spec("matrix", call.type(0)), parameters)
+    return _figures(flops, moved, _spec("matrix", call.type(0)), parameters)
+
+
+def _heads_first(shape: Sequence[int]) -> tuple[int, ...]:
+    return (shape[0], shape[2], shape[1], shape[3])
 
 
 def _unary(call: Call, _: tuple[str, ...]) -> Figures:
-    _insist_on_strides(call)
     second = len(call.dims) > 1 and bool(call.dims[1])
     out = call.type(1) if second else None
     count = prod(call.shape(0))
@@ -237,7 +275,6 @@ def _unary(call: Call, _: tuple[str, ...]) -> Figures:
 
 def _binary(call: Call, _: tuple[str, ...]) -> Figures:
     """A scalar operand counts as four bytes; of two tensors the wider element is written."""
-    _insist_on_strides(call)
     one, two = (tuple(call.dims[at]) for at in (0, 1))
     count = prod(np.broadcast_shapes(one, two))
     first, second = _bytes(call.type(0)), _bytes(call.type(1))
@@ -259,16 +296,16 @@ def _reduction(call: Call, _: tuple[str, ...]) -> Figures:
     if not call.dims:
         parameters = [("num_input_elems", 0), ("num_output_elems", 0), ("dtype_in_out", (None, None))]
         return Figures(flops=0.0, moved=None, spec="", parameters=tuple(parameters))
-    count = prod(call.shape(0))
+    count = prod(call.shape(0) if call.types else call.dims[0])
     written = count if "cum" in call.name else 1
-    moved = (count + written) * _bytes(call.type(0))
     parameters = [
         ("num_input_elems", count),
         ("num_output_elems", written),
-        ("dtype_in_out", (call.type(0), None)),
+        ("dtype_in_out", (call.type(0) or None, None)),
         ("reduce_type", next((word for word in _REDUCED if word in call.name), "sum")),
     ]
-    return _figures(count, moved, _spec("vector", call.type(0)), parameters)
+    moved = (count + written) * _bytes(call.type(0)) if call.types else None
+    return Figures(flops=count, moved=moved, spec=_spec("vector", call.type(0)), parameters=tuple(parameters))
 
 
 def _triton(call: Call, _: tuple[str, ...]) -> Figures:

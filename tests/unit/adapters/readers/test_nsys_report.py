@@ -138,6 +138,17 @@ def test_the_clean_copy_names_nobody(export, tmp_path) -> None:
     assert "4 texts" in use.sentence(done)
 
 
+def test_who_made_an_export_that_holds_no_environment_is_in_no_clean_copy(tmp_path) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    maker.kernel(1, 0, 50, "gemm of zoe@box-7.example.org", launched=0)
+    maker.db.execute("CREATE TABLE META_DATA_EXPORT(name TEXT, value TEXT)")
+    maker.db.execute("INSERT INTO META_DATA_EXPORT VALUES ('EXPORT_HOST', 'modal'), ('EXPORT_USER', 'mia.k')")
+    scrub(maker.done(), tmp_path / "clean.sqlite")
+    data = (tmp_path / "clean.sqlite").read_bytes()
+    assert [word for word in (b"modal", b"mia.k", b"zoe", b"box-7") if word in data] == []
+    assert b"gemm of [user]@[host]" in data
+
+
 @pytest.mark.corpus
 @pytest.mark.parametrize(
     ("name", "person"),

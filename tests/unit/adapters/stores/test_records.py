@@ -19,7 +19,7 @@ from pytest_perfgate.adapters.stores.records import Pointer, Records, render_rec
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.plan import Outcome
-from pytest_perfgate.model.profiles import Names, shareable
+from pytest_perfgate.model.project import Names, shareable
 from pytest_perfgate.model.verdict import Shard
 from tests.reports import case, run
 

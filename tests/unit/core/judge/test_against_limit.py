@@ -246,6 +246,25 @@ def judged(*texts: str, problems: tuple[Problem, ...] = ()):
     return judge_artifact(analysis, [parse_limit(text, kinds=BUILT_IN_KINDS) for text in texts])
 
 
+@pytest.mark.parametrize(
+    ("kind", "scope", "covered", "at"),
+    [
+        ("kineto", {"step": 3}, 0.012, "whole trace, each step by itself; such windows cover 1.2 % of the capture"),
+        ("kineto", {"step": 3}, 0.5, "whole trace, each step by itself"),
+        ("kineto", {}, 0.012, "whole trace"),
+        ("nsys", {}, 0.012, "whole trace; such windows cover 1.2 % of the capture"),
+    ],
+)
+def test_what_windows_leave_out_of_a_capture_stands_under_the_verdict(kind, scope, covered, at) -> None:
+    idle = Metric(name="idle", value=0.02, dimension=Dimension.FRACTION, labels=labels(rank=0, **scope))
+    parts = Metric(name="window_coverage", value=covered, dimension=Dimension.FRACTION, labels=labels(rank=0))
+    analysis = Analysis(
+        kind=kind, subject="x", metrics=MetricSet(metrics=(idle, parts)), views={}, window="window whole trace"
+    )
+    (verdict,) = judge_artifact(analysis, [parse_limit("idle <= 10%", kinds=BUILT_IN_KINDS)])
+    assert dict(verdict.evidence)["at"].partition(": ")[0] == at
+
+
 def test_every_match_must_hold() -> None:
     verdicts = judged("overlap(stage=stage2, rank=*) >= 80%")
     assert [v.outcome for v in verdicts] == [Outcome.BROKEN, Outcome.PASSED]

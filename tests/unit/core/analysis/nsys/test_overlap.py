@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_perfgate.adapters.readers.nsys_export import Export
 from pytest_perfgate.adapters.readers.nsys_report import read_nsys
 from pytest_perfgate.app.inspections.nsys import Nsys
 from pytest_perfgate.core.render.text import render_text
@@ -87,6 +88,14 @@ def test_anchors_read_as_sql_or_as_regular_expressions(tmp_path, anchor) -> None
 def test_a_window_without_kernels_is_an_error(tmp_path) -> None:
     with pytest.raises(PerfgateError, match=r"no kernel runs in 90000\.\.90001"):
         inspect(small_export(tmp_path / "x.sqlite"), start="90000", end="90001")
+
+
+def test_kernels_that_a_damaged_page_hides_are_no_window_without_kernels(tmp_path, monkeypatch) -> None:
+    path = small_export(tmp_path / "x.sqlite")
+    monkeypatch.setattr(Export, "extents", lambda _: ())
+    with pytest.raises(PerfgateError) as error:
+        inspect(path, start="90000", end="90001")
+    assert error.value.code.name == "nsys-damaged"
 
 
 def test_a_process_without_the_anchor_is_left_out_and_named(tmp_path) -> None:
@@ -178,6 +187,25 @@ def test_copies_fill_idle_time_and_the_rest_is_idle(tmp_path) -> None:
     assert [m.value for m in metrics.find("idle")] == [0.2]
     assert [m.value for m in metrics.find("exposed_memcpy")] == [20]
     assert [m.value for m in metrics.find("launch_share")] == [0.04]
+
+
+def test_threads_that_launch_at_once_are_no_more_than_the_window(tmp_path) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    for thread in range(3):
+        maker.kernel(1, 10 * thread, 10 * thread + 5, "gemm", launched=0)
+    maker.db.execute("UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET start = -9, end = 99")
+    analysis = inspect(maker.done())
+    assert [m.value for m in analysis.metrics.find("launch_share")] == [1.0]
+
+
+def test_two_exports_without_a_kernel_in_common_say_so(tmp_path) -> None:
+    paths = []
+    for name in ("gemm", "copy"):
+        maker = ExportMaker(tmp_path / f"{name}.sqlite")
+        maker.kernel(1, 0, 50, name, launched=0)
+        paths.append(maker.done())
+    assert "no kernel in common" in Nsys(read_nsys).compare(paths[:1], paths[1:], {}).window
+    assert "in common" not in Nsys(read_nsys).compare(paths[:1], paths[:1], {}).window
 
 
 def test_before_and_after_by_rank_stage_and_kernel(tmp_path) -> None:

@@ -70,12 +70,59 @@ def test_the_reference_s_sheets_of_the_zoo(tmp_path, kineto):
     product = next(row for row in sheets["GEMM"] if row["name"] == "aten::mm")
     assert (product["param: M"], product["param: N"], product["param: K"]) == (128, 256, 64)
     assert product["GFLOPS_first"] == pytest.approx(2 * 128 * 256 * 64 / 1e9)
-    for sheet in ("CONV_fwd", "SDPA_fwd", "Normalization", "UnaryElementwise", "BinaryElementwise", "Reduce_fwd"):
+    for sheet in (
+        "CONV_fwd",
+        "CONV_bwd",
+        "SDPA_fwd",
+        "Normalization",
+        "UnaryElementwise",
+        "BinaryElementwise",
+        "Reduce_fwd",
+    ):
         assert sheets[sheet], sheet
     whole = kineto.inspect([tmp_path / "t.json"], {"compat": "tracelens"})
     assert next(iter(whole.views)) == "tracelens"
     assert whole.metrics.find("op_time", (("op", "aten::mm"),))[0].value == pytest.approx(8_000)
     assert render_text(whole.views["tracelens"]())
+
+
+@pytest.mark.parametrize(
+    ("sheet", "name", "column", "value"),
+    [
+        ("CONV_bwd", "aten::convolution_backward", "GFLOPS_first", 0.150994944),
+        ("CONV_bwd", "aten::convolution_backward", "Data Moved (MB)_first", 1.517578125),
+        ("CONV_bwd", "aten::convolution_backward", "param: bias", "[]"),
+        ("SDPA_fwd", "FlashAttnFunc", "param: H_Q", 8),
+        ("SDPA_fwd", "FlashAttnFunc", "GFLOPS_first", 0.033554432),
+        ("SDPA_fwd", "aten::_scaled_dot_product_efficient_attention", "param: causal", True),
+        ("SDPA_fwd", "aten::_scaled_dot_product_flash_attention", "param: causal", True),
+    ],
+)
+def test_figures_that_the_reference_gives_calls_of_the_zoo(tmp_path, sheet, name, column, value) -> None:
+    (row,) = (row for row in reference_tables(seen(tmp_path / "t.json", zoo()))[sheet] if row["name"] == name)
+    assert row[column] == (pytest.approx(value) if isinstance(value, float) else value)
+
+
+@pytest.mark.parametrize(
+    ("lost", "sheet", "left"),
+    [
+        ("Input Strides", "Normalization", 0),
+        ("Concrete Inputs", "Normalization", 3),
+        ("Concrete Inputs", "SDPA_fwd", 0),
+        ("Input type", "BinaryElementwise", 0),
+        ("Input type", "Reduce_fwd", 2),
+    ],
+)
+def test_calls_without_what_the_reference_reads_have_no_row_on_its_sheet(tmp_path, lost, sheet, left) -> None:
+    bare = [{**e, "args": {k: v for k, v in e.get("args", {}).items() if k != lost}} for e in zoo()]
+    assert len(reference_tables(seen(tmp_path / "t.json", bare)).get(sheet, ())) == left
+
+
+def test_the_mode_names_what_it_does_not_write(tmp_path, kineto) -> None:
+    path = written(tmp_path / "t.json", [*one_call("aiter::mha_bwd", 5)])
+    about = kineto.inspect([path], {"compat": "tracelens"}).views["tracelens"]().subtitle
+    assert "short kernels" in about
+    assert "aiter::mha_bwd" in about
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.model.profiles import Names, named_in, shareable
+from pytest_perfgate.model.project import Names, named_in, shareable
 
 KNOWN = Names(
     users=frozenset({"ann", "root", "test", "al", "7"}),
@@ -37,6 +37,28 @@ KNOWN = Names(
         ("node7.cluster and node7", "[host] and [host]"),
         ("volta_sgemm_128x64_nn", "volta_sgemm_128x64_nn"),
         ("", ""),
+        ("file:///home/bob/a.so", "file://~/a.so"),
+        ("nvcc -I/home/bob/inc k_/home/bob/x", "nvcc -I~/inc k_~/x"),
+        ("/data/users/bob/x and /users/bob/x", "~/x and ~/x"),
+        ("GET /users/7", "GET /users/7"),
+        ("cat ~bob/x", "cat ~/x"),
+        ("Foo::~Foo/x, a = ~b", "Foo::~Foo/x, a = ~b"),
+        ("run by bob@gpu-node17.corp.example.com", "run by [user]@[host]"),
+        ("bob.b+c@example.org wrote", "[user]@[host] wrote"),
+        ("ssh://bob@build-03:/opt/x", "ssh://[user]@[host]:/opt/x"),
+        ("bob@node8, bob@box:/opt, bob@box:~", "[user]@[host], [user]@[host]:/opt, [user]@[host]:~"),
+        ("memcpy@GLIBC_2.14 memcpy@@GLIBC_2.14 f@plt", "memcpy@GLIBC_2.14 memcpy@@GLIBC_2.14 f@plt"),
+        ("f@libm.so.6 x@y.cu ?f@k@@YAXXZ @P0 mm@sm90 mm@host", "f@libm.so.6 x@y.cu ?f@k@@YAXXZ @P0 mm@sm90 mm@host"),
+        ("token=hf_abcdefghijklmnopqrst01", "token=[secret]"),
+        ("https://bob:pa55@site.example/x", "https://[secret]@site.example/x"),
+        (
+            "PASSWORD=hunter2 API_KEY=abcd1234 wandb_token=0123456789abcdef0",
+            "PASSWORD=[secret] API_KEY=[secret] wandb_token=[secret]",
+        ),
+        (
+            "token=128, num_tokens=4096, token=next_token_prediction",
+            "token=128, num_tokens=4096, token=next_token_prediction",
+        ),
     ],
 )
 def test_people_machines_and_homes_go_and_the_rest_stays(text: str, shown: str) -> None:
