@@ -36,6 +36,9 @@ STALE_DAYS = 14
 
 _DIGITS, _DIGITS_OF_LINE = 7, 20
 
+_SHOWN = 20
+"""Rows of a table that a person reads; the largest changes stand in them."""
+
 _BACK = 0.5
 """A step has gone away when less than this share of it is left."""
 
@@ -117,8 +120,10 @@ def _surroundings(sittings: Iterable[Sitting]) -> dict[str, list[str]]:
 
 def _alike(sitting: Sitting, line: Baseline | None) -> bool:
     """Whether a line says something of how this was measured."""
-    if line is None or line.identity is None or not sitting.identity:
-        return line is not None
+    if line is None or not line.time:
+        return False
+    if line.identity is None or not sitting.identity:
+        return True
     return sitting.identity == how_measured(line.identity, at_limit=line.limited)
 
 
@@ -226,8 +231,30 @@ def findings(trends: Sequence[Trend], *, since: str = "", before: str = "", over
         faster=tuple(step for step in every if step.after < step.fastest * (1 - over / 2) and not step.gone),
         unseen=tuple(stale(trends, before)) if before else (),
         cases=len(trends),
-        runs=len({s.run for trend in trends for s in trend.sittings if s.when[:10] >= since[:10]}),
+        runs=sum(any(s.when[:10] >= since[:10] for s in run) for run in joined_runs(trends)),
     )
+
+
+def joined_runs(trends: Iterable[Trend]) -> list[list[Sitting]]:
+    """The sittings of each run, the oldest first; runs of one commit without a case in common are shards of one."""
+    parts: dict[tuple[str, str], tuple[set[int], list[Sitting]]] = {}
+    for number, trend in enumerate(trends):
+        for sitting in trend.sittings:
+            cases, own = parts.setdefault((sitting.commit, sitting.run or sitting.when), (set(), []))
+            cases.add(number)
+            own.append(sitting)
+    runs: list[list[Sitting]] = []
+    of_commit: dict[str, list[tuple[set[int], list[Sitting]]]] = {}
+    for (commit, _), (cases, own) in sorted(parts.items(), key=lambda part: part[1][1][0].when):
+        for others, run in of_commit.setdefault(commit, []) if commit else ():
+            if others.isdisjoint(cases):
+                others.update(cases)
+                run.extend(own)
+                break
+        else:
+            runs.append(own)
+            of_commit.setdefault(commit, []).append((cases, own))
+    return runs
 
 
 def by_commit(every: Iterable[Step]) -> list[tuple[str, list[Step]]]:
@@ -259,10 +286,12 @@ def findings_document(every: Findings, *, since: str = "", stale_days: int = STA
     """A page for a person, or a digest for a week: what to look at first stands first."""
     blocks: list[Block] = [Paragraph(text=_summary(every, stale_days))]
     for commit, group in by_commit(every.slower):
-        blocks.append(Section(title=_title(commit, group), blocks=(*_notes(group), _table(group))))
-    for title, part in (("Accepted", every.accepted), ("Faster", every.faster), ("Went away", every.gone)):
+        blocks.append(Section(title=_title(commit, group), blocks=(*_notes(group), *_tables(group))))
+    for title, part in (("Accepted", every.accepted), ("Faster", every.faster)):
         if part:
-            blocks.append(Section(title=title, blocks=(_table(part, why=title == "Accepted", commit=True),)))
+            blocks.append(Section(title=title, blocks=tuple(_tables(part, why=title == "Accepted", commit=True))))
+    if every.gone:
+        blocks.append(Section(title="Went away", blocks=(_by_commit_table(every.gone),)))
     if every.unseen:
         blocks.append(Section(title=f"No sitting for {stale_days} days", blocks=(_unseen(every.unseen),)))
     period = f"since {since[:10]}, " if since else ""
@@ -301,6 +330,33 @@ def _notes(group: Sequence[Step]) -> Iterator[Block]:
     if moved and step.commit != step.earlier:
         items = tuple(f"{name}: {then or 'none'} -> {now or 'none'}" for name, then, now in sorted(moved))
         yield Bullets(items=tuple(f"also moved: {printable(item)}" for item in items))
+
+
+def _tables(group: Sequence[Step], *, why: bool = False, commit: bool = False) -> Iterator[Block]:
+    """The largest changes, and how many others there are."""
+    ordered = sorted(group, key=lambda step: -abs(step.change))
+    yield _table(ordered[:_SHOWN], why=why, commit=commit)
+    if len(ordered) > _SHOWN:
+        yield Paragraph(text=f"{len(ordered) - _SHOWN:,} more with smaller changes: perfgate regressions --json")
+
+
+def _by_commit_table(every: Sequence[Step]) -> Table:
+    """A row a commit: nobody has to look at these cases any more."""
+    columns = (
+        Column(name="at"),
+        Column(name="cases"),
+        Column(name="devices"),
+        Column(name="largest"),
+        Column(name="on"),
+    )
+    rows: list[tuple[Cell, ...]] = [
+        (
+            printable(commit), f"{len(group):,}", first_of(sorted({step.device for step in group}), 3),
+            signed(group[0].change), min(step.when for step in group)[:10],
+        )
+        for commit, group in by_commit(every)
+    ]  # fmt: skip
+    return Table(columns=columns, rows=tuple(rows))
 
 
 def _table(group: Sequence[Step], *, why: bool = False, commit: bool = False) -> Table:

@@ -216,7 +216,7 @@ def _open(frame: Frame, place: Place, taken: Sequence[Place]) -> bool:
 _WIDE, _HIGH, _LEFT, _RIGHT, _TOP, _BOTTOM = 860, 250, 72, 14, 34, 26
 
 _DOTS = 50
-"""The newest runs that have a dot of their own, with what it stands for; those before are one line."""
+"""The newest runs of a long line that have a dot of their own, with what it stands for."""
 
 _FAR = 1.5
 """A run above this share of the highest level is drawn at the edge: it would press all others flat."""
@@ -294,7 +294,7 @@ def _grid(frame: _Frame, trend: Trend) -> Iterator[str]:
 
 
 def _dots(frame: _Frame, trend: Trend) -> Iterator[str]:
-    first = max(0, len(trend.sittings) - _DOTS)
+    first = len(trend.sittings) - _DOTS if len(trend.sittings) > 2 * _DOTS else 0
     for at, s in enumerate(trend.sittings[first:], first):
         title = f"{s.when[:16]} {short_commit(s.commit, 7)} {quantity(s.time, Dimension.TIME)}"
         place = f'cx="{frame.x(at):.0f}" cy="{frame.y(s.time):.0f}"'
@@ -365,5 +365,5 @@ svg .accepted { stroke:var(--good); stroke-dasharray:6 4 } svg .anchor { stroke:
 svg .grid { stroke:var(--line) } svg .says { fill:var(--ink) }
 svg.spark { width:7.5rem; height:1.5rem; display:block }
 svg.spark path { fill:none; stroke:var(--mark); stroke-width:1.5 }
-td { vertical-align:middle } td .outcome { font-size:.8em }
+td { vertical-align:middle } td .outcome { font-size:.8em } td:first-child:not(.s, .n) { min-width:12rem }
 """

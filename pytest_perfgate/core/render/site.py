@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_perfgate.core.analysis.regressions import Findings, Step, Trend, by_commit, steps
+from pytest_perfgate.core.analysis.regressions import Findings, Step, Trend, by_commit, joined_runs, steps
 from pytest_perfgate.core.render.block import printable
 from pytest_perfgate.core.render.html import STYLE
 from pytest_perfgate.core.render.rooflines import SITE_STYLE, label, sparkline, trend_svg
-from pytest_perfgate.core.render.words import plural, quantity, signed
+from pytest_perfgate.core.render.words import first_of, plural, quantity, signed
 from pytest_perfgate.model.measurement import Sitting, short_commit
 from pytest_perfgate.model.values import Dimension, value
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 _RUNS, _BACK, _LISTED, _DIGITS = 25, 30, 20, 7
 """Runs that a page lists, how far back a figure is held against, runs of the overview, digits of a commit."""
+
+_STEPS = 50
+"""Changes that a table of the overview lists."""
 
 _SHORT = 20
 """A text of this length stands on one line."""
@@ -141,18 +145,18 @@ def _index(site: Site, trends: Sequence[Trend], every: Findings) -> str:
         f"the newest of {newest[:16].replace('T', ' ')}"
     )
     body = [f'<p class="subtitle">{escape(summary)}</p>', *_slower(site, every)]
-    body += ["<h2>Devices</h2>", *_devices(trends, every)]
-    for title, part in (("Accepted", every.accepted), ("Faster", every.faster), ("Went away", every.gone)):
+    runs = joined_runs(trends)
+    body += ["<h2>Devices</h2>", *_devices(trends, every, runs)]
+    for title, part in (("Accepted", every.accepted), ("Faster", every.faster)):
         body += [f"<h2>{title}</h2>", *_steps(site, part)] if part else []
-    unseen = [one for one in every.unseen if one.key is not None]
-    if unseen:
-        rows = [
-            (_link(one.key, case_path(one.device, one.key)), _text(one.device), _text(one.when[:10]))
-            for one in unseen
-            if one.key
-        ]
-        body += ["<h2>Not measured lately</h2>", *_table(("case", "device", "last"), rows)]
-    body += ["<h2>Newest runs</h2>", *_listed(site, trends)]
+    body += ["<h2>Went away</h2>", *_gone(site, every.gone)] if every.gone else []
+    unseen = [
+        (_link(one.key, case_path(one.device, one.key)), _text(one.device), _text(one.when[:10]))
+        for one in every.unseen
+        if one.key
+    ]
+    body += ["<h2>Not measured lately</h2>", *_table(("case", "device", "last"), unseen)] if unseen else []
+    body += ["<h2>Newest runs</h2>", *_listed(site, runs)]
     return _page(site.name, body, ())
 
 
@@ -162,57 +166,74 @@ def _slower(site: Site, every: Findings) -> Iterator[str]:
         yield '<p class="good">Nothing.</p>'
     for mover, group in by_commit(every.slower):
         first = min(group, key=lambda step: step.when)
-        commit = _commit(site, first.commit).html if mover == short_commit(first.commit, _DIGITS) else escape(mover)
-        yield f"<h3>{commit} · {plural(len(group), 'case')} · {escape(first.when[:10])}</h3>"
+        yield f"<h3>{_mover(site, mover, first)} · {plural(len(group), 'case')} · {escape(first.when[:10])}</h3>"
         moved = [f"{name} {then or 'none'} → {now or 'none'}" for name, then, now in first.moved]
         if moved and mover == short_commit(first.commit, _DIGITS):
             yield f'<p class="note">Also moved: {escape(printable(", ".join(moved)))}</p>'
-        yield from _steps(site, group)
+        yield from _steps(site, group, by_one=True)
 
 
-def _steps(site: Site, every: Sequence[Step]) -> Iterator[str]:
+def _mover(site: Site, mover: str, step: Step) -> str:
+    """The commit, as a link where it has a page; or what moved in its place."""
+    return _commit(site, step.commit).html if mover == short_commit(step.commit, _DIGITS) else escape(mover)
+
+
+def _gone(site: Site, every: Sequence[Step]) -> Iterator[str]:
+    """A row a commit: nobody has to look at these cases any more."""
+    rows = [
+        (
+            _Cell(_mover(site, mover, group[0])), _figure(f"{len(group):,}"),
+            _text(", ".join(sorted({step.device for step in group}))), _change(group[0].change),
+            _text(min(step.when for step in group)[:10]),
+        )
+        for mover, group in by_commit(every)
+    ]  # fmt: skip
+    yield from _table(("at", "cases", "devices", "largest", "on"), rows)
+
+
+def _steps(site: Site, every: Sequence[Step], *, by_one: bool = False) -> Iterator[str]:
+    """The largest changes; those of one commit do without its columns."""
     heads = ("case", "device", "change", "now", "before", "after", "at", "since", "why")
+    ordered = sorted(every, key=lambda step: -abs(step.change))
     rows = [
         (
             _link(s.key, case_path(s.device, s.key)), _text(s.device), _change(s.change), _change(s.now / s.before - 1),
             _figure(quantity(s.before, Dimension.TIME)), _figure(quantity(s.after, Dimension.TIME)),
-            _commit(site, s.commit), _text(s.when[:10]), _text(s.accepted),
+            _Cell("") if by_one else _commit(site, s.commit), _text("" if by_one else s.when[:10]), _text(s.accepted),
         )
-        for s in every
+        for s in ordered[:_STEPS]
     ]  # fmt: skip
     yield from _table(heads, rows)
+    if len(ordered) > _STEPS:
+        yield f'<p class="note">{len(ordered) - _STEPS:,} more with smaller changes: the pages of the devices</p>'
 
 
-def _devices(trends: Sequence[Trend], every: Findings) -> Iterator[str]:
-    silent = {one.device for one in every.unseen if one.key is None}
+def _devices(trends: Sequence[Trend], every: Findings, runs: Sequence[Sequence[Sitting]]) -> Iterator[str]:
+    counts = Counter(device for run in runs for device in {s.device for s in run})
+    unseen = {one.device for one in every.unseen if one.key is None}
     rows = []
     for device in dict.fromkeys(trend.device for trend in trends):
         own = [trend for trend in trends if trend.device == device]
-        runs = {s.run for trend in own for s in trend.sittings}
         last = max(trend.newest.when for trend in own)
         rows.append((
             _Cell(f'<a href="{escape(device_path(device))}/index.html">{escape(device)}</a>'),
-            _figure(f"{len(own):,}"), _figure(f"{len(runs):,}"), _text(f"{last[:10]}{', silent' * (device in silent)}"),
+            _figure(f"{len(own):,}"), _figure(f"{counts[device]:,}"),
+            _text(f"{last[:10]}{', not lately' * (device in unseen)}"),
             _figure(str(sum(step.device == device for step in every.slower) or "")),
             _figure(str(sum(step.device == device for step in every.faster) or "")),
         ))  # fmt: skip
     yield from _table(("device", "cases", "runs", "newest", "slower", "faster"), rows)
 
 
-def _listed(site: Site, trends: Sequence[Trend]) -> Iterator[str]:
+def _listed(site: Site, runs: Sequence[Sequence[Sitting]]) -> Iterator[str]:
     """The newest runs of all devices, with what failed in each."""
-    runs: dict[str, list[Sitting]] = {}
-    for trend in trends:
-        for sitting in trend.sittings[-_LISTED:]:
-            runs.setdefault(sitting.run, []).append(sitting)
-    newest = sorted(runs.values(), key=lambda run: (run[0].when, run[0].run), reverse=True)[:_LISTED]
     rows = [
         (
             _text(run[0].when[:16].replace("T", " ")), _commit(site, run[0].commit),
-            _text(", ".join(sorted({s.device for s in run}))), _text(run[0].host), _figure(str(len(run))),
-            _figure(str(sum(s.outcome in _FAILING for s in run) or "")),
+            _text(", ".join(sorted({s.device for s in run}))), _text(first_of(sorted({s.host for s in run}), 3)),
+            _figure(f"{len(run):,}"), _figure(str(sum(s.outcome in _FAILING for s in run) or "")),
         )
-        for run in newest
+        for run in runs[: -_LISTED - 1 : -1]
     ]  # fmt: skip
     yield from _table(("when", "commit", "device", "host", "cases", "failed"), rows)
 
@@ -253,20 +274,15 @@ def _over_runs(trend: Trend) -> float | None:
 
 def _speedups(device: str, trends: Sequence[Trend]) -> Iterator[str]:
     """A column a reference, where calls were held against another one."""
-    found = [(trend, [m for m in trend.newest.metrics if m.name == "speedup"]) for trend in trends]
-    names = sorted({_scope(m) for _, metrics in found for m in metrics})
+    pairs = [(trend, [m for m in trend.newest.metrics if m.name == "speedup"]) for trend in trends]
+    every = [(trend, {_scope(m): quantity(m.value, m.dimension, 3) for m in metrics}) for trend, metrics in pairs]
+    names = sorted({name for _, own in every for name in own})
     if not names:
         return
     yield "<h2>Speed-up</h2>"
     rows = [
-        (
-            _link(trend.key, case_path(device, trend.key).partition("/")[2]),
-            *(
-                _figure(next((quantity(m.value, m.dimension, 3) for m in own if _scope(m) == name), ""))
-                for name in names
-            ),
-        )
-        for trend, own in found
+        (_link(trend.key, case_path(device, trend.key).partition("/")[2]), *(_figure(own.get(n, "")) for n in names))
+        for trend, own in every
         if own
     ]
     yield from _table(("case", *(f"over {escape(name)}" if name else "speed-up" for name in names)), rows)
@@ -311,19 +327,14 @@ def _levels(site: Site, trend: Trend) -> Iterator[str]:
         change = trend.changes[at - 1] if at else None
         own = trend.sittings[start : edges[at + 1]]
         moved = (
-            ", ".join(f"{n} {then or 'none'} → {now or 'none'}" for n, then, now in trend.moved(change))
-            if change
-            else ""
+            [f"{name} {then or 'none'} → {now or 'none'}" for name, then, now in trend.moved(change)] if change else []
         )
-        reason = (
-            trend.accepted.why
-            if trend.accepted and trend.accepted.when[:10] >= own[0].when[:10] and at == len(edges) - 2
-            else ""
-        )
+        newest = trend.accepted and trend.accepted.when[:10] >= own[0].when[:10] and at == len(edges) - 2
+        reason = trend.accepted.why if trend.accepted and newest else ""
         rows.append((
             _text(own[0].when[:10]), _commit(site, own[0].commit), _figure(str(len(own))),
             _figure(quantity(median(s.time for s in own), Dimension.TIME)), _change(change.change if change else None),
-            _figure(f"{change.p:.3f}" if change else ""), _text(moved), _text(reason),
+            _figure(f"{change.p:.3f}" if change else ""), _text(", ".join(moved)), _text(reason),
         ))  # fmt: skip
     yield "<h2>Levels</h2>"
     yield from _table(("from", "commit", "runs", "time", "change", "p", "also moved", "accepted for"), rows)

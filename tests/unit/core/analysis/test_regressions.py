@@ -12,6 +12,7 @@ from pytest_perfgate.core.analysis.regressions import (
     by_commit,
     findings,
     findings_document,
+    joined_runs,
     mover,
     stale,
     steps,
@@ -151,3 +152,30 @@ def test_a_step_too_small_to_speak_of_is_no_level() -> None:
     trend = Trend(line([100.0, 110.0, 110.6, 100.0]))
     assert [change.index for change in trend.changes] == [20, 60]
     assert trend.changes[0].after == trend.changes[1].before == pytest.approx(110.3, abs=0.3)
+
+
+def shard(name: str, run: str, commit: str = "c0ffee", device: str = "H200") -> Trend:
+    return Trend(line([100.0], name=name, each=1, run=run, commit=commit, device=device))
+
+
+JOINED = [
+    ([shard("a", "1"), shard("b", "2"), shard("c", "3")], [3]),
+    ([shard("a", "1"), shard("b", "2"), shard("a", "3", device="A100")], [3]),
+    ([shard("a", "1"), shard("b", "2", commit="beef")], [1, 1]),
+    ([shard("a", "1", commit=""), shard("b", "2", commit="")], [1, 1]),
+    ([Trend(line([100.0], each=3, commit="c0ffee")), shard("b", "s")], [2, 1, 1]),
+]
+
+
+@pytest.mark.parametrize(("lines", "sizes"), JOINED)
+def test_runs_of_a_commit_without_a_case_in_common_are_shards_of_one(lines: list[Trend], sizes: list[int]) -> None:
+    assert [len(run) for run in joined_runs(lines)] == sizes
+    assert findings(lines).runs == len(sizes)
+
+
+def test_a_digest_lists_the_largest_changes_and_counts_the_others() -> None:
+    lines = [Trend(line([100.0, 110.0 + n / 10], name=f"c{n}")) for n in range(30)]
+    text = render_text(findings_document(findings(lines)), 100, 100)
+    assert text.count("t.py::test_c") == 20
+    assert "test_c29" in text
+    assert "10 more" in text
