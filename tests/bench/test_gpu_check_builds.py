@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ci.gpu import builds
+from ci.gpu import builds, processes
 from pytest_perfgate.model.plan import Plan
 
 KERNELS = "tinykernels/__init__.py"
@@ -78,3 +78,10 @@ def test_the_kernels_are_those_of_torch(tmp_path: Path, monkeypatch: pytest.Monk
     rows[0] *= 3
     tinykernels.clamped(rows, 80)
     assert rows[1].tolist() == [1.0] * 90
+
+
+@pytest.mark.parametrize(("took", "held"), [(61.0, False), (40.0, None)])
+def test_work_that_was_ended_misses_a_bar_only_with_the_time_of_the_bar(took: float, held: bool | None) -> None:
+    row = processes.late({"what": "two builds", "refused": "no time", "s": took}, "builds", builds.MOST_S)
+    assert row.get("held") is held
+    assert ("bar" in row) == (held is False)
