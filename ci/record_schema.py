@@ -16,7 +16,9 @@ _FIGURE = {
     "type": "string",
     "description": "an accepted figure as its line has it: registers(kernel=gemm): 128",
 }
-_REFERENCE = {"type": "object", "properties": {"shared": {"type": "integer", "minimum": 0}}, "required": ["shared"]}
+_PLACE = {"type": "integer", "minimum": 0}
+_SEVERAL = {"type": "array", "items": _PLACE}
+_REFERENCE = {"type": "object", "properties": {"shared": {"anyOf": [_PLACE, _SEVERAL]}}, "required": ["shared"]}
 
 
 def record_schema() -> dict[str, Any]:
@@ -28,7 +30,8 @@ def record_schema() -> dict[str, Any]:
         "title": "The record of a run of pytest-perfgate",
         "description": (
             "Times are nanoseconds, fractions 0-1. A field that is missing has its default. "
-            '{"shared": N} stands for entry N of the list "shared"; {"float": "nan"} for what JSON cannot write. '
+            '{"shared": N} stands for entry N of the list "shared", {"shared": [N, M]} for a list of such entries; '
+            '{"float": "nan"} for what JSON cannot write. '
             'Samples are left out of "run": their counts '
             "(durations, cycles, clocks of each process of each case) say how the doubles in the sample file are cut."
         ),
@@ -60,6 +63,9 @@ def _referring(node: Any, names: set[str]) -> Any:
         return node
     if node.get("$ref", "").rpartition("/")[2] in names:
         return {"anyOf": [node, {"$ref": "#/$defs/Reference"}]}
+    items = node.get("items")
+    if isinstance(items, dict) and items.get("$ref", "").rpartition("/")[2] in names:
+        return {"anyOf": [{**node, "items": _referring(items, names)}, {"$ref": "#/$defs/Reference"}]}
     made = {key: _referring(child, names) for key, child in node.items()}
     if "required" in made and "samples" not in made["required"]:
         optional = {"durations"}

@@ -22,6 +22,7 @@ from pytest_perfgate.core.judge.accepted_line import Signature, reasoned
 from pytest_perfgate.core.judge.accepting_figures import check_named, with_figures
 from pytest_perfgate.core.judge.samples import busy_processors
 from pytest_perfgate.core.judge.suite import SKIPPED, UNUSED
+from pytest_perfgate.core.limits.grammar import FAMILY_MEAN
 from pytest_perfgate.core.limits.merge import Selects, matching, named, spelled
 from pytest_perfgate.core.limits.scope import proposal
 from pytest_perfgate.core.render.words import first_of, plural
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.profiles import BenchFile, BenchResult
 
 Sittings = Callable[[CaseReport], Sequence[Sitting]]
+
+_OF_FAMILIES = frozenset({FAMILY_MEAN, "unmeasured"})
+"""Notes whose names are families."""
 
 _LAST = 20
 
@@ -86,7 +90,7 @@ def decisions(report: RunReport, request: Request, store: BaselineStore, sitting
         decide(case, lines.of(case), sittings(case), _signed(request, case, meant), add=request.add)
         for case in selected(report, request)
     )
-    families = {name for note in report.notes for name in note.names}
+    families = {name for note in report.notes if note.kind in _OF_FAMILIES for name in note.names}
     decided = tuple(unasked(decision, families) for decision in decided)
     decided = tuple(d if request.each or meant(d.report.key) else unmoved(d) for d in decided)
     decided = tuple(

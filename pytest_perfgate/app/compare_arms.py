@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.lockstep import BASE, HEAD, LockstepPair, OwnFiles, PairedCall, Texts, TurnTiming, base_alone
-from pytest_perfgate.app.measure import FATAL
+from pytest_perfgate.app.measure import FATAL, metrics_of_capture, one_child_each
 from pytest_perfgate.core.judge.against_revision import foreign_modules, same_code
 from pytest_perfgate.core.judge.rounds import LEAST
 from pytest_perfgate.core.judge.samples import pair_of, untimed
+from pytest_perfgate.core.limits.merge import scope_within, tails_in
 from pytest_perfgate.core.render.words import plural, span
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.metric import FigurePairs, matches
 from pytest_perfgate.model.plan import Case, CaseKey
 from pytest_perfgate.model.protocol import Capture, CaseResult, Child, ChildSpawner, ChildSpec, Job, code_alone
 from pytest_perfgate.model.values import array_value
@@ -23,7 +25,8 @@ from pytest_perfgate.model.verdict import Arm, PairedRound
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.judge.rounds import Design, Pairs
-    from pytest_perfgate.model.metric import Problem
+    from pytest_perfgate.model.metric import Labels, Metric, Problem
+    from pytest_perfgate.model.plan import Limit
 
 ROUND = "round"
 
@@ -61,6 +64,8 @@ class Stage:
     """Told of each test that both sides went through: the round, which of its tests this is, the test."""
 
 
+Figures = Mapping["tuple[str, Labels]", "Metric"]
+
 Over = Callable[[], Iterable[str]]
 """Cases whose further rounds could change nothing, as seen after each round."""
 
@@ -82,11 +87,11 @@ class Comparison:
         self.beside: dict[str, tuple[str, ...]] = {}
         """Other files below the root that the head's process of a test had loaded: tests, and what lies beside them."""
         self.own = OwnFiles(stage.texts)
+        self.figures: dict[tuple[int, int, CaseKey], Figures] = {}
+        """What a side read of a call, by the place of its round."""
         self._out: set[str] = set()
         self._seconds: Mapping[str, float] = {}
-        self._reckoned = 0
-        self._rounds = 0
-        """Of the phase that is played."""
+        self._reckoned = self._rounds = 0  # rounds of the phase that is played
         self._until = stage.clock() + stage.budget_s if stage.budget_s else math.inf
 
     def resume(self, kept: Iterable[PairedRound]) -> None:
@@ -117,7 +122,7 @@ class Comparison:
             if remaining and self.start_s + sum(self.cost(case.nodeid) for case in remaining) > self.left_s:
                 return
             while remaining:
-                group = self.own.alike(remaining)
+                group = next(filter(None, one_child_each(self.own.alike(remaining))))
                 remaining = [*self._lap(phase, number, group), *(case for case in remaining if case not in group)]
             if not self.problems:  # rounds of an arm that was not itself are nobody's to take up
                 self.stage.keep(self.rounds)
@@ -349,3 +354,37 @@ def _fault(capture: Capture) -> str:
 
 def _seldom(count: int, rounds: int) -> str:
     return f"timed in {count} of {plural(rounds, 'round')}: the call does not always happen" if count < rounds else ""
+
+
+def figure_pairs(comparison: Comparison, key: CaseKey, changes: Sequence[Limit]) -> Iterator[FigurePairs]:
+    """The figures that these limits are on, in every round, where both sides took them in each."""
+    if not changes:
+        return
+    scopes = [(limit.metric, scope_within(limit, key)) for limit in changes]
+    tails = tails_in(limit.text for limit in changes)
+    rounds = [(at, met) for at, met in enumerate(comparison.rounds) if met.phase == ROUND and met.nodeid == key.nodeid]
+    sides = [[_figures(comparison, (at, side, key), tails) for side in (BASE, HEAD)] for at, _ in rounds]
+    both = [(base, head) for base, head in sides if base and head]
+    known = dict.fromkeys(at for _, head in both for at in head if all(at in side for pair in both for side in pair))
+    for name, labels in known:
+        if any(name == metric and matches(labels, scope) for metric, scope in scopes):
+            pairs = [(base[name, labels], head[name, labels]) for base, head in both]
+            yield FigurePairs(
+                name=name,
+                labels=labels,
+                dimension=pairs[-1][1].dimension,
+                base=tuple(base.value for base, _ in pairs),
+                head=tuple(head.value for _, head in pairs),
+            )
+
+
+def _figures(comparison: Comparison, at: tuple[int, int, CaseKey], tails: Sequence[Labels]) -> Figures:
+    """What one process of a round read of one call; read once, for it is asked after every round."""
+    if at not in comparison.figures:
+        number, side, key = at
+        captures = (comparison.rounds[number].base, comparison.rounds[number].head)[side]
+        one = next((capture for capture in captures if capture.key == key), None)
+        metrics = metrics_of_capture(one, tails).metrics if one is not None else ()
+        finite = {(metric.name, metric.labels): metric for metric in metrics if math.isfinite(metric.value)}
+        comparison.figures[at] = finite
+    return comparison.figures[at]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING
 
+from pytest_perfgate.app.passes import one_by_one
 from pytest_perfgate.core.changes.tests import has_test, same_test
 from pytest_perfgate.core.judge.context import limited
 from pytest_perfgate.model.errors import PerfgateError
@@ -55,6 +56,8 @@ class TurnTiming:
     device_ns: float = 20e6
     sample_ns: float = 4e6
     warmup_ns: float = 20e6
+    tail_ns: float = 1e9
+    """A turn that takes the calls of a quantile, at the most."""
     settle_ns: float = 1e9
     """Load before a long turn samples, where the device is at its power limit."""
     settled_ns: float = 0.5e9
@@ -133,12 +136,12 @@ class LockstepPair:
             base, head = messages
             if isinstance(base, Entered) and isinstance(head, Entered) and base.key == head.key:
                 try:
-                    taken[head.key] = self._turns(plan)
+                    taken[head.key] = self._turns(one_by_one(plan, (*plan.figures, *head.figures), 1))
                 except LeftEarly as left:
                     messages = self._after(left, messages, plan)
-            for side in (BASE, HEAD):
+            for side in self._order:  # one by one: a side holds its call against its reference before the next message
                 if isinstance(messages[side], Entered):
-                    self._children[side].send(Finish())
+                    self._children[side].send(Finish(references=True))
                     messages[side] = self._next(side)
         ended = (self._finished(messages[BASE], nodeid), self._finished(messages[HEAD], nodeid))
         return PairedCall(
@@ -232,6 +235,8 @@ def _turn(plan: Plan, beat: TurnTiming, seen: Samples) -> tuple[Plan, int]:
     calls, typical = plan.calls or 1, median(seen.durations) * seen.batch
     turn_ns = beat.batch_ns if seen.timer == "host" and IDLE not in dict(seen.notes) else beat.device_ns
     budget = min(turn_ns, plan.budget_ns / beat.batches)
+    if plan.least_samples:  # a quantile takes so many calls
+        budget = min(max(budget, plan.least_samples / beat.batches * typical), beat.tail_ns)
     if seen.timer == "host" and IDLE not in dict(seen.notes) and not plan.calls:
         calls = max(1, round(min(beat.sample_ns, budget / 3) / max(typical, 1.0)))
     longest = max(budget, typical)
@@ -259,6 +264,7 @@ def joined(turns: Sequence[Samples], long: Samples | None = None) -> Samples:
         last,
         durations=tuple(duration for turn in turns for duration in turn.durations),
         cpu=tuple(busy for turn in turns for busy in turn.cpu),
+        waits=tuple(wait for turn in turns for wait in turn.waits),
         turns=tuple(len(turn.durations) for turn in turns),
         settled=settled_of(long) if long else None,
         clock_hz=tuple(hz for turn in turns for hz in turn.clock_hz),

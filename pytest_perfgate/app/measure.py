@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.instrument import at_least, begins
 from pytest_perfgate.app.passes import one_by_one
-from pytest_perfgate.core.judge.metrics import metrics_of
+from pytest_perfgate.core.judge.metrics import timed_metrics, timing
 from pytest_perfgate.core.judge.readings import figures_of, over_processes
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Measurement
-from pytest_perfgate.model.metric import MetricSet, Problem
+from pytest_perfgate.model.metric import Labels, MetricSet, Problem
 from pytest_perfgate.model.plan import Case, CaseKey
 from pytest_perfgate.model.protocol import (
+    READ,
     Bye,
     Capture,
     CaseResult,
@@ -33,7 +34,7 @@ from pytest_perfgate.model.protocol import (
     Skip,
     Taken,
     Waits,
-    code_alone,
+    read_alone,
 )
 from pytest_perfgate.model.values import array_value
 from pytest_perfgate.model.verdict import CaseReport, RunReport
@@ -102,7 +103,7 @@ class Rounds:
     def _is_done(self, nodeid: str) -> bool:
         """Whether no further round can say more."""
         captures = self._captures[nodeid]
-        return nodeid in self._outcome or (bool(captures) and code_alone(captures[-1]))
+        return nodeid in self._outcome or (bool(captures) and read_alone(captures[-1]))
 
     def give_up(self, nodeid: str, why: str) -> None:
         """A case that cannot be measured, and why."""
@@ -249,10 +250,10 @@ def measurements(result: CaseResult, tools: GateTools) -> tuple[Measurement, ...
 
 def _on(measurement: Measurement, asked: str) -> Measurement:
     """Whether it ran on the device that ``--perfgate-device`` names, by index, name, key or UUID."""
-    device = measurement.device
+    device, read = measurement.device, measurement.identity.timer == READ
     plain = asked.removeprefix("GPU-")
     named = asked in {str(device.index), device.name, device.key} or plain == device.uuid.removeprefix("GPU-")
-    if not asked or named or begins(device, asked):
+    if not asked or read or named or begins(device, asked):
         return measurement
     what = f"asked for device {asked}, and it ran on {device.name} (index {device.index}, {device.key})"
     other = Problem(code="device-other", what=what, retry=False)
@@ -301,9 +302,10 @@ def _restless(here: Mapping[str, str], there: Mapping[str, str]) -> Problem:
     return Problem(code="rounds-differ", what=what, retry=False)
 
 
-def metrics_of_capture(capture: Capture) -> MetricSet:
-    """What one process's samples say, for the test that took them."""
-    return metrics_of(_alone(capture), None) | capture.metrics | figures_of([capture.readings])
+def metrics_of_capture(capture: Capture, tails: Sequence[Labels] = ()) -> MetricSet:
+    """What one process's samples say, and the quantiles of its calls that are asked for."""
+    alone = _alone(capture)
+    return timed_metrics(alone, None, timing(alone), tails) | capture.metrics | figures_of([capture.readings])
 
 
 def record_of(capture: Capture) -> RunReport:

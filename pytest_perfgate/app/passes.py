@@ -246,7 +246,13 @@ class References(Generic[C]):
 
     def _pairs(self, names: Iterable[str]) -> tuple[tuple[str, str], ...]:
         """The names of calls and of their references, each pair once."""
-        pairs = ((name, over) for case, over in self._wanted for name in names if fnmatchcase(name, case or "*"))
+        overs = {over for _, over in self._wanted}
+        pairs = (
+            (name, over)
+            for case, over in self._wanted
+            for name in names
+            if (fnmatchcase(name, case) if case else name not in overs)
+        )
         return tuple(dict.fromkeys((name, over) for name, over in pairs if name != over))
 
 

@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_perfgate.app.compare_arms import ROUND, Comparison
+from pytest_perfgate.app.compare_arms import ROUND, Comparison, figure_pairs
 from pytest_perfgate.app.lockstep import BASE
-from pytest_perfgate.app.measure import measurements, metrics_of_capture
+from pytest_perfgate.app.measure import measurements
 from pytest_perfgate.core.judge.against_revision import tuning_facts
 from pytest_perfgate.core.judge.context import paired_clocks
 from pytest_perfgate.core.judge.metrics import metrics_of
 from pytest_perfgate.core.judge.readings import SPEEDUP
-from pytest_perfgate.core.judge.rounds import Finding, Pairs, Want, allotted, look, more_slow, wanted
+from pytest_perfgate.core.judge.rounds import (
+    LEAST,
+    Finding,
+    Pairs,
+    Want,
+    allotted,
+    figure_finding,
+    look,
+    more_slow,
+    wanted,
+)
 from pytest_perfgate.core.judge.samples import busy_processors, power_limited
+from pytest_perfgate.core.limits.merge import scope_within
 from pytest_perfgate.core.render.block import short_name
 from pytest_perfgate.core.render.words import detectable, plural, span
 from pytest_perfgate.core.stats.summary import median
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import FigurePairs, Labels, Metric
-from pytest_perfgate.model.plan import CaseKey, Compare, Outcome
-from pytest_perfgate.model.protocol import code_alone
+from pytest_perfgate.model.metric import matches
+from pytest_perfgate.model.plan import CaseKey, Compare, Limit, Outcome
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import Decision, Paired
 
@@ -38,16 +48,36 @@ Counts = Callable[[CaseKey], float]
 """τ of a case: the smallest slowdown that counts."""
 
 
+class Asked(NamedTuple):
+    """What is to be decided of one call."""
+
+    time: bool = True
+    """Whether any limit is on its slowdown."""
+    changes: Sequence[Limit] = ()
+    """Those on the change of a figure."""
+    gates: int = 1
+    """How many figures share the chance of a false alarm."""
+
+
+_REPEATED = 3
+"""Rounds in which a figure that reads the same each time has shown that it does."""
+
+
 class Screening:
     """One comparison from its first round to what it came to."""
 
-    def __init__(self, comparison: Comparison, counts: Counts, among: int = 0) -> None:
+    def __init__(
+        self,
+        comparison: Comparison,
+        counts: Counts,
+        among: int = 0,
+        asked: Callable[[CaseKey], Asked] = lambda key: Asked(),  # noqa: ARG005 - the same for each
+    ) -> None:
         """``among`` is how many cases the run decides by two builds, where others are compared elsewhere."""
-        self._all, self._counts, self._among = comparison, counts, among
+        self._all, self._counts, self._among, self._asked = comparison, counts, among, asked
         self._pairs: dict[CaseKey, Pairs] = {}
         self._found: dict[CaseKey, Finding] = {}
-        self._beyond: frozenset[str] = frozenset()
-        """Tests that the budget did not reach, as of the last round."""
+        self._beyond: frozenset[str] = frozenset()  # that the budget did not reach, as of the last round
 
     def decide(self) -> None:
         """Rounds of every case until it is decided; then those whose slow processes are what differs."""
@@ -59,7 +89,7 @@ class Screening:
         self._look()
         counts = {key: self._counts(key) for key in self._found}
         self._found = more_slow(self._found, self._pairs, counts, design.alpha)
-        self._say(self._summary())
+        comparison.stage.say(self._summary())
 
     def paired(self, *, revision: bool) -> dict[CaseKey, Paired]:
         """What became of every case that both sides measured."""
@@ -79,19 +109,28 @@ class Screening:
         wants: dict[str, Want] = {}
         for key, result in self._found.items():
             want = self._want(key, result)
-            if not result.settled and (key.nodeid not in wants or want.rounds > wants[key.nodeid].rounds):
+            known = wants.get(key.nodeid)
+            if self._is_open(key, result) and (known is None or want.rounds > known.rounds):
                 wants[key.nodeid] = want
-        over = {key.nodeid for key in self._found} - wants.keys() - self._without_figures()
+        untimed = self._untimed()
+        for key in untimed:
+            if key.nodeid not in wants and self._is_open(key):
+                wants[key.nodeid] = Want(rounds=1, seconds=self._all.cost(key.nodeid), suspected=False)
+        over = {key.nodeid for key in (*self._found, *untimed)} - wants.keys()
         if not self._all.stage.budget_s:
             return over
         self._beyond = frozenset(allotted(wants, self._all.left_s, self._all.start_s).beyond)
         return over | self._beyond
 
-    def _without_figures(self) -> set[str]:
-        """Tests whose measured figures were taken in fewer rounds than can show anything of them."""
-        least, played = self._all.design.looks[0], self._all.captures(ROUND)
-        short = [key for key in self._found if len(played.get(key, ())) < least]
-        return {key.nodeid for key in short if any(not one.repeats for one in figure_pairs(self._all, key))}
+    def _is_open(self, key: CaseKey, result: Finding | None = None) -> bool:
+        """Whether a further round may say more of what is asked: of the time, or of a figure."""
+        asked, played = self._asked(key), self._played(key)
+        if result is not None and not result.settled and (asked.time or played < LEAST):
+            return True
+        return played < self._all.design.last and open_figures(self._all, key, asked, played)
+
+    def _played(self, key: CaseKey) -> int:
+        return sum(met.phase == ROUND and met.nodeid == key.nodeid for met in self._all.rounds)
 
     def _want(self, key: CaseKey, found: Finding) -> Want:
         """What a case asks for up to the last round of all."""
@@ -127,18 +166,22 @@ class Screening:
             clocks_hz=paired_clocks(self._rounds(key)),
             limited=power_limited(self._rounds(key)),
             tunings=self._tunings(key),
-            figures=tuple(figure_pairs(self._all, key)),
+            figures=tuple(figure_pairs(self._all, key, self._asked(key).changes)),
         )
 
-    def code(self) -> dict[CaseKey, Paired]:
-        """Calls of machine code alone, which no clock timed: what it says on both sides."""
-        keys = dict.fromkeys(one.key for met in self._all.rounds if code_alone(met.head) for one in met.head)
+    def untimed(self, *, revision: bool) -> dict[CaseKey, Paired]:
+        """Calls that no clock timed: what machine code, files and the test itself say on both sides."""
         base, problems = self._all.arms[BASE].revision[:10], tuple(self._all.problems.values())
-        untimed = Paired(
-            decision=Decision.UNDECIDED, differences=(), shift=0.0, base=base, revision=True, same=self._all.same,
+        bare = Paired(
+            decision=Decision.UNDECIDED, differences=(), shift=0.0, base=base, revision=revision, same=self._all.same,
             problems=problems,
         )  # fmt: skip
-        return {key: replace(untimed, figures=tuple(figure_pairs(self._all, key))) for key in keys}
+        pairs = {key: tuple(figure_pairs(self._all, key, self._asked(key).changes)) for key in self._untimed()}
+        return {key: replace(bare, figures=figures) for key, figures in pairs.items()}
+
+    def _untimed(self) -> Sequence[CaseKey]:
+        heads = (one for met in self._all.rounds if met.phase == ROUND for one in met.head)
+        return list(dict.fromkeys(one.key for one in heads if not one.samples and one.key not in self._found))
 
     def _rounds(self, key: CaseKey) -> Sequence[tuple[Capture, Capture]]:
         """The rounds that decided a case."""
@@ -151,8 +194,14 @@ class Screening:
 
     def _summary(self) -> str:
         """``38 of 40 decided in 7 to 14 rounds, 2 open after 30``."""
-        decided = [one.rounds for one in self._found.values() if one.decision is not Decision.UNDECIDED]
-        open_ = [one.rounds for one in self._found.values() if one.decision is Decision.UNDECIDED]
+        played = {key: self._played(key) for key in self._found}
+        left = {
+            key
+            for key, one in self._found.items()
+            if (self._asked(key).time and one.decision is Decision.UNDECIDED)
+            or open_figures(self._all, key, self._asked(key), played[key])
+        }
+        decided, open_ = [n for key, n in played.items() if key not in left], [played[key] for key in left]
         parts = [f"{len(decided)} of {plural(len(self._found), 'case')} decided"]
         parts[0] += f" in {_span(decided)} rounds" if decided else ""
         if open_:
@@ -160,8 +209,16 @@ class Screening:
             parts.append(f"{len(open_)} open after {_span(open_)}{short}")
         return ", ".join(parts)
 
-    def _say(self, text: str) -> None:
-        self._all.stage.say(text)
+
+def open_figures(comparison: Comparison, key: CaseKey, asked: Asked, played: int) -> bool:
+    """Whether the rounds leave a figure open that a limit is on."""
+    for pairs in figure_pairs(comparison, key, asked.changes):
+        for limit in asked.changes:
+            if limit.metric == pairs.name and matches(pairs.labels, scope_within(limit, key)):
+                decision = figure_finding(pairs, limit, asked.gates).decision
+                if played < _REPEATED if pairs.repeats else decision is Decision.UNDECIDED:
+                    return True
+    return False
 
 
 def _span(rounds: list[int]) -> str:
@@ -184,9 +241,7 @@ SPENDS_S = 30.0
 _WORTH = 40
 """Processes beyond which a case needs a quieter machine rather than more of them."""
 
-_NAMED = 5
-
-_LEAST_ASKED = 1e-3
+_NAMED, _LEAST_ASKED = 5, 1e-3
 
 
 @value
@@ -342,30 +397,3 @@ def _tell_left(left: Sequence[Blurred], tell: Callable[[str], None]) -> None:
         tell(f"{one}; next: {one.remedy}")
     if len(wide) > _NAMED:
         tell(f"and {len(wide) - _NAMED} more, which `perfgate accept` names")
-
-
-def figure_pairs(comparison: Comparison, key: CaseKey) -> Iterator[FigurePairs]:
-    """The figures that limits on a change may be about, in every round that both sides took them in."""
-    texts = {text for met in comparison.rounds for one in met.head if one.key == key for text in one.limits}
-    changes = [limit for limit in comparison.cases[key.nodeid].limits if limit.compare is not Compare.FIGURE]
-    if not changes and not any("change" in text for text in texts):
-        return
-    sides = [(_figures(met.base, key), _figures(met.head, key)) for met in comparison.rounds if met.phase == ROUND]
-    both = [(base, head) for base, head in sides if base and head]
-    known = dict.fromkeys(at for _, head in both for at in head if all(at in side for pair in both for side in pair))
-    for name, labels in known:
-        pairs = [(base[name, labels], head[name, labels]) for base, head in both]
-        yield FigurePairs(
-            name=name,
-            labels=labels,
-            dimension=pairs[-1][1].dimension,
-            base=tuple(base.value for base, _ in pairs),
-            head=tuple(head.value for _, head in pairs),
-        )
-
-
-def _figures(captures: Sequence[Capture], key: CaseKey) -> dict[tuple[str, Labels], Metric]:
-    """What one process read of one call."""
-    one = next((capture for capture in captures if capture.key == key), None)
-    metrics = metrics_of_capture(one).metrics if one is not None else ()
-    return {(metric.name, metric.labels): metric for metric in metrics if math.isfinite(metric.value)}

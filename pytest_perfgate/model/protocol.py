@@ -293,6 +293,12 @@ def code_alone(captures: Sequence[Capture]) -> bool:
     return bool(captures) and all(capture.identity.timer == STATIC for capture in captures)
 
 
+def read_alone(captures: Sequence[Capture]) -> bool:
+    """Whether a test brought machine code or files and nothing else: of several processes the last one would stand."""
+    bare = (one.identity.timer in {STATIC, READ} and not one.readings for one in captures)
+    return bool(captures) and all(bare)
+
+
 @value
 class Assignment:
     """What a profiled child is told."""

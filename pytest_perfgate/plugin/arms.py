@@ -11,22 +11,32 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.changed_project import with_files
 from pytest_perfgate.app.compare_arms import Comparison, Stage
+from pytest_perfgate.app.judge import gates_of
 from pytest_perfgate.app.lockstep import TurnTiming
 from pytest_perfgate.app.measure import Rounds, measurements
-from pytest_perfgate.app.screening import Screening
+from pytest_perfgate.app.screening import Asked, Screening
 from pytest_perfgate.app.spread import run_spread
 from pytest_perfgate.clock import seconds
 from pytest_perfgate.core.changes.tests import is_new
 from pytest_perfgate.core.judge.against_revision import arm_limit, contested_limit, not_compared
 from pytest_perfgate.core.judge.rounds import OFTEN, Design
 from pytest_perfgate.core.judge.suspects import contested, suspects
+from pytest_perfgate.core.limits.merge import limits_for
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.core.stats.costs import pair_cost, paired_costs
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import DIRTY
+from pytest_perfgate.model.plan import Compare
 from pytest_perfgate.model.protocol import ChildSpec
 from pytest_perfgate.model.verdict import Paired, PairedRound
-from pytest_perfgate.plugin.child_arguments import arm_arguments, child_job, child_settings, environment, paired_line
+from pytest_perfgate.plugin.child_arguments import (
+    arm_arguments,
+    child_job,
+    child_settings,
+    cold_for,
+    environment,
+    paired_line,
+)
 from pytest_perfgate.plugin.reporting import Progress
 from pytest_perfgate.plugin.state import share_of
 from pytest_perfgate.wiring import read_values, write_values
@@ -58,8 +68,7 @@ class ArmRunner:
 
     def __init__(self, session: SessionState) -> None:
         self._session = session
-        self._config = session.settings.pytest
-        self._project = session.settings.project
+        self._config, self._project = session.settings.pytest, session.settings.project
         self._prepared: dict[str, Arm] = {}
         self._progress: Progress | None = None
         self._store = arms(self._config.rootpath, self._project, [case.path for case in session.cases.values()])
@@ -69,7 +78,7 @@ class ArmRunner:
         self._store.git.revision(revision)  # raises where there is none, before its cost is announced
         self._progress = Progress(self._config, self._announced(cases, design_of(self._session)))
         comparison = self._comparison(revision, cases, design_of(self._session))
-        hearing = Screening(comparison, Bounds(self._session.gate_judge, comparison))
+        hearing = Screening(comparison, bounds := Bounds(self._session.gate_judge, comparison), asked=bounds.asked)
         return comparison, self._heard(comparison, hearing, revision=True)
 
     def confirm(self, reports: Mapping[CaseKey, CaseReport], cases: Mapping[str, Case]) -> Mapping[CaseKey, CaseReport]:
@@ -116,10 +125,11 @@ class ArmRunner:
         if not commit:
             raise PerfgateError("arm-no-commit", "the baseline names no commit to measure beside")
         beside, why = substitute_commit(self._session, commit)
-        line = self._announced(cases, design_of(self._session))
-        self._progress = Progress(self._config, f"{line}, beside {beside[:10]}")
+        announced = self._announced(cases, design_of(self._session))
+        self._progress = Progress(self._config, f"{announced}, beside {beside[:10]}")
         comparison = self._comparison(beside, list(dict.fromkeys(cases)), design_of(self._session))
-        hearing = Screening(comparison, Limits(bounds, Bounds(self._session.gate_judge, comparison)), among)
+        limits = Limits(bounds, others := Bounds(self._session.gate_judge, comparison))
+        hearing = Screening(comparison, limits, among, others.asked)
         heard = self._heard(comparison, hearing, revision=False)
         return {key: replace(paired, stands_in=why) for key, paired in heard.items()}, comparison.troubles()
 
@@ -139,7 +149,7 @@ class ArmRunner:
         result, tests = hearing.paired(revision=revision), {case.path for case in self._session.cases.values()}
         repository, baselines = self._session.gate_judge.tools.repository, self._project.baselines
         heard = with_files(result, comparison, tests, self._config.rootpath, repository, baselines)
-        return {**hearing.code(), **heard} if revision else heard
+        return {**hearing.untimed(revision=revision), **heard}
 
     def _comparison(self, revision: str, cases: Sequence[Case], design: Design) -> Comparison:
         both = (self._arm("base", revision), self._arm("head", ""))
@@ -188,7 +198,8 @@ class ArmRunner:
         )
 
     def _spec(self, arm: Arm, cases: Sequence[Case], seed: int) -> ChildSpec:
-        env = {**environment(os.environ.items()), **dict(arm.environment), **_FRESH, "PYTHONHASHSEED": str(seed)}
+        env = {**environment(os.environ.items()), **dict(arm.environment), **_FRESH, **cold_for(cases)}
+        env["PYTHONHASHSEED"] = str(seed)
         env.pop("PYTHONPYCACHEPREFIX", None)
         return ChildSpec(
             argv=tuple(arm_arguments(self._config, cases, arm)),
@@ -215,13 +226,27 @@ class Bounds:
 
     def __init__(self, gate_judge: GateJudge, comparison: Comparison) -> None:
         self._gate_judge, self._comparison = gate_judge, comparison
-        self._known: dict[CaseKey, float] = {}
+        self._known: dict[CaseKey, tuple[float, tuple[Limit, ...]]] = {}
+        self._asked: dict[CaseKey, Asked] = {}
 
     def __call__(self, key: CaseKey) -> float:
+        return self._of(key)[0]
+
+    def asked(self, key: CaseKey) -> Asked:
+        """What the limits of a call ask of two builds."""
+        if key not in self._asked:
+            limits, context = limits_for(self._of(key)[1], key), self._gate_judge.context
+            gates = max(context.gates, gates_of(self._comparison.results().values(), context.share))
+            changes = tuple(limit for limit in limits if limit.compare is not Compare.FIGURE)
+            self._asked[key] = Asked(any("slowdown" in limit.text for limit in limits), changes, gates)
+        return self._asked[key]
+
+    def _of(self, key: CaseKey) -> tuple[float, tuple[Limit, ...]]:
         if key not in self._known:
             for result in self._comparison.results().values():
                 for one in measurements(result, self._gate_judge.tools):
-                    self._known[one.key] = arm_limit(self._limits(result.case, one), one.key, one.device)
+                    limits = self._limits(result.case, one)
+                    self._known[one.key] = arm_limit(limits, one.key, one.device), tuple(limits)
         return self._known[key]
 
     def _limits(self, case: Case, measurement: Measurement) -> Sequence[Limit]:

@@ -302,10 +302,12 @@ def read_artifact(
     """Fill in the metrics of a file, or of the several that patterns and a list name."""
     paths = [path for source in sources for path in _found(source, str(brought.key))]
     from pytest_perfgate.app.inspect import choose
+    from pytest_perfgate.app.inspections.results import device_of
 
     inspector = choose(paths, {}, inspectors=inspectors, peek=_head)
     analysis = inspector.inspect(paths, options_of(inspector, "\n".join((*limits, *brought.limits))))
     brought.metrics = analysis.metrics
+    brought.device = device_of(analysis) if any(analysis.devices) else None
     brought.findings, brought.problems = analysis.findings, analysis.problems
 
 

@@ -18,6 +18,7 @@ from pytest_perfgate.model.metric import Finding, MetricSet, Problem
 from pytest_perfgate.model.plan import CaseKey
 
 if TYPE_CHECKING:
+    from pytest_perfgate.model.device import Device
     from pytest_perfgate.model.values import Work
 
 
@@ -195,19 +196,20 @@ class Brought:
     key: CaseKey
     kind: str
     durations: list[float] = field(default_factory=list)
-    cpu: list[float] = field(default_factory=list)  # of the processor, beside each entry of a region
+    cpu: list[float] = field(default_factory=list)  # of the processor, by entry of a region
     work: Work | None = None
     limits: tuple[str, ...] = ()
     metrics: MetricSet = field(default_factory=MetricSet)
     findings: tuple[Finding, ...] = ()
     problems: tuple[Problem, ...] = ()
     readings: tuple[Reading, ...] = ()
+    device: Device | None = None
 
     def samples(self) -> tuple[Samples, ...]:
         """One process's samples; none where nothing was timed. What is no number is counted, never averaged."""
         if not self.durations:
             return ()
-        finite = tuple(duration for duration in self.durations if isfinite(duration))
+        finite = tuple(filter(isfinite, self.durations))
         lost = len(self.durations) - len(finite)
         what = f"{lost} of {len(self.durations)} samples are no number"
         return (
@@ -228,10 +230,6 @@ Fate = Callable[[CaseKey], str]
 """Why a call has no measurement, as far as somebody knows."""
 
 
-def _unknown(_: CaseKey) -> str:
-    return ""
-
-
 class MetricMissing(PerfgateError, AttributeError):
     """A number that this call has not: whoever only asks whether there is one (``hasattr``) hears no."""
 
@@ -242,7 +240,7 @@ class View:
     Times are nanoseconds, fractions 0 to 1. Reading what was not measured is an error.
     """
 
-    def __init__(self, key: CaseKey, result: Any = None, *, metrics: Metrics, fate: Fate = _unknown) -> None:
+    def __init__(self, key: CaseKey, result: Any = None, *, metrics: Metrics, fate: Fate = lambda _: "") -> None:
         self.key, self.result, self._metrics, self._fate = key, result, metrics, fate
 
     def __getattr__(self, name: str) -> float:

@@ -65,12 +65,11 @@ def child_spec(config: pytest.Config, settings: Config, cases: Sequence[Case]) -
     from pytest_perfgate.wiring import interpreter
 
     here = "" in sys.path or str(Path.cwd()) in sys.path
-    cold = cold_caches() if any("compile_time" in case.plan.figures for case in cases) else {}
     return ChildSpec(
         argv=tuple(arguments(config, cases)),
         python=interpreter(here=here),
         cwd=config.invocation_params.dir,
-        env=tuple(sorted({**environment(os.environ.items()), **cold}.items())),
+        env=tuple(sorted({**environment(os.environ.items()), **cold_for(cases)}.items())),
         prefix=settings.launcher,
         label="the measuring child",
     )
@@ -83,8 +82,10 @@ _CACHES = (
 """Where compilers that work at the first call keep what they made."""
 
 
-def cold_caches() -> dict[str, str]:
-    """Empty folders for what compilers keep, gone when this process ends."""
+def cold_for(cases: Iterable[Case]) -> dict[str, str]:
+    """Empty folders for what compilers keep, gone when this process ends, where a first call is to be told."""
+    if not any("compile_time" in case.plan.figures for case in cases):
+        return {}
     folder = Path(mkdtemp(prefix="perfgate-cold-"))
     atexit.register(rmtree, folder, ignore_errors=True)
     return {COLD: "1", **{name: str(folder / name.lower()) for name in _CACHES}}

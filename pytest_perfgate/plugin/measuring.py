@@ -27,7 +27,7 @@ from pytest_perfgate.app.instrument import (
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.capabilities import SupportsTellWaits, SupportsWait
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Reading
+from pytest_perfgate.model.measurement import Identity, Reading
 from pytest_perfgate.model.metric import Absent, MetricSet
 from pytest_perfgate.model.protocol import STATIC, Capture
 
@@ -158,7 +158,6 @@ class Measuring:
 
         def take(plan: Plan) -> Samples:
             self._passes.warm_up(asked)
-
             return _checked(lambda: stand.timer.measure(call, plan, stand.runtime, setup), scrutiny)
 
         return per_call(self._taken(stand, plan, take), asked.calls * asked.schedule.iterations)
@@ -218,11 +217,13 @@ class Measuring:
         """What the test has taken by itself, with its identity."""
         runtime = choose_runtime(plan, self._instruments.runtimes, frozenset(sys.modules))
         plan = settled(runtime.device(), plan, self._instruments.clocks)[0]
+        how, device = identity(self._instruments, plan, runtime, brought.kind), brought.device
+        how = Identity(device=device.key, timer=brought.kind) if device else how  # a file is of the device it names
         return Capture(
             key=brought.key,
             samples=brought.samples(),
-            device=keyed(runtime.device(), plan),
-            identity=identity(self._instruments, plan, runtime, brought.kind),
+            device=device or keyed(runtime.device(), plan),
+            identity=how,
             work=brought.work,
             limits=brought.limits,
             metrics=brought.metrics,

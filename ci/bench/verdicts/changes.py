@@ -91,7 +91,7 @@ def outcome(way: str, sitting: Sitting, source: random.Random, factor: float, te
     now = measured([factor * reading for reading in sitting(source)])
     context, limits = JudgeContext(gates=FIGURES, kinds=KINDS), [parse_limit(text, kinds=KINDS)]
     if way == "two builds":
-        rounds = Design(cases=FIGURES).looks[0]
+        rounds = Design(cases=FIGURES).last  # the first look that decides stands
         base, head = ([sitting(source)[0] for _ in range(rounds)] for _ in range(2))
         heard = paired(base, [factor * reading for reading in head])
         return judge(now, limits, baseline=None, context=context, paired=heard).verdicts[0].outcome

@@ -120,7 +120,7 @@ def _little(numbers: array[float]) -> array[float]:
 T = TypeVar("T")
 
 SHARED = (Absent, Baseline, CaseKey, Device, Environment, Figure, Identity, Limit, Metric, Universe, Work)
-"""Written once in the list ``shared``; ``{"shared": 3}`` stands where one is used."""
+"""Written once in the list ``shared``: ``{"shared": 3}`` stands for one, ``{"shared": [3, 4]}`` for several."""
 
 
 def packed(value: Any) -> tuple[Any, list[Any]]:
@@ -134,7 +134,7 @@ def packed(value: Any) -> tuple[Any, list[Any]]:
         if isinstance(value, float):
             return value if math.isfinite(value) else {"float": str(value)}
         if isinstance(value, (tuple, list)):
-            return [pack(child) for child in value]
+            return _row([pack(child) for child in value])
         if not dataclasses.is_dataclass(value):
             return value
         if not isinstance(value, SHARED):
@@ -147,13 +147,17 @@ def packed(value: Any) -> tuple[Any, list[Any]]:
 
     def fields(value: Any) -> dict[str, Any]:
         pairs = ((field, getattr(value, field.name)) for field in dataclasses.fields(value))
-        return {field.name: pack(default) for field, default in pairs if default != field.default or _kept(field)}
+        return {
+            field.name: pack(default) for field, default in pairs if default != field.default or field.name == "schema"
+        }
 
     return pack(value), shared
 
 
-def _kept(field: dataclasses.Field[Any]) -> bool:
-    return field.name == "schema"
+def _row(children: list[Any]) -> Any:
+    """Several shared values in a row as one entry: where they stand, and nothing else, is written."""
+    places = [child.get("shared") if isinstance(child, dict) else None for child in children]
+    return {"shared": places} if len(places) > 1 and all(isinstance(at, int) for at in places) else children
 
 
 _KINDS: Mapping[str, type[Any]] = {
@@ -176,7 +180,8 @@ def unpacked(tree: Any, shared: list[Any], kind: type[T]) -> T:
             return node
         if len(node) == 1:
             if "shared" in node:
-                return again(node["shared"], name)
+                at = node["shared"]
+                return [again(one, name) for one in at] if isinstance(at, list) else again(at, name)
             if "float" in node:
                 return float(node["float"])
         return {key: resolve(child, key) if type(child) in _NESTED else child for key, child in node.items()}
@@ -204,11 +209,9 @@ def _figure(text: str) -> Any:
     return {field.name: getattr(figure, field.name) for field in dataclasses.fields(figure)}
 
 
-_TRIES = 3
+_TRIES, _WAIT = 3, 0.5
 
 _CONNECT, _ANSWER = 5.0, 30.0
-
-_WAIT = 0.5
 
 _LARGEST = 512 * 2**20
 

@@ -120,8 +120,10 @@ def _surroundings(sittings: Iterable[Sitting]) -> dict[str, list[str]]:
 
 def _alike(sitting: Sitting, line: Baseline | None) -> bool:
     """Whether a line says something of how this was measured."""
-    if line is None or line.identity is None or not sitting.identity:
-        return line is not None
+    if line is None or not line.time:
+        return False
+    if line.identity is None or not sitting.identity:
+        return True
     return sitting.identity == how_measured(line.identity, at_limit=line.limited)
 
 

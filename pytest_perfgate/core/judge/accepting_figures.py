@@ -119,7 +119,7 @@ def _steps(
     report: CaseReport, measurement: Measurement, asked: Mapping[tuple[str, Labels], Metric], known: Known, *, add: bool
 ) -> Iterator[FigureStep]:
     for key, metric in sorted(asked.items()):
-        step = _step(metric, known.get(key), _judged(report, metric), add=add)
+        step = _step(metric, known.get(key), _judged(report, metric, known.get(key)), add=add)
         if step is not None:
             yield step
     for verdict in report.verdicts:
@@ -170,11 +170,14 @@ def _step(metric: Metric, before: Figure | None, judged: Outcome | None, *, add:
     return FigureStep(before=before, after=now, asks=not better, better=better)
 
 
-def _judged(report: CaseReport, metric: Metric) -> Outcome | None:
-    """What a limit on the change of this very figure came to."""
+def _judged(report: CaseReport, metric: Metric, before: Figure | None) -> Outcome | None:
+    """What a limit on the change of this figure came to; a value that was accepted since was never judged."""
     key = (metric.name, metric.labels)
-    judged = [v for v in report.verdicts if v.figure is not None and v.metric is not None]
-    return next((v.outcome for v in judged if v.figure and (v.figure.name, v.figure.labels) == key), None)
+    judged = [(v.outcome, v.figure) for v in report.verdicts if v.figure is not None and v.metric is not None]
+    same = (
+        o for o, figure in judged if (figure.name, figure.labels) == key and before and figure.value == before.value
+    )
+    return next(same, None)
 
 
 def _noise(metric: Metric, before: Figure) -> float:

@@ -21,7 +21,7 @@ from pytest_perfgate.core.judge.rounds import figure_finding
 from pytest_perfgate.core.judge.suspects import expired
 from pytest_perfgate.core.limits.grammar import noun
 from pytest_perfgate.core.limits.merge import scope_within
-from pytest_perfgate.core.limits.scope import demands_regression
+from pytest_perfgate.core.limits.scope import demands_regression, render_scope
 from pytest_perfgate.core.render.words import change_text, figure_text, plural, quantity
 from pytest_perfgate.core.stats.inference import predict, prior
 from pytest_perfgate.model.metric import Figure, FigurePairs, Metric, MetricKind, matches
@@ -132,7 +132,7 @@ def _unbaselined(limit: Limit, trial: JudgedMeasurement, reason: str, metric: Me
     text = "; this measurement is kept under .perfgate/ as the local one, and judges the next run" if local else ""
     return Ruling(
         outcome=Outcome.UNBASELINED,
-        sentence=f"{limit.metric}: {reason}{text}",
+        sentence=f"{limit.metric}{render_scope(limit.labels)}: {reason}{text}",
         next=() if local else _accept(trial),
         metric=metric,
         against=trial.baseline is not None,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, verdict
 from pytest_perfgate.core.judge.metrics import DERIVED
 from pytest_perfgate.core.judge.policy import CI
-from pytest_perfgate.core.judge.readings import FILE, NO_REFERENCE, SPEEDUP, Sides, moved_sides, reach_in_turns
+from pytest_perfgate.core.judge.readings import FILE, SPEEDUP, Sides, moved_sides, no_reference, reach_in_turns
 from pytest_perfgate.core.judge.samples import busy_processors
 from pytest_perfgate.core.limits.grammar import noun
 from pytest_perfgate.core.limits.merge import no_instruction, not_in_the_report, scope_within
@@ -114,7 +114,9 @@ def without_metric(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     uncollected = not_in_the_report(limit, trial.metrics)
     if uncollected is not None and trial.metrics.find(limit.metric):
         return _lacking(limit, uncollected)
-    missing = trial.metrics.missing(limit.metric) or (NO_REFERENCE if limit.metric == SPEEDUP else None)
+    missing = trial.metrics.missing(limit.metric) or (
+        no_reference(dict(limit.labels).get("over", "")) if limit.metric == SPEEDUP else None
+    )
     others = [m for m in trial.metrics.metrics if m.name == limit.metric]
     if others:
         scopes = sorted({render_scope(m.labels) for m in others if m.labels})

@@ -110,6 +110,8 @@ class JudgedMeasurement(NamedTuple):
     paired: Paired | None
     figures_unheld: str = ""
     """Why no figure can be held against the line, where a limit on a change asks for that."""
+    references: frozenset[str] = frozenset()
+    """The calls that limits of its test hold others against."""
 
     @property
     def name(self) -> str:

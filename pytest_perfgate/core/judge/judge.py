@@ -19,7 +19,7 @@ from pytest_perfgate.core.judge.against_revision import (
 )
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, verdict
 from pytest_perfgate.core.judge.metrics import DERIVED, Call, Derived, timed_metrics, timing
-from pytest_perfgate.core.judge.readings import SPEEDUP, is_reference
+from pytest_perfgate.core.judge.readings import FILE, SPEEDUP, is_reference, references_of
 from pytest_perfgate.core.judge.samples import problems_of, shift_metric
 from pytest_perfgate.core.judge.suspects import suspects, unpaired_ruling
 from pytest_perfgate.core.limits.grammar import OF_FAMILIES
@@ -73,6 +73,8 @@ def judge(
     trial = _judged_measurement(measurement, context, baseline, paired, tails)
     if any(limit.compare is not Compare.FIGURE for limit in limits):
         trial = trial._replace(figures_unheld=unheld_figures(trial))
+    if any(limit.metric == SPEEDUP for limit in limits):
+        trial = trial._replace(references=references_of(limits))
     device = measurement.device
     parts = parts_of(measurement.metrics) if any(map(case_of, limits)) else ()
     meant = [limit for limit in limits_for(limits, measurement.key, parts) if not replaced_on(limit, device)]
@@ -206,8 +208,8 @@ def _ruling(limit: Limit, trial: JudgedMeasurement) -> Ruling:
             outcome=Outcome.NOT_APPLICABLE,
             sentence=f"meant for {named}, this is {trial.measurement.device.name or trial.measurement.device.key}",
         )
-    if limit.metric == SPEEDUP and is_reference(limit, trial.measurement.key):
-        return Ruling(outcome=Outcome.NOT_APPLICABLE, sentence="it is the reference itself")
+    if limit.metric == SPEEDUP and is_reference(limit, trial.measurement.key, trial.references):
+        return Ruling(outcome=Outcome.NOT_APPLICABLE, sentence="it is a reference itself")
     if trial.problems:
         return _invalid(trial.problems, trial)
     if limit.compare is not Compare.FIGURE:
@@ -305,17 +307,29 @@ WIDE = frozenset({"configuration", "command line"})
 def unmatched_limits(
     reports: Sequence[CaseReport], limits: Iterable[Limit], context: JudgeContext
 ) -> tuple[CaseReport, ...]:
-    """The report of limits whose ``case=`` names no call of their test; ``reports`` are of the calls it made."""
+    """The report of limits whose ``case=`` or ``over=`` names no call of their test; ``reports`` are of its calls."""
     parts = {part for report in reports if report.measurement for part in parts_of(report.measurement.metrics)}
-    lost = unmatched_cases(dict.fromkeys(limits), [report.key for report in reports], parts)
+    limits, keys = tuple(dict.fromkeys(limits)), [report.key for report in reports]
+    lost = (*unmatched_cases(limits, keys, parts), *_unmatched_references(limits, keys))
     devices = [report.measurement.device for report in reports if report.measurement is not None]
     meant = [limit for limit in lost if not devices or applies_on(limit, devices[0])]
     if not meant:
         return ()
-    calls = sorted({report.key.name for report in reports if report.key.name} | parts)
+    calls = sorted({key.name for key in keys if key.name} | parts)
     rulings = ((limit, _lost_ruling(limit, calls, of_file=bool(parts))) for limit in meant)
     key = CaseKey(nodeid=reports[0].key.nodeid, name=NOBODY)
     return (CaseReport(key=key, verdicts=tuple(verdict(limit, ruling, context) for limit, ruling in rulings)),)
+
+
+def _unmatched_references(limits: Sequence[Limit], keys: Sequence[CaseKey]) -> Iterator[Limit]:
+    """Limits on a speed-up over a call that the test has not, or of no other call than those that are references."""
+    references = references_of(limits)
+    for limit in limits:
+        over = dict(limit.labels).get("over", "")
+        if limit.metric == SPEEDUP and limit.source not in WIDE and not over.startswith(FILE):
+            asked = any(not is_reference(limit, key, references) for key in keys)
+            if not asked or all(key.name != over for key in keys):
+                yield limit
 
 
 def _lost_ruling(limit: Limit, calls: Sequence[str], *, of_file: bool) -> Ruling:
@@ -323,11 +337,33 @@ def _lost_ruling(limit: Limit, calls: Sequence[str], *, of_file: bool) -> Ruling
     named = case_of(limit)
     if limit.source in WIDE:
         return Ruling(outcome=Outcome.NOT_APPLICABLE, sentence=f"no call of this test has the name '{named}'")
+    if limit.metric == SPEEDUP and not named:
+        return _without_reference(dict(limit.labels)["over"], calls)
     near = proposal(named, calls, all_of="there are") if calls else "none of its calls has a name"
     return Ruling(
         outcome=Outcome.NOT_MEASURED,
         sentence=f"case={named} names no call of the test{' and nothing in its files' if of_file else ''}; {near}",
         next=() if of_file else (f"name the call: perfgate(..., name={named!r})",),
+        fails=True,
+    )
+
+
+def _without_reference(over: str, calls: Sequence[str]) -> Ruling:
+    """A speed-up that nobody took: the reference is no call of the test, or its only one."""
+    if over in calls:
+        sentence = f"the test times nothing but what it names as a reference: {over}"
+        return Ruling(
+            outcome=Outcome.NOT_MEASURED,
+            sentence=sentence,
+            next=(f"call what is to be faster than {over}",),
+            fails=True,
+        )
+    near = proposal(over, calls, all_of="there are") if calls else "none of its calls has a name"
+    step = f"measure it in the same test: perfgate(reference, name={over!r})"
+    return Ruling(
+        outcome=Outcome.NOT_MEASURED,
+        sentence=f"over={over} names no call of the test; {near}",
+        next=(step,),
         fails=True,
     )
 

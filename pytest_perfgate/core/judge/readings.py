@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -132,11 +132,15 @@ SPEEDUP = "speedup"
 FILE = "file:"
 """Begins the name of a reference that is no call: what another tool measured, and left in a file."""
 
-NO_REFERENCE = Absent(
-    name=SPEEDUP,
-    why="no call of that name was timed beside this one",
-    mend='measure it in the same test, perfgate(reference, name="eager"), after the call whose limits= names it',
-)
+
+def no_reference(over: str) -> Absent:
+    """What there is of a speed-up over a call that was not timed beside this one."""
+    named = f"perfgate(reference, name={over!r})"
+    return Absent(
+        name=SPEEDUP,
+        why=f"no call {over!r} was timed beside this one",
+        mend=f"measure it in the same test, {named}, after the call whose limits= names it",
+    )
 
 
 def reference_of(over: str, ours: Samples, theirs: Samples) -> Reference:
@@ -198,7 +202,7 @@ def _speedup(reference: Reference, seen: Summary) -> Metric | Absent:
         first = reference.problems[0]
         return Absent(name=SPEEDUP, labels=labels, why=first.what, code=first.code)
     if not reference.theirs:
-        return Absent(name=SPEEDUP, labels=labels, why=NO_REFERENCE.why, mend=NO_REFERENCE.mend)
+        return replace(no_reference(reference.over), labels=labels)
     value, interval = _ratio(reference, seen)
     return Metric(
         name=SPEEDUP,
@@ -224,9 +228,17 @@ def _ratio(reference: Reference, seen: Summary) -> tuple[float, Interval | None]
     return middle, Interval(low=min(low, middle), high=max(high, middle))
 
 
-def is_reference(limit: Limit, key: CaseKey) -> bool:
-    """Whether a limit on a speed-up means other calls than this one: it is what they are held against."""
-    return limit.metric == SPEEDUP and dict(limit.labels).get("over") == key.name
+def is_reference(limit: Limit, key: CaseKey, references: Collection[str] = ()) -> bool:
+    """Whether a limit on a speed-up means other calls than this one: it is what they, or others, are held against."""
+    if limit.metric != SPEEDUP:
+        return False
+    scope = dict(limit.labels)
+    return scope.get("over") == key.name or (key.name in references and not scope.get("case"))
+
+
+def references_of(limits: Iterable[Limit]) -> frozenset[str]:
+    """The calls that limits on a speed-up hold others against."""
+    return frozenset(dict(limit.labels).get("over", "") for limit in limits if limit.metric == SPEEDUP)
 
 
 def sides(reference: Reference, time: float) -> str:

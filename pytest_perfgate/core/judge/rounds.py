@@ -351,14 +351,23 @@ def figure_finding(pairs: FigurePairs, limit: Limit, gates: int) -> FigureFindin
     sign = 1.0 if limit.operator in _UPPER else -1.0
     steps, bound = _steps(pairs, limit, base.value)
     worse_by, allowed = [sign * step for step in steps], sign * bound
-    level = ALARM / max(gates, 1)
-    enough = len(steps) >= pairs_needed(level)
-    if enough and hodges_lehmann(worse_by) >= allowed and _beyond(worse_by, allowed) <= level:
-        return FigureFinding(Decision.SLOWER, base, len(steps))
+    design = Design(alpha=ALARM, cases=max(gates, 1))
+    for count in range(min(LEAST, len(steps)), len(steps) + 1):
+        decision = _figure_look(worse_by[:count], allowed, design)
+        if decision is not Decision.UNDECIDED:
+            break
+    better = count >= design.looks[0] and _beyond([-step for step in worse_by[:count]], abs(allowed)) <= design.level
+    return FigureFinding(decision, base, count, better and decision is Decision.NOT_SLOWER)
+
+
+def _figure_look(worse_by: Sequence[float], allowed: float, design: Design) -> Decision:
+    """What one look at a figure says; where nothing worse is allowed, it is cleared once it could have been found."""
+    count = len(worse_by)
+    if count in design.looks and hodges_lehmann(worse_by) >= allowed and _beyond(worse_by, allowed) <= design.level:
+        return Decision.SLOWER
     interval = shift_interval(worse_by, 1 - 2 * CLEARS)
-    kept = interval.high < allowed or (allowed <= 0 and interval.low <= allowed)
-    better = enough and _beyond([-step for step in worse_by], abs(allowed)) <= level
-    return FigureFinding(Decision.NOT_SLOWER if kept else Decision.UNDECIDED, base, len(steps), better)
+    kept = interval.high < allowed or (allowed <= 0 and interval.low <= allowed and count >= design.looks[-1])
+    return Decision.NOT_SLOWER if kept and count >= LEAST else Decision.UNDECIDED
 
 
 def _beyond(steps: Sequence[float], allowed: float) -> float:

@@ -238,13 +238,18 @@ _FEW = 3
 def common_moves(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
     """Half of what has a baseline, or more: before each is accepted as it is now, the machine is to be looked at."""
     compared = [report for report in reports if report.measurement is not None and report.baseline is not None]
-    moved = [report for report in compared if any(v.outcome is Outcome.MOVED for v in report.verdicts)]
+    moved = [report for report in compared if any(map(_of_the_machine, report.verdicts))]
     if len(moved) >= _FEW and 2 * len(moved) >= len(compared):
         text = (
             f"{len(moved)} of {len(compared)} cases with a baseline moved, so the machine is the likely "
             "cause: run perfgate doctor, and measure again where it is quiet before you accept any of them"
         )
         yield SuiteNote(kind="together", effect=Effect.WARN, text=text)
+
+
+def _of_the_machine(verdict: Verdict) -> bool:
+    """Whether a verdict moved, and not because the reference of a speed-up did."""
+    return verdict.outcome is Outcome.MOVED and verdict.limit.metric != SPEEDUP
 
 
 SLOW = 0.05

@@ -185,6 +185,8 @@ def _then(baseline: Baseline | None) -> list[str]:
 
 def accepted_text(line: Baseline) -> str:
     """An accepted time, and how far it has come by steps of ninety days: ``412 µs  +8.4 % since 2026-05-02``."""
+    if not line.time:
+        return plural(len(line.figures), "figure")
     return "  ".join(filter(None, (quantity(line.time, Dimension.TIME), _steps(line))))
 
 

@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_perfgate.app.compare_arms import Comparison, Stage
+from pytest_perfgate.app.screening import Asked
 from pytest_perfgate.app.screening import Screening as Hearing
 from pytest_perfgate.core.judge.rounds import Design
+from pytest_perfgate.core.limits.own_figures import own_reading
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Discard, Identity, Samples, Stop
@@ -52,6 +54,8 @@ class World:
     own: bool = False
     """Whether an arm finds everything once it has its own test files."""
     turns: list[tuple[str, str]] = field(default_factory=list)
+    finished: list[tuple[str, bool]] = field(default_factory=list)
+    """Which arm was told to end its call, and whether it is to take turns with its references first."""
     retaken: set[int] = field(default_factory=set)
     """Which of these an instrument found invalid the first time."""
     spawned: list[ChildSpec] = field(default_factory=list)
@@ -64,6 +68,8 @@ class World:
     now: float = 0.0
     waits: bool = False
     """Whether each turn waits for another process first."""
+    loss: Callable[[str, int], float] | None = None
+    """A figure of (arm, round) that each call takes."""
     within: float = 0.0
     """How far the samples of a process reach above their least."""
 
@@ -107,6 +113,7 @@ class ScriptedChild:
         elif isinstance(command, Measure):
             self._measure(command.plan)
         elif isinstance(command, Finish):
+            self._world.finished.append((self.label, command.references))
             self._end()
 
     def receive(self, timeout_s: float) -> object:
@@ -136,9 +143,12 @@ class ScriptedChild:
 
     def _end(self, timer: str = "host") -> None:
         assert self._key is not None
+        loss = self._world.loss
+        readings = (own_reading("loss", loss(self.label, self._round)),) if loss else ()
         capture = Capture(
-            key=self._key, samples=tuple(self._taken), device=DEVICE, identity=Identity(device="host-x", timer=timer)
-        )
+            key=self._key, samples=tuple(self._taken), device=DEVICE, readings=readings,
+            identity=Identity(device="host-x", timer=timer),
+        )  # fmt: skip
         self._world.now += self._world.test_s / 2
         done = Finished(nodeid=self._left.popleft(), outcome="passed", captures=(capture,), seconds=self._world.test_s)
         self._out.append(done)
@@ -191,19 +201,19 @@ def staged(world: World, said: list[str], kept: list[int], budget_s: float = 0.0
     )
 
 
-def heard(comparison: Comparison, *, among: int = 0):
-    hearing = Hearing(comparison, lambda key: 0.03, among)
+def heard(comparison: Comparison, *, among: int = 0, asked: Asked | None = None):
+    hearing = Hearing(comparison, lambda key: 0.03, among, lambda key: asked or Asked())
     hearing.decide()
     return hearing.paired(revision=not among)
 
 
-def compared(world: World, count: int = 3, *, among: int = 0, budget_s: float = 0.0, content=("", "")):
+def compared(world: World, count: int = 3, *, among: int = 0, budget_s: float = 0.0, content=("", ""), asked=None):
     said: list[str] = []
     kept: list[int] = []
     world.modules = world.modules or PROOF
     stage = staged(world, said, kept, budget_s)
     comparison = Comparison((arm("base", content[0]), arm("head", content[1])), cases(count), stage, Design())
-    found = heard(comparison, among=among)
+    found = heard(comparison, among=among, asked=asked)
     return comparison, {key.nodeid[-1]: paired for key, paired in found.items()}, said
 
 

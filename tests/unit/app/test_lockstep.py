@@ -8,6 +8,7 @@ import pytest
 
 from pytest_perfgate.app.lockstep import BASE, HEAD, Turns, _turn, joined
 from pytest_perfgate.app.lockstep import TurnTiming as Beat
+from pytest_perfgate.app.passes import one_by_one
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import IDLE, Samples, Stop
 from pytest_perfgate.model.plan import Cache, Plan
@@ -50,3 +51,17 @@ def test_two_different_calls_have_batches_of_their_own() -> None:
     assert (calls[BASE], min(calls[HEAD]) > 1000) == ({1}, True)
     assert len(base.turns) == len(head.turns) >= 3
     assert [side for side, _, warmup in asked if not warmup][:4] == [BASE, HEAD, HEAD, BASE]
+
+
+def test_a_quantile_takes_its_calls_one_by_one_in_every_process() -> None:
+    asked: list[Plan] = []
+
+    def measured(side: int, plan: Plan) -> Samples:
+        asked.append(plan)
+        return replace(TURN, durations=(1e6,) * 3, cpu=(), batch=plan.calls, waits=(0.0, 1.0, 2.0))
+
+    plan = one_by_one(Plan(), ("q=99%",), 1)
+    base, _ = Turns(measured, Beat(), (BASE, HEAD)).taken(plan)
+    assert {one.calls for one in asked} == {1}
+    assert asked[-1].budget_ns * len(base.turns) == pytest.approx(299e6)
+    assert len(base.waits) == len(base.durations)

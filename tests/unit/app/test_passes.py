@@ -214,6 +214,7 @@ def names(references: References[Call], *calls: Call) -> list[tuple[str, str]]:
             ("geomean(speedup(over=eager)) >= 1.2x", "speedup(over=eager) >= 1x"),
             [("ours", "eager"), ("triton", "eager")],
         ),
+        (("speedup(over=eager) >= 1x", "speedup(over=triton) >= 1x"), [("ours", "eager"), ("ours", "triton")]),
         (("speedup(over=other) >= 1.2x",), []),
         (("time <= 1s",), []),
     ],

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.app.screening import MOST, Blurred, FirstSitting, blurred
+from pytest_perfgate.app.screening import MOST, Asked, Blurred, FirstSitting, blurred
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.core.judge.rounds import figure_finding
 from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.device import Device
@@ -51,6 +52,36 @@ def test_what_reads_slower_is_decided_first_and_the_rest_says_what_it_wants() ->
     assert open_
     assert all(paired.wants_s == (7 - paired.rounds) * (1 + 2) for paired in open_)
     assert f"{len(open_)} of them beyond the budget" in said[0]
+
+
+CHANGE = (parse_limit("change(metric(loss)) <= 5%", kinds=by_name()),)
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "time", "rounds", "decision"),
+    [
+        ((1.0,), (1.0,), False, 7, Decision.NOT_SLOWER),
+        ((1.0,), (1.1,), False, 7, Decision.SLOWER),
+        ((1.0, 1.01, 0.99), (1.0, 0.99), False, 7, Decision.NOT_SLOWER),
+        ((1.0, 1.01, 0.99), (1.1, 1.11), False, 9, Decision.SLOWER),
+        ((1.0, 1.01, 0.99), (1.1, 1.11), True, 9, Decision.SLOWER),
+        ((1.0, 1.01, 0.99), (1.03, 1.06, 1.04, 1.05), False, 30, Decision.UNDECIDED),
+    ],
+)
+def test_rounds_go_on_until_what_is_asked_is_decided(
+    base: tuple[float, ...], head: tuple[float, ...], rounds: int, decision: Decision, *, time: bool
+) -> None:
+    sides = {"base": base, "head": head}
+    world = World(
+        time=scattered({"0": 0.0 if time else 0.03}, 0.002 if time else 0.1),  # the time is soon clear, or never
+        loss=lambda side, number: sides[side][number % len(sides[side])],
+    )
+    _, found, said = compared(world, 1, asked=Asked(time=time, changes=CHANGE))
+    (pairs,) = found["0"].figures
+    assert (len(pairs.base), figure_finding(pairs, CHANGE[0], 1).decision) == (rounds, decision)
+    assert said == [
+        f"1 of 1 case decided in {rounds} rounds" if rounds < 30 else "0 of 1 case decided, 1 open after 30"
+    ]
 
 
 def test_of_two_that_read_slower_the_nearer_to_a_decision_comes_first() -> None:
@@ -293,3 +324,11 @@ def test_an_open_speed_up_has_more_processes_whatever_decides_times(
     sitting.go_on(bench.cases, bench.round, bench.told.append, 30.0, 0.1)
     assert len(bench.captures["t.py::one"]) == processes
     assert bool(bench.told) is (processes > 3)
+
+
+def test_each_build_takes_turns_with_its_own_references_one_build_after_the_other() -> None:
+    world = World(time=scattered({}, 0.002))
+    compared(world, 1)
+    assert {references for _, references in world.finished} == {True}
+    rounds = [world.finished[at : at + 2] for at in range(0, len(world.finished), 2)]
+    assert [[side for side, _ in one] for one in rounds[:2]] == [["base", "head"], ["head", "base"]]

@@ -60,8 +60,9 @@ def test_several_sources_are_refused_with_the_form_of_a_list(sources: tuple[Any,
 class _Inspector:
     name, options = "fake", ()
 
-    def __init__(self) -> None:
+    def __init__(self, *devices: str) -> None:
         self.paths: list[str] = []
+        self.devices = devices
 
     def recognises(self, path: Path, head: bytes) -> bool:
         return bool(head) and path.exists()
@@ -69,7 +70,16 @@ class _Inspector:
     def inspect(self, paths: list[Path], options: object) -> Analysis:
         del options
         self.paths = [path.name for path in paths]
-        return Analysis(kind="fake", subject="fake", metrics=MetricSet(), views={})
+        return Analysis(kind="fake", subject="fake", metrics=MetricSet(), views={}, devices=self.devices)
+
+
+@pytest.mark.parametrize(("devices", "key"), [(("sm_90",), "sm_90"), (("", "H100 X", "H100 X"), "H100-X"), ((), None)])
+def test_a_file_is_of_the_device_that_it_names(tmp_path: Path, devices: tuple[str, ...], key: str | None) -> None:
+    (tmp_path / "a.json").write_text("{}")
+    inspector: Any = _Inspector(*devices)
+    brought = Brought(CaseKey(nodeid="t"), "read")
+    read_artifact(brought, [str(tmp_path / "a.json")], [inspector])
+    assert (brought.device.key if brought.device else None) == key
 
 
 def test_patterns_and_names_of_files_are_read_in_the_order_given(tmp_path: Path) -> None:

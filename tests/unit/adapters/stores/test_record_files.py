@@ -12,7 +12,7 @@ import pytest
 from pytest_perfgate.adapters.stores import record_files as fetch
 from pytest_perfgate.adapters.stores.record_files import fetched, packed, unpacked, without_secrets
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Figure
+from pytest_perfgate.model.metric import Figure, Metric, MetricSet
 from pytest_perfgate.model.values import Dimension
 
 Answer = Callable[[socket.socket], None]
@@ -144,3 +144,13 @@ def test_an_accepted_figure_comes_back_as_it_was(dimension: Dimension, text: str
     tree, shared = packed(figure)
     assert shared == [f'loss(case="a, b"): {text}']
     assert unpacked(tree, shared, Figure) == figure
+
+
+def test_several_shared_values_in_a_row_are_one_entry() -> None:
+    metrics = tuple(Metric(name=name, value=1.0, dimension=Dimension.COUNT) for name in "abc")
+    tree, shared = packed(MetricSet(metrics=metrics))
+    assert (tree, len(shared)) == ({"metrics": {"shared": [0, 1, 2]}}, 3)
+    assert unpacked(tree, shared, MetricSet) == MetricSet(metrics=metrics)
+    apart = {"metrics": [{"shared": 0}, {"shared": 1}, {"shared": 2}]}  # as records have it that were written before
+    assert unpacked(apart, shared, MetricSet) == MetricSet(metrics=metrics)
+    assert packed(MetricSet(metrics=metrics[:1]))[0] == {"metrics": [{"shared": 0}]}

@@ -95,6 +95,16 @@ def test_the_time_stays_where_a_figure_alone_got_worse() -> None:
     ]
 
 
+def test_a_record_whose_worse_figure_was_accepted_is_accepted_once() -> None:
+    duration = Metric(name="duration", value=412e3, dimension=TIME)
+    before = accepted(0.0, figures=(figure("duration", 300e3, TIME),))
+    found = report(("change(duration) <= 5%",), duration, before=before)
+    first = decision(found, before, signature=replace(TODAY, why="one more stage"))
+    assert (first.change, first.asks) == (Change.WORSE, True)
+    again = decision(found, first.after)
+    assert (again.change, again.asks) == (Change.KEPT, False)
+
+
 def test_figures_that_nobody_measured_again_stay() -> None:
     before = accepted(1e6, figures=(figure("spills", 0, Dimension.BYTES),))
     found = report(("slowdown <= 3%", *LIMIT), registers(128), before=before, timed=True)

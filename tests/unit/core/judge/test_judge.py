@@ -140,3 +140,40 @@ def test_a_verdict_by_time_says_that_processes_were_tuned_otherwise(text: str, n
     measurement = replace(measurement, processes=tuple(processes))
     (one,) = judge(measurement, [limit(text)], baseline=None, context=CONTEXT).verdicts
     assert ("tuning" in dict(one.evidence)) is named
+
+
+@pytest.mark.parametrize(
+    ("text", "calls", "words"),
+    [
+        ("speedup(over=eagr) >= 1x", ("ours", "eager"), "did you mean 'eager'"),
+        ("speedup(over=eager) >= 1x", ("ours",), "names no call of the test"),
+        ("speedup(over=eager) >= 1x", ("eager",), "nothing but what it names as a reference"),
+        ("change(speedup(over=eager)) >= -5%", ("eager",), "nothing but what it names as a reference"),
+    ],
+)
+@pytest.mark.parametrize("policy", [LOCAL, CI])
+def test_a_speed_up_that_no_call_has_fails_whatever_the_policy(text: str, calls: tuple[str, ...], words: str, policy):
+    (found,) = unmatched_limits(called(*calls), [limit(text)], replace(PLAIN_CONTEXT, policy=policy))
+    (verdict,) = found.verdicts
+    assert (verdict.outcome, verdict.effect) == (Outcome.NOT_MEASURED, Effect.FAIL)
+    assert words in verdict.sentence
+
+
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        ("speedup(over=eager) >= 1x", "marker"),
+        ("speedup(over='file:a.json') >= 1x", "marker"),
+        ("speedup(over=x) >= 1x", "configuration"),
+    ],
+)
+def test_a_speed_up_that_a_call_has_is_not_lost(text: str, source: str) -> None:
+    assert unmatched_limits(called("ours", "eager"), [limit(text, source=source)], PLAIN_CONTEXT) == ()
+
+
+def test_references_are_not_held_against_each_other_unless_they_are_named() -> None:
+    texts = ("speedup(over=eager) >= 1x", "speedup(over=old) >= 1x", "speedup(case=eager, over=old) >= 1x")
+    key = CaseKey(nodeid=KEY.nodeid, name="eager")
+    report = judge(measured(1e6, key=key), [limit(text) for text in texts], baseline=None, context=PLAIN_CONTEXT)
+    outcomes = {v.limit.text: v.outcome for v in report.verdicts}
+    assert outcomes == {texts[0]: Outcome.NOT_APPLICABLE, texts[2]: Outcome.NOT_MEASURED}

@@ -18,7 +18,7 @@ from tests.unit.core.judge.bench import CONTEXT, accepted, limit, measured
 BYTES, PART = Dimension.BYTES, Dimension.FRACTION
 
 
-def pairs(factor: float, *, rounds: int = 12, scatter: float = 0.01, dimension=BYTES, base: float = 1e6) -> FigurePairs:
+def pairs(factor: float, *, rounds: int = 20, scatter: float = 0.01, dimension=BYTES, base: float = 1e6) -> FigurePairs:
     source = random.Random(7)
     return FigurePairs(
         name="memory",

@@ -422,6 +422,11 @@ def test_a_case_moved_though_another_limit_of_it_is_kept() -> None:
     assert len(list(common_moves([replace(report(Outcome.MOVED), verdicts=both)] * 3))) == 1
 
 
+def test_references_that_moved_are_no_machine_that_did() -> None:
+    ratio = replace(verdict(), outcome=Outcome.MOVED, limit=limit("change(speedup(over=eager)) >= -5%"))
+    assert not list(common_moves([replace(report(Outcome.MOVED), verdicts=(ratio,))] * 3))
+
+
 @pytest.mark.parametrize(
     ("moved", "passed", "bare", "told"),
     [(3, 3, 0, True), (3, 0, 9, True), (3, 4, 0, False), (2, 0, 0, False), (0, 4, 0, False)],

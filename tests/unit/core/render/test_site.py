@@ -9,7 +9,7 @@ import pytest
 from pytest_perfgate.core.analysis.regressions import Trend, findings
 from pytest_perfgate.core.render.site import Site, case_path, device_path, site_pages
 from pytest_perfgate.model.measurement import Baseline, Sitting
-from pytest_perfgate.model.metric import Metric, labels
+from pytest_perfgate.model.metric import Figure, Metric, labels
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.values import Dimension
 
@@ -113,6 +113,13 @@ def test_every_case_has_a_page_of_its_own() -> None:
         "device",
         "a-b",
     ]
+
+
+def test_a_line_without_a_time_says_nothing_of_the_time() -> None:
+    figures = (Figure(name="registers", value=128, dimension=Dimension.COUNT),)
+    trend = Trend(line(1e5, 1.1e5), Baseline(key=KEY, device="H/200", figures=figures))
+    assert trend.accepted is None
+    assert "accepted" not in pages(trend)[case_path("H/200", KEY)]
 
 
 def test_the_overview_counts_shards_of_a_commit_as_one_run_and_names_what_went_away_by_commit() -> None:
