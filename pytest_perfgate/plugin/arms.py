@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from dataclasses import replace
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -85,10 +86,10 @@ class ArmRunner:
         """Decide what the accepted times left open: beside the base of the change, or what a line names."""
         gate_judge = self._session.gate_judge
         changed: dict[CaseKey, CaseReport] = {}
-        base = self._session.gate_judge.accepted.base.commit
+        base = gate_judge.accepted.base.commit
         open_ = _open(reports, ci=self._session.settings.ci, base=base)
         among = sum(map(len, open_.values()))
-        for commit, keys in open_.items():
+        for commit, keys in joined(open_, base, partial(same_build, self._session, self._arm)).items():
             try:
                 bounds = {key: contested_limit(reports[key]) for key in keys}
                 result, heard = self._tried(commit, [cases[key.nodeid] for key in keys], bounds, among)
@@ -126,7 +127,7 @@ class ArmRunner:
             raise PerfgateError("arm-no-commit", "the baseline names no commit to measure beside")
         beside, why = substitute_commit(self._session, commit)
         announced = self._announced(cases, design_of(self._session))
-        self._progress = Progress(self._config, f"{announced}, beside {beside[:10]}")
+        self._progress = Progress(self._config, f"{announced}, beside {whose_commit(self._session, beside)}")
         comparison = self._comparison(beside, list(dict.fromkeys(cases)), design_of(self._session))
         limits = Limits(bounds, others := Bounds(self._session.gate_judge, comparison))
         hearing = Screening(comparison, limits, among, others.asked)
@@ -221,6 +222,12 @@ def design_of(session: SessionState) -> Design:
     return Design(most=most, alpha=Design().alpha * share_of(session.settings.pytest))
 
 
+def whose_commit(session: SessionState, commit: str) -> str:
+    """``33bcf03592, the base of the change``."""
+    is_base = commit == session.gate_judge.accepted.base.commit
+    return f"{commit[:10]}, {'the base of the change' if is_base else 'which the accepted times name'}"
+
+
 class Bounds:
     """τ of every call, its own limits included: those are known once it was measured."""
 
@@ -281,6 +288,26 @@ def _open(reports: Mapping[CaseKey, CaseReport], *, ci: bool, base: str) -> Mapp
         sees = line is not None and line.sittings > 1 and bool(suspects(report.verdicts))
         open_[(named or base) if sees else (base or named)].append(key)
     return open_
+
+
+def same_build(session: SessionState, arm: Callable[[str, str], Arm], commit: str, base: str) -> bool:
+    """Whether two commits hold the same code; one that cannot be built says so where it is tried."""
+    try:
+        then, now = arm("base", substitute_commit(session, commit)[0]), arm("base", base)
+    except PerfgateError:
+        return False
+    return bool(then.content) and (then.content, then.modules) == (now.content, now.modules)
+
+
+def joined(
+    open_: Mapping[str, list[CaseKey]], base: str, alike: Callable[[str, str], bool]
+) -> Mapping[str, list[CaseKey]]:
+    """What is held against a commit with the code of the base goes with it: one build, and one set of rounds."""
+    groups: dict[str, list[CaseKey]] = {}
+    for commit, keys in open_.items():
+        same = base in open_ and commit != base and alike(commit, base)
+        groups.setdefault(base if same else commit, []).extend(keys)
+    return groups
 
 
 def _excess(report: CaseReport) -> float:
