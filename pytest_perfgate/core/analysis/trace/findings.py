@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -366,7 +365,7 @@ def elementwise_baseline(rows: Sequence[OperatorRow], roof: Roof | None) -> floa
         if (at := place(row.work, row.total / row.count, roof)).memory is not None
     ]
     known = [part for part in reached if part is not None]
-    return median(known) if known else None
+    return float(np.median(known)) if known else None
 
 
 def _rank(row: OperatorRow) -> int:
