@@ -60,12 +60,10 @@ class _Place:
         ours = [one for one in comments if mark in str(one["body"])] or [one for one in comments if _unkeyed(one)]
         if ours:
             method, url = self.edit(ours[0])
-            sent(method, url, headers=self.headers, body=body)
-            return f"edited the comment at {shown(url)}"
+            return f"edited the comment at {_page(sent(method, url, headers=self.headers, body=body), url)}"
         if clean:
             return f"no comment: {clean}"
-        sent("POST", self.base, headers=self.headers, body=body)
-        return f"commented at {shown(self.base)}"
+        return f"commented at {_page(sent('POST', self.base, headers=self.headers, body=body), self.base)}"
 
     def _comments(self) -> Iterator[Any]:
         for page in range(1, _PAGES + 1):
@@ -73,6 +71,12 @@ class _Place:
             yield from comments
             if len(comments) < _PAGE:
                 return
+
+
+def _page(answer: Any, url: str) -> str:
+    """Where a person sees what was written, as the host says; else where it was sent."""
+    page = answer.get("html_url", "") if isinstance(answer, dict) else ""
+    return shown(page if isinstance(page, str) and page.startswith(("https://", "http://")) else url)
 
 
 def _unkeyed(comment: Any) -> bool:

@@ -7,6 +7,7 @@ import sys
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -115,8 +116,10 @@ It exits by what the gate found, as `perfgate run` does. Cases of a shard whose 
 
 
 def merge_arguments(parser: ArgumentParser) -> None:
+    from pytest_perfgate.cli.output import whole
+
     parser.add_argument("sources", nargs="+", metavar="RECORD|FOLDER|URL", help="all that lie below a folder")
-    parser.add_argument("--expect", type=int, default=0, metavar="N", help="how many shards there must be in all")
+    parser.add_argument("--expect", type=whole, default=0, metavar="N", help="how many shards there must be in all")
     parser.add_argument("--to", default="", metavar="FILE", help="write it here too, as one file")
     add_root(parser)
 
@@ -129,7 +132,8 @@ def run_merge(options: Namespace) -> int:
     from pytest_perfgate.wiring.stores import write_record
 
     project = Project(options)
-    report = merged(list(_sources(options.sources, project)), options.expect)
+    lines = {device: project.baselines.read_all(device).values() for device in project.baselines.devices()}
+    report = merged(list(_sources(options.sources, project)), options.expect, lines)
     path = project.records.write(report)
     if options.to:
         write_record(Path(options.to), report)
@@ -143,8 +147,8 @@ def run_merge(options: Namespace) -> int:
     for note in report.notes:
         if note.kind == SHARDS:
             write(f"{note.effect.value}  {note.text}{': ' if note.names else ''}{', '.join(note.names)}")
-    for where in filter(None, (project.shown(path), options.to)):
-        write(f"wrote {where}")
+    written = [f"wrote {where}" for where in (project.shown(path), options.to) if where]
+    write("\n".join([*written, *(["next  perfgate report"] if code else [])]))
     return code
 
 
@@ -231,8 +235,6 @@ def run_report(options: Namespace) -> int:
 
 def _with_tables(report: Any, pairs: list[str]) -> Any:
     """The run with the tables that are asked for here beside its own; raises where one does not read."""
-    from dataclasses import replace
-
     from pytest_perfgate.core.render.families import parse_pivot
 
     for pair in pairs:
@@ -254,8 +256,6 @@ def _verdict(report: Any) -> int:
 
 def _placed(report: Any, project: Project, *, delivers: bool) -> Any:
     """The last record; one of another commit or run of CI says so, and is not delivered as this one's."""
-    from dataclasses import replace
-
     from pytest_perfgate.model.plan import Effect
     from pytest_perfgate.model.verdict import SuiteNote
 

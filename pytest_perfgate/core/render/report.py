@@ -100,7 +100,7 @@ def _left_out(report: RunReport) -> str:
     if len(report.shards) > 1 and not any(shard.filtered for shard in report.shards):
         return "not all of its shards are here"
     if one is None or one.count == 1:
-        return "some tests were left out"
+        return "only tests that were named or selected"
     return f"shard {one.index}/{one.count}, {len(one.chosen)} of {plural(len(one.universe.cases), 'gated test')}"
 
 
