@@ -195,7 +195,7 @@ class GithubAnnotations(_Github):
             level = "error" if one.level == "failure" else "warning"
             where = f"file={_property(one.path)},line={place['start_line']},title={_property(one.title)}"
             sys.stdout.write(f"::{level} {where}::{_data(one.message)}\n")
-        return f"annotated {len(remarks)} tests"
+        return f"annotated {len(remarks)} test{'s' * (len(remarks) != 1)}"
 
 
 def _placed(one: Annotation) -> dict[str, Any]:
