@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from pytest_perfgate.plugin.fixture import Perfgate
 
@@ -93,7 +94,20 @@ def _guard_exit(config: pytest.Config) -> None:
         end(status)
 
     os._exit = ended
-    config.add_cleanup(lambda: setattr(os, "_exit", end))
+    config.add_cleanup(lambda: _unguard(config, end))
+
+
+def _unguard(config: pytest.Config, end: Callable[[int], NoReturn]) -> None:
+    """From here on os._exit is Python's own; but what failed stays failed, whatever runs at the process's very end."""
+    os._exit = end  # type: ignore[assignment]
+    session: Any = config.pluginmanager.get_plugin("session")
+    failed, process = int(getattr(session, "exitstatus", 0)), os.getpid()
+    if failed and config.pluginmanager.has_plugin(ROLE):
+        atexit.register(_at_exit, lambda status: end(status or failed) if os.getpid() == process else end(status))
+
+
+def _at_exit(ended: Callable[[int], NoReturn]) -> None:
+    os._exit = ended  # type: ignore[assignment]
 
 
 _ENDED_EARLY = (

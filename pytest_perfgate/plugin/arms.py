@@ -5,25 +5,26 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from dataclasses import replace
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.changed_project import with_files
-from pytest_perfgate.app.compare_arms import Comparison, Stage
+from pytest_perfgate.app.compare_arms import Comparison
 from pytest_perfgate.app.judge import gates_of
-from pytest_perfgate.app.lockstep import TurnTiming
+from pytest_perfgate.app.lockstep import Stage, TurnTiming
 from pytest_perfgate.app.measure import Rounds, measurements
 from pytest_perfgate.app.screening import Asked, Screening
 from pytest_perfgate.app.spread import run_spread
-from pytest_perfgate.clock import seconds
+from pytest_perfgate.clock import HOST_CLOCK, seconds
 from pytest_perfgate.core.changes.tests import is_new
 from pytest_perfgate.core.judge.against_revision import arm_limit, contested_limit, not_compared
 from pytest_perfgate.core.judge.rounds import OFTEN, Design
 from pytest_perfgate.core.judge.suspects import contested, suspects
 from pytest_perfgate.core.limits.merge import limits_for
 from pytest_perfgate.core.render.words import plural
-from pytest_perfgate.core.stats.costs import pair_cost, paired_costs
+from pytest_perfgate.core.stats.costs import pair_cost, paired_costs, starting_guess
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import DIRTY
 from pytest_perfgate.model.plan import Compare
@@ -36,6 +37,7 @@ from pytest_perfgate.plugin.child_arguments import (
     cold_for,
     environment,
     paired_line,
+    spare_cores,
 )
 from pytest_perfgate.plugin.reporting import Progress
 from pytest_perfgate.plugin.state import share_of
@@ -85,10 +87,10 @@ class ArmRunner:
         """Decide what the accepted times left open: beside the base of the change, or what a line names."""
         gate_judge = self._session.gate_judge
         changed: dict[CaseKey, CaseReport] = {}
-        base = self._session.gate_judge.accepted.base.commit
+        base = gate_judge.accepted.base.commit
         open_ = _open(reports, ci=self._session.settings.ci, base=base)
         among = sum(map(len, open_.values()))
-        for commit, keys in open_.items():
+        for commit, keys in joined(open_, base, partial(same_build, self._session, self._arm)).items():
             try:
                 bounds = {key: contested_limit(reports[key]) for key in keys}
                 result, heard = self._tried(commit, [cases[key.nodeid] for key in keys], bounds, among)
@@ -108,8 +110,8 @@ class ArmRunner:
 
     def _announced(self, cases: Sequence[Case], design: Design) -> str:
         """What it will take, as earlier comparisons took it."""
-        nodeids = {case.nodeid for case in cases}
-        cost = pair_cost(nodeids, read_costs(costs_path(self._config.rootpath)))
+        nodeids, known = {case.nodeid for case in cases}, read_costs(costs_path(self._config.rootpath))
+        cost = pair_cost(nodeids, {**starting_guess(HOST_CLOCK.process() / 1e9), **known})
         return paired_line(len(nodeids), design, self._session.left_s(), cost)
 
     def _unbuilt(self, commit: str, cases: int, fault: PerfgateError) -> None:
@@ -126,7 +128,7 @@ class ArmRunner:
             raise PerfgateError("arm-no-commit", "the baseline names no commit to measure beside")
         beside, why = substitute_commit(self._session, commit)
         announced = self._announced(cases, design_of(self._session))
-        self._progress = Progress(self._config, f"{announced}, beside {beside[:10]}")
+        self._progress = Progress(self._config, f"{announced}, beside {whose_commit(self._session, beside)}")
         comparison = self._comparison(beside, list(dict.fromkeys(cases)), design_of(self._session))
         limits = Limits(bounds, others := Bounds(self._session.gate_judge, comparison))
         hearing = Screening(comparison, limits, among, others.asked)
@@ -191,11 +193,11 @@ class ArmRunner:
             say=self._say,
             show=self._progress.met if self._progress is not None else None,
             keep=FinishedRounds(self._path(both), self._session, self._say),
-            clock=seconds,
+            clock=seconds, early=spare_cores(), hold=fleet(self._say).hold,
             beat=TurnTiming() if cpus else TurnTiming(warmup_ns=DEVICE_WARMUP_NS),
             texts=file_texts(self._session, both[0].revision),
             budget_s=max(remaining, 1.0) if isfinite(remaining) else 0.0,
-        )
+        )  # fmt: skip
 
     def _spec(self, arm: Arm, cases: Sequence[Case], seed: int) -> ChildSpec:
         env = {**environment(os.environ.items()), **dict(arm.environment), **_FRESH, **cold_for(cases)}
@@ -219,6 +221,12 @@ def design_of(session: SessionState) -> Design:
     """As many rounds as are asked for, where those are more than usual; a shard spends its part of the alarms."""
     most = max(OFTEN, session.settings.options.perfgate_rounds or 0)
     return Design(most=most, alpha=Design().alpha * share_of(session.settings.pytest))
+
+
+def whose_commit(session: SessionState, commit: str) -> str:
+    """``33bcf03592, the base of the change``."""
+    is_base = commit == session.gate_judge.accepted.base.commit
+    return f"{commit[:10]}, {'the base of the change' if is_base else 'which the accepted times name'}"
 
 
 class Bounds:
@@ -281,6 +289,26 @@ def _open(reports: Mapping[CaseKey, CaseReport], *, ci: bool, base: str) -> Mapp
         sees = line is not None and line.sittings > 1 and bool(suspects(report.verdicts))
         open_[(named or base) if sees else (base or named)].append(key)
     return open_
+
+
+def same_build(session: SessionState, arm: Callable[[str, str], Arm], commit: str, base: str) -> bool:
+    """Whether two commits hold the same code; one that cannot be built says so where it is tried."""
+    try:
+        then, now = arm("base", substitute_commit(session, commit)[0]), arm("base", base)
+    except PerfgateError:
+        return False
+    return bool(then.content) and (then.content, then.modules) == (now.content, now.modules)
+
+
+def joined(
+    open_: Mapping[str, list[CaseKey]], base: str, alike: Callable[[str, str], bool]
+) -> Mapping[str, list[CaseKey]]:
+    """What is held against a commit with the code of the base goes with it: one build, and one set of rounds."""
+    groups: dict[str, list[CaseKey]] = {}
+    for commit, keys in open_.items():
+        same = base in open_ and commit != base and alike(commit, base)
+        groups.setdefault(base if same else commit, []).extend(keys)
+    return groups
 
 
 def _excess(report: CaseReport) -> float:

@@ -128,7 +128,7 @@ def ending_of(session: SessionState, status: int = 0) -> Ending:
         skipped={**session.skipped, **skipped_files(config)},
         left_out=left_out(config),
         shard=shard_of(session),
-        tables=tuple(config.option.perfgate_table),
+        tables=session.settings.project.tables,
     )
 
 
@@ -296,16 +296,24 @@ def _said(session: SessionState, nodeid: str) -> Iterator[str]:
 def stand_by(state: SessionState, config: pytest.Config) -> None:
     """In CI a failed gate fails the job: ``pytest.exit`` and ``exitstatus`` in a conftest come after its verdicts."""
     session: Any = config.pluginmanager.get_plugin("session")
-    failed = _failed(state)
-    if (
-        failed
-        and session is not None
-        and session.exitstatus == pytest.ExitCode.OK
-        and child_environment(config).get("CI")
-    ):
+    if session is None or session.exitstatus != pytest.ExitCode.OK or not child_environment(config).get("CI"):
+        return
+    what, mend = "", ""
+    if failed := _failed(state):
         what = f"{plural(failed, 'verdict')} of this run failed, and a conftest or a plugin ended it with 0"
-        complain(config, PerfgateError("run-overruled", what))
+    elif unrun := _unrun(state):
+        what = f"{plural(unrun, 'gated test')} did not run: something ended this run early, and with 0"
+        mend = "take away what ends it, such as pytest.exit(returncode=0) in a conftest"
+    if what:
+        complain(config, PerfgateError("run-overruled", what, mend=mend))
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _unrun(state: SessionState) -> int:
+    """Gated tests that a run which was cut short did not come to."""
+    if state.complete or state.mode is Mode.OFF:
+        return 0
+    return sum(nodeid not in state.heard for nodeid in state.cases)
 
 
 def _failed(state: SessionState) -> int:

@@ -38,6 +38,10 @@ def say_amid(config: pytest.Config, text: str) -> None:
         Progress(config, text).close()
 
 
+_EVERY_S = 20.0
+"""Between two lines of progress in a log."""
+
+
 class Progress:
     """Called for each test that a child has finished."""
 
@@ -51,6 +55,7 @@ class Progress:
         self._left = TimeLeft(cases, known or {}, seconds)
         self._most = max(self._rounds.values(), default=0)
         self._width = columns(config)
+        self._due_s = 0.0
         self._say(f"perfgate: {headline}")
 
     def __call__(self, number: int, case: Case, finished: Finished) -> None:
@@ -62,8 +67,16 @@ class Progress:
         text = f"perfgate: {self._at(number)}: {case.nodeid}{mark}"
         if self._live:
             self._draw(text)
-        elif mark or self._counts[number] == 1:
+        elif mark or (self._counts[number] == 1 and self._due()):
             self._say(text)
+
+    def _due(self) -> bool:
+        """Whether a log has had no line for a while: it is kept, and read by people."""
+        now_s = seconds()
+        if now_s < self._due_s:
+            return False
+        self._due_s = now_s + _EVERY_S
+        return True
 
     def _at(self, number: int) -> str:
         """``round 1 of 3, case 2 of 8, about 12 s left``; without the last where that would be a guess."""
@@ -81,11 +94,11 @@ class Progress:
         self._most = max(self._most, most)
 
     def met(self, place: str, number: int, nodeid: str) -> None:
-        """Both arms went through a test; elsewhere than on a terminal the first of each round is a line."""
+        """Both arms went through a test; elsewhere than on a terminal the first of a round is a line, now and then."""
         text = f"perfgate: {place}: {nodeid}"
         if self._live:
             self._draw(text)
-        elif number == 1:
+        elif number == 1 and self._due():
             self._say(text)
 
     def tell(self, text: str) -> None:

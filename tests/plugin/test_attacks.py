@@ -138,6 +138,18 @@ ATTACKS = (
         for hook, ends in (("pytest_unconfigure", (1, 1)), ("pytest_collection_finish", (1, 12)))
     ),
     Attack(
+        "os._exit(0) at the end of the process",
+        (1, 1),
+        ("REGRESSED",),
+        files=conftest("import atexit, os\natexit.register(lambda: os._exit(0))\n"),
+    ),
+    Attack(
+        "pytest.exit(returncode=0) in a conftest",
+        (1, 12),
+        ("run-overruled", "3 gated tests did not run"),
+        files=conftest("def pytest_runtest_setup():\n    pytest.exit('well', returncode=0)\n"),
+    ),
+    Attack(
         "os._exit(0) in the package",
         (1, 12),
         ("something called os._exit(0) before pytest had ended",),
@@ -293,6 +305,7 @@ FAST = {
     "limit loosened in the marker",
     "device un-listed, missing = record",
     "os._exit(0) in pytest_unconfigure",
+    "pytest.exit(returncode=0) in a conftest",
 }
 """Rows of every run; the others are slow together."""
 

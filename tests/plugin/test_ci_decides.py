@@ -24,6 +24,17 @@ def work(n):
 """
 TWO_FIFTHS_MORE = KERNEL.replace("(None, n)", "(None, 7 * n // 5)")
 """As much more time: a loop over range() makes its numbers above 256 anew, and takes half as much again."""
+SOMETIMES = TWO_FIFTHS_MORE.replace("\n\ndef work(n):\n", "\n\ndef work(n):\n    n = {}\n")
+"""A kernel that does more at some calls or in some processes only."""
+COUNTED = "import itertools\ncalls = itertools.count()\n"
+OFTEN = COUNTED + SOMETIMES.format("n if next(calls) % 10 else 5 * n // 7")
+SELDOM = COUNTED + KERNEL.replace("total = 0\n", "total = 0\n    n = n if next(calls) % 10 else 10 * n\n")
+THIRD = """import os
+seed = os.environ.get("PYTHONHASHSEED", "")  # of two builds, the number of the round
+times = 3 if seed.isdigit() and int(seed) % 3 == 0 else 1
+""" + KERNEL.replace("(None, n)", "(None, times * n)")
+NO_COLLECTOR = "import gc\ngc.disable()\ngc.freeze()\n"
+FROZEN = "import time\nfor name in ('perf_counter', 'perf_counter_ns', 'thread_time_ns'):\n    setattr(time, name, lambda: 0)\n"
 ACCEPT = "import sys; from pytest_perfgate.cli import main; sys.exit(main(['accept', '--new', '--reason', 'first']))"
 
 
@@ -50,7 +61,7 @@ class Upstream:
         lines.write_text(re.sub(r"time: ([0-9.]+)", lambda found: f"time: {times * float(found[1]):.4f}", text))
         self._commit(self.seed.root, "accepted")
 
-    def run(self, kernel: str, *words: str, settings: str = "") -> Run:
+    def run(self, kernel: str, *words: str, settings: str = "", conftest: str = "") -> Run:
         """A fresh clone, one commit on a branch, and plain pytest."""
         root = self._folder / "clone"
         git(self._folder, "clone", "-q", "--bare", "seed", "origin.git")
@@ -60,6 +71,8 @@ class Upstream:
         if settings:
             with (root / "pyproject.toml").open("a", encoding="utf-8") as file:
                 file.write(f"\n{settings}\n")
+        if conftest:
+            (root / "tests" / "conftest.py").write_text(conftest, encoding="utf-8")
         self._commit(root, "change")
         clone = Project.__new__(Project)
         clone.root = root
@@ -85,6 +98,30 @@ def test_two_fifths_more_is_a_regression_whatever_sitting_was_accepted(upstream:
     assert run.code == 1, run.text
     assert "REGRESSED" in run.says("test_work"), run.text
     assert re.search(r"slower than \w+ beside it over \d+ rounds: \+[34]\d", run.says("test_work")), run.text
+    assert run.outcome("test_other") == "passed", run.text
+
+
+@SLOW
+@pytest.mark.parametrize(
+    ("kernel", "words", "conftest"),
+    [
+        pytest.param(OFTEN, (), "", id="nine calls of ten"),
+        pytest.param(SELDOM, (), "", id="one call of ten, ten times slower"),
+        pytest.param(THIRD, (), "", id="every third process three times slower"),
+        pytest.param(TWO_FIFTHS_MORE, (), NO_COLLECTOR, id="no garbage collector"),
+        pytest.param(TWO_FIFTHS_MORE, (), FROZEN, id="frozen clocks"),
+        pytest.param(TWO_FIFTHS_MORE, ("-n", "2"), "", id="two workers"),
+        pytest.param(TWO_FIFTHS_MORE, ("--reruns", "2"), "", id="reruns"),
+    ],
+)
+def test_a_slowdown_is_found_however_it_hides(
+    upstream: Upstream, kernel: str, words: tuple[str, ...], conftest: str
+) -> None:
+    """Beside the rows of ``test_attacks.py``, those whose times must be real."""
+    upstream.accept(1.8)
+    run = upstream.run(kernel, *words, conftest=conftest)
+    assert run.code == 1, run.text
+    assert "REGRESSED" in run.says("test_work"), run.text
     assert run.outcome("test_other") == "passed", run.text
 
 

@@ -26,6 +26,9 @@ from pytest_perfgate.model.protocol import Answer, ChildSpec, Command, Hello
 
 _TAIL_BYTES = 4000
 
+_PROGRESS = frozenset(".sxXFE\n")
+"""What pytest writes for each test: alone it says nothing."""
+
 _POLL_S = 0.2
 
 _START_S, _SEND_S = 120.0, 120.0
@@ -199,7 +202,9 @@ class LocalChild:
 
     def _words(self) -> str:
         output = self.tail()
-        return f"; it last said:\n{_indented(output)}" if output else ""
+        if set(output) <= _PROGRESS:
+            return ""
+        return f"; it last said:\n{_indented(output)}"
 
 
 def _command(spec: ChildSpec) -> list[str]:

@@ -47,10 +47,7 @@ SHIFTED, GROUPED = 0.75, 0.25
 """How the chance of a false alarm is shared: by the shift of a case, and by the number of its slow processes."""
 
 SLOWER_LOOKS = 3
-"""Looks at which a case may be found slower."""
-
-_STEPS = (1.0, 1.35, 1.8)
-"""Where those lie, in rounds of the first of them."""
+"""Looks at which a case may be found slower: the earliest, the last round of all, and one between them."""
 
 
 @value
@@ -71,14 +68,15 @@ class Design:
 
     @property
     def looks(self) -> tuple[int, ...]:
-        """Rounds after which a case may be found slower: as few as let the exact test reject."""
+        """Rounds after which a case may be found slower: as few as let the exact test reject, and all of them."""
         first = max(LEAST, pairs_needed(self.level))
-        return tuple(sorted({max(first, min(self.most, math.ceil(step * first))) for step in _STEPS}))
+        last = max(first, self.most)
+        return tuple(sorted({first, math.ceil(math.sqrt(first * last)), last}))
 
     @property
     def last(self) -> int:
         """The last round of all."""
-        return max(self.most, self.looks[0])
+        return self.looks[-1]
 
 
 @value

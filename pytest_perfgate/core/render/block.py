@@ -255,9 +255,10 @@ def acceptance_lines(found: Sequence[Decision], *, dry: bool = False) -> Iterato
     several = len({_device(decision) for decision in found} - {""}) > 1
     for decision in found:
         if decision.writes or decision.change in _SAID:
-            blind = "" if decision.blind is None else f"  can detect {signed(decision.blind)}"
+            blind = decision.blind if _asks_for_time(decision) else None
             where = f"  on {_device(decision)}" if several and _device(decision) else ""
-            yield from (f"{_time_line(decision)}{where}{blind}", *_figure_lines(decision))
+            seen = "" if blind is None else f"  can detect {signed(blind)}"
+            yield from (f"{_time_line(decision)}{where}{seen}", *_figure_lines(decision))
     written = sum(d.writes for d in found)
     counts = Counter(d.change for d in found if not d.writes)
     rest = ", ".join(f"{count} {change.value}" for change, count in counts.items())
@@ -276,11 +277,17 @@ def _warnings(shown: Sequence[Decision]) -> Iterator[str]:
     few = Counter(d.scanty for d in shown if d.scanty)
     for scanty, count in few.items():
         yield f"warning  {count} of {plural(len(shown), 'case')}, {scanty}; {_WHOLE}"
-    if blind := sum(d.blind is not None for d in shown):
+    if blind := sum(d.blind is not None and _asks_for_time(d) for d in shown):
         share = f"{blind} of {plural(len(shown), 'case')}"
         yield f"warning  {share} could not have seen a slowdown as small as the limit{_busy_note(shown)}; {_AGAIN}"
     if far := sum(d.creeps for d in shown):
         yield f"warning  {far} of {plural(len(shown), 'case')} {TOO_FAR}"
+
+
+def _asks_for_time(decision: Decision) -> bool:
+    """Whether a limit asks for the time, and not for a speed-up alone, beside which the time stands."""
+    verdicts = decision.report.verdicts
+    return not verdicts or any(v.limit.metric != "speedup" for v in verdicts)
 
 
 def _busy_note(shown: Sequence[Decision]) -> str:

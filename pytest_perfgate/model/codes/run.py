@@ -54,6 +54,13 @@ RUN_CODES: tuple[Code, ...] = (
         mend="say in [tool.perfgate.policy] what an outcome does",
     ),
     Code(
+        name="plugin-hidden",
+        family=Family.USAGE,
+        title="Something in the project hides the plugin",
+        why="Python finds a folder or a file pytest_perfgate of the project first: no limit would be checked",
+        mend="give it another name",
+    ),
+    Code(
         name="run-listed",
         family=Family.USAGE,
         title="In CI the project's own settings made pytest list something and run no test",

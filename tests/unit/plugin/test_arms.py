@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.model.verdict import PairedRound
-from pytest_perfgate.plugin.arms import Bounds, FinishedRounds
+from pytest_perfgate.plugin.arms import Bounds, FinishedRounds, joined
 from pytest_perfgate.wiring import read_values
 from tests.unit.app.stores import Lines, captured, case, gate_judge
 from tests.unit.core.judge.bench import KEY, limit, measured
@@ -67,3 +67,16 @@ def test_a_disk_that_takes_none_is_said_once_and_ends_nothing(tmp_path: Path) ->
     assert session.resumable is False
     assert len(said) == 1
     assert said[0].startswith("finished rounds are not kept for a run that is cut short: it cannot be written")
+
+
+@pytest.mark.parametrize(
+    ("open_", "expected"),
+    [
+        ({"line": ["a"], "base": ["b"], "old": ["c"]}, {"base": ["a", "b"], "old": ["c"]}),
+        ({"line": ["a"], "old": ["c"]}, {"line": ["a"], "old": ["c"]}),
+        ({"base": ["b"]}, {"base": ["b"]}),
+    ],
+)
+def test_commits_with_the_code_of_the_base_are_one_build(open_: Any, expected: Any) -> None:
+    """Where nothing is held against the base, a commit of a line stays what it is."""
+    assert joined(open_, "base", lambda commit, base: (commit, base) == ("line", "base")) == expected

@@ -112,7 +112,8 @@ def ended(*, exitstatus: int = 0, ci: str = "true", **given: Any) -> tuple[int, 
     config: Any = SimpleNamespace(
         stash={STARTED_WITH: {"CI": ci}}, pluginmanager=SimpleNamespace(get_plugin=plugins.get)
     )
-    known = {"judged": {"test_a"}, "reports": {"test_a": (SLOWER,)}, "notes": (), "excused": []}
+    known = {"judged": {"test_a"}, "reports": {"test_a": (SLOWER,)}, "notes": (), "excused": [],
+             "cases": {"test_a": None}, "heard": {"test_a"}, "complete": True, "mode": Mode.FULL}  # fmt: skip
     session_state: Any = SimpleNamespace(**{**known, **given})
     stand_by(session_state, config)
     return int(plugins["session"].exitstatus), "".join(lines)
@@ -123,6 +124,14 @@ def test_a_failed_verdict_outlasts_who_ends_the_run_with_0() -> None:
     assert code == pytest.ExitCode.TESTS_FAILED
     assert "1 verdict of this run failed, and a conftest or a plugin ended it with 0  [run-overruled]" in said
     assert ended(reports={}, notes=(NOTE,))[0] == pytest.ExitCode.TESTS_FAILED
+
+
+def test_a_run_that_ends_early_with_0_fails_in_ci() -> None:
+    early = {"judged": set(), "heard": set(), "complete": False}
+    code, said = ended(**early)
+    assert (code, "1 gated test did not run" in said) == (pytest.ExitCode.TESTS_FAILED, True)
+    for fine in ({"complete": True}, {"mode": Mode.OFF}, {"heard": {"test_a"}}, {"ci": ""}):
+        assert ended(**{**early, **fine}) == (0, "")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -74,12 +75,16 @@ def _tables(
 ) -> Iterator[Section]:
     """What took the time; without a GPU there are no kernels."""
     top = 2 * seen.settings.top
+    known = any(row.work is not None for row in rows)
     rates_text = utilised(seen, rows, roof)
     for title, table, left_out in (
         ("Operators", operator_table(rows, limit=top), ("running",)),
         ("Roofline", roofline_table(rows, roof, limit=top), ("work", "bytes")),
         ("Kernels", kernel_table(kernels, limit=top), ("stream", "median", "deviation", "min", "max")),
     ):
+        if title == "Roofline" and not known:
+            yield Section(title=title, blocks=(Paragraph(text=f"No operator's work is known: {_unknown(rows)}."),))
+            continue
         if not seen.on_host:
             blocks: tuple[Block, ...] = (brief(table, *left_out),)
         elif title != "Kernels":
@@ -89,6 +94,14 @@ def _tables(
         yield Section(
             title=title, blocks=(*blocks, Paragraph(text=rates_text)) if rates_text and title == "Roofline" else blocks
         )
+
+
+def _unknown(rows: Sequence[OperatorRow]) -> str:
+    """Why no operator has a rate: the reason that holds most of the time."""
+    reasons: Counter[str] = Counter()
+    for row in rows:
+        reasons[row.why] += int(row.total)
+    return max(reasons, key=reasons.__getitem__)
 
 
 def subtitle(seen: Survey) -> str:
@@ -264,9 +277,29 @@ def analysis_document(given: Material, extra: Sequence[tuple[str, str]] = ()) ->
     summary = " ".join([_sentence(given.seen, line, ranked), *(f"{f.title}: {f.detail}" for f in held)])
     texts = [*extra, *((str(name), str(text)) for name, text in _metrics(given.seen, line).rows)]
     texts.append(("kernels launched", quantity(sum(k.count for k in given.kernels), Dimension.COUNT)))
+    texts += _bounds(given.rows, given.roof)
     made = advice_blocks([replace(one, anchor="") for one in advice.made])
     heading = (f"Trace {name_of(given.seen)}", subtitle(given.seen))
     return four_sections(heading, summary, texts, given.findings, made)
+
+
+def _bounds(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[tuple[str, str]]:
+    """What MFU this mix of operators could have, and which of them moves most."""
+    moved: Counter[str] = Counter()
+    at_peak = least = 0.0
+    for row in rows:
+        if row.work is None:
+            continue
+        moved[row.name] += int((row.work.bytes or 0) * row.count)
+        at = place(row.work, row.total / row.count, roof) if roof else None
+        if at and at.compute is not None and at.ideal_ns:
+            at_peak += at.compute * row.total
+            least += at.ideal_ns * row.count
+    if least:
+        yield "MFU with every operator at its roof, without idle time", _part(at_peak / least)
+    if moved.total():
+        name, most = moved.most_common(1)[0]
+        yield "most bytes", f"{name}, {_part(most / moved.total())} of those of operators with a model"
 
 
 def standalone_rough(given: Material) -> Document:

@@ -77,16 +77,17 @@ def test_a_wide_scatter_leaves_it_open_and_says_what_it_could_have_seen() -> Non
 
 def test_a_case_pays_for_the_others_and_for_its_other_looks() -> None:
     assert [Design(cases=cases).looks for cases in (0, 1, 4, 12, 40, 200)] == [
-        (9, 13, 17), (9, 13, 17), (11, 15, 20), (13, 18, 24), (14, 19, 26), (17, 23, 30),
+        (9, 17, 30), (9, 17, 30), (11, 19, 30), (13, 20, 30), (14, 21, 30), (17, 23, 30),
     ]  # fmt: skip
     assert Design(cases=40).level == pytest.approx(0.0075 / 120)
     assert all(2.0 ** -Design(cases=cases).looks[0] <= Design(cases=cases).level for cases in range(1, 400))
     assert (Design(most=5).looks, Design(most=5).last) == ((9,), 9)
+    assert Design(most=100, cases=40).looks == (14, 38, 100), "the last round of all is a look"
 
 
 def test_slower_is_found_at_a_look_and_nowhere_else() -> None:
     slow = pairs(*(1.05 + 0.001 * at for at in range(30)))
-    found = [finding(slow.first(count), 0.03) for count in (8, 9, 10, 13)]
+    found = [finding(slow.first(count), 0.03) for count in (8, 9, 10, 17)]
     assert [one.decision is Decision.SLOWER for one in found] == [False, True, False, True]
     assert found[1].p == pytest.approx(2**-9 * 0.01 / Design().level)
     many = finding(slow.first(13), 0.03, Design(cases=40))
@@ -215,10 +216,10 @@ def want(rounds: int, seconds: float = 1.0, *, suspected: bool = True) -> Want:
 
 def test_a_calm_suspect_needs_the_rounds_of_the_design_and_a_wild_one_more() -> None:
     assert slower_rounds(replace(shown(0.06, 0.002), rounds=3), 0.03, Design()) == 9
-    assert slower_rounds(replace(shown(0.06, 0.04), rounds=3), 0.03, Design()) == 13, "the looks are fixed"
-    wild = slower_rounds(shown(0.06, 0.06), 0.03, Design())
-    assert 17 < wild < MOST
-    assert slower_rounds(shown(0.06, 0.06), 0.03, Design(cases=8)) > wild
+    assert slower_rounds(replace(shown(0.06, 0.04), rounds=3), 0.03, Design()) == 17, "the looks are fixed"
+    wild = slower_rounds(shown(0.06, 0.1), 0.03, Design())
+    assert 30 < wild < MOST
+    assert slower_rounds(shown(0.06, 0.1), 0.03, Design(cases=8)) > wild
     assert slower_rounds(shown(0.01, 0.06), 0.03, Design()) == MOST
 
 
@@ -235,9 +236,9 @@ def test_what_is_wanted_counts_the_rounds_that_were_played() -> None:
     assert wanted(replace(open_, scatter=0.0, rounds=3), 0.03, Design()) == 4
     assert wanted(replace(open_, shift=0.06, scatter=0.0, rounds=3), 0.03, Design()) == 6
     slow = replace(open_, shift=0.06, rounds=9)
-    assert wanted(slow, 0.03, Design()) == 13 - 9
+    assert wanted(slow, 0.03, Design()) == 17 - 9
     assert wanted(replace(slow, rounds=30), 0.03, Design()) == 1
-    assert wanted(replace(slow, rounds=13), 0.03, Design()) == 17 - 13
+    assert wanted(replace(slow, rounds=17), 0.03, Design()) == 30 - 17
     cleared = replace(open_, decision=Decision.NOT_SLOWER)
     assert wanted(cleared, 0.03, Design()) == 1, "whether it is faster is shown in nine"
 
@@ -317,8 +318,8 @@ def test_sides_that_drift_together_are_steady_however_fast_one_is() -> None:
 
 def test_rounds_grow_with_the_square_of_the_scatter() -> None:
     gap = math.log1p(0.06) - MARGIN * math.log1p(0.03)
-    expected = math.ceil(((NormalDist().inv_cdf(1 - 0.0025) + 0.8416212) * 0.06 / gap) ** 2)
-    assert slower_rounds(shown(0.06, 0.06), 0.03, Design()) == expected
+    expected = math.ceil(((NormalDist().inv_cdf(1 - 0.0025) + 0.8416212) * 0.1 / gap) ** 2)
+    assert slower_rounds(shown(0.06, 0.1), 0.03, Design()) == expected
     assert clearing_rounds(shown(0.03, 0.02), 0.03, Design()) == MOST
 
 

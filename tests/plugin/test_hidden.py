@@ -1,0 +1,34 @@
+"""A folder of the project that hides the installed plugin."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import perfgate_presence
+from perfgate_presence import hidden_by
+
+HOME = Path(perfgate_presence.__file__).parent
+
+
+def test_the_package_beside_it_is_not_hidden_and_one_elsewhere_is(tmp_path: Path) -> None:
+    assert hidden_by("pytest_perfgate", HOME) == ""
+    assert hidden_by("pytest_perfgate", tmp_path) == str(HOME / "pytest_perfgate")
+    assert hidden_by("no_such_package_anywhere", HOME) == ""
+
+
+@pytest.mark.parametrize("file", ["pytest_perfgate/__init__.py", "pytest_perfgate.py"])
+def test_a_project_that_hides_the_plugin_runs_no_test(tmp_path: Path, file: str) -> None:
+    """Loaded by its name here, as the entry point loads it where perfgate is installed."""
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_text("")
+    (tmp_path / "test_it.py").write_text("def test_it():\n    pass\n")
+    env = {**os.environ, "PYTHONPATH": str(HOME), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    env.pop("PERFGATE_CHANNEL", None)
+    command = [sys.executable, "-m", "pytest", "-p", "perfgate_presence"]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, "hides the installed plugin" in done.stderr) == (pytest.ExitCode.USAGE_ERROR, True), done
