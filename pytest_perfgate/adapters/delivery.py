@@ -55,7 +55,8 @@ class _Place:
         mark = f"{MARK} {posting.key} -->"
         body = {"body": _fitting(f"{mark}\n{clean or text}")}
         if posting.dry_run:
-            return f"nothing was sent; for {shown(self.base)}:\n{body['body'].rstrip()}"
+            into = "a clean run makes no comment, and an earlier one becomes" if clean else f"for {shown(self.base)}"
+            return f"nothing was sent; {into}:\n{body['body'].rstrip()}"
         comments = [one for one in self._comments() if MARK in str(one.get("body", ""))]
         ours = [one for one in comments if mark in str(one["body"])] or [one for one in comments if _unkeyed(one)]
         if ours:
@@ -114,7 +115,7 @@ class _Github:
 
     def _repository(self, name: str = "") -> str:
         """The address of a repository, of the job's own one where none is named."""
-        name = name or self._environment.get("GITHUB_REPOSITORY", "")
+        name = name or self._environment.get("GITHUB_REPOSITORY", "OWNER/NAME" if self._posting.dry_run else "")
         if not name:
             mend = "run in a job, or name it: github:OWNER/NAME#12"
             raise PerfgateError("delivery-failed", "there is no repository to write to", mend=mend)
@@ -140,6 +141,8 @@ class GithubComment(_Github):
         event, posting = self._event(), keyed(self._posting, report, self._job())
         repository, _, number = target.partition("#")
         number = number or str(event.get("number") or (event.get("pull_request") or {}).get("number") or "")
+        if posting.dry_run:  # printed wherever it is tried
+            repository, number = repository or self._environment.get("GITHUB_REPOSITORY", "OWNER/NAME"), number or "12"
         if not (repository or self._environment.get("GITHUB_REPOSITORY")) or not number:
             mend = "run in a pull request's job, or name it: github:OWNER/NAME#12"
             raise PerfgateError("delivery-failed", "there is no pull request to comment on", mend=mend)
@@ -243,6 +246,8 @@ class GitlabComment:
         project, _, number = target.partition("!")
         project = project or environment.get("CI_PROJECT_ID", "")
         number = number or environment.get("CI_MERGE_REQUEST_IID", "")
+        if dry:
+            project, number = project or "GROUP/NAME", number or "12"
         if not project or not number:
             mend = "run in a merge request's job, or name it: gitlab:GROUP/NAME!12"
             raise PerfgateError("delivery-failed", "there is no merge request to comment on", mend=mend)

@@ -127,7 +127,7 @@ def merge_arguments(parser: ArgumentParser) -> None:
 def run_merge(options: Namespace) -> int:
     from pytest_perfgate.core.judge.policy import run_code
     from pytest_perfgate.core.judge.shards import SHARDS, merged, missing_places
-    from pytest_perfgate.core.render.report import summary_line
+    from pytest_perfgate.core.render.report import failed_lines, summary_line
     from pytest_perfgate.core.render.words import plural
     from pytest_perfgate.wiring.stores import write_record
 
@@ -143,7 +143,7 @@ def run_merge(options: Namespace) -> int:
         write_json({"exit": code, "record": str(path), "shards": places, "missing": list(lost)})
         return code
     write(f"{plural(len(report.shards), 'shard')} merged{f', {len(lost)} missing' if lost else ''}")
-    write(summary_line(report))
+    write("\n".join((summary_line(report), *failed_lines(report))))
     for note in report.notes:
         if note.kind == SHARDS:
             write(f"{note.effect.value}  {note.text}{': ' if note.names else ''}{', '.join(note.names)}")

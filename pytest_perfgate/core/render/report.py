@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from pytest_perfgate.core.render.block import CHANGES, WIDTH, printable, render_block, short_name
@@ -92,6 +92,17 @@ def summary_line(report: RunReport) -> str:
     parts += [] if report.complete else ["the run was interrupted: this is what it had"]
     parts += [_left_out(report)] if report.filtered and report.mode != "check" else []
     return "; ".join(parts) + "."
+
+
+def failed_lines(report: RunReport, most: int = 20) -> Iterator[str]:
+    """A line a case that failed, as its block begins: what a log shows where the report itself goes elsewhere."""
+    failed = [case for case in report.cases if case.effect is Effect.FAIL]
+    several = len({shard.device for shard in report.shards}) > 1
+    for case in failed[:most]:
+        device = case.measurement.device.key if several and case.measurement is not None else ""
+        yield render_block(case).partition("\n")[0] + (f"  on {device}" if device else "")
+    if len(failed) > most:
+        yield f"and {len(failed) - most} more"
 
 
 def _left_out(report: RunReport) -> str:
