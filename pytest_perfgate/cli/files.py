@@ -199,6 +199,11 @@ def run_inspect(options: argparse.Namespace) -> int:
 def _write_files(options: argparse.Namespace, documents: dict[str, Document], analysis: Analysis) -> bool:
     from pytest_perfgate.wiring import write_pages, write_tables
 
+    if not options.view:
+        from pytest_perfgate.core.render.html import led_by_findings
+
+        name, *_ = documents
+        documents = {**documents, name: led_by_findings(documents[name])}
     if options.markdown:
         from pytest_perfgate.core.render.html import render_markdown
 

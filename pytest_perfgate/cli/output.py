@@ -7,7 +7,6 @@ import dataclasses
 import enum
 import math
 import re
-import shutil
 import sys
 from argparse import ArgumentTypeError, Namespace
 from collections import Counter
@@ -114,11 +113,13 @@ _SUGAR = {
 
 def columns() -> int:
     """A hundred, which a log has; of a narrower terminal its own, so that no word is torn."""
-    return max(_LEAST, min(_USUAL, shutil.get_terminal_size().columns)) if sys.stdout.isatty() else _USUAL
+    return max(_LEAST, min(_USUAL, room()))
 
 
 def room() -> int:
     """What a table may take: all of a terminal."""
+    import shutil
+
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else _USUAL
 
 

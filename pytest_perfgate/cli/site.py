@@ -42,10 +42,11 @@ def run_regressions(options: Namespace) -> int:
     from pytest_perfgate.core.render.html import render_markdown
 
     since, before = day(options.since, today()), day(f"{options.stale}d", today())
-    lines = list(trends(Project(options), options.device or "*"))
-    if not lines:
+    project, device = Project(options), options.device or "*"
+    lines, figures = list(trends(project, device)), list(figure_trends(project, device))
+    if not lines and not figures:
         raise PerfgateError("history-empty", f"the history has nothing of {options.device or 'any device'}")
-    every = findings(lines, since=since, before=before, over=OVER if options.over is None else options.over)
+    every = findings(lines, figures, since=since, before=before, over=OVER if options.over is None else options.over)
     document = findings_document(every, since=since, stale_days=options.stale)
     if options.markdown == "-":
         write(render_markdown(document))
@@ -88,7 +89,9 @@ def run_site(options: Namespace) -> int:
     if not lines:
         raise PerfgateError("history-empty", "the history has nothing to show")
     _recall(folder, lines)
-    every = findings(lines, before=day(f"{options.stale}d", today()))
+    pages = {(line.device, str(line.key)) for line in lines}
+    beside = [one for one in figure_trends(project, last=options.last) if (one.device, str(one.key)) in pages]
+    every = findings(lines, beside, before=day(f"{options.stale}d", today()))
     site = Site(name=options.title or project.root.name, commits=options.commits or commit_page(os.environ))
     renewed = [path for path, text in site_pages(site, lines, every) if _renewed(folder / path, text)]
     write_file(str(folder / _CHANGES), json.dumps({t.digest: [asdict(c) for c in t.changes] for t in lines}))
@@ -161,6 +164,22 @@ def trends(project: Project, device: str = "*", last: int = 500, detailed: int =
         if revision and key.path not in anchors:
             anchors[key.path] = project.baselines.read(name, key.path, revision)
         yield Trend(sittings, accepted.get(str(key)), anchors.get(key.path, {}).get(str(key)))
+
+
+def figure_trends(project: Project, device: str = "*", last: int = 500) -> Iterator[Any]:
+    """The same of every accepted figure beside the time, of files and tests that time nothing too."""
+    from pytest_perfgate.core.analysis.regressions import Trend
+    from pytest_perfgate.core.judge.accepted_line import figure_levels
+
+    lines: dict[str, Any] = {}
+    for name, key in project.history.keys(""):
+        if fnmatchcase(name, device):
+            if name not in lines:
+                lines[name] = project.baselines.read_all(name)
+            line = lines[name].get(str(key))
+            sittings = project.history.figures(key, name, last) if line is not None and line.figures else ()
+            for levels, accepted, of in figure_levels(sittings, line) if sittings else ():
+                yield Trend(levels, accepted, of=of)
 
 
 def day(text: str, now: dt.date) -> str:

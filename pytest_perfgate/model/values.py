@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields, is_dataclass, make_dataclass, replace
 from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -31,7 +31,63 @@ def array_value(cls: type[T]) -> type[T]:
     """Declare a value that holds arrays and is therefore compared by identity."""
     if "__repr__" not in vars(cls):
         cls.__repr__ = _shown  # type: ignore[method-assign]
-    return dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)(cls)
+    made: Any = dataclass(init=False, slots=True, kw_only=True, eq=False, repr=False)(cls)
+    made.__init__ = _deferred(made)
+    made.__setattr__ = made.__delattr__ = _refuse
+    made.__getstate__, made.__setstate__ = _state, _restored
+    return made  # type: ignore[no-any-return]
+
+
+_FEW = 100
+"""Values of a class from which on a compiled ``__init__`` pays."""
+
+
+def _deferred(cls: Any) -> Callable[..., None]:
+    """``__init__`` of the first values, which nothing compiles: that was a fifth of the start of a command."""
+    plain = {one.name: one.default for one in fields(cls) if one.default is not MISSING}
+    makers = {one.name: one.default_factory for one in fields(cls) if one.default_factory is not MISSING}
+    names, then, put = {one.name for one in fields(cls)}, getattr(cls, "__post_init__", None), object.__setattr__
+    left = _FEW
+
+    def first(self: Any, /, **given: Any) -> None:
+        nonlocal left
+        left -= 1
+        made = {name: make() for name, make in makers.items() if name not in given}
+        known = {**plain, **made, **given}
+        if known.keys() != names:
+            raise TypeError(
+                f"{cls.__name__}() takes {', '.join(sorted(names))}; given: {', '.join(given) or 'nothing'}"
+            )
+        for name, one in known.items():
+            put(self, name, one)
+        if then is not None:
+            then(self)
+        if not left:
+            cls.__init__ = _written(cls)
+
+    return first
+
+
+def _written(cls: Any) -> Callable[..., None]:
+    """``__init__`` with the fields as keywords, as a frozen dataclass of the same fields has it."""
+    listed = [(f.name, f.type, field(default=f.default, default_factory=f.default_factory)) for f in fields(cls)]
+    then = getattr(cls, "__post_init__", None)
+    own = {"__post_init__": then} if then else {}
+    made: Any = make_dataclass(cls.__name__, listed, namespace=own, frozen=True, kw_only=True, eq=False, repr=False)
+    return made.__init__  # type: ignore[no-any-return]
+
+
+def _refuse(self: Any, name: str, *_: object) -> None:
+    raise FrozenInstanceError(f"cannot change {name!r} of a {type(self).__name__}")
+
+
+def _state(self: Any) -> list[Any]:
+    return [getattr(self, field.name) for field in fields(self)]
+
+
+def _restored(self: Any, state: Sequence[Any]) -> None:
+    for own, given in zip(fields(self), state):
+        object.__setattr__(self, own.name, given)
 
 
 def _compared(cls: type[T]) -> type[T]:

@@ -51,6 +51,19 @@ def test_a_plugin_that_does_not_load(name: str, said: str, tmp_path, monkeypatch
     assert "  next  " in told
 
 
+def test_a_plugin_of_an_installed_distribution_is_loaded(tmp_path, monkeypatch, capsys) -> None:
+    info = tmp_path / "theirs-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[pytest_perfgate]\ntheirs = theirs\n")
+    (tmp_path / "theirs.py").write_text("raise ValueError('no licence')\n")
+    (tmp_path / "record.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert dispatch(["inspect", "record.json"]) == 10
+    assert "cannot be loaded: ValueError: no licence" in " ".join(capsys.readouterr().err.split())
+
+
 def test_one_in_the_root_is_told_how_it_is_found(tmp_path, monkeypatch, capsys) -> None:
     (tmp_path / "beside_me.py").write_text(MODULES["there"])
     (tmp_path / "pyproject.toml").write_text('[tool.perfgate]\nplugins = ["beside_me"]\n')

@@ -9,6 +9,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from importlib import import_module
 from importlib.resources import files
 from importlib.util import find_spec
@@ -36,8 +37,7 @@ def write_tables(folder: Path, documents: Mapping[str, Document]) -> tuple[Path,
         for table in tables_of(document.blocks):
             title = re.sub(r"[^\w.-]+", "_", table.title).strip("_").lower()
             stem = f"{view}_{title}".rstrip("_")
-            path = folder / f"{stem}.csv"
-            number = 2
+            path, number = folder / f"{stem}.csv", 2
             while path in files:
                 path, number = folder / f"{stem}_{number}.csv", number + 1
             _write(path, table)
@@ -45,9 +45,11 @@ def write_tables(folder: Path, documents: Mapping[str, Document]) -> tuple[Path,
     return tuple(files)
 
 
-def tables_of(blocks: Sequence[Block]) -> Iterator[Table]:
-    """Every table of a document, sections included."""
-    yield from (table for _, table in _tables(blocks, ""))
+def tables_of(blocks: Sequence[Block]) -> Sequence[Table]:
+    """Every table of a document, sections included; of several without a title each has that of its section."""
+    named = list(_tables(blocks, ""))
+    several = sum(not table.title for _, table in named) > 1
+    return [replace(table, title=name) if several else table for name, table in named]
 
 
 def _write(path: Path, table: Table) -> None:
@@ -81,13 +83,9 @@ _ILLEGAL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _NO_TITLE = re.compile(r"[\[\]:*?/\\]")
 
 _UNITS = {
-    Dimension.TIME: "ns",
-    Dimension.BYTES: "B",
-    Dimension.FLOPS: "FLOP/s",
-    Dimension.BANDWIDTH: "B/s",
-    Dimension.WORK: "FLOP",
-    Dimension.INTENSITY: "FLOP/B",
-}
+    Dimension.TIME: "ns", Dimension.BYTES: "B", Dimension.FLOPS: "FLOP/s", Dimension.BANDWIDTH: "B/s",
+    Dimension.WORK: "FLOP", Dimension.INTENSITY: "FLOP/B",
+}  # fmt: skip
 
 
 def writes_workbooks() -> bool:

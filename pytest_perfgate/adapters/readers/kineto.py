@@ -33,6 +33,8 @@ _LONGEST_HEADER = 64 * 2**20
 
 _PROBE = 2**20
 
+_CLOSING = ord("]")
+
 _HEAD = 4096
 """Bytes of a file's beginning that a longer file has."""
 
@@ -161,16 +163,20 @@ def _parts(path: Path, start: int = 0, end: int | None = None) -> Iterator[Heade
             yield _decoded_header(head[: opening.end()] + b"]}", 0, path)
         rest, offset = head[opening.end() :], opening.end()
     for block in stream:
-        rest += block
-        cut = text.last_cut(rest, searched)
-        searched = len(rest) if cut < 0 else 0
+        whole = bytearray(b"[")
+        whole += rest
+        whole += block
+        cut = text.last_cut(whole, searched)
+        searched = len(whole) if cut < 0 else 0
         if cut < 0:
+            rest = bytes(whole[1:])
             continue
-        _refuse_overwritten(rest[: cut + 1], offset, path)
-        yield _decoded_list(b"[" + rest[: cut + 1] + b"]", offset - 1, path)
-        following = rest.index(b"{", cut + 1)
-        offset += following
-        rest = rest[following:]
+        _refuse_overwritten(whole, offset - 1, path)
+        following = whole.index(b"{", cut + 1)
+        rest = bytes(whole[following:])
+        whole[cut + 1] = _CLOSING  # where a comma or a space was: the list ends here, and nothing is copied for it
+        yield _decoded_list(memoryview(whole)[: cut + 2], offset - 1, path)
+        offset += following - 1
     _refuse_overwritten(rest.rstrip(b"\0"), offset, path)
     if bare:
         yield _decoded_list(b"[" + rest, offset - 1, path)
@@ -180,7 +186,7 @@ def _parts(path: Path, start: int = 0, end: int | None = None) -> Iterator[Heade
         yield _decoded_list(b"[" + rest.rstrip().rstrip(b",") + b"]", offset - 1, path)
 
 
-def _refuse_overwritten(chunk: bytes, offset: int, path: Path, *, closely: bool = False) -> None:
+def _refuse_overwritten(chunk: bytes | bytearray, offset: int, path: Path, *, closely: bool = False) -> None:
     """Damage that still reads as JSON would leave events out of every figure, and limits would pass."""
     found = text.overwritten(chunk, closely=closely)
     if found:
@@ -238,10 +244,11 @@ def _mended_document(whole: bytes, offset: int, path: Path, first: Exception) ->
     return Document(events=events, **names)
 
 
-def _decoded_list(chunk: bytes, offset: int, path: Path) -> list[Event]:
+def _decoded_list(text_of_list: bytes | memoryview, offset: int, path: Path) -> list[Event]:
     try:
-        return LIST.decode(chunk)
+        return LIST.decode(text_of_list)
     except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError) as first:
+        chunk = bytes(text_of_list)
         _refuse_overwritten(chunk, offset, path, closely=True)
         clean = text.mended(chunk)
         try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pytest_perfgate.adapters.readers.kineto_columns import APART, COLUMNS, PLAIN, UNKNOWN, Columns
+from pytest_perfgate.adapters.readers.kineto_columns import APART, COLUMNS, PLAIN, SEPARATOR, UNKNOWN, Columns
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.profiles import GPU, Queue, Thread, Trace
 
@@ -101,6 +101,8 @@ def _timed(columns: Columns, table: dict[str, NDArray[Any]]) -> float:
 
 
 def _ranks(columns: Columns, table: dict[str, NDArray[Any]]) -> list[int]:
+    if table["rank"].max() < 0:
+        return []
     numbers = [int(rank) for rank in np.unique(table["rank"]) if rank >= 0]
     if len(numbers) > 1:
         unranked = table["rank"] < 0
@@ -163,7 +165,7 @@ def _trace(
         queues=tuple(
             Queue(device=_device(d), stream=s if s is not None else -1, rank=_rank_of(r)) for d, s, r in columns.queues
         ),
-        arguments=tuple(columns.arguments),
+        arguments=tuple(_parts(text) for text in columns.arguments),
         messages=messages,
         rank=rank,
         world=world,
@@ -180,6 +182,11 @@ def _trace(
         foreign=tuple((name, count) for name, count in _strange(columns).items() if name not in PLAIN),
         stamps=(table["ts"], table["dur"]) if rows is None else (table["ts"][rows], table["dur"][rows]),
     )
+
+
+def _parts(text: bytes) -> tuple[bytes, bytes, bytes, bytes]:
+    dims, types, strides, concrete = text.split(SEPARATOR)
+    return dims, types, strides, concrete
 
 
 def _shown(name: str) -> str:

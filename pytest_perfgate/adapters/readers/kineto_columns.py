@@ -50,7 +50,18 @@ _NAME, _PROCESS, _THREAD, _RANK_OF, _COLLECTIVE = map(attrgetter, ("name", "pid"
 
 _PHASE, _CATEGORY, _START, _LENGTH = map(attrgetter, ("ph", "cat", "ts", "dur"))
 
+_DESCRIPTION = attrgetter("dims", "types", "strides", "concrete")
+
 _NONE = Arguments()
+
+_LEFT_OUT = 255
+"""No category: an event that is counted and left out."""
+
+SEPARATOR = b"\0"
+"""Between the parts of a description: no JSON holds it."""
+
+_ARROW, _ENDS = "ac2g", ("s", "f")
+"""Arrows from a launch to its kernel: where one starts is kept, where it ends is nothing new."""
 
 _APART = ("B", "E", "b", "e")
 
@@ -83,7 +94,7 @@ class Columns:
         self.names: Interned[str] = Interned()
         self.threads: Interned[tuple[Any, Any, Any]] = Interned()
         self.queues: Interned[tuple[Any, Any, Any]] = Interned()
-        self.arguments: Interned[tuple[bytes, bytes, bytes, bytes]] = Interned()
+        self.arguments: Interned[bytes] = Interned()
         self.labels: dict[tuple[str, Any, Any], str] = {}
         self.messages: dict[int, Message] = {}
         self.dropped: Counter[str] = Counter()
@@ -98,27 +109,41 @@ class Columns:
 
     def add(self, events: Sequence[Event]) -> None:
         """Take in one chunk."""
-        chosen, categories, index = self._kept(events)
-        if chosen:
-            self.chunks.append(self._table(chosen, categories, index))
-            self.rows += len(chosen)
+        kept, table = self._kept(events)
+        if kept:
+            self._describe(kept, table)
+            self.chunks.append(table)
+            self.rows += len(kept)
         self.seen += len(events)
 
-    def _kept(self, events: Sequence[Event]) -> tuple[list[Event], list[int], list[int]]:
+    def _kept(self, events: Sequence[Event]) -> tuple[list[Event], dict[str, NDArray[Any]]]:
         """Whole events of a known category and time, column by column: a loop over each is half of all reading."""
         whole = [phase == "X" for phase in map(_PHASE, events)]
-        chosen = list(compress(events, whole))
-        index = list(compress(range(self.seen, self.seen + len(events)), whole))
-        categories: list[Any] = list(map(_NUMBERS.get, map(_CATEGORY, chosen)))
-        if None in categories or None in map(_START, chosen) or None in map(_LENGTH, chosen):
-            kept = list(map(self._readable, chosen, categories))
-            categories = [number for number in kept if number is not None]
-            places = [number is not None for number in kept]
-            chosen, index = list(compress(chosen, places)), list(compress(index, places))
-        if len(events) > sum(whole):
+        if not all(whole):
             for event in compress(events, map(not_, whole)):
-                self._unlisted(event)
-        return chosen, categories, index
+                if event.cat != _ARROW or event.ph not in _ENDS:
+                    self._unlisted(event)
+                elif event.ph == "s":
+                    self.flows.append(event.id)
+        chosen = list(compress(events, whole))
+        categories: list[Any] = list(map(_NUMBERS.get, map(_CATEGORY, chosen)))
+        starts, lengths = list(map(_START, chosen)), list(map(_LENGTH, chosen))
+        columns = (categories, starts, lengths)
+        odd = {at for column in columns if None in column for at, given in enumerate(column) if given is None}
+        for at in odd:
+            categories[at] = self._readable(chosen[at], categories[at])
+            if categories[at] is None:
+                categories[at], starts[at], lengths[at] = _LEFT_OUT, 0.0, 0.0
+        table: dict[str, NDArray[Any]] = {
+            "ts": np.array(starts, np.float64),
+            "dur": np.array(lengths, np.float64),
+            "category": np.array(categories, np.uint8),
+            "index": np.flatnonzero(whole) + self.seen,
+        }
+        if _LEFT_OUT in categories:
+            known = table["category"] != _LEFT_OUT
+            return list(compress(chosen, known.tolist())), {name: column[known] for name, column in table.items()}
+        return chosen, table
 
     def _readable(self, event: Event, category: int | None) -> int | None:
         """The category of a whole event; what is left out is counted."""
@@ -135,10 +160,7 @@ class Columns:
 
     def _unlisted(self, event: Event) -> None:
         """What is no event of its own: arrows, names of threads, counters, work written in two parts."""
-        if event.ph == "s":
-            if event.cat == "ac2g":
-                self.flows.append(event.id)
-        elif event.ph == "M":
+        if event.ph == "M":
             self._label(event)
         elif (category := CATEGORIES.get(event.cat)) is not None:
             self._unwhole(event, category)
@@ -159,47 +181,53 @@ class Columns:
         if args is not None and (text := args.labels if event.name == "process_labels" else args.name) is not None:
             self.labels[event.name, event.pid, event.tid if event.name == "thread_name" else None] = str(text)
 
-    def _table(self, kept: list[Event], categories: list[int], index: list[int]) -> dict[str, NDArray[Any]]:
-        args = [event.args or _NONE for event in kept]
-        count = len(kept)
-        table = table_of(kept, args)
-        category = np.array(categories, np.uint8)
-        table["name"] = np.fromiter(map(self.names.__getitem__, map(_NAME, kept)), np.int32, count)
-        table["category"] = category
-        table["index"] = np.array(index, np.int64)
+    def _describe(self, events: list[Event], table: dict[str, NDArray[Any]]) -> None:
+        """The columns of what each event is called, where it ran and what its arguments say."""
+        category, count = table["category"], len(events)
+        args = [event.args or _NONE for event in events]
         ranks = list(map(_RANK_OF, args))
         if ranks.count(None) < count:
             ranks = [_numbered(rank) for rank in ranks]
+        telling = np.flatnonzero(category != Category.PYTHON)  # what a frame's arguments say is not read
+        those = args if len(telling) == count else [args[row] for row in telling.tolist()]
+        table.update((name, _spread(column, telling, count)) for name, column in table_of(those).items())
+        table["name"] = np.fromiter(map(self.names.__getitem__, map(_NAME, events)), np.int32, count)
         table["rank"] = _ranks(ranks)
         table["on_device"] = np.isin(category, _DEVICE_SIDE)
-        table["place"] = self._places(kept, args, ranks, table["on_device"])
-        table["argument"] = np.full(count, -1, np.int32)
-        described = np.flatnonzero((category == Category.OPERATOR) | (category == Category.ANNOTATION))
-        arguments = self.arguments
-        for row in described.tolist():
-            arg = args[row]
-            if arg.dims is not NOTHING or arg.concrete is not NOTHING:
-                key = (bytes(arg.dims), bytes(arg.types), bytes(arg.strides), bytes(arg.concrete))
-                table["argument"][row] = arguments[key]
-        fields = list(map(_COLLECTIVE, args))
-        if fields.count(None) < count:
-            rows = (row for row, name in enumerate(fields) if name is not None)
-            self.messages.update((self.rows + row, message(args[row])) for row in rows)
-        return table
+        table["place"] = self._places(events, args, ranks, table["on_device"])
+        table["argument"] = self._described(args, category)
+        fields = list(map(_COLLECTIVE, those))
+        if fields.count(None) < len(fields):
+            rows = ((row, arg) for row, arg, name in zip(telling.tolist(), those, fields) if name is not None)
+            self.messages.update((self.rows + row, message(arg)) for row, arg in rows)
+
+    def _described(self, args: list[Arguments], category: NDArray[np.uint8]) -> NDArray[np.int32]:
+        """The number of each operator's arguments; -1 without any."""
+        column = np.full(len(args), -1, np.int32)
+        known = np.flatnonzero((category == Category.OPERATOR) | (category == Category.ANNOTATION)).tolist()
+        rows = [at for at in known if args[at].dims is not NOTHING or args[at].concrete is not NOTHING]
+        texts = map(SEPARATOR.join, map(_DESCRIPTION, map(args.__getitem__, rows)))
+        column[rows] = np.fromiter(map(self.arguments.__getitem__, texts), np.int32, len(rows))
+        return column
 
     def _places(
         self, kept: list[Event], args: list[Arguments], ranks: list[Any], on_device: NDArray[np.bool_]
     ) -> NDArray[np.int32]:
-        keys = list(zip(map(_PROCESS, kept), map(_THREAD, kept), ranks))
         places = np.empty(len(kept), np.int32)
-        host = ~on_device
-        places[host] = np.fromiter(map(self.threads.__getitem__, compress(keys, host.tolist())), np.int32)
-        for row in np.flatnonzero(on_device).tolist():
-            pid, tid, rank = keys[row]
-            arg = args[row]
-            device = arg.device if arg.device != -1 else pid
-            stream = arg.stream if arg.stream is not None and arg.stream != -1 else tid
-            places[row] = self.queues[device, stream, rank]
+        device = np.flatnonzero(on_device)
+        host = kept
+        if len(device):
+            on_host = (~on_device).tolist()
+            host, ranks_of_host = list(compress(kept, on_host)), list(compress(ranks, on_host))
+        else:
+            ranks_of_host = ranks
+        keys = zip(map(_PROCESS, host), map(_THREAD, host), ranks_of_host)
+        places[~on_device] = np.fromiter(map(self.threads.__getitem__, keys), np.int32, len(host))
+        for row in device.tolist():
+            event, arg = kept[row], args[row]
+            place = arg.device if arg.device != -1 else event.pid
+            stream = arg.stream if arg.stream is not None and arg.stream != -1 else event.tid
+            places[row] = self.queues[place, stream, ranks[row]]
         return places
 
 
@@ -242,11 +270,9 @@ class Interned(dict[T, int]):
         return number
 
 
-def table_of(kept: Sequence[Event], args: Sequence[Arguments]) -> dict[str, NDArray[Any]]:
-    """The numeric columns of one chunk."""
-    table: dict[str, NDArray[Any]] = {
-        name: np.fromiter(map(attrgetter(name), kept), np.float64, len(kept)) for name in ("ts", "dur")
-    }
+def table_of(args: Sequence[Arguments]) -> dict[str, NDArray[Any]]:
+    """The numeric columns of the arguments of one chunk."""
+    table: dict[str, NDArray[Any]] = {}
     for name in ("correlation", "external", "sequence", "forward_thread", "size"):
         values = list(map(attrgetter(name), args))
         if values.count(-1) == len(values):
@@ -254,6 +280,15 @@ def table_of(kept: Sequence[Event], args: Sequence[Arguments]) -> dict[str, NDAr
         else:
             table[name] = whole(list(map(_size, values)) if name == "size" else values)
     return table
+
+
+def _spread(column: NDArray[Any], rows: NDArray[np.int64], count: int) -> NDArray[Any]:
+    """A column of some rows as one of all rows; -1 where they have nothing."""
+    if len(column) == count:
+        return column
+    spread = np.full(count, -1, column.dtype)
+    spread[rows] = column
+    return spread
 
 
 def whole(numbers: list[int]) -> NDArray[np.int64]:

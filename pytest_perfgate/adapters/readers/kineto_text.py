@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from pytest_perfgate.model.errors import PerfgateError, refusal
 
-CHUNK = 4 * 2**20
+CHUNK = 2 * 2**20
 
 GZIP = b"\x1f\x8b"
 
@@ -163,7 +163,7 @@ def readable(head: bytes) -> bytes:
     return head.removeprefix(MARK)
 
 
-def last_cut(text: bytes, searched: int = 0) -> int:
+def last_cut(text: bytes | bytearray, searched: int = 0) -> int:
     """Where the last event that is surely whole ends, or -1; in what was searched before there is none."""
     tail = max(0, len(text) - _TAIL)
     first = max(0, min(searched, tail) - _LONGEST_CUT)
@@ -175,7 +175,7 @@ def last_cut(text: bytes, searched: int = 0) -> int:
     return max((match.start() for match in _BETWEEN.finditer(text, tail)), default=-1)
 
 
-def overwritten(text: bytes, *, closely: bool = False) -> tuple[int, bytes] | None:
+def overwritten(text: bytes | bytearray, *, closely: bool = False) -> tuple[int, bytes] | None:
     """(where, byte) of a part that something wrote over: no writer puts these bytes into a text.
 
     They hide the quotes and brackets that stood there, and what is left may still read as JSON with fewer events.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import configparser
-import difflib
 import json
 import math
 import re
@@ -73,6 +71,8 @@ def _unknown(name: str, known: Iterable[str], place: str) -> PerfgateError:
     names, today = list(known), _RENAMED.get(name, "")
     if today in names:
         return PerfgateError("config-unknown-key", f"{name!r} is now {today!r}", mend=f"write {today}", place=place)
+    import difflib
+
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     mend = f"did you mean {' or '.join(near)}?" if near else f"known keys: {', '.join(sorted(names))}"
     return PerfgateError("config-unknown-key", f"{name!r} is not a setting", mend=mend, place=place)
@@ -278,6 +278,8 @@ def _all(text: Text) -> Iterator[tuple[str, str]]:
     yield from _collecting({**_table(pytest.get("ini_options")), **pytest}, "pytest")
     for file in _TOML:
         yield from _collecting(_table(_parsed(text(file) or "").get("pytest")), file)
+    import configparser
+
     for file, section in _INI:
         parser = configparser.ConfigParser(interpolation=None, strict=False)
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import sys
 import tempfile
@@ -117,6 +116,8 @@ def _mode(path: Path) -> int:
 def locked(root: Path, path: Path) -> Iterator[None]:
     """One writer of a file at a time; the lock lies in the project's own folder and stays there."""
     folder = root / ".perfgate" / "locks"
+    import hashlib
+
     name = hashlib.sha256(str(path.absolute()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
     with refusals(folder / name):
         folder.mkdir(parents=True, exist_ok=True)

@@ -26,6 +26,8 @@ class Bottleneck(str, enum.Enum):
 
 ABSENT_CAUSE = "not collected"
 
+_MOST_LOST = 0.99
+
 _UNKNOWN = f"cause {ABSENT_CAUSE}"
 
 
@@ -43,6 +45,8 @@ class Thresholds:
     """Where a roof begins to hold a kernel that lies at the balance point."""
     far: float = 0.40
     """The same for one that lies far from it: only one roof is in its way."""
+    filled: float = 1.0
+    """From here on both roofs together leave no time that nothing explains: no latency, but work in turns."""
     balances: float = 4.0
     """How many times the balance point is far."""
     alone: float = 0.80
@@ -95,6 +99,16 @@ class Classification:
     notes: tuple[str, ...] = ()
     measured: bool = True
     """False: a bound from intensity, not a measurement."""
+    lost: float | None = None
+    """The part of a window that goes into what holds it back."""
+
+    @property
+    def facts(self) -> dict[str, str | float]:
+        """What advice on a window asks for: its class, and how much faster it gets at most without what holds it."""
+        if self.lost is None:
+            return {"class": self.bottleneck.value}
+        share = min(self.lost, _MOST_LOST)
+        return {"class": self.bottleneck.value, "room": share / (1 - share)}
 
     @property
     def cause(self) -> str:
@@ -158,7 +172,7 @@ def _balanced(signals: Signals, at: Thresholds) -> float | None:
     compute, memory = _known(signals.compute), _known(signals.memory)
     if compute is None or memory is None:
         return None
-    return min(compute - at.roof, memory - at.roof, at.near - abs(compute - memory))
+    return min(compute + memory - at.filled, at.near - abs(compute - memory))
 
 
 def _side(first: str, second: str) -> Margin:
@@ -166,7 +180,9 @@ def _side(first: str, second: str) -> Margin:
         mine, other = _known(getattr(signals, first)), _known(getattr(signals, second))
         if mine is None:
             return None
-        return mine - at.alone if other is None else min(mine - _begins(mine, other, at), mine - other)
+        if other is None:
+            return mine - at.alone
+        return min(max(mine - _begins(mine, other, at), mine + other - at.filled), mine - other)
 
     return margin
 
@@ -239,7 +255,11 @@ def _named(name: Bottleneck, also: list[Bottleneck], signals: Signals, at: Thres
         runner_up=runner,
         distance=distance,
         notes=tuple(_notes(name, signals, at)),
+        lost=_known(getattr(signals, _LOST[name])) if name in _LOST else None,
     )
+
+
+_LOST = {Bottleneck.COMMUNICATION: "exposed", Bottleneck.SYNCHRONISATION: "sync", Bottleneck.LAUNCH: "idle"}
 
 
 def _runner_up(
@@ -249,29 +269,25 @@ def _runner_up(
     margins = {other: margin(signals, at) for other, margin, _ in ORDER}
     places = list(margins)
     earlier = places[: places.index(name)] if name in margins else places
-    edges = [(-gap, other) for other in earlier if (gap := margins[other]) is not None]
+    silent = {other for other, field in _LOST.items() if _known(getattr(signals, field)) == 0}  # nothing of the kind
+    edges = [(-gap, other) for other in earlier if other not in silent and (gap := margins[other]) is not None]
     mine = margins.get(name)
     if mine is not None:
-        edges.append((mine, _after(also, margins, at, signals)))
+        edges.append((mine, _after(name, also, signals, at)))
     if not edges:
         return None, None
     distance, runner = min(edges, key=lambda pair: pair[0])
     return runner, abs(distance)
 
 
-def _after(
-    also: list[Bottleneck], margins: dict[Bottleneck, float | None], at: Thresholds, signals: Signals
-) -> Bottleneck:
+def _after(name: Bottleneck, also: list[Bottleneck], signals: Signals, at: Thresholds) -> Bottleneck:
     """What it would be called if the first class did not hold."""
-    if also:
-        return also[0]
     compute, memory = _known(signals.compute), _known(signals.memory)
-    if compute is not None and memory is not None and min(compute, memory) >= at.roof:
-        near = margins[Bottleneck.BALANCED]
-        return Bottleneck.BALANCED if near is not None and near < 0 else max(
-            (compute, Bottleneck.COMPUTE), (memory, Bottleneck.MEMORY), key=lambda pair: pair[0]
-        )[1]  # fmt: skip
-    return Bottleneck.LATENCY
+    if name is not Bottleneck.BALANCED or compute is None or memory is None:
+        return also[0] if also else Bottleneck.LATENCY
+    if compute + memory - at.filled < at.near - abs(compute - memory):
+        return Bottleneck.LATENCY
+    return Bottleneck.COMPUTE if compute >= memory else Bottleneck.MEMORY
 
 
 def _by_intensity(signals: Signals, at: Thresholds) -> Classification:

@@ -121,16 +121,19 @@ ROWS: tuple[Row, ...] = (
     Row(
         name="Fewer, longer launches",
         when=(("class", "==", "launch"),),
+        why="the host does not launch fast enough to keep the device busy",
         advice="a CUDA graph, fused small kernels, or a persistent kernel",
     ),
     Row(
         name="Overlap communication",
         when=(("class", "==", "communication"),),
+        why="nothing computes beside collectives that the next work waits for",
         advice="overlap on streams and in buckets, smaller or fewer collectives, check the topology",
     ),
     Row(
         name="Remove blocking synchronisations",
         when=(("class", "==", "synchronisation"),),
+        why="the host waits until the device is done, and then the device until the host has launched again",
         advice="keep values on the device; wait on events instead of the whole device",
     ),
     Row(
@@ -217,7 +220,7 @@ def _finding(row: Row, situation: Situation) -> Finding:
     gain, doubt = _gain(row, situation)
     return Finding(
         title=row.name,
-        detail=row.why,
+        detail=sentence(row.why) if row.why else "",
         trigger=", ".join(f"{name}={_written(situation[name])}" for name, _, _ in row.when) or NO_ROW,
         advice=row.advice,
         gain=gain,
@@ -277,8 +280,8 @@ def _written(fact: Fact) -> str:
 def advice_items(advice: Sequence[Finding]) -> Iterator[str]:
     """One item each, in the order given."""
     for finding in advice:
-        parts = [f"{finding.title} — {gain_text(finding)} — trigger: {finding.trigger}", _sentence(finding.advice)]
-        parts += [_sentence(finding.detail)] if finding.detail else []
+        parts = [f"{finding.title} — {gain_text(finding)} — trigger: {finding.trigger}", sentence(finding.advice)]
+        parts += [sentence(finding.detail)] if finding.detail else []
         parts += [f"Doubt: {finding.doubt}."] if finding.doubt else []
         parts += [f"Conflict: {conflict}." for conflict in finding.conflicts]
         yield ". ".join(parts[:1]) + ". " + " ".join(parts[1:])
@@ -292,7 +295,8 @@ def gain_text(finding: Finding) -> str:
     return f"estimated {low:.0f}-{high:.0f} % gain" if round(low) != round(high) else f"estimated {high:.0f} % gain"
 
 
-def _sentence(text: str) -> str:
+def sentence(text: str) -> str:
+    """The same from a capital to a full stop."""
     return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
 
 

@@ -35,6 +35,12 @@ def length(spans: Spans) -> int:
     return int(np.sum(spans[1] - spans[0]))
 
 
+def distinct(column: Ints) -> list[int]:
+    """Its values in rising order; asked for nothing else, np.unique imports masked arrays first."""
+    values: list[int] = np.unique(column, return_index=True)[0].tolist()
+    return values
+
+
 def covered(starts: Ints, ends: Ints) -> int:
     """Length of the union."""
     return length(union(starts, ends))

@@ -12,9 +12,10 @@ from math import inf
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_perfgate.core.judge.accepted_line import TIMES, FigureLevel
 from pytest_perfgate.core.judge.context import how_measured
 from pytest_perfgate.core.render.block import printable
-from pytest_perfgate.core.render.words import first_of, plural, signed
+from pytest_perfgate.core.render.words import first_of, plural
 from pytest_perfgate.core.stats.change_points import ChangePoint, change_points
 from pytest_perfgate.model.measurement import Baseline, Sitting, short_commit
 from pytest_perfgate.model.metric import Block, Bullets, Cell, Column, Document, Paragraph, Section, Table
@@ -44,12 +45,16 @@ _BACK = 0.5
 
 
 class Trend:
-    """One case on one device over its runs, as far as they were measured as the newest was."""
+    """One case on one device over its runs, as far as they were measured as the newest was; of a figure, its levels."""
 
     def __init__(
-        self, sittings: Sequence[Sitting], accepted: Baseline | None = None, anchor: Baseline | None = None
+        self,
+        sittings: Sequence[Sitting],
+        accepted: Baseline | None = None,
+        anchor: Baseline | None = None,
+        of: FigureLevel = TIMES,
     ) -> None:
-        newest = sittings[-1]
+        newest, self.of = sittings[-1], of
         self.key: CaseKey = newest.key
         self.device: str = newest.device
         self.newest = newest
@@ -61,6 +66,9 @@ class Trend:
     def changes(self) -> tuple[ChangePoint, ...]:
         """Where the line goes over to another level, as far as that is a step to speak of."""
         times = [s.time for s in self.sittings]
+        if self.of.exact:  # what repeats itself needs no test of chance
+            steps_of = enumerate(pairwise(times), 1)
+            return tuple(ChangePoint(index=at, before=a, after=b, p=0.0) for at, (a, b) in steps_of if a != b)
         changes = change_points(times, level=LEVEL)
         while changes and abs(min(changes, key=_size).change) < STEP:
             least = min(changes, key=_size)
@@ -146,6 +154,8 @@ class Step:
     moved: tuple[tuple[str, str, str], ...] = ()
     accepted: str = ""
     """Why somebody accepted the new time."""
+    of: FigureLevel = TIMES
+    """What the levels are of, where that is a figure beside the time."""
 
     @property
     def change(self) -> float:
@@ -165,20 +175,21 @@ class Step:
 def steps(trend: Trend, over: float = OVER) -> Iterator[Step]:
     """Every change of level that is large enough to speak of."""
     for change in trend.changes:
-        if abs(change.change) < over:
+        if abs(change.change) < (0.0 if trend.of.exact else over):
             continue
         then, now = trend.sittings[change.index - 1], trend.sittings[change.index]
         step = Step(
             key=trend.key, device=trend.device, commit=now.commit, earlier=then.commit, when=now.when,
             before=change.before, after=change.after, now=trend.level, moved=trend.moved(change),
-            fastest=min(one.before for one in trend.changes if one.index <= change.index),
+            fastest=trend.of.best(one.before for one in trend.changes if one.index <= change.index), of=trend.of,
         )  # fmt: skip
         yield replace(step, accepted=_accepted(step, trend.accepted))
 
 
 def _accepted(step: Step, line: Baseline | None) -> str:
     """The reason of the line that accepts the new level; empty while the line asks for the old one."""
-    if line is None or line.when[:10] < step.when[:10] or line.time < (step.before + step.after) / 2:
+    nearer = line is not None and abs(line.time - step.after) <= abs(line.time - step.before)
+    if line is None or line.when[:10] < step.when[:10] or not nearer:
         return ""
     return line.why or f"accepted {line.when}"
 
@@ -219,19 +230,22 @@ class Findings:
     runs: int = 0
 
 
-def findings(trends: Sequence[Trend], *, since: str = "", before: str = "", over: float = OVER) -> Findings:
+def findings(
+    trends: Sequence[Trend], figures: Sequence[Trend] = (), *, since: str = "", before: str = "", over: float = OVER
+) -> Findings:
     """What the steps since a day came to; ``before`` is the day from which a case without a sitting is stale."""
-    every = [step for trend in trends for step in steps(trend, over) if step.when[:10] >= since[:10]]
-    up = [step for step in every if step.change > 0]
+    lines = (*trends, *figures)
+    every = [step for trend in lines for step in steps(trend, over) if step.when[:10] >= since[:10]]
+    up = [step for step in every if step.of.sign * step.change > 0]
     left = [step for step in up if not step.gone]
     return Findings(
         slower=tuple(step for step in left if not step.accepted),
         accepted=tuple(step for step in left if step.accepted),
         gone=tuple(step for step in up if step.gone),
-        faster=tuple(step for step in every if step.after < step.fastest * (1 - over / 2) and not step.gone),
+        faster=tuple(step for step in every if not step.gone and step.of.ahead(step.after, step.fastest, over / 2)),
         unseen=tuple(stale(trends, before)) if before else (),
-        cases=len(trends),
-        runs=sum(any(s.when[:10] >= since[:10] for s in run) for run in joined_runs(trends)),
+        cases=len({(trend.device, str(trend.key)) for trend in lines}),
+        runs=sum(any(s.when[:10] >= since[:10] for s in run) for run in joined_runs(lines)),
     )
 
 
@@ -352,7 +366,7 @@ def _by_commit_table(every: Sequence[Step]) -> Table:
     rows: list[tuple[Cell, ...]] = [
         (
             printable(commit), f"{len(group):,}", first_of(sorted({step.device for step in group}), 3),
-            signed(group[0].change), min(step.when for step in group)[:10],
+            group[0].of.step(group[0].before, group[0].after), min(step.when for step in group)[:10],
         )
         for commit, group in by_commit(every)
     ]  # fmt: skip
@@ -363,7 +377,9 @@ def _table(group: Sequence[Step], *, why: bool = False, commit: bool = False) ->
     columns = [*_COLUMNS, *([Column(name="at")] if commit else []), *([Column(name="why")] if why else [])]
     rows: list[tuple[Cell, ...]] = [
         (
-            printable(str(s.key)), s.device, signed(s.change), signed(s.now / s.before - 1), s.before, s.after,
+            printable(f"{s.key} {s.of.title}".rstrip()), s.device,
+            s.of.step(s.before, s.after), s.of.step(s.before, s.now),
+            *((s.before, s.after) if not s.of.title else (s.of.text(s.before), s.of.text(s.after))),
             *([printable(mover(s))] if commit else []), *([printable(s.accepted)] if why else []),
         )
         for s in group

@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from math import ceil, isclose
-from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.model.device import Basis, Ceilings, Device, DeviceSpec, Roof
@@ -125,6 +124,8 @@ def roofs(device: Device, clocks_hz: Sequence[float] = (), ceilings: Ceilings | 
     if device.spec is not None:
         rooflines = [datasheet_roof(device, device.spec)]
         if clocks_hz:
+            from statistics import median
+
             rooflines.insert(0, clock_roof(device, device.spec, median(clocks_hz)))
     return (*rooflines, ceiling_roof(device, ceilings)) if ceilings else tuple(rooflines)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.core.judge.context import limited, surroundings
 from pytest_perfgate.core.judge.samples import scatter_of
 from pytest_perfgate.core.metric_kinds import by_name
-from pytest_perfgate.core.render.words import detectable, plural, quantity
+from pytest_perfgate.core.render.words import detectable, plural, quantity, signed
 from pytest_perfgate.model.measurement import DIRTY, Baseline, Measurement, Sitting, short_commit
 from pytest_perfgate.model.plan import Compare, Outcome
 from pytest_perfgate.model.project import ANCHOR
-from pytest_perfgate.model.values import Better, value
+from pytest_perfgate.model.values import Better, Dimension, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.metric import Figure, Labels, Metric
@@ -57,6 +57,55 @@ class FigureStep:
         figure = self.after or self.before
         assert figure is not None
         return figure.name, figure.labels
+
+
+@value
+class FigureLevel:
+    """What the levels of a line over time are of: of the time itself, or of an accepted figure."""
+
+    title: str = ""
+    dimension: Dimension = Dimension.TIME
+    raised: float = 0.0
+    """What was added to each number: a level of 0 has no logarithm."""
+    sign: float = 1.0
+    """-1 where more is better."""
+    exact: bool = False
+
+    def text(self, level: float) -> str:
+        return quantity(level - self.raised, self.dimension)
+
+    def step(self, then: float, now: float) -> str:
+        """A change in words: points of a percentage, an amount from what may be 0, else a share."""
+        if self.dimension is Dimension.FRACTION:
+            return f"{(now - then) * 100:+.1f} points"
+        return f"{self.text(then)} -> {self.text(now)}" if self.raised else signed(now / then - 1)
+
+    def best(self, levels: Iterable[float]) -> float:
+        return min(levels, key=lambda level: self.sign * level)
+
+    def ahead(self, level: float, best: float, by: float) -> bool:
+        """Whether a level is better than the best one before it, by so much of that."""
+        return self.sign * (level - best) < -(0.0 if self.exact else by) * best
+
+
+TIMES = FigureLevel()
+
+
+def figure_levels(sittings: Sequence[Sitting], line: Baseline) -> Iterator[tuple[list[Sitting], Baseline, FigureLevel]]:
+    """Each accepted figure over the sittings that have it, as if it was the time that they took."""
+    kinds = by_name()
+    for figure in line.figures:
+        at = (figure.name, figure.labels)
+        known = [(s, m.value) for s in sittings for m in s.metrics if (m.name, m.labels) == at]
+        low, kind = min((number for _, number in known), default=0.0), kinds.get(figure.name)
+        level = FigureLevel(
+            title=figure.title, dimension=figure.dimension, raised=0.0 if low > 0 else 1.0 - low,
+            sign=-1.0 if kind is not None and kind.better is Better.HIGHER else 1.0,
+            exact=kind is not None and kind.exact,
+        )  # fmt: skip
+        if known:
+            levels = [replace(sitting, time=number + level.raised) for sitting, number in known]
+            yield levels, replace(line, time=figure.value + level.raised), level
 
 
 def line_of(measurement: Measurement, time: Metric, sittings: Sequence[Sitting], signature: Signature) -> Baseline:

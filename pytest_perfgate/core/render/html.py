@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from html import escape as html_escape
 
 from pytest_perfgate.core.judge.policy import run_code
@@ -113,7 +114,7 @@ def _table(table: Table) -> Iterator[str]:
     if table.title:
         yield f'<p class="caption">{html_escape(table.title)}</p>'
     shown = table.limit or _SHOWN
-    yield from _rows(table, 0, shown)
+    yield from _rows(table, 0, shown) if table.rows or not table.note else ()
     if len(table.rows) > shown:
         yield f"<details><summary>{len(table.rows) - shown:,} more rows</summary>"
         yield from _rows(table, shown, shown + 20 * _SHOWN)
@@ -234,6 +235,9 @@ def _markdown_section(section: Section, level: int) -> Iterator[str]:
 def _markdown_table(table: Table) -> Iterator[str]:
     if table.title:
         yield from (f"**{table.title}**", "")
+    if not table.rows and table.note:
+        yield table.note
+        return
     yield f"| {' | '.join(escape(heading(column)) for column in table.columns)} |"
     yield f"|{'|'.join('---:' if is_number(column) else '---' for column in table.columns)}|"
     for row in shown_rows(table):
@@ -241,6 +245,14 @@ def _markdown_table(table: Table) -> Iterator[str]:
     for line in (left_out(table), table.note):
         if line:
             yield from ("", line)
+
+
+def led_by_findings(document: Document) -> Document:
+    """A page with what to do about a file before its tables: who reads a page begins at its head."""
+    leading = [block for block in document.blocks if isinstance(block, Section) and block.title == "Findings"]
+    first = next((at for at, block in enumerate(document.blocks) if isinstance(block, (Section, Table))), 0)
+    others = [block for block in document.blocks[first:] if block not in leading]
+    return replace(document, blocks=(*document.blocks[:first], *leading, *others))
 
 
 def harmless(text: str) -> str:

@@ -96,12 +96,12 @@ def _figure(text: str, kind: str = "") -> _Cell:
     return _Cell(escape(text), number=True, kind=kind)
 
 
-def _change(share: float | None) -> _Cell:
-    """A change with its sign; one that nobody would look at has no colour."""
+def _change(share: float | None, text: str = "") -> _Cell:
+    """A change with its sign, above zero where it is worse; one that nobody would look at has no colour."""
     if share is None:
         return _figure("")
     kind = "" if abs(share) < 0.02 else "slower" if share > 0 else "faster"
-    return _figure(signed(share), kind)
+    return _figure(text or signed(share), kind)
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[_Cell]]) -> Iterator[str]:
@@ -133,8 +133,8 @@ def _commit(site: Site, commit: str) -> _Cell:
     return _Cell(text, kind="s")
 
 
-def _link(key: CaseKey, to: str) -> _Cell:
-    return _Cell(f'<a href="{escape(to)}">{label(str(key))}</a>')
+def _link(key: CaseKey, to: str, beside: str = "") -> _Cell:
+    return _Cell(f'<a href="{escape(to)}">{label(str(key))}</a>{escape(f" {beside}".rstrip())}')
 
 
 def _index(site: Site, trends: Sequence[Trend], every: Findings) -> str:
@@ -197,8 +197,9 @@ def _steps(site: Site, every: Sequence[Step], *, by_one: bool = False) -> Iterat
     ordered = sorted(every, key=lambda step: -abs(step.change))
     rows = [
         (
-            _link(s.key, case_path(s.device, s.key)), _text(s.device), _change(s.change), _change(s.now / s.before - 1),
-            _figure(quantity(s.before, Dimension.TIME)), _figure(quantity(s.after, Dimension.TIME)),
+            _link(s.key, case_path(s.device, s.key), s.of.title), _text(s.device),
+            *(_change(s.of.sign * (at / s.before - 1), s.of.step(s.before, at)) for at in (s.after, s.now)),
+            _figure(s.of.text(s.before)), _figure(s.of.text(s.after)),
             _Cell("") if by_one else _commit(site, s.commit), _text("" if by_one else s.when[:10]), _text(s.accepted),
         )
         for s in ordered[:_STEPS]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -30,11 +31,21 @@ _WIDEST = 60
 
 _WORD = 30
 
+_LOG = 100
+"""Columns of what is no terminal, where a longer line is not broken."""
+
+_TIED = "\u00a0"
+
+_BETWEEN = " " + _TIED
+
+_UNIT = re.compile(r"(?<=\d) (?=(?:%|[nµm]?s|[KMGT]i?B(?:/s)?|[kMGT]?FLOPS?)(?![\w/]))")
+"""Between a figure and its unit."""
+
 
 def render_text(document: Document, width: int = 100, room: int = 0) -> str:
     """The document in fixed-width text; tables may take more ``room`` than sentences, which are hard to read then."""
     lines = [document.title, "=" * display_width(document.title)]
-    lines += [document.subtitle] if document.subtitle else []
+    lines += _wrapped(document.subtitle, max(width, room))
     for block in document.blocks:
         lines += ["", *_block(block, width, max(width, room), 1)]
     return "\n".join(line.rstrip() for line in lines) + "\n"
@@ -107,14 +118,7 @@ def _section(section: Section, width: int, room: int, depth: int) -> Iterator[st
 def _bullets(bullets: Bullets, width: int) -> Iterator[str]:
     for number, item in enumerate(bullets.items, 1):
         mark = f"{number}. " if bullets.ordered else "- "
-        yield from textwrap.wrap(
-            item,
-            width,
-            initial_indent=mark,
-            subsequent_indent=" " * len(mark),
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+        yield from _wrapped(item, width, mark)
 
 
 def table_lines(table: Table) -> Iterator[str]:
@@ -125,14 +129,15 @@ def table_lines(table: Table) -> Iterator[str]:
 
 
 def _fitted(table: Table, width: int, room: int) -> Iterator[str]:
-    """The table in one line a row; where it is too wide, its names have lines of their own, if that is enough.
+    """The table in one line a row; where it is too wide, texts have lines of their own, then figures have names.
 
     What is said above and below it is sentences, and no reason to take another form.
     """
-    lines = list(_rows(table))
-    if not _fits(lines, room):
-        apart = list(_named_apart(table, room))
-        lines = apart if apart and _fits(apart, room) else lines
+    lines = list(_rows(table)) if table.rows or not table.note else []
+    if not _fits(lines, room) and table.rows:
+        forms = [list(_apart(table, room, columns)) for columns in _texts_apart(table, room)]
+        in_words = [list(_in_words(table, width))] if room < _LOG and any(map(is_number, table.columns)) else []
+        lines = next((form for form in forms if _fits(form, room)), next(iter(in_words), lines))
     yield from _wrapped(table.title, width)
     yield from lines
     for text in _below(table):
@@ -152,27 +157,59 @@ def _fits(lines: Iterable[str], width: int) -> bool:
     return all(display_width(line) <= width for line in lines)
 
 
-def _wrapped(text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+def _wrapped(text: str, width: int, first: str = "") -> list[str]:
+    """Lines that break between words, and never between a figure and its unit."""
+    lines = textwrap.wrap(
+        _UNIT.sub(_TIED, text),
+        width,
+        initial_indent=first,
+        subsequent_indent=" " * len(first),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [line.replace(_TIED, " ") for line in lines]
 
 
-def _named_apart(table: Table, width: int) -> Iterator[str]:
-    """Figures below the name that they are of, which stays whole; rows of one name share it."""
+def _texts_apart(table: Table, room: int) -> Iterator[list[int]]:
+    """Which columns stand above the figures: the longest one of text, or all of them."""
     rows = shown_rows(table)
-    named = [at for at, column in enumerate(table.columns[:-1]) if rows and not is_number(column)]
-    longest = {at: max(len(row[at]) for row in rows) for at in named}
-    of = max(longest, key=longest.__getitem__, default=0)
-    if longest.get(of, 0) < _WORD:
-        return
-    columns = (*table.columns[:of], *table.columns[of + 1 :])
-    figures = [_clipped([*row[:of], *row[of + 1 :]]) for row in rows]
+    texts = [at for at, column in enumerate(table.columns) if not is_number(column)]
+    named = [at for at in texts if at < len(table.columns) - 1]
+    longest = max(named, key=lambda at: max(len(row[at]) for row in rows), default=-1)
+    long = longest >= 0 and max(len(row[longest]) for row in rows) >= _WORD
+    yield from ([longest],) if long else ()
+    yield from (texts,) if long or room < _LOG else ()
+
+
+def _apart(table: Table, width: int, above: Sequence[int]) -> Iterator[str]:
+    """Figures below the name that they are of, which stays whole; rows of one name share it."""
+    beside = [at for at in range(len(table.columns)) if at not in above]
+    columns, rows = [table.columns[at] for at in beside], shown_rows(table)
+    figures = [_clipped([row[at] for at in beside]) for row in rows]
     head, rule, *lines = (f"  {line}" for line in _aligned([[heading(c) for c in columns], *figures], columns))
-    body, last = [heading(table.columns[of]), head, rule], ""
+    yield from _wrapped(", ".join(heading(table.columns[at]) for at in above), width)
+    yield from (head, rule)
+    last: list[str] = []
     for row, line in zip(rows, lines):
-        body += [_clip(row[of], last=False, widest=width)] if row[of] != last else []
-        body.append(line)
-        last = row[of]
-    yield from body
+        name = [row[at] for at in above]
+        yield from _wrapped(_whole(row, above, width), width) if name != last else ()
+        yield line
+        last = name
+
+
+def _in_words(table: Table, width: int) -> Iterator[str]:
+    """A row in a few lines, each figure behind its name, where no form of columns has room."""
+    for row in shown_rows(table):
+        texts = [at for at, column in enumerate(table.columns) if not is_number(column)]
+        yield from _wrapped(_whole(row, texts, width), width)
+        pairs = ((heading(c), text) for text, c in zip(row, table.columns) if is_number(c) and text != c.absent)
+        figures = " · ".join(f"{name}: {text}".replace(" ", _TIED) for name, text in pairs)
+        yield from (f"  {line}" for line in _wrapped(figures, width - 2))
+
+
+def _whole(row: Sequence[str], above: Sequence[int], width: int) -> str:
+    """The texts of a row in a line or two; of one that is wider than the page both ends."""
+    return _BETWEEN.join(_clip(row[at], last=False, widest=max(width, _WIDEST)) for at in above if row[at])
 
 
 def _aligned(rows: Sequence[list[str]], columns: Sequence[Column]) -> Iterator[str]:

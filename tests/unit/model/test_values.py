@@ -100,6 +100,33 @@ def test_a_value_shows_its_fields() -> None:
     assert repr(Held(x=[1])) == "Held(x=[1])"
 
 
+@value
+class Made:
+    x: int
+    parts: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.parts.append(self.x)
+
+
+def test_a_value_is_made_by_keywords_of_its_own_fields_the_first_time_and_later() -> None:
+    for _ in range(150):
+        made_by_keywords()
+
+
+def made_by_keywords() -> None:
+    assert (Made(x=1).parts, Made(x=2, parts=[5]).parts) == ([1], [5, 2])
+    for given, word in (({}, "x"), ({"x": 1, "z": 2}, "z")):
+        with pytest.raises(TypeError, match=word):
+            Point(**given)
+    with pytest.raises(TypeError, match="positional"):
+        Point(1)  # type: ignore[misc]
+    with pytest.raises(FrozenInstanceError):
+        del Made(x=1).x
+    with pytest.raises(AttributeError):
+        Point(x=1).other = 1  # type: ignore[attr-defined]
+
+
 def test_what_a_class_says_of_itself_holds() -> None:
     assert (repr(Named(x=1)), hash(Named(x=1)), Named(x=1) == Named(x=2)) == ("named", 7, True)
 

@@ -322,7 +322,11 @@ def class_findings(ranks: Sequence[RankResult]) -> Iterator[Finding]:
             severity=Severity.WARNING if held in _HELD else Severity.NOTE,
         )
         if held in _HELD:
-            yield from recommendations({"class": held.value})
+            yield from recommendations(first.facts)
+
+
+def _kernels_hold(result: RankResult) -> bool:
+    return rank_class(result).bottleneck is Bottleneck.NOT_COLLECTED
 
 
 def class_sentences(ranks: Sequence[RankResult]) -> Iterator[str]:
@@ -331,6 +335,13 @@ def class_sentences(ranks: Sequence[RankResult]) -> Iterator[str]:
         found = rank_class(result) if len(result.lane.kernels) else None
         if found is not None and found.bottleneck is not Bottleneck.NOT_COLLECTED:
             yield f"The window of rank {result.rank.name} is {found.sentence}."
+    open_ranks = [r.rank.name for r in ranks if len(r.lane.kernels) and _kernels_hold(r)]
+    if open_ranks:
+        names = ", ".join(open_ranks)
+        yield (
+            f"Neither communication nor synchronisation nor launches hold the window of rank {names}: its kernels do, "
+            "and an export has no counters that say how (perfgate profile NODEID --mode annotation)."
+        )
     stages = [
         f"{row.stage} of rank {result.rank.name}"
         for result in ranks

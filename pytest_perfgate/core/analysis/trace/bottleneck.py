@@ -159,7 +159,7 @@ def window_findings(found: Classification | None) -> Iterator[Finding]:
         severity=Severity.WARNING if held else Severity.NOTE,
     )
     if held:
-        yield from recommendations({"class": found.bottleneck.value})
+        yield from recommendations(found.facts)
 
 
 def step_metrics_of_all(whole: Survey, steps: Sequence[Survey], scopes: Sequence[Labels]) -> Iterator[Metric]:
@@ -246,7 +246,14 @@ _ODD = re.compile(r"[^a-z0-9]+")
 MOST, WORTH = 8, 0.005
 """Recommendations of a report at the most, and the end-to-end gain under which an operator is none."""
 
-_BESIDE = ("unread=", "idle=", "exposed_", "short_kernels=", "idle_macro_share=")
+_BESIDE = ("class=", "unread=", "idle=", "exposed_", "short_kernels=", "idle_macro_share=")
+
+_SAME = {
+    "class=communication": ("exposed_",),
+    "class=synchronisation": ("idle=", "idle_macro_share="),
+    "class=launch": ("idle=", "idle_macro_share=", "short_kernels="),
+}
+"""What advice that follows from the class of a window says more closely."""
 
 REPLAY_SHARE, REPLAY_FRACTION = 0.10, 0.30
 
@@ -277,7 +284,10 @@ class Recommendation:
 def advised(impacts: Sequence[Impact], found: Sequence[Finding]) -> tuple[Recommendation, ...]:
     """Time beside compute first, then operators and patterns by what they could gain at most."""
     worth = [finding for finding in found if finding.severity is not Severity.INFO and finding.advice]
-    first = [_pattern(finding) for finding in worth if finding.trigger.startswith(_BESIDE)]
+    same = tuple(trigger for finding in worth for trigger in _SAME.get(finding.trigger, ()))
+    worth = [finding for finding in worth if not finding.trigger.startswith(same or "\0")]
+    beside = [finding for finding in worth if finding.trigger.startswith(_BESIDE)]
+    first = [_pattern(finding) for finding in sorted(beside, key=lambda f: not f.trigger.startswith("class="))]
     groups: dict[str, list[Impact]] = defaultdict(list)
     for one in impacts:
         groups[one.row.name] += [one] if one.gains else []

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.core.analysis.roofline import GIVEN, Placement, place
 from pytest_perfgate.core.analysis.trace import tables
 from pytest_perfgate.core.analysis.trace.figures import distinct_labels, table_metrics
@@ -147,7 +148,7 @@ def _parts(
     seen: Survey, rows: Sequence[OperatorRow], steps: Sequence[Survey]
 ) -> Iterator[tuple[Labels, tuple[Floats, Floats], float]]:
     """Steps, and devices where there are several: calls and GPU time of each, and its time on all of its devices."""
-    devices = np.unique(seen.device).tolist()
+    devices = intervals.distinct(seen.device)
     stretches = [(part, labels(step=part.window.step)) for part in steps if part.window and part.window.step]
     if len(devices) > 1:
         alone = [(device, narrowed(seen, np.flatnonzero(seen.device == device))) for device in devices]
@@ -160,7 +161,7 @@ def _parts(
 
 def _span(seen: Survey, devices: int = 1) -> float:
     """Nanoseconds from the first start to the last end, or of the window, over all devices together."""
-    device_numbers = np.unique(seen.device).tolist()
+    device_numbers = intervals.distinct(seen.device)
     if seen.window is not None:
         return float((seen.window.end - seen.window.start) * max(devices, len(device_numbers)))
     ends = [(seen.device == device) for device in device_numbers]
@@ -248,7 +249,7 @@ def impact_metrics(
 def _kernels(seen: Survey, rows: Sequence[KernelRow], scopes: Sequence[Labels], most: int) -> Iterator[Metric]:
     if seen.on_host:
         return
-    several = len(np.unique(seen.device)) > 1
+    several = len(intervals.distinct(seen.device)) > 1
     where = [
         labels(kernel=row.name, launcher=row.launcher, stream=row.stream, **({"gpu": row.device} if several else {}))
         for row in rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -74,12 +75,16 @@ def _tables(
 ) -> Iterator[Section]:
     """What took the time; without a GPU there are no kernels."""
     top = 2 * seen.settings.top
+    known = any(row.work is not None for row in rows)
     rates_text = utilised(seen, rows, roof)
     for title, table, left_out in (
         ("Operators", operator_table(rows, limit=top), ("running",)),
         ("Roofline", roofline_table(rows, roof, limit=top), ("work", "bytes")),
         ("Kernels", kernel_table(kernels, limit=top), ("stream", "median", "deviation", "min", "max")),
     ):
+        if title == "Roofline" and not known:
+            yield Section(title=title, blocks=(Paragraph(text=f"No operator's work is known: {_unknown(rows)}."),))
+            continue
         if not seen.on_host:
             blocks: tuple[Block, ...] = (brief(table, *left_out),)
         elif title != "Kernels":
@@ -89,6 +94,14 @@ def _tables(
         yield Section(
             title=title, blocks=(*blocks, Paragraph(text=rates_text)) if rates_text and title == "Roofline" else blocks
         )
+
+
+def _unknown(rows: Sequence[OperatorRow]) -> str:
+    """Why no operator has a rate: the reason that holds most of the time."""
+    reasons: Counter[str] = Counter()
+    for row in rows:
+        reasons[row.why] += int(row.total)
+    return max(reasons, key=reasons.__getitem__)
 
 
 def subtitle(seen: Survey) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.core.analysis.kinds import Kind, gpu_rows, kinds
 from pytest_perfgate.core.analysis.operators import model_of
 from pytest_perfgate.core.analysis.trace.timeline import Timeline, Window, busy, parse_window, steps, timeline
@@ -196,7 +197,7 @@ def timelines(seen: Survey) -> dict[int, Timeline]:
     if seen.on_host and len(seen.rows):
         return {-1: _of_host(seen, window)}
     by_device = {}
-    for device in np.unique(seen.device).tolist():
+    for device in intervals.distinct(seen.device):
         here = seen.device == device
         by_device[device] = timeline(seen.start[here], seen.end[here], seen.kinds[here], window, seen.settings.micro_ns)
     return by_device
@@ -321,7 +322,7 @@ _TIME, _PART, _COUNT = Dimension.TIME, Dimension.FRACTION, Dimension.COUNT
 def scoped_metrics(seen: Survey, steps: Sequence[Survey], scopes: Sequence[Labels], most: int = MOST) -> MetricSet:
     """``op_time(op=aten::mm, step=5)`` and the like; none where they would be more than ``most``."""
     parts = [(part, labels(step=part.window.step)) for part in steps if part.window and part.window.step]
-    devices = np.unique(seen.device).tolist()
+    devices = intervals.distinct(seen.device)
     if len(devices) > 1:
         parts += [(narrowed(seen, np.flatnonzero(seen.device == d)), labels(gpu=d)) for d in devices]
     made: list[Metric] = []

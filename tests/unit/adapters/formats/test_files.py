@@ -10,7 +10,14 @@ import pytest
 
 from pytest_perfgate.adapters.formats import files as reports
 from pytest_perfgate.adapters.formats import files as workbook
-from pytest_perfgate.adapters.formats.files import COLUMNS, frames, run_frame, write_drawings, write_picture
+from pytest_perfgate.adapters.formats.files import (
+    COLUMNS,
+    frames,
+    run_frame,
+    write_drawings,
+    write_picture,
+    write_tables,
+)
 from pytest_perfgate.adapters.stores.records import render_record
 from pytest_perfgate.core.render.report import run_document, verdict_table
 from pytest_perfgate.model.errors import PerfgateError
@@ -112,6 +119,14 @@ def test_tables_of_a_document() -> None:
     document = Document(title="x", blocks=(verdict_table(REPORT.cases), *run_document(run()).blocks[:1]))
     (table,) = frames(document).values()
     assert len(table) == 2
+
+
+def test_each_table_of_a_page_has_the_name_of_its_section(tmp_path: Path) -> None:
+    table = Table(columns=(Column(name="n"),), rows=((1,),))
+    page = Document(title="t", blocks=(*(Section(title=title, blocks=(table,)) for title in ("Operators", "Kernels")),))
+    alone = Document(title="t", blocks=(Section(title="Operators", blocks=(table,)),))
+    files = write_tables(tmp_path, {"report": page, "ops": alone})
+    assert [path.name for path in files] == ["report_operators.csv", "report_kernels.csv", "ops.csv"]
 
 
 def test_a_view_that_is_not_there_is_an_error_with_those_that_are() -> None:

@@ -47,14 +47,13 @@ def begins(mine: float, other: float) -> float:
 def test_every_point_of_the_plane_has_one_class() -> None:
     for compute, memory in itertools.product(STEPS, STEPS):
         seen = classify(Signals(compute=compute, memory=memory))
-        if compute >= 0.6 and memory >= 0.6 and abs(compute - memory) <= 0.1 + 1e-12:
-            wanted = {Bottleneck.BALANCED}
-            if abs(abs(compute - memory) - 0.1) < 1e-9:
-                wanted |= {Bottleneck.COMPUTE, Bottleneck.MEMORY}
-        elif max(compute, memory) < begins(max(compute, memory), min(compute, memory)) - 1e-12:
+        most, least = max(compute, memory), min(compute, memory)
+        full, apart = compute + memory - 1, most - least - 0.1
+        wanted = {Bottleneck.COMPUTE if compute > memory else Bottleneck.MEMORY}
+        if full >= -1e-9 and apart <= 1e-9:
+            wanted = {Bottleneck.BALANCED} if apart < -1e-9 else {Bottleneck.BALANCED, *wanted}
+        elif full < -1e-9 and most < begins(most, least) - 1e-9:
             wanted = {Bottleneck.LATENCY}
-        else:
-            wanted = {Bottleneck.COMPUTE if compute > memory else Bottleneck.MEMORY}
         assert seen.bottleneck in wanted, (compute, memory)
         assert seen.evidence
         assert seen.runner_up not in {None, seen.bottleneck}, (compute, memory)
@@ -83,6 +82,9 @@ def test_crossing_the_distance_reaches_the_runner_up() -> None:
         ({"idle": 0.4, "launch_share": 0.1, "compute": 0.9, "memory": 0.1}, "compute"),
         ({"kernel_ns": 4000.0, "compute": 0.1, "memory": 0.1}, "launch"),
         ({"compute": 0.65, "memory": 0.60}, "balanced"),
+        ({"compute": 0.575, "memory": 0.493}, "balanced"),
+        ({"compute": 0.53, "memory": 0.46}, "latency"),
+        ({"compute": 0.56, "memory": 0.45}, "compute"),
         ({"compute": 0.565, "memory": 0.565 / 19.2}, "compute"),
         ({"compute": 0.39, "memory": 0.01}, "latency"),
         ({"compute": 0.1, "memory": 0.5}, "memory"),

@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime as dt
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -17,9 +18,12 @@ from pytest_perfgate.core.analysis.regressions import (
     stale,
     steps,
 )
+from pytest_perfgate.core.judge.accepted_line import figure_levels
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.measurement import Baseline, Identity, Sitting
+from pytest_perfgate.model.metric import Figure, Metric
 from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.values import Dimension
 
 START = dt.date(2026, 1, 1)
 
@@ -179,3 +183,57 @@ def test_a_digest_lists_the_largest_changes_and_counts_the_others() -> None:
     assert text.count("t.py::test_c") == 20
     assert "test_c29" in text
     assert "10 more" in text
+
+
+def beside(name: str, numbers: Sequence[float], dimension: Dimension, accepted: float, **line) -> Findings:
+    """What became of one accepted figure, a run a day, beside a time that stays."""
+    sittings = [
+        replace(one, metrics=(Metric(name=name, value=number, dimension=dimension),))
+        for one, number in zip(line_of_days(len(numbers)), numbers)
+    ]
+    figures = (Figure(name=name, value=accepted, dimension=dimension),)
+    baseline = Baseline(key=sittings[0].key, device="H200", time=100.0, figures=figures, **line)
+    lines = [Trend(levels, then, of=of) for levels, then, of in figure_levels(sittings, baseline)]
+    return findings([Trend(sittings, baseline)], lines)
+
+
+def line_of_days(count: int) -> list[Sitting]:
+    return line([100.0], each=count)
+
+
+PART, COUNT, BYTES = Dimension.FRACTION, Dimension.COUNT, Dimension.BYTES
+
+
+@pytest.mark.parametrize(
+    ("name", "dimension", "then", "now", "kind", "text"),
+    [
+        ("registers", COUNT, 128, 129, "slower", "+0.8 %"),
+        ("registers", COUNT, 129, 128, "faster", "-0.8 %"),
+        ("spills", BYTES, 0, 16, "slower", "0 B -> 16 B"),
+        ("overlap", PART, 0.80, 0.70, "slower", "-10.0 points"),
+        ("overlap", PART, 0.70, 0.80, "faster", "+10.0 points"),
+        ("peak_memory", BYTES, 1e6, 1.1e6, "slower", "+10.0 %"),
+        ("peak_memory", BYTES, 1e6, 1.001e6, "", ""),
+        ("loss", Dimension.PLAIN, 0.05, 0.06, "slower", "+20.0 %"),
+    ],
+)
+def test_every_accepted_figure_has_its_steps(
+    name: str, dimension: Dimension, then: float, now: float, kind: str, text: str
+) -> None:
+    every = beside(name, [then] * 15 + [now] * 15, dimension, then)
+    kinds = {part for part in ("slower", "faster", "gone", "accepted") if getattr(every, part)}
+    assert kinds == ({kind} if kind else set())
+    assert every.cases == 1
+    page = render_text(findings_document(every))
+    assert text in page
+    assert (f"test_a {name}" in page) is bool(kind)
+
+
+def test_one_register_more_shows_in_the_first_run() -> None:
+    (step,) = beside("registers", [128, 128, 129], COUNT, 128).slower
+    assert (step.before, step.after, step.when) == (128, 129, "2026-01-03")
+
+
+def test_a_figure_that_somebody_accepted() -> None:
+    every = beside("registers", [128] * 15 + [160] * 15, COUNT, 160, when="2026-01-20", why="two stages")
+    assert [step.accepted for step in every.accepted] == ["two stages"]

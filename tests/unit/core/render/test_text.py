@@ -4,7 +4,7 @@ import pytest
 
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.core.render.words import display_width
-from pytest_perfgate.model.metric import Bar, Column, Document, Picture, Table
+from pytest_perfgate.model.metric import Bar, Column, Document, Paragraph, Picture, Table
 from pytest_perfgate.model.values import Dimension
 from tests.unit.core.render.documents import DOCUMENT
 
@@ -62,7 +62,41 @@ def test_a_table_too_wide_for_the_screen_gives_its_names_lines_of_their_own() ->
         "noted",
     ]
     assert f"BROKEN   {name}      26.26 µs" in render_text(document, 70, 100), "a wider terminal has room"
-    assert f"BROKEN   {name}      26.26 µs" in render_text(document, 18), "what fits in no way keeps its rows"
+    assert render_text(document, 18).splitlines()[3:6] == ["BROKEN", f" {name}", "  now: 26.26 µs"]
+
+
+def test_texts_stand_above_their_figures_where_one_line_is_too_long() -> None:
+    rate = Column(name="rate", dimension=Dimension.FRACTION)
+    columns = (Column(name="operator"), Column(name="shapes"), rate, rate, Column(name="bound, or why not"))
+    rows = (
+        ("aten::mm", "4096×4096 4096×11008 and more", 0.5, 0.25, "memory"),
+        ("aten::add", "16", None, None, "unknown"),
+    )
+    document = Document(title="t", blocks=(Table(columns=columns, rows=rows),))
+    assert render_text(document, 60).splitlines()[3:] == [
+        "operator, shapes, bound, or why not",
+        "           rate           rate",
+        "  -------------  -------------",
+        "aten::mm  4096×4096 4096×11008 and more  memory",
+        "           50 %           25 %",
+        "aten::add  16  unknown",
+        "  not collected  not collected",
+    ]
+    assert render_text(document, 28).splitlines()[-3:] == [
+        "4096×11008 and more  memory", "  rate: 50 % · rate: 25 %", "aten::add  16  unknown",
+    ]  # fmt: skip
+
+
+def test_a_figure_keeps_its_unit_and_a_table_without_rows_says_why() -> None:
+    table = Table(columns=(Column(name="stage"),), rows=(), note="no communication here")
+    document = Document(title="t", blocks=(Paragraph(text="It idles for 9.9 % of it"), table))
+    assert render_text(document, 16).splitlines()[3:] == [
+        "It idles for",
+        "9.9 % of it",
+        "",
+        "no communication",
+        "here",
+    ]
 
 
 def test_a_sentence_behind_a_name_of_its_own_line_stays_whole() -> None:

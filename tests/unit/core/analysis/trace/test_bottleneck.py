@@ -59,6 +59,10 @@ def test_a_window_has_its_class_and_the_advice_that_follows(kineto, tmp_path, he
     assert any(title.startswith(f"The window is {held}-bound") for title in titles), titles
     assert advice in titles
     assert f"The window is {held}-bound: " in render_text(found.views["report"]())
+    first = render_text(found.views["analysis"]()).partition("Priority 1: ")[2].splitlines()
+    assert first[0] == advice
+    assert len(first[2]) > len("- Issue:  [class=communication]") + 20, "with the reason"
+    assert any(line.startswith("- Impact: end to end at most ") for line in first[:8])
 
 
 def test_an_idle_device_beside_a_host_that_launches_is_launch_bound(kineto, tmp_path) -> None:
@@ -75,6 +79,7 @@ def test_a_device_that_idles_for_another_reason_is_said_to_idle(kineto, tmp_path
     (said,) = [one for one in found.findings if one.title.startswith("The window is")]
     assert said.title.startswith("The window is latency-bound")
     assert "the device idles for 88.9 % of the window, and the host launches for 0.1 %" in said.detail
+    assert "synchronisation" not in said.title, "nothing of the kind is near where none is there"
 
 
 def test_time_behind_synchronisations_can_be_limited(kineto, tmp_path) -> None:
