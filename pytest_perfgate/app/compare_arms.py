@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.app.lockstep import BASE, HEAD, LockstepPair, OwnFiles, PairedCall, Texts, TurnTiming, base_alone
+from pytest_perfgate.app.lockstep import BASE, HEAD, LockstepPair, OwnFiles, PairedCall, base_alone
 from pytest_perfgate.app.measure import FATAL, metrics_of_capture, one_child_each
+from pytest_perfgate.app.spread import NextRound, leases
 from pytest_perfgate.core.judge.against_revision import foreign_modules, same_code
 from pytest_perfgate.core.judge.rounds import LEAST
 from pytest_perfgate.core.judge.samples import pair_of, untimed
@@ -19,11 +21,11 @@ from pytest_perfgate.core.render.words import plural, span
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import FigurePairs, matches
 from pytest_perfgate.model.plan import Case, CaseKey
-from pytest_perfgate.model.protocol import Capture, CaseResult, Child, ChildSpawner, ChildSpec, Job, code_alone
-from pytest_perfgate.model.values import array_value
+from pytest_perfgate.model.protocol import Capture, CaseResult, Job, code_alone
 from pytest_perfgate.model.verdict import Arm, PairedRound
 
 if TYPE_CHECKING:
+    from pytest_perfgate.app.lockstep import Stage
     from pytest_perfgate.core.judge.rounds import Design, Pairs
     from pytest_perfgate.model.metric import Labels, Metric, Problem
     from pytest_perfgate.model.plan import Limit
@@ -40,28 +42,6 @@ _MISSING = {
 def phase_of(by: float) -> str:
     """The phase of a calibration's rounds in which the head was kept busy for so much longer."""
     return f"slower {by:g}"
-
-
-@array_value
-class Stage:
-    """What a comparison needs of the world."""
-
-    spawner: ChildSpawner
-    spec: Callable[[Arm, Sequence[Case], int], ChildSpec]
-    """A child of an arm; the number of the round is the seed that both sides share."""
-    job: Job
-    timeout_s: float
-    say: Callable[[str], None]
-    keep: Callable[[Sequence[PairedRound]], None]
-    """Called after every round: an interrupted comparison goes on where it stopped."""
-    clock: Callable[[], float]
-    beat: TurnTiming = TurnTiming()
-    budget_s: float = 0.0
-    """Zero spends what the design asks for."""
-    texts: Texts | None = None
-    """Test files at the base and here: for those of the head that the base arm cannot collect."""
-    show: Callable[[str, int, str], None] | None = None
-    """Told of each test that both sides went through: the round, which of its tests this is, the test."""
 
 
 Figures = Mapping["tuple[str, Labels]", "Metric"]
@@ -87,11 +67,12 @@ class Comparison:
         self.beside: dict[str, tuple[str, ...]] = {}
         """Other files below the root that the head's process of a test had loaded: tests, and what lies beside them."""
         self.own = OwnFiles(stage.texts)
+        self.next = NextRound(stage, arms, self.own)
         self.figures: dict[tuple[int, int, CaseKey], Figures] = {}
         """What a side read of a call, by the place of its round."""
         self._out: set[str] = set()
         self._seconds: Mapping[str, float] = {}
-        self._reckoned = self._rounds = 0  # rounds of the phase that is played
+        self._reckoned = self._rounds = self._last = 0  # rounds of the phase, and of the part of it, that is played
         self._until = stage.clock() + stage.budget_s if stage.budget_s else math.inf
 
     def resume(self, kept: Iterable[PairedRound]) -> None:
@@ -114,10 +95,11 @@ class Comparison:
         """So many rounds of each case that is not over, together; a budget ends them between two rounds."""
         planned = self.design.last if phase == ROUND else 0
         self._rounds = max(planned, *counts.values()) if counts else planned
-        for number in range(max(counts.values(), default=0)):
+        self._last = max(counts.values(), default=0)
+        for number in range(self._last):
             done = {one.nodeid for one in self.rounds if (one.phase, one.number) == (phase, number)}
             wanted = (nodeid for nodeid, count in counts.items() if count > number)
-            gone = done | self._out | self._read() | set(over())
+            gone = done | self._out | _read(self.rounds) | set(over())
             remaining = [self.cases[nodeid] for nodeid in wanted if nodeid not in gone]
             if remaining and self.start_s + sum(self.cost(case.nodeid) for case in remaining) > self.left_s:
                 return
@@ -126,10 +108,6 @@ class Comparison:
                 remaining = [*self._lap(phase, number, group), *(case for case in remaining if case not in group)]
             if not self.problems:  # rounds of an arm that was not itself are nobody's to take up
                 self.stage.keep(self.rounds)
-
-    def _read(self) -> set[str]:
-        """Cases of machine code alone: one round has judged them, for it is the same in every process."""
-        return {one.nodeid for one in self.rounds if code_alone(one.head)}
 
     def captures(self, phase: str) -> dict[CaseKey, list[tuple[Capture, Capture]]]:
         """Base and head of every round by key."""
@@ -151,14 +129,15 @@ class Comparison:
         """Two fresh processes through all cases; where one dies, the rest goes on in new ones."""
         seed = 1 + number
         begun, before, by_own = self.stage.clock(), len(self.rounds), set(self.own.tests)
-        children: list[Child] = []
+        wanted = self.next.starts(cases, seed)
+        children = self.next.take(wanted)
         try:
-            for arm in self.arms:  # one by one: the first is ended where the second does not start
-                children.append(self.stage.spawner.spawn(self.stage.spec(arm, cases, seed)))  # noqa: PERF401
+            for start in wanted[len(children) :]:  # one by one: the first is ended where the second does not start
+                children.append(self.stage.spawner.spawn(start.spec))
             duet = LockstepPair(
                 (children[BASE], children[HEAD]), self.stage.timeout_s, self.stage.beat, head_first=seed % 2 == 0
             )
-            done = self._played(duet, phase, number, cases)
+            done = self._played(duet, phase, number, cases, [start.job for start in wanted])
         except PerfgateError as fault:
             return self._after_death(fault, duet.standing if len(children) > 1 else "", (phase, number), cases)
         finally:
@@ -172,19 +151,18 @@ class Comparison:
         for case in lost:
             if case not in again:
                 self._note(phase, number, case.nodeid, _one_sided(duet, case.nodeid, self.arms))
-        self._clocked(before, self.stage.clock() - begun)
+        self.start_s, self.rounds[before:] = _shared(self.rounds[before:], self.stage.clock() - begun)
         return again
 
-    def _clocked(self, before: int, seconds: float) -> None:
-        """What the round took beside its tests is everybody's share."""
-        fresh = self.rounds[before:]
-        self.start_s = max(0.0, seconds - sum(one.seconds for one in fresh))
-        self.rounds[before:] = [replace(one, share_s=one.seconds + self.start_s / len(fresh)) for one in fresh]
+    def _played(
+        self, duet: LockstepPair, phase: str, number: int, cases: Sequence[Case], jobs: Sequence[Job]
+    ) -> set[str]:
+        def ahead() -> None:
+            if duet.untouched and number + 1 < self._last:
+                self.next.begin(cases, number + 2, self.rounds)
 
-    def _played(self, duet: LockstepPair, phase: str, number: int, cases: Sequence[Case]) -> set[str]:
-        jobs = [replace(self.stage.job, cases=tuple(cases), modules=arm.modules, beside=True) for arm in self.arms]
         done = set()
-        for met in duet.play((replace(jobs[BASE], files=self.own.files(cases)), jobs[HEAD])):
+        for met in duet.play(jobs, ahead):
             if self.own.instead(self.cases[met.nodeid], met):
                 continue
             self.rounds.append(_round(met, phase, number, self.own.tests.get(met.nodeid, "")))
@@ -220,6 +198,24 @@ class Comparison:
         foreign = ((arm, foreign_modules(arm, loaded)) for arm, loaded in zip(self.arms, duet.modules) if arm.modules)
         self.problems.update({arm.name: problem for arm, problem in foreign if problem is not None})
         self.same = self.same and same_code(*duet.modules)
+
+
+@contextmanager
+def held(comparison: Comparison) -> Iterator[None]:
+    """With the leases of the devices that its cases were seen on: contexts stay there until the last round."""
+    with comparison.stage.hold(leases(comparison.rounds)), closing(comparison.next):
+        yield
+
+
+def _read(rounds: Iterable[PairedRound]) -> set[str]:
+    """Cases of machine code alone: one round has judged them, for it is the same in every process."""
+    return {one.nodeid for one in rounds if code_alone(one.head)}
+
+
+def _shared(fresh: Sequence[PairedRound], seconds: float) -> tuple[float, list[PairedRound]]:
+    """What a round took beside its tests, and its results with that as everybody's share."""
+    start_s = max(0.0, seconds - sum(one.seconds for one in fresh))
+    return start_s, [replace(one, share_s=one.seconds + start_s / len(fresh)) for one in fresh]
 
 
 def _left(comparison: Comparison, at: tuple[str, int], cases: Sequence[Case], done: int) -> str:

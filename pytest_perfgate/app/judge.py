@@ -28,7 +28,7 @@ from pytest_perfgate.core.judge.judge import (
 from pytest_perfgate.core.judge.samples import of_level
 from pytest_perfgate.core.judge.suspects import uncommitted
 from pytest_perfgate.core.limits.grammar import OF_FAMILIES, check_items, parse_limit
-from pytest_perfgate.core.limits.merge import elsewhere, merge_limits, of_other_calls
+from pytest_perfgate.core.limits.merge import elsewhere, merge_limits, of_other_calls, own_name
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.stats.inference import scatter_of_neighbours
 from pytest_perfgate.model.errors import PerfgateError, fault_sentence
@@ -242,7 +242,7 @@ def _check_items(limits: Iterable[Limit], work: Work | None) -> None:
 
 def _brought(text: str, kinds: Mapping[str, MetricKind], place: str, own: Collection[str]) -> Limit:
     """A limit of one call; a mean over the family is none, and would be held by nobody."""
-    limit = parse_limit(text, kinds=kinds, source="fixture", place=place, own=own.__contains__)
+    limit = parse_limit(text, kinds=kinds, source="fixture", place=place, own=partial(own_name, names=own))
     if limit.metric in OF_FAMILIES:
         raise PerfgateError(
             "call-wrong",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING
@@ -20,6 +21,8 @@ from pytest_perfgate.model.protocol import (
     Bye,
     Capture,
     Child,
+    ChildSpawner,
+    ChildSpec,
     Collected,
     Entered,
     Finish,
@@ -32,10 +35,11 @@ from pytest_perfgate.model.protocol import (
     Taken,
     Waits,
 )
-from pytest_perfgate.model.values import value
+from pytest_perfgate.model.values import array_value, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.plan import Case, CaseKey, Plan
+    from pytest_perfgate.model.verdict import Arm, PairedRound
 
 BASE, HEAD = 0, 1
 
@@ -91,17 +95,20 @@ class LockstepPair:
         self.standing = ""
         """The test in which both stand: out of the round if one dies."""
         self.found: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+        self.untouched = False
+        """Whether neither side gave a device anything to do while it collected."""
         self.errors: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
         self.modules: tuple[tuple[tuple[str, str], ...], ...] = ((), ())
         self.beside: tuple[tuple[tuple[str, str], ...], ...] = ((), ())
 
-    def play(self, jobs: tuple[Job, Job]) -> Iterator[PairedCall]:
-        """Every test that both sides collected, in order."""
+    def play(self, jobs: Sequence[Job], met: Callable[[], None] = lambda: None) -> Iterator[PairedCall]:
+        """Every test that both sides collected, in order; ``met`` is called once they have."""
         plans = {case.nodeid: case.plan for case in jobs[HEAD].cases}
         for child, job in zip(self._children, jobs):
             child.send(job)
         self._meet()
-        shared = self.found[BASE] & self.found[HEAD]
+        met()
+        shared = self.found[BASE] & self.found[HEAD] & plans.keys()
         while True:
             base, head = (self._ready(side, shared) for side in (BASE, HEAD))
             if not isinstance(base, Ready) or not isinstance(head, Ready):
@@ -120,6 +127,7 @@ class LockstepPair:
         base, head = (one for one in collected if isinstance(one, Collected))
         self.found = (frozenset(base.found), frozenset(head.found))
         self.errors = (base.errors, head.errors)
+        self.untouched = base.untouched and head.untouched
 
     def _ready(self, side: int, shared: frozenset[str]) -> Answer:
         """The next test that both have, or the end; others are skipped."""
@@ -302,6 +310,33 @@ def _with_turns(finished: Finished, taken: dict[CaseKey, tuple[Samples, Samples]
 
 Texts = Callable[[str], "tuple[str | None, str]"]
 """A test file's text at the base, where it is there, and in the working copy; by its path from the root."""
+
+
+@array_value
+class Stage:
+    """What a comparison needs of the world."""
+
+    spawner: ChildSpawner
+    spec: Callable[[Arm, Sequence[Case], int], ChildSpec]
+    """A child of an arm; the number of the round is the seed that both sides share."""
+    job: Job
+    timeout_s: float
+    say: Callable[[str], None]
+    keep: Callable[[Sequence[PairedRound]], None]
+    """Called after every round: an interrupted comparison goes on where it stopped."""
+    clock: Callable[[], float]
+    beat: TurnTiming = TurnTiming()
+    budget_s: float = 0.0
+    """Zero spends what the design asks for."""
+    texts: Texts | None = None
+    """Test files at the base and here: for those of the head that the base arm cannot collect."""
+    show: Callable[[str, int, str], None] | None = None
+    """Told of each test that both sides went through: the round, which of its tests this is, the test."""
+    early: bool = False
+    """Whether there are cores on which the next round's processes start meanwhile."""
+    hold: Callable[[Sequence[str]], AbstractContextManager[object]] = nullcontext
+    """Leases on all of these devices, for the children to inherit."""
+
 
 _UNCOLLECTED = "cannot collect this test file"
 

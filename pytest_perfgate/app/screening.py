@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_perfgate.app.compare_arms import ROUND, Comparison, figure_pairs
+from pytest_perfgate.app.compare_arms import ROUND, Comparison, figure_pairs, held
 from pytest_perfgate.app.lockstep import BASE
 from pytest_perfgate.app.measure import measurements
 from pytest_perfgate.core.judge.against_revision import tuning_facts
@@ -85,7 +85,8 @@ class Screening:
         design = comparison.design
         comparison.play(ROUND, dict.fromkeys(comparison.cases, 1))
         comparison.design = replace(design, cases=max(self._among, len(comparison.pairs(ROUND)), 1))
-        comparison.play(ROUND, dict.fromkeys(comparison.cases, comparison.design.last), self._over)
+        with held(comparison):
+            comparison.play(ROUND, dict.fromkeys(comparison.cases, comparison.design.last), self._over)
         self._look()
         counts = {key: self._counts(key) for key in self._found}
         self._found = more_slow(self._found, self._pairs, counts, design.alpha)

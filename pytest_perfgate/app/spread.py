@@ -1,23 +1,28 @@
-"""Cases on several devices at once: a lane a device, and cases that need several devices after them."""
+"""Cases on several devices at once, a lane a device; the next round's processes, started while a device measures."""
 
 from __future__ import annotations
 
 import threading
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.instrument import begins, lease_name
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.values import array_value
+from pytest_perfgate.model.protocol import ChildSpec, Job
+from pytest_perfgate.model.values import array_value, value
 
 if TYPE_CHECKING:
+    from pytest_perfgate.app.lockstep import OwnFiles, Stage
     from pytest_perfgate.app.measure import Rounds
     from pytest_perfgate.model.device import Device
     from pytest_perfgate.model.plan import Case
+    from pytest_perfgate.model.protocol import Answer, Child, Command
+    from pytest_perfgate.model.verdict import Arm, PairedRound
 
 HOST = frozenset({"auto", "host", "fake"})
 """Runtimes of which nobody can say beforehand that they use a device."""
@@ -163,3 +168,106 @@ def picked(devices: Sequence[Device], asked: str) -> Device:
     what = f"{plural(len(begun), 'device')} begin with {asked!r}" if begun else f"no device {asked!r} is visible here"
     why = "what is measured must be the device that was asked for"
     raise PerfgateError("device-unknown", what, why=why, mend=f"one of {known}")
+
+
+@value
+class Start:
+    """What a process is started with."""
+
+    spec: ChildSpec
+    job: Job
+
+    def serves(self, other: Start) -> bool:
+        """Whether a process that was started so stands for another: same arm and seed, and its tests among these."""
+        mine, theirs = ({case.nodeid for case in one.job.cases} for one in (self, other))
+        return mine >= theirs and self._surroundings() == other._surroundings()
+
+    def _surroundings(self) -> tuple[ChildSpec, Job]:
+        return replace(self.spec, argv=()), replace(self.job, cases=())
+
+
+def on_devices(cases: Iterable[Case], rounds: Iterable[PairedRound]) -> bool:
+    """Whether all of these were timed by a device's own clock in the rounds before."""
+    seen: dict[str, set[bool]] = {case.nodeid: set() for case in cases}
+    for one in rounds:
+        by_device = (c.device.kind == "gpu" and c.identity.timer != "host" for c in (*one.base, *one.head))
+        seen.get(one.nodeid, set()).update(by_device)
+    return all(clocks == {True} for clocks in seen.values())
+
+
+def leases(rounds: Iterable[PairedRound]) -> list[str]:
+    """Of all devices that these were measured on."""
+    captures = (capture for one in rounds for capture in (*one.base, *one.head))
+    return sorted({lease_name(capture.device) for capture in captures if capture.device.kind == "gpu"})
+
+
+class EarlyChild:
+    """A child that has had its job: it collects, and waits before its first test."""
+
+    def __init__(self, child: Child, job: Job) -> None:
+        self.label, self._child = child.label, child
+        self._fault: PerfgateError | None = None
+        self._sending = threading.Thread(target=self._sent, args=(job,), name="perfgate-next", daemon=True)
+        self._sending.start()
+
+    def send(self, command: Command) -> None:
+        if not isinstance(command, Job):
+            self._child.send(command)
+            return
+        self._sending.join()
+        if self._fault is not None:
+            raise self._fault
+
+    def receive(self, timeout_s: float) -> Answer:
+        return self._child.receive(timeout_s)
+
+    def close(self) -> None:
+        self._child.close()
+        self._sending.join()
+
+    def tail(self) -> str:
+        return self._child.tail()
+
+    def _sent(self, job: Job) -> None:
+        """A child takes its job once it has started, which is what nobody waits for here."""
+        try:
+            self._child.send(job)
+        except PerfgateError as fault:
+            self._fault = fault
+
+
+class NextRound:
+    """Every round has fresh processes; importing what they need is what overlaps."""
+
+    def __init__(self, stage: Stage, arms: Sequence[Arm], own: OwnFiles) -> None:
+        self._stage, self._arms, self._own = stage, arms, own
+        self._early: list[tuple[Start, EarlyChild]] = []
+
+    def starts(self, cases: Sequence[Case], seed: int) -> list[Start]:
+        """What the sides of a round are started with: the base's files may be its own."""
+        sides = [
+            (arm, replace(self._stage.job, cases=tuple(cases), modules=arm.modules, beside=True, files=files))
+            for arm, files in zip(self._arms, (self._own.files(cases), ()))
+        ]
+        return [Start(spec=self._stage.spec(arm, cases, seed), job=job) for arm, job in sides]
+
+    def begin(self, cases: Sequence[Case], seed: int, rounds: Iterable[PairedRound]) -> None:
+        """Starts them where no clock of the host measures; one that fails is complained of when its round begins."""
+        self.close()
+        if not self._stage.early or not on_devices(cases, rounds):
+            return
+        with suppress(PerfgateError):
+            for start in self.starts(cases, seed):
+                self._early.append((start, EarlyChild(self._stage.spawner.spawn(start.spec), start.job)))
+
+    def take(self, starts: Sequence[Start]) -> list[Child]:
+        """Those that wait for these, or none: both sides of a pair are started alike."""
+        early, self._early = self._early, []
+        if len(early) == len(starts) and all(start.serves(other) for (start, _), other in zip(early, starts)):
+            return [child for _, child in early]
+        for _, child in early:
+            child.close()
+        return []
+
+    def close(self) -> None:
+        self.take(())

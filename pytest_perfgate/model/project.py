@@ -43,6 +43,7 @@ class Config:
 
     limits: tuple[str, ...] = ()
     """Limits of every gated test; none means ``slowdown <= 3%``."""
+    tables: tuple[str, ...] = ()
     tests: tuple[ConfigPattern, ...] = ()
     mode: str = ""
     rounds: int = 0
@@ -113,6 +114,7 @@ KEYS: tuple[ConfigKey, ...] = (
         default="`slowdown <= 3%` for a test that nothing gives a limit",
     ),
     ConfigKey(name="tests", kind="tests", doc="settings per node-id pattern: `[[tool.perfgate.tests]]`"),
+    ConfigKey(name="tables", kind="texts", doc="pairs of parameters as `--perfgate-table` takes them", default="none"),
     ConfigKey(name="mode", kind="choice", doc="what a run does", default="full in CI, else quick", choices=_MODES),
     ConfigKey(name="rounds", kind="count", doc="fresh processes a case in full mode", default="3"),
     ConfigKey(name="budget", kind="seconds", doc="sampling time of a case in one process", default="1 s"),

@@ -99,6 +99,8 @@ class Collected:
 
     found: tuple[str, ...]
     errors: tuple[str, ...] = ()
+    untouched: bool = False
+    """Whether it is seen to have given no device anything to do yet."""
 
 
 @value

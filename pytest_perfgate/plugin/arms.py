@@ -11,20 +11,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.changed_project import with_files
-from pytest_perfgate.app.compare_arms import Comparison, Stage
+from pytest_perfgate.app.compare_arms import Comparison
 from pytest_perfgate.app.judge import gates_of
-from pytest_perfgate.app.lockstep import TurnTiming
+from pytest_perfgate.app.lockstep import Stage, TurnTiming
 from pytest_perfgate.app.measure import Rounds, measurements
 from pytest_perfgate.app.screening import Asked, Screening
 from pytest_perfgate.app.spread import run_spread
-from pytest_perfgate.clock import seconds
+from pytest_perfgate.clock import HOST_CLOCK, seconds
 from pytest_perfgate.core.changes.tests import is_new
 from pytest_perfgate.core.judge.against_revision import arm_limit, contested_limit, not_compared
 from pytest_perfgate.core.judge.rounds import IN_CI, OFTEN, Design
 from pytest_perfgate.core.judge.suspects import contested, suspects
 from pytest_perfgate.core.limits.merge import limits_for
 from pytest_perfgate.core.render.words import plural
-from pytest_perfgate.core.stats.costs import pair_cost, paired_costs
+from pytest_perfgate.core.stats.costs import pair_cost, paired_costs, starting_guess
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import DIRTY
 from pytest_perfgate.model.plan import Compare
@@ -37,6 +37,7 @@ from pytest_perfgate.plugin.child_arguments import (
     cold_for,
     environment,
     paired_line,
+    spare_cores,
 )
 from pytest_perfgate.plugin.reporting import Progress
 from pytest_perfgate.plugin.state import share_of
@@ -109,8 +110,8 @@ class ArmRunner:
 
     def _announced(self, cases: Sequence[Case], design: Design) -> str:
         """What it will take, as earlier comparisons took it."""
-        nodeids = {case.nodeid for case in cases}
-        cost = pair_cost(nodeids, read_costs(costs_path(self._config.rootpath)))
+        nodeids, known = {case.nodeid for case in cases}, read_costs(costs_path(self._config.rootpath))
+        cost = pair_cost(nodeids, {**starting_guess(HOST_CLOCK.process() / 1e9), **known})
         return paired_line(len(nodeids), design, self._session.left_s(), cost)
 
     def _unbuilt(self, commit: str, cases: int, fault: PerfgateError) -> None:
@@ -192,11 +193,11 @@ class ArmRunner:
             say=self._say,
             show=self._progress.met if self._progress is not None else None,
             keep=FinishedRounds(self._path(both), self._session, self._say),
-            clock=seconds,
+            clock=seconds, early=spare_cores(), hold=fleet(self._say).hold,
             beat=TurnTiming() if cpus else TurnTiming(warmup_ns=DEVICE_WARMUP_NS),
             texts=file_texts(self._session, both[0].revision),
             budget_s=max(remaining, 1.0) if isfinite(remaining) else 0.0,
-        )
+        )  # fmt: skip
 
     def _spec(self, arm: Arm, cases: Sequence[Case], seed: int) -> ChildSpec:
         env = {**environment(os.environ.items()), **dict(arm.environment), **_FRESH, **cold_for(cases)}

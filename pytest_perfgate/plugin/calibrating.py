@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_perfgate import clock
-from pytest_perfgate.app.compare_arms import ROUND, Comparison, Stage, phase_of
+from pytest_perfgate.app.compare_arms import ROUND, Comparison, phase_of
+from pytest_perfgate.app.lockstep import Stage
 from pytest_perfgate.core.judge.calibration import INJECTED, LEAST
 from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.core.render.words import plural

@@ -33,6 +33,7 @@ from pytest_perfgate.plugin.benches import MeasuringBench
 from pytest_perfgate.plugin.fixture import Perfgate
 from pytest_perfgate.plugin.measuring import Measuring, figures_for, measuring_tools
 from pytest_perfgate.wiring import parent_channel
+from pytest_perfgate.wiring.devices import untouched
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -122,7 +123,7 @@ class ChildRole:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         nodeids = tuple(item.nodeid for item in session.items)
-        self._parent.send(Collected(found=nodeids, errors=tuple(self._errors)))
+        self._parent.send(Collected(found=nodeids, errors=tuple(self._errors), untouched=untouched()))
         if self._job.cpus:
             os.sched_setaffinity(0, self._job.cpus)
         elif "PERFGATE_CORES" in os.environ:

@@ -226,3 +226,12 @@ def paired_line(cases: int, design: Design, left_s: float, cost: PairCost) -> st
 def triable(cases: Iterable[Case]) -> int:
     """Cases that a slowdown limit could send there."""
     return sum(any(limit.metric == "slowdown" for limit in case.limits) for case in cases)
+
+
+_CORES = 4
+"""Two sides measure on one core, two that start take one each, and the user's threads want another."""
+
+
+def spare_cores() -> bool:
+    """Whether processes can start beside others that measure on a device."""
+    return len(os.sched_getaffinity(0)) >= _CORES if hasattr(os, "sched_getaffinity") else False

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_perfgate.core.limits.grammar import parse_limit
-from pytest_perfgate.core.limits.merge import asked_figures, matches, merge_limits, own_names
+from pytest_perfgate.core.limits.merge import asked_figures, matches, merge_limits, own_name, own_names
 from pytest_perfgate.core.limits.scope import proposal
 from pytest_perfgate.core.metric_kinds import CODE_NAMES, PASSES
 from pytest_perfgate.model.errors import PerfgateError
@@ -111,10 +111,10 @@ class Collector:
     def _marked_limits(self, mark: pytest.Mark, item: pytest.Item, place: str) -> tuple[Limit, ...]:
         """Limits of a mark, which may name figures that the test's file takes."""
 
-        def own(name: str) -> bool:
+        def own(name: str) -> str:
             if item.path not in self._own:
                 self._own[item.path] = own_names(_source(item.path))
-            return name in self._own[item.path]
+            return own_name(name, self._own[item.path])
 
         texts = tuple(_limit_text(text, place) for text in mark.args)
         on = _on(mark.kwargs.get("on", ()), place)

@@ -128,7 +128,7 @@ def ending_of(session: SessionState, status: int = 0) -> Ending:
         skipped={**session.skipped, **skipped_files(config)},
         left_out=left_out(config),
         shard=shard_of(session),
-        tables=tuple(config.option.perfgate_table),
+        tables=session.settings.project.tables,
     )
 
 

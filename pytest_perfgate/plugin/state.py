@@ -178,10 +178,10 @@ class Settings:
 
     def read(self) -> tuple[Policy, float]:
         """What does not read ends the run before its first test, and is said once."""
-        if self.options.perfgate_table:
+        if self.project.tables:
             from pytest_perfgate.core.render.families import parse_pivot
 
-            [parse_pivot(text) for text in self.options.perfgate_table]
+            [parse_pivot(text) for text in self.project.tables]
         return self.policy, self.budget_s
 
     @cached_property
@@ -189,7 +189,8 @@ class Settings:
         from pytest_perfgate.wiring import configuration
 
         config = configuration(self.pytest.rootpath)
-        return replace(config, history=self.options.perfgate_history or config.history)
+        tables = (*config.tables, *self.options.perfgate_table)
+        return replace(config, history=self.options.perfgate_history or config.history, tables=tables)
 
     @cached_property
     def mode(self) -> Mode:

@@ -97,7 +97,7 @@ def _write_verdicts(out: Any, session: SessionState, reports: list[CaseReport]) 
     parts: list[Callable[[], list[str]]] = [
         lambda: _folded(own_gate_section(edits), width),
         partial(_tables, reports, width=width),
-        partial(families_text, reports, session.settings.options.perfgate_table),
+        partial(families_text, reports, session.settings.project.tables),
         partial(blocks, [r for r in reports if not _left_open(r, session.mode)], here, min(WIDTH, width)),
         lambda: _folded((f"{note.effect.value}  {reported_text(note, style)}" for note in notes), width),
         lambda: _folded(

@@ -144,6 +144,18 @@ def near_to(devices: Iterable[Device]) -> Mapping[str, str]:
     return near_cores(device.pci for device in devices)
 
 
+def untouched() -> bool:
+    """Whether this process has given no device anything to do yet."""
+    from pytest_perfgate.adapters.system.processes import drivers
+
+    names = drivers()
+    if "libcuda.so" not in names:
+        return not names
+    from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
+
+    return names == {"libcuda.so"} and CudaDriver().untouched()
+
+
 def settle_near() -> None:
     """Put this child next to its devices, where the run says so; after the imports, which count cores."""
     from pytest_perfgate.adapters.devices import host

@@ -37,6 +37,18 @@ def test_not_run_is_said_and_no_pass(tmp_path) -> None:
     assert result["parts"] == {}
 
 
+def test_a_machine_whose_gpu_went_keeps_the_results_that_it_had(tmp_path, monkeypatch) -> None:
+    module = simulated.script()
+    monkeypatch.setattr(module, "probe", lambda options: {"device": "", "facts": {}, "why": "no GPU"})
+    options = SimpleNamespace(out=str(tmp_path), clocks="observe", quick=False, only=None)
+    for earlier, page_of_now in ((False, "Not run: no GPU."), (True, "an H100")):
+        if earlier:
+            (tmp_path / "gpu-check.md").write_text("an H100")
+            (tmp_path / "gpu-check.tar.gz").write_bytes(b"")
+        assert module.checked(options)["why"] == "no GPU"
+        assert page_of_now in (tmp_path / "gpu-check.md").read_text()
+
+
 PART = """
 import sys, time, json
 from pathlib import Path

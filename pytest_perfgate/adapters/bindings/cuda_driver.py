@@ -27,6 +27,8 @@ _LIMIT_PERSISTING = 0x06
 
 _FEW = 256
 
+_NOT_INITIALISED = 3
+
 
 class DriverFault(RuntimeError):
     """A driver call returned a status."""
@@ -102,6 +104,24 @@ class CudaDriver:
         self._call("cuInit", ctypes.c_uint(0))
         self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), ctypes.c_int(0))
         self._call("cuCtxSetCurrent", context)
+
+    def untouched(self) -> bool:
+        """Whether nothing in this process has made a context yet: the driver may not even be initialised."""
+        context, count = ctypes.c_void_p(0), ctypes.c_int(0)
+        try:
+            self._call("cuDeviceGetCount", ctypes.byref(count))
+            self._call("cuCtxGetCurrent", ctypes.byref(context))
+            return not context.value and not any(map(self._active, range(count.value)))
+        except DriverFault as fault:
+            return fault.status == _NOT_INITIALISED
+        except (OSError, AttributeError):
+            return False
+
+    def _active(self, index: int) -> bool:
+        device, flags, active = ctypes.c_int(0), ctypes.c_uint(0), ctypes.c_int(0)
+        self._call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(index))
+        self._call("cuDevicePrimaryCtxGetState", device, ctypes.byref(flags), ctypes.byref(active))
+        return bool(active.value)
 
     def touch(self) -> None:
         """The least work that a device can be given: a few bytes set, and waited for."""

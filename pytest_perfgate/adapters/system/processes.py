@@ -39,6 +39,18 @@ os._exit(code if code >= 0 else 128 - code)
 """Ends the whole group, compilers included, when our end of the pipe closes: also when we are killed."""
 
 
+_DRIVERS = frozenset({"libcuda.so", "libamdhip64.so", "libOpenCL.so"})
+
+
+def drivers(maps: Path = Path("/proc/self/maps")) -> frozenset[str]:
+    """Which libraries of devices this process has loaded; where the system does not tell, any of them."""
+    try:
+        text = maps.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return _DRIVERS
+    return frozenset(name for name in _DRIVERS if f"/{name}" in text)
+
+
 def run_logged(command: Sequence[str], log: Path, *, folder: Path, env: Mapping[str, str], timeout_s: float) -> int:
     """Run a command with its output at the end of a log; its exit code, 128 + N after signal N, or ``TIMED_OUT``."""
     if not is_installed(command[0], folder, env.get("PATH", "")):

@@ -331,6 +331,24 @@ def offset_note(empty: Empty) -> tuple[tuple[str, str], ...]:
     return (("offset", f"{said}: 1, 2, 4 and 8 writes of twice the last cache lie on a line"),)
 
 
+GAP_NS = 1_000.0
+"""Between two kernels in a row an H100 lets most of a microsecond pass, which no pair tells from work."""
+
+LONG_NS, CLOSE, CLOSE_SHORT = 20_000.0, 0.01, 0.03
+"""A timer agrees with the device's own records within 1 % from 20 us on, and within 3 % below; or it says so."""
+
+
+def agreement_note(took: float, empty: Empty) -> tuple[tuple[str, str], ...]:
+    """What a call's time may be too long by, where that is more than a timer should be off."""
+    part = (max(GAP_NS, empty.resolution) if empty.taken_off else empty.overhead) / took
+    if part <= (CLOSE if took >= LONG_NS else CLOSE_SHORT):
+        return ()
+    return (("agreement", f"up to {part:.1%} longer than the device's own records: {_UNKNOWN[bool(empty.taken_off)]}"),)
+
+
+_UNKNOWN = {True: "a pause between two kernels counts as work", False: "what a pair of events costs is not known here"}
+
+
 def _measured(bench: Bench) -> Empty:
     empty, runtime = empty_pair(bench.runtime), bench.runtime
     writes = Bench(call=runtime.flush, plan=Plan(), runtime=runtime, rules=bench.rules)

@@ -13,6 +13,7 @@ from pytest_perfgate.adapters.timers.event_pairs import (
     SHRUNK,
     TRIALS,
     Pairs,
+    agreement_note,
     allocate,
     believable,
     calibrated,
@@ -71,7 +72,14 @@ class EventsTimer:
             warmup_ns=warmth.spent_ns,
             launch_gap=None if queue.dry else launch_gap(bench, durations),
             problems=outside.problems,
-            notes=(*bench.runtime.notes(), *warmth.notes, *offset_note(empty), *outside.notes, *_dry_note(queue.dry)),
+            notes=(
+                *bench.runtime.notes(),
+                *warmth.notes,
+                *offset_note(empty),
+                *agreement_note(median(durations), empty),
+                *outside.notes,
+                *_dry_note(queue.dry),
+            ),
         )
 
 
@@ -158,7 +166,13 @@ class BlockingTimer:
             warmup_ns=warmth.spent_ns,
             launch_gap=launch_gap(bench, durations),
             problems=outside.problems,
-            notes=(*bench.runtime.notes(), *warmth.notes, *offset_note(empty), *outside.notes),
+            notes=(
+                *bench.runtime.notes(),
+                *warmth.notes,
+                *offset_note(empty),
+                *agreement_note(median(durations), empty),
+                *outside.notes,
+            ),
         )
 
     def _proved(self, bench: Bench, pair: Pairs) -> None:

@@ -115,7 +115,7 @@ def _asked(nodeid: str, marks: Sequence[Mark] | None, kinds: Kinds, merged: Merg
         layer: list[Limit] = []
         for text in mark.limits:
             try:
-                layer.append(parse_limit(text, kinds=kinds, on=mark.on, own=bool))
+                layer.append(parse_limit(text, kinds=kinds, on=mark.on, own=str))
             except PerfgateError:  # noqa: PERF203 - a text that does not read is compared as it is written
                 unread.append(text)
         layers.append(layer)

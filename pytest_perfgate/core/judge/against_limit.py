@@ -14,7 +14,7 @@ from pytest_perfgate.core.judge.policy import CI
 from pytest_perfgate.core.judge.readings import FILE, SPEEDUP, Sides, moved_sides, no_reference, reach_in_turns
 from pytest_perfgate.core.judge.samples import busy_processors
 from pytest_perfgate.core.limits.grammar import noun
-from pytest_perfgate.core.limits.merge import no_instruction, not_in_the_report, scope_within
+from pytest_perfgate.core.limits.merge import no_instruction, not_in_the_report, own_name, scope_within
 from pytest_perfgate.core.limits.scope import proposal, render_scope, some_of
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.errors import CODES, PerfgateError
@@ -136,7 +136,10 @@ def without_metric(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     if missing and (missing.mend or missing.code):
         return _lacking(limit, replace(missing, labels=()))
     source = f"capture it: it comes from {kind.source}" if kind and kind.source != "time" else ""
-    source = source if kind else f"take it in the test, perfgate.metric({limit.metric!r}, ...), after the call it is of"
+    if kind is None:
+        near = own_name(limit.metric, [m.name for m in trial.metrics.metrics if m.better is not None])
+        take = f"take it in the test, perfgate.metric({limit.metric!r}, ...), after the call it is of"
+        source = f"did you mean {near!r}?" if near else take
     return Ruling(
         outcome=Outcome.NOT_MEASURED,
         sentence=f"{limit.metric}: {why}",

@@ -47,9 +47,9 @@ OF_FAMILIES = frozenset({FAMILY_MEAN, FAMILY_WORST})
 """Metrics whose positional scope names another metric, with its scope, and takes its dimension."""
 
 
-def _nobody(_: str) -> bool:
+def _nobody(_: str) -> str:
     """No name is one of the test's own."""
-    return False
+    return ""
 
 
 def parse_limit(
@@ -59,11 +59,11 @@ def parse_limit(
     source: str = "marker",
     place: str = "",
     on: tuple[str, ...] = (),
-    own: Callable[[str], bool] = _nobody,
+    own: Callable[[str], str] = _nobody,
 ) -> Limit:
     """Read one limit; every way of being wrong raises an error of its own, with the place in the text.
 
-    ``own`` says of a name that nothing here produces whether the test takes a figure of that name.
+    ``own`` says of a name that nothing here produces which figure of the test's own it is, or comes next to.
     """
     written = Written(text=text, place=place)
     change = CHANGE.match(text)
@@ -98,19 +98,20 @@ def parse_limit(
     )
 
 
-def _kind(written: Written, kinds: Kinds, own: Callable[[str], bool], at: int) -> tuple[MetricKind, int]:
+def _kind(written: Written, kinds: Kinds, own: Callable[[str], str], at: int) -> tuple[MetricKind, int]:
     match = _METRIC.match(written.text, at)
     if not match:
         what = "the limit is empty" if not written.text.strip() else "the limit does not start with a metric"
         raise written.fault("limit-syntax", what, Span(start=0, end=1), _SHAPE)
-    if match[1] not in kinds and own(match[1]):
+    meant = own(match[1]) if match[1] not in kinds else ""
+    if meant == match[1]:
         return own_kind(match[1]), match.end()
     if match[1] not in kinds:
         raise written.fault(
             "limit-unknown-metric",
             f"nothing produces a metric '{match[1]}'",
             Span(start=match.start(1), end=match.end(1)),
-            proposal(match[1], kinds, all_of="the metrics"),
+            f"did you mean {meant!r}?" if meant else proposal(match[1], kinds, all_of="the metrics"),
         )
     return kinds[match[1]], match.end()
 

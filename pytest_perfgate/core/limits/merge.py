@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.core.limits.scope import Span, Written, either
+from pytest_perfgate.core.limits.scope import Span, Written, either, nearest
 from pytest_perfgate.core.metric_kinds import PASSES
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Absent, Labels, MetricKind, MetricSet
@@ -323,6 +323,11 @@ _TAKEN = re.compile(
 def own_names(source: str) -> frozenset[str]:
     """Names of the figures that the text of a test file takes: ``perfgate.metric("loss", ...)``."""
     return frozenset(name for names in _TAKEN.findall(source) for name in names if name)
+
+
+def own_name(name: str, names: Collection[str]) -> str:
+    """Which of a test's own figures a name is, else the one that it comes next to; empty where it is far from all."""
+    return name if name in names else next(iter(nearest(name, names, 1)), "")
 
 
 def matches(nodeid: str, pattern: str) -> bool:

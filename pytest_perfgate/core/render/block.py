@@ -254,7 +254,11 @@ def acceptance_lines(found: Sequence[Decision], *, dry: bool = False) -> Iterato
     """One line for each case that changes or cannot; the rest is counted, and each warning stands once."""
     for decision in found:
         if decision.writes or decision.change in _SAID:
-            blind = "" if decision.blind is None else f"  can detect {signed(decision.blind)}"
+            blind = (
+                f"  can detect {signed(decision.blind)}"
+                if decision.blind is not None and _asks_for_time(decision)
+                else ""
+            )
             yield from (f"{_time_line(decision)}{blind}", *_figure_lines(decision))
     written = sum(d.writes for d in found)
     counts = Counter(d.change for d in found if not d.writes)
@@ -269,11 +273,17 @@ def _warnings(shown: Sequence[Decision]) -> Iterator[str]:
     few = Counter(d.scanty for d in shown if d.scanty)
     for scanty, count in few.items():
         yield f"warning  {count} of {plural(len(shown), 'case')}, {scanty}; {_WHOLE}"
-    if blind := sum(d.blind is not None for d in shown):
+    if blind := sum(d.blind is not None and _asks_for_time(d) for d in shown):
         share = f"{blind} of {plural(len(shown), 'case')}"
         yield f"warning  {share} could not have seen a slowdown as small as the limit{_busy_note(shown)}; {_AGAIN}"
     if far := sum(d.creeps for d in shown):
         yield f"warning  {far} of {plural(len(shown), 'case')} {TOO_FAR}"
+
+
+def _asks_for_time(decision: Decision) -> bool:
+    """Whether a limit asks for the time, and not for a speed-up alone, beside which the time stands."""
+    verdicts = decision.report.verdicts
+    return not verdicts or any(v.limit.metric != "speedup" for v in verdicts)
 
 
 def _busy_note(shown: Sequence[Decision]) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.judge.family import extremes
-from pytest_perfgate.core.limits.scope import CHANGES
+from pytest_perfgate.core.limits.scope import CHANGES, proposal
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.render.block import printable
 from pytest_perfgate.core.render.drawing import MARK, OTHER, SOFT, Axis, Frame, dot, line, picture, words
@@ -75,12 +75,22 @@ def family_sections(
 
 def family_lines(cases: Iterable[CaseReport], pivots: Sequence[str]) -> list[str]:
     """The same for a terminal."""
-    lines: list[str] = []
+    lines = list(_misspelt(cases := list(cases), pivots))
     for section in family_sections(cases, pivots, drawn=False):
         if isinstance(section, Section):
             tables = [block for block in section.blocks if isinstance(block, Table)]
             lines += [section.title, *(f"  {text}" for table in tables for text in table_lines(table))]
     return lines
+
+
+def _misspelt(cases: Sequence[CaseReport], pivots: Sequence[str]) -> Iterator[str]:
+    """Pairs with a parameter that no test here has."""
+    known = {name for case in cases if case.measurement for name, _ in case.measurement.params}
+    for pair in pivots if known else ():
+        for name in (parse_pivot(pair).rows, parse_pivot(pair).columns):
+            if name not in {*known, CALL}:
+                near = proposal(name, sorted(known), all_of="there are")
+                yield f"no table {pair!r}: no test here has a parameter {name!r}; {near}"
 
 
 @value

@@ -21,7 +21,7 @@ from pytest_perfgate.core.render.words import (
     span,
 )
 from pytest_perfgate.model.measurement import Sitting
-from pytest_perfgate.model.metric import Block, Bullets, Cell, Code, Column, Document, Paragraph, Section, Table
+from pytest_perfgate.model.metric import Block, Bullets, Cell, Code, Column, Document, Metric, Paragraph, Section, Table
 from pytest_perfgate.model.plan import Compare, Effect, Outcome
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import THEN, CaseReport, RunReport, Shard, Verdict
@@ -200,9 +200,16 @@ def _row(case: CaseReport, verdict: Verdict) -> tuple[Cell, ...]:
         by_floor(verdict.limit.text, verdict.raised),
         _measured(verdict),
         _then(case, verdict),
-        times[0].value if times else None,
+        _now(verdict, times),
         detectable_cell(verdict),
     )
+
+
+def _now(verdict: Verdict, times: Sequence[Metric]) -> Cell:
+    """What stands beside "then": the figure of a change, else the time of the call."""
+    if verdict.limit.compare is not Compare.FIGURE:
+        return quantity(verdict.metric.value, verdict.metric.dimension) if verdict.metric else None
+    return times[0].value if times else None
 
 
 def _then(case: CaseReport, verdict: Verdict) -> Cell:

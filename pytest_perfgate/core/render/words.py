@@ -91,7 +91,9 @@ def figure_text(then: Figure, metric: Metric | None) -> str:
 
 
 def figure_note(verdict: Verdict) -> str:
-    """``(128 -> 130)`` behind the limit of a gated figure."""
+    """``(128 -> 130)`` behind the limit of a gated figure; of one without an accepted value what it reads."""
+    if verdict.figure is None and verdict.metric is not None and verdict.metric.name not in {"time", "slowdown"}:
+        return f" ({quantity(verdict.metric.value, verdict.metric.dimension)})"
     return f" ({figure_text(verdict.figure, verdict.metric)})" if verdict.figure is not None else ""
 
 

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pytest_perfgate.app.compare_arms import Comparison, Stage
+from pytest_perfgate.app.compare_arms import Comparison
+from pytest_perfgate.app.lockstep import Stage
 from pytest_perfgate.app.screening import Asked
 from pytest_perfgate.app.screening import Screening as Hearing
 from pytest_perfgate.core.judge.rounds import Design
@@ -68,6 +70,15 @@ class World:
     now: float = 0.0
     waits: bool = False
     """Whether each turn waits for another process first."""
+    device: Device = DEVICE
+    untouched: bool = False
+    """Whether an arm has left the device alone once it has collected."""
+    timer: str = "host"
+    begun: list[tuple[int, int]] = field(default_factory=list)
+    """The seed of each process, and the turns that were over when it started."""
+    open: int = 0
+    """Processes that nobody has ended."""
+    leased: list[list[str]] = field(default_factory=list)
     loss: Callable[[str, int], float] | None = None
     """A figure of (arm, round) that each call takes."""
     within: float = 0.0
@@ -75,6 +86,8 @@ class World:
 
     def spawn(self, spec: ChildSpec) -> ScriptedChild:
         self.spawned.append(spec)
+        self.begun.append((int(dict(spec.env)["PYTHONHASHSEED"]), len(self.turns)))
+        self.open += 1
         self.now += self.start_s
         return ScriptedChild(spec, self)
 
@@ -96,7 +109,8 @@ class ScriptedChild:
             missing = set() if self._world.own and command.files else missing
             found = [c.nodeid for c in command.cases if c.nodeid not in missing]
             self._left, self._own = deque(found), bool(command.files)
-            self._out.append(Collected(found=tuple(found), errors=self._world.errors if missing else ()))
+            errors = self._world.errors if missing else ()
+            self._out.append(Collected(found=tuple(found), errors=errors, untouched=self._world.untouched))
             self._next()
         elif isinstance(command, Go):
             self._key, self._taken = CaseKey(nodeid=self._left[0]), []
@@ -122,6 +136,7 @@ class ScriptedChild:
         return self._out.popleft()
 
     def close(self) -> None:
+        self._world.open -= not self.closed
         self.closed = True
 
     def tail(self) -> str:
@@ -141,14 +156,14 @@ class ScriptedChild:
             self._out.append(Waits(text="process 7 measures on GPU-1"))
         self._out.append(Taken(key=self._key, samples=samples))
 
-    def _end(self, timer: str = "host") -> None:
+    def _end(self, timer: str = "") -> None:
         assert self._key is not None
-        loss = self._world.loss
+        loss, device, timer = self._world.loss, self._world.device, timer or self._world.timer
         readings = (own_reading("loss", loss(self.label, self._round)),) if loss else ()
+        identity = Identity(device=device.key, timer=timer)
         capture = Capture(
-            key=self._key, samples=tuple(self._taken), device=DEVICE, readings=readings,
-            identity=Identity(device="host-x", timer=timer),
-        )  # fmt: skip
+            key=self._key, samples=tuple(self._taken), device=device, readings=readings, identity=identity
+        )
         self._world.now += self._world.test_s / 2
         done = Finished(nodeid=self._left.popleft(), outcome="passed", captures=(capture,), seconds=self._world.test_s)
         self._out.append(done)
@@ -188,7 +203,14 @@ PROOF = {"base": (("/base/kern.py", "1"),), "head": (("/head/kern.py", "2"),)}
 
 
 def staged(world: World, said: list[str], kept: list[int], budget_s: float = 0.0) -> Stage:
+    @contextmanager
+    def hold(devices: Sequence[str]) -> Iterator[None]:
+        world.leased.append(list(devices))
+        yield
+
     return Stage(
+        early=True,
+        hold=hold,
         spawner=world,
         spec=spec,
         job=Job(cases=()),

@@ -7,7 +7,8 @@ from statistics import median
 
 import pytest
 
-from pytest_perfgate.app.compare_arms import ROUND, Comparison, Stage
+from pytest_perfgate.app.compare_arms import ROUND, Comparison
+from pytest_perfgate.app.lockstep import Stage
 from pytest_perfgate.app.screening import Screening as Hearing
 from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.core.judge.samples import pair_of

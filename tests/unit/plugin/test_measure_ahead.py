@@ -32,7 +32,7 @@ CASES = [Case(nodeid=f"t.py::test_{at}", limits=(), plan=Plan(warmup_ns=0.2e9, b
 
 
 def test_a_cut_is_said_and_done() -> None:
-    said = "10 cases, 3 rounds, about 21 s at most; sampling cut to 50% by the budget"
+    said = "10 cases, 3 rounds, about 21 s, a first guess; sampling cut to 50% by the budget"
     assert cost_line(CASES, {}, 0.5) == said
     half = sampled(CASES[0], 0.5).plan
     assert (half.warmup_ns, half.budget_ns) == (0.1e9, 0.5e9)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_perfgate.adapters.bindings.cuda_driver import ptxas_version
+from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver, ptxas_version
 
 
 def program(path, version: str) -> str:
@@ -59,3 +59,49 @@ def test_one_that_does_not_start_is_none(tmp_path) -> None:
     (tmp_path / "bin" / "ptxas").write_text("no program")
     (tmp_path / "bin" / "ptxas").chmod(0o755)
     assert ptxas_version() == ""
+
+
+class Library:
+    """A driver of two cards: whether it is initialised, the current context, the cards with a primary one."""
+
+    def __init__(self, begun: bool = True, current: int = 0, active: tuple[int, ...] = ()) -> None:
+        self._begun, self._current, self._active = begun, current, active
+
+    def cuDeviceGetCount(self, count) -> int:
+        count._obj.value = 2
+        return 0 if self._begun else 3
+
+    def cuCtxGetCurrent(self, context) -> int:
+        context._obj.value = self._current
+        return 0
+
+    def cuDeviceGet(self, device, index) -> int:
+        device._obj.value = index.value
+        return 0
+
+    def cuDevicePrimaryCtxGetState(self, device, flags, active) -> int:
+        active._obj.value = device.value in self._active
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("library", "untouched"),
+    [
+        (Library(begun=False), True),
+        (Library(), True),
+        (Library(current=7), False),
+        (Library(active=(1,)), False),
+        (SimpleNamespace(), False),
+        (SimpleNamespace(cuDeviceGetCount=lambda count: 999), False),
+    ],
+    ids=["not initialised", "initialised", "a context", "a card in use", "another library", "a broken driver"],
+)
+def test_whether_a_device_was_given_anything_to_do(library, untouched: bool) -> None:
+    assert CudaDriver(lambda: library).untouched() is untouched
+
+
+def test_a_driver_that_does_not_load_tells_nothing() -> None:
+    def missing():
+        raise OSError("no libcuda.so.1")
+
+    assert not CudaDriver(missing).untouched()

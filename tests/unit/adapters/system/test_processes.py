@@ -18,6 +18,7 @@ from pytest_perfgate.adapters.system.processes import (
     ProcessMemory,
     abridged,
     answer,
+    drivers,
     log_tail,
     others,
     queued_ns,
@@ -147,6 +148,26 @@ def test_an_answer_is_the_output_of_a_command_that_ended_well() -> None:
     assert answer([sys.executable, "-c", "raise SystemExit(1)"], 20) is None
     assert answer(["no-such-program"], 20) is None
     assert answer([sys.executable, "-c", "import time; time.sleep(60)"], 0.2) is None
+
+
+@pytest.mark.parametrize(
+    ("maps", "names"),
+    [
+        ("7f0 r-xp /usr/lib/libc.so.6\n7f1 r-xp /opt/libcudart.so.13\n", set()),
+        ("7f0 r-xp /usr/lib/libcuda.so.580.159.04\n", {"libcuda.so"}),
+        (
+            "7f0 r-xp /opt/rocm/lib/libamdhip64.so.7\n7f1 r-xp /usr/lib/libOpenCL.so.1\n",
+            {"libamdhip64.so", "libOpenCL.so"},
+        ),
+    ],
+)
+def test_libraries_of_devices_that_a_process_has_loaded(tmp_path: Path, maps: str, names: set[str]) -> None:
+    (tmp_path / "maps").write_text(maps)
+    assert drivers(tmp_path / "maps") == names
+
+
+def test_where_the_system_does_not_tell_any_library_may_be_loaded(tmp_path: Path) -> None:
+    assert "libcuda.so" in drivers(tmp_path / "none")
 
 
 def test_a_long_command_line_is_abridged() -> None:

@@ -7,7 +7,15 @@ from statistics import median
 import pytest
 
 from pytest_perfgate.adapters.timers.bench import Bench
-from pytest_perfgate.adapters.timers.event_pairs import RESOLUTION_NS, Empty, calibrated, fitted, net, offset_note
+from pytest_perfgate.adapters.timers.event_pairs import (
+    RESOLUTION_NS,
+    Empty,
+    agreement_note,
+    calibrated,
+    fitted,
+    net,
+    offset_note,
+)
 from pytest_perfgate.adapters.timers.events import EventsTimer
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
@@ -109,3 +117,19 @@ def test_the_copy_of_an_h100_agrees_with_its_profiler_to_one_percent() -> None:
     assert slope / 1e3 == pytest.approx(179.5, rel=0.001)
     assert net([182_000.0 / 4], empty, 4) == (pytest.approx(time / 4),)
     assert "taken off" in offset_note(empty)[0][1]
+
+
+@pytest.mark.parametrize(
+    ("took", "empty", "part"),
+    [
+        (180_000.0, Empty(overhead=2_500.0, taken_off=2_500.0), ""),
+        (60_000.0, Empty(overhead=2_500.0, taken_off=2_500.0), "1.7%"),
+        (180_000.0, Empty(overhead=3_600.0), "2.0%"),
+        (10_000.0, Empty(overhead=250.0), ""),
+        (10_000.0, Empty(overhead=400.0), "4.0%"),
+    ],
+)
+def test_a_time_that_may_be_off_by_more_than_a_timer_should_says_so(took: float, empty: Empty, part: str) -> None:
+    """One percent from 20 us on, three below."""
+    said = dict(agreement_note(took, empty)).get("agreement", "")
+    assert said.startswith(f"up to {part} longer than") if part else not said

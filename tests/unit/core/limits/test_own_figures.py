@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 
 from pytest_perfgate.core.limits.grammar import parse_limit
+from pytest_perfgate.core.limits.merge import own_name
 from pytest_perfgate.core.limits.own_figures import named_among, own_kinds, own_reading, recorded
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Reading
@@ -90,6 +92,18 @@ def test_numbers_of_which_nobody_knows_what_they_are_are_refused(unit, name) -> 
 
 
 def test_of_what_is_offered_the_numbers_that_limits_name_are_taken() -> None:
-    limits = [parse_limit(text, kinds=KINDS, own=bool) for text in ("tokens <= 3", "host <= 1", "odd <= 1")]
+    limits = [parse_limit(text, kinds=KINDS, own=str) for text in ("tokens <= 3", "host <= 1", "odd <= 1")]
     offered = {"tokens": 4, "host": "a name", "odd": math.nan, "seed": 7}
     assert [(one.name, one.values) for one in named_among(offered, limits)] == [("tokens", (4.0,))]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("los <= 1", "did you mean 'loss'?"), ("change(los) <= 1%", "did you mean 'loss'?"), ("mfuu >= 5%", "'mfu'")],
+)
+def test_a_misspelt_figure_of_the_tests_own_is_proposed_before_others(text: str, words: str) -> None:
+    with pytest.raises(PerfgateError) as error:
+        parse_limit(text, kinds=KINDS, own=partial(own_name, names={"loss", "tokens"}))
+    assert error.value.code.name == "limit-unknown-metric"
+    assert words in error.value.mend
+    assert parse_limit("loss <= 1", kinds=KINDS, own=partial(own_name, names={"loss"})).metric == "loss"

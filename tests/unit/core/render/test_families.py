@@ -135,3 +135,11 @@ def test_pairs_that_do_not_read_are_refused(text: str) -> None:
     with pytest.raises(PerfgateError) as caught:
         parse_pivot(text)
     assert caught.value.code.name == "option-wrong"
+
+
+def test_a_pair_with_a_parameter_that_no_test_has_is_told() -> None:
+    lines = family_lines(GRID, ("n x dtyp", "n x call"))
+    assert [line for line in lines if "no test here" in line] == [
+        "no table 'n x dtyp': no test here has a parameter 'dtyp'; did you mean 'dtype'?"
+    ]
+    assert not [line for line in family_lines([case("ours", 1e3)], ("n x dtype",)) if "no test" in line]

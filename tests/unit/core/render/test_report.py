@@ -7,16 +7,20 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.policy import CI, OWN_GATE, REGRESSED, exit_code
 from pytest_perfgate.core.judge.suite import own_gate_note
 from pytest_perfgate.core.render.html import render_comment, render_html
-from pytest_perfgate.core.render.report import headline, run_document, summary_line
+from pytest_perfgate.core.render.report import headline, run_document, summary_line, verdict_table
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.core.render.words import EDITS, other_notes, own_gate_lines
 from pytest_perfgate.model.measurement import Sitting
+from pytest_perfgate.model.metric import Figure, Metric, MetricSet
 from pytest_perfgate.model.plan import Choice, Effect, Outcome
+from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import CaseReport, Excuse, SuiteNote
 from tests.reports import case, run
+from tests.unit.core.judge.bench import CONTEXT, accepted, limit, measured
 
 LIMIT = SuiteNote(kind="limits", effect=Effect.WARN, text="1 limit of tests changed", names=("t.py::a: 3% -> 60%",))
 QUICK = SuiteNote(kind="quick", effect=Effect.WARN, text="quick mode in CI")
@@ -132,3 +136,13 @@ def test_the_run_itself_is_not_among_the_runs_before() -> None:
     text = render_text(run_document(report, {str(slow.key): [*past, now]}))
     assert "3 processes after 3 runs" in text
     assert "History of test_a over 4 runs" in text
+
+
+def test_then_and_now_of_a_change_are_of_the_figure_and_not_of_the_time() -> None:
+    line = accepted(1e6, figures=(Figure(name="registers", value=128, dimension=Dimension.COUNT),))
+    read = MetricSet(metrics=(Metric(name="registers", value=130, dimension=Dimension.COUNT),))
+    limits = [limit("change(registers) <= 0"), limit("slowdown <= 3%")]
+    report = judge(measured(1e6, metrics=read), limits, baseline=line, context=CONTEXT)
+    (figure, time) = verdict_table([report]).rows
+    assert figure[4:6] == ("128", "130")
+    assert time[4:6] == (1e6, 1e6)

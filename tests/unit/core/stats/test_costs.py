@@ -42,7 +42,7 @@ def test_costs_are_those_of_last_time_where_they_are_known() -> None:
 
 
 def test_a_cost_is_no_bound_and_says_what_it_stands_on() -> None:
-    assert cost_line(CASES, {}) == "10 cases, 3 rounds, about 39 s at most"
+    assert cost_line(CASES, {}) == "10 cases, 3 rounds, about 39 s, a first guess"
     known = {case.nodeid: 0.1 for case in CASES}
     assert cost_line(CASES, known) == "10 cases, 3 rounds, about 6 s"
     assert cost_line(CASES, {**known, STARTING: 5.0}) == "10 cases, 3 rounds, about 18 s"
