@@ -1,7 +1,10 @@
-"""A history of a million results: appending a run, reading the newest of every case, sixteen writers, kills.
+"""A history of a million results: appending a run, reading the newest of every case, sixteen writers.
 
 python -m ci.bench.history                     SQLite, and PostgreSQL where a server is installed
 python -m ci.bench.history --results 100000    a smaller one
+
+Each row is of one sitting: what the clock showed, what was computed meanwhile by this process and the server, and the
+load, their ratio: 1 where nobody else computed and no disk was waited for. `ci/kill --only history` kills the writers.
 """
 
 from __future__ import annotations
@@ -12,25 +15,25 @@ import datetime as dt
 import multiprocessing
 import os
 import random
-import signal
 import statistics
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from pytest_perfgate.adapters.stores.history import SqliteHistory
 from pytest_perfgate.adapters.stores.postgres import PostgresHistory
-from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.adapters.stores.records import Records, render_record
+from pytest_perfgate.app.accepted import added
 from pytest_perfgate.model.measurement import Sitting
 from pytest_perfgate.model.metric import Metric
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.ports import HistoryStore
 from pytest_perfgate.model.values import Dimension, Interval
-from tests import postgres_server
+from tests import postgres_server, reports
 
-CASES, LAST, WRITERS, RUNS, KILLS = 500, 50, 16, 10, 20
+CASES, LAST, WRITERS, RUNS = 500, 50, 16, 10
 START = dt.datetime(2021, 1, 1, tzinfo=dt.timezone.utc)
 KEYS = [
     CaseKey(nodeid=f"tests/kernels/test_gemm.py::test_gemm_{n // 50}[bf16-n={64 * (1 + n % 50)}]") for n in range(CASES)
@@ -66,32 +69,69 @@ def _metrics(time: float) -> tuple[Metric, ...]:
     )
 
 
-def milliseconds(call: Callable[[], object], times: int) -> str:
-    """The best, the middle and the longest: on a busy machine the best is nearest to what it takes."""
+class Cost(NamedTuple):
+    """What a call took, in milliseconds."""
+
+    wall: float
+    client: float
+    server: float
+
+    @property
+    def computed(self) -> float:
+        return self.client + self.server
+
+
+Computed = Callable[[], float]
+"""Milliseconds that a server has computed so far."""
+
+
+def costs(call: Callable[[], object], times: int, server: Computed) -> list[Cost]:
+    """What each of these calls took."""
     spent = []
     for _ in range(times):
-        began = time.perf_counter()
+        before = time.perf_counter(), time.process_time(), server()
         call()
-        spent.append((time.perf_counter() - began) * 1e3)
-    digits = 0 if statistics.median(spent) > 9 else 2
-    return " | ".join(f"{one:.{digits}f} ms" for one in (min(spent), statistics.median(spent), max(spent)))
+        wall, client = time.perf_counter() - before[0], time.process_time() - before[1]
+        spent.append(Cost(wall * 1e3, client * 1e3, server() - before[2]))
+    return spent
 
 
-def figures(name: str, opened: Open, results: int) -> Iterator[str]:
+def row(store: str, what: str, spent: list[Cost], bound: str = "") -> str:
+    """Of one sitting the middle by the clock, the best by the clock, what was computed at the middle, and the load."""
+    wall, client = statistics.median(cost.wall for cost in spent), statistics.median(cost.client for cost in spent)
+    served = statistics.fmean(cost.server for cost in spent)
+    best = min(cost.wall for cost in spent)
+    cells = (f"{best:.1f} ms", f"{wall:.1f} ms", f"{client:.1f} + {served:.1f} ms", f"{wall / (client + served):.1f}")
+    return f"| {store} | {what} | {' | '.join(cells)} | {bound} |"
+
+
+def figures(name: str, opened: Open, results: int, server: Computed) -> Iterator[str]:
     store, runs = opened(), results // CASES
     began = time.perf_counter()
     for number in range(runs):
         store.append(run(number))
-    yield f"| {name} | filling, {runs:,} runs of {CASES} cases | {time.perf_counter() - began:.0f} s | | | |"
+    yield f"| {name} | filling, {runs:,} runs of {CASES} cases | {time.perf_counter() - began:.0f} s | | | | |"
     coming = iter([run(number) for number in range(runs, runs + 20)])
-    spent = milliseconds(lambda: store.append(next(coming)), 20)
-    bound = 50 if name == "SQLite" else 100
-    yield f"| {name} | appending a run of {CASES} cases | {spent} | {bound} ms |"
-    spent = milliseconds(lambda: list(opened().lines(LAST)), 9)
+    bound = "50 ms" if name == "SQLite" else "100 ms"
+    yield row(name, f"appending a run of {CASES} cases", costs(lambda: store.append(next(coming)), 20, server), bound)
+    spent = costs(lambda: list(opened().lines(LAST)), 9, server)
     assert [len(line) for line in opened().lines(LAST)] == [LAST] * CASES
-    yield f"| {name} | the newest {LAST} of {CASES} cases | {spent} | 100 ms |"
-    spent = milliseconds(lambda: store.read(random.choice(KEYS), "NVIDIA-H200", LAST), 200)
-    yield f"| {name} | the newest {LAST} of one case | {spent} | |"
+    yield row(name, f"the newest {LAST} of {CASES} cases", spent, "100 ms")
+    spent = costs(lambda: store.read(random.choice(KEYS), "NVIDIA-H200", LAST), 200, server)
+    yield row(name, f"the newest {LAST} of one case", spent)
+    with tempfile.TemporaryDirectory() as folder:
+        spent = costs(_records(opened, Path(folder)), 9, server)
+    yield row(name, "adding a record of 1,000 cases", spent)
+
+
+def _records(opened: Open, folder: Path) -> Callable[[], object]:
+    """Takes in one record after the other, as ``perfgate history add`` does."""
+    for number in range(9):
+        cases = (reports.case(f"test_{n}", 1e5 + n + number, 1e5) for n in range(1000))
+        report = reports.run(*cases, started=f"2031-01-{1 + number:02}T00:00:00+00:00")
+        (folder / f"{number}.json").write_bytes(render_record(report))
+    coming = Records(folder).sources([str(folder)])
+    return lambda: list(added(opened(), [next(coming)]))
 
 
 def _write(opened: Open, writer: int) -> None:
@@ -115,72 +155,7 @@ def writers(name: str, opened: Open) -> str:
     lines = [[s.run for s in line if s.run.startswith(("writer", "shared"))] for line in opened().lines()]
     wrong = sum(len(runs) != (WRITERS + 1) * RUNS or len(set(runs)) != len(runs) for runs in lines if runs)
     what = f"{WRITERS} writers, {RUNS} runs each and the same {RUNS}"
-    return f"| {name} | {what} | {spent:.0f} s | {failed} failed, {wrong} cases wrong | | 0 |"
-
-
-def killed_writer(opened: Open, seed: int) -> str:
-    """What a writer that died had confirmed is there once; what it had not is there as a whole or not at all."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        with contextlib.suppress(BaseException):
-            store = opened()
-            for number in range(1000):
-                store.append(run(10**7 + number, 100, f"killed{seed}.{number}"))
-                os.write(writing, b"x")
-        os._exit(0)
-    os.close(writing)
-    time.sleep(random.Random(seed).uniform(0.02, 0.5))
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    confirmed = 0
-    while data := os.read(reading, 1 << 16):
-        confirmed += len(data)
-    os.close(reading)
-    return fault(opened, f"killed{seed}.", confirmed)
-
-
-def killed_server(server: postgres_server.Server, opened: Open, seed: int) -> str:
-    """The same of a database that dies under a writer; what it refused comes again, and counts once."""
-    confirmed, stop = [0], threading.Event()
-
-    def write() -> None:
-        store = opened()
-        with contextlib.suppress(PerfgateError):
-            for number in range(1000):
-                store.append(run(10**7 + number, 100, f"server{seed}.{number}"))
-                confirmed[0] += 1
-        stop.set()
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    time.sleep(random.Random(seed).uniform(0.02, 0.6))
-    server.stop(kill=True)
-    writer.join()
-    server.start()
-    return fault(opened, f"server{seed}.", confirmed[0]) if stop.is_set() else "the writer did not end"
-
-
-def fault(opened: Open, prefix: str, confirmed: int) -> str:
-    """What is wrong; empty where nothing is."""
-    lines = [[s.run for s in line if s.run.startswith(prefix)] for line in opened().lines()]
-    sizes = {len(runs) for runs in lines[:1]} | {len(runs) for runs in lines if runs}
-    twice = any(len(set(runs)) != len(runs) for runs in lines)
-    there = max(sizes, default=0)
-    whole = sum(bool(runs) for runs in lines) in {0, 100} and len(sizes - {0}) <= 1
-    again = opened().append([s for number in range(there) for s in run(10**7 + number, 100, f"{prefix}{number}")])
-    if twice or not whole or there not in {confirmed, confirmed + 1} or again:
-        return f"{confirmed} confirmed, {there} there, twice: {twice}, whole: {whole}, new when added again: {again}"
-    return ""
-
-
-def kills(name: str, what: str, killed: Callable[[int], str]) -> str:
-    began = time.perf_counter()
-    faults = [why for seed in range(KILLS) if (why := killed(seed))]
-    for why in faults:
-        print(why, flush=True)
-    spent = time.perf_counter() - began
-    return f"| {name} | {what} killed {KILLS} times | {spent:.0f} s | {len(faults)} lost, twice or half | | 0 |"
+    return f"| {name} | {what} | {spent:.0f} s | {failed} failed, {wrong} cases wrong | | | 0 |"
 
 
 def main() -> None:
@@ -189,7 +164,8 @@ def main() -> None:
     parser.add_argument("--only", default="", choices=("", "sqlite", "postgres"))
     asked = parser.parse_args()
     results = asked.results
-    print("| store | what | best | middle | longest | bound |\n| --- | --- | --- | --- | --- | --- |", flush=True)
+    print("| store | what | best | middle | computed: client + server | load | bound |", flush=True)
+    print("| --- " * 7 + "|", flush=True)
     if asked.only != "postgres":
         in_sqlite(results)
     if asked.only != "sqlite":
@@ -203,11 +179,10 @@ def in_sqlite(results: int) -> None:
         def sqlite() -> HistoryStore:
             return SqliteHistory(path)
 
-        for line in figures("SQLite", sqlite, results):
+        for line in figures("SQLite", sqlite, results, lambda: 0.0):
             print(line, flush=True)
         path = Path(folder) / "small" / "history.db"
         print(writers("SQLite", sqlite), flush=True)
-        print(kills("SQLite", "a writer", lambda seed: killed_writer(sqlite, seed)), flush=True)
 
 
 def in_postgres(results: int) -> None:
@@ -219,12 +194,23 @@ def in_postgres(results: int) -> None:
         def postgres() -> HistoryStore:
             return PostgresHistory(server.address)
 
-        for line in figures("PostgreSQL", postgres, results):
+        for line in figures("PostgreSQL", postgres, results, lambda: computed_by(server)):
             print(line, flush=True)
         server.emptied()
         print(writers("PostgreSQL", postgres), flush=True)
-        print(kills("PostgreSQL", "a writer", lambda seed: killed_writer(postgres, seed)), flush=True)
-        print(kills("PostgreSQL", "the server", lambda seed: killed_server(server, postgres, seed)), flush=True)
+
+
+def computed_by(server: postgres_server.Server) -> float:
+    """Milliseconds of a processor that a server and all that it started have used; 0 where nobody says."""
+    first = server.running.pid if server.running else 0
+    ticks = 0
+    for place in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            fields = (place / "stat").read_text().rpartition(")")[2].split()
+            own = int(place.name) == first
+            if own or int(fields[1]) == first:
+                ticks += sum(map(int, fields[11 : 15 if own else 13]))
+    return ticks * 1e3 / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

@@ -211,6 +211,7 @@ def sittings(report: RunReport) -> Iterator[Sitting]:
     shards = {(name, shard.device): shard for shard in report.shards for name in shard.names}
     alone = Shard(run=run_name(report), environment=report.environment, started=report.started)
     others = report.shards[0] if len(report.shards) == 1 else alone
+    around: dict[tuple[int, int], tuple[str, tuple[tuple[str, str], ...]]] = {}
     for case in report.cases:
         measurement = case.measurement
         times = measurement.metrics.find("time") if measurement is not None and not case.problems else ()
@@ -218,7 +219,10 @@ def sittings(report: RunReport) -> Iterator[Sitting]:
         if measurement is not None and (timed or (gated(case) and not measurement.processes)):
             shard = shards.get((case.key.nodeid, measurement.device.key), others)
             environment = shard.environment if shard.environment.commit else report.environment
-            facts = _facts(environment, measurement)
+            place = (id(shard), id(measurement.device))
+            if place not in around:
+                around[place] = _surroundings(shard.host, environment, measurement)
+            host, facts = around[place]
             yield Sitting(
                 key=case.key,
                 device=measurement.device.key,
@@ -230,9 +234,9 @@ def sittings(report: RunReport) -> Iterator[Sitting]:
                 clock_hz=clock_of(measurement.processes),
                 run=shard.run or alone.run,
                 outcome=case.worst.value,
-                host=shard.host or facts.pop("host", ""),
+                host=host,
                 card=measurement.device.uuid,
-                facts=tuple((name, text) for name, text in facts.items() if text),
+                facts=facts,
                 metrics=measurement.metrics.metrics if timed else tuple(_gated_figures(case, measurement)),
             )
 
@@ -248,11 +252,15 @@ def gated(case: CaseReport) -> bool:
     return not case.problems and any(v.limit.compare is not Compare.FIGURE for v in case.verdicts)
 
 
-def _facts(environment: Environment, measurement: Measurement) -> dict[str, str]:
-    """What surrounded a case and outlives its run."""
+def _surroundings(
+    host: str, environment: Environment, measurement: Measurement
+) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """The host, and what else surrounded a case and outlives its run."""
     lasting = environment.lasting
     around = (("system", lasting.platform), ("python", lasting.python), *lasting.packages, *lasting.facts)
-    return dict((*around, *measurement.device.facts))
+    facts = dict((*around, *measurement.device.facts))
+    named = host or facts.pop("host", "")
+    return named, tuple((name, text) for name, text in facts.items() if text)
 
 
 @value

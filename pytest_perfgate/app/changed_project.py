@@ -237,8 +237,8 @@ def with_files(
 
     A call that a side did not time in every round is none of it.
     """
-    show = partial(repository.show, comparison.arms[BASE].revision) if repository is not None else _nothing
-
+    revision = comparison.arms[BASE].revision
+    show: Show = partial(repository.show, revision) if repository is not None else lambda _: None
     tables = tuple(_tables(comparison, repository, baselines)) if repository is not None else ()
 
     def with_shared_files(nodeid: str, paired: Paired) -> Paired:
@@ -281,10 +281,6 @@ def unready(comparison: Comparison) -> dict[str, str]:
     troubles, edited = comparison.troubles(), comparison.own.edited
     nodeids = (one.nodeid for one in comparison.rounds if one.base_alone)
     return {nodeid: troubles[nodeid] for nodeid in nodeids if edited(comparison.cases[nodeid])}
-
-
-def _nothing(_: str) -> str | None:
-    return None
 
 
 def edited_imports(case: Case, loaded: Iterable[str], tests: Iterable[str], root: Path, show: Show) -> tuple[str, ...]:

@@ -199,7 +199,7 @@ def run_inspect(options: argparse.Namespace) -> int:
 def _write_files(options: argparse.Namespace, documents: dict[str, Document], analysis: Analysis) -> bool:
     from pytest_perfgate.wiring import write_pages, write_tables
 
-    if not options.view:
+    if not options.view and (options.markdown or options.html):
         from pytest_perfgate.core.render.html import led_by_findings
 
         name, *_ = documents

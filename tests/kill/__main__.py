@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from random import Random
 
+from tests import postgres_server
 from tests.kill.kills import SCENARIOS, Killed
 
 
@@ -28,6 +29,8 @@ def main() -> int:
         lines.append(f"| {name} | {len(kills)} | {busy} | {len(bad)} | {seconds:.0f} |")
         faults += len(bad)
     print("\n".join(lines))
+    if why := postgres_server.missing():
+        print(f"PostgreSQL was not killed: {why}")
     return 1 if faults else 0
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
-import json
 import os
 import select
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -21,9 +23,13 @@ from pytest_perfgate.adapters.stores.baseline_merge import merge_files
 from pytest_perfgate.adapters.stores.baseline_text import parse_entries
 from pytest_perfgate.adapters.stores.baselines import Baselines
 from pytest_perfgate.adapters.stores.history import SqliteHistory
+from pytest_perfgate.adapters.stores.postgres import PostgresHistory
 from pytest_perfgate.adapters.stores.records import read_record
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline, Sitting
 from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.ports import HistoryStore
+from tests import postgres_server
 
 ROOT = Path(__file__).resolve().parents[2]
 DEVICE, FILE = "NVIDIA-H200", "tests/test_k.py"
@@ -96,21 +102,67 @@ def acceptance(rng: Random, folder: Path) -> Killed:
 
 def history(rng: Random, folder: Path) -> Killed:
     """Sittings are appended until it is killed: those that were said to be written are there."""
-    store = SqliteHistory(folder / ".perfgate" / "history.db")
-    key = CaseKey(nodeid=f"{FILE}::test_0")
+    return _appending(rng, SqliteHistory(folder / ".perfgate" / "history.db"), "a")
 
-    def append(done: Callable[[int], None]) -> None:
-        for step in range(1, 10_000):
-            store.append(
-                [Sitting(key=key, device=DEVICE, time=float(step), when="", run=f"{step}.{n}") for n in range(3)]
-            )
-            done(step)
 
-    busy, last = _forked(rng, append, 0.08)
-    kept = [one.time for one in store.read(key, DEVICE)]
-    whole = [float(step) for step in range(1, len(kept) // 3 + 1) for _ in range(3)]
-    faults = [] if kept == whole and len(kept) >= 3 * last else [f"{3 * last} were written, {len(kept)} are there"]
-    return Killed(busy, (*faults, *_again(lambda: store.append([Sitting(key=key, device=DEVICE, time=1.0, when="")]))))
+def history_on_a_server(rng: Random, folder: Path) -> Killed:
+    """The same with a server of PostgreSQL, which lives on."""
+    return _appending(rng, PostgresHistory(_server().address), f"{folder.name} {rng.random()}")
+
+
+def _appending(rng: Random, store: HistoryStore, name: str) -> Killed:
+    busy, last = _forked(rng, lambda done: _append(store, name, done), 0.08)
+    return Killed(busy, _kept(store, name, last))
+
+
+def _append(store: HistoryStore, name: str, done: Callable[[int], None]) -> None:
+    """One run after the other, each with three sittings."""
+    for step in range(1, 10_000):
+        store.append(_of_run(name, step))
+        done(step)
+
+
+def _of_run(name: str, step: int) -> list[Sitting]:
+    keys = (CaseKey(nodeid=f"{FILE}::test_{name}[{n}]") for n in range(3))
+    return [Sitting(key=key, device=DEVICE, time=float(step), when="", run=f"{name}.{step}") for key in keys]
+
+
+def _kept(store: HistoryStore, name: str, last: int) -> tuple[str, ...]:
+    """What is lost, there twice or by half, of so many runs; one more may be there, of which nobody was told."""
+    there = [[s.time for s in store.read(sitting.key, DEVICE)] for sitting in _of_run(name, 0)]
+    whole = [float(step) for step in range(1, len(there[0]) + 1)]
+    faults = [] if there == [whole] * 3 and last <= len(whole) <= last + 1 else [f"{last} written, there: {there}"]
+    again = [store.append(_of_run(name, step)) for step in range(1, len(whole) + 1)]
+    faults += [f"counted twice: {again}"] if any(again) else []
+    return (*faults, *_again(lambda: store.append(_of_run(name, 10**6))))
+
+
+def server(rng: Random, folder: Path) -> Killed:
+    """The server is killed under a writer: what it confirmed is there when it is back."""
+    name, here, confirmed, ended = f"{folder.name} {rng.random()}", _server(), [0], threading.Event()
+
+    def write() -> None:
+        with contextlib.suppress(PerfgateError):
+            _append(PostgresHistory(here.address), name, lambda step: confirmed.__setitem__(0, step))
+        ended.set()
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    time.sleep(rng.uniform(0, 0.3))
+    busy = not ended.is_set()
+    here.stop(kill=True)
+    writer.join(WAIT_S)
+    here.start()
+    faults = () if ended.is_set() else ("the writer did not end",)
+    return Killed(busy, (*faults, *_kept(PostgresHistory(here.address), name, confirmed[0])))
+
+
+@cache
+def _server() -> postgres_server.Server:
+    """One for all kills, stopped with this process."""
+    stack = contextlib.ExitStack()
+    atexit.register(stack.close)
+    return stack.enter_context(postgres_server.served())
 
 
 def merging(rng: Random, folder: Path) -> Killed:
@@ -257,10 +309,5 @@ SCENARIOS: Mapping[str, Scenario] = {
     "accepting": acceptance,
     "appending to the history": history,
     "the merge driver": merging,
+    **({} if postgres_server.missing() else {"appending to PostgreSQL": history_on_a_server, "PostgreSQL": server}),
 }
-
-
-def told(result: Mapping[str, list[Killed]]) -> str:
-    return json.dumps(
-        {name: [kill.faults for kill in kills if kill.faults] for name, kills in result.items()}, indent=1
-    )

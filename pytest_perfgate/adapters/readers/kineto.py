@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-import pickle
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,6 +21,8 @@ from pytest_perfgate.adapters.readers.kineto_events import BARE, LIST, WHOLE, Do
 from pytest_perfgate.model.errors import PerfgateError
 
 if TYPE_CHECKING:
+    import subprocess
+
     from pytest_perfgate.adapters.readers.kineto_columns import Interned
     from pytest_perfgate.model.profiles import Trace
 
@@ -59,6 +59,8 @@ def write_half() -> None:
         except PerfgateError as error:
             sent = error
         with suppress(BrokenPipeError, MemoryError):  # whoever asked is gone, or reads it all and says so itself
+            import pickle
+
             pickle.dump(sent, sys.stdout.buffer, protocol=pickle.HIGHEST_PROTOCOL)
 
 
@@ -346,6 +348,8 @@ def child(path: Path, start: int) -> Iterator[subprocess.Popen[bytes]]:
     folder = str(Path(__file__).resolve().parents[3])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([folder, *filter(None, sys.path)])}
     command = [sys.executable, "-c", code, str(path), str(start)]
+    import subprocess
+
     running = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
     try:
         yield running
@@ -358,6 +362,8 @@ def child(path: Path, start: int) -> Iterator[subprocess.Popen[bytes]]:
 
 def received(running: subprocess.Popen[bytes]) -> Any:
     """What the child sent: columns and header, or the error it met; ``None`` where it died."""
+    import pickle
+
     if running.stdout is None:
         return None
     try:

@@ -187,6 +187,7 @@ class SqliteHistory:
         database = sqlite3.connect(self._path, timeout=_SECONDS)
         try:
             self._prepare(database)
+            database.execute("pragma synchronous = normal")  # a power cut may cost the newest; the records have them
         except BaseException as fault:
             database.close()
             if not reading or not _is_refusal(fault) or _unread(self._path):
@@ -283,7 +284,7 @@ def _line(
     some = "series = ? and processes >= ?"
     query = f"select {_SITTING} from sitting where {some} order by at desc, run desc limit ?"  # noqa: S608
     rows = database.execute(query, (place, least, last or -1)).fetchall()
-    line = sittings_of(rows, device, key, known)
+    line = sittings_of(list(zip(*rows)), device, key, known)
     find = "select data from figures where run = ? and series = ?"
     for at, row in enumerate(rows[: detailed if detailed >= 0 else None]):
         figures = database.execute(find, (row[0], place)).fetchone()

@@ -141,17 +141,19 @@ class PostgresHistory:
         with self._opened() as cursor:
             series = cursor.execute(_SERIES, (device, str(key))).fetchone()
             rows = cursor.execute(_OF_CASE, (series[0], 1, last or None)).fetchall() if series else []
-            self._learn(cursor, [list(zip(*rows))])
-            return self._line(0, (device, key), rows, {})
+            columns = list(zip(*rows))
+            self._learn(cursor, [columns])
+            return self._line(0, (device, key), columns, {})
 
     def figures(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
         """As ``read``, each with its figures, those among them of which nothing was timed."""
         with self._opened() as cursor:
             series = cursor.execute(_SERIES, (device, str(key))).fetchone()
             rows = cursor.execute(_OF_CASE, (series[0], 0, last or None)).fetchall() if series else []
-            self._learn(cursor, [list(zip(*rows))])
+            columns = list(zip(*rows))
+            self._learn(cursor, [columns])
             asked = [(series[0], row[0]) for row in rows]
-            return self._line(series[0] if series else 0, (device, key), rows, _figures(cursor, asked))
+            return self._line(series[0] if series else 0, (device, key), columns, _figures(cursor, asked))
 
     def lines(self, last: int = 0, detailed: int = 0) -> Iterator[tuple[Sitting, ...]]:
         """As ``read``, of one case and device after the other; the newest ``detailed`` with all their figures."""
@@ -166,24 +168,24 @@ class PostgresHistory:
         with self._opened() as cursor:
             cursor.execute("set local jit = off")
             found = cursor.execute(_OF_SOME, ([number for number, _, _ in listed], last or None)).fetchall()
-            self._learn(cursor, [columns for _, *columns in found])
-            rows: dict[int, list[tuple[Any, ...]]] = {number: list(zip(*columns)) for number, *columns in found}
-            asked = [(number, row[0]) for number, line in rows.items() for row in line[:detailed]]
+            lines: dict[int, Sequence[Sequence[Any]]] = {number: columns for number, *columns in found}
+            self._learn(cursor, list(lines.values()))
+            asked = [(number, run) for number, columns in lines.items() for run in columns[0][:detailed]]
             figures = _figures(cursor, asked)
             return [
-                self._line(number, (device, parse_case_key(text_of(key))), rows[number], figures)
+                self._line(number, (device, parse_case_key(text_of(key))), lines[number], figures)
                 for number, device, key in listed
-                if number in rows
+                if number in lines
             ]
 
     def _line(
-        self, series: int, place: tuple[str, CaseKey], rows: Sequence[tuple[Any, ...]],
+        self, series: int, place: tuple[str, CaseKey], columns: Sequence[Sequence[Any]],
         figures: Mapping[tuple[int, int], str],
     ) -> tuple[Sitting, ...]:  # fmt: skip
-        line = sittings_of(rows, *place, self._known)
-        for at, row in enumerate(rows) if figures else ():
-            if (series, row[0]) in figures:
-                line[at] = replace(line[at], metrics=parse_metrics(figures[series, row[0]]))
+        line = sittings_of(columns, *place, self._known)
+        for at, run in enumerate(columns[0]) if figures else ():
+            if (series, run) in figures:
+                line[at] = replace(line[at], metrics=parse_metrics(figures[series, run]))
         return tuple(reversed(line))
 
     def keys(self, device: str = "") -> tuple[tuple[str, CaseKey], ...]:

@@ -60,8 +60,8 @@ def without_samples(report: RunReport) -> RunReport:
     return _mapped(report, (replace(s, durations=(), cycles=(), clock_hz=(), waits=()) for s in _processes(report)))
 
 
-def with_samples(report: RunReport, data: bytes, table: Counts, place: str) -> RunReport:
-    """The report with its samples put back."""
+def with_samples(report: RunReport, data: bytes, table: Counts, place: str, *, clocks_only: bool = False) -> RunReport:
+    """The report with its samples put back, or with the clocks at which they ran."""
     if not data.startswith(MAGIC):
         raise PerfgateError("record-unreadable", "these are no samples of a record", place=place)
     flat = [triple for case in table for triple in case]
@@ -74,7 +74,8 @@ def with_samples(report: RunReport, data: bytes, table: Counts, place: str) -> R
     processes = list(_processes(report))
     if not unpacking.eof or len(flat) != len(processes) or sum(map(sum, flat)) != len(numbers):
         raise PerfgateError("record-unreadable", "the samples belong to another record", place=place)
-    return _mapped(report, _filled(processes, flat, _little(numbers)))
+    filled = _clocked if clocks_only else _filled
+    return _mapped(report, filled(processes, flat, _little(numbers)))
 
 
 def _filled(processes: Iterable[Samples], flat: Iterable[list[int]], numbers: array[float]) -> Iterator[Samples]:
@@ -86,6 +87,13 @@ def _filled(processes: Iterable[Samples], flat: Iterable[list[int]], numbers: ar
             at += count
         durations, cycles, clock_hz = columns
         yield replace(samples, durations=durations, cycles=cycles, clock_hz=clock_hz)
+
+
+def _clocked(processes: Iterable[Samples], flat: Iterable[list[int]], numbers: array[float]) -> Iterator[Samples]:
+    at = 0
+    for samples, triple in zip(processes, flat):
+        at += sum(triple)
+        yield replace(samples, clock_hz=tuple(numbers[at - triple[2] : at])) if triple[2] else samples
 
 
 def _processes(report: RunReport) -> Iterator[Samples]:
@@ -152,23 +160,45 @@ def _row(children: list[Any]) -> Any:
     return {"shared": places} if len(places) > 1 and all(isinstance(at, int) for at in places) else children
 
 
+_KINDS: Mapping[str, type[Any]] = {
+    "absent": Absent, "device": Device, "environment": Environment, "identity": Identity, "key": CaseKey,
+    "limit": Limit, "metric": Metric, "metrics": Metric, "universe": Universe, "work": Work,
+}  # fmt: skip
+"""What stands under these names where it was written once: made once, however often it is named."""
+
+
 def unpacked(tree: Any, shared: list[Any], kind: type[T]) -> T:
     """The value of this kind again; a wrong tree raises ``msgspec.ValidationError``."""
     resolved: list[Any] = []
+    made: dict[int, Any] = {}
 
-    def resolve(node: Any) -> Any:
-        if isinstance(node, Mapping):
-            if set(node) == {"shared"}:
+    def resolve(node: Any, name: str = "") -> Any:
+        form = type(node)
+        if form is list:
+            return [resolve(child, name) for child in node]
+        if form is not dict:
+            return node
+        if len(node) == 1:
+            if "shared" in node:
                 at = node["shared"]
-                return [resolved[one] for one in at] if isinstance(at, list) else resolved[at]
-            if set(node) == {"float"}:
+                return [again(one, name) for one in at] if isinstance(at, list) else again(at, name)
+            if "float" in node:
                 return float(node["float"])
-            return {key: resolve(child) for key, child in node.items()}
-        return [resolve(child) for child in node] if isinstance(node, list) else node
+        return {key: resolve(child, key) if type(child) in _NESTED else child for key, child in node.items()}
+
+    def again(place: int, name: str) -> Any:
+        if name not in _KINDS:
+            return resolved[place]
+        if place not in made:
+            made[place] = msgspec.convert(resolved[place], type=_KINDS[name])
+        return made[place]
 
     for body in shared:
         resolved.append(_figure(body) if isinstance(body, str) else resolve(body))  # noqa: PERF401 - one may point back
     return msgspec.convert(resolve(tree), type=kind)
+
+
+_NESTED = frozenset({dict, list})
 
 
 def _figure(text: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,7 +35,7 @@ def length(spans: Spans) -> int:
     return int(np.sum(spans[1] - spans[0]))
 
 
-def distinct(column: Ints) -> list[int]:
+def distinct(column: NDArray[np.signedinteger[Any]]) -> list[int]:
     """Its values in rising order; asked for nothing else, np.unique imports masked arrays first."""
     values: list[int] = np.unique(column, return_index=True)[0].tolist()
     return values

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.model.profiles import Category, Trace
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def kinds(
     """The class of each of these GPU rows; ``extra`` patterns and ``sent``, one a row, find more communication."""
     by_name = np.zeros(len(trace.names), np.uint8)
     pattern = communication(extra)
-    for name in np.unique(trace.name[rows]).tolist():
+    for name in intervals.distinct(trace.name[rows]):
         by_name[name] = _kind(trace.names[name], pattern)
     found: NDArray[np.uint8] = by_name[trace.name[rows]]
     if sent is not None:

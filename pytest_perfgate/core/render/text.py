@@ -125,7 +125,7 @@ def table_lines(table: Table) -> Iterator[str]:
     """A table with aligned columns; numbers to the right."""
     yield from (table.title,) if table.title else ()
     yield from _rows(table)
-    yield from _below(table)
+    yield from filter(None, (left_out(table), table.note))
 
 
 def _fitted(table: Table, width: int, room: int) -> Iterator[str]:
@@ -140,7 +140,7 @@ def _fitted(table: Table, width: int, room: int) -> Iterator[str]:
         lines = next((form for form in forms if _fits(form, room)), next(iter(in_words), lines))
     yield from _wrapped(table.title, width)
     yield from lines
-    for text in _below(table):
+    for text in filter(None, (left_out(table), table.note)):
         yield from _wrapped(text, width)
 
 
@@ -149,24 +149,16 @@ def _rows(table: Table) -> Iterator[str]:
     yield from _aligned([[heading(column) for column in table.columns], *rows], table.columns)
 
 
-def _below(table: Table) -> list[str]:
-    return [line for line in (left_out(table), table.note) if line]
-
-
 def _fits(lines: Iterable[str], width: int) -> bool:
     return all(display_width(line) <= width for line in lines)
 
 
+_WRAP = partial(textwrap.wrap, break_long_words=False, break_on_hyphens=False)
+
+
 def _wrapped(text: str, width: int, first: str = "") -> list[str]:
     """Lines that break between words, and never between a figure and its unit."""
-    lines = textwrap.wrap(
-        _UNIT.sub(_TIED, text),
-        width,
-        initial_indent=first,
-        subsequent_indent=" " * len(first),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    lines = _WRAP(_UNIT.sub(_TIED, text), width, initial_indent=first, subsequent_indent=" " * len(first))
     return [line.replace(_TIED, " ") for line in lines]
 
 
@@ -314,10 +306,4 @@ def _lines(lines: Sequence[Line], width: int) -> Iterator[str]:
     for name, sign, text in lines:
         head = f"  {'' if name == last else name:<{label}}  {sign:<{mark}}  "
         last = name
-        yield from textwrap.wrap(
-            text,
-            width,
-            initial_indent=head,
-            subsequent_indent=" " * len(head),
-            break_on_hyphens=False,
-        )
+        yield from _wrapped(text, width, head)

@@ -152,6 +152,7 @@ def _roofline(diagnosis: Diagnosis, time: Timing) -> Iterator[str]:
         yield f"Arithmetic intensity: {quantity(placed.intensity, Dimension.INTENSITY)}"
     if time.ridge is not None:
         yield f"Balance point: {quantity(time.ridge, Dimension.INTENSITY)} ({time.dtype})"
+    yield from _doubted(diagnosis, time)
     if classification.bottleneck is not Bottleneck.NOT_COLLECTED:
         yield f"Classification: {classification.short}"
         yield from (f"{line[:1].upper()}{line[1:]}" for line in classification.evidence)
@@ -159,11 +160,26 @@ def _roofline(diagnosis: Diagnosis, time: Timing) -> Iterator[str]:
     if diagnosis.pipe:
         yield f"Busiest pipe that computes: {diagnosis.pipe[0]}, {quantity(diagnosis.pipe[1], Dimension.FRACTION, 3)}"
     if placed and placed.fraction is not None:
-        basis = f" of {time.basis}" if time.basis else ""
+        basis = f" of {time.basis}" if time.basis and not placed.impossible else ""
         told = (
             f"INVALID: {placed.impossible}" if placed.impossible else quantity(placed.fraction, Dimension.FRACTION, 3)
         )
         yield f"Attained fraction: {told}{basis}"
+
+
+_COMPUTES = {
+    "IMMA": ("int8", "uint8", "int4"), "HMMA": ("fp16", "bf16", "tf32", "fp16_acc16"), "QMMA": ("fp8",),
+    "DMMA": ("fp64_tc", "fp64"), "FFMA": ("fp32",), "DFMA": ("fp64",), "HFMA2": ("fp16", "bf16"),
+}  # fmt: skip
+"""The types that an instruction computes in."""
+
+
+def _doubted(diagnosis: Diagnosis, time: Timing) -> Iterator[str]:
+    """A stated type that the machine code does not compute in: peak and balance point would be another kernel's."""
+    inner = diagnosis.inner.compute if diagnosis.inner else ""
+    types = _COMPUTES.get(inner, ())
+    if time.dtype and types and time.dtype not in types:
+        yield f"Doubt: stated is {time.dtype}, and the main loop computes with {inner} ({' or '.join(types)})"
 
 
 def _no_roofline(diagnosis: Diagnosis, time: Timing) -> str:

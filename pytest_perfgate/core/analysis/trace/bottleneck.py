@@ -356,16 +356,18 @@ def _operator(group: Sequence[Impact]) -> Recommendation:
     return Recommendation(
         title=f"{row.name} at {reached} of its roof",
         issue=f"{share:.0%} of operators' time in {calls:,} call{'s' if calls > 1 else ''}{sets}: {band(least)}.",
-        action=(f"fusion or algorithm: {fusion_of(row.category)}", path_b),
+        action=(f"fusion or algorithm: {fusion_of(row.category, row.name)}", path_b),
         impact=f"end to end at most {span}",
         anchor=anchor_of(row.name),
         details=row.name,
     )
 
 
-def fusion_of(category: str) -> str:
+def fusion_of(category: str, name: str = "") -> str:
     """The path of whoever may change the model."""
-    return _FUSION.get(category, "fuse it with its neighbours")
+    if "softmax" in name:
+        return "part of attention: torch.nn.functional.scaled_dot_product_attention; else torch.compile"
+    return _FUSION.get(category, "torch.compile, which fuses it with its neighbours")
 
 
 def anchor_of(name: str) -> str:

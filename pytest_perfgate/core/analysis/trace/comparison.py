@@ -332,7 +332,7 @@ def _advised(pair: Pair, number: int) -> Section:
     """What the hardware does not explain, and both paths."""
     items = (
         f"Gap: {_change(pair.ratio)} than the reference, where the hardware explains {_change(pair.expected)}",
-        f"Action: fusion or algorithm: {fusion_of(category_of(pair.name))}",
+        f"Action: fusion or algorithm: {fusion_of(category_of(pair.name), pair.name)}",
         "Action: kernel only: replay it on the target and look at which kernel is selected",
         f"Impact: {_saved(pair)}",
     )

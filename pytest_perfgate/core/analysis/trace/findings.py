@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
-from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +13,7 @@ from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow, recompute_share
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.metric import Finding, Severity
+from pytest_perfgate.model.profiles import Category
 from pytest_perfgate.model.values import Dimension, Interval
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 BUSY_ENOUGH = 0.95
 
 SHORT_NS = 10_000
+
+_MANY = 20
+"""Kernels from which on their lengths say something of a program."""
 
 _SIMPLE = {"aten::add", "aten::add_", "aten::mul", "aten::mul_", "aten::copy_"}
 
@@ -45,10 +49,12 @@ def findings(
         *_longer_than_the_trace(seen),
         *(_outside_computation(line) if line else ()),
         *(() if seen.on_host else _launches(line, kernels)),
+        *(() if seen.on_host else _graph(seen, kernels)),
         *_attention(rows, roof, line.total if line else 0.0),
         *_transposes(kernels, rows, line.total if line else 0.0),
         *_tiny_products(rows, roof),
-        *_norms(rows, roof),
+        *_slow(rows, roof),
+        *_batch(rows, roof),
         *_recompute(seen),
     ]
     return tuple(collected)
@@ -135,12 +141,22 @@ def _outside_computation(line: Timeline) -> Iterator[Finding]:
             )
 
 
+def _short(kernels: Sequence[KernelRow]) -> tuple[int, int]:
+    """Kernels that compute, and how many of them are short."""
+    compute = [k for k in kernels if k.kind == "compute"]
+    return sum(k.count for k in compute), sum(k.count for k in compute if k.median < SHORT_NS)
+
+
+def _are_short(kernels: Sequence[KernelRow]) -> bool:
+    count, short = _short(kernels)
+    return count >= _MANY and short > count / 2
+
+
 def _launches(line: Timeline | None, kernels: Sequence[KernelRow]) -> Iterator[Finding]:
     compute = [k for k in kernels if k.kind == "compute"]
-    count = sum(k.count for k in compute)
-    short = sum(k.count for k in compute if k.median < SHORT_NS)
+    count, short = _short(kernels)
     spent = sum(k.total for k in compute) or 1.0
-    if count >= 20 and short / count > 0.5:
+    if _are_short(kernels):
         part = sum(k.total for k in compute if k.median < SHORT_NS) / spent
         yield Finding(
             title=f"{short:,} of {count:,} kernels are shorter than 10 µs",
@@ -155,6 +171,33 @@ def _launches(line: Timeline | None, kernels: Sequence[KernelRow]) -> Iterator[F
             trigger=f"idle_macro_share={line.share(line.idle_macro):.3f}",
             advice="look for the data loader, a synchronisation or host code in these gaps; " + PERFETTO,
         )
+
+
+def _graph(seen: Survey, kernels: Sequence[KernelRow]) -> Iterator[Finding]:
+    """Calls that no CUDA graph can hold, where one would help."""
+    trace, launches = seen.trace, seen.link.launch[seen.link.launch >= 0]
+    if not _are_short(kernels) or not len(launches):
+        return
+    host = np.isin(trace.category, (Category.RUNTIME, Category.OPERATOR))
+    host &= (trace.start >= trace.start[launches].min()) & (trace.start <= trace.start[launches].max())
+    counts = np.bincount(trace.name[host], minlength=len(trace.names))
+    breaks = {name: int(counts[at]) for at, name in enumerate(trace.names) if counts[at] and _BREAKS.search(name)}
+    if breaks:
+        most = sorted(breaks.items(), key=lambda item: -item[1])
+        named = ", ".join(f"{name} {count:,} time{'s' * (count > 1)}" for name, count in most[:4])
+        yield Finding(
+            title="Calls that a CUDA graph cannot hold",
+            detail=f"{named}: they wait for the device, allocate on it or bring a value to the host.",
+            trigger=f"graph_breaks={sum(breaks.values())}",
+            advice="move them out of what is captured, or capture the stretches between them",
+        )
+
+
+_BREAKS = re.compile(
+    r"^(?:cuda|hip|cu)(?:(?:Device|Stream|Event|Ctx)Synchronize|(?:Stream|Event)Query|Malloc(?!.*Async)|Free(?!.*Async)"
+    r"|Memcpy(?!.*Async)|MemAlloc|MemFree)|^aten::(?:item|nonzero|masked_select)$"
+)
+"""Calls that are refused while a stream is captured, or whose result has a size that only the device knows."""
 
 
 _FUSED = (3, 10)
@@ -257,20 +300,46 @@ def _tiny_products(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[F
             )
 
 
-def _norms(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[Finding]:
+def _slow(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[Finding]:
+    """What memory limits and what leaves most of it unused, beside elementwise operators that do not."""
     baseline = elementwise_baseline(rows, roof)
     if baseline is None or baseline < 0.7 or roof is None:
         return
     for row in rows:
-        at = place(row.work, row.total / row.count, roof) if row.category == "NORM_fwd" and row.work else None
-        if at and at.memory is not None and at.memory < 0.2:
+        normalises = row.category == "NORM_fwd"
+        worth = normalises or (row.share > _WORTH and row.name not in _SIMPLE)
+        at = place(row.work, row.total / row.count, roof) if worth and row.work else None
+        if at and at.bound == "memory" and at.memory is not None and at.memory < 0.2:
+            what = "the normalisation" if normalises else "the operator"
             yield Finding(
                 title=f"{row.name} reaches {at.memory:.0%} of memory bandwidth",
                 detail=f"Elementwise operators of the same trace reach {baseline:.0%}: the device can.",
                 trigger=f"bandwidth_fraction={at.memory:.3f}",
-                advice="another implementation of the normalisation, or a fused one",
+                advice=f"another implementation of {what}, or a fused one",
                 scope=row.name,
             )
+
+
+_WORTH = 0.05
+"""The part of operators' time from which on an operator is worth a sentence."""
+
+
+def _batch(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[Finding]:
+    """Products that wait for their weights: more rows cost next to nothing up to the balance point."""
+    for row in rows:
+        known = row.category == "GEMM" and row.share > _WORTH and roof is not None and row.work is not None
+        at = place(row.work, row.total / row.count, roof) if known and row.work and roof else None
+        if at is None or at.intensity is None or not at.compute or not at.memory or at.memory < 4 * at.compute:
+            continue
+        times = at.memory / at.compute
+        yield Finding(
+            title=f"A larger batch costs {row.name} next to nothing",
+            detail=f"{at.intensity:.3g} operations a byte, {times:.0f} times under the balance point: it reads weights "
+            "for few rows, and takes about as long for several times as many.",
+            trigger=f"intensity={at.intensity:.4g}",
+            advice="raise the batch, or gather requests, until operations limit it",
+            scope=row.name,
+        )
 
 
 def _recompute(seen: Survey) -> Iterator[Finding]:
@@ -296,7 +365,7 @@ def elementwise_baseline(rows: Sequence[OperatorRow], roof: Roof | None) -> floa
         if (at := place(row.work, row.total / row.count, roof)).memory is not None
     ]
     known = [part for part in reached if part is not None]
-    return median(known) if known else None
+    return float(np.median(known)) if known else None
 
 
 def _rank(row: OperatorRow) -> int:

@@ -43,6 +43,10 @@ class Candidate:
     """All but the longest kernel of each instance."""
 
 
+_MOST_FUSED = 32
+"""Kernels that one could take the place of: what launches more is a model, and no candidate."""
+
+
 def fusion_candidates(seen: Survey, least: int = 3) -> tuple[Candidate, ...]:
     """Modules and annotations whose instances launch at least so many kernels, short on average."""
     trace = seen.trace
@@ -57,7 +61,7 @@ def fusion_candidates(seen: Survey, least: int = 3) -> tuple[Candidate, ...]:
         if not len(rows):
             continue
         kernels, total = float(counts[rows].sum()), float(spent[rows].sum())
-        if kernels / len(rows) >= least and total / kernels < SHORT_NS:
+        if least <= kernels / len(rows) <= _MOST_FUSED and total / kernels < SHORT_NS:
             candidates.append(
                 Candidate(
                     module=module,

@@ -28,15 +28,8 @@ UNSIZED = "the trace does not record the sizes of these messages"
 _SIZED = ("comm_bytes", "alg_bandwidth", "bus_bandwidth")
 
 _TOGETHER = (
-    "comm_wait",
-    "start_wait",
-    "straggler",
-    "comm_latency",
-    "comm_skew",
-    "start_skew",
-    "alg_bandwidth",
-    "bus_bandwidth",
-)
+    "comm_wait", "start_wait", "straggler", "comm_latency", "comm_skew", "start_skew", "alg_bandwidth", "bus_bandwidth",
+)  # fmt: skip
 
 
 @value

@@ -277,9 +277,29 @@ def analysis_document(given: Material, extra: Sequence[tuple[str, str]] = ()) ->
     summary = " ".join([_sentence(given.seen, line, ranked), *(f"{f.title}: {f.detail}" for f in held)])
     texts = [*extra, *((str(name), str(text)) for name, text in _metrics(given.seen, line).rows)]
     texts.append(("kernels launched", quantity(sum(k.count for k in given.kernels), Dimension.COUNT)))
+    texts += _bounds(given.rows, given.roof)
     made = advice_blocks([replace(one, anchor="") for one in advice.made])
     heading = (f"Trace {name_of(given.seen)}", subtitle(given.seen))
     return four_sections(heading, summary, texts, given.findings, made)
+
+
+def _bounds(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[tuple[str, str]]:
+    """What MFU this mix of operators could have, and which of them moves most."""
+    moved: Counter[str] = Counter()
+    at_peak = least = 0.0
+    for row in rows:
+        if row.work is None:
+            continue
+        moved[row.name] += int((row.work.bytes or 0) * row.count)
+        at = place(row.work, row.total / row.count, roof) if roof else None
+        if at and at.compute is not None and at.ideal_ns:
+            at_peak += at.compute * row.total
+            least += at.ideal_ns * row.count
+    if least:
+        yield "MFU with every operator at its roof, without idle time", _part(at_peak / least)
+    if moved.total():
+        name, most = moved.most_common(1)[0]
+        yield "most bytes", f"{name}, {_part(most / moved.total())} of those of operators with a model"
 
 
 def standalone_rough(given: Material) -> Document:

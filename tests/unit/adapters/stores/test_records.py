@@ -176,6 +176,20 @@ def test_samples_that_unpack_to_more_than_they_say(records: Records) -> None:
     tracemalloc.stop()
 
 
+@pytest.mark.parametrize("clock_hz", [(), (1.5e9, 1.6e9)])
+def test_the_history_takes_of_the_samples_the_clocks_alone(tmp_path: Path, clock_hz: tuple[float, ...]) -> None:
+    """The figures are in the record: unpacking every duration took most of the time of `perfgate history add`."""
+    one = case("test_a", 1e6, 1e6, Outcome.PASSED)
+    processes = tuple(replace(samples, clock_hz=clock_hz) for samples in one.measurement.processes)
+    (tmp_path / "r.json").write_bytes(
+        render_record(run(replace(one, measurement=replace(one.measurement, processes=processes))))
+    )
+    (source,) = Records(tmp_path).sources([str(tmp_path / "r.json")])
+    kept = source.read().cases[0].measurement
+    assert [(samples.durations, samples.clock_hz) for samples in kept.processes] == [((), clock_hz)] * len(processes)
+    assert kept.metrics == one.measurement.metrics
+
+
 def test_missing_samples(records: Records) -> None:
     path = records.write(REPORT)
     path.with_suffix(".samples").unlink()

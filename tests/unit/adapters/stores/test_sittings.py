@@ -193,7 +193,7 @@ ROW = (1, 5.0, 3, 0.1, 1.5e9, 1, 2, 3, 3, 3)
 
 
 def test_a_row_is_the_sitting_that_its_fields_would_make() -> None:
-    (line,) = sittings_of([ROW], "d", KEY, KNOWN)
+    (line,) = sittings_of(list(zip(ROW)), "d", KEY, KNOWN)
     assert line == Sitting(
         key=KEY, device="d", time=5.0, when="2026-06-01", commit="c0ffee", branch="main", processes=3, scatter=0.1,
         clock_hz=1.5e9, identity="usual", run="r", outcome="passed", facts=(("driver", "580"),),
@@ -209,7 +209,7 @@ def test_a_row_is_the_sitting_that_its_fields_would_make() -> None:
 )
 def test_a_cell_that_nobody_wrote_is_refused(at: int, cell: object) -> None:
     with pytest.raises((ValueError, TypeError, KeyError)):
-        sittings_of([ROW, (*ROW[:at], cell, *ROW[at + 1 :])], "d", KEY, KNOWN)
+        sittings_of(list(zip(ROW, (*ROW[:at], cell, *ROW[at + 1 :]))), "d", KEY, KNOWN)
 
 
 def test_what_stands_under_a_number_is_read_once() -> None:

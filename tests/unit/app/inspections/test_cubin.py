@@ -145,3 +145,11 @@ def test_a_comparison_works_out_the_launches_that_limits_name() -> None:
     files = [Path("gemm_tiled.sm_90.cubin")]
     told = CUBIN.compare(files, files, {"limits": limit})
     assert [v.outcome.value for v in judge_artifact(told, (parse_limit(limit, kinds=KINDS),))] == ["passed"]
+
+
+@pytest.mark.parametrize(("dtype", "doubted"), [("fp32", False), ("int8", True), ("", False)])
+def test_a_stated_type_that_the_code_does_not_compute_in_is_doubted(dtype: str, doubted: bool) -> None:
+    stated = {"threads": "256", "time": "11.2ms", "flops": "137.4GFLOP", "bytes": "201MB", "device": "RTX 3070 Ti"}
+    options = stated | ({"dtype": dtype} if dtype else {})
+    shown = render_text(CUBIN.inspect([Path("gemm_tiled.sm_86.cubin")], options).views["bottleneck"]())
+    assert ("Doubt: stated is int8, and the main loop computes with FFMA (fp32)" in shown) is doubted

@@ -88,3 +88,72 @@ def test_attention_whose_two_products_have_different_shapes_is_not_fused(kineto,
     assert [1 - 1 / (1 + side) for side in (said.gain.low, said.gain.high)] == pytest.approx(
         [busy * 2 / 3, busy * 9 / 10], rel=0.02
     )
+
+
+def short_kernels(between, count=30):
+    """Kernels of 4 µs, with these calls of the host behind the tenth, and a wait behind the last."""
+    for n in range(count):
+        yield from (launch(10 * n, n + 1), kernel("tiny", 10 * n + 1, 4, correlation=n + 1))
+    yield from (host(name, 101 + n / 10, 0.05, cat=cat) for n, (name, cat) in enumerate(between))
+    yield host("cudaDeviceSynchronize", 10 * count + 5, 9, cat="cuda_runtime")
+
+
+@pytest.mark.parametrize(
+    ("between", "named"),
+    [
+        ([], ""),
+        ([("cudaMemcpyAsync", "cuda_runtime"), ("cudaMallocAsync", "cuda_runtime"), ("aten::add", "cpu_op")], ""),
+        ([("cudaMalloc", "cuda_runtime")], "cudaMalloc 1 time:"),
+        ([("aten::item", "cpu_op"), ("cudaStreamSynchronize", "cuda_runtime"), ("aten::item", "cpu_op")],
+         "aten::item 2 times, cudaStreamSynchronize 1 time:"),
+        ([("hipMemcpyWithStream", "cuda_runtime")], "hipMemcpyWithStream 1 time:"),
+    ],
+)  # fmt: skip
+def test_calls_between_short_kernels_that_no_graph_can_hold(kineto, tmp_path, between, named) -> None:
+    found = kineto.inspect([written(tmp_path / "t.json", list(short_kernels(between)))], {}).findings
+    said = [one.detail for one in found if one.title == "Calls that a CUDA graph cannot hold"]
+    assert [detail.startswith(named) for detail in said] == ([True] if named else [])
+
+
+def test_long_kernels_need_no_graph(kineto, tmp_path) -> None:
+    events = [launch(0, 1), host("cudaMalloc", 2, 1, cat="cuda_runtime"), launch(4, 2)]
+    events += [kernel("long", 10 + 5_000 * n, 4_000, correlation=n + 1) for n in range(2)]
+    assert "Calls that a CUDA graph cannot hold" not in findings_of(kineto, tmp_path, events)
+
+
+@pytest.mark.parametrize(("rows", "length", "said"), [(4, 40, True), (256, 90, False), (4096, 2_000, False)])
+def test_a_product_that_waits_for_its_weights_asks_for_a_larger_batch(kineto, tmp_path, rows, length, said) -> None:
+    product = ("aten::mm", (((rows, 4096), B), ((4096, 4096), B)), "gemm", length)
+    titles = findings_of(kineto, tmp_path, operation(0, *product))
+    assert ("A larger batch costs aten::mm next to nothing" in titles) is said
+
+
+@pytest.mark.parametrize(("length", "said"), [(900, True), (90, False)])
+def test_any_operator_is_held_against_elementwise_ones(kineto, tmp_path, length, said) -> None:
+    large = ((4096, 4096), B)
+    events = [
+        *operation(0, "aten::add", (large, large, "1"), WISE, 120),
+        *operation(20, "aten::gelu", (large,), WISE, length),
+    ]
+    titles = findings_of(kineto, tmp_path, events)
+    assert any(title.startswith("aten::gelu reaches ") for title in titles) is said
+
+
+def test_a_module_of_many_kernels_is_no_candidate_for_one(kineto, tmp_path) -> None:
+    events = [host("nn.Module: Model_0", 0, 2_000, cat="python_function")]
+    for n in range(33):
+        events += [launch(10 * n + 1, n + 1), kernel("tiny", 10 * n + 2, 4, correlation=n + 1)]
+    page = render_text(kineto.inspect([written(tmp_path / "t.json", events)], {}).views["fusion"]())
+    assert "Model" not in page.partition("\n")[2]
+
+
+def test_the_report_says_what_mfu_the_operators_could_have(kineto, tmp_path) -> None:
+    large = ((4096, 4096), B)
+    events = [
+        *operation(0, "aten::mm", (large, large), "gemm", 2_000),
+        *operation(30, "aten::add", (large, large, "1"), WISE, 200),
+    ]
+    options = {"peak": "bf16=100TFLOPS", "bandwidth": "1TB/s"}
+    text = render_text(kineto.inspect([written(tmp_path / "t.json", events)], options).views["analysis"]())
+    assert "- MFU with every operator at its roof, without idle time: 93.2 %" in text
+    assert "- most bytes: aten::" in text
