@@ -54,13 +54,7 @@ TIMING_KINDS: tuple[MetricKind, ...] = (
         scopes=("of", "family"),
         positional="of",
     ),
-    MetricKind(
-        name="tflops",
-        dimension=Dimension.FLOPS,
-        better=_HIGH,
-        doc="operations per second",
-        scopes=_TRACED,
-    ),
+    MetricKind(name="tflops", dimension=Dimension.FLOPS, better=_HIGH, doc="operations per second", scopes=_TRACED),
     MetricKind(
         name="bandwidth",
         dimension=Dimension.BANDWIDTH,

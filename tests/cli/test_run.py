@@ -1,25 +1,42 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from pytest_perfgate.cli import main
 from pytest_perfgate.cli import run as command
+from tests.cli.conftest import Done
 from tests.plugin.projects import OUTSIDE
 
-MAIN = "import sys; from pytest_perfgate.cli import main; sys.exit(main(sys.argv[1:]))"
 TESTS = "def test_plain():\n    pass\n\n\ndef test_wrong():\n    assert False\n"
+Run = Callable[..., Done]
 
 
-def ran(root: Path, *words: str, ci: bool = False) -> subprocess.CompletedProcess[str]:
-    env = {name: text for name, text in os.environ.items() if name not in OUTSIDE and name != "PYTEST_ADDOPTS"}
-    env |= {"CI": "1"} if ci else {}
-    line = [sys.executable, "-c", MAIN, "run", *words, "-p", "no:cacheprovider"]
-    return subprocess.run(line, cwd=root, env=env, capture_output=True, text=True, check=False)
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
+    """The command here; the pytest that it starts has our plugin alone."""
+    for name in (*OUTSIDE, "PYTEST_ADDOPTS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_PLUGINS", "pytest_perfgate.plugin")
+    monkeypatch.chdir(tmp_path)
+
+    def ran(*words: str, ci: bool = False) -> Done:
+        if ci:
+            monkeypatch.setenv("CI", "1")
+        else:
+            monkeypatch.delenv("CI", raising=False)
+        capfd.readouterr()
+        try:
+            code = main(["run", *words, "-p", "no:cacheprovider"])
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        return Done(code, *capfd.readouterr())
+
+    return ran
 
 
 @pytest.mark.parametrize(
@@ -31,13 +48,13 @@ def ran(root: Path, *words: str, ci: bool = False) -> subprocess.CompletedProces
         (["--no-such-option"], 2),
     ],
 )
-def test_pytest_gets_its_words_and_the_code_is_ours(tmp_path: Path, words: list[str], code: int) -> None:
+def test_pytest_gets_its_words_and_the_code_is_ours(tmp_path: Path, run: Run, words: list[str], code: int) -> None:
     (tmp_path / "test_it.py").write_text(TESTS)
-    done = ran(tmp_path, *words)
-    assert done.returncode == code, done.stdout + done.stderr
+    done = run(*words)
+    assert done.code == code, done.out + done.err
     if "--json" in words:
-        assert json.loads(done.stdout) == {"exit": 0, "pytest": 0, "record": None}
-        assert "1 passed" in done.stderr
+        assert json.loads(done.out) == {"exit": 0, "pytest": 0, "record": None}
+        assert "1 passed" in done.err
 
 
 @pytest.mark.parametrize(("status", "code"), [(0, 0), (1, 1), (2, 130), (3, 14), (4, 2), (5, 4)])
@@ -45,27 +62,42 @@ def test_without_a_record_pytest_decides(status: int, code: int) -> None:
     assert command._code(status, None) == code
 
 
-@pytest.mark.parametrize("kept", [True, False], ids=["baselines", "none"])
-@pytest.mark.parametrize(
-    "option", ["--collect-only", "--fixtures", "--markers", "--help", "--setup-only", "--setup-plan"]
-)
-def test_in_ci_a_listing_of_the_settings_measured_nothing(tmp_path: Path, option: str, *, kept: bool) -> None:
-    (tmp_path / "test_it.py").write_text("def test_gated(perfgate):\n    perfgate(int)\n")
-    (tmp_path / "pytest.ini").write_text(f"[pytest]\naddopts = {option}\n")
-    if kept:
-        (tmp_path / "baselines").mkdir()
-    done = ran(tmp_path, ci=True)
-    assert done.returncode == 4, done.stdout + done.stderr
-    assert "nothing was measured: " in done.stderr
-    assert (f"{option} stands in addopts, and no word of the command asks for it  [run-listed]" in done.stderr) == kept
-    assert ran(tmp_path).returncode == 0, "on a laptop it lists"
-    assert ran(tmp_path, option, ci=True).returncode == 0, "somebody asked for it"
+LISTINGS = ("--collect-only", "--fixtures", "--markers", "--help", "--setup-only", "--setup-plan")
 
 
-def test_in_ci_a_run_without_a_gated_test_has_kept_nothing(tmp_path: Path) -> None:
+def listing(folder: Path, option: str) -> None:
+    (folder / "test_it.py").write_text("def test_gated(perfgate):\n    perfgate(int)\n")
+    (folder / "pytest.ini").write_text(f"[pytest]\naddopts = {option}\n")
+
+
+@pytest.mark.parametrize("option", LISTINGS)
+def test_in_ci_a_listing_of_the_settings_measured_nothing(tmp_path: Path, run: Run, option: str) -> None:
+    listing(tmp_path, option)
+    (tmp_path / "baselines").mkdir()
+    done = run(ci=True)
+    assert done.code == 4, done.out + done.err
+    assert "nothing was measured: " in done.err
+    assert f"{option} stands in addopts, and no word of the command asks for it  [run-listed]" in done.err
+
+
+def test_a_listing_without_baselines_on_a_laptop_or_on_request(tmp_path: Path, run: Run) -> None:
+    listing(tmp_path, "--collect-only")
+    done = run(ci=True)
+    assert (done.code, "nothing was measured: " in done.err, "[run-listed]" in done.err) == (4, True, False)
+    assert run().code == 0
+    assert run("--collect-only", ci=True).code == 0
+
+
+@pytest.mark.parametrize("option", LISTINGS)
+def test_a_listing_on_request_has_its_word(option: str) -> None:
+    assert command._lists(["-q", option])
+    assert not command._lists(["-q", "tests", "-k", option.removeprefix("--")])
+
+
+def test_in_ci_a_run_without_a_gated_test_has_kept_nothing(tmp_path: Path, run: Run) -> None:
     (tmp_path / "test_it.py").write_text(TESTS)
-    assert ran(tmp_path, "-k", "plain", ci=True).returncode == 4
-    assert ran(tmp_path, "-k", "wrong", ci=True).returncode == 1
+    assert run("-k", "plain", ci=True).code == 4
+    assert run("-k", "wrong", ci=True).code == 1
 
 
 def test_the_options_that_list_are_known_before_their_module_is() -> None:

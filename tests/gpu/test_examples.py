@@ -21,6 +21,7 @@ REASONS = ("is not installed", "there is no GPU that", "the extension is not bui
 def run(folder: Path, *options: str, **env: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "-rs", "-p", "no:cacheprovider", *options]
     hidden = {"CUDA_VISIBLE_DEVICES": "", "NVBENCH": "", "CI": "", "PYTEST_ADDOPTS": ""}
+    hidden |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "pytest_perfgate.plugin"}
     return subprocess.run(
         command, cwd=folder, env={**os.environ, **hidden, **env}, capture_output=True, text=True, check=False
     )

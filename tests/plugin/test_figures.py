@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -33,19 +34,33 @@ TESTS = """
 """
 
 
-@pytest.fixture
-def gated(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+@pytest.fixture(scope="module")
+def accepted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project whose figures were accepted: 4096 bytes sent, a loss of 0.05, 80 registers."""
+    project = Project(tmp_path_factory.mktemp("accepted"))
     project.configure('devices = ["*"]')
     project.write("test_gate.py", TESTS)
     for name, text in (("sent", "4096"), ("loss", "0.05")):
         project.write(name, text)
     (project.root / "kernel.cubin").write_bytes((CUBINS / "attention_tile.sm_90.cubin").read_bytes())
-    monkeypatch.chdir(project.root)
-    monkeypatch.delenv("CI", raising=False)
     first = project.run("--perfgate=quick")
     assert first.code == 0, first.text
-    assert main(["accept", "--new"]) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(project.root)
+        patch.delenv("CI", raising=False)
+        assert main(["accept", "--new"]) == 0
+    return project.root
+
+
+@pytest.fixture
+def gated(accepted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A copy of it to change."""
+    root = shutil.copytree(accepted, tmp_path / "gated")
+    configured = (root / "pyproject.toml").read_text(encoding="utf-8")
+    project = Project(root)
+    project.write("pyproject.toml", configured)
+    monkeypatch.chdir(root)
+    monkeypatch.delenv("CI", raising=False)
     return project
 
 

@@ -70,14 +70,14 @@ def test_shards_together_are_the_whole(project: Project, options: tuple[str, ...
 
 def test_a_shard_without_a_test_passes_and_has_a_record(project: Project) -> None:
     project.write("test_k.py", "def test_a(perfgate):\n    perfgate(lambda: 0)\n")
-    runs = [project.run("--perfgate=full", f"--perfgate-shard={k}/3", f"--perfgate-json={k}.json") for k in (1, 2, 3)]
+    runs = [project.run("--perfgate=quick", f"--perfgate-shard={k}/3", f"--perfgate-json={k}.json") for k in (1, 2, 3)]
     assert [run.code for run in runs] == [0, 0, 0]
     sizes = [len(read_record(project.root / f"{k}.json").cases) for k in (1, 2, 3)]
     assert sorted(sizes) == [0, 0, 1]
 
 
 def test_tests_of_other_shards_are_neither_dropped_nor_left_out(project: Project) -> None:
-    project.configure('devices = ["*"]')
+    project.configure('rounds = 1\ndevices = ["*"]')
     project.write("test_k.py", SUITE.replace("time <= 1 s", "slowdown <= 900%"))
     project.run("--perfgate=full")
     accepted = project.root / ".perfgate" / "baselines"
@@ -93,7 +93,7 @@ def test_tests_of_other_shards_are_neither_dropped_nor_left_out(project: Project
 
 def test_what_the_command_leaves_out_belongs_to_no_shard(project: Project) -> None:
     project.write("test_k.py", SUITE)
-    project.run("--perfgate=full", "--perfgate-shard=1/1", "-k", "kept or broken", "--perfgate-json=1.json")
+    project.run("--perfgate=quick", "--perfgate-shard=1/1", "-k", "kept or broken", "--perfgate-json=1.json")
     (shard,) = read_record(project.root / "1.json").shards
     assert [name.partition("::")[2] for name, _ in shard.universe.cases] == ["test_broken", "test_kept"]
     assert shard.filtered

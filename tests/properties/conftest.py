@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("few", max_examples=30, deadline=None)
-settings.register_profile("thorough", max_examples=1000, deadline=None)
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""A busy machine is no fault of a property."""
+settings.register_profile("few", PATIENT, max_examples=30)
+settings.register_profile("thorough", PATIENT, max_examples=1000)
 settings.load_profile(os.environ.get("PERFGATE_EXAMPLES") or "few")

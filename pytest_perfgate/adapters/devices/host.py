@@ -242,6 +242,8 @@ _PACKAGES = ("numpy", "scipy", "torch", "triton", "cupy", "numba", "jax", "jaxli
 _FAMILIES = ("nvidia-", "cupy-", "cuda-", "intel-", "rocm-", "pytest-perfgate")
 """Beginnings of names: libraries that come as many packages."""
 
+_NAME_AND_VERSION = re.compile(r"^(Name|Version): *(\S+)", re.MULTILINE)
+
 _CPU = Path("/sys/devices/system/cpu")
 
 _SWITCHES = {
@@ -256,9 +258,11 @@ def probe_packages(declared: Collection[str] = ()) -> tuple[tuple[str, str], ...
     """(name, version) of installed packages that move numbers, those that the project declares among them, sorted."""
     versions: dict[str, str] = {}
     for package in metadata.distributions():
-        name = (package.metadata["Name"] or "").lower()
+        head = (package.read_text("METADATA") or package.read_text("PKG-INFO") or "").partition("\n\n")[0]
+        known = dict(_NAME_AND_VERSION.findall(head))  # a parser of mail reads their whole text, a millisecond each
+        name = known.get("Name", "").lower()
         if name in _PACKAGES or name.startswith(_FAMILIES) or (declared and re.sub(r"[-_.]+", "-", name) in declared):
-            versions.setdefault(name, package.version)
+            versions.setdefault(name, known.get("Version", ""))
     return tuple(sorted(versions.items()))
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement
@@ -46,6 +46,7 @@ def test_the_command_that_runs_a_test_again_names_no_call() -> None:
     assert trial.name.endswith("#bwd'")
 
 
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no fault
 @given(path=st.text(alphabet="a[]# %./µ", min_size=1, max_size=8), ids=st.none() | SIGNS, name=SIGNS)
 def test_no_sign_of_an_id_or_a_name_is_taken_for_the_other(path: str, ids: str | None, name: str) -> None:
     key = CaseKey(nodeid=f"{path}::test_x" + ("" if ids is None else f"[{ids}]"), name=name)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from dataclasses import FrozenInstanceError, field, fields, replace
+from typing import ClassVar
 
 import pytest
 
@@ -138,10 +140,43 @@ def test_a_value_that_holds_arrays_is_itself_alone() -> None:
     assert hash(one) == object.__hash__(one)
 
 
+@value
+class Filled:
+    first: int
+    numbers: list[int] = field(default_factory=list)
+    total: ClassVar[int] = 0
+
+    def __post_init__(self) -> None:
+        self.numbers.append(self.first)
+
+
+@value
+class Further(Point):
+    z: int = 5
+
+
+def test_fields_are_given_by_name_or_have_what_the_class_says() -> None:
+    one, other = Filled(first=1), Filled(first=2)
+    assert (one.numbers, other.numbers, Filled(first=3, numbers=[4]).numbers) == ([1], [2], [4, 3])
+    assert Further(x=1) == Further(x=1, y=0, z=5)
+    assert Further(x=1) != Point(x=1)
+    for words, named in (((1,), {}), ((), {}), ((), {"x": 1, "w": 2})):
+        with pytest.raises(TypeError):
+            Point(*words, **named)
+    with pytest.raises(TypeError):
+        Empty(x=1)
+
+
 def test_values_are_frozen_and_copied() -> None:
     point = Point(x=1)
     with pytest.raises(FrozenInstanceError):
         point.x = 2
+    with pytest.raises(FrozenInstanceError):
+        del point.x
+    with pytest.raises(FrozenInstanceError):
+        point.other = 2
+    assert copy.deepcopy(Further(x=1, note="kept")).note == copy.copy(Further(x=1, note="kept")).note == "kept"
+    assert copy.copy(Empty()) == pickle.loads(pickle.dumps(Empty())) == Empty()
     assert not hasattr(point, "__dict__")
     assert replace(point, y=3) == Point(x=1, y=3)
     assert pickle.loads(pickle.dumps(point)) == point

@@ -162,6 +162,23 @@ def test_facts_are_texts_and_none_is_empty() -> None:
     assert "load" not in dict(probe_environment().lasting.facts)
 
 
+def test_packages_are_named_by_the_head_of_what_describes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    described = {
+        "fast_sums-1.2.dist-info/METADATA": "Metadata-Version: 2.1\nName: Fast_Sums\nVersion: 1.2\n\nName: other\n",
+        "old.egg-info/PKG-INFO": "Name: old-sums\nVersion: 0.1+local\nSummary: of sums\n",
+        "broken-3.dist-info/RECORD": "",
+        "unasked-4.dist-info/METADATA": "Name: unasked\nVersion: 4\n",
+    }
+    for name, text in described.items():
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    packages = dict(probe_packages({"fast-sums", "old-sums", "broken", "other"}))
+    assert (packages["fast_sums"], packages["old-sums"]) == ("1.2", "0.1+local")
+    assert not {"other", "broken", "unasked", ""} & packages.keys()
+    assert packages["pytest"] == pytest.__version__
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [("0-3,8", {0, 1, 2, 3, 8}), ("5", {5}), (" 1 , 2-2\n", {1, 2}), ("", set()), ("a-b", set()), ("-", set())],
