@@ -119,9 +119,10 @@ class _Github:
     def _event(self) -> Any:
         path = self._environment.get("GITHUB_EVENT_PATH", "")
         try:
-            return json.loads(Path(path).read_text(encoding="utf-8")) if path else {}
+            event = json.loads(Path(path).read_text(encoding="utf-8")) if path else {}
         except (OSError, ValueError):
-            return {}
+            event = {}
+        return event if isinstance(event, dict) else {}
 
     def _job(self) -> str:
         return self._environment.get("GITHUB_JOB", "")

@@ -195,6 +195,10 @@ def named_files(paths: list[str]) -> list[Path]:
     for path in paths:
         if not Path(path).exists():
             raise PerfgateError("artifact-missing", "there is no such file", place=path)
+        if not (Path(path).is_file() or Path(path).is_dir()):
+            why = "a file is read more than once: first for its kind, then for its figures"
+            mend = "write it into a file first"
+            raise PerfgateError("artifact-unknown", "it is a pipe or a device", why=why, mend=mend, place=path)
     return [Path(path) for path in paths]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -147,6 +148,13 @@ def test_every_mistake_has_a_sentence(command, words: list[str], code: int, said
     done = command(*words)
     assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
     assert said in done.stderr
+
+
+def test_a_pipe_is_refused_at_once(command, project: Path) -> None:
+    os.mkfifo(project / "pipe")
+    done = command("check", "pipe", "idle <= 5%")
+    assert done.returncode == 13
+    assert "pipe: it is a pipe" in done.stderr
 
 
 def test_errors_are_json_too(command) -> None:

@@ -191,7 +191,7 @@ def _judged(reader: Reader, folder: Path, made: Mutant, clean: Seen) -> tuple[st
         last = traceback.extract_tb(fault.__traceback__)[-1]
         return "crash", f"{type(fault).__name__}: {str(fault)[:200]} ({Path(last.filename).name}:{last.lineno})"
     more = seen.notices - clean.notices
-    if seen.odd and not more and seen.odd != clean.odd:
+    if seen.odd and seen.odd != clean.odd:
         return "impossible", "; ".join(seen.odd[:3])
     if alike(seen.figures, clean.figures):
         return "same", ""

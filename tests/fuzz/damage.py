@@ -92,9 +92,9 @@ def recompressed(rng: Random, data: bytes) -> bytes:
 
 
 def packed_and_cut(rng: Random, data: bytes) -> bytes:
-    """Packed, and the end of that is missing, or a bit of it another."""
+    """Packed, and the end of that is missing, or a bit of it another; an empty file is none that was packed."""
     packed = gzip.compress(data, 1)
-    return cut(rng, packed) if rng.random() < 0.5 else flipped(rng, packed)
+    return cut(rng, packed) or packed[:1] if rng.random() < 0.5 else flipped(rng, packed)
 
 
 def alone(rng: Random, data: bytes) -> bytes:

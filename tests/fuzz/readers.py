@@ -19,11 +19,11 @@ from pytest_perfgate.adapters.stores.configuration import read_config
 from pytest_perfgate.adapters.stores.history import SqliteHistory
 from pytest_perfgate.adapters.stores.record_files import fetched
 from pytest_perfgate.adapters.stores.records import parse_record, read_record
-from pytest_perfgate.app.inspect import inspect
+from pytest_perfgate.app.inspect import choose, inspect
 from pytest_perfgate.core.judge.against_limit import above_peak
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Bullets, Document, Metric, Paragraph, Section, Table
+from pytest_perfgate.model.metric import Analysis, Bullets, Document, Metric, Paragraph, Section, Table
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.wiring import built_ins
 from tests.fuzz import seeds
@@ -38,7 +38,7 @@ class Seen(NamedTuple):
     notices: frozenset[str] = frozenset()
     """Whatever tells a person that something is wrong or missing."""
     odd: tuple[str, ...] = ()
-    """Figures outside of what they can be."""
+    """Figures outside of what they can be, where limits are held against them."""
 
 
 class Reader(NamedTuple):
@@ -61,8 +61,20 @@ def _peek(path: Path) -> bytes:
 
 
 def inspected(path: Path) -> Seen:
-    """The metrics of a file and what is said beside them; every view must be written or refused."""
-    found = inspect([path], {}, inspectors=_inspectors(), peek=_peek)
+    """The metrics of a file and what is said beside them."""
+    return _looked(inspect([path], {}, inspectors=_inspectors(), peek=_peek))
+
+
+def compared(path: Path) -> Seen:
+    """The same of a file beside itself."""
+    inspector = choose([path], {}, inspectors=_inspectors(), peek=_peek)
+    beside = path.with_name(f"beside{path.suffix}")
+    shutil.copy(path, beside)
+    return _looked(inspector.compare([path], [beside], {}))
+
+
+def _looked(found: Analysis) -> Seen:
+    """Every view must be written or refused."""
     documents = []
     for build in found.views.values():
         with contextlib.suppress(PerfgateError):
@@ -77,7 +89,7 @@ def inspected(path: Path) -> Seen:
     figures: dict[str, list[float]] = {}
     for metric in found.metrics.metrics:
         figures.setdefault(f"{metric.name}{dict(metric.labels)}", []).append(metric.value)
-    odd = tuple(f"{m.name}={m.value!r}" for m in found.metrics.metrics if not possible(m))
+    odd = tuple(f"{m.name}={m.value!r}" for m in found.metrics.metrics if not found.problems and not possible(m))
     return Seen({name: sorted(values) for name, values in figures.items()}, frozenset(notices), odd)
 
 
@@ -176,6 +188,7 @@ READERS: Mapping[str, Reader] = {
     "Nsight Compute source pages": Reader(".csv", TEXT, seeds.source_pages, inspected),
     "machine code": Reader(".cubin", BYTES, seeds.cubins, inspected),
     "rocprof tables": Reader(".csv", CSV, seeds.rocprof, inspected),
+    "files compared": Reader(".txt", TEXT, seeds.compared, compared),
     "benchmark results": Reader(".json", JSON, seeds.benchmarks, inspected),
     "records": Reader(".json", JSON, seeds.records, _record),
     "records, looked into": Reader(".json", JSON, seeds.records, inspected),

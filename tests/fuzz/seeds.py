@@ -182,6 +182,13 @@ def records() -> dict[str, bytes]:
     return {"record.json": render_record(reports.run(slow, reports.case("test_b", 5e5)))}
 
 
+def compared() -> dict[str, bytes]:
+    """One file of each kind that is told apart by its text alone."""
+    small = ("step.json", "google.json", "nvbench.json", "wide.csv", "kernel_trace.csv", "record.json")
+    every = {**traces(), **benchmarks(), **ncu_pages(), **rocprof(), **records()}
+    return {name: every[name] for name in small}
+
+
 def baselines() -> dict[str, bytes]:
     with tempfile.TemporaryDirectory() as folder:
         store = Baselines(Path(folder), ("*",))

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from pytest_perfgate.adapters.arms.build import (
     Site,
@@ -74,11 +75,11 @@ class ArmStore:
         with explained(f"the {name} arm ({revision or 'the working copy'}, {wanted.commit[:10]})", self._home):
             hide_from_git(self._home.parent)
             with exclusive(self._home / f"{digest}.lock"):
-                if reused := (folder / READY).is_file():
+                facts = _ready(folder)
+                if reused := facts is not None:
                     os.utime(folder / READY)
                 else:
-                    self._make(folder, wanted, mode)
-            facts = json.loads((folder / READY).read_text(encoding="utf-8"))
+                    facts = self._make(folder, wanted, mode)
         return Arm(
             name=name,
             revision=wanted.commit,
@@ -149,7 +150,7 @@ class ArmStore:
         parts += [str(self._rootdir), *surroundings(self._settings.editable), *laid]
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:20]
 
-    def _make(self, folder: Path, revision: Revision, mode: str) -> None:
+    def _make(self, folder: Path, revision: Revision, mode: str) -> dict[str, Any]:
         """Whatever goes wrong, git holds no worktree afterwards; the log stays."""
         discard(folder, self.git)
         folder.mkdir(parents=True)
@@ -164,8 +165,9 @@ class ArmStore:
             raise
         write_atomically(folder / READY, json.dumps(facts).encode())
         forget_unused(self._home, self.git)
+        return facts
 
-    def _made(self, folder: Path, tree: Path, mode: str, empty: Sequence[str]) -> dict[str, object]:
+    def _made(self, folder: Path, tree: Path, mode: str, empty: Sequence[str]) -> dict[str, Any]:
         try:
             return self._overlay(folder, tree) if mode == "overlay" else self._worktree(folder, tree)
         except PerfgateError as fault:
@@ -175,7 +177,7 @@ class ArmStore:
             mend = f"git submodule update --init --recursive; if that is not it: {fault.mend}"
             raise PerfgateError(fault.code.name, what, mend=mend, place=fault.place) from fault
 
-    def _overlay(self, folder: Path, tree: Path) -> dict[str, object]:
+    def _overlay(self, folder: Path, tree: Path) -> dict[str, Any]:
         python, packages = make_overlay(folder / "env", self._settings.editable)
         build_into(self._site(folder, packages), tree / self._inside, self._settings)
         modules = installed_modules(packages)
@@ -184,7 +186,7 @@ class ArmStore:
         self.git.remove_worktree(tree)
         return _facts(python, self._rootdir, packages, modules)
 
-    def _worktree(self, folder: Path, tree: Path) -> dict[str, object]:
+    def _worktree(self, folder: Path, tree: Path) -> dict[str, Any]:
         """A checkout to run inside, with the working copy's tests laid over it."""
         python, _ = make_overlay(folder / "env", self._settings.editable)
         inside = tree / self._inside
@@ -206,7 +208,7 @@ def _caches(folder: Path) -> tuple[tuple[str, str], ...]:
     return tuple((key, str(folder / "caches" / sub)) for key, sub in _CACHES.items())
 
 
-def _facts(python: Path, cwd: Path, root: Path, modules: tuple[str, ...]) -> dict[str, object]:
+def _facts(python: Path, cwd: Path, root: Path, modules: tuple[str, ...]) -> dict[str, Any]:
     launch = launch_line(python)
     content = content_of(root)
     facts = {"python": str(python), "launch": launch, "cwd": str(cwd), "root": str(root)}
@@ -218,6 +220,18 @@ def _log(folder: Path) -> str:
 
 
 READY = "ready.json"
+
+_STATED = {"python", "launch", "cwd", "root", "modules"}
+
+
+def _ready(folder: Path) -> dict[str, Any] | None:
+    """What was built there; of a file that a crash of the machine left empty or cut nothing, so it is built again."""
+    try:
+        facts = json.loads((folder / READY).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return facts if isinstance(facts, dict) and facts.keys() >= _STATED else None
+
 
 _KEPT, _UNUSED_S = 10, 86400.0
 """So many arms are always kept, and any that was used within a day."""

@@ -77,13 +77,15 @@ _SHARES = frozenset(full for full in LABELS.values() if ".pct_of_peak" in full o
 
 _LEAST = {"launch__registers_per_thread": 1.0, "launch__block_size": 1.0, "launch__waves_per_multiprocessor": 0.0}
 
-_MOST = {"launch__registers_per_thread": 256.0, "launch__block_size": 1024.0}
+_MOST = {"launch__registers_per_thread": 256.0, "launch__block_size": 1024.0, "gpu__time_duration.sum": 1e18}
 
 _COUNTED = frozenset(LABELS.values())
 
 
 def impossible(name: str, value: float) -> str:
     """Why a known metric cannot have this value; empty where it can."""
+    if not math.isfinite(value):
+        return "no counter holds that much"
     least = _LEAST.get(name, 0.0)
     most = _SHARE_MOST if name in _SHARES else _MOST.get(name)
     if name in _COUNTED and value < least:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_perfgate.adapters.readers.ncu_csv import parse_csv
-from pytest_perfgate.adapters.readers.ncu_labels import NcuCode, kernel_facts
+from pytest_perfgate.adapters.readers.ncu_labels import NcuCode, impossible, kernel_facts
 from pytest_perfgate.adapters.system.files import first_bytes, unpacked_head
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Finding, Severity
@@ -134,6 +134,9 @@ def _facts(action: Any, index: int, source: str) -> KernelFacts:
     if action.name() is None:
         raise ValueError("ncu_report finds no kernel in it")
     numbers, texts = _metrics(action)
+    for name, number in numbers.items():
+        if wrong := impossible(name, number.value):
+            raise ValueError(f"{name} is {number.value:g}, and {wrong}")
     return kernel_facts(
         name=action.name(action.NameBase_DEMANGLED) or action.name(),
         counters=numbers,

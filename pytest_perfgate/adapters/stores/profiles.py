@@ -54,11 +54,12 @@ class ProfileFolders:
         folder = next((home for home in artifact.parents if (home / _PARAMETERS).is_file()), None)
         if folder is None:
             return {}
-        data = json.loads((folder / _PARAMETERS).read_text(encoding="utf-8"))
+        data = _table(folder / _PARAMETERS)
         before = self.earlier(folder)
         baseline = before / artifact.relative_to(folder) if before and (before / _READ).is_file() else None
         stated = {name: data.get(key) for name, key in (("problem", "parameters"), ("version", "version"))}
-        stated |= data.get("work") or {}
+        work = data.get("work")
+        stated |= work if isinstance(work, dict) else {}
         if baseline is not None and baseline.is_file():
             stated["baseline"] = baseline
         return {name: _named(text) for name, text in stated.items() if text}
@@ -72,12 +73,9 @@ class ProfileFolders:
 
     def read_json(self, folder: Path, name: str) -> dict[str, Any]:
         """What a child left; empty where it left nothing, or died while it wrote."""
-        try:
-            data = json.loads((folder / name).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
-        (folder / name).unlink()
-        return data if isinstance(data, dict) else {}
+        data = _table(folder / name)
+        (folder / name).unlink(missing_ok=True)
+        return data
 
     def tail(self, folder: Path, name: str) -> str:
         """The last lines of a log, indented."""
@@ -173,6 +171,15 @@ def _compiled(name: str, kernel: Any, room: Path) -> Named:
     cubin, path = _written(f"{name.removesuffix('.cubin')}.cubin", _raw(stages["cubin"]), room)
     _write_launch(kernel, path.with_suffix(".json"))
     yield cubin, path
+
+
+def _table(path: Path) -> dict[str, Any]:
+    """What a file of JSON says by name; nothing where it is not there, was cut, or is no table."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return data if isinstance(data, dict) else {}
 
 
 def _raw(content: Any) -> bytes:

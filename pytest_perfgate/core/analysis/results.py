@@ -71,7 +71,7 @@ def pairs(before: RunReport, after: RunReport) -> list[Pair]:
 
 def _time(measurement: Measurement) -> Metric | None:
     times = measurement.metrics.find("time")
-    return times[0] if times and times[0].value > 0 else None
+    return times[0] if times and min(times[0].low, times[0].value, times[0].high) > 0 else None
 
 
 def compared(before: RunReport, after: RunReport) -> MetricSet:

@@ -375,9 +375,9 @@ def with_trouble(measurement: Measurement, result: CaseResult) -> Measurement:
     """The measurement with what ended its rounds before their time."""
     if not result.trouble:
         return measurement
-    processes = plural(result.case.plan.rounds, "process", "processes")
-    reason = " ".join(result.trouble[0].split())
-    finding = Finding(title=UNFINISHED, detail=f"{len(result.captures)} of {processes}, then {reason}")
+    ran, wanted = len(result.captures), result.case.plan.rounds  # a comparison may have had more
+    processes = f"{ran} of {wanted} processes" if ran < wanted else plural(ran, "process", "processes")
+    finding = Finding(title=UNFINISHED, detail=f"{processes}, then {' '.join(result.trouble[0].split())}")
     return replace(measurement, findings=(*measurement.findings, finding))
 
 

@@ -42,7 +42,7 @@ class Call:
         if not self.tensor(at):
             raise ValueError(f"argument {at} of {self.name} is not a tensor")
         shape = tuple(self.dims[at])
-        if any(type(side) is not int or side < 0 for side in shape):
+        if any(type(side) is not int or not 0 <= side < 1 << 63 for side in shape):
             raise ValueError(f"argument {at} has the shape {list(shape)}")
         return shape
 

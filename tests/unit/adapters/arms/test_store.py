@@ -48,6 +48,16 @@ def test_projects_are_named_from_the_root_that_pytest_has(repo: Path) -> None:
     assert any(part.endswith("tree/deep") for part in dict(both.environment)["PYTHONPATH"].split(":"))
 
 
+@pytest.mark.parametrize("text", ["", '{"python": "x', "[]", '{"python": "x"}'])
+def test_an_arm_whose_facts_do_not_read_is_built_again(repo: Path, text: str) -> None:
+    store = ArmStore(repo, ArmSettings(mode="worktree"))
+    first = store.prepare("base", "HEAD")
+    (repo / ".perfgate" / "arms" / first.digest / READY).write_text(text)
+    again, then = store.prepare("base", "HEAD"), store.prepare("base", "HEAD")
+    assert (again.reused, then.reused) == (False, True)
+    assert again.modules == then.modules == first.modules
+
+
 def test_arms_of_the_same_code_have_the_same_content_and_others_have_not(repo: Path) -> None:
     (repo / "README").write_text("words\n")
     commit(repo, "only words")

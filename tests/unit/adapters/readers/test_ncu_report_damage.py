@@ -85,6 +85,10 @@ REFUSED = {
     "wide, cut inside a row": (WIDE_HEADER + UNITS + row(0, "k", "1")[:-8] + "\n", "cut short"),
     "cut inside a quote": (LONG_HEADER + K + J[:40], "cut short"),
     "with a header alone": (LONG_HEADER, "holds no kernel"),
+    "with a time beyond all numbers": (
+        LONG_HEADER + line(0, "k", "1e308"),
+        "line 2: Duration is 1e308, and no counter",
+    ),
     "with a time below zero": (LONG_HEADER + line(0, "k", "-5"), "line 2: Duration is -5, and it is at least 0"),
     "with a cell too many": (
         LONG_HEADER + K + J.replace('"Speed"', '"x","Speed"'),
@@ -186,7 +190,7 @@ def test_a_report_of_several_launches_reads_packed_or_not(tmp_path: Path) -> Non
 
 
 @pytest.mark.usefixtures("library")
-@pytest.mark.parametrize(("time", "said"), [("fast", None), (float("nan"), None), (-1.0, None), (7, 7.0)])
+@pytest.mark.parametrize(("time", "said"), [("fast", None), (float("nan"), None), (7, 7.0)])
 def test_a_metric_may_be_of_another_type(tmp_path: Path, time: float | str, said: float | None) -> None:
     (kernel,) = read_ncu([written(tmp_path, ncu_file([("k", {**CARD, "gpu__time_duration.sum": time})]))])
     assert kernel.duration == said
@@ -210,6 +214,9 @@ def test_a_launch_without_any_metric_has_none(tmp_path: Path) -> None:
         (ncu_file(KERNELS, version=None), "announces 2 results"),
         (ncu_file(KERNELS) + b"\0\0\0", "ends inside a block"),
         (gzip.compress(ncu_file(KERNELS))[:-9], "damaged or cut short"),
+        (ncu_file([("k", {"gpu__time_duration.sum": -1.0})]), "-1, and it is at least 0"),
+        (ncu_file([("k", {"gpu__time_duration.sum": 1e300})]), "at most 1e.18"),
+        (ncu_file([("k", {"sm__warps_active.avg.pct_of_peak_sustained_active": 3e6})]), "at most 100"),
     ],
 )  # fmt: skip
 def test_a_damaged_report_says_what_is_damaged(tmp_path: Path, data: bytes, said: str) -> None:

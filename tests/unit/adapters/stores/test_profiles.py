@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pytest_perfgate.adapters.stores.profiles import MOST_FILES, attachments
+from pytest_perfgate.adapters.stores.profiles import MOST_FILES, ProfileFolders, attachments
 from pytest_perfgate.model.errors import PerfgateError
 
 
@@ -25,6 +25,12 @@ def test_a_file_stays_where_it_is(tmp_path: Path) -> None:
     file.write_bytes(b"x")
     assert kept("mine.cubin", str(file), tmp_path / "room") == {"mine.cubin": file}
     assert not (tmp_path / "room").exists()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", "null", '{"work": 3}', '{"parameters": ""}'])
+def test_a_damaged_note_beside_a_profile_states_nothing(tmp_path: Path, text: str) -> None:
+    (tmp_path / "params.json").write_text(text)
+    assert ProfileFolders(tmp_path).statement(tmp_path / "k.ncu-rep") == {}
 
 
 def test_of_a_folder_the_machine_code_or_everything(tmp_path: Path) -> None:

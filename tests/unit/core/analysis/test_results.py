@@ -18,9 +18,9 @@ from pytest_perfgate.core.analysis.results import (
     previous_of,
 )
 from pytest_perfgate.model.measurement import Environment, Identity
-from pytest_perfgate.model.metric import Problem, labels
+from pytest_perfgate.model.metric import MetricSet, Problem, labels
 from pytest_perfgate.model.profiles import BenchResult
-from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.values import Dimension, Interval
 from pytest_perfgate.model.verdict import CaseReport, RunReport
 from tests.reports import DEVICE, case, run
 
@@ -156,6 +156,19 @@ def test_runs_against_each_other() -> None:
     found = runs.metrics_of_run(new)
     assert {dict(m.labels)["case"] for m in found.metrics} == {"tests/test_k.py::test_a"}
     assert len(found.absent) == 1
+
+
+def test_a_time_whose_interval_reaches_zero_is_no_time_to_divide_by() -> None:
+    old, new = run(case("test_a", 1e6)), run(case("test_a", 1e6))
+    (bare,) = old.cases
+    (time,) = bare.measurement.metrics.find("time")
+    broken = replace(time, interval=Interval(low=0.0, high=0.0))
+    odd = run(replace(bare, measurement=replace(bare.measurement, metrics=MetricSet(metrics=(broken,)))))
+    assert compared(old, new).metrics
+    for pair in ((odd, new), (old, odd)):
+        assert not compared(*pair).metrics
+        assert not comparison_table(*pair).rows
+        assert dropped(*pair)
 
 
 def test_runs_measured_in_other_ways_are_not_compared() -> None:

@@ -112,6 +112,13 @@ def test_arguments_that_do_not_fit_are_a_reason_and_no_zero():
         assert category_of(name) != "other", name
 
 
+@pytest.mark.parametrize("side", [-1, 1 << 63, int("1" * 400), 1.5, None])
+def test_a_side_that_no_tensor_has_is_a_reason(side) -> None:
+    found, why = work_of(Call(name="aten::mm", dims=((2, side), (side, 2)), types=("float", "float")))
+    assert found is None
+    assert "arguments do not fit the model" in why
+
+
 BF16 = "c10::BFloat16"
 FLASH = "aten::_flash_attention_forward"
 FOREACH = (
