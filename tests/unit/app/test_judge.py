@@ -164,14 +164,15 @@ def test_what_cannot_be_kept_costs_nothing_else() -> None:
         "not kept: the record of this run and this machine's first baselines",
         "not kept: this run's part of the history",
     ]
-    assert both[0].why == "records/1.json: it cannot be written: No space left on device"
+    assert both[0].why.startswith("records/1.json: ")
+    assert both[0].why.endswith("No space left on device")
     assert "make the folder writable, or free its disk" in both[0].mend
 
 
 def test_a_mean_over_a_family_is_no_limit_of_one_call() -> None:
     with pytest.raises(PerfgateError, match="speaks of the whole parametrised test") as raised:
         gate_judge(Lines(None)).limits(case(), measured(1e6, limits=("geomean(slowdown) <= 1%",)))
-    assert raised.value.mend == "write it on the test: @pytest.mark.perfgate('geomean(slowdown) <= 1%')"
+    assert "@pytest.mark.perfgate('geomean(slowdown) <= 1%')" in raised.value.mend
 
 
 def test_a_limit_on_machine_code_without_its_capture_is_told_the_capture() -> None:
@@ -179,7 +180,7 @@ def test_a_limit_on_machine_code_without_its_capture_is_told_the_capture() -> No
     (found,) = gate_judge(Lines(None)).judge_result(CaseResult(case=asked, captures=((),)))
     code, clock = found.verdicts
     assert code.outcome is clock.outcome is Outcome.NOT_MEASURED
-    assert code.sentence == "nothing was told to read machine code for it: the test has no capture='cubin'"
+    assert "capture='cubin'" in code.sentence
     assert code.next == ("@pytest.mark.perfgate('registers <= 128', capture='cubin')",)
     assert clock.sentence.startswith("the test called perfgate() nowhere")
     given = replace(asked, plan=Plan(captures=("ncu",)))
@@ -191,9 +192,9 @@ def test_a_call_that_raised_has_no_measurement_and_says_what_it_raised() -> None
     said = (KEY, "call raised ValueError: odd")
     (report,) = gate_judge(Lines(None)).judge_result(CaseResult(case=case(), captures=((),), raised=(said,)))
     assert (report.key, report.worst) == (KEY, Outcome.NOT_MEASURED)
-    assert report.verdicts[0].sentence == "its call raised ValueError: odd, and the test caught that"
+    assert "ValueError: odd" in report.verdicts[0].sentence
     (silent,) = gate_judge(Lines(None)).judge_result(CaseResult(case=case(), captures=((),)))
-    assert silent.verdicts[0].sentence == "the test called perfgate() nowhere, and entered no region"
+    assert "nowhere" in silent.verdicts[0].sentence
 
 
 def test_nothing_is_kept_of_what_raised_whatever_else_was_timed_of_it() -> None:
@@ -204,7 +205,7 @@ def test_nothing_is_kept_of_what_raised_whatever_else_was_timed_of_it() -> None:
     result = replace(fine, captures=((*fine.captures[0], empty),), raised=raised)
     found = gate_judge(Lines(None)).judge_result(result)
     assert {report.key: report.measurement is None for report in found} == {KEY: True, region: True, second: True}
-    assert found[1].verdicts[0].sentence == "its call raised region, and the test caught that"
+    assert "raised region" in found[1].verdicts[0].sentence
     later = agreed(gate_judge(Lines(None)), case(), found, (KEY, second, region))
     assert later == found
 

@@ -155,7 +155,7 @@ def test_half_an_output_is_caught_and_the_share_is_said() -> None:
     subject = Subject(once=asked.called, last=lambda: kept.last, check=asked.judge, reach=(call,))
     scrutiny = Scrutiny(subject, ArrayContents())
     found = scrutinised(lambda: kept() is None or SAMPLES, scrutiny)
-    assert found.problems[0].what == "a call left 50 % of the output float64[16, 16] unwritten"
+    assert "50 % of the output float64[16, 16]" in found.problems[0].what
     assert np.allclose(out, a @ b)
 
 

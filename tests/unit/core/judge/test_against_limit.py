@@ -143,7 +143,8 @@ def test_a_rank_without_the_stage_that_others_have_does_not_pass_with_them() -> 
     text = limit("overlap(rank=*) >= 80%")
     told = verdict(limits=[text], metrics=replace(found, absent=(silent,)), processes=())
     assert told.outcome is Outcome.INVALID
-    assert told.sentence == "overlap(rank=1): no communication  [no-communication]"
+    assert told.sentence.startswith("overlap(rank=1): ")
+    assert told.sentence.endswith("[no-communication]")
     uncollected = replace(silent, code="")
     assert (
         outcome_of(limits=[text], metrics=replace(found, absent=(uncollected,)), processes=()) is Outcome.NOT_MEASURED
@@ -260,7 +261,7 @@ def test_what_windows_leave_out_of_a_capture_stands_under_the_verdict(kind, scop
 def test_every_match_must_hold() -> None:
     verdicts = judged("overlap(stage=stage2, rank=*) >= 80%")
     assert [v.outcome for v in verdicts] == [Outcome.BROKEN, Outcome.PASSED]
-    assert verdicts[0].sentence == "overlap(rank=1, stage=stage2_f) is 70 %, limit >= 80 %"
+    assert "(rank=1, stage=stage2_f) is 70 %" in verdicts[0].sentence
     assert dict(verdicts[0].evidence)["at"] == "0..9"
 
 
@@ -330,4 +331,5 @@ def test_a_scope_that_has_to_be_quoted_is_shown_quoted() -> None:
     held, beside = judge_artifact(analysis, [parse_limit("time <= 1us", kinds=BUILT_IN_KINDS)])
     assert held.sentence == f'time(kernel="{kernel}") is 5 µs, limit <= 1 µs'
     assert (beside.outcome, beside.next) == (Outcome.NOT_MEASURED, ("launch it",))
-    assert beside.sentence == "time(kernel=mul) was not collected: never launched"
+    assert "time(kernel=mul)" in beside.sentence
+    assert beside.sentence.endswith(": never launched")

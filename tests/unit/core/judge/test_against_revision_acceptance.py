@@ -92,7 +92,7 @@ def test_what_keeps_a_demanded_improvement_from_being_judged() -> None:
     assert paired_verdict(1e6, slow, "slowdown <= 0%").outcome is Outcome.REGRESSED, "that demands no improvement"
     few = paired_verdict(1e6, replace(faster, differences=(-0.25,) * 6), "slowdown <= -20%")
     assert few.outcome is Outcome.UNDECIDED
-    assert few.sentence == "the budget ended after 6 of at least 7 rounds beside a1b2c3d"
+    assert "6 of at least 7 rounds" in few.sentence
     assert few.next == (
         "pytest 'tests/bench.py::test_gemm[4096-bf16]' --perfgate-against a1b2c3d --perfgate-rounds=14",
     )
