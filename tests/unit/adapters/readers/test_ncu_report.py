@@ -283,8 +283,3 @@ def test_a_real_report_says_what_was_executed_and_where_it_waits() -> None:
     hottest = max(facts.lines, key=lambda line: line.samples)
     assert hottest.reason
     assert hottest.text == "", "this report's machine code was zeroed out"
-
-
-def line(number: object, name: str, time: str, unit: str = "us", *, process: int = 10, host: str = "h") -> str:
-    who = f'"{number}","{process}","app","{host}","{name}","1","7","(128, 1, 1)","(64, 1, 1)","0","9.0"'
-    return f'{who},"Speed","Duration","{unit}","{time}"\n'
