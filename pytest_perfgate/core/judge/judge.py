@@ -190,7 +190,8 @@ class Extended(Derived):
         return (*super().absent, *self._gaps)
 
     def absences(self, name: str) -> tuple[Absent, ...]:
-        return (*super().absences(name), *[one for one in self._gaps if one.name == name])
+        gaps = [one for one in self._gaps if one.name == name]
+        return (*super().absences(name), *gaps) if gaps or self.call.made(name) else ()
 
     def find(self, name: str, scope: Labels = ()) -> tuple[Metric, ...]:
         own = [one for one in self.call.made(name) if isinstance(one, Metric) and one.name == name]

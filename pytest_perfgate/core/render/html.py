@@ -37,7 +37,7 @@ _OUTCOMES = frozenset(
     | {"INVALID", "REGRESSED", "BROKEN", "NOT APPLICABLE"}
 )
 
-_OUTCOME = re.compile(rf"({'|'.join(sorted(_OUTCOMES))})(?= [-+]| *$)", re.IGNORECASE)
+_OUTCOME = re.compile(rf"({'|'.join(sorted(_OUTCOMES))})(?= [-+]| *$|(?-i:(?<=[A-Z])) \d)", re.IGNORECASE)
 """An outcome, alone or before a change, as where one column stands for each device."""
 
 
