@@ -55,17 +55,16 @@ class _Place:
         mark = f"{MARK} {posting.key} -->"
         body = {"body": _fitting(f"{mark}\n{clean or text}")}
         if posting.dry_run:
-            return f"nothing was sent; for {shown(self.base)}:\n{body['body'].rstrip()}"
+            into = "a clean run makes no comment, and an earlier one becomes" if clean else f"for {shown(self.base)}"
+            return f"nothing was sent; {into}:\n{body['body'].rstrip()}"
         comments = [one for one in self._comments() if MARK in str(one.get("body", ""))]
         ours = [one for one in comments if mark in str(one["body"])] or [one for one in comments if _unkeyed(one)]
         if ours:
             method, url = self.edit(ours[0])
-            sent(method, url, headers=self.headers, body=body)
-            return f"edited the comment at {shown(url)}"
+            return f"edited the comment at {_page(sent(method, url, headers=self.headers, body=body), url)}"
         if clean:
             return f"no comment: {clean}"
-        sent("POST", self.base, headers=self.headers, body=body)
-        return f"commented at {shown(self.base)}"
+        return f"commented at {_page(sent('POST', self.base, headers=self.headers, body=body), self.base)}"
 
     def _comments(self) -> Iterator[Any]:
         for page in range(1, _PAGES + 1):
@@ -73,6 +72,12 @@ class _Place:
             yield from comments
             if len(comments) < _PAGE:
                 return
+
+
+def _page(answer: Any, url: str) -> str:
+    """Where a person sees what was written, as the host says; else where it was sent."""
+    page = answer.get("html_url", "") if isinstance(answer, dict) else ""
+    return shown(page if isinstance(page, str) and page.startswith(("https://", "http://")) else url)
 
 
 def _unkeyed(comment: Any) -> bool:
@@ -110,7 +115,7 @@ class _Github:
 
     def _repository(self, name: str = "") -> str:
         """The address of a repository, of the job's own one where none is named."""
-        name = name or self._environment.get("GITHUB_REPOSITORY", "")
+        name = name or self._environment.get("GITHUB_REPOSITORY", "OWNER/NAME" if self._posting.dry_run else "")
         if not name:
             mend = "run in a job, or name it: github:OWNER/NAME#12"
             raise PerfgateError("delivery-failed", "there is no repository to write to", mend=mend)
@@ -137,6 +142,8 @@ class GithubComment(_Github):
         event, posting = self._event(), keyed(self._posting, report, self._job())
         repository, _, number = target.partition("#")
         number = number or str(event.get("number") or (event.get("pull_request") or {}).get("number") or "")
+        if posting.dry_run:  # printed wherever it is tried
+            repository, number = repository or self._environment.get("GITHUB_REPOSITORY", "OWNER/NAME"), number or "12"
         if not (repository or self._environment.get("GITHUB_REPOSITORY")) or not number:
             mend = "run in a pull request's job, or name it: github:OWNER/NAME#12"
             raise PerfgateError("delivery-failed", "there is no pull request to comment on", mend=mend)
@@ -240,6 +247,8 @@ class GitlabComment:
         project, _, number = target.partition("!")
         project = project or environment.get("CI_PROJECT_ID", "")
         number = number or environment.get("CI_MERGE_REQUEST_IID", "")
+        if dry:
+            project, number = project or "GROUP/NAME", number or "12"
         if not project or not number:
             mend = "run in a merge request's job, or name it: gitlab:GROUP/NAME!12"
             raise PerfgateError("delivery-failed", "there is no merge request to comment on", mend=mend)

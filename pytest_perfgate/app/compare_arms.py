@@ -127,19 +127,21 @@ class Comparison:
 
     def _lap(self, phase: str, number: int, cases: list[Case]) -> list[Case]:
         """Two fresh processes through all cases; where one dies, the rest goes on in new ones."""
-        seed = 1 + number
-        begun, before, by_own = self.stage.clock(), len(self.rounds), set(self.own.tests)
-        wanted = self.next.starts(cases, seed)
+        seed, begun, before = 1 + number, self.stage.clock(), len(self.rounds)
+        wanted, by_own = self.next.starts(cases, seed), set(self.own.tests)
         children = self.next.take(wanted)
+        early = bool(children)
         try:
             for start in wanted[len(children) :]:  # one by one: the first is ended where the second does not start
                 children.append(self.stage.spawner.spawn(start.spec))
-            duet = LockstepPair(
-                (children[BASE], children[HEAD]), self.stage.timeout_s, self.stage.beat, head_first=seed % 2 == 0
-            )
+            sides = (children[BASE], children[HEAD])
+            duet = LockstepPair(sides, self.stage.timeout_s, self.stage.beat, head_first=seed % 2 == 0)
             done = self._played(duet, phase, number, cases, [start.job for start in wanted])
         except PerfgateError as fault:
-            return self._after_death(fault, duet.standing if len(children) > 1 else "", (phase, number), cases)
+            standing = duet.standing if len(children) > 1 else ""
+            if early and not standing and len(self.rounds) == before:
+                return cases  # they died before their first test: others, started now, show whether that was waiting
+            return self._after_death(fault, standing, (phase, number), cases)
         finally:
             for child in children:
                 child.close()

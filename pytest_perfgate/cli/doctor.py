@@ -138,7 +138,12 @@ def plugin(project: Project) -> Iterator[Finding]:
     """Whether pytest will load us, and whether anything keeps it from that."""
     from importlib import import_module, metadata
 
-    del project
+    home = Path(__file__).resolve().parents[2]
+    for place in (project.root / "pytest_perfgate" / "__init__.py", project.root / "pytest_perfgate.py"):
+        if place.is_file() and not place.resolve().is_relative_to(home):
+            what = f"{place.relative_to(project.root)} of the project hides the plugin: pytest would load that instead"
+            yield Finding(name="plugin", level=Level.BAD, what=what, mend="give it another name")
+            return
     names = [e.value for e in metadata.entry_points(group="pytest11") if e.value.startswith("pytest_perfgate")]
     what = (
         f"pytest {import_module('pytest').__version__} loads {', '.join(names)}"

@@ -7,6 +7,7 @@ import sys
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -115,8 +116,10 @@ It exits by what the gate found, as `perfgate run` does. Cases of a shard whose 
 
 
 def merge_arguments(parser: ArgumentParser) -> None:
+    from pytest_perfgate.cli.output import whole
+
     parser.add_argument("sources", nargs="+", metavar="RECORD|FOLDER|URL", help="all that lie below a folder")
-    parser.add_argument("--expect", type=int, default=0, metavar="N", help="how many shards there must be in all")
+    parser.add_argument("--expect", type=whole, default=0, metavar="N", help="how many shards there must be in all")
     parser.add_argument("--to", default="", metavar="FILE", help="write it here too, as one file")
     add_root(parser)
 
@@ -124,12 +127,13 @@ def merge_arguments(parser: ArgumentParser) -> None:
 def run_merge(options: Namespace) -> int:
     from pytest_perfgate.core.judge.policy import run_code
     from pytest_perfgate.core.judge.shards import SHARDS, merged, missing_places
-    from pytest_perfgate.core.render.report import summary_line
+    from pytest_perfgate.core.render.report import failed_lines, summary_line
     from pytest_perfgate.core.render.words import plural
     from pytest_perfgate.wiring.stores import write_record
 
     project = Project(options)
-    report = merged(list(_sources(options.sources, project)), options.expect)
+    lines = {device: project.baselines.read_all(device).values() for device in project.baselines.devices()}
+    report = merged(list(_sources(options.sources, project)), options.expect, lines)
     path = project.records.write(report)
     if options.to:
         write_record(Path(options.to), report)
@@ -139,12 +143,12 @@ def run_merge(options: Namespace) -> int:
         write_json({"exit": code, "record": str(path), "shards": places, "missing": list(lost)})
         return code
     write(f"{plural(len(report.shards), 'shard')} merged{f', {len(lost)} missing' if lost else ''}")
-    write(summary_line(report))
+    write("\n".join((summary_line(report), *failed_lines(report))))
     for note in report.notes:
         if note.kind == SHARDS:
             write(f"{note.effect.value}  {note.text}{': ' if note.names else ''}{', '.join(note.names)}")
-    for where in filter(None, (project.shown(path), options.to)):
-        write(f"wrote {where}")
+    written = [f"wrote {where}" for where in (project.shown(path), options.to) if where]
+    write("\n".join([*written, *(["next  perfgate report"] if code else [])]))
     return code
 
 
@@ -231,8 +235,6 @@ def run_report(options: Namespace) -> int:
 
 def _with_tables(report: Any, pairs: list[str]) -> Any:
     """The run with the tables that are asked for here beside its own; raises where one does not read."""
-    from dataclasses import replace
-
     from pytest_perfgate.core.render.families import parse_pivot
 
     for pair in pairs:
@@ -254,8 +256,6 @@ def _verdict(report: Any) -> int:
 
 def _placed(report: Any, project: Project, *, delivers: bool) -> Any:
     """The last record; one of another commit or run of CI says so, and is not delivered as this one's."""
-    from dataclasses import replace
-
     from pytest_perfgate.model.plan import Effect
     from pytest_perfgate.model.verdict import SuiteNote
 

@@ -71,7 +71,9 @@ They open from disk and lie on any server of files. Written again, only what cha
 
 def site_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("folder", metavar="DIR", help="where the pages are to lie")
-    parser.add_argument("records", nargs="*", metavar="RECORD", help="records, folders of them, addresses: added first")
+    parser.add_argument(
+        "records", nargs="*", default=[], metavar="RECORD", help="records, folders of them, addresses: added first"
+    )
     parser.add_argument("--last", type=whole, default=500, metavar="N", help="so many runs of a case (default 500)")
     parser.add_argument("--stale", type=whole, default=14, metavar="N", help="days without a sitting (default 14)")
     parser.add_argument("--title", default="", metavar="TEXT", help="what the overview is called (default: the folder)")

@@ -346,7 +346,10 @@ class Baseline:
 
     def figure(self, name: str, labels: Labels) -> Figure | None:
         """The accepted value of one metric with this very scope."""
-        return next((one for one in self.figures if one.name == name and one.labels == labels), None)
+        for one in self.figures:  # a loop, since this is asked for each limit of each case
+            if one.name == name and one.labels == labels:
+                return one
+        return None
 
 
 @value

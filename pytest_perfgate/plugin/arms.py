@@ -20,7 +20,7 @@ from pytest_perfgate.app.spread import run_spread
 from pytest_perfgate.clock import HOST_CLOCK, seconds
 from pytest_perfgate.core.changes.tests import is_new
 from pytest_perfgate.core.judge.against_revision import arm_limit, contested_limit, not_compared
-from pytest_perfgate.core.judge.rounds import OFTEN, Design
+from pytest_perfgate.core.judge.rounds import IN_CI, OFTEN, Design
 from pytest_perfgate.core.judge.suspects import contested, suspects
 from pytest_perfgate.core.limits.merge import limits_for
 from pytest_perfgate.core.render.words import plural
@@ -219,7 +219,8 @@ class ArmRunner:
 
 def design_of(session: SessionState) -> Design:
     """As many rounds as are asked for, where those are more than usual; a shard spends its part of the alarms."""
-    most = max(OFTEN, session.settings.options.perfgate_rounds or 0)
+    asked = session.settings.options.perfgate_rounds or 0
+    most = asked if asked > OFTEN else IN_CI if session.settings.ci else OFTEN
     return Design(most=most, alpha=Design().alpha * share_of(session.settings.pytest))
 
 

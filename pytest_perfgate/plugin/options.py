@@ -90,7 +90,8 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "--perfgate-rounds",
-        "fresh processes a case in full mode, and rounds of two builds at the most, where that is more than 30",
+        "fresh processes a case in full mode, and rounds of two builds at the most, where that is more than 30 "
+        "(in CI 60 without it)",
         {"metavar": "N", "type": whole},
         "3",
     ),

@@ -206,14 +206,16 @@ def frame(source: Any = "", view: str = "") -> Any:
 
     Of an analysis, a document or a table: the first table of the named view, or its metrics.
     Of a run, the path or address of a record, or nothing (the last run here): one row a verdict.
+    Of the history here (the view "history"): one row a figure, of the cases with this in their name.
     """
     from pytest_perfgate.adapters.formats import files as tables
 
     if isinstance(source, (str, Path, RunReport)):
-        from pytest_perfgate.adapters.formats.files import run_frame
-        from pytest_perfgate.wiring.stores import record_store
+        from pytest_perfgate.wiring.stores import history_table, record_store
 
-        return run_frame(source, record_store(Path.cwd()).read)
+        if view == "history":
+            return tables.frame(history_table(Path.cwd(), configuration(Path.cwd()), str(source)))
+        return tables.run_frame(source, record_store(Path.cwd()).read)
     return tables.frame(source, view)
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.adapters.stores.repository import GitRepository
     from pytest_perfgate.model.device import Device
     from pytest_perfgate.model.measurement import Environment, Merging
+    from pytest_perfgate.model.metric import Table
     from pytest_perfgate.model.ports import HistoryStore
     from pytest_perfgate.model.profiles import BenchFile
     from pytest_perfgate.model.project import Config
@@ -73,6 +74,14 @@ def history_store(root: Path, project: Config) -> HistoryStore:
 
         return PostgresHistory(project.history)
     return SqliteHistory(history_file(root, project.history))
+
+
+def history_table(root: Path, project: Config, name: str = "") -> Table:
+    """Every figure of every run, of all cases or of those with this in their name."""
+    from pytest_perfgate.core.render.exports import figures_table
+
+    lines = history_store(root, project).lines(0, sys.maxsize)
+    return figures_table(s for line in lines if line and name in str(line[-1].key) for s in line)
 
 
 def repository(root: Path, target: str = "") -> GitRepository:

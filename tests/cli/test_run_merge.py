@@ -131,6 +131,10 @@ def test_an_empty_folder_is_an_error(place: Place) -> None:
     assert "record-missing" in place.perfgate("merge", "shards").err
 
 
+def test_no_number_of_shards_is_below_one(place: Place) -> None:
+    assert place.perfgate("merge", "shards", "--expect", "0").code == 2
+
+
 @pytest.mark.slow
 def test_killed_at_any_moment_the_last_record_is_the_one_before_or_whole(place: Place) -> None:
     before = place.record(record(1, "ac"))

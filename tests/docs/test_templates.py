@@ -60,3 +60,24 @@ def test_a_template_leaves_the_comment_of_a_change(tmp_path: Path, script, varia
     assert done.returncode == 1, done.stderr
     calls = (tmp_path / "called").read_text(encoding="utf-8").splitlines()
     assert calls == ["report --html report.html --to json:record.json", *comments]
+
+
+@pytest.mark.parametrize(("merge", "written"), [(0, True), (4, True), (12, False)])
+def test_a_job_over_nodes_ends_as_the_merge_of_its_own_records_did(tmp_path: Path, merge: int, written: bool) -> None:
+    """Whatever became of one task: its record says so, or is missing."""
+    touch = "touch merged.json; " if written else ""
+    stand_ins = {
+        "srun": "exit 9",
+        "perfgate": f'echo "$@" >> called; case "$1" in merge) {touch}exit {merge};; esac; exit 1',
+    }
+    for name, text in stand_ins.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    inherited = {k: v for k, v in os.environ.items() if k not in {"SLURM_SUBMIT_DIR", "PERFGATE_COMMENT"}}
+    env = {**inherited, "PATH": f"{tmp_path}:{os.environ['PATH']}", "SLURM_JOB_ID": "77", "SLURM_NTASKS": "8"}
+    script = (TEMPLATES / "slurm-shards.sh").read_text(encoding="utf-8")
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, env=env, capture_output=True, check=False)
+    assert done.returncode == merge, done.stderr
+    calls = (tmp_path / "called").read_text(encoding="utf-8").splitlines()
+    assert calls[0] == "merge shards/77 --expect 8 --to merged.json"
+    assert len(calls) == 1 + written

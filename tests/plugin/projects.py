@@ -75,7 +75,7 @@ class Project:
             env={**inherited, **({"CI": "1"} if ci else {}), **env},
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=600,
             check=False,
         )
         tests, properties = parse_junit(junit)

@@ -6,11 +6,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import perfgate_presence
 from perfgate_presence import hidden_by
+from pytest_perfgate.app.doctor import Level
+from pytest_perfgate.cli.doctor import plugin
 
 HOME = Path(perfgate_presence.__file__).parent
 
@@ -32,3 +36,12 @@ def test_a_project_that_hides_the_plugin_runs_no_test(tmp_path: Path, file: str)
     command = [sys.executable, "-m", "pytest", "-p", "perfgate_presence"]
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     assert (done.returncode, "hides the installed plugin" in done.stderr) == (pytest.ExitCode.USAGE_ERROR, True), done
+
+
+def test_the_doctor_names_what_hides_the_plugin(tmp_path: Path) -> None:
+    project: Any = SimpleNamespace(root=tmp_path)
+    assert [one.level for one in plugin(project)] == [Level.GOOD]
+    (tmp_path / "pytest_perfgate.py").write_text("")
+    (found,) = plugin(project)
+    assert (found.level, found.what.split()[0]) == (Level.BAD, "pytest_perfgate.py")
+    assert [one.level for one in plugin(SimpleNamespace(root=HOME))] == [Level.GOOD], "its own repository"  # type: ignore[arg-type]

@@ -17,9 +17,9 @@ OWN = """
         perfgate.metric("loss", [0.05, 0.06, 0.055])
         perfgate.metric("sent", 4096, unit="B", exact=True)
 
-    @pytest.mark.perfgate("tokens >= 300 k/s")
+    @pytest.mark.perfgate("tokens >= 300 M/s")
     def test_alone(perfgate):
-        perfgate.metric("tokens", [250, 250], unit="ktokens/s", better="higher")
+        perfgate.metric("tokens", [250, 250], unit="Mtokens/s", better="higher")
 
     @pytest.mark.perfgate("loss <= 0.1")
     def test_of_one_call_of_two(perfgate):
@@ -212,7 +212,7 @@ RECORDED = """
 
     @pytest.mark.perfgate("throughput <= 12 k/s")
     def test_items(perfgate):
-        perfgate.record([13, 13], "ktokens/s")
+        perfgate.record([13, 13], "Mtokens/s")
 
     @pytest.mark.perfgate("launches <= 12")
     def test_counts(perfgate):

@@ -8,7 +8,7 @@ import numpy as np
 from peers import Ruling
 from suites import TESTS, Suite
 
-from pytest_perfgate.core.judge.rounds import Design, Finding, Pairs, finding, look, more_slow
+from pytest_perfgate.core.judge.rounds import IN_CI, Design, Finding, Pairs, finding, look, more_slow
 from pytest_perfgate.model.verdict import Decision
 
 LIMIT = 0.03
@@ -67,6 +67,12 @@ class Variant:
 FLAT = Variant("paired signed-rank, R=10", looks=False)
 FIRST = Variant("perfgate: 7 to 30 rounds, medians")
 KEPT = Variant("perfgate: 7 to 30 rounds, turns of CPU time", "cpu q10", turns="cpu turn minima")
+CI = Variant(
+    "perfgate in CI: 7 to 60 rounds, turns of CPU time",
+    "cpu q10",
+    turns="cpu turn minima",
+    design=Design(most=IN_CI, cases=TESTS),
+)
 WALL = Variant("perfgate: 7 to 30 rounds, turns of wall minima", "min", turns="wall turns")
 TRIED = (
     FIRST,

@@ -118,7 +118,7 @@ def rules(chosen: str) -> dict[str, Rule]:
         "Welch 90 % > 5 %, R=5": peers.welch,
         "benchmatrix 1.2, 6 pairs": peers.benchmatrix,
     }
-    kept: dict[str, Rule] = {v.name: v for v in (ours.FLAT, ours.WALL, ours.KEPT)}
+    kept: dict[str, Rule] = {v.name: v for v in (ours.FLAT, ours.WALL, ours.KEPT, ours.CI)}
     tried: dict[str, Rule] = {v.name: v for v in ours.TRIED}
     return {"all": known | kept, "ours": kept, "tried": tried}[chosen]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from tape import Tape, read
 
-TESTS, LONGEST = 40, 48
+TESTS, LONGEST = 40, 60
 CONDITIONS = ("quiet", "hogs", "hog half way", "bimodal", "drift")
 ARM = {0: 1, 3: 2, 5: 3, 10: 4, 40: 4}
 """The arm of a slowdown in percent; none is A'."""

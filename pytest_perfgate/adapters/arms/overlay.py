@@ -312,7 +312,7 @@ def _bytes(path: Path) -> bytes:
 def _is_accepted(path: Path) -> bool:
     """A file of baselines, or of what surrounded them: nobody but the gate reads those."""
     if path.suffix == ".json" and path.parent.name == "environments":
-        return any(map(_is_accepted, path.parent.parent.glob("*.yaml")))
+        return any(map(_is_accepted, path.parent.parent.rglob("*.yaml")))
     return path.suffix == ".yaml" and _BASELINES.search(_bytes(path)) is not None
 
 

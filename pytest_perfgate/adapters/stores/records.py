@@ -131,9 +131,9 @@ _BEGINS = re.compile(rb'\s*\{\s*"perfgate"\s*:')
 
 
 def _records_below(folder: Path) -> Iterator[Path]:
-    """Records in a folder and in those below it, in the order of their names; other files are none."""
+    """Records in a folder and in those below it, by name; other JSON is none, and an empty file is a lost record."""
     for path in sorted(folder.rglob("*.json")):
-        if path.is_file() and _BEGINS.match(first_bytes(path, 64)):
+        if path.is_file() and (not (begin := first_bytes(path, 64).strip()) or _BEGINS.match(begin)):
             yield path
 
 

@@ -188,7 +188,11 @@ class Runs:
         title = _pair(before, after)
         table = comparison_table(old, new)
         if not table.rows:
-            raise PerfgateError("artifact-mixed", "the two runs have no case of one device in common", place=title)
+            what, why = (
+                "the two runs have no case of one device in common",
+                "a case is held against itself on one device",
+            )
+            raise PerfgateError("artifact-mixed", what, why=why, mend="name two runs of one device", place=title)
         return Analysis(
             kind=self.name,
             subject=title,

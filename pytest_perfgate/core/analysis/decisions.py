@@ -260,12 +260,16 @@ def _doubled(situation: Situation) -> str:
     return f"double buffering would leave {then:.0f} of {now:.0f} blocks a multiprocessor"
 
 
+_WINDOWS, _OF_WINDOW = {"communication", "synchronisation", "launch"}, "the part of the window that it takes"
+
+
 def _gain(row: Row, situation: Situation) -> tuple[Interval | None, str]:
     """What was measured elsewhere, capped by the room that the nearest roof leaves."""
     room = situation.get("room")
     if row.gain is None:
         if row.up_to_roof and isinstance(room, (int, float)):
-            return Interval(low=0.0, high=float(room)), "at most the room under the nearest roof"
+            most = _OF_WINDOW if situation.get("class") in _WINDOWS else "the room under the nearest roof"
+            return Interval(low=0.0, high=float(room)), f"at most {most}"
         return None, row.doubt
     low, high = row.gain
     if row.up_to_roof and isinstance(room, (int, float)):

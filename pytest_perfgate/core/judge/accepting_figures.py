@@ -102,7 +102,9 @@ def _named(text: str, measurement: Measurement) -> tuple[Metric, ...]:
     parsed = parse_figure_title(text)
     if parsed is None:
         raise PerfgateError("command-usage", f"--metric {text!r} is no metric", mend="write registers, or NAME(SCOPE)")
-    return measurement.metrics.find(*parsed) if parsed[0] not in {"time", "slowdown"} else ()
+    if parsed[0] == "slowdown" or parsed == ("time", ()):  # the line has the time by itself
+        return ()
+    return measurement.metrics.find(*parsed)
 
 
 def check_named(reports: Iterable[CaseReport], named: Sequence[str]) -> None:

@@ -65,8 +65,8 @@ def against_figure(limit: Limit, trial: JudgedMeasurement) -> Ruling:
         for gap in missing_siblings(limit.metric, scope, metrics, trial.metrics)
     ]
     assert trial.baseline is not None
-    held = len([one for one in rulings if one.figure is not None])
-    if held < [one.name for one in trial.baseline.figures].count(limit.metric):
+    known = [one for one in trial.baseline.figures if one.name == limit.metric]
+    if len(known) > 1 or rulings[0].figure is None:
         rulings += list(_gone(limit, trial))
     return rulings[0] if len(rulings) == 1 else max(rulings, key=lambda ruling: _badness(limit, ruling))
 
@@ -356,10 +356,11 @@ def _edited(pair: Comparison, text: str, trial: JudgedMeasurement) -> Ruling | N
 def _gone(limit: Limit, trial: JudgedMeasurement) -> Iterator[Ruling]:
     """Accepted figures that the limit means and that nothing here produced."""
     assert trial.baseline is not None
+    accepted = "" if trial.context.two_files else "accepted as "
     for one in accepted_elsewhere(limit, trial.measurement.with_metrics(trial.metrics), trial.baseline.figures):
         yield Ruling(
             outcome=Outcome.NOT_MEASURED,
-            sentence=f"{one.title} was accepted as {quantity(one.value, one.dimension)}, and is not there any more",
+            sentence=f"{one.title} was {accepted}{quantity(one.value, one.dimension)}, and is not there any more",
             next=_accept(trial, REASON),
             fails=True,
             figure=one,

@@ -20,6 +20,7 @@ from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.errors import CODES, PerfgateError
 from pytest_perfgate.model.metric import HALF, Absent, Analysis, Figure, Labels, Metric, MetricSet, Problem, matches
 from pytest_perfgate.model.plan import Limit, Mode, Operator, Outcome, Policy
+from pytest_perfgate.model.protocol import READ
 from pytest_perfgate.model.values import Dimension
 
 if TYPE_CHECKING:
@@ -135,7 +136,8 @@ def without_metric(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     why = missing.why if missing else f"nothing here produces {limit.metric}"
     if missing and (missing.mend or missing.code):
         return _lacking(limit, replace(missing, labels=()))
-    source = f"capture it: it comes from {kind.source}" if kind and kind.source != "time" else ""
+    read = trial.measurement.identity.timer == READ  # what is not in a file is not captured by another look at it
+    source = f"capture it: it comes from {kind.source}" if kind and kind.source != "time" and not read else ""
     if kind is None:
         near = own_name(limit.metric, [m.name for m in trial.metrics.metrics if m.better is not None])
         take = f"take it in the test, perfgate.metric({limit.metric!r}, ...), after the call it is of"

@@ -14,7 +14,7 @@ from pytest_perfgate.core.judge.policy import effect
 from pytest_perfgate.core.judge.rounds import Design, beyond
 from pytest_perfgate.core.judge.samples import BESIDE, excused
 from pytest_perfgate.core.judge.suspects import SAME
-from pytest_perfgate.core.limits.grammar import FAMILY_MEAN, FAMILY_WORST, OF_FAMILIES, scope_of
+from pytest_perfgate.core.limits.grammar import FAMILY_MEAN, FAMILY_WORST, OF_FAMILIES, noun, scope_of
 from pytest_perfgate.core.limits.merge import applies_on
 from pytest_perfgate.core.limits.scope import CHANGES
 from pytest_perfgate.core.render.words import detectable, edges, plural, quantity, signed
@@ -84,6 +84,11 @@ def _judged(
     if not members or None in metrics:
         gaps = [report for report, metric in zip(meant, metrics) if metric is None]
         yield _note(family, limit, Outcome.NOT_MEASURED, _gaps(of, gaps, members), context)
+        return
+    strange = next((metric for metric in metrics if metric and metric.dimension is not limit.dimension), None)
+    if strange is not None:
+        text = f"{of} is {noun(strange.dimension)}, its limit {noun(limit.dimension)}"
+        yield _note(family, limit, Outcome.INVALID, text, context)
         return
     if limit.metric == FAMILY_WORST:
         figures = [(metric, report.key) for metric, report in zip(metrics, meant) if metric is not None]

@@ -190,7 +190,8 @@ class Extended(Derived):
         return (*super().absent, *self._gaps)
 
     def absences(self, name: str) -> tuple[Absent, ...]:
-        return (*super().absences(name), *[one for one in self._gaps if one.name == name])
+        gaps = [one for one in self._gaps if one.name == name]
+        return (*super().absences(name), *gaps) if gaps or self.call.made(name) else ()
 
     def find(self, name: str, scope: Labels = ()) -> tuple[Metric, ...]:
         own = [one for one in self.call.made(name) if isinstance(one, Metric) and one.name == name]
@@ -375,9 +376,9 @@ def with_trouble(measurement: Measurement, result: CaseResult) -> Measurement:
     """The measurement with what ended its rounds before their time."""
     if not result.trouble:
         return measurement
-    processes = plural(result.case.plan.rounds, "process", "processes")
-    reason = " ".join(result.trouble[0].split())
-    finding = Finding(title=UNFINISHED, detail=f"{len(result.captures)} of {processes}, then {reason}")
+    ran, wanted = len(result.captures), result.case.plan.rounds  # a comparison may have had more
+    processes = f"{ran} of {wanted} processes" if ran < wanted else plural(ran, "process", "processes")
+    finding = Finding(title=UNFINISHED, detail=f"{processes}, then {' '.join(result.trouble[0].split())}")
     return replace(measurement, findings=(*measurement.findings, finding))
 
 

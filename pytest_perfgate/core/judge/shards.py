@@ -13,8 +13,8 @@ from pytest_perfgate.core.judge.policy import chosen
 from pytest_perfgate.core.judge.suite import SLOW_CARD, slow_card_notes
 from pytest_perfgate.core.render.words import first_of, plural
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Environment, commit_name
-from pytest_perfgate.model.plan import CaseKey, Choice, Limit, Mode, Policy
+from pytest_perfgate.model.measurement import Baseline, Environment, commit_name
+from pytest_perfgate.model.plan import CaseKey, Choice, Effect, Limit, Mode, Policy
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import CaseReport, RunReport, Shard, SuiteNote
 
@@ -125,8 +125,13 @@ class Source:
     report: RunReport
 
 
-def merged(sources: Sequence[Source], expect: int = 0) -> RunReport:
-    """One run; its verdicts are those that the shards reached, each with its share of the chance of an alarm."""
+def merged(
+    sources: Sequence[Source], expect: int = 0, lines: Mapping[str, Iterable[Baseline]] | None = None
+) -> RunReport:
+    """One run; its verdicts are those that the shards reached, each with its share of the chance of an alarm.
+
+    ``lines`` are the accepted ones of each device: a kind of GPU that has some and no record is named.
+    """
     _check_alike(sources)
     reports = [source.report for source in sources]
     shards = [shard for report in reports for shard in report.shards]
@@ -136,7 +141,7 @@ def merged(sources: Sequence[Source], expect: int = 0) -> RunReport:
     _check_once(sources, groups)
     if expect and len(shards) > expect:
         raise PerfgateError("merge-twice", f"{plural(len(shards), 'shard')} where {expect} were expected")
-    cases = [case for report in reports for case in (*report.cases, *_cut_short(report))]
+    cases = [case for report in reports for case in (*_without_absent(report), *_cut_short(report))]
     absent = [case for device, group in groups.items() for case in _of_absent(device, group, reports[0].mode)]
     lost = missing_places(shards)
     return RunReport(
@@ -147,7 +152,12 @@ def merged(sources: Sequence[Source], expect: int = 0) -> RunReport:
         seconds=max(shard.seconds for shard in shards),
         complete=all(shard.complete for shard in shards),
         filtered=any(shard.filtered for shard in shards) or bool(lost),
-        notes=(*_shard_notes(shards, lost, expect), *joined_notes(reports), *slow_card_notes(cases)),
+        notes=(
+            *_shard_notes(shards, lost, expect),
+            *absent_devices(shards, lines or {}),
+            *joined_notes(reports),
+            *slow_card_notes(cases),
+        ),
         status=max((shard.status for shard in shards), key=lambda status: (status not in {0, 1}, status)),
         root=reports[0].root,
         tables=tuple(dict.fromkeys(pair for report in reports for pair in report.tables)),
@@ -274,6 +284,17 @@ def _check_once(sources: Sequence[Source], groups: Mapping[str, Held]) -> None:
             known[at] = source.place
 
 
+def absent_devices(shards: Sequence[Shard], lines: Mapping[str, Iterable[Baseline]]) -> Iterator[SuiteNote]:
+    """Kinds of GPU that have accepted times of these tests, and no record: a whole row of a matrix may be lost."""
+    tests = {nodeid for shard in shards for nodeid, _ in shard.universe.cases}
+    here = {shard.device for shard in shards}
+    for device in sorted(device for device in lines if device not in here and not device.startswith(_HOST)):
+        if count := sum(line.key.nodeid in tests for line in lines[device]):
+            known = plural(count, "accepted line")
+            text = f"{device} has {known} of these tests, and no record is here; --expect makes that fail"
+            yield SuiteNote(kind=SHARDS, effect=Effect.WARN, text=text)
+
+
 def missing_places(shards: Iterable[Shard]) -> tuple[str, ...]:
     """Shards that are not among these, of each kind of device: ``3/8 on NVIDIA H200``."""
     groups = _groups([("", shard) for shard in shards])
@@ -294,6 +315,13 @@ def _cut_short(report: RunReport) -> Iterator[CaseReport]:
         if not shard.complete:
             lost = [pair for pair, own in _owned(shard) if own and pair[0] not in reported]
             yield from _unmeasured(lost, f"{named(shard)} was cut short before it", shard, report.mode)
+
+
+def _without_absent(report: RunReport) -> Iterator[CaseReport]:
+    """The cases without those of shards that an earlier merge missed: this one has them, or misses them itself."""
+    groups = _groups([("", shard) for shard in report.shards])
+    absent = [case for device, group in groups.items() for case in _of_absent(device, group, report.mode)]
+    return (case for case in report.cases if case not in absent)
 
 
 def _of_absent(device: str, group: Held, mode: str) -> Iterator[CaseReport]:
@@ -344,7 +372,7 @@ def joined_notes(reports: Sequence[RunReport]) -> Iterator[SuiteNote]:
     for report in reports:
         whose = named(report.shards[0]) if len(report.shards) == 1 else ""
         for note in report.notes:
-            if note.kind != SLOW_CARD:  # all shards together tell that better
+            if note.kind not in {SLOW_CARD, SHARDS}:  # all shards together tell that better
                 said.setdefault(note, []).append(whose)
     kinds = Counter(note.kind for note in said)
     for note, places in said.items():

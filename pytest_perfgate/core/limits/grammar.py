@@ -75,7 +75,7 @@ def parse_limit(
     labels = check_tail(written, kind, labels)
     at = change_end(written, change.end() - 1, at) if change else at
     operator, at, sign = _operator(written, at)
-    measured = _measured(written, kind, labels, kinds)
+    measured = _measured(written, kind, labels, (kinds, own))
     title, rest = f"{kind.name}{render_scope(labels, kind)}", Span(start=at, end=len(text))
     compare = Compare.FIGURE
     if change:
@@ -148,17 +148,28 @@ def _operator(written: Written, at: int) -> tuple[Operator, int, Span]:
     return Operator(_SPELLINGS.get(sign, sign)), match.end(), span
 
 
-def _measured(written: Written, kind: MetricKind, labels: Labels, kinds: Kinds) -> MetricKind:
-    """The kind whose number is compared: for a mean over a family, that of the metric it names."""
+def _measured(
+    written: Written, kind: MetricKind, labels: Labels, known: tuple[Kinds, Callable[[str], str]]
+) -> MetricKind:
+    """The kind whose number is compared: for a mean over a family, that of the metric or own figure it names."""
     if kind.name not in OF_FAMILIES:
         return kind
-    name = dict(labels).get("of", "")
+    name, (kinds, own) = dict(labels).get("of", ""), known
     of = name.partition("(")[0].strip()
+    if of and of not in kinds and own(of) == name:
+        return own_kind(of)
     start = written.text.index(kind.name)
     span = Span(start=start, end=start + len(kind.name))
     if of not in kinds or kinds[of].name in OF_FAMILIES:
         word = "a mean of what?" if kind.name == FAMILY_MEAN else "the worst of what?"
-        mend = proposal(of, kinds) if of else f"name the metric: {FAMILY_MEAN}(slowdown) <= 1%"
+        near = own(of) if of not in kinds else ""
+        mend = (
+            f"did you mean {near!r}?"
+            if near
+            else proposal(of, kinds)
+            if of
+            else f"name the metric: {FAMILY_MEAN}(slowdown) <= 1%"
+        )
         raise written.fault("limit-scope", f"{word} '{of}' is not a metric" if of else word, span, mend)
     if kind.name == FAMILY_WORST and of in CHANGES:
         raise written.fault("limit-scope", f"every case of a test keeps its {of} by itself", span, f"write {of} alone")
@@ -283,6 +294,8 @@ def _with_unit(written: Written, span: Span, number: float, dimension: Dimension
     measured = dimension_of(unit)
     if measured and dimension is Dimension.PLAIN:
         return number * UNITS[measured][unit], measured
+    if dimension is Dimension.PLAIN and (named := _ITEMS.fullmatch(unit)):  # a rate of the test's own items
+        return number * dict(DECIMAL)[named[1]], Dimension.RATE
     if measured:
         raise _misfit(written, span, dimension, measured, head)
     if any(op.value in unit for op in Operator):

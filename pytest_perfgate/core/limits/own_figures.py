@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)
 
-_ITEMS = re.compile(r"([kMGTP]?)[a-z][a-z_-]*/s", re.ASCII)
-"""Items of the user's own: the unit ``tokens/s``."""
+_ITEMS = re.compile(r"([MGTP]?)[a-z][a-z_-]+/s", re.ASCII)
+"""Items of the user's own: the unit ``tokens/s``; a k before them is a letter of theirs, as in ``kernels/s``."""
 
 _DIRECTIONS = {"lower": Better.LOWER, "higher": Better.HIGHER, "neither": Better.NEITHER}
 

@@ -252,20 +252,24 @@ _SAID = (Change.UNTRUSTED, Change.UNTIMED, Change.COUNTED, Change.MOVED, Change.
 
 def acceptance_lines(found: Sequence[Decision], *, dry: bool = False) -> Iterator[str]:
     """One line for each case that changes or cannot; the rest is counted, and each warning stands once."""
+    several = len({_device(decision) for decision in found} - {""}) > 1
     for decision in found:
         if decision.writes or decision.change in _SAID:
-            blind = (
-                f"  can detect {signed(decision.blind)}"
-                if decision.blind is not None and _asks_for_time(decision)
-                else ""
-            )
-            yield from (f"{_time_line(decision)}{blind}", *_figure_lines(decision))
+            blind = decision.blind if _asks_for_time(decision) else None
+            where = f"  on {_device(decision)}" if several and _device(decision) else ""
+            seen = "" if blind is None else f"  can detect {signed(blind)}"
+            yield from (f"{_time_line(decision)}{where}{seen}", *_figure_lines(decision))
     written = sum(d.writes for d in found)
     counts = Counter(d.change for d in found if not d.writes)
     rest = ", ".join(f"{count} {change.value}" for change, count in counts.items())
     verb = "would be accepted" if dry else "accepted"
     yield f"{written} {verb}" + (f"; {rest}" if rest else "") if found else "nothing to accept"
     yield from _warnings([d for d in found if d.writes or d.change in _SAID])
+
+
+def _device(decision: Decision) -> str:
+    """On what it was measured; a merged record has several."""
+    return decision.report.measurement.device.key if decision.report.measurement else ""
 
 
 def _warnings(shown: Sequence[Decision]) -> Iterator[str]:

@@ -90,13 +90,18 @@ def _labels(labels: Mapping[str, str]) -> str:
     return "{" + ",".join(f'{name}="{text}"' for name, text in escaped) + "}"
 
 
+def _names(report: RunReport) -> Callable[[CaseReport, Measurement], str]:
+    """How a case is called in a store that has no column for the device."""
+    several = len({measurement.device.key for _, measurement, _ in _measured(report)}) > 1
+    return lambda case, measurement: f"{case.key} on {measurement.device.key}" if several else str(case.key)
+
+
 def render_bencher(report: RunReport) -> str:
     """Bencher Metric Format: a benchmark a case; time is its measure ``latency``, in nanoseconds."""
-    devices = {measurement.device.key for _, measurement, _ in _measured(report)}
+    named = _names(report)
     benchmarks: dict[str, dict[str, dict[str, float]]] = {}
     for case, measurement, metrics in _measured(report):
-        name = f"{case.key} on {measurement.device.key}" if len(devices) > 1 else str(case.key)
-        measures = benchmarks.setdefault(name[-_LONGEST_NAME:], {})
+        measures = benchmarks.setdefault(named(case, measurement)[-_LONGEST_NAME:], {})
         for metric in metrics:
             measure = "latency" if metric.name == "time" and not metric.labels else _scoped(metric)
             bounds = {"lower_value": metric.low, "upper_value": metric.high} if metric.interval else {}
@@ -142,13 +147,13 @@ def _extra(metric: Metric) -> dict[str, str | float]:
 
 def render_action(report: RunReport) -> str:
     """The times for github-action-benchmark: its ``customSmallerIsBetter``."""
-    rows = []
+    rows, named = [], _names(report)
     for case, measurement, metrics in _measured(report):
         time = next((m for m in metrics if m.name == "time" and not m.labels), None)
         if time is not None:
             spread = {"range": f"± {(time.high - time.low) / 2:.4g}"} if time.interval else {}
             extra = f"{measurement.device.key}, {case.worst.value}"
-            rows.append({"name": str(case.key), "unit": "ns", "value": time.value, **spread, "extra": extra})
+            rows.append({"name": named(case, measurement), "unit": "ns", "value": time.value, **spread, "extra": extra})
     return _json(rows)
 
 

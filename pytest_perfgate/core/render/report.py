@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 from pytest_perfgate.core.render.block import CHANGES, WIDTH, printable, render_block, short_name
@@ -94,13 +94,24 @@ def summary_line(report: RunReport) -> str:
     return "; ".join(parts) + "."
 
 
+def failed_lines(report: RunReport, most: int = 20) -> Iterator[str]:
+    """A line a case that failed, as its block begins: what a log shows where the report itself goes elsewhere."""
+    failed = [case for case in report.cases if case.effect is Effect.FAIL]
+    several = len({shard.device for shard in report.shards}) > 1
+    for case in failed[:most]:
+        device = case.measurement.device.key if several and case.measurement is not None else ""
+        yield render_block(case).partition("\n")[0] + (f"  on {device}" if device else "")
+    if len(failed) > most:
+        yield f"and {len(failed) - most} more"
+
+
 def _left_out(report: RunReport) -> str:
     """Why this is not the whole suite."""
     one = report.shards[0] if len(report.shards) == 1 else None
     if len(report.shards) > 1 and not any(shard.filtered for shard in report.shards):
         return "not all of its shards are here"
     if one is None or one.count == 1:
-        return "some tests were left out"
+        return "only tests that were named or selected"
     return f"shard {one.index}/{one.count}, {len(one.chosen)} of {plural(len(one.universe.cases), 'gated test')}"
 
 

@@ -241,6 +241,13 @@ def test_a_dry_run_sends_nothing_and_needs_no_token(make, url: str, tmp_path: Pa
     assert Host.asked == []
 
 
+@pytest.mark.parametrize("make", [GithubComment, GitlabComment])
+def test_a_dry_run_needs_no_change_to_comment_on(make) -> None:
+    delivery = make(WORDS, {}).posting(Posting(dry_run=True))
+    assert "REGRESSED" in delivery.deliver(REPORT, "")
+    assert "a clean run makes no comment" in delivery.deliver(run(case("test_a", 1e6, 1e6)), "")
+
+
 NOW = 1_800_000_000.0
 LIMITED = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": f"{NOW + 9:.0f}"}
 REFUSALS = (

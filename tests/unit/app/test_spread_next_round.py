@@ -118,6 +118,32 @@ def test_a_child_that_died_while_it_waited_raises_when_its_round_begins(monkeypa
     assert (base.label, base.tail()) == ("base", "")
 
 
+class Lossy(World):
+    """What starts early for the fifth round dies while it waits, or whatever starts for it does."""
+
+    always = False
+
+    def spawn(self, spec):
+        child, seed = super().spawn(spec), int(dict(spec.env)["PYTHONHASHSEED"])
+        if seed == 5 and (self.always or [one for one, _ in self.begun].count(5) <= 2):
+            child.receive = self._dead
+        return child
+
+    @staticmethod
+    def _dead(timeout_s: float) -> object:
+        raise PerfgateError("child-crashed", "the base arm died of SIGKILL")
+
+
+@pytest.mark.parametrize(("always", "rounds", "starts"), [(False, 7, 2 * (8 + 1)), (True, 4, 2 * (5 + 1))])
+def test_processes_that_died_while_they_waited_are_started_once_more(always: bool, rounds: int, starts: int) -> None:
+    world = Lossy(time=slower("", 0.0), device=CARD, untouched=True, timer="events")
+    world.always = always
+    comparison, found, _ = compared(world, count=1)
+    assert (found["0"].rounds, len(world.spawned), world.open) == (rounds, starts, 0)
+    trouble = comparison.results()["t.py::test_0"].trouble
+    assert trouble == (("the base arm died of SIGKILL",) if always else ())
+
+
 def test_a_waiting_child_says_what_it_collected() -> None:
     early, starts = waiting(card())
     base, _ = early.take(starts)

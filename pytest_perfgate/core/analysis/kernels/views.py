@@ -101,7 +101,8 @@ def _evidence(diagnoses: Sequence[Diagnosis]) -> Iterator[Block]:
 
 def _loud(diagnoses: Sequence[Diagnosis]) -> Iterator[Block]:
     """What a person should not have to look for."""
-    items = [f"{d.name}: {f.title} ({f.trigger})" for d in diagnoses for f in d.advice if f.title != "Micro-benchmark"]
+    advice = [(d.name, f) for d in diagnoses for f in d.advice if f.title != "Micro-benchmark"]
+    items = [f"{name}: {f.title} ({f.trigger}): {f.advice}" for name, f in advice]
     rules = [f"{d.name}: {f.title} — {f.detail}" for d in diagnoses for f in d.facts.findings if f.gain]
     if items:
         yield Section(title="Findings", blocks=(Bullets(items=tuple(dict.fromkeys(items))),))

@@ -13,7 +13,7 @@ from pytest_perfgate.core.analysis.decisions import four_sections, recommendatio
 from pytest_perfgate.core.analysis.kinds import communication
 from pytest_perfgate.core.analysis.nsys.metrics import doubts, figures, problems, sentences, window_text
 from pytest_perfgate.core.analysis.nsys.overlap import balances
-from pytest_perfgate.core.render.words import quantity
+from pytest_perfgate.core.render.words import distinct_names, quantity
 from pytest_perfgate.model.metric import (
     HALF,
     Block,
@@ -98,7 +98,9 @@ def overlap(job: Job) -> Document:
     """What was hidden, for a person in three sentences and for a tool in a table."""
     blocks: list[Block] = [Paragraph(text=sentences(job)), overlap_table(job), *_barriers(job)]
     held = [] if job.reading.original else [Paragraph(text=text) for text in class_sentences(job.ranks)]
-    return Document(title="Overlap per rank and stage", blocks=(*blocks, *held, *notes(job)))
+    names = distinct_names([facts.path for facts in job.files])
+    files = ", ".join(names) if len(names) < 3 else f"{len(names):,} files"
+    return Document(title=f"Overlap per rank and stage of {files}", blocks=(*blocks, *held, *notes(job)))
 
 
 def _barriers(job: Job) -> tuple[Table, ...]:

@@ -189,6 +189,8 @@ def test_a_commit_of_accepted_times_or_pages_alone_leaves_the_same_code(tmp_path
     line = "# Accepted\nperfgate: 1\nbaselines:\n  'test_k': {time: 1us}\n"
     assert written("baselines/host/test_k.yaml", line) == first
     assert written("baselines/host/environments/ab.json", "{}") == first
+    assert written("baselines/other/tests/deep/test_k.yaml", line) == first
+    assert written("baselines/other/environments/ab.json", "{}") == first, "lines lie as deep as their tests do"
     assert written("README.md", "one") == first
     described = written("pyproject.toml", 'readme = "README.md"')
     assert described != first, "what describes the package is content itself"

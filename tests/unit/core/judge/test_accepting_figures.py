@@ -132,6 +132,11 @@ def test_another_metric_is_accepted_by_its_name() -> None:
     made = decision(found, before, "registers")
     assert made.after is not None
     assert made.after.figures == (figure("registers", 128),)
+    tail = replace(registers(5.0), name="time", labels=(("q", "99%"),), dimension=TIME)
+    timed = report(("slowdown <= 3%",), tail, before=before, timed=True)
+    check_named([timed], ["time(q=99%)"])
+    with pytest.raises(PerfgateError) as error:
+        check_named([timed], ["time"])
     with pytest.raises(PerfgateError) as error:
         check_named([found], ["registres"])
     assert error.value.code.name == "accept-selection"

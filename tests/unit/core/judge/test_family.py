@@ -20,11 +20,12 @@ from pytest_perfgate.core.judge.family import (
     together,
 )
 from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.stats.inference import Prior, predict
 from pytest_perfgate.model.measurement import Baseline, Reference
 from pytest_perfgate.model.metric import Metric, MetricSet, Problem, labels
 from pytest_perfgate.model.plan import Case, CaseKey, Limit, Outcome, Plan
-from pytest_perfgate.model.values import Dimension, Interval
+from pytest_perfgate.model.values import Better, Dimension, Interval
 from pytest_perfgate.model.verdict import CaseReport, Decision, Paired
 from tests.unit.core.judge.bench import CONTEXT, GPU, KINDS, SHAPE, accepted, limit, measured
 
@@ -134,6 +135,27 @@ def test_a_mean_says_what_it_is_of() -> None:
     assert note("geomean(slowdown) <= 0%", 1.05e6).text.startswith("suspect: ")
     assert note("geomean(slowdown) <= -1%", 1.05e6).text.startswith("broken: ")
     assert note("geomean(slowdown) <= 1%", 3e6).text.startswith("regressed: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("geomean(loss) <= 1.5", "passed: "),
+        ("geomean(loss) <= 1.4", "broken: "),
+        ("worst(loss) <= 1.9", "broken: "),
+        ("worst(loss) <= 2 MB", "invalid: "),
+    ],
+)
+def test_a_mean_of_figures_of_the_tests_own(text: str, outcome: str) -> None:
+    found = [Metric(name="loss", value=value, dimension=Dimension.PLAIN, better=Better.LOWER) for value in (1.0, 2.0)]
+    keys = [CaseKey(nodeid=f"{MATRIX_FAMILY}[{at}]") for at in range(2)]
+    members = [
+        judge(measured(1e6, key=key, metrics=MetricSet(metrics=(one,))), [], baseline=None, context=PLAIN_CONTEXT)
+        for key, one in zip(keys, found)
+    ]
+    asked = parse_limit(text, kinds=KINDS, own=str)
+    (told,) = family_notes(members, {MATRIX_FAMILY: [asked]}, PLAIN_CONTEXT)
+    assert told.text.startswith(outcome)
 
 
 def test_a_mean_against_lines_of_noisy_sittings_is_not_known() -> None:

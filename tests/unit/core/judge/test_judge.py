@@ -114,13 +114,15 @@ def test_a_device_without_a_name_is_called_by_its_key() -> None:
 CASE = Case(nodeid=KEY.nodeid, limits=(), plan=Plan(rounds=3))
 
 
-def test_a_test_that_fails_in_a_later_process_is_named_with_what_it_said() -> None:
-    result = CaseResult(case=CASE, captures=((),), trouble=("AssertionError:\n  second round",), outcome="failed")
+@pytest.mark.parametrize(("count", "told"), [(1, "1 of 3 processes"), (5, "5 processes")])
+def test_a_test_that_fails_in_a_later_process_is_named_with_what_it_said(count: int, told: str) -> None:
+    captures, trouble = count * ((),), ("AssertionError:\n  second round",)
+    result = CaseResult(case=CASE, captures=captures, trouble=trouble, outcome="failed")
     report = CaseReport(key=KEY, verdicts=(), measurement=with_trouble(measured(1e6), result))
     (note,) = unfinished([report, CaseReport(key=KEY, verdicts=())])
     assert (note.kind, note.effect) == ("unfinished", Effect.WARN)
     assert note.text == "1 case measured in fewer processes than asked for"
-    assert note.names == (f"{KEY}: 1 of 3 processes, then AssertionError: second round",)
+    assert note.names == (f"{KEY}: {told}, then AssertionError: second round",)
 
 
 def test_one_that_was_measured_to_the_end_says_nothing() -> None:

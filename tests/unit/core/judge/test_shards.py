@@ -22,7 +22,7 @@ from pytest_perfgate.core.judge.shards import (
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Choice, Effect, Outcome
 from pytest_perfgate.model.verdict import RunReport, SuiteNote, Universe
-from tests.reports import LIMIT
+from tests.reports import LIMIT, baseline
 from tests.shards import A100, ENVIRONMENT, NAMES, UNIVERSE, record
 
 
@@ -57,6 +57,9 @@ def test_a_merged_record_merges_on() -> None:
     ]
     halves = [merged(sources(*four[:2])), merged(sources(*four[2:]))]
     assert [len(half.cases) for half in halves] == [4, 4], "two are not measured in each"
+    whole = merged(sources(*halves))
+    assert [report.worst for report in whole.cases] == [Outcome.PASSED] * 4, "what one missed is in the other"
+    assert whole.notes == ()
     with pytest.raises(PerfgateError) as error:
         merged(sources(merged(sources(*four)), four[0]))
     assert error.value.code.name == "merge-twice"
@@ -151,6 +154,20 @@ def test_kinds_of_gpu_are_runs_of_their_own() -> None:
     partly = merged(sources(*cards[:3]))
     assert missing_places(partly.shards) == ("2/2 on NVIDIA A100",)
     assert sum(report.worst is Outcome.NOT_MEASURED for report in partly.cases) == 2
+
+
+LINES = {
+    "NVIDIA-A100": [baseline("test_a", 1e6), baseline("test_b", 1e6), baseline("test_gone", 1e6)],
+    "NVIDIA H200": [baseline("test_a", 1e6)],
+    "NVIDIA-L4": [baseline("test_gone", 1e6)],
+    "host-epyc": [baseline("test_a", 1e6)],
+}
+
+
+def test_a_kind_of_gpu_with_accepted_lines_and_no_record_is_named() -> None:
+    (note,) = merged(sources(record(1, "ac"), record(2, "bd")), 0, LINES).notes
+    assert note.effect is Effect.WARN
+    assert note.text.startswith("NVIDIA-A100 has 2 accepted lines")
 
 
 def test_unlike_processors_are_parts_of_one_run_until_they_repeat_a_shard() -> None:

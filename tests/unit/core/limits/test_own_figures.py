@@ -23,7 +23,8 @@ from tests.unit.core.judge.bench import KINDS
         (0.05, "", (0.05,), Dimension.PLAIN),
         ([1, 2], "ms", (1e6, 2e6), Dimension.TIME),
         (97, "%", (0.97,), Dimension.FRACTION),
-        (250, "ktokens/s", (250e3,), Dimension.RATE),
+        (250, "Mtokens/s", (250e6,), Dimension.RATE),
+        (250, "kernels/s", (250.0,), Dimension.RATE),
         (3, "GB/s", (3e9,), Dimension.BANDWIDTH),
         (np.float32(0.5), "", (0.5,), Dimension.PLAIN),
         (np.array(7), "B", (7.0,), Dimension.BYTES),
@@ -74,7 +75,7 @@ def test_kinds_of_own_figures_know_their_direction() -> None:
     [
         ("GB/s", "", "bandwidth", 8.12e11),
         ("TFLOPS", "", "tflops", 8.12e14),
-        ("ktokens/s", "ours", "throughput", 812e3),
+        ("Mtokens/s", "ours", "throughput", 812e6),
         ("count", "launches", "launches", 812.0),
         ("MB", "traffic", "traffic", 812e6),
     ],
@@ -107,3 +108,24 @@ def test_a_misspelt_figure_of_the_tests_own_is_proposed_before_others(text: str,
     assert error.value.code.name == "limit-unknown-metric"
     assert words in error.value.mend
     assert parse_limit("loss <= 1", kinds=KINDS, own=partial(own_name, names={"loss"})).metric == "loss"
+
+
+@pytest.mark.parametrize(
+    ("text", "bound", "dimension"),
+    [
+        ("tokens >= 2 Mtokens/s", 2e6, Dimension.RATE),
+        ("tokens >= 2 tokens/s", 2.0, Dimension.RATE),
+        ("tokens >= 2 GB/s", 2e9, Dimension.BANDWIDTH),
+        ("geomean(tokens) >= 2 kernels/s", 2.0, Dimension.RATE),
+        ("worst(tokens) >= 2", 2.0, Dimension.PLAIN),
+    ],
+)
+def test_a_limit_takes_the_units_that_a_figure_takes_and_means_of_it(text: str, bound: float, dimension) -> None:
+    read = parse_limit(text, kinds=KINDS, own=partial(own_name, names={"tokens"}))
+    assert (read.bound, read.dimension) == (bound, dimension)
+
+
+def test_a_mean_of_a_misspelt_figure_is_refused_with_the_one_that_is_meant() -> None:
+    with pytest.raises(PerfgateError) as error:
+        parse_limit("geomean(los) <= 1", kinds=KINDS, own=partial(own_name, names={"loss"}))
+    assert (error.value.code.name, "'loss'" in error.value.mend) == ("limit-scope", True)

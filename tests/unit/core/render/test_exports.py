@@ -155,6 +155,8 @@ def test_the_action_reads_it() -> None:
         ("test_b", "ns", 1e6),
     ]
     assert rows[1]["range"] == "± 5000"
+    two = json.loads(render_action(run(case("test_a", 1e5), case("test_a", 2e5, device=OTHER))))
+    assert [row["name"][-11:] for row in two] == ["NVIDIA-H200", "NVIDIA-H100"], "one name would be one line"
 
 
 @pytest.mark.parametrize("name", FORMS)

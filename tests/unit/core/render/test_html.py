@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pytest_perfgate.core.render.html import escape, harmless, render_comment, render_html, render_markdown
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.metric import Bar, Bullets, Code, Column, Document, Link, Paragraph, Picture, Section, Table
@@ -91,3 +93,19 @@ def test_a_picture_has_its_form_for_phones_and_its_bars_in_markdown() -> None:
     bare = render_markdown(Document(title="t", blocks=(Picture(svg="<svg/>", alt="A roofline"),)))
     assert "*A roofline*" in bare
     assert "```" not in bare
+
+
+@pytest.mark.parametrize(
+    ("text", "marked"),
+    [
+        ("PASSED +0.8 %", True),
+        ("PASSED 20.65 µs", True),
+        ("PASSED", True),
+        ("passed 3 of 4", False),
+        ("PASSED by", False),
+    ],
+)
+def test_an_outcome_has_its_colour_before_a_change_and_before_a_figure(text: str, marked: bool) -> None:
+    table = Table(columns=(Column(name="NVIDIA-H200"),), rows=((text,),))
+    page = render_html(Document(title="t", blocks=(table,))).partition("</style>")[2]
+    assert ('class="outcome passed"' in page) is marked

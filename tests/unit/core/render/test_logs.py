@@ -203,6 +203,16 @@ def test_acceptance_in_words() -> None:
     assert list(acceptance_lines([])) == ["nothing to accept"]
 
 
+def test_accepting_for_several_devices_names_each() -> None:
+    other = Device(key="NVIDIA-A100", name="NVIDIA A100", kind="gpu")
+    cases = [case("test_new", 1e6), case("test_new", 2e6, device=other)]
+    lines = list(acceptance_lines([decide(c, None, (), Signature(why="x")) for c in cases]))
+    assert lines[:2] == [
+        "new        tests/test_k.py::test_new  1 ms  on NVIDIA-H200",
+        "new        tests/test_k.py::test_new  2 ms  on NVIDIA-A100",
+    ]
+
+
 def test_issues_are_those_that_the_run_knows_beside_those_that_people_wrote() -> None:
     text = render_entry(Version(name="v2"), [SLOW], {"Issues": "odd sizes spill"})
     issues = text.partition("**Issues**")[2].partition("**Insights**")[0]

@@ -11,14 +11,14 @@ from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.policy import CI, OWN_GATE, REGRESSED, exit_code
 from pytest_perfgate.core.judge.suite import own_gate_note
 from pytest_perfgate.core.render.html import render_comment, render_html
-from pytest_perfgate.core.render.report import headline, run_document, summary_line, verdict_table
+from pytest_perfgate.core.render.report import failed_lines, headline, run_document, summary_line, verdict_table
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.core.render.words import EDITS, other_notes, own_gate_lines
 from pytest_perfgate.model.measurement import Sitting
 from pytest_perfgate.model.metric import Figure, Metric, MetricSet
 from pytest_perfgate.model.plan import Choice, Effect, Outcome
 from pytest_perfgate.model.values import Dimension
-from pytest_perfgate.model.verdict import CaseReport, Excuse, SuiteNote
+from pytest_perfgate.model.verdict import CaseReport, Excuse, Shard, SuiteNote
 from tests.reports import case, run
 from tests.unit.core.judge.bench import CONTEXT, accepted, limit, measured
 
@@ -111,7 +111,7 @@ def test_what_is_past_counting_has_one_form() -> None:
 def test_the_summary_says_what_is_missing() -> None:
     assert summary_line(run()) == "No case was measured."
     assert summary_line(run(SLOW, complete=False, filtered=True)).endswith(
-        "this is what it had; some tests were left out."
+        "this is what it had; only tests that were named or selected."
     )
 
 
@@ -146,3 +146,14 @@ def test_then_and_now_of_a_change_are_of_the_figure_and_not_of_the_time() -> Non
     (figure, time) = verdict_table([report]).rows
     assert figure[4:6] == ("128", "130")
     assert time[4:6] == (1e6, 1e6)
+
+
+def test_a_log_names_what_failed_with_its_device() -> None:
+    shards = tuple(Shard(device=device) for device in ("NVIDIA-H200", "NVIDIA-A100"))
+    bad = [case(f"test_{n}", 1.2e6, 1e6, Outcome.REGRESSED) for n in range(3)]
+    good = case("test_good", 1e6, 1e6)
+    lines = list(failed_lines(run(*bad, good, shards=shards), most=2))
+    assert [line.split()[:2] for line in lines[:2]] == [["REGRESSED", "test_0"], ["REGRESSED", "test_1"]]
+    assert lines[0].endswith("on NVIDIA-H200")
+    assert lines[2:] == ["and 1 more"]
+    assert list(failed_lines(run(good))) == []
