@@ -176,6 +176,21 @@ def register_edge(sm: SmLimits, *, threads: int, registers: int, shared: int) ->
     return next(fitting, None)
 
 
+_FEWEST = 24
+"""Registers under which nobody caps a kernel."""
+
+
+def register_cap(sm: SmLimits, *, threads: int, registers: int, shared: int) -> int | None:
+    """The most registers a thread with which one block more fits; ``None`` where no cap would bring one."""
+    now = occupancy(sm, threads=threads, registers=registers, shared=shared).blocks
+    fitting = (
+        n
+        for n in range(registers - 1, _FEWEST - 1, -1)
+        if occupancy(sm, threads=threads, registers=n, shared=shared).blocks > now
+    )
+    return next(fitting, None)
+
+
 _KIB = 1024
 
 _REGISTERS, _REGISTER_UNIT = 65536, 256

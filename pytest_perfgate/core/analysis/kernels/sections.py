@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, shared_of, theoretical_warps
 from pytest_perfgate.core.analysis.kernels.sass_mix import COUNTED, LOCAL, TENSOR, TENSOR_TOTAL, Mix, usual_stall
-from pytest_perfgate.core.analysis.occupancy import WARP, Occupancy, edge, occupancy
+from pytest_perfgate.core.analysis.occupancy import WARP, Occupancy, edge, occupancy, register_cap
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.metric import Block, Bullets, Column, Paragraph, Table
 from pytest_perfgate.model.values import Dimension
@@ -61,10 +61,23 @@ def occupancy_section(diagnosis: Diagnosis) -> Iterator[Block]:
     yield Bullets(
         items=(
             options.why_none or theoretical_warps(options, sm, diagnosis.numbers),
+            *_capped(options, sm, facts),
             f"Achieved occupancy: {quantity(achieved, Dimension.FRACTION, 3)}"
             + ("" if achieved is not None else " (perfgate profile NODEID --mode annotation)"),
         )
     )
+
+
+def _capped(held: Occupancy, sm: SmLimits, facts: KernelFacts) -> Iterator[str]:
+    """What a cap on registers would bring, where they alone hold the blocks down."""
+    if held.limiting != ("registers",) or facts.resources is None:
+        return
+    registers = facts.resources.registers
+    cap = register_cap(sm, threads=held.threads, registers=registers, shared=shared_of(facts))
+    if cap is not None:
+        bounds = f"--maxrregcount={cap}, or __launch_bounds__({held.threads}, {held.blocks + 1})"
+        most = f"{cap} registers a thread at the most, {registers} now"
+        yield f"A block more with {most} ({bounds}); what does not fit spills"
 
 
 _SIZES = (64, 128, 256, 512, 1024)

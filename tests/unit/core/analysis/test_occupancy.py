@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_perfgate.adapters.devices.visible import DeviceCatalogue
-from pytest_perfgate.core.analysis.occupancy import LIMITS, cliff, edge, occupancy, register_edge
+from pytest_perfgate.core.analysis.occupancy import LIMITS, cliff, edge, occupancy, register_cap, register_edge
 from pytest_perfgate.model.device import SmLimits
 
 KIB = 1024
@@ -139,3 +139,16 @@ def test_the_most_registers_of_which_as_many_blocks_fit(registers, shared, edge_
     if found is not None:
         now, then = (occupancy(AMPERE, threads=128, registers=n, shared=shared).blocks for n in (found, found + 1))
         assert then < now
+
+
+@pytest.mark.parametrize(
+    ("threads", "registers", "shared"),
+    [(128, 123, 0), (256, 123, 8192), (64, 255, 0), (1024, 40, 0), (128, 24, 0), (32, 16, 0)],
+)
+def test_a_cap_on_registers_is_the_most_with_which_a_block_more_fits(threads: int, registers: int, shared: int) -> None:
+    def blocks(n: int) -> int:
+        return occupancy(AMPERE, threads=threads, registers=n, shared=shared).blocks
+
+    found = register_cap(AMPERE, threads=threads, registers=registers, shared=shared)
+    more = [n for n in range(24, registers) if blocks(n) > blocks(registers)]
+    assert found == max(more, default=None)
