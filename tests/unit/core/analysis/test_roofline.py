@@ -112,7 +112,7 @@ def test_a_roof_takes_exactly_so_long_and_says_what_it_knows() -> None:
         "`perfgate ceilings` measures no other here: count the work in one of these dtypes, or limit tflops or time",
     )
     empty = of_compute(strange, Roof(basis=Basis.CLOCK))
-    assert empty.why == "there is no peak at the clock that ran for fp4"
-    assert empty.mend == "add the rate to the device in [tool.perfgate]"
+    assert empty.why.endswith("for fp4")
+    assert "[tool.perfgate]" in empty.mend
     unmeasured = of_compute(strange, Roof(basis=Basis.CEILING))
     assert (unmeasured.why, unmeasured.mend) == ("there is no measured ceiling for fp4", "perfgate ceilings")

@@ -33,7 +33,7 @@ def test_a_limit_of_the_test_fails_whatever_the_policy(policy) -> None:
     )
     (verdict,) = found.verdicts
     assert (verdict.outcome, verdict.effect) == (Outcome.NOT_MEASURED, Effect.FAIL)
-    assert verdict.sentence == "case=forwrd names no call of the test; did you mean 'forward'?"
+    assert {"case=forwrd", "'forward'?"} <= set(verdict.sentence.split())
     assert verdict.next == ("name the call: perfgate(..., name='forwrd')",)
     assert found.key == CaseKey(nodeid=KEY.nodeid, name=NOBODY)
     assert found.measurement is None

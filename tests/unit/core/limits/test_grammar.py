@@ -6,7 +6,7 @@ import pytest
 
 from pytest_perfgate.core.limits.grammar import KNOWN, check_items, parse_limit
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.plan import Compare, Operator
+from pytest_perfgate.model.plan import Operator
 from pytest_perfgate.model.values import UNITS, USUAL, Dimension, dimension_of
 from tests.unit.core.judge.bench import KINDS, limit
 from tests.unit.core.limits.spelled import CANONICAL, spelled
@@ -350,55 +350,3 @@ def test_items_that_the_work_does_not_count_are_refused_when_that_is_known() -> 
     check_items(limit("time <= 5us"), "values")
     with pytest.raises(PerfgateError, match="unknown unit"):
         limit("time <= 5 values/s")
-
-
-@pytest.mark.parametrize(
-    ("text", "metric", "labels", "bound", "dimension", "compare"),
-    [
-        ("change(registers) <= 0", "registers", (), 0.0, Dimension.COUNT, Compare.ABSOLUTE),
-        ("change(registers) <= 2", "registers", (), 2.0, Dimension.COUNT, Compare.ABSOLUTE),
-        ("change(registers) <= 5%", "registers", (), 0.05, Dimension.FRACTION, Compare.RELATIVE),
-        ("change(registers) <= 0.05", "registers", (), 0.05, Dimension.FRACTION, Compare.RELATIVE),
-        ("change(smem) <= 4 KiB", "smem", (), 4096.0, Dimension.BYTES, Compare.ABSOLUTE),
-        ("change(step_time) <= -3%", "step_time", (), -0.03, Dimension.FRACTION, Compare.RELATIVE),
-        ("change(bandwidth) >= -5%", "bandwidth", (), -0.05, Dimension.FRACTION, Compare.RELATIVE),
-        (" change ( overlap(stage=x) ) >= -2pp", "overlap", (("stage", "x"),), -0.02, Dimension.FRACTION, Compare.ABSOLUTE),
-        ("change(count(HMMA)) == 0", "count", (("opcode", "HMMA"),), 0.0, Dimension.COUNT, Compare.ABSOLUTE),
-        ('change(kernel_time(kernel="a(b)")) <= 2%', "kernel_time", (("kernel", "a(b)"),), 0.02, Dimension.FRACTION,
-         Compare.RELATIVE),
-    ],
-)  # fmt: skip
-def test_a_change_of_a_metric(text, metric, labels, bound, dimension, compare) -> None:
-    found = limit(text)
-    assert (found.metric, found.labels, found.dimension, found.compare) == (metric, labels, dimension, compare)
-    assert found.bound == pytest.approx(bound)
-    assert found.title == f"change({metric})"
-    assert found.key != limit(f"mfu >= {'55%'}").key
-
-
-@pytest.mark.parametrize(
-    ("text", "code", "mend"),
-    [
-        ("change(overlap) >= -2%", "limit-unit", "change(overlap) >= -2pp"),
-        ("change(overlap) >= -0.5", "limit-unit", "pp"),
-        ("change(smem) <= 4", "limit-unit", "change(smem) <= 4%, or change(smem) <= 4B"),
-        ("change(step_time) <= 3pp", "limit-unit", "change(step_time) <= 3%"),
-        ("change(registers) >= 0", "limit-direction", "change(registers) <= 0"),
-        ("change(overlap) <= 1pp", "limit-direction", "change(overlap) >= ..."),
-        ("change(overlap) == 0", "limit-direction", "write <= or >="),
-        ("change(time) <= 3%", "limit-unknown-metric", "slowdown <= 3%"),
-        ("change(time(case=bwd)) <= 3%", "limit-unknown-metric", "slowdown <= 3%"),
-        ("change(slowdown) <= 3%", "limit-unknown-metric", "slowdown <= 3%"),
-        ("change(geomean(slowdown)) <= 1pp", "limit-unknown-metric", "geomean(slowdown) <= 1%"),
-        ("change(registres) <= 0", "limit-unknown-metric", "registers"),
-        ("change(registers <= 0", "limit-syntax", "change(METRIC"),
-        ("change() <= 0", "limit-syntax", "METRIC"),
-        ("change(registers) <=", "limit-number", "change(registers) <= 5%"),
-        ("change(registers) <= x", "limit-number", "change(registers) <= 5%"),
-    ],
-)
-def test_a_change_that_is_refused_says_what_to_write(text: str, code: str, mend: str) -> None:
-    with pytest.raises(PerfgateError) as error:
-        limit(text)
-    assert error.value.code.name == code
-    assert mend in error.value.mend

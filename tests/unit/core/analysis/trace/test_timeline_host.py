@@ -78,7 +78,7 @@ def test_a_program_without_a_gpu_has_no_zeros_of_devices(kineto, tmp_path):
     assert metrics.find("op_time", (("op", "aten::mm"),))[0].value == 10_000
     for name in ("overlap", "communication_time", "exposed_memcpy", "memset_time", "kernel_time", "coverage"):
         assert not metrics.find(name), name
-        assert metrics.missing(name).why == "this program has no GPU: its operators run on the host"
+        assert "no GPU" in metrics.missing(name).why
 
 
 @pytest.mark.parametrize(("backend", "measured"), [("nccl", False), ("gloo", True), (7, True)])

@@ -1,0 +1,222 @@
+"""Tests of app/changed_tests: lines that go on under another name, and tests whose bodies differ."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_perfgate.app.accepted import Accepted
+from pytest_perfgate.app.changed_tests import followed
+from pytest_perfgate.core.changes.tests import renamed_nodes, same_bodies
+from pytest_perfgate.model.measurement import Baseline
+from pytest_perfgate.model.plan import Effect, Policy
+from pytest_perfgate.model.project import Base
+from pytest_perfgate.model.verdict import CaseReport, SuiteNote
+from tests.reports import baseline, case
+from tests.unit.app.checks import notes_on
+from tests.unit.core.judge.bench import KEY, accepted, measured
+
+EARLIER_LINES = [baseline("test_one", 1e6), baseline("test_same", 1e6)]
+
+
+def lines(*found: Baseline) -> dict[str, Baseline]:
+    return {str(line.key): line for line in found}
+
+
+def gate_judge_of(
+    *now: Baseline,
+    then: list[Baseline] = EARLIER_LINES,
+    ci: bool = True,
+    base: str = "c0ffee",
+    texts: tuple[str, ...] = (),
+) -> Any:
+    shown = dict(zip((base, "HEAD"), texts))
+    repository = SimpleNamespace(base=lambda: Base(commit=base), show=lambda revision, _path: shown.get(revision))
+    tools = SimpleNamespace(
+        repository=repository,
+        baselines=SimpleNamespace(read=lambda _device, _path, revision="": lines(*(then if revision else now))),
+    )
+    return SimpleNamespace(context=SimpleNamespace(policy=Policy(ci=ci)), accepted=Accepted(tools))
+
+
+REPORTS = [case("test_uno", 2e6), case("test_same", 1e6, 1e6)]
+
+
+def rename_notes(*now: Baseline, **given: Any) -> list[SuiteNote]:
+    return notes_on("renamed", gate_judge_of(*now, **given), REPORTS)
+
+
+@pytest.mark.parametrize(
+    ("time", "why", "effect", "said"),
+    [
+        (2e6, "", Effect.WARN, "2 ms after tests/test_k.py::test_one 1 ms: +100.0 %, no reason"),
+        (2e6, "exact", Effect.WARN, '2 ms after tests/test_k.py::test_one 1 ms: +100.0 %, "exact"'),
+        (1.01e6, "", Effect.PASS, "1.01 ms after tests/test_k.py::test_one 1 ms: +1.0 %, no reason"),
+    ],
+)
+def test_a_new_line_where_another_went_is_said(time: float, why: str, effect: Effect, said: str) -> None:
+    (note,) = rename_notes(baseline("test_uno", time, why=why), EARLIER_LINES[1])
+    assert (note.kind, note.effect, note.names) == ("renamed", effect, (f"tests/test_k.py::test_uno {said}",))
+
+
+ONE = "def test_one(perfgate, n):\n    'old words'\n    perfgate(kernel, n)\n"
+SHARP = "@slow\ndef completely_different(perfgate, n):\n    perfgate( kernel, n)  # as before\n"
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "told"),
+    [
+        (ONE, SHARP, True),
+        (ONE, SHARP.replace("n)", "m)"), False),
+        (ONE, SHARP + SHARP.replace("completely", "partly"), False),
+        (ONE, "def (", False),
+        (ONE, None, False),
+    ],
+    ids=["same body", "other body", "two with it", "no Python", "no such file"],
+)
+def test_a_name_wholly_unlike_the_old_one_is_told_by_what_the_test_does(then: str, now: str, *, told: bool) -> None:
+    found = rename_notes(baseline("completely_different", 2e6, why=""), EARLIER_LINES[1], texts=(then, now))
+    said = [name for note in found for name in note.names]
+    expected = "tests/test_k.py::completely_different 2 ms after tests/test_k.py::test_one 1 ms: +100.0 %, no reason"
+    assert said == ([expected] if told else [])
+
+
+@pytest.mark.parametrize(
+    ("texts", "new", "told"),
+    [
+        ((ONE, SHARP), "completely_different", True),
+        ((ONE, SHARP.replace("n)", "m)")), "completely_different", False),
+        ((ONE, ONE), "test_one[2]", True),
+        ((ONE, ONE.replace("kernel", "other")), "test_one[2]", False),
+        ((), "test_uno", False),
+    ],
+    ids=["same body", "other body", "other parameter", "other parameter and body", "no file"],
+)
+def test_only_what_does_the_same_goes_on_under_another_name(texts: tuple[str, ...], new: str, *, told: bool) -> None:
+    found = followed(gate_judge_of(baseline(new, 2e6), EARLIER_LINES[1], texts=texts), REPORTS)
+    assert found == (frozenset({"tests/test_k.py::test_one"}) if told else frozenset())
+
+
+def test_parameters_and_calls_go_with_the_name_of_the_function() -> None:
+    then, now = "class A:\n def test_a(self): f()\n", "class B:\n async def no(self): f()\n def uno(self): f()\n"
+    assert same_bodies(then, now) == {}, "two do the same"
+    names = same_bodies(then, now.replace(" async def no(self): f()\n", ""))
+    assert names == {"A::test_a": "B::uno"}
+    gone, new = ["t.py::A::test_a[1]#x", "t.py::A::test_a[2]"], ["t.py::B::uno[1]#x", "t.py::B::other[2]"]
+    assert list(renamed_nodes(gone, new, names)) == [(gone[0], new[0])]
+
+
+def test_a_change_that_only_adds_or_only_removes_says_nothing() -> None:
+    uno = baseline("test_uno", 2e6)
+    assert (
+        rename_notes(uno, *EARLIER_LINES)
+        == rename_notes(EARLIER_LINES[1])
+        == rename_notes(uno, EARLIER_LINES[1], ci=False)
+        == []
+    )
+    assert rename_notes(uno, EARLIER_LINES[1], then=[]) == rename_notes(uno, EARLIER_LINES[1], base="") == []
+    assert rename_notes(baseline("test_uno", 2e6, local=True), EARLIER_LINES[1]) == []
+
+
+def test_a_line_that_was_there_is_told_from_one_that_came_with_the_change() -> None:
+    gate_judge = gate_judge_of(baseline("test_uno", 2e6), EARLIER_LINES[1])
+    new, same = (report.measurement for report in REPORTS)
+    assert (gate_judge.accepted.came_with(new), gate_judge.accepted.came_with(same)) == (True, False)
+    assert not gate_judge_of(baseline("test_uno", 2e6), base="").accepted.came_with(new)
+
+
+OLD_BODY = "import pk\n\n\ndef test_gemm(perfgate):\n    perfgate(pk.gemm)\n"
+NEW_BODY = OLD_BODY.replace("import pk", "import old as pk")
+TEXTS = {KEY.path: (OLD_BODY, NEW_BODY)}
+LINE = accepted(1e6)
+
+
+def body_notes(texts: Any, edited: Baseline | None = None, **given: Any) -> list[SuiteNote]:
+    lines = SimpleNamespace(
+        base=Base(commit=given.get("base", "c0ffee")),
+        moved=given.get("moved", {}),
+        judging=lambda _measurement: (given.get("line", LINE), edited),
+        then_and_now=lambda _device, _path: ({str(KEY): given.get("line", LINE)}, {str(KEY): edited} if edited else {}),
+        came_with=lambda _measurement: given.get("came", False),
+    )
+    gate_judge: Any = SimpleNamespace(
+        context=SimpleNamespace(policy=Policy(ci=given.get("ci", True))),
+        accepted=lines,
+        tools=SimpleNamespace(
+            repository=SimpleNamespace(touched=lambda _revision, _words: texts),
+            baselines=SimpleNamespace(devices=lambda: given.get("devices", ("host-x",))),
+        ),
+        paired=given.get("paired", {}),
+        revision=given.get("revision", ""),
+    )
+    report = CaseReport(key=KEY, verdicts=(), measurement=measured(1e6) if given.get("ran", True) else None)
+    return notes_on("reworked", gate_judge, [report, report])
+
+
+def test_an_edited_test_whose_line_stays_is_named_once_with_what_differs() -> None:
+    (note,) = body_notes(TEXTS)
+    assert (note.kind, note.effect, note.names) == ("reworked", Effect.WARN, (f"{KEY.path}::test_gemm: pk",))
+    assert note.text == "1 gated test edited since c0ffee, the accepted lines are not: they may measure something else"
+
+
+def test_a_test_that_moved_is_held_against_the_file_it_came_from() -> None:
+    texts = {"tests/old.py": (OLD_BODY, None), KEY.path: (None, NEW_BODY)}
+    old = str(KEY).replace(KEY.path, "tests/old.py")
+    assert body_notes(texts, moved={old: str(KEY)})[0].names == (f"{KEY.path}::test_gemm: pk",)
+    assert body_notes(texts) == []
+
+
+def test_against_a_revision_an_edit_that_both_arms_ran_is_named_too() -> None:
+    (note,) = body_notes(
+        TEXTS, revision="d00d" * 10, paired={KEY: SimpleNamespace(revision=True, own_file="")}, base=""
+    )
+    said = (
+        "1 gated test edited since d00dd00dd0, and both arms ran them as they are now: they may measure something else"
+    )
+    assert (note.text, note.names) == (said, (f"{KEY.path}::test_gemm: pk",))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"ci": False},
+        {"base": ""},
+        {"line": None},
+        {"line": replace(LINE, local=True)},
+        {"edited": replace(LINE, time=2e6, why="it now reads the file as well")},
+        {"texts": {}},
+        {"texts": {KEY.path: (OLD_BODY, OLD_BODY + "\n# more\n")}},
+        {"came": True},
+        {"paired": {KEY: SimpleNamespace(revision=True, own_file="it fails at this test as it is here")}},
+    ],
+    ids=lambda given: next(iter(given)),
+)
+def test_what_is_judged_by_no_line_of_before_or_says_why_is_not_named(given: dict[str, Any]) -> None:
+    assert body_notes(**{"texts": TEXTS, **given}) == []
+
+
+def test_an_edit_without_a_reason_of_its_own_explains_nothing() -> None:
+    assert body_notes(TEXTS, replace(LINE, time=2e6))
+
+
+def test_where_git_does_not_answer_for_bodies_that_is_said() -> None:
+    (note,) = body_notes(None)
+    assert note.text == "which gated tests changed since c0ffee is not known: git did not answer for the files"
+
+
+def test_an_edited_test_that_was_not_measured_is_named_too() -> None:
+    """As one that says ``pytest.xfail("later")`` before its call."""
+    excused = {KEY.path: (OLD_BODY, OLD_BODY.replace("    perfgate(", "    pytest.xfail('later')\n    perfgate("))}
+    (note,) = body_notes(excused, ran=False)
+    assert note.names == (f"{KEY.path}::test_gemm: the test itself",)
+    assert (
+        body_notes(excused, ran=False, devices=())
+        == body_notes(excused, ran=False, line=replace(LINE, local=True))
+        == []
+    )
+    said = replace(LINE, time=2e6, why="it is expected to fail until the driver is mended")
+    assert body_notes(excused, said, ran=False) == []
+    assert body_notes(excused, ran=False, devices=(), revision="d00d" * 10)

@@ -1,0 +1,284 @@
+"""Tests of core/judge/against_limit: figures that are absent, doubted or of another level."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_perfgate.core.judge.against_limit import judge_artifact
+from pytest_perfgate.core.judge.against_limit import missing_siblings as lacking
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.core.limits.grammar import parse_limit
+from pytest_perfgate.core.metric_kinds import by_name
+from pytest_perfgate.model.device import Basis, Roof
+from pytest_perfgate.model.errors import CODES, PerfgateError
+from pytest_perfgate.model.metric import Absent, Analysis, Metric, MetricSet, Problem, labels
+from pytest_perfgate.model.plan import Outcome
+from pytest_perfgate.model.values import Dimension, Interval, Work
+from tests.unit.core.judge.bench import (
+    CEILING,
+    CONTEXT,
+    GPU,
+    HOST,
+    KEY,
+    KINDS,
+    accepted,
+    limit,
+    measured,
+    outcome_of,
+    verdict,
+)
+from tests.unit.core.judge.paired_builds import decided_verdict, judged_arms
+
+BUILT_IN_KINDS = by_name()
+
+
+def test_what_there_is_no_sense_in_asking_for_is_invalid() -> None:
+    silent = Absent(
+        name="overlap", labels=labels(rank=1), why="no communication in the window", code="no-communication"
+    )
+    held = Metric(name="overlap", value=0.9, dimension=Dimension.FRACTION, labels=labels(rank=0))
+    found = Analysis(kind="nsys", subject="x", metrics=MetricSet(metrics=(held,), absent=(silent,)), views={})
+    every, one = (
+        parse_limit(text, kinds=BUILT_IN_KINDS) for text in ("overlap(rank=*) >= 80%", "overlap(rank=1) >= 80%")
+    )
+    assert [v.outcome for v in judge_artifact(found, [every])] == [Outcome.INVALID, Outcome.PASSED]
+    (alone,) = judge_artifact(found, [one])
+    assert alone.outcome is Outcome.INVALID
+    assert alone.sentence == "overlap: no communication in the window"
+
+
+def test_a_metric_by_its_full_name_that_the_report_does_not_hold_is_not_measured() -> None:
+    there = Metric(name="ncu", value=3.0, dimension=Dimension.PLAIN, labels=labels(kernel="k", metric="sm__a.sum"))
+    analysis = Analysis(kind="ncu", subject="x", metrics=MetricSet(metrics=(there,)), views={})
+    limits = [parse_limit(text, kinds=BUILT_IN_KINDS) for text in ("ncu(sm__a.sum) >= 3", "ncu(sm__b.sum) >= 3")]
+    held, absent = judge_artifact(analysis, limits)
+    assert (held.outcome, absent.outcome) == (Outcome.PASSED, Outcome.NOT_MEASURED)
+    assert absent.next == ("collect it with --metrics sm__b.sum",)
+    with pytest.raises(PerfgateError, match="limit-scope"):
+        judge_artifact(analysis, [parse_limit("ncu(sm__a.sum, kernel=other) >= 3", kinds=BUILT_IN_KINDS)])
+
+
+def counted(low: float, high: float | None = None) -> Metric:
+    interval = None if high is None else Interval(low=low, high=high)
+    return Metric(name="count", value=low, dimension=Dimension.COUNT, interval=interval)
+
+
+def test_an_exact_limit_holds_for_the_whole_interval_or_not_at_all() -> None:
+    for metric, outcome, sentence in (
+        (counted(5), Outcome.PASSED, "keeps the limit"),
+        (counted(5, 5), Outcome.PASSED, "the whole interval keeps the limit"),
+        (counted(5, 6), Outcome.BROKEN, "the whole interval misses the limit"),
+        (counted(6), Outcome.BROKEN, "misses the limit"),
+    ):
+        found = decided_verdict(1e6, "count == 5", metrics=MetricSet(metrics=(metric,)))
+        assert (found.outcome, found.sentence) == (outcome, sentence)
+
+
+def test_a_metric_that_no_kind_describes_is_not_measured() -> None:
+    found = decided_verdict(1e6, "overlap >= 50%", context=replace(CONTEXT, kinds={}))
+    assert found.outcome is Outcome.NOT_MEASURED
+    assert "perfgate.metric('overlap'" in found.next[0]
+
+
+@pytest.mark.parametrize(("ranks", "said"), [(12, "8, 9"), (14, "6, 7 and 2 more")])
+def test_many_scopes_are_cut_and_the_rest_is_counted(ranks: int, said: str) -> None:
+    every = [
+        Metric(name="overlap", value=0.9, dimension=Dimension.FRACTION, labels=labels(rank=rank))
+        for rank in range(ranks)
+    ]
+    analysis = Analysis(kind="nsys", subject="x", metrics=MetricSet(metrics=tuple(every)), views={})
+    with pytest.raises(PerfgateError) as caught:
+        judge_artifact(analysis, [limit("overlap(rank=99) >= 1%")])
+    assert caught.value.mend.endswith(said)
+    assert caught.value.mend.count(",") == 11
+
+
+def test_of_several_absences_the_one_that_was_asked_for_speaks() -> None:
+    one, other = (Absent(name="idle", labels=labels(rank=rank), why=f"rank {rank} is dark") for rank in (0, 1))
+    overlap = Metric(name="overlap", value=0.5, dimension=Dimension.FRACTION, labels=labels(rank=0))
+    gone = Absent(name="overlap", labels=labels(stage="s"), why="no stage")
+    analysis = Analysis(
+        kind="nsys", subject="x", views={}, metrics=MetricSet(metrics=(overlap,), absent=(one, other, gone))
+    )
+
+    def said(text: str) -> str:
+        return judge_artifact(analysis, [parse_limit(text, kinds=KINDS)])[0].sentence
+
+    assert said("idle(rank=1) <= 5%") == "idle was not collected: rank 1 is dark"
+    assert said("idle(rank=9) <= 5%") == "idle was not collected: rank 0 is dark"
+    with pytest.raises(PerfgateError, match="rank"):
+        said("overlap(rank=9) >= 5%")
+
+
+def test_a_figure_that_no_process_gave_names_no_test_to_profile() -> None:
+    counted = MetricSet(metrics=(Metric(name="count", value=5.0, dimension=Dimension.COUNT),))
+    timed = judged_arms("count <= 4", device=GPU, metrics=counted)
+    read = judged_arms("count <= 4", processes=(), device=GPU, metrics=counted)
+    assert (timed.outcome, timed.next) == (Outcome.BROKEN, (f"perfgate profile '{KEY}'",))
+    assert (read.outcome, read.next) == (Outcome.BROKEN, ())
+
+
+def test_of_several_figures_the_furthest_from_an_exact_limit_speaks() -> None:
+    every = tuple(
+        Metric(name="count", value=n, dimension=Dimension.COUNT, labels=labels(kernel=n)) for n in (4.0, 1.0, 8.0)
+    )
+    found = judged_arms("count == 5", metrics=MetricSet(metrics=every))
+    assert (found.outcome, found.metric.value) == (Outcome.BROKEN, 1.0)
+
+
+def judged_trace(text: str, *metrics: Metric, problems: int = 0):
+    wrong = tuple(Problem(code="x", what=f"problem {at}") for at in range(problems))
+    analysis = Analysis(kind="nsys", subject="x", metrics=MetricSet(metrics=metrics), views={}, problems=wrong)
+    return judge_artifact(analysis, [limit(text)])[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "source", "outcome"),
+    [
+        ("mfu", 1.04, "trace", Outcome.PASSED),
+        ("mfu", 1.05, "trace", Outcome.PASSED),
+        ("mfu", 1.06, "trace", Outcome.INVALID),
+        ("sol_datasheet", 1.06, "trace", Outcome.INVALID),
+        ("sol_ceiling", 1.06, "trace", Outcome.PASSED),
+        ("overlap", 1.06, "trace", Outcome.PASSED),
+        ("mfu", 1.06, "time", Outcome.PASSED),
+    ],
+)
+def test_a_trace_that_shows_more_than_a_peak_and_its_play_keeps_no_limit(
+    name: str, value: float, source: str, outcome: Outcome
+) -> None:
+    found = judged_trace(
+        f"{name} >= 50%", Metric(name=name, value=value, dimension=Dimension.FRACTION, source=source, note="n")
+    )
+    assert found.outcome is outcome
+    assert found.evidence == (("note", "n"),)
+    assert ("more than the hardware can do" in found.sentence) is (outcome is Outcome.INVALID)
+
+
+@pytest.mark.parametrize(
+    ("value", "outcome"),
+    [(1.05, Outcome.PASSED), (1.06, Outcome.UNDECIDED), (2.0, Outcome.UNDECIDED), (2.1, Outcome.INVALID)],
+)
+def test_a_measured_ceiling_is_doubted_beyond_its_play_and_the_work_beyond_twice(
+    value: float, outcome: Outcome
+) -> None:
+    figure = MetricSet(metrics=(Metric(name="mfu_ceiling", value=value, dimension=Dimension.FRACTION),))
+    assert judged_arms("mfu_ceiling >= 50%", processes=(), metrics=figure).outcome is outcome
+
+
+@pytest.mark.parametrize(
+    ("count", "said"), [(1, "problem 0"), (2, "problem 0 (and 1 more problem)"), (3, "problem 0 (and 2 more problems)")]
+)
+def test_problems_are_counted_in_english(count: int, said: str) -> None:
+    assert judged_trace("mfu >= 50%", problems=count).sentence == f"mfu >= 50%: {said}"
+
+
+def judged_time(text: str, time: float, *, context=CONTEXT, **fields):
+    return judge(measured(time, **fields), [limit(text)], baseline=accepted(1e6), context=context).verdicts[0]
+
+
+@pytest.mark.parametrize(
+    ("part", "outcome"),
+    [(1.04, Outcome.PASSED), (1.06, Outcome.UNDECIDED), (1.99, Outcome.UNDECIDED), (2.01, Outcome.INVALID)],
+)
+def test_a_ceiling_is_doubted_from_five_percent_beyond_it_on(part: float, outcome: Outcome) -> None:
+    work = Work(flops=part * 1e9, bytes=1.0, dtype="bf16")
+    assert judged_time("mfu_ceiling >= 50%", 1e6, work=work).outcome is outcome
+
+
+GROUPS = (1.0, 1.001, 1.2, 1.201)
+
+
+def share(name: str, low: float, value: float, high: float) -> Metric:
+    return Metric(name=name, value=value, dimension=Dimension.FRACTION, interval=Interval(low=low, high=high))
+
+
+def test_groups_of_times_say_nothing_of_what_a_capture_counted() -> None:
+    seen = MetricSet(metrics=(share("overlap", 0.5, 0.6, 0.7),))
+    found = verdict(1e6, [limit("overlap >= 60%")], shape=GROUPS, metrics=seen)
+    assert (found.outcome, found.next) == (Outcome.UNDECIDED, ())
+
+
+def test_what_nobody_collected_names_its_source() -> None:
+    (found,) = judge(measured(1e6), [limit("overlap >= 60%")], baseline=None, context=CONTEXT).verdicts
+    assert found.next == ("capture it: it comes from capture='torch'",)
+    gap = MetricSet(absent=(Absent(name="overlap", why="one rank alone"),))
+    found = verdict(1e6, [limit("overlap >= 60%")], metrics=gap)
+    assert (found.sentence, found.next) == ("overlap: one rank alone", ("capture it: it comes from capture='torch'",))
+    counter = verdict(1e6, [replace(limit("ncu(lts) <= 5"), labels=(("metric", "lts"),))])
+    assert counter.sentence == "ncu: nothing here produces ncu", "no report lacks it: there is none"
+    untimed = verdict(1e6, [limit("time <= 1ms")], processes=())
+    assert not any("capture it" in step for step in untimed.next), "time is no capture"
+
+
+def test_every_number_between_two_bounds_equals_one() -> None:
+    counted = Metric(name="count", value=5.0, dimension=Dimension.COUNT, interval=Interval(low=4.0, high=5.0))
+    for interval, expected in ((counted.interval, Outcome.BROKEN), (Interval(low=5.0, high=5.0), Outcome.PASSED)):
+        seen = MetricSet(metrics=(replace(counted, interval=interval),))
+        assert outcome_of(1e6, [limit("count == 5")], metrics=seen) is expected
+
+
+def test_only_a_measured_ceiling_may_be_passed() -> None:
+    seen = MetricSet(metrics=(share("mfu", 1.06, 1.06, 1.06),))
+    for device, expected in ((GPU, Outcome.PASSED), (HOST, Outcome.UNDECIDED)):
+        assert outcome_of(1e6, [limit("mfu >= 50%")], processes=(), device=device, metrics=seen) is expected
+
+
+def test_a_part_of_a_call_may_be_above_the_peak_of_the_whole() -> None:
+    part = replace(share("sol", 1.2, 1.2, 1.2), labels=(("part", "gemm"),))
+    assert judge(measured(1e6, device=GPU, metrics=MetricSet(metrics=(part,))), [], baseline=None, context=CONTEXT).problems == ()  # fmt: skip
+
+
+def test_what_lacks_beside_a_figure_is_of_the_same_level() -> None:
+    whole, of_rank = share("overlap", 0.5, 0.5, 0.5), replace(share("overlap", 0.5, 0.5, 0.5), labels=labels(rank=0))
+    gaps = tuple(Absent(name="overlap", why="", labels=one) for one in ((), labels(rank=1), labels(stage="fwd")))
+    held = MetricSet(absent=gaps)
+    assert lacking("overlap", (), [whole], held) == ()
+    assert lacking("overlap", (), [of_rank], held) == gaps[1:2]
+    assert lacking("overlap", labels(rank=0), [of_rank], held) == ()
+
+
+def problem_of(text: str, metrics: tuple[Metric, ...]) -> str:
+    analysis = Analysis(kind="nsys", subject="x", metrics=MetricSet(metrics=metrics), views={})
+    with pytest.raises(PerfgateError) as caught:
+        judge_artifact(analysis, [limit(text)])
+    return str(caught.value)
+
+
+def test_a_scope_of_what_has_none_says_so_and_one_that_matches_apart_names_what_there_is() -> None:
+    assert "only no scopes" in problem_of("overlap(rank=1) >= 5%", (share("overlap", 0.1, 0.1, 0.1),))
+    ranks = tuple(
+        replace(share("overlap", 0.1, 0.1, 0.1), labels=(("rank", rank), ("stage", stage)))
+        for rank, stage in (("0", "one"), ("1", "two"))
+    )
+    said = problem_of("overlap(rank=0, stage=two) >= 5%", ranks)
+    assert "there are: 0, 1, one, two" in said
+
+
+def test_a_problem_without_advice_of_its_own_gives_that_of_its_code() -> None:
+    wrong = Problem(code="limit-syntax", what="it does not read")
+    analysis = Analysis(kind="nsys", subject="x", metrics=MetricSet(), views={}, problems=(wrong,))
+    assert judge_artifact(analysis, [limit("overlap >= 5%")])[0].next == (CODES["limit-syntax"].mend,)
+
+
+def test_an_instruction_is_asked_for_by_counts_that_name_one() -> None:
+    seen = MetricSet(metrics=tuple(replace(share("count", 1, 1, 1), dimension=Dimension.COUNT, labels=(("opcode", op), ("kernel", "k"))) for op in ("HMMA", "FFMA")))  # fmt: skip
+    found = verdict(1e6, [limit("count(kernel=other) >= 1")], metrics=seen)
+    assert "no opcode" not in found.sentence
+    assert "opcode" in verdict(1e6, [limit("count(HMNA) >= 1")], metrics=seen).sentence
+
+
+PLAIN_CONTEXT = JudgeContext(kinds=KINDS)
+
+
+def test_only_a_gpu_has_a_physical_peak() -> None:
+    roof = Roof(basis=Basis.CLOCK, compute=(("bf16", 1e9),), bandwidth=1e9)
+    for kind, code in (("gpu", "above-peak"), ("host", "")):
+        device = replace(HOST, kind=kind, roofs=(roof, CEILING))
+        report = judge(
+            measured(1e6, device=device, work=Work(flops=1e9, dtype="bf16")), (), baseline=None, context=PLAIN_CONTEXT
+        )
+        assert [problem.code for problem in report.problems] == [code] * bool(code)

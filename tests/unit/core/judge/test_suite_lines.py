@@ -1,0 +1,240 @@
+"""Tests of core/judge/suite: lines that go, limits that meet nothing, and cards behind their siblings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_perfgate.core.changes.tests import Reach
+from pytest_perfgate.core.judge.context import JudgeContext
+from pytest_perfgate.core.judge.judge import judge
+from pytest_perfgate.core.judge.policy import CI, parse_policy
+from pytest_perfgate.core.judge.suite import LeftOut, Suite, common_moves, floored, judge_suite, slow_cards
+from pytest_perfgate.core.render.block import render_block
+from pytest_perfgate.model.plan import CaseKey, Effect, Outcome
+from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
+from tests.unit.core.judge.bench import (
+    CONTEXT,
+    FLOORED,
+    GPU,
+    KEY,
+    KINDS,
+    SLOWDOWN,
+    accepted,
+    limit,
+    measured,
+    verdict,
+)
+
+PLAIN_CONTEXT = JudgeContext(kinds=KINDS)
+FAMILY = "tests/b.py::test_mm"
+
+
+def key(param: str, family: str = FAMILY, name: str = "") -> CaseKey:
+    return CaseKey(nodeid=f"{family}[{param}]", name=name)
+
+
+def notes(found, kind: str = "", **fields):
+    given = {"context": PLAIN_CONTEXT} | fields
+    return [note for note in judge_suite(found, Suite(**given)) if not kind or note.kind == kind]
+
+
+COLLECTED = frozenset({f"{FAMILY}[1]", f"{FAMILY}[2]"})
+
+
+def test_a_case_that_went_with_its_line_is_named_in_ci() -> None:
+    gone = [accepted(1e6, key=key(n)) for n in ("1", "3")]
+    given = {"gone": gone, "collected": COLLECTED, "context": replace(PLAIN_CONTEXT, policy=CI)}
+    (note,) = notes([], "removed", **given)
+    assert (note.effect, note.names) == (Effect.WARN, (f"{FAMILY}[3]",))
+    assert note.text == "1 accepted case removed by this change: test and baseline both"
+    (note,) = notes([], "removed", **given, moved={f"{FAMILY}[3]": "slow/t.py::test_x[3]"})
+    assert note.names == (f"{FAMILY}[3] -> slow/t.py::test_x[3], where this run did not look",)
+    assert note.text == "1 accepted case moved to where this run does not look: test and baseline both"
+    assert notes([], "removed", **given, reach=Reach(beneath=("tests/other.py",))) == []
+    assert notes([], "removed", **given, followed=frozenset({f"{FAMILY}[3]"})) == [], "the note on its new name tells"
+    assert notes([], "removed", **given, reach=Reach(unknown="--lf")) == []
+    assert (
+        notes([], "removed", **given, complete=False)
+        == notes([], "removed", **{**given, "context": PLAIN_CONTEXT})
+        == []
+    )
+
+
+def test_what_the_project_s_own_settings_leave_out_is_named_in_ci() -> None:
+    lines = [accepted(1e6, key=key(n)) for n in ("1", "2")]
+    given = {"baselines": lines, "context": replace(PLAIN_CONTEXT, policy=CI)}
+    (note,) = notes([], "left out", **given, left_out=LeftOut(deselected=frozenset({f"{FAMILY}[2]"})))
+    assert (note.effect, note.names) == (Effect.WARN, (f"{FAMILY}[2]",))
+    (note,) = notes([], "left out", **given, left_out=LeftOut(deselected=frozenset({f"{FAMILY}[2]"}), commanded=True))
+    assert (note.text, note.names) == ("1 accepted case not measured, deselected", ())
+    ignored = LeftOut(reach=Reach(without=("tests/b.py",)))
+    (note,) = notes([], "left out", **given, left_out=ignored)
+    assert note.names == (f"{FAMILY}[1]", f"{FAMILY}[2]")
+    assert notes([], "left out", **given, left_out=ignored, collected=COLLECTED) == []
+    assert notes([], "left out", **given, left_out=LeftOut(reach=Reach(beneath=("tests/other.py",)))) == []
+
+
+def test_a_floor_that_lets_a_slower_case_pass_is_said() -> None:
+    held = accepted(10e3)
+    slower, quiet = (judge(measured(time), SLOWDOWN, baseline=held, context=FLOORED) for time in (11e3, 10e3))
+    (found,) = slower.verdicts
+    assert (found.outcome, found.raised) == (Outcome.PASSED, pytest.approx(0.2))
+    assert found.sentence.endswith("keeps the limit (the floor raised it to +20.0 %)")
+    assert "limit +3 % (the floor raised it to +20.0 %)" in render_block(slower)
+    (note,) = judge_suite([slower, quiet], Suite(context=CONTEXT))
+    assert (note.kind, note.effect) == ("floor", Effect.WARN)
+    assert note.names == (f"{slower.key}: slowdown <= 3%, the floor raised it to +20.0 %: +10.0 %",)
+    assert note.text.startswith("the floor raised limits of 2 of 2 cases; 1 limit kept by that alone")
+    (note,) = judge_suite([quiet], Suite(context=CONTEXT))
+    assert (note.text.partition(":")[0], note.names) == ("the floor raised limits of 1 of 1 case", ())
+    exactly = replace(
+        slower, verdicts=(replace(found, limit=limit("slowdown <= 10%"), metric=replace(found.metric, value=0.1)),)
+    )
+    (note,) = judge_suite([exactly], Suite(context=CONTEXT))
+    assert note.names == (), "the limit as it stands allows that"
+
+
+def test_only_what_passes_by_the_floor_is_told_to_do_so() -> None:
+    slower = judge(measured(11e3), SLOWDOWN, baseline=accepted(10e3), context=FLOORED)
+    far = judge(measured(12.5e3), SLOWDOWN, baseline=accepted(10e3), context=FLOORED)
+    kept = judge(measured(1e6), [limit("time >= 1us")], baseline=None, context=FLOORED)
+    assert far.verdicts[0].raised is not None
+    (note,), (alone,) = floored([slower, far, kept]), floored([slower])
+    assert note.names == alone.names != ()
+    assert note.text.startswith("the floor raised limits of 2 of 3 cases; 1 limit kept by that alone")
+    assert [one.names for one in floored([far, kept])] == [()]
+    assert list(floored([kept])) == []
+
+
+def test_a_case_that_was_not_measured_is_none_that_could_have_moved() -> None:
+    gone = CaseReport(key=KEY, verdicts=(), baseline=accepted(1e6))
+    shifted = CaseReport(
+        key=KEY,
+        verdicts=(replace(verdict(), outcome=Outcome.MOVED),),
+        measurement=measured(1e6),
+        baseline=accepted(1e6),
+    )
+    assert len(list(common_moves([shifted] * 3 + [gone] * 9))) == 1
+
+
+def test_a_limit_of_no_call_that_applied_nowhere_is_only_warned_of() -> None:
+    nowhere = replace(verdict(), limit=limit("time <= 1s"), outcome=Outcome.NOT_APPLICABLE)
+    (note,) = judge_suite([CaseReport(key=KEY, verdicts=(nowhere,))], Suite(context=replace(CONTEXT, policy=CI)))
+    assert (note.kind, note.effect) == ("nowhere", Effect.WARN)
+
+
+def suite_of(collected: set[str], baselines: tuple[str, ...]) -> tuple[SuiteNote, ...]:
+    lines = tuple(replace(accepted(1e6), key=CaseKey(nodeid=name)) for name in baselines)
+    return judge_suite((), Suite(context=PLAIN_CONTEXT, collected=frozenset(collected), baselines=lines))
+
+
+def test_a_renamed_test_is_of_the_same_family_or_of_nearly_the_same_name() -> None:
+    (family,) = suite_of({"t.py::test_mm[new]", "t.py::test_mn[old]"}, ("t.py::test_mm[old]",))
+    assert family.names == ("t.py::test_mm[old] (renamed to t.py::test_mm[new]?)",)
+    (two,) = suite_of({"t.py::test_mm[new]"}, ("t.py::test_mm[one]", "t.py::test_mm[two]"))
+    assert str(two.names).count("renamed to") == 1, "a new test was one of them at most"
+    (own,) = suite_of({"t.py::test_sized[two]"}, ("t.py::test_gone", "t.py::test_sized[2]"))
+    assert own.names == ("t.py::test_gone", "t.py::test_sized[2] (renamed to t.py::test_sized[two]?)"), (
+        "its own family first"
+    )
+    (name,) = suite_of({"t.py::test_gemm_fast", "t.py::nothing_alike"}, ("t.py::test_gemm_past",))
+    assert "(renamed to t.py::test_gemm_fast?)" in str(name.names)
+
+
+def test_a_baseline_is_asked_for_by_any_slowdown_limit() -> None:
+    report = judge(
+        measured(1e6), [limit("time <= 1s"), limit("slowdown <= 3%")], baseline=accepted(1e6), context=PLAIN_CONTEXT
+    )
+    suite = Suite(context=PLAIN_CONTEXT, collected=frozenset({report.key.nodeid}), baselines=(accepted(1e6),))
+    assert judge_suite([report], suite) == ()
+
+
+def test_a_scope_that_meets_no_call_is_only_warned_of_where_other_devices_were_meant() -> None:
+    for on, effect in (((), Effect.FAIL), (("B200",), Effect.WARN)):
+        meant = replace(limit("time(case=bwd) <= 1s"), on=on)
+        verdict = Verdict(limit=meant, outcome=Outcome.NOT_APPLICABLE, effect=Effect.PASS)
+        report = CaseReport(key=CaseKey(nodeid="t.py::test_a"), verdicts=(verdict,))
+        (note,) = judge_suite([report], Suite(context=replace(PLAIN_CONTEXT, policy=CI)))
+        assert (note.kind, note.effect) == ("nowhere", effect)
+
+
+def deleted_notes(text: str, *policy: str):
+    context = JudgeContext(kinds=KINDS, policy=parse_policy(policy, ci=True))
+    report = judge(measured(1e6), [limit(text), limit("time <= 2s")], baseline=accepted(1e6), context=context)
+    suite = Suite(context=context, gone=(accepted(1e6),), collected=frozenset({KEY.nodeid}))
+    return [note for note in judge_suite([report], suite) if note.kind == "taken away"]
+
+
+def test_a_line_may_not_go_while_its_limit_stays() -> None:
+    (note,) = deleted_notes("slowdown <= 3%")
+    assert (note.effect, note.names) == (Effect.FAIL, (str(KEY),))
+    assert "put it back, or accept what is measured" in note.text
+    assert deleted_notes("slowdown <= 3%", "missing=warn")[0].effect is Effect.WARN
+
+
+def test_a_line_that_no_limit_asks_for_may_go() -> None:
+    assert deleted_notes("time <= 1s") == []
+
+
+def report(outcome: Outcome, *, line: bool = True) -> CaseReport:
+
+    said = replace(verdict(), outcome=outcome)
+    return CaseReport(key=KEY, verdicts=(said,), measurement=measured(1e6), baseline=accepted(1e6) if line else None)
+
+
+def test_a_case_moved_though_another_limit_of_it_is_kept() -> None:
+    both = (replace(verdict(), outcome=Outcome.MOVED), verdict())
+    assert len(list(common_moves([replace(report(Outcome.MOVED), verdicts=both)] * 3))) == 1
+
+
+def test_references_that_moved_are_no_machine_that_did() -> None:
+    ratio = replace(verdict(), outcome=Outcome.MOVED, limit=limit("change(speedup(over=eager)) >= -5%"))
+    assert not list(common_moves([replace(report(Outcome.MOVED), verdicts=(ratio,))] * 3))
+
+
+@pytest.mark.parametrize(
+    ("moved", "passed", "bare", "told"),
+    [(3, 3, 0, True), (3, 0, 9, True), (3, 4, 0, False), (2, 0, 0, False), (0, 4, 0, False)],
+)
+def test_many_that_moved_at_once_are_said_once(moved: int, passed: int, bare: int, *, told: bool) -> None:
+    cases = [report(Outcome.MOVED)] * moved + [report(Outcome.PASSED)] * passed
+    notes = list(common_moves([*cases, *[report(Outcome.PASSED, line=False)] * bare]))
+    assert [(note.kind, note.effect) for note in notes] == ([("together", Effect.WARN)] if told else [])
+    assert all(note.text.startswith(f"{moved} of {moved + passed} cases") for note in notes)
+
+
+def of_card(name: str, ratios: list[float], device: str = "NVIDIA-H200"):
+    return [
+        judge(
+            measured(1e6 * ratio, key=key(f"{name}{at}"), device=replace(GPU, key=device, uuid=f"GPU-{name}")),
+            [limit("slowdown <= 300%")],
+            baseline=accepted(1e6, key=key(f"{name}{at}"), device=replace(GPU, key=device)),
+            context=PLAIN_CONTEXT,
+        )
+        for at, ratio in enumerate(ratios)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cards", "slow"),
+    [
+        ({"a": [1.0] * 4, "b": [1.0] * 4, "c": [1.08] * 4}, ["GPU-c"]),
+        ({"a": [1.0, 1.01, 0.99, 1.0], "b": [1.04] * 4}, []),
+        ({"a": [1.0] * 4, "b": [1.0, 1.0, 1.0, 1.4]}, []),
+        ({"a": [1.0] * 4, "b": [1.2] * 2}, []),
+        ({"a": [1.2] * 4}, []),
+        ({"a": [1.3] * 4, "b": [1.3] * 4}, []),
+        ({"a": [0.9] * 4, "b": [1.0] * 4}, ["GPU-b"]),
+    ],
+    ids=["behind", "within 5 %", "one slow case", "too few cases", "alone", "all slower", "others are faster"],
+)
+def test_a_card_behind_its_siblings_is_named(cards: dict[str, list[float]], slow: list[str]) -> None:
+    found = [report for name, ratios in cards.items() for report in of_card(name, ratios)]
+    assert [card.card for card in slow_cards(found)] == slow
+    assert [note.effect for note in notes(found, "slow card")] == [Effect.WARN] * bool(slow)
+
+
+def test_cards_of_other_kinds_are_no_siblings() -> None:
+    assert slow_cards([*of_card("a", [1.0] * 4), *of_card("b", [1.5] * 4, "NVIDIA-L4")]) == ()
