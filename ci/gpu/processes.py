@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -136,10 +137,18 @@ def gate(check: Check, out: Path) -> Iterator[Row]:
         yield {"what": name, "exit": code, "s": took, "said": _last(said), "bar": "gate", "held": code == 0}
         if name == "measured":
             yield {"what": "its time", "s": took, "bar": "suite", "held": code == 0 and took <= SUITE_S}
+        if told_s := foretold_s(said):
+            yield {"what": f"{name}, as announced", "s": told_s, "took": took}
     made = project / "baselines"
     if made.is_dir():
         shutil.copytree(made, out / "baselines", dirs_exist_ok=True)
     yield accepted(check, sorted(path.relative_to(made) for path in made.rglob("*.yaml")))
+
+
+def foretold_s(text: str) -> float | None:
+    """Seconds that a run said it would take: ``4 cases, 3 rounds, about 1 min 10 s``; its own start comes on top."""
+    found = re.search(r"rounds, about (?:(\d+) min )?(\d+) s", text)
+    return 60.0 * int(found[1] or 0) + int(found[2]) if found else None
 
 
 def late(row: Row, bar: str, most_s: float) -> Row:

@@ -6,6 +6,7 @@
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=4
 #SBATCH --gpus-per-task=1
+#SBATCH --cpus-per-task=8 # a task's share of the node, always the same: it is part of a measurement's identity
 #SBATCH --exclusive
 #SBATCH --time=00:30:00
 set -euo pipefail
@@ -17,7 +18,7 @@ rm -f merged.json report.html
 # --perfgate-shard auto reads SLURM_PROCID. A shard whose gate fails ends no other one; what each came to is in its record.
 measure() { pytest tests/bench --perfgate=full --perfgate-shard auto --perfgate-json "$RECORDS/$SLURM_PROCID.json"; }
 export -f measure
-srun --kill-on-bad-exit=0 bash -c measure || true
+srun --cpus-per-task="${SLURM_CPUS_PER_TASK:-8}" --kill-on-bad-exit=0 bash -c measure || true
 # Exits as the gate did. What a lost task should have measured is NOT MEASURED and fails.
 status=0
 perfgate merge "$RECORDS" --expect "$SLURM_NTASKS" --to merged.json || status=$?

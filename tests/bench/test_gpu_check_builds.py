@@ -80,6 +80,18 @@ def test_the_kernels_are_those_of_torch(tmp_path: Path, monkeypatch: pytest.Monk
     assert rows[1].tolist() == [1.0] * 90
 
 
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("perfgate: 4 cases, 3 rounds, about 41 s, a first guess; what", 41.0),
+        ("perfgate: 38 cases, 3 rounds, about 1 min 10 s\n", 70.0),
+        ("1 passed in 3 s", None),
+    ],
+)
+def test_what_a_run_said_that_it_would_take(text: str, seconds: float | None) -> None:
+    assert processes.foretold_s(text) == seconds
+
+
 @pytest.mark.parametrize(("took", "held"), [(61.0, False), (40.0, None)])
 def test_work_that_was_ended_misses_a_bar_only_with_the_time_of_the_bar(took: float, held: bool | None) -> None:
     row = processes.late({"what": "two builds", "refused": "no time", "s": took}, "builds", builds.MOST_S)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tests.plugin.projects import Project
-from tests.plugin.two_builds import SLOW, SLOWER, TESTS, digest, git, repository
+from tests.plugin.two_builds import KERNEL, SLOW, SLOWER, TESTS, digest, git, repository
 
 __all__ = ["repository"]
 
@@ -108,3 +108,35 @@ def test_the_commit_under_test_beside_itself_fails_in_ci(repository: Project) ->
     assert "the commit under test itself" in run.says("uncompared")
     assert '"uncompared"' in next((repository.root / ".perfgate" / "records").glob("*.json")).read_text()
     assert git(repository.root, "status", "--porcelain") == ""
+
+
+FIGURES = """
+    import pytest
+    from kern import work
+
+    def old(n):
+        total = 0
+        for i in range(n):
+            total += i * i * i
+        return total
+
+    @pytest.mark.perfgate("change(speedup(over=old)) >= -10%")
+    def test_ratio(perfgate):
+        perfgate(work, 2000, name="ours")
+        perfgate(old, 2000, name="old")
+
+    @pytest.mark.perfgate("change(sent) <= 0")
+    def test_sent(perfgate):
+        perfgate.metric("sent", work(7), exact=True)
+"""
+
+
+@SLOW
+def test_a_speed_up_and_a_figure_without_a_time_are_taken_in_both_builds(repository: Project) -> None:
+    repository.write("tests/test_kern.py", FIGURES)
+    git(repository.root, "commit", "-qam", "two")
+    repository.write("kern.py", KERNEL.replace("range(n)", "range(n + n // 3)"))
+    run = repository.run("--perfgate-against=HEAD")
+    for name, metric in (("test_ratio", "speedup(over=old)"), ("test_sent", "sent")):
+        assert "REGRESSED" in run.says(name), run.text
+        assert metric in run.says(name)

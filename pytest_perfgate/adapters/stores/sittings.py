@@ -14,6 +14,8 @@ from itertools import groupby, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+import msgspec
+
 from pytest_perfgate.adapters.system.files import write_atomically
 from pytest_perfgate.model.device import Ceilings
 from pytest_perfgate.model.errors import PerfgateError
@@ -23,7 +25,6 @@ from pytest_perfgate.model.values import Dimension, Interval
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.plan import CaseKey
-
 
 FOLDER = "environments"
 
@@ -275,7 +276,7 @@ def metrics_text(metrics: Iterable[Metric]) -> str:
         for m in metrics
         if all(map(math.isfinite, (m.value, m.low, m.high)))
     ]
-    return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
+    return msgspec.json.encode(rows).decode()
 
 
 def parse_metrics(text: str) -> tuple[Metric, ...]:
