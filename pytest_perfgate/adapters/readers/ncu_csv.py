@@ -46,7 +46,7 @@ _SESSION = re.compile(r'^"?(?:Launch|Session|Device) Attribute"?[,;]', re.MULTIL
 
 _AS_TEXT = re.compile(r"^ +Section: .+\n +-{5,}|^ +-{5,}[ -]*\n +Metric Name +Metric Unit", re.MULTILINE)
 
-_DIMENSIONS = re.compile(r"\(\s*(\d+),\s*(\d+),\s*(\d+)\s*\)")
+_DIMENSIONS = re.compile(r"\(\s*(\d{1,10}),\s*(\d{1,10}),\s*(\d{1,10})\s*\)")
 
 _SHAPE = re.compile(r"(?<=,)\(\d+, *\d+, *\d+\)(?=,)")
 

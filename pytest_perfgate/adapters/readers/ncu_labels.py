@@ -73,11 +73,17 @@ _LONG = {**TIME_UNITS, "nsecond": 1.0, "usecond": 1e3, "msecond": 1e6, "second":
 _SHARE_MOST = 110.0
 """Percent: passes of one kernel differ, so that a share of a peak may be read a little above all of it."""
 
-_SHARES = frozenset(full for full in LABELS.values() if ".pct_of_peak" in full or full.endswith("_cycle_pct"))
+_SHARES = re.compile(
+    "|".join(re.escape(full) for full in LABELS.values() if ".pct_of_peak" in full or full.endswith("_cycle_pct"))
+    + r"|(?:gpu__dram_throughput|sm__pipe_\w+_cycles_active|sm__inst_executed_pipe_\w+|lts__throughput)"
+    r"\.avg\.pct_of_peak_sustained_(?:elapsed|active)"
+)
+"""Under all the names that figures of ours are taken from."""
 
 _LEAST = {"launch__registers_per_thread": 1.0, "launch__block_size": 1.0, "launch__waves_per_multiprocessor": 0.0}
 
-_MOST = {"launch__registers_per_thread": 256.0, "launch__block_size": 1024.0, "gpu__time_duration.sum": 1e18}
+_MOST = {"launch__registers_per_thread": 256.0, "launch__block_size": 1024.0, "gpu__time_duration.sum": 1e18,
+         **dict.fromkeys(("lts__t_sector_hit_rate.pct", "l1tex__t_sector_hit_rate.pct"), 200.0)}  # fmt: skip
 
 _COUNTED = frozenset(LABELS.values())
 
@@ -87,10 +93,11 @@ def impossible(name: str, value: float) -> str:
     if not math.isfinite(value):
         return "no counter holds that much"
     least = _LEAST.get(name, 0.0)
-    most = _SHARE_MOST if name in _SHARES else _MOST.get(name)
-    if name in _COUNTED and value < least:
+    share = _SHARES.fullmatch(name) is not None
+    most = _SHARE_MOST if share else _MOST.get(name)
+    if (share or name in _COUNTED) and value < least:
         return f"it is at least {least:g}"
-    return f"it is at most {100 if name in _SHARES else most:g}" if most is not None and value > most else ""
+    return f"it is at most {100 if share else most:g}" if most is not None and value > most else ""
 
 
 def full_name(name: str, base: str) -> str:

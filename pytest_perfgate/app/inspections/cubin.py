@@ -35,7 +35,7 @@ from pytest_perfgate.core.analysis.kernels.views import (
     slowdowns,
 )
 from pytest_perfgate.core.analysis.occupancy import LIMITS
-from pytest_perfgate.core.render.words import plural
+from pytest_perfgate.core.render.words import distinct_names, plural
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis, Labels, MetricSet, Picture
 from pytest_perfgate.model.profiles import CODE_SUFFIXES, Disassembly, KernelFacts, Launch
@@ -115,7 +115,7 @@ class Cubin:
         launches = requested_launches(options)
         shown = _elsewhere(diagnoses, options, limits, stated)
         subject = ", ".join(str(path) for path in paths)
-        title = f"Kernels in {subject}"
+        title = title_of(paths)
         more = {"changes": lambda: changes_view(earlier, diagnoses, _changed(options["baseline"], subject))}
         return Analysis(
             kind=self.name,
@@ -173,6 +173,15 @@ class Cubin:
             raise PerfgateError("kernel-option", what, mend=f"kernel={wanted[0].name}")
         names, kernel_facts = labels_of(wanted), signals(stated, stated.time_ns) if stated else None
         return [diagnose(_launched(k, options), names[id(k)], limits.get(k.arch), kernel_facts) for k in wanted]
+
+
+_FEW = 3
+
+
+def title_of(paths: Sequence[Path]) -> str:
+    """What a page is headed with: the names of files as far as they are few."""
+    names = distinct_names([str(path) for path in paths])
+    return f"Kernels in {', '.join(names) if len(names) <= _FEW else f'{len(names):,} files'}"
 
 
 def _listed(paths: Sequence[Path]) -> str:

@@ -13,6 +13,7 @@ from pytest_perfgate.app.inspections.cubin import (
     limits_by_arch,
     pictures_of,
     spec_of,
+    title_of,
 )
 from pytest_perfgate.core.analysis.foreign_files import GZIP, unpacked_head
 from pytest_perfgate.core.analysis.kernels.bottleneck import (
@@ -142,7 +143,7 @@ class Ncu:
         given = _given(options, stated, earlier)
         total = total_time(diagnoses)
         subject = ", ".join(str(path) for path in paths)
-        title = f"Kernels in {subject}"
+        title = title_of(paths)
         views = {"comparison": lambda: counters_compared(earlier, diagnoses, options["baseline"])} if earlier else {}
         return Analysis(
             kind=self.name,
@@ -223,7 +224,7 @@ class Rocprof:
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         diagnoses = self._diagnosed(paths, options)
         subject = ", ".join(str(path) for path in paths)
-        title, total = f"Kernels in {subject}", total_time(diagnoses)
+        title, total = title_of(paths), total_time(diagnoses)
         spec = _spec(options.get("device") or diagnoses[0].facts.device, list(self._catalogue()))
         stated = parse_stated(options, spec)
         given = _given(options, stated)

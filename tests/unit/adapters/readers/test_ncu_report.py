@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -152,6 +153,12 @@ def test_the_wide_page_with_both_kinds_of_shared_memory_has_an_occupancy() -> No
     (facts,) = parse_csv(SHARED.encode(), "wide.csv")
     told = diagnose(facts, "k", LIMITS["sm_86"])
     assert (told.numbers["smem"], told.occupancy.blocks) == (1020 + 49152, 2)
+
+
+def test_a_block_of_more_threads_than_can_be_counted_is_no_launch() -> None:
+    (facts,) = parse_csv(WIDE.replace("(256,", f"({'1' * 400},").encode(), "wide.csv")
+    assert all(math.isfinite(counter.value) for counter in facts.counters.values())
+    assert "launch__block_dim_x" not in facts.counters
 
 
 def test_theoretical_occupancy_may_come_from_the_page_itself() -> None:

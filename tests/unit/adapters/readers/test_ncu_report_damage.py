@@ -217,6 +217,8 @@ def test_a_launch_without_any_metric_has_none(tmp_path: Path) -> None:
         (ncu_file([("k", {"gpu__time_duration.sum": -1.0})]), "-1, and it is at least 0"),
         (ncu_file([("k", {"gpu__time_duration.sum": 1e300})]), "at most 1e.18"),
         (ncu_file([("k", {"sm__warps_active.avg.pct_of_peak_sustained_active": 3e6})]), "at most 100"),
+        (ncu_file([("k", {"gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed": -1e-300})]), "at least 0"),
+        (ncu_file([("k", {"lts__t_sector_hit_rate.pct": 3e6})]), "at most 200"),
     ],
 )  # fmt: skip
 def test_a_damaged_report_says_what_is_damaged(tmp_path: Path, data: bytes, said: str) -> None:

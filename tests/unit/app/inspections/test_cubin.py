@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.adapters.devices.visible import DeviceCatalogue
-from pytest_perfgate.app.inspections.cubin import Cubin
+from pytest_perfgate.app.inspections.cubin import Cubin, title_of
 from pytest_perfgate.core.judge.against_limit import judge_artifact
 from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.metric_kinds import by_name
@@ -153,3 +153,9 @@ def test_a_stated_type_that_the_code_does_not_compute_in_is_doubted(dtype: str, 
     options = stated | ({"dtype": dtype} if dtype else {})
     shown = render_text(CUBIN.inspect([Path("gemm_tiled.sm_86.cubin")], options).views["bottleneck"]())
     assert ("Doubt: stated is int8, and the main loop computes with FFMA (fp32)" in shown) is doubted
+
+
+def test_a_page_is_headed_with_few_names() -> None:
+    assert title_of([Path("a/x.cubin"), Path("b/y.cubin")]) == "Kernels in x.cubin, y.cubin"
+    assert title_of([Path("a/x.cubin"), Path("b/x.cubin")]) == "Kernels in a/x.cubin, b/x.cubin"
+    assert title_of([Path(f"{n}.cubin") for n in range(40)]) == "Kernels in 40 files"
