@@ -156,8 +156,11 @@ class Launch:
 CODE_SUFFIXES = (".cubin", ".fatbin", ".o", ".so")
 """Of the files of a folder that may hold machine code."""
 
-FROM_CODE = "cubin"
-"""The source of resources that the machine code itself says."""
+PTXAS_LOG = b"\nptxas info"
+"""What a line of ``ptxas -v`` begins with."""
+
+FROM_CODE, FROM_LOG = "cubin", "ptxas"
+"""The source of resources that the machine code itself says, and that the log of its compiler says."""
 
 
 @value
@@ -282,6 +285,8 @@ class Disassembly:
     bounds: Mapping[str, int] = field(default_factory=dict)
     """Most threads a block by function, where the source says so."""
     parts: tuple[bytes, ...] = ()
+    log: str = ""
+    """What ``ptxas -v`` printed, where that is the file: resources, and no machine code."""
 
 
 @value

@@ -24,7 +24,7 @@ from pytest_perfgate.adapters.readers.cubin_elf import (
 )
 from pytest_perfgate.adapters.system.processes import run_captured
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.profiles import CODE_SUFFIXES, Disassembly, Launch
+from pytest_perfgate.model.profiles import CODE_SUFFIXES, PTXAS_LOG, Disassembly, Launch
 from pytest_perfgate.model.values import value
 
 _ALWAYS_CODE = (".cubin", ".fatbin")
@@ -62,9 +62,19 @@ _FIRST_ARCH = 70
 
 
 def read_cubins(paths: Sequence[Path]) -> tuple[Disassembly, ...]:
-    """Every cubin in these files and directories, disassembled side by side."""
+    """Every cubin in these files and directories, disassembled side by side, and every log of ``ptxas -v``."""
+    logs = [path for path in map(Path, paths) if path.is_file() and PTXAS_LOG in b"\n" + read_head(path, _HEAD)]
+    printed = tuple(
+        Disassembly(source=str(path), arch="", listing=b"", words={}, resources={},
+                    log=path.read_text(encoding="utf-8", errors="replace"))
+        for path in logs
+    )  # fmt: skip
+    return (*printed, *_disassembled([path for path in map(Path, paths) if path not in logs]))
+
+
+def _disassembled(paths: Sequence[Path]) -> tuple[Disassembly, ...]:
     with tempfile.TemporaryDirectory(prefix="perfgate-cubin-") as room:
-        cubins = [one for path in paths for one in _with_kernels(Path(path), Path(room))]
+        cubins = [one for path in paths for one in _with_kernels(path, Path(room))]
         with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
             listings = {key: text for part in pool.map(_listings, _batches(cubins)) for key, text in part.items()}
         return tuple(_disassembly(one, listings[one.name]) for one in cubins)

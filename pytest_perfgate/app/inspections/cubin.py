@@ -38,7 +38,7 @@ from pytest_perfgate.core.analysis.occupancy import LIMITS
 from pytest_perfgate.core.render.words import distinct_names, plural
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis, Labels, MetricSet, Picture
-from pytest_perfgate.model.profiles import CODE_SUFFIXES, Disassembly, KernelFacts, Launch
+from pytest_perfgate.model.profiles import CODE_SUFFIXES, PTXAS_LOG, Disassembly, KernelFacts, Launch
 from pytest_perfgate.model.values import array_value
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class Cubin:
         if path.is_dir():
             return any(any(path.rglob(f"*{suffix}")) for suffix in CODE_SUFFIXES)
         named = path.suffix in {".cubin", ".fatbin"} or (path.suffix == ".ptx" and _PTX in head)
-        return head.startswith(_HEADS) or named
+        return head.startswith(_HEADS) or named or PTXAS_LOG in b"\n" + head
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         catalogue = self._catalogue()

@@ -170,7 +170,7 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(
         name="Fewer barriers",
-        when=(("class", "==", "latency"), ("barriers_in_loop", ">", 2.0)),
+        when=(("class", "==", "latency"), ("barriers_a_stage", ">", 2.0)),
         advice="one barrier a stage suffices with two buffers; named barriers or mbarrier between warps",
         conflicts=(_TWICE,),
     ),

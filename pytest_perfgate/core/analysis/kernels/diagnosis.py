@@ -11,7 +11,7 @@ from pytest_perfgate.core.analysis.classify import THRESHOLDS, Bottleneck, Class
 from pytest_perfgate.core.analysis.decisions import NO_ROW, Fact, recommendations
 from pytest_perfgate.core.analysis.kernels.counters import INSIDE, PIPES, leading, plain, stalls
 from pytest_perfgate.core.analysis.kernels.sass_facts import Loop, main_loop, spilled, static_shared
-from pytest_perfgate.core.analysis.kernels.sass_mix import LOCAL, Mix, executed_mix, mix, usual_stall
+from pytest_perfgate.core.analysis.kernels.sass_mix import LOCAL, Mix, barriers_a_stage, executed_mix, mix, usual_stall
 from pytest_perfgate.core.analysis.occupancy import (
     ENOUGH_WARPS,
     MOST_REGISTERS,
@@ -23,6 +23,7 @@ from pytest_perfgate.core.analysis.occupancy import (
     register_edge,
 )
 from pytest_perfgate.model.metric import Finding
+from pytest_perfgate.model.profiles import FROM_LOG
 from pytest_perfgate.model.values import array_value
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def _usable(name: str, facts: KernelFacts) -> bool:
 def _static_numbers(facts: KernelFacts) -> Iterator[tuple[str, float]]:
     if facts.resources is not None:
         yield "registers", facts.resources.registers
-        if facts.code is not None:
+        if facts.code is not None or facts.resources.source == FROM_LOG:
             if (bytes_spilled := spilled(facts)) is not None:
                 yield "spills", bytes_spilled
             yield "stack", facts.resources.stack
@@ -239,7 +240,7 @@ def _code_situation(facts: KernelFacts, whole: Mix | None, inner: Mix | None, lo
         "ratio": inner.ratio,
         "wide_loads": inner.wide,
         "narrow_loads_in_loop": sum(n for width, n in inner.widths if width < 16) if loop else None,
-        "barriers_in_loop": inner.counts.get("BAR.SYNC", 0) if loop else None,
+        "barriers_a_stage": barriers_a_stage(facts.code, loop.rows) if loop else None,
         "ffma_stall": usual_stall(facts.code, "FFMA", rows),
         "imma_stall": usual_stall(facts.code, "IMMA", rows),
     }

@@ -7,9 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from pytest_perfgate.core.analysis.kernels.sass_mix import ARITHMETIC, LOADS, TENSOR, mix, stall_cycles
-from pytest_perfgate.core.analysis.kernels.sass_opcodes import INSTRUCTION, branch_target, identity, parse_listing
+from pytest_perfgate.core.analysis.kernels.sass_opcodes import (
+    INSTRUCTION,
+    branch_target,
+    identity,
+    parse_listing,
+    parse_log,
+)
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.profiles import FROM_CODE, Disassembly, KernelCode, KernelFacts, Launch
+from pytest_perfgate.model.profiles import FROM_CODE, FROM_LOG, Disassembly, KernelCode, KernelFacts, Launch
 from pytest_perfgate.model.values import value
 
 _SYSTEM_SHARED_FROM = 90
@@ -20,6 +26,10 @@ _SYSTEM_SHARED = 1024
 
 def kernels(disassembly: Disassembly) -> tuple[KernelFacts, ...]:
     """Every kernel of one file; device functions that are no kernel are left out."""
+    if disassembly.log:
+        source = disassembly.source
+        logged = parse_log(disassembly.log, source)
+        return tuple(KernelFacts(name=name, arch=arch, source=source, resources=used) for name, arch, used in logged)
     try:
         listed = [
             f for part in (disassembly.listing, *disassembly.parts) for f in parse_listing(part, disassembly.words)
@@ -73,7 +83,8 @@ def spilled(facts: KernelFacts) -> int | None:
     touched = facts.code is None or any(o.startswith(("STL", "LDL")) for o in set(facts.code.opcodes))
     if facts.resources is None or not touched:
         return 0
-    return facts.resources.stack + facts.resources.local or None
+    frame = facts.resources.stack + facts.resources.local
+    return frame if facts.resources.source == FROM_LOG else frame or None
 
 
 def labels_of(facts: Iterable[KernelFacts]) -> dict[int, str]:

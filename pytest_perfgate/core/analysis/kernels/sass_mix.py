@@ -179,6 +179,22 @@ def load_width(opcode: str) -> int:
     return next((_BITS[part] for part in opcode.split(".")[1:] if part in _BITS), 4)
 
 
+_BARRIER, _SHARED_STORES = "BAR.SYNC", frozenset(("STS", "STSM", "LDGSTS", "ATOMS", *BULK))
+
+
+def barriers_a_stage(code: KernelCode, rows: range) -> float:
+    """Barriers for each stretch between two of them that fills shared memory, however far the loop is unrolled."""
+    barriers, filled, stages = 0, False, 0
+    opcodes = at_rows(code.opcodes, rows)
+    first = next((row for row, opcode in enumerate(opcodes) if opcode.startswith(_BARRIER)), 0)
+    for opcode in (*opcodes[first + 1 :], *opcodes[: first + 1]):
+        if opcode.startswith(_BARRIER):
+            barriers, stages, filled = barriers + 1, stages + filled, False
+        else:
+            filled = filled or opcode.partition(".")[0] in _SHARED_STORES
+    return barriers / max(1, stages)
+
+
 NO_BARRIER = 7
 
 _STALL, _WAITS = 0xF, 0x3F << 11

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from pytest_perfgate.model.profiles import KernelCode
+from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.profiles import FROM_LOG, KernelCode, Resources
 
 _SINCE_75 = """
 ATOM ATOMG ATOMS B2R BAR BMMA BMOV BMSK BPT BRA BREAK BREV BRX BRXU BSSY BSYNC CALL CCTL CCTLL CCTLT CS2R DADD DEPBAR
@@ -226,3 +227,52 @@ def identity(code: KernelCode) -> str:
     """A hash of the machine code without its padding; of the listing where the code itself was not at hand."""
     text = code.words or repr((code.predicates, code.opcodes, code.operands)).encode()
     return hashlib.sha256(text).hexdigest()[:16]
+
+
+_ENTRY = re.compile(r"Compiling entry function '(.+)' for '(sm_\w+)'")
+
+_SAID = re.compile(
+    rf"{_ENTRY.pattern}|Function properties for (?P<function>.+)|(?P<stack>\d+) bytes stack frame"
+    r"|Used (?P<registers>\d+) registers(?P<used>.*)"
+)
+
+_SHARED, _CONSTANT = re.compile(r"(\d+)(?:\+\d+)? bytes smem"), re.compile(r"(\d+)(?:\+\d+)? bytes cmem")
+
+
+def parse_log(log: str, source: str) -> tuple[tuple[str, str, Resources], ...]:
+    """(kernel, architecture, resources) as ``ptxas -v`` says; lines of two compilers at once are refused."""
+    kernels: list[tuple[str, str, Resources]] = []
+    entry, function, stack = ("", ""), "", None
+    for line in _SAID.finditer(log):
+        if line[1]:
+            if entry[0]:
+                raise _mixed_log(f"of {entry[0]} it says no registers", source)
+            entry, function, stack = (line[1], line[2]), "", None
+        elif line["function"]:
+            function = line["function"].strip()
+        elif line["stack"]:
+            stack = int(line["stack"]) if function == entry[0] and stack is None else stack
+        elif entry[0]:
+            if stack is None:
+                raise _mixed_log(f"of {entry[0]} it says no stack frame", source)
+            kernels.append((*entry, _used(int(line["registers"]), stack, line["used"])))
+            entry = ("", "")
+    if entry[0]:
+        raise _mixed_log(f"it ends before it says the registers of {entry[0]}", source)
+    return tuple(dict.fromkeys(kernels))
+
+
+def _used(registers: int, stack: int, rest: str) -> Resources:
+    shared, constant = _SHARED.search(rest), _CONSTANT.findall(rest)
+    return Resources(
+        registers=registers,
+        shared=int(shared[1]) if shared else 0,
+        stack=stack,
+        constant=sum(map(int, constant)),
+        source=FROM_LOG,
+    )
+
+
+def _mixed_log(what: str, source: str) -> PerfgateError:
+    mend = "write the log of one compiler at a time (make -j1, ninja, or make --output-sync), or name the cubin"
+    return PerfgateError("kernel-broken", f"a log of ptxas -v: {what}", place=source, mend=mend)

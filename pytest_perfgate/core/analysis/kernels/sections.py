@@ -6,7 +6,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, shared_of, theoretical_warps
-from pytest_perfgate.core.analysis.kernels.sass_mix import COUNTED, LOCAL, TENSOR, TENSOR_TOTAL, Mix, usual_stall
+from pytest_perfgate.core.analysis.kernels.sass_mix import (
+    COUNTED,
+    LOCAL,
+    TENSOR,
+    TENSOR_TOTAL,
+    Mix,
+    barriers_a_stage,
+    usual_stall,
+)
 from pytest_perfgate.core.analysis.occupancy import WARP, Occupancy, edge, occupancy, register_cap
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.metric import Block, Bullets, Column, Paragraph, Table
@@ -24,6 +32,9 @@ _TIGHT = {
 
 _HMMA = 8
 """The stall that one HMMA needs before the next on Ampere; a shorter one says that something else stands between."""
+
+_ENOUGH_BARRIERS = 2
+"""A stage: one when it is filled, one before it is filled again."""
 
 LOW, HIGH = 5.0, 20.0
 """Compute instructions a load, under which cp.async pays and over which it does not."""
@@ -266,8 +277,9 @@ def _stall(cycles: int | None) -> str:
 def _note(name: str, diagnosis: Diagnosis, stall: int | None) -> str:
     if name == "HMMA" and diagnosis.facts.arch in {"sm_80", "sm_86"} and (stall is None or stall >= _HMMA):
         return "S08 is the hardware's minimum"
-    if name == "BAR.SYNC" and diagnosis.inner and diagnosis.inner.counts.get(name, 0) > 2:
-        return "many barriers between stages"
+    if name == "BAR.SYNC" and diagnosis.facts.code and diagnosis.loop:
+        each = barriers_a_stage(diagnosis.facts.code, diagnosis.loop.rows)
+        return f"{each:.2g} a stage: two suffice, one with two buffers" if each > _ENOUGH_BARRIERS else ""
     if name == "HFMA2" and diagnosis.whole and diagnosis.whole.constants:
         return f"{diagnosis.whole.constants} of the kernel's only write a constant: no computing"
     least, advice = _TIGHT.get(name, (16, ""))

@@ -48,7 +48,9 @@ def code_overview(diagnoses: Sequence[Diagnosis], title: str) -> Document:
     return Document(
         title=title,
         blocks=(Table(columns=columns, rows=tuple(_code_row(d) for d in diagnoses)), *_loud(diagnoses)),
-        subtitle="registers and shared memory as the cubin says; loops and loads from its machine code",
+        subtitle="registers and shared memory as the cubin says; loops and loads from its machine code"
+        if any(d.facts.code for d in diagnoses)
+        else "registers, stack and shared memory as ptxas -v printed them; a log holds no machine code",
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.adapters.devices.visible import DeviceCatalogue
+from pytest_perfgate.adapters.readers.cubin import read_cubins
 from pytest_perfgate.app.inspections.cubin import Cubin, title_of
 from pytest_perfgate.core.judge.against_limit import judge_artifact
 from pytest_perfgate.core.limits.grammar import parse_limit
@@ -159,3 +160,24 @@ def test_a_page_is_headed_with_few_names() -> None:
     assert title_of([Path("a/x.cubin"), Path("b/y.cubin")]) == "Kernels in x.cubin, y.cubin"
     assert title_of([Path("a/x.cubin"), Path("b/x.cubin")]) == "Kernels in a/x.cubin, b/x.cubin"
     assert title_of([Path(f"{n}.cubin") for n in range(40)]) == "Kernels in 40 files"
+
+
+LOG = """ptxas info    : Compiling entry function 'k' for 'sm_86'
+ptxas info    : Function properties for k
+    {stack} bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 40 registers, used 1 barriers, 8192 bytes smem
+"""
+
+
+@pytest.mark.parametrize(("stack", "spills"), [(0, "passed"), (64, "broken")])
+def test_a_log_of_ptxas_is_held_to_limits_without_a_disassembler(tmp_path: Path, stack: int, spills: str) -> None:
+    log = tmp_path / "build.txt"
+    log.write_text(LOG.format(stack=stack))
+    inspector = Cubin(read_cubins, DeviceCatalogue)
+    assert inspector.recognises(log, log.read_bytes())
+    assert not inspector.recognises(log, b"Building k.o")
+    texts = ("spills == 0", "registers <= 40", "smem <= 8KiB", "occupancy_limit(arch=sm_86, threads=256) >= 100%")
+    seen = inspector.inspect([log], {"limits": "; ".join(texts)})
+    verdicts = judge_artifact(seen, tuple(parse_limit(text, kinds=KINDS) for text in texts))
+    assert [verdict.outcome.value for verdict in verdicts] == [spills, "passed", "passed", "passed"]
+    assert "log" in seen.views["overview"]().subtitle

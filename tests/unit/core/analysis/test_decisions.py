@@ -31,7 +31,7 @@ def titles(**situation: object) -> list[str]:
         ({"local_instructions": 3.0}, "Avoid local memory"),
         ({"waves": 0.4}, "Fill the device"),
         ({"load_heavy": "yes", "wide_loads": 0.0, "narrow_loads_in_loop": 4.0}, "Sixteen-byte loads"),
-        ({"class": "latency", "barriers_in_loop": 3.0}, "Fewer barriers"),
+        ({"class": "latency", "barriers_a_stage": 3.0}, "Fewer barriers"),
         ({"class": "latency", "cause": "not collected"}, "Collect the leading stall"),
         ({}, "Micro-benchmark"),
     ],

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from pytest_perfgate.core.analysis.kernels.sass_facts import kernels
-from pytest_perfgate.core.analysis.kernels.sass_mix import NO_BARRIER, control, mix
+from pytest_perfgate.core.analysis.kernels.sass_mix import NO_BARRIER, barriers_a_stage, control, mix
 from pytest_perfgate.model.profiles import KernelCode
 from tests.kernels import ARCHES, FILES, disassembly
 
@@ -127,3 +127,20 @@ def test_every_instruction_has_its_control_word(name: str) -> None:
     for facts in kernels(disassembly(name)):
         assert len(facts.code.controls) == len(facts.code)
         assert facts.code.opcodes[-1] != "NOP"
+
+
+@pytest.mark.parametrize(
+    ("loop", "each"),
+    [
+        ("LDG STS BAR LDS FFMA BAR", 2),
+        ("LDG STS BAR LDS FFMA BAR " * 4, 2),
+        ("STS LDS FFMA BAR " * 3, 1),
+        ("STS BAR BAR LDS BAR FFMA BAR", 4),
+        ("LDS FFMA BAR LDS BAR STS", 2),
+        ("FFMA BAR BAR BAR", 3),
+        ("FFMA", 0),
+    ],
+)
+def test_barriers_are_held_against_the_times_that_shared_memory_is_filled(loop: str, each: float) -> None:
+    code = coded(*((name.replace("BAR", "BAR.SYNC.DEFER_BLOCKING"), "") for name in loop.split()))
+    assert barriers_a_stage(code, range(len(code))) == each
