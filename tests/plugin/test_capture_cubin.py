@@ -69,7 +69,7 @@ def test_quick_judges_what_was_handed_over_where_the_test_stands(tmp_path: Path)
     assert run.outcome("test_spills") == "failed"
     assert "spills(arch=sm_86, kernel=spilling)" in run.says("test_spills")
     assert "seen  spilling: 64 registers, 624 bytes of local memory a thread" in run.says("test_spills")
-    assert "try   No local memory: smaller tiles" in run.says("test_spills")
+    assert "try   Avoid local memory: smaller tiles" in run.says("test_spills")
     assert "slowdown" not in run.says("test_spills"), "a project's limit on time is not meant for it"
     assert run.outcome("test_triton") == "failed"
     assert "Step back from the shared-memory cliff" in run.says("test_triton")

@@ -257,6 +257,8 @@ class _Asking(Thread):
         self._fault: BaseException | None = None
 
     def content(self) -> bytes:
+        import requests  # noqa: F401 - ended before the thread uses it: a slow import is no slow server
+
         self.start()
         received = 0
         while self._waits():

@@ -148,7 +148,7 @@ ROWS: tuple[Row, ...] = (
         up_to_roof=False,
     ),
     Row(
-        name="No local memory",
+        name="Avoid local memory",
         when=(("local_instructions", ">", 0.0),),
         advice="smaller tiles, fewer accumulators, so that nothing goes through local memory",
         why="registers that do not fit are written to local memory and read back",

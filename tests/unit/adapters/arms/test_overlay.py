@@ -19,6 +19,7 @@ from pytest_perfgate.adapters.arms.overlay import (
     loaded_modules,
     neighbour_modules,
     only_tests,
+    source_modules,
 )
 from pytest_perfgate.adapters.arms.store import ArmStore
 from pytest_perfgate.core.judge.against_revision import foreign_modules, same_code
@@ -176,6 +177,13 @@ def test_a_lazy_module_is_not_asked_and_one_that_is_gone_is_no_file(tmp_path: Pa
         monkeypatch.setitem(sys.modules, name, made)
     assert neighbour_modules(tmp_path, ["pkg"]) == ()
     assert loaded_modules(["lazy_k", "made_up", "gone"]) == ()
+
+
+def test_what_a_build_leaves_beside_the_sources_is_code_of_its_arm(tmp_path: Path) -> None:
+    for name in ("kern.py", "ckern.cpython-311-x86_64-linux-gnu.so", "src/other.pyd", "libkern.so.1"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+    assert source_modules(tmp_path) == ("ckern", "kern", "other")
 
 
 def test_a_commit_of_accepted_times_or_pages_alone_leaves_the_same_code(tmp_path: Path) -> None:

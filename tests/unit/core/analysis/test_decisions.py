@@ -28,7 +28,7 @@ def titles(**situation: object) -> list[str]:
         ({"class": "synchronisation"}, "Remove blocking synchronisations"),
         ({"class": "memory", "l2_hit": 0.5}, "Better locality in L2"),
         ({"class": "latency", "small_problem": "yes"}, "Measure larger problems"),
-        ({"local_instructions": 3.0}, "No local memory"),
+        ({"local_instructions": 3.0}, "Avoid local memory"),
         ({"waves": 0.4}, "Fill the device"),
         ({"load_heavy": "yes", "wide_loads": 0.0, "narrow_loads_in_loop": 4.0}, "Sixteen-byte loads"),
         ({"class": "latency", "barriers_in_loop": 3.0}, "Fewer barriers"),

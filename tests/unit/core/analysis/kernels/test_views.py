@@ -232,7 +232,7 @@ def test_code_is_described_where_no_counter_was_there() -> None:
     found = findings_of([compiled("copy_wide"), compiled("spilling")])
     assert found[0].title == "spilling"
     assert "bytes of local memory a thread" in found[0].detail
-    assert found[1].title == "No local memory"
+    assert found[1].title == "Avoid local memory"
     assert found[1].scope == "spilling"
     assert findings_of([compiled("copy_wide")])[0].detail == "12 registers"
     many = findings_of([compiled("copy_wide")] * 4)
