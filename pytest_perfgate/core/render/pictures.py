@@ -304,9 +304,8 @@ def _history(width: int, name: str, shown: Line, alt: str) -> str:
     times = [sitting.time for sitting in sittings]
     known = [*times, *(one.time for one in held)]
     room = 0.1 * (max(known) - min(known)) or 0.05 * max(known)
-    up = Axis(
-        low=min(known) - room, high=max(known) + room, label=of.title or "time" if width > NARROW else "", text=of.text
-    )
+    low, name_of = max(min(known) - room, min(*known, of.raised)), "time" if width > NARROW and not of.title else ""
+    up = Axis(low=low, high=max(known) + room, label=name_of, text=of.text)
     left = margin(up, title=width > NARROW)
     steps = _steps_placed(shown, (left, width - 18, len(times)))
     top = 34 + 16 * (1 + max((row for *_, row in steps), default=-1))
