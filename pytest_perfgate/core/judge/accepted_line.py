@@ -105,7 +105,7 @@ def figure_levels(sittings: Sequence[Sitting], line: Baseline) -> Iterator[tuple
         )  # fmt: skip
         if known:
             levels = [replace(sitting, time=number + level.raised) for sitting, number in known]
-            yield levels, replace(line, time=figure.value + level.raised), level
+            yield levels, replace(line, time=figure.value + level.raised, anchor=0.0, scatter=0.0), level
 
 
 def line_of(measurement: Measurement, time: Metric, sittings: Sequence[Sitting], signature: Signature) -> Baseline:
