@@ -90,13 +90,13 @@ def run_site(options: Namespace) -> int:
     lines = list(trends(project, last=options.last, detailed=_DETAILED))
     if not lines:
         raise PerfgateError("history-empty", "the history has nothing to show")
-    _recall(folder, lines)
-    pages = {(line.device, str(line.key)) for line in lines}
-    beside = [one for one in figure_trends(project, last=options.last) if (one.device, str(one.key)) in pages]
+    beside = list(figure_trends(project, last=options.last))
+    tested = [line for line in (*lines, *beside) if not line.of.exact]
+    _recall(folder, tested)
     every = findings(lines, beside, before=day(f"{options.stale}d", today()))
     site = Site(name=options.title or project.root.name, commits=options.commits or commit_page(os.environ))
-    renewed = [path for path, text in site_pages(site, lines, every) if _renewed(folder / path, text)]
-    write_file(str(folder / _CHANGES), json.dumps({t.digest: [asdict(c) for c in t.changes] for t in lines}))
+    renewed = [path for path, text in site_pages(site, lines, every, beside) if _renewed(folder / path, text)]
+    write_file(str(folder / _CHANGES), json.dumps({t.digest: [asdict(c) for c in t.changes] for t in tested}))
     if options.json:
         write_json({"folder": str(folder), "cases": len(lines), "written": renewed})
     else:
@@ -149,11 +149,12 @@ def today() -> dt.date:
 
 
 def trends(project: Project, device: str = "*", last: int = 500, detailed: int = 0) -> Iterator[Any]:
-    """The newest runs of every case and device, with what was accepted."""
+    """The newest runs of every case and device, with what was accepted; those that time nothing come last."""
     from pytest_perfgate.core.analysis.regressions import Trend
     from pytest_perfgate.core.judge.accepted_line import fixed_anchor
 
     lines: dict[str, tuple[Any, Any]] = {}
+    timed = set()
     revision = fixed_anchor(project.config.anchor_revision, project.repository.last_release())
     for sittings in project.history.lines(last, detailed):
         name = sittings[-1].device if sittings else ""
@@ -165,7 +166,11 @@ def trends(project: Project, device: str = "*", last: int = 500, detailed: int =
         key = sittings[-1].key
         if revision and key.path not in anchors:
             anchors[key.path] = project.baselines.read(name, key.path, revision)
+        timed.add((name, key))
         yield Trend(sittings, accepted.get(str(key)), anchors.get(key.path, {}).get(str(key)))
+    for name, key in project.history.keys(""):
+        if (name, key) not in timed and fnmatchcase(name, device):
+            yield Trend(project.history.figures(key, name, last))
 
 
 def figure_trends(project: Project, device: str = "*", last: int = 500) -> Iterator[Any]:

@@ -8,14 +8,17 @@ import shutil
 import struct
 import subprocess
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pytest_perfgate.adapters.stores.records import render_record
 from pytest_perfgate.cli.site import commit_page
-from pytest_perfgate.model.measurement import Environment
-from pytest_perfgate.model.plan import Outcome
+from pytest_perfgate.model.measurement import Baseline, Environment, Sitting
+from pytest_perfgate.model.metric import Figure, Metric
+from pytest_perfgate.model.plan import CaseKey, Outcome
+from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import RunReport
 from tests.cli.conftest import Place
 from tests.reports import case, run
@@ -104,6 +107,30 @@ def test_only_what_changed_is_written_again(place: Place) -> None:
     ]  # fmt: skip
     (place.root / "public" / "changes.json").write_text("{]")
     assert "0 pages written" in place.perfgate("site", "public").out
+
+
+def test_a_project_that_gates_files_alone_has_its_pages(place: Place) -> None:
+    """A file is held from run to run; nothing of it takes a time."""
+    registers = Metric(name="registers", value=80, dimension=Dimension.COUNT, labels=(("kernel", "tile"),))
+    key = CaseKey(nodeid="code/k.cubin::file")
+    for at in range(1, 9):
+        figure = replace(registers, value=80 if at < 5 else 96)
+        when, name = f"2026-06-{at:02}T10:00:00", f"r{at}"
+        place.history.append(
+            [Sitting(key=key, device="NVIDIA-H200", time=0.0, when=when, processes=0, run=name, metrics=(figure,))]
+        )
+    figures = (Figure(name="registers", value=80, dimension=Dimension.COUNT, labels=registers.labels),)
+    place.baselines.write([Baseline(key=key, device="NVIDIA-H200", figures=figures, when="2026-06-01")])
+    done = place.perfgate("site", "public")
+    assert (done.code, "4 pages written, of 1 case" in done.out) == (0, True), done.err
+    shown = pages(place)
+    (page,) = [text for name, text in shown.items() if "file-" in name]
+    assert "accepted 80" in page
+    assert "+20.0 % at 2026-06-05" in page
+    assert "registers(kernel=tile)" in shown["NVIDIA-H200/index.html"]
+    assert "1 case on 1 device, 8 runs" in shown["index.html"]
+    assert "0 pages written" in place.perfgate("site", "public").out
+    assert "code/k.cubin::file" in place.perfgate("regressions").out
 
 
 def test_a_site_of_nothing(place: Place) -> None:

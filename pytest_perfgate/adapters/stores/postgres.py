@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -223,6 +224,7 @@ class PostgresHistory:
     def _connected(self) -> Connection[Any]:
         if self._connection is None or self._connection.closed:
             self._connection = self._fresh()
+            weakref.finalize(self, self._connection.close)  # psycopg warns of one that is left open
         return self._connection
 
     def _fresh(self) -> Connection[Any]:

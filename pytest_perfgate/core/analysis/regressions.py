@@ -59,6 +59,7 @@ class Trend:
         self.device: str = newest.device
         self.newest = newest
         self.sittings = [s for s in sittings if s.identity in {"", newest.identity} and 0 < s.time < inf]
+        self.runs = self.sittings or list(sittings)  # those of a case without a time, too
         self.accepted = accepted if _alike(newest, accepted) else None
         self.anchor = anchor if _alike(newest, anchor) else None
 
@@ -253,7 +254,7 @@ def joined_runs(trends: Iterable[Trend]) -> list[list[Sitting]]:
     """The sittings of each run, the oldest first; runs of one commit without a case in common are shards of one."""
     parts: dict[tuple[str, str], tuple[set[int], list[Sitting]]] = {}
     for number, trend in enumerate(trends):
-        for sitting in trend.sittings:
+        for sitting in trend.runs:
             cases, own = parts.setdefault((sitting.commit, sitting.run or sitting.when), (set(), []))
             cases.add(number)
             own.append(sitting)

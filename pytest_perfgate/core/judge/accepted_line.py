@@ -71,14 +71,14 @@ class FigureLevel:
     """-1 where more is better."""
     exact: bool = False
 
-    def text(self, level: float) -> str:
-        return quantity(level - self.raised, self.dimension)
+    def text(self, level: float, digits: int = 4) -> str:
+        return quantity(level - self.raised, self.dimension, digits)
 
     def step(self, then: float, now: float) -> str:
         """A change in words: points of a percentage, an amount from what may be 0, else a share."""
         if self.dimension is Dimension.FRACTION:
             return f"{(now - then) * 100:+.1f} points"
-        return f"{self.text(then)} -> {self.text(now)}" if self.raised else signed(now / then - 1)
+        return f"{self.text(then)} -> {self.text(now)}" if self.raised and now != then else signed(now / then - 1)
 
     def best(self, levels: Iterable[float]) -> float:
         return min(levels, key=lambda level: self.sign * level)
@@ -97,7 +97,7 @@ def figure_levels(sittings: Sequence[Sitting], line: Baseline) -> Iterator[tuple
     for figure in line.figures:
         at = (figure.name, figure.labels)
         known = [(s, m.value) for s in sittings for m in s.metrics if (m.name, m.labels) == at]
-        low, kind = min((number for _, number in known), default=0.0), kinds.get(figure.name)
+        low, kind = min([figure.value, *(number for _, number in known)]), kinds.get(figure.name)
         level = FigureLevel(
             title=figure.title, dimension=figure.dimension, raised=0.0 if low > 0 else 1.0 - low,
             sign=-1.0 if kind is not None and kind.better is Better.HIGHER else 1.0,
@@ -105,7 +105,7 @@ def figure_levels(sittings: Sequence[Sitting], line: Baseline) -> Iterator[tuple
         )  # fmt: skip
         if known:
             levels = [replace(sitting, time=number + level.raised) for sitting, number in known]
-            yield levels, replace(line, time=figure.value + level.raised), level
+            yield levels, replace(line, time=figure.value + level.raised, anchor=0.0, scatter=0.0), level
 
 
 def line_of(measurement: Measurement, time: Metric, sittings: Sequence[Sitting], signature: Signature) -> Baseline:

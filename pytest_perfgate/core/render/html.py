@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from html import escape as html_escape
+from typing import NamedTuple
 
 from pytest_perfgate.core.judge.policy import run_code
 from pytest_perfgate.core.render.block import printable, render_block
@@ -354,3 +355,35 @@ class CommentWords:
             return ""
         commit = f" at {report.environment.commit[:10]}" if report.environment.commit else ""
         return f"perfgate: {plural(len(report.cases), 'case')}{commit}, nothing to look at."
+
+
+class Markup(NamedTuple):
+    """What stands in a table: markup, and whether it is a number."""
+
+    html: str
+    number: bool = False
+    kind: str = ""
+
+
+def markup_text(text: str) -> Markup:
+    return Markup(html_escape(printable(text)), kind="s" if len(text) <= _SHORT else "")
+
+
+def markup_table(heads: Sequence[str], rows: Sequence[Sequence[Markup]]) -> Iterator[str]:
+    """A table without the columns in which nothing stands."""
+    if not rows:
+        return
+    full = [at for at in range(len(heads)) if any(row[at].html for row in rows)]
+    numbers = {at for at in full if any(row[at].number for row in rows)}
+    side = {at: " class=n" if at in numbers else "" for at in full}
+    yield '<div class="table"><table><thead><tr>' + "".join(f"<th{side[at]}>{heads[at]}</th>" for at in full)
+    yield "</tr></thead><tbody>"
+    for row in rows:
+        cells = (f"<td{_class(row[at], at in numbers)}>{row[at].html}</td>" for at in full)
+        yield f"<tr>{''.join(cells)}</tr>"
+    yield "</tbody></table></div>"
+
+
+def _class(cell: Markup, number: bool) -> str:
+    kinds = " ".join(filter(None, ("n" if number else "", cell.kind)))
+    return f' class="{kinds}"' if " " in kinds else f" class={kinds}" if kinds else ""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.roofline import place
+from pytest_perfgate.core.judge.accepted_line import TIMES, FigureLevel
 from pytest_perfgate.core.render.block import short_name
 from pytest_perfgate.core.render.charts import ruler, sparkline
 from pytest_perfgate.core.render.drawing import (
@@ -275,33 +276,38 @@ _LABELS = 4
 
 
 def timeline(
-    name: str, sittings: Sequence[Sitting], changes: Sequence[ChangePoint], accepted: Baseline | None = None
+    name: str,
+    sittings: Sequence[Sitting],
+    changes: Sequence[ChangePoint],
+    accepted: Baseline | None = None,
+    of: FigureLevel = TIMES,
 ) -> Picture:
     """One dot a sitting, a step at each change with its commit, lines at the accepted time and at its anchor."""
     times = [sitting.time for sitting in sittings]
     held = levels(accepted)
-    alt = f"{name} over {plural(len(times), 'run')}, {_tick_time(min(times))} to {_tick_time(max(times))}"
-    whole = f"{alt}; {sittings_text(sittings, changes)}"
+    alt = f"{name} over {plural(len(times), 'run')}, {of.text(min(times))} to {of.text(max(times))}"
+    whole = f"{alt}; {sittings_text(sittings, changes, of)}"
 
     def draw(width: int) -> str:
-        return _history(width, name, (sittings, changes, held), whole)
+        return _history(width, name, (sittings, changes, held, of), whole)
 
-    spark = f"{sparkline([time - 0.9 * min(times) for time in times[-_KEPT:]])}  {_tick_time(times[-1])}"
+    spark = f"{sparkline([time - 0.9 * min(times) for time in times[-_KEPT:]])}  {of.text(times[-1])}"
     return responsive("history", draw, alt, (), [Bar(label="history", text=spark)])
 
 
-Line = tuple[Sequence["Sitting"], Sequence["ChangePoint"], Sequence[Level]]
-"""Sittings, where their level changed, and what they are held against."""
+Line = tuple[Sequence["Sitting"], Sequence["ChangePoint"], Sequence[Level], FigureLevel]
+"""Sittings, where their level changed, what they are held against, and of which figure they are."""
 
 
 def _history(width: int, name: str, shown: Line, alt: str) -> str:
-    sittings, changes, held = shown
+    sittings, changes, held, of = shown
     times = [sitting.time for sitting in sittings]
     known = [*times, *(one.time for one in held)]
     room = 0.1 * (max(known) - min(known)) or 0.05 * max(known)
-    up = Axis(low=min(known) - room, high=max(known) + room, label="time" if width > NARROW else "", text=_tick_time)
+    low, name_of = max(min(known) - room, min(*known, of.raised)), "time" if width > NARROW and not of.title else ""
+    up = Axis(low=low, high=max(known) + room, label=name_of, text=of.text)
     left = margin(up, title=width > NARROW)
-    steps = _steps_placed(changes, sittings, (left, width - 18, len(times)))
+    steps = _steps_placed(shown, (left, width - 18, len(times)))
     top = 34 + 16 * (1 + max((row for *_, row in steps), default=-1))
     frame = Frame(
         x=Axis(low=-0.5, high=len(times) - 0.5, label="runs, oldest first", text=_days(sittings)),
@@ -312,8 +318,8 @@ def _history(width: int, name: str, shown: Line, alt: str) -> str:
         across, foot = frame.at(at, frame.y.low)
         marks += [rule((across, top - 4 - 16 * row), (across, foot), dash="2 4"), words(x, top - 6 - 16 * row, text)]
     marks += [line(frame, points, colour=OTHER) for points in _levels(len(times), changes)]
-    marks += [_sitting(frame, at, one) for at, one in enumerate(sittings)]
-    return sheet(width, frame.height, [*marks, *_held(frame, held)], alt)
+    marks += [_sitting(frame, at, one, of) for at, one in enumerate(sittings)]
+    return sheet(width, frame.height, [*marks, *_held(frame, held, of)], alt)
 
 
 def _end_of(name: str, width: int) -> str:
@@ -322,9 +328,9 @@ def _end_of(name: str, width: int) -> str:
     return name if len(name) <= letters else f"…{name[-letters:]}"
 
 
-def _sitting(frame: Frame, at: int, one: Sitting) -> str:
+def _sitting(frame: Frame, at: int, one: Sitting, of: FigureLevel) -> str:
     """A dot; where it failed its limits a ring with a cross."""
-    title = f"{one.when[:16]} {one.commit[:10]} {_tick_time(one.time)} {one.outcome}".rstrip()
+    title = f"{one.when[:16]} {one.commit[:10]} {of.text(one.time)} {one.outcome}".rstrip()
     if one.outcome not in {"regressed", "broken"}:
         return dot(frame, at, one.time, title=title, colour=MARK, radius=3.5)
     x, y = frame.at(at, one.time)
@@ -333,26 +339,25 @@ def _sitting(frame: Frame, at: int, one: Sitting) -> str:
     return f"{ring}{cross}{dot(frame, at, one.time, title=title, radius=1.5)}"
 
 
-def _held(frame: Frame, held: Sequence[Level]) -> Iterator[str]:
+def _held(frame: Frame, held: Sequence[Level], of: FigureLevel) -> Iterator[str]:
     """Lines across; the accepted time is named at their right end, the anchor at the left."""
     for row, one in enumerate(held):
         start, end = frame.at(frame.x.low, one.time), frame.at(frame.x.high, one.time)
         yield rule(start, end, colour=OTHER, dash=one.dash, wide=1.6)
-        text = f"{one.name} {_tick_time(one.time)}"
+        text = f"{one.name} {of.text(one.time)}"
         y = start[1] - 5 if start[1] > frame.top + 16 else start[1] + 15
         yield haloed(end[0] - 4 if row == 0 else start[0] + 6, y, text, "end" if row == 0 else "start")
 
 
-def _steps_placed(
-    changes: Sequence[ChangePoint], sittings: Sequence[Sitting], across: tuple[float, float, int]
-) -> list[tuple[float, str, float, int]]:
+def _steps_placed(shown: Line, across: tuple[float, float, int]) -> list[tuple[float, str, float, int]]:
     """Each change with its words, where these begin, and the row that has room; words without room are left out."""
-    left, right, count = across
+    (sittings, changes, _, of), (left, right, count) = shown, across
     ends, steps = [0.0] * _LABELS, []
     for change in changes:
         at = change.index - 0.5
         line_x = left + (at + 0.5) / count * (right - left)
-        text = f"{signed(change.change)} at {sittings[change.index].commit[:7] or sittings[change.index].when[:10]}"
+        first = sittings[change.index]
+        text = f"{of.step(change.before, change.after)} at {first.commit[:7] or first.when[:10]}"
         x = min(line_x + 4, right - text_width(text))
         row = next((row for row, end in enumerate(ends) if x > end), None)
         if row is None:
@@ -373,11 +378,14 @@ def _days(sittings: Sequence[Sitting]) -> Callable[[float], str]:
     return day
 
 
-def sittings_text(sittings: Sequence[Sitting], changes: Sequence[ChangePoint]) -> str:
+def sittings_text(sittings: Sequence[Sitting], changes: Sequence[ChangePoint], of: FigureLevel = TIMES) -> str:
     """The change points in one sentence."""
     if not changes:
         return "no change point"
-    parts = [f"{signed(c.change)} at {sittings[c.index].commit[:10] or sittings[c.index].when[:16]}" for c in changes]
+    parts = [
+        f"{of.step(c.before, c.after)} at {sittings[c.index].commit[:10] or sittings[c.index].when[:16]}"
+        for c in changes
+    ]
     return f"{len(changes)} change point{'s' * (len(changes) > 1)}: {', '.join(parts)}"
 
 
@@ -387,7 +395,3 @@ def _levels(count: int, changes: Sequence[ChangePoint]) -> list[list[tuple[float
     edges = [0, *(c.index for c in changes), count]
     level = [changes[0].before, *(c.after for c in changes)]
     return [[(a, time), (max(a, b - 1), time)] for a, b, time in zip(edges, edges[1:], level)]
-
-
-def _tick_time(number: float) -> str:
-    return quantity(number, Dimension.TIME)

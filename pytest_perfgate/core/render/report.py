@@ -260,11 +260,25 @@ def _pictures(cases: Sequence[CaseReport], history: History, started: str) -> tu
             shown(partial(distribution_picture, case, before), _words),
             shown(partial(rounds_picture, case), _words),
             shown(partial(history_picture, case, sittings), _words),
+            *_figure_pictures(case, sittings),
         ]
         pictures = tuple(picture for picture in drawn if picture)
         if pictures:
             blocks.append(Section(title=title, blocks=pictures))
     return (*_roofline(cases), *blocks)
+
+
+def _figure_pictures(case: CaseReport, sittings: Sequence[Sitting]) -> Iterator[Block]:
+    """The history of every accepted figure beside the time."""
+    from pytest_perfgate.core.analysis.regressions import Trend
+    from pytest_perfgate.core.judge.accepted_line import figure_levels
+    from pytest_perfgate.core.render.pictures import timeline
+
+    for levels, held, of in figure_levels(sittings, case.baseline) if case.baseline else ():
+        trend = Trend(levels, held, of=of)
+        if len(trend.sittings) >= 3:
+            name = f"{of.title} of {short_name(case.key)}"
+            yield timeline(name, trend.sittings, trend.changes, trend.accepted, of)
 
 
 def _words(why: str) -> Block | None:

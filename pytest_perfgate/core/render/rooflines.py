@@ -32,7 +32,7 @@ from pytest_perfgate.core.render.drawing import (
     text_width,
     words,
 )
-from pytest_perfgate.core.render.words import quantity, signed
+from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.measurement import short_commit
 from pytest_perfgate.model.metric import Bar, Picture
 from pytest_perfgate.model.values import Dimension, value
@@ -213,10 +213,16 @@ def _open(frame: Frame, place: Place, taken: Sequence[Place]) -> bool:
     return inside and all(math.hypot(x - a, y - b) > 2 * _BADGE + 1 for a, b in taken)
 
 
-_WIDE, _HIGH, _LEFT, _RIGHT, _TOP, _BOTTOM = 860, 250, 72, 14, 34, 26
+_WIDE, _LEFT, _RIGHT, _TOP, _BOTTOM = 860, 72, 14, 34, 26
 
-_DOTS = 50
-"""The newest runs of a long line that have a dot of their own, with what it stands for."""
+_HIGH, _LOWER = 250, 170
+"""How high a time is drawn, and a figure beside it."""
+
+_DOTS, _FEWER = 50, 10
+"""The newest runs of a long line that have a dot of their own, with what it stands for; those of a figure."""
+
+_STEPS = 40
+"""A line of more levels, such as a count of allocations that never repeats itself, is drawn without them."""
 
 _FAR = 1.5
 """A run above this share of the highest level is drawn at the edge: it would press all others flat."""
@@ -237,18 +243,23 @@ class _Frame:
     count: int
     low: float
     high: float
+    height: int
+
+    @property
+    def foot(self) -> int:
+        return self.height - _BOTTOM
 
     def x(self, at: float) -> float:
         return _LEFT + (_WIDE - _LEFT - _RIGHT) * (at + 0.5) / self.count
 
     def y(self, time: float) -> float:
         share = (min(time, self.high) - self.low) / (self.high - self.low)
-        return _HIGH - _BOTTOM - (_HIGH - _TOP - _BOTTOM) * share
+        return self.foot - (self.foot - _TOP) * share
 
 
 def trend_svg(trend: Trend) -> str:
-    """The line of a case: each run, each level with the step to it, what is accepted, the anchor."""
-    frame = _frame(trend)
+    """The line of a case or of its figure: each run, each level with the step to it, what is accepted, the anchor."""
+    frame, of = _frame(trend), trend.of
     times = [s.time for s in trend.sittings]
     parts = [
         *_grid(frame, trend),
@@ -257,10 +268,10 @@ def trend_svg(trend: Trend) -> str:
     parts += _dots(frame, trend)
     parts += _levels(frame, trend)
     parts += _lines(frame, trend)
-    name = printable(str(trend.key))
-    alt = f"{name}: {len(times)} runs, {quantity(min(times), Dimension.TIME)} to {quantity(max(times), Dimension.TIME)}"
+    name = printable(f"{trend.key} {of.title}".rstrip())
+    alt = f"{name}: {len(times)} runs, {of.text(min(times))} to {of.text(max(times))}"
     return (
-        f'<figure class="trend"><svg viewBox="0 0 {_WIDE} {_HIGH}" role="img" aria-label="{escape(alt)}">'
+        f'<figure class="trend"><svg viewBox="0 0 {_WIDE} {frame.height}" role="img" aria-label="{escape(alt)}">'
         f"{''.join(parts)}</svg></figure>"
     )
 
@@ -271,38 +282,44 @@ def _frame(trend: Trend) -> _Frame:
     levels = [*known, *(c.after for c in trend.changes), *(c.before for c in trend.changes), median(times)]
     high, low = max(min(max(times), max(levels) * _FAR), *levels), min(*times, *levels)
     room = (high - low) * 0.08 or high * 0.05
-    return _Frame(count=len(times), low=max(0.0, low - room), high=high + room)
+    floor = min(low, trend.of.raised)  # where the figure is 0
+    height = _LOWER if trend.of.title else _HIGH
+    return _Frame(count=len(times), low=max(floor, low - room), high=high + room, height=height)
 
 
 def _path(points: Sequence[tuple[float, float]]) -> str:
     """A line through points, by steps of whole units: half of the length of places."""
     whole = [(round(x), round(y)) for x, y in points]
+    flat = {at for at in range(1, len(whole) - 1) if whole[at - 1][1] == whole[at][1] == whole[at + 1][1]}
+    whole = [place for at, place in enumerate(whole) if at not in flat]
     moves = (f"{x - a} {y - b}" if y < b else f"{x - a},{y - b}" for (a, b), (x, y) in pairwise(whole))
     return f"M{whole[0][0]},{whole[0][1]}" + (f"l{' '.join(moves)}" if len(whole) > 1 else "")
 
 
 def _grid(frame: _Frame, trend: Trend) -> Iterator[str]:
+    digits = 4 if trend.of.title else 3
     for share in (0.0, 0.5, 1.0):
         time = frame.low + (frame.high - frame.low) * share
         y = frame.y(time)
         yield f'<path class="grid" d="M{_LEFT},{y:.0f}H{_WIDE - _RIGHT}"/>'
-        yield f'<text x="{_LEFT - 6}" y="{y + 4:.0f}" text-anchor="end">{quantity(time, Dimension.TIME, 3)}</text>'
+        yield f'<text x="{_LEFT - 6}" y="{y + 4:.0f}" text-anchor="end">{trend.of.text(time, digits)}</text>'
     last = len(trend.sittings) - 1
     for at, anchor in {0: "start", last // 2: "middle", last: "end"}.items():
         day = escape(trend.sittings[at].when[:10])
-        yield f'<text x="{frame.x(at):.0f}" y="{_HIGH - 8}" text-anchor="{anchor}">{day}</text>'
+        yield f'<text x="{frame.x(at):.0f}" y="{frame.height - 8}" text-anchor="{anchor}">{day}</text>'
 
 
 def _dots(frame: _Frame, trend: Trend) -> Iterator[str]:
-    first = len(trend.sittings) - _DOTS if len(trend.sittings) > 2 * _DOTS else 0
+    count, most = len(trend.sittings), _FEWER if trend.of.title else _DOTS
+    first = count - most if count > 2 * most else 0
     for at, s in enumerate(trend.sittings[first:], first):
-        title = f"{s.when[:16]} {short_commit(s.commit, 7)} {quantity(s.time, Dimension.TIME)}"
+        title = f"{s.when[:16]} {short_commit(s.commit, 7)} {trend.of.text(s.time)}"
         place = f'cx="{frame.x(at):.0f}" cy="{frame.y(s.time):.0f}"'
         yield f'<circle {place} r="3"><title>{escape(title)}</title></circle>'
 
 
 def _levels(frame: _Frame, trend: Trend) -> Iterator[str]:
-    if not trend.changes:
+    if not 0 < len(trend.changes) <= _STEPS:
         return
     edges = [0, *(change.index for change in trend.changes), len(trend.sittings)]
     level = [trend.changes[0].before, *(change.after for change in trend.changes)]
@@ -311,9 +328,9 @@ def _levels(frame: _Frame, trend: Trend) -> Iterator[str]:
     free = [0.0, 0.0]
     for change in trend.changes:
         x = frame.x(change.index - 0.5)
-        yield f'<path class="step" d="M{x:.0f},{_TOP}V{_HIGH - _BOTTOM}"/>'
+        yield f'<path class="step" d="M{x:.0f},{_TOP}V{frame.foot}"/>'
         at = short_commit(trend.sittings[change.index].commit, 7) or trend.sittings[change.index].when[:10]
-        text = f"{signed(change.change)} at {at}"
+        text = f"{trend.of.step(change.before, change.after)} at {at}"
         left = min(x + 4, _WIDE - _RIGHT - _LETTER * len(text))
         row = next((row for row, end in enumerate(free) if end <= left), None)
         if row is not None:  # otherwise the table of levels has it
@@ -327,7 +344,7 @@ def _lines(frame: _Frame, trend: Trend) -> Iterator[str]:
     for time, name in lines.items():
         y = frame.y(time)
         yield f'<path class="{name}" d="M{_LEFT},{y:.0f}H{_WIDE - _RIGHT}"/>'
-        text = f"{name} {quantity(time, Dimension.TIME)}"
+        text = f"{name} {trend.of.text(time)}"
         yield f'<text x="{_LEFT + 4}" y="{y - 4:.0f}">{text}</text>'
 
 
@@ -356,7 +373,8 @@ SITE_STYLE = """
 .cards > div { border:1px solid var(--line); border-radius:6px; padding:.6rem .9rem; min-width:9rem; max-width:22rem }
 .cards dt { color:var(--soft); font-size:.85rem } .cards dd { margin:0; font-size:1.3rem; font-weight:600 }
 .cards p { margin:.15rem 0 0; font-size:.88rem; color:var(--soft); overflow-wrap:anywhere }
-figure.trend { border:1px solid var(--line); border-radius:6px; margin:1rem 0; overflow-x:auto }
+figure.trend { border:1px solid var(--line); border-radius:6px; margin:1rem 0; overflow-x:auto; direction:rtl }
+figure.trend svg { direction:ltr }
 figure.trend svg { display:block; width:100%; min-width:40rem; height:auto; font:12px system-ui, sans-serif }
 svg text { fill:var(--soft); paint-order:stroke; stroke:var(--paper); stroke-width:4px } svg circle { fill:var(--mark) }
 svg .run { fill:none; stroke:var(--mark); stroke-opacity:.45 }

@@ -8,28 +8,27 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.regressions import Findings, Step, Trend, by_commit, joined_runs, steps
 from pytest_perfgate.core.render.block import printable
-from pytest_perfgate.core.render.html import STYLE
+from pytest_perfgate.core.render.html import STYLE, Markup, markup_table
+from pytest_perfgate.core.render.html import markup_text as _text
 from pytest_perfgate.core.render.rooflines import SITE_STYLE, label, sparkline, trend_svg
 from pytest_perfgate.core.render.words import first_of, plural, quantity, signed
 from pytest_perfgate.model.measurement import Sitting, short_commit
 from pytest_perfgate.model.values import Dimension, value
 
 if TYPE_CHECKING:
+    from pytest_perfgate.core.judge.accepted_line import FigureLevel
     from pytest_perfgate.model.metric import Metric
     from pytest_perfgate.model.plan import CaseKey
 
 _RUNS, _BACK, _LISTED, _DIGITS = 25, 30, 20, 7
 """Runs that a page lists, how far back a figure is held against, runs of the overview, digits of a commit."""
 
-_STEPS = 50
-"""Changes that a table of the overview lists."""
-
-_SHORT = 20
-"""A text of this length stands on one line."""
+_STEPS, _DETAILED = 50, 60
+"""Changes that a table of the overview lists; runs of which a page shows all figures."""
 
 _FAILING = frozenset({"regressed", "broken", "invalid", "not measured"})
 
@@ -54,16 +53,22 @@ def device_path(device: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", device).strip(".") or "device"
 
 
-def site_pages(site: Site, trends: Sequence[Trend], every: Findings) -> Iterator[tuple[str, str]]:
-    """(path, text) of every file of the site."""
+def site_pages(
+    site: Site, trends: Sequence[Trend], every: Findings, figures: Sequence[Trend] = ()
+) -> Iterator[tuple[str, str]]:
+    """(path, text) of every file of the site; ``figures`` are lines of what is accepted beside the time."""
+    own: dict[tuple[str, CaseKey], list[Trend]] = {}
+    for one in figures:
+        own.setdefault((one.device, one.key), []).append(one)
     yield "style.css", f"{STYLE}{SITE_STYLE}"
     yield "index.html", _index(site, trends, every)
     devices: dict[str, list[Trend]] = {}
     for trend in trends:
         devices.setdefault(trend.device, []).append(trend)
-        yield case_path(trend.device, trend.key), _case(site, trend)
+        yield case_path(trend.device, trend.key), _case(site, trend, own.get((trend.device, trend.key), ()))
     for device, cases in devices.items():
-        yield f"{device_path(device)}/index.html", _device(site, device, cases)
+        beside = [one for case in cases for one in own.get((device, case.key), ())]
+        yield f"{device_path(device)}/index.html", _device(site, device, cases, beside)
 
 
 def _page(title: str, body: Iterable[str], way: Sequence[tuple[str, str]], up: str = "") -> str:
@@ -80,61 +85,30 @@ def _page(title: str, body: Iterable[str], way: Sequence[tuple[str, str]], up: s
     )
 
 
-class _Cell(NamedTuple):
-    """What stands in a table: markup, and whether it is a number."""
-
-    html: str
-    number: bool = False
-    kind: str = ""
+def _figure(text: str, kind: str = "") -> Markup:
+    return Markup(escape(text), number=True, kind=kind)
 
 
-def _text(text: str) -> _Cell:
-    return _Cell(escape(printable(text)), kind="s" if len(text) <= _SHORT else "")
+def _moved(of: FigureLevel, then: float, now: float) -> Markup:
+    """A change in the words of its figure; one that nobody would look at has no colour."""
+    share = of.sign * (now / then - 1) if then else 0.0
+    kind = "" if abs(share) < (1e-9 if of.exact else 0.02) else "slower" if share > 0 else "faster"
+    return _figure(of.step(then, now) if then else "", kind)
 
 
-def _figure(text: str, kind: str = "") -> _Cell:
-    return _Cell(escape(text), number=True, kind=kind)
+def _outcome(text: str) -> Markup:
+    return Markup(f'<span class="outcome {escape(text.replace(" ", "-"))}">{escape(text)}</span>' if text else "")
 
 
-def _change(share: float | None, text: str = "") -> _Cell:
-    """A change with its sign, above zero where it is worse; one that nobody would look at has no colour."""
-    if share is None:
-        return _figure("")
-    kind = "" if abs(share) < 0.02 else "slower" if share > 0 else "faster"
-    return _figure(text or signed(share), kind)
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[_Cell]]) -> Iterator[str]:
-    """A table without the columns in which nothing stands."""
-    full = [at for at in range(len(heads)) if any(row[at].html for row in rows)]
-    numbers = {at for at in full if any(row[at].number for row in rows)}
-    side = {at: " class=n" if at in numbers else "" for at in full}
-    yield '<div class="table"><table><thead><tr>' + "".join(f"<th{side[at]}>{heads[at]}</th>" for at in full)
-    yield "</tr></thead><tbody>"
-    for row in rows:
-        cells = (f"<td{_class(row[at], at in numbers)}>{row[at].html}</td>" for at in full)
-        yield f"<tr>{''.join(cells)}</tr>"
-    yield "</tbody></table></div>"
-
-
-def _class(cell: _Cell, number: bool) -> str:
-    kinds = " ".join(filter(None, ("n" if number else "", cell.kind)))
-    return f' class="{kinds}"' if " " in kinds else f" class={kinds}" if kinds else ""
-
-
-def _outcome(text: str) -> _Cell:
-    return _Cell(f'<span class="outcome {escape(text.replace(" ", "-"))}">{escape(text)}</span>' if text else "")
-
-
-def _commit(site: Site, commit: str) -> _Cell:
+def _commit(site: Site, commit: str) -> Markup:
     text = escape(short_commit(commit, _DIGITS))
     if site.commits and re.fullmatch(r"[0-9a-f]{7,64}", commit):
         text = f'<a href="{escape(site.commits.replace("{}", commit))}">{text}</a>'
-    return _Cell(text, kind="s")
+    return Markup(text, kind="s")
 
 
-def _link(key: CaseKey, to: str, beside: str = "") -> _Cell:
-    return _Cell(f'<a href="{escape(to)}">{label(str(key))}</a>{escape(f" {beside}".rstrip())}')
+def _link(key: CaseKey, to: str, beside: str = "") -> Markup:
+    return Markup(f'<a href="{escape(to)}">{label(str(key))}</a>{escape(f" {beside}".rstrip())}')
 
 
 def _index(site: Site, trends: Sequence[Trend], every: Findings) -> str:
@@ -155,7 +129,7 @@ def _index(site: Site, trends: Sequence[Trend], every: Findings) -> str:
         for one in every.unseen
         if one.key
     ]
-    body += ["<h2>Not measured lately</h2>", *_table(("case", "device", "last"), unseen)] if unseen else []
+    body += ["<h2>Not measured lately</h2>", *markup_table(("case", "device", "last"), unseen)] if unseen else []
     body += ["<h2>Newest runs</h2>", *_listed(site, runs)]
     return _page(site.name, body, ())
 
@@ -165,12 +139,15 @@ def _slower(site: Site, every: Findings) -> Iterator[str]:
     if not every.slower:
         yield '<p class="good">Nothing.</p>'
     for mover, group in by_commit(every.slower):
-        first = min(group, key=lambda step: step.when)
-        yield f"<h3>{_mover(site, mover, first)} · {plural(len(group), 'case')} · {escape(first.when[:10])}</h3>"
-        moved = [f"{name} {then or 'none'} → {now or 'none'}" for name, then, now in first.moved]
-        if moved and mover == short_commit(first.commit, _DIGITS):
-            yield f'<p class="note">Also moved: {escape(printable(", ".join(moved)))}</p>'
+        first, cases = min(group, key=lambda step: step.when), len({(step.device, step.key) for step in group})
+        yield f"<h3>{_mover(site, mover, first)} · {plural(cases, 'case')} · {escape(first.when[:10])}</h3>"
+        if first.moved and mover == short_commit(first.commit, _DIGITS):
+            yield f'<p class="note">Also moved: {escape(printable(_also(first.moved)))}</p>'
         yield from _steps(site, group, by_one=True)
+
+
+def _also(moved: Iterable[tuple[str, str, str]]) -> str:
+    return ", ".join(f"{name} {then or 'none'} → {now or 'none'}" for name, then, now in moved)
 
 
 def _mover(site: Site, mover: str, step: Step) -> str:
@@ -182,13 +159,14 @@ def _gone(site: Site, every: Sequence[Step]) -> Iterator[str]:
     """A row a commit: nobody has to look at these cases any more."""
     rows = [
         (
-            _Cell(_mover(site, mover, group[0])), _figure(f"{len(group):,}"),
-            _text(", ".join(sorted({step.device for step in group}))), _change(group[0].change),
+            Markup(_mover(site, mover, group[0])), _figure(f"{len(group):,}"),
+            _text(", ".join(sorted({step.device for step in group}))),
+            _moved(group[0].of, group[0].before, group[0].after),
             _text(min(step.when for step in group)[:10]),
         )
         for mover, group in by_commit(every)
     ]  # fmt: skip
-    yield from _table(("at", "cases", "devices", "largest", "on"), rows)
+    yield from markup_table(("at", "cases", "devices", "largest", "on"), rows)
 
 
 def _steps(site: Site, every: Sequence[Step], *, by_one: bool = False) -> Iterator[str]:
@@ -198,13 +176,13 @@ def _steps(site: Site, every: Sequence[Step], *, by_one: bool = False) -> Iterat
     rows = [
         (
             _link(s.key, case_path(s.device, s.key), s.of.title), _text(s.device),
-            *(_change(s.of.sign * (at / s.before - 1), s.of.step(s.before, at)) for at in (s.after, s.now)),
+            *(_moved(s.of, s.before, at) for at in (s.after, s.now)),
             _figure(s.of.text(s.before)), _figure(s.of.text(s.after)),
-            _Cell("") if by_one else _commit(site, s.commit), _text("" if by_one else s.when[:10]), _text(s.accepted),
+            Markup("") if by_one else _commit(site, s.commit), _text("" if by_one else s.when[:10]), _text(s.accepted),
         )
         for s in ordered[:_STEPS]
     ]  # fmt: skip
-    yield from _table(heads, rows)
+    yield from markup_table(heads, rows)
     if len(ordered) > _STEPS:
         yield f'<p class="note">{len(ordered) - _STEPS:,} more with smaller changes: the pages of the devices</p>'
 
@@ -217,13 +195,13 @@ def _devices(trends: Sequence[Trend], every: Findings, runs: Sequence[Sequence[S
         own = [trend for trend in trends if trend.device == device]
         last = max(trend.newest.when for trend in own)
         rows.append((
-            _Cell(f'<a href="{escape(device_path(device))}/index.html">{escape(device)}</a>'),
+            Markup(f'<a href="{escape(device_path(device))}/index.html">{escape(device)}</a>'),
             _figure(f"{len(own):,}"), _figure(f"{counts[device]:,}"),
             _text(f"{last[:10]}{', not lately' * (device in unseen)}"),
             _figure(str(sum(step.device == device for step in every.slower) or "")),
             _figure(str(sum(step.device == device for step in every.faster) or "")),
         ))  # fmt: skip
-    yield from _table(("device", "cases", "runs", "newest", "slower", "faster"), rows)
+    yield from markup_table(("device", "cases", "runs", "newest", "slower", "faster"), rows)
 
 
 def _listed(site: Site, runs: Sequence[Sequence[Sitting]]) -> Iterator[str]:
@@ -236,44 +214,61 @@ def _listed(site: Site, runs: Sequence[Sequence[Sitting]]) -> Iterator[str]:
         )
         for run in runs[: -_LISTED - 1 : -1]
     ]  # fmt: skip
-    yield from _table(("when", "commit", "device", "host", "cases", "failed"), rows)
+    yield from markup_table(("when", "commit", "device", "host", "cases", "failed"), rows)
 
 
-def _device(site: Site, device: str, trends: Sequence[Trend]) -> str:
-    ordered = sorted(trends, key=lambda trend: (-(_last_change(trend) or 0.0) if _open(trend) else 0.0, str(trend.key)))
+def _device(site: Site, device: str, trends: Sequence[Trend], figures: Sequence[Trend]) -> str:
+    body = [f'<p class="subtitle">{plural(len(trends), "case")}; those that got worse first</p>']
+    gated = {figure.key for figure in figures}
+    body += _overview(site, [trend for trend in trends if trend.sittings or trend.key not in gated])
+    body += ["<h2>Gated figures</h2>", *_overview(site, figures)] if figures else []
+    return _page(device, [*body, *_speedups(trends)], ((site.name, "../index.html"),), "../")
+
+
+def _overview(site: Site, trends: Sequence[Trend]) -> Iterator[str]:
     heads = ("case", "trend", "now", "against accepted", "last step", "at", f"{_BACK} runs", "outcome", "last")
     rows = [
         (
-            _link(t.key, case_path(device, t.key).partition("/")[2]), _Cell(sparkline([s.time for s in t.sittings])),
-            _figure(quantity(t.newest.time, Dimension.TIME)),
-            _change(t.newest.time / t.accepted.time - 1 if t.accepted else None), _change(_last_change(t)),
-            _commit(site, t.sittings[t.changes[-1].index].commit if t.changes else ""), _change(_over_runs(t)),
+            _case_link(t), Markup(sparkline([s.time for s in t.sittings])), _level(t, t.newest.time),
+            _against_accepted(t, t.newest.time), _step(t),
+            _commit(site, t.sittings[t.changes[-1].index].commit if t.changes else ""), _over_runs(t),
             _outcome(t.newest.outcome), _text(t.newest.when[:10]),
         )
-        for t in ordered
+        for t in sorted(trends, key=lambda one: (-abs(one.changes[-1].change) if _open(one) else 0.0, str(one.key)))
     ]  # fmt: skip
-    body = [f'<p class="subtitle">{plural(len(trends), "case")}; those that got slower first</p>', *_table(heads, rows)]
-    return _page(device, [*body, *_speedups(device, ordered)], ((site.name, "../index.html"),), "../")
+    return markup_table(heads, rows)
+
+
+def _case_link(trend: Trend) -> Markup:
+    """From the page of its device."""
+    return _link(trend.key, case_path(trend.device, trend.key).partition("/")[2], trend.of.title)
+
+
+def _level(trend: Trend, level: float) -> Markup:
+    return _figure(trend.of.text(level) if level else "")
+
+
+def _against_accepted(trend: Trend, level: float) -> Markup:
+    return _moved(trend.of, trend.accepted.time, level) if trend.accepted else _figure("")
+
+
+def _step(trend: Trend) -> Markup:
+    return _moved(trend.of, trend.changes[-1].before, trend.changes[-1].after) if trend.changes else _figure("")
 
 
 def _open(trend: Trend) -> bool:
     """Whether its last step is a regression that is still there."""
-    return any(step.change > 0 and not step.gone and not step.accepted for step in steps(trend))
+    return any(trend.of.sign * step.change > 0 and not step.gone and not step.accepted for step in steps(trend))
 
 
-def _last_change(trend: Trend) -> float | None:
-    return trend.changes[-1].change if trend.changes else None
-
-
-def _over_runs(trend: Trend) -> float | None:
+def _over_runs(trend: Trend) -> Markup:
     """The newest three runs against three from so many runs before."""
     times = [s.time for s in trend.sittings]
-    if len(times) < _BACK + 3:
-        return None
-    return median(times[-3:]) / median(times[-_BACK - 3 : -_BACK]) - 1
+    long = len(times) >= _BACK + 3
+    return _moved(trend.of, median(times[-_BACK - 3 : -_BACK]), median(times[-3:])) if long else _figure("")
 
 
-def _speedups(device: str, trends: Sequence[Trend]) -> Iterator[str]:
+def _speedups(trends: Sequence[Trend]) -> Iterator[str]:
     """A column a reference, where calls were held against another one."""
     pairs = [(trend, [m for m in trend.newest.metrics if m.name == "speedup"]) for trend in trends]
     every = [(trend, {_scope(m): quantity(m.value, m.dimension, 3) for m in metrics}) for trend, metrics in pairs]
@@ -281,69 +276,74 @@ def _speedups(device: str, trends: Sequence[Trend]) -> Iterator[str]:
     if not names:
         return
     yield "<h2>Speed-up</h2>"
-    rows = [
-        (_link(trend.key, case_path(device, trend.key).partition("/")[2]), *(_figure(own.get(n, "")) for n in names))
-        for trend, own in every
-        if own
-    ]
-    yield from _table(("case", *(f"over {escape(name)}" if name else "speed-up" for name in names)), rows)
+    rows = [(_case_link(trend), *(_figure(own.get(n, "")) for n in names)) for trend, own in every if own]
+    yield from markup_table(("case", *(f"over {escape(name)}" if name else "speed-up" for name in names)), rows)
 
 
 def _scope(metric: Metric) -> str:
     return ", ".join(text for _, text in metric.labels)
 
 
-def _case(site: Site, trend: Trend) -> str:
-    first, newest = trend.sittings[0] if trend.sittings else trend.newest, trend.newest
-    days = f"{plural(len(trend.sittings), 'run')} from {first.when[:10]} to {newest.when[:10]}"
-    body = [f'<p class="subtitle">{escape(days)}</p>', *_cards(site, trend)]
-    body += [trend_svg(trend)] if len(trend.sittings) > 1 else []
-    body += [*_levels(site, trend), *_metrics(trend), "<h2>Runs</h2>", *_runs(site, trend), *_facts(newest)]
+def _case(site: Site, trend: Trend, figures: Sequence[Trend]) -> str:
+    first, newest = trend.runs[0], trend.newest
+    body = [f'<p class="subtitle">{plural(len(trend.runs), "run")} from {first.when[:10]} to {newest.when[:10]}</p>']
+    body += _line(site, trend) if trend.sittings else [f"<p>{_outcome(newest.outcome).html}</p>"]
+    for figure in figures:
+        body += [f"<h2>{label(figure.of.title)}</h2>", *_line(site, figure)]
+    body += [*_metrics(trend), "<h2>Runs</h2>", *_runs(site, trend, figures), *_facts(newest)]
     way = ((site.name, "../index.html"), (trend.device, "index.html"))
     return _page(printable(str(trend.key)), body, way, "../")
 
 
+def _line(site: Site, trend: Trend) -> Iterator[str]:
+    """One figure over time: at a glance, drawn, by its levels."""
+    yield from _cards(site, trend)
+    if len(trend.sittings) > 1:
+        yield trend_svg(trend)
+    yield from _levels(site, trend)
+
+
 def _cards(site: Site, trend: Trend) -> Iterator[str]:
     """What to know at a glance: now, accepted, anchor, the last step."""
-    cards = [("newest", quantity(trend.newest.time, Dimension.TIME), _outcome(trend.newest.outcome).html)]
+    now = trend.newest.time
+    cards = [("newest", trend.of.text(now), "" if trend.of.title else _outcome(trend.newest.outcome).html)]
     for name, line in (("accepted", trend.accepted), ("anchor", trend.anchor)):
         if line is not None and line.time > 0:
-            beside = f"{signed(trend.newest.time / line.time - 1)} now; {line.when[:10]} {printable(line.why)}"
-            cards.append((name, quantity(line.time, Dimension.TIME), escape(beside)))
+            beside = f"{trend.of.step(line.time, now)} now; {line.when[:10]} {printable(line.why)}"
+            cards.append((name, trend.of.text(line.time), escape(beside)))
     if trend.changes:
-        change = trend.changes[-1]
-        at = trend.sittings[change.index]
-        cards.append(("last step", signed(change.change), f"{_commit(site, at.commit).html} {escape(at.when[:10])}"))
-    shown = (f"<div><dt>{name}</dt><dd>{escape(text)}</dd><p>{beside}</p></div>" for name, text, beside in cards)
+        at = trend.sittings[trend.changes[-1].index]
+        cards.append(("last step", _step(trend).html, f"{_commit(site, at.commit).html} {escape(at.when[:10])}"))
+    shown = (f"<div><dt>{name}</dt><dd>{text}</dd><p>{beside}</p></div>" for name, text, beside in cards)
     yield f'<dl class="cards">{"".join(shown)}</dl>'
 
 
 def _levels(site: Site, trend: Trend) -> Iterator[str]:
-    """The log of the case: each level with the commit that brought it and what else moved, the newest first."""
+    """The log of a line: each level with the commit that brought it and what else moved, the newest first."""
     if not trend.changes:
         return
     edges = [0, *(change.index for change in trend.changes), len(trend.sittings)]
     rows = []
-    for at, start in reversed(list(enumerate(edges[:-1]))):
+    for at, start in list(enumerate(edges[:-1]))[: -_RUNS - 1 : -1]:
         change = trend.changes[at - 1] if at else None
         own = trend.sittings[start : edges[at + 1]]
-        moved = (
-            [f"{name} {then or 'none'} → {now or 'none'}" for name, then, now in trend.moved(change)] if change else []
-        )
+        others = trend.moved(change) if change else ()
         newest = trend.accepted and trend.accepted.when[:10] >= own[0].when[:10] and at == len(edges) - 2
         reason = trend.accepted.why if trend.accepted and newest else ""
         rows.append((
             _text(own[0].when[:10]), _commit(site, own[0].commit), _figure(str(len(own))),
-            _figure(quantity(median(s.time for s in own), Dimension.TIME)), _change(change.change if change else None),
-            _figure(f"{change.p:.3f}" if change else ""), _text(", ".join(moved)), _text(reason),
+            _figure(trend.of.text(median(s.time for s in own))),
+            _moved(trend.of, change.before, change.after) if change else _figure(""),
+            _figure(f"{change.p:.3f}" if change and change.p else ""), _text(_also(others)), _text(reason),
         ))  # fmt: skip
-    yield "<h2>Levels</h2>"
-    yield from _table(("from", "commit", "runs", "time", "change", "p", "also moved", "accepted for"), rows)
+    yield "" if trend.of.title else "<h2>Levels</h2>"
+    heads = ("from", "commit", "runs", "level" if trend.of.title else "time", "change", "p")
+    yield from markup_table((*heads, "also moved", "accepted for"), rows)
 
 
 def _metrics(trend: Trend) -> Iterator[str]:
     """Every figure of the newest run, and how it came there."""
-    detailed = [sitting for sitting in trend.sittings if sitting.metrics]
+    detailed = [sitting for sitting in trend.runs[-_DETAILED:] if sitting.metrics]
     if not detailed:
         return
     lines: dict[tuple[str, str], list[Metric]] = {}
@@ -354,13 +354,13 @@ def _metrics(trend: Trend) -> Iterator[str]:
     rows = [
         (
             _text(f"{name}{f' ({scope})' if scope else ''}"), _figure(quantity(line[-1].value, line[-1].dimension)),
-            _Cell(sparkline([m.value for m in line])), _figure(_against(line, 1)), _figure(_against(line, _BACK)),
+            Markup(sparkline([m.value for m in line])), _figure(_against(line, 1)), _figure(_against(line, _BACK)),
         )
         for (name, scope), line in lines.items()
         if (name, scope) in now
     ]  # fmt: skip
     yield "<h2>Figures</h2>"
-    yield from _table(("figure", "newest", "trend", "run before", f"{_BACK} runs before"), rows)
+    yield from markup_table(("figure", "newest", "trend", "run before", f"{_BACK} runs before"), rows)
 
 
 def _against(line: Sequence[Metric], back: int) -> str:
@@ -373,20 +373,22 @@ def _against(line: Sequence[Metric], back: int) -> str:
     return signed(now / then - 1) if then > 0 else ""
 
 
-def _runs(site: Site, trend: Trend) -> Iterator[str]:
-    shown = trend.sittings[-_RUNS:]
-    earlier = [None, *(s.time for s in trend.sittings)][-len(shown) - 1 : -1] if shown else []
+def _runs(site: Site, trend: Trend, figures: Sequence[Trend]) -> Iterator[str]:
+    shown = trend.runs[-_RUNS:]
+    earlier = [0.0, *(s.time for s in trend.runs)][-len(shown) - 1 : -1]
     several = {name for name in ("host", "card") if len({getattr(s, name) for s in shown}) > 1}
+    own = [{(s.run, s.when): one.of.text(s.time) for s in one.sittings[-_RUNS:]} for one in figures]
     rows = [
         (
-            _text(s.when[:16].replace("T", " ")), _commit(site, s.commit), _figure(quantity(s.time, Dimension.TIME)),
-            _change(s.time / trend.accepted.time - 1 if trend.accepted else None),
-            _change(s.time / then - 1 if then else None), _outcome(s.outcome),
+            _text(s.when[:16].replace("T", " ")), _commit(site, s.commit), _level(trend, s.time),
+            _against_accepted(trend, s.time), _moved(trend.of, then, s.time),
+            *(_figure(texts.get((s.run, s.when), "")) for texts in own), _outcome(s.outcome),
             _text(s.host if "host" in several else ""), _text(s.card[:12] if "card" in several else ""),
         )
         for s, then in reversed(list(zip(shown, earlier)))
     ]  # fmt: skip
-    yield from _table(("when", "commit", "time", "against accepted", "run before", "outcome", "host", "card"), rows)
+    heads = ("when", "commit", "time", "against accepted", "run before", *(label(one.of.title) for one in figures))
+    yield from markup_table((*heads, "outcome", "host", "card"), rows)
 
 
 def _facts(newest: Sitting) -> Iterator[str]:
@@ -394,5 +396,5 @@ def _facts(newest: Sitting) -> Iterator[str]:
     rows = [(_text(name), _text(text)) for name, text in facts if text]
     if rows:
         yield "<details><summary>What surrounded the newest run</summary>"
-        yield from _table(("what", "value"), rows)
+        yield from markup_table(("what", "value"), rows)
         yield "</details>"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -123,3 +124,14 @@ def test_without_the_driver_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyP
 
 def test_a_file_is_no_server() -> None:
     assert isinstance(history_store(Path("/p"), Config()), SqliteHistory)
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning", "error::ResourceWarning")
+def test_a_history_that_goes_leaves_no_connection_open(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    unraisable: list[object] = []
+    monkeypatch.setattr("sys.unraisablehook", unraisable.append)
+    history = PostgresHistory(address)
+    history.append([sitting(1.0)])
+    del history
+    gc.collect()
+    assert unraisable == []

@@ -157,3 +157,23 @@ def test_a_log_names_what_failed_with_its_device() -> None:
     assert lines[0].endswith("on NVIDIA-H200")
     assert lines[2:] == ["and 1 more"]
     assert list(failed_lines(run(good))) == []
+
+
+def test_a_report_draws_every_accepted_figure_over_time() -> None:
+    slow = case("test_a", 1.2e6, 1e6, Outcome.REGRESSED)
+    registers = Metric(name="registers", value=128, dimension=Dimension.COUNT)
+    sittings = [
+        Sitting(key=slow.key, device="NVIDIA-H200", time=1e6 + at, when=f"2026-05-0{at + 1}", commit="c0ffee1",
+                metrics=(replace(registers, value=128 + 2 * (at > 4)),))
+        for at in range(9)
+    ]  # fmt: skip
+
+    def drawn(one: CaseReport) -> str:
+        return render_html(run_document(run(one), {str(slow.key): sittings}))
+
+    assert slow.baseline is not None
+    figures = (Figure(name="registers", value=128, dimension=Dimension.COUNT),)
+    held = drawn(replace(slow, baseline=replace(slow.baseline, figures=figures)))
+    assert "accepted 128<" in held
+    assert "+1.6 % at c0ffee1" in held
+    assert "accepted 128<" not in drawn(slow)

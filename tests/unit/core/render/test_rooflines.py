@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from pytest_perfgate.core.analysis.regressions import Trend
+from pytest_perfgate.core.judge.accepted_line import FigureLevel
 from pytest_perfgate.core.render.rooflines import Ceiling, Point, label, roofline, sparkline, trend_svg
 from pytest_perfgate.model.measurement import Sitting
 from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.values import Dimension
 from tests.drawings import SVG, flaws, texts
 
 ROOF = Ceiling(peaks=(("bf16", 1e15), ("fp32", 6e13)), bandwidth=4.8e12, note="of the data sheet")
@@ -71,6 +74,17 @@ def test_a_drawing_keeps_within_its_frame_and_its_size() -> None:
         x, y = x + int(dx), y + int(dy)
         assert 0 <= x <= 860
         assert 0 <= y <= 250
+
+
+def test_a_figure_that_repeats_itself_takes_few_letters() -> None:
+    key = CaseKey(nodeid="t.py::test_a")
+    levels = [
+        Sitting(key=key, device="d", time=128.0 + (at >= 250), when="2026-01-02", run=f"{at}") for at in range(500)
+    ]
+    of = FigureLevel(title="registers", dimension=Dimension.COUNT, exact=True)
+    assert len(trend_svg(Trend(levels, of=of))) < 2_500
+    restless = [replace(one, time=1e3 + at % 7) for at, one in enumerate(levels)]
+    assert 'class="step"' not in trend_svg(Trend(restless, of=of)), "a step a run says nothing"
 
 
 @pytest.mark.parametrize("numbers", [[], [1.0]])

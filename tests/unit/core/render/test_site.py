@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 from pytest_perfgate.core.analysis.regressions import Trend, findings
+from pytest_perfgate.core.judge.accepted_line import figure_levels
 from pytest_perfgate.core.render.site import Site, case_path, device_path, site_pages
 from pytest_perfgate.model.measurement import Baseline, Sitting
 from pytest_perfgate.model.metric import Figure, Metric, labels
@@ -27,8 +28,22 @@ def line(*times: float, **fields) -> list[Sitting]:
     ]  # fmt: skip
 
 
-def pages(*trends: Trend, site: Site = SITE) -> dict[str, str]:
-    return dict(site_pages(site, trends, findings(trends, before="2026-01-02")))
+def pages(*trends: Trend, site: Site = SITE, figures: list[Trend] | None = None) -> dict[str, str]:
+    beside = figures or []
+    return dict(site_pages(site, trends, findings(trends, beside, before="2026-01-02"), beside))
+
+
+def gated(sittings: list[Sitting], name: str, numbers: list[float], dimension: Dimension, accepted: float):
+    """The page of a case of which one figure is accepted, and that of its device."""
+    shown = [
+        replace(s, metrics=(Metric(name=name, value=number, dimension=dimension),))
+        for s, number in zip(sittings, numbers)
+    ]
+    figures = (Figure(name=name, value=accepted, dimension=dimension),)
+    held = Baseline(key=KEY, device="H/200", figures=figures, when="2026-01-01", why="more <rows>")
+    own = [Trend(levels, then, of=of) for levels, then, of in figure_levels(shown, held)]
+    every = pages(Trend(shown), figures=own)
+    return every[case_path("H/200", KEY)], every["H-200/index.html"]
 
 
 class Closed(HTMLParser):
@@ -131,3 +146,61 @@ def test_the_overview_counts_shards_of_a_commit_as_one_run_and_names_what_went_a
     gone = overview.partition("<h2>Went away</h2>")[2].partition("<h2>")[0]
     assert gone.count("<tr>") == 2
     assert "<td class=n>2</td>" in gone
+
+
+COUNT, BYTES, PART = Dimension.COUNT, Dimension.BYTES, Dimension.FRACTION
+
+
+@pytest.mark.parametrize("time", [1e5, 0.0], ids=["timed", "untimed"])
+@pytest.mark.parametrize(
+    ("name", "dimension", "then", "now", "held", "step", "kind"),
+    [
+        ("registers", COUNT, 128.0, 130.0, "128", "+1.6 %", "slower"),
+        ("registers", COUNT, 128.0, 127.0, "128", "-0.8 %", "faster"),
+        ("spills", BYTES, 0.0, 16.0, "0 B", "0 B -&gt; 16 B", "slower"),
+        ("overlap", PART, 0.8, 0.7, "80 %", "-10.0 points", "slower"),
+        ("overlap", PART, 0.7, 0.8, "70 %", "+10.0 points", "faster"),
+    ],
+)
+def test_a_gated_figure_has_its_line_its_level_and_its_steps(
+    time: float, name: str, dimension: Dimension, then: float, now: float, held: str, step: str, kind: str
+) -> None:
+    numbers = [then] * 12 + [now] * 12
+    page, device = gated(line(*[time] * 24), name, numbers, dimension, then)
+    for text in (page, device):
+        Closed().feed(text)
+        assert f'class="n {kind}">{step}<' in text
+        assert "<b>" not in text
+    assert f">accepted {held}</text>" in page
+    assert f">{step} at 0000000</text>" in page
+    assert page.count('class="step"') == 1
+    assert page.count('<figure class="trend">') == (2 if time else 1)
+    assert "more &lt;rows&gt;" in page
+    assert ("<th class=n>time" in page) is bool(time)
+    assert f"<th class=n>{name}" in page
+    assert ("Gated figures", device.count("<tr>")) == ("Gated figures", 4 if time else 2)
+
+
+def test_what_stayed_at_zero_has_no_step_and_what_was_accepted_at_zero_has_a_line() -> None:
+    page, _ = gated(line(*[0.0] * 12), "spills", [0.0] * 12, BYTES, 0.0)
+    assert "+0.0 % now" in page
+    assert 'class="step"' not in page
+    page, _ = gated(line(*[0.0] * 12), "spills", [16.0] * 12, BYTES, 0.0)
+    assert ">accepted 0 B</text>" in page
+    assert "0 B -&gt; 16 B now" in page
+
+
+def test_a_case_without_a_time_and_without_a_gated_figure_shows_its_figures_and_runs() -> None:
+    mfu = (Metric(name="mfu", value=0.5, dimension=PART),)
+    every = pages(Trend([replace(s, metrics=mfu) for s in line(0.0, 0.0)]))
+    assert "2 runs from 2026-01-01" in every[case_path("H/200", KEY)]
+    assert "50 %" in every[case_path("H/200", KEY)]
+    assert "1 case on 1 device, 2 runs" in every["index.html"]
+    assert "<svg viewBox" not in every[case_path("H/200", KEY)]
+    assert case_path("H/200", KEY).partition("/")[2] in every["H-200/index.html"]
+
+
+def test_a_page_without_gated_figures_holds_nothing_of_them() -> None:
+    lone = pages(Trend(line(*SLOWER)))
+    assert "Gated figures" not in lone["H-200/index.html"]
+    assert len(lone[case_path("H/200", KEY)]) < 10_000
