@@ -156,6 +156,8 @@ class Launch:
 CODE_SUFFIXES = (".cubin", ".fatbin", ".o", ".so")
 """Of the files of a folder that may hold machine code."""
 
+SOURCE = ".cu"
+
 PTXAS_LOG = b"\nptxas info"
 """What a line of ``ptxas -v`` begins with."""
 

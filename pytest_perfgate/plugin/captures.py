@@ -168,7 +168,11 @@ def _is_code(artifact: Artifact, inspector: Inspector) -> bool:
     try:
         with path.open("rb") as stream:
             head = stream.read(_HEAD_BYTES)
-        return _CLAIM in artifact.parameters or path.suffix in _CODE or inspector.recognises(path, head)
+        return (
+            _CLAIM in artifact.parameters
+            or path.suffix in _CODE
+            or (path.suffix != ".cu" and inspector.recognises(path, head))
+        )
     except OSError as fault:
         raise PerfgateError("call-wrong", f"what was attached cannot be read: {fault}") from fault
 

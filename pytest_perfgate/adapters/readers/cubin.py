@@ -24,7 +24,7 @@ from pytest_perfgate.adapters.readers.cubin_elf import (
 )
 from pytest_perfgate.adapters.system.processes import run_captured
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.profiles import CODE_SUFFIXES, PTXAS_LOG, Disassembly, Launch
+from pytest_perfgate.model.profiles import CODE_SUFFIXES, PTXAS_LOG, SOURCE, Disassembly, Launch
 from pytest_perfgate.model.values import value
 
 _ALWAYS_CODE = (".cubin", ".fatbin")
@@ -61,20 +61,23 @@ _FIRST_ARCH = 70
 """From here on an instruction has sixteen bytes, its scheduling among them."""
 
 
-def read_cubins(paths: Sequence[Path]) -> tuple[Disassembly, ...]:
-    """Every cubin in these files and directories, disassembled side by side, and every log of ``ptxas -v``."""
+def read_cubins(paths: Sequence[Path], build: Sequence[str] = ()) -> tuple[Disassembly, ...]:
+    """Every cubin in these files and directories, disassembled side by side, and every log of ``ptxas -v``.
+
+    ``build`` is the command that compiles a source.
+    """
     logs = [path for path in map(Path, paths) if path.is_file() and PTXAS_LOG in b"\n" + read_head(path, _HEAD)]
     printed = tuple(
         Disassembly(source=str(path), arch="", listing=b"", words={}, resources={},
                     log=path.read_text(encoding="utf-8", errors="replace"))
         for path in logs
     )  # fmt: skip
-    return (*printed, *_disassembled([path for path in map(Path, paths) if path not in logs]))
+    return (*printed, *_disassembled([path for path in map(Path, paths) if path not in logs], build))
 
 
-def _disassembled(paths: Sequence[Path]) -> tuple[Disassembly, ...]:
+def _disassembled(paths: Sequence[Path], build: Sequence[str]) -> tuple[Disassembly, ...]:
     with tempfile.TemporaryDirectory(prefix="perfgate-cubin-") as room:
-        cubins = [one for path in paths for one in _with_kernels(path, Path(room))]
+        cubins = [one for path in paths for one in _with_kernels(path, Path(room), build)]
         with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
             listings = {key: text for part in pool.map(_listings, _batches(cubins)) for key, text in part.items()}
         return tuple(_disassembly(one, listings[one.name]) for one in cubins)
@@ -94,15 +97,33 @@ class _Opened:
         return sum(map(len, self.code.words.values())) > _LARGE
 
 
-def _with_kernels(path: Path, room: Path) -> list[_Opened]:
+def _with_kernels(path: Path, room: Path, build: Sequence[str]) -> list[_Opened]:
     """The cubins of a path, without those that hold data alone, or functions for others to call."""
-    opened = [_opened(*cubin) for cubin in _cubins(path, room)]
+    cubins = [_compiled(path, room, build)] if path.suffix == SOURCE else _cubins(path, room)
+    opened = [_opened(*cubin) for cubin in cubins]
     launched = [one for one in opened if one.code.kernels]
     if not launched:
         names = ", ".join(sorted({name for one in opened for name in one.code.symbols})[:4])
         what = f"it holds functions that kernels call ({names}), and no kernel" if names else "it holds no code"
         raise PerfgateError("kernel-none", what, place=str(path), mend="name the file that it is linked into")
     return launched
+
+
+def _compiled(path: Path, room: Path, build: Sequence[str]) -> tuple[Path, str]:
+    """The cubin that the command makes of a source; flags decide the code, so none are made up."""
+    if not build:
+        mend = (
+            f"--set build='nvcc -arch=sm_90 -O3', with the flags of your build; or name what it made: {path.stem}.cubin"
+        )
+        raise PerfgateError("kernel-option", "a source needs the command that compiles it", place=str(path), mend=mend)
+    out = Path(tempfile.mkdtemp(dir=room)) / f"{path.stem}.cubin"
+    done = _run([*build, "-cubin", "-o", str(out), str(path.resolve())])
+    if done.returncode or not out.is_file():
+        lines = (done.stderr or done.stdout).decode("utf-8", "replace").strip().splitlines()
+        what = next((line for line in lines if "error" in line or "fatal" in line), "it wrote no cubin")
+        mend = "mend the source, or the command that build= names: perfgate adds -cubin -o FILE and the source"
+        raise PerfgateError("kernel-tool-failed", f"{build[0]}: {what}", place=str(path), mend=mend)
+    return out, str(path)
 
 
 def _opened(path: Path, name: str) -> _Opened:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -38,14 +39,15 @@ from pytest_perfgate.core.analysis.occupancy import LIMITS
 from pytest_perfgate.core.render.words import distinct_names, plural
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis, Labels, MetricSet, Picture
-from pytest_perfgate.model.profiles import CODE_SUFFIXES, PTXAS_LOG, Disassembly, KernelFacts, Launch
+from pytest_perfgate.model.profiles import CODE_SUFFIXES, PTXAS_LOG, SOURCE, Disassembly, KernelFacts, Launch
 from pytest_perfgate.model.values import array_value
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.device import DeviceSpec, SmLimits
     from pytest_perfgate.model.ports import Catalogue
 
-Read = Callable[[Sequence[Path]], Sequence[Disassembly]]
+Read = Callable[..., Sequence[Disassembly]]
+"""Of paths, and of the option ``build`` where it is there."""
 
 _HEADS = (b"\x50\xed\x55\xba", b"\x7fELF", b"!<arch>\n", b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB")
 """Fatbins, object files and programs of any machine, archives, bundles of AMD: taken up, or told what they are."""
@@ -92,6 +94,7 @@ class Cubin:
         ("smem", "shared memory that the launch adds, such as 48KiB"),
         ("kernel", "only kernels whose name holds this"),
         ("baseline", "an earlier build to compare with"),
+        ("build", "the command that compiles a source (.cu), such as 'nvcc -arch=sm_90 -O3'"),
         ("time", "kernel time by device events, such as 11.2ms"),
         *OPTIONS,
         ("limits", "the limits to judge: launches and instructions in their scopes are worked out"),
@@ -104,7 +107,7 @@ class Cubin:
     def recognises(self, path: Path, head: bytes) -> bool:
         if path.is_dir():
             return any(any(path.rglob(f"*{suffix}")) for suffix in CODE_SUFFIXES)
-        named = path.suffix in {".cubin", ".fatbin"} or (path.suffix == ".ptx" and _PTX in head)
+        named = path.suffix in {".cubin", ".fatbin", SOURCE} or (path.suffix == ".ptx" and _PTX in head)
         return head.startswith(_HEADS) or named or PTXAS_LOG in b"\n" + head
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
@@ -159,7 +162,8 @@ class Cubin:
         limits: Mapping[str, SmLimits],
         stated: Stated | None = None,
     ) -> list[Diagnosis]:
-        facts = [k for kernel_facts in self._read(paths) for k in kernels(kernel_facts)]
+        build = (_command(options["build"]),) if "build" in options else ()
+        facts = [k for kernel_facts in self._read(paths, *build) for k in kernels(kernel_facts)]
         wanted = [k for k in facts if options.get("kernel", "") in k.name]
         if not wanted:
             raise PerfgateError(
@@ -173,6 +177,13 @@ class Cubin:
             raise PerfgateError("kernel-option", what, mend=f"kernel={wanted[0].name}")
         names, kernel_facts = labels_of(wanted), signals(stated, stated.time_ns) if stated else None
         return [diagnose(_launched(k, options), names[id(k)], limits.get(k.arch), kernel_facts) for k in wanted]
+
+
+def _command(build: str) -> list[str]:
+    try:
+        return shlex.split(build)
+    except ValueError as error:
+        raise PerfgateError("kernel-option", f"build={build}: {error}") from error
 
 
 _FEW = 3

@@ -190,8 +190,21 @@ def _no_roofline(diagnosis: Diagnosis, time: Timing) -> str:
     missing += [] if time.ridge is not None else ["balance point"]
     missing += [] if placed and placed.fraction is not None else ["attained fraction"]
     above = [flag for name in _unknown(time) for flag in _STATED[name]]
-    lines += [_missing(missing, above, diagnosis.facts.device)] if missing else []
+    lines += [_of_this_code(_missing(missing, above, diagnosis.facts.device), diagnosis)] if missing else []
     return "; ".join(lines[:1] + [text[:1].lower() + text[1:] for text in lines[1:]])
+
+
+_DEVICES = {
+    "sm_75": "T4", "sm_80": "A100-SXM4-80GB", "sm_86": "RTX 3070 Ti", "sm_89": "RTX 4090", "sm_100": "B200",
+}  # fmt: skip
+"""A device of the catalogue that runs code of an architecture, for the hint."""
+
+
+def _of_this_code(hint: str, diagnosis: Diagnosis) -> str:
+    """The same with a type that this code computes in, and a device that runs it."""
+    dtype = _COMPUTES.get(diagnosis.inner.compute if diagnosis.inner else "", ("fp16",))[0]
+    device = _DEVICES.get(diagnosis.facts.arch.rstrip("a"), "H100 SXM")
+    return hint.replace("dtype=fp16", f"dtype={dtype}").replace("H100 SXM", device)
 
 
 def _recommendations(diagnosis: Diagnosis) -> Iterator[Block]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import struct
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -237,3 +238,30 @@ def test_odd_names_are_names(tmp_path: Path) -> None:
     for name in names:
         shutil.copy(COPY, tmp_path / name)
     assert sorted(Path(one.source).name for one in read_cubins([tmp_path])) == sorted(names)
+
+
+COMPILER = """#!{python}
+import shutil, sys
+if "-O3" not in sys.argv:
+    sys.exit("k.cu(3): error: identifier x is undefined")
+shutil.copy({cubin!r}, sys.argv[sys.argv.index("-o") + 1])
+"""
+
+
+@needs_tools
+def test_a_source_is_compiled_by_the_command_that_is_named(tmp_path: Path) -> None:
+    source, compiler = tmp_path / "k.cu", tmp_path / "a compiler"
+    source.write_text("__global__ void k() {}\n")
+    compiler.write_text(COMPILER.format(python=sys.executable, cubin=str(COPY)))
+    compiler.chmod(0o755)
+    (seen,) = read_cubins([source], [str(compiler), "-O3"])
+    assert seen.source == str(source)
+    assert {kernel.name for kernel in kernels(seen)} == {kernel.name for kernel in kernels(disassembly(COPY.name))}
+    for build, what in ((str(compiler), "undefined"), ("no-such-compiler", "No such file")):
+        with pytest.raises(PerfgateError) as error:
+            read_cubins([source], [build])
+        assert error.value.code.name == "kernel-tool-failed"
+        assert what in error.value.what
+    with pytest.raises(PerfgateError) as error:
+        read_cubins([source])
+    assert (error.value.code.name, "--set build=" in error.value.mend) == ("kernel-option", True)
