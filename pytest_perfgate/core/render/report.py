@@ -64,6 +64,7 @@ def run_document(
     blocks += [Section(title="What needs a look", blocks=tuple(_block(case, width) for case in loud))] if loud else []
     blocks += [Section(title="By device", blocks=(table,))] if (table := device_table(cases)) else []
     blocks.append(Section(title="Verdicts", blocks=(verdict_table(cases),)))
+    blocks += [Section(title="Rates", blocks=(table,))] if (table := rate_table(cases)) else []
     blocks += families_of(report, drawn=drawn)
     pictures = _pictures(loud or cases, history or {}, report.started) if drawn else ()
     blocks += [Section(title="Pictures", blocks=pictures)] if pictures else []
@@ -186,6 +187,28 @@ def device_table(cases: Sequence[CaseReport]) -> Table | None:
     columns = (Column(name="case"), Column(name="limit"), *(Column(name=name, absent=NONE) for name in devices))
     rows = tuple((*key, *(row.get(name, row.get(NONE)) for name in devices)) for key, row in cells.items())
     return Table(columns=columns, rows=rows)
+
+
+_RATES = ("tflops", "bandwidth", "throughput")
+
+_BESIDE = ("time", *_RATES, "intensity", "mfu", "sol", "mfu_datasheet", "sol_datasheet")
+
+
+def rate_table(cases: Sequence[CaseReport]) -> Table | None:
+    """Every call that states its work, the highest rate first; nothing where fewer than two do."""
+    measured = [(case, case.measurement.metrics) for case in cases if case.measurement is not None]
+    figures = [(case, {m.name: m for m in metrics.metrics if not m.labels}) for case, metrics in measured]
+    rated = [(case, of) for case, of in figures if not set(_RATES).isdisjoint(of)]
+    kinds = {name: of[name].dimension for name in _BESIDE for _, of in rated if name in of}
+    if len(rated) < 2:
+        return None
+    rated.sort(key=lambda pair: [-pair[1][name].value if name in pair[1] else 0.0 for name in _RATES])
+    several = len(_devices(cases)) > 1
+    columns = [Column(name="case")] + [Column(name="device")] * several
+    columns += [Column(name=name, dimension=kind, absent=NONE) for name, kind in kinds.items()]
+    heads: list[list[Cell]] = [[printable(str(case.key)), *[_device(case)] * several] for case, _ in rated]
+    cells = [[of[name].value if name in of else None for name in kinds] for _, of in rated]
+    return Table(columns=tuple(columns), rows=tuple((*head, *row) for head, row in zip(heads, cells)))
 
 
 def _devices(cases: Iterable[CaseReport]) -> tuple[str, ...]:

@@ -11,7 +11,14 @@ from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.policy import CI, OWN_GATE, REGRESSED, exit_code
 from pytest_perfgate.core.judge.suite import own_gate_note
 from pytest_perfgate.core.render.html import render_comment, render_html
-from pytest_perfgate.core.render.report import failed_lines, headline, run_document, summary_line, verdict_table
+from pytest_perfgate.core.render.report import (
+    failed_lines,
+    headline,
+    rate_table,
+    run_document,
+    summary_line,
+    verdict_table,
+)
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.core.render.words import EDITS, other_notes, own_gate_lines
 from pytest_perfgate.model.measurement import Sitting
@@ -177,3 +184,29 @@ def test_a_report_draws_every_accepted_figure_over_time() -> None:
     assert "accepted 128<" in held
     assert "+1.6 % at c0ffee1" in held
     assert "accepted 128<" not in drawn(slow)
+
+
+def rated(test: str, device: str = "", **rates: float) -> CaseReport:
+    metrics = tuple(
+        Metric(name=n, value=v, dimension=Dimension(n.replace("tflops", "flops"))) for n, v in rates.items()
+    )
+    report = case(test, 1e6)
+    measurement = replace(report.measurement, metrics=MetricSet(metrics=metrics))
+    if device:
+        measurement = replace(measurement, device=replace(measurement.device, key=device))
+    return replace(report, measurement=measurement)
+
+
+def test_calls_that_state_their_work_stand_in_one_table_by_their_rate() -> None:
+    slow, fast, copied = rated("a", tflops=1e12), rated("b", tflops=2e12, bandwidth=5e9), rated("c", bandwidth=9e9)
+    table = rate_table([slow, copied, fast, case("no_work", 1e6)])
+    assert [column.name for column in table.columns] == ["case", "tflops", "bandwidth"]
+    assert [(row[0].rpartition("::")[2], *row[1:]) for row in table.rows] == [
+        ("b", 2e12, 5e9), ("a", 1e12, None), ("c", None, 9e9),
+    ]  # fmt: skip
+    assert rate_table([slow, case("no_work", 1e6)]) is None, "one call is told in its own block"
+    assert "Rates" in render_text(run_document(run(slow, fast)))
+    assert [row[1] for row in rate_table([slow, rated("d", "other", tflops=3e12)]).rows] == [
+        "other",
+        slow.measurement.device.key,
+    ]
