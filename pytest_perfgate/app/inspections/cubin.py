@@ -131,7 +131,9 @@ class Cubin:
                 "overview": lambda: code_overview(shown, title),
                 "bottleneck": lambda: bottleneck_view(shown, title, timing(stated, stated.time_ns, "--set time")),
                 "mix": lambda: mix_view(diagnoses, title),
-                "report": lambda: analysis_report(shown, title, tuple(run_figures(stated, stated.time_ns))),
+                "report": lambda: analysis_report(
+                    shown, title, tuple(run_figures(stated, stated.time_ns)), stated.placed(stated.time_ns)
+                ),
                 "devlog": lambda: devlog_part(shown, earlier),
                 **(more if earlier else {}),
             },

@@ -156,7 +156,9 @@ class Ncu:
                 "bottleneck": lambda: bottleneck_view(diagnoses, title, timing(stated, total, "the profiler")),
                 "health": lambda: health_view(diagnoses, title),
                 "rules": lambda: rules_view(diagnoses, title),
-                "report": lambda: analysis_report(diagnoses, title, tuple(run_figures(stated, total))),
+                "report": lambda: analysis_report(
+                    diagnoses, title, tuple(run_figures(stated, total)), stated.placed(total)
+                ),
                 "contract": lambda: contract_document(diagnoses, given),
                 "annotation": lambda: annotation_view(diagnoses, title),
                 "devlog": lambda: devlog_part(diagnoses, earlier),
@@ -235,7 +237,9 @@ class Rocprof:
             metrics=metrics_of(diagnoses, self.name) | stated_metrics(stated, total, "the profiler"),
             views={
                 "overview": lambda: counter_overview(diagnoses, title),
-                "report": lambda: analysis_report(diagnoses, title, tuple(run_figures(stated, total))),
+                "report": lambda: analysis_report(
+                    diagnoses, title, tuple(run_figures(stated, total)), stated.placed(total)
+                ),
                 "contract": lambda: contract_document(diagnoses, given),
             },
             kept={"contract.json": lambda: contract_text(diagnoses, given)},

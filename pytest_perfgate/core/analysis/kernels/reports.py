@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.core.analysis.classify import Bottleneck
 from pytest_perfgate.core.analysis.decisions import NO_ROW, advice_items, gain_text
@@ -15,6 +15,9 @@ from pytest_perfgate.core.analysis.kernels.views import Health, health_sentence,
 from pytest_perfgate.core.render.words import ABSENT, quantity, significant
 from pytest_perfgate.model.metric import Block, Bullets, Column, Document, Finding, Paragraph, Section, Table
 from pytest_perfgate.model.values import Dimension, array_value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.core.analysis.roofline import Placement
 
 SCHEMA = 1
 
@@ -235,9 +238,12 @@ CONTRACT_SCHEMA: Mapping[str, Any] = {
 }
 
 
-def analysis_report(diagnoses: Sequence[Diagnosis], title: str, extra: Sequence[tuple[str, str]] = ()) -> Document:
-    """``extra`` brings figures of the whole run: throughput, MFU, speed of light, utilisation."""
+def analysis_report(
+    diagnoses: Sequence[Diagnosis], title: str, extra: Sequence[tuple[str, str]] = (), placed: Placement | None = None
+) -> Document:
+    """``extra`` brings figures of the whole run, such as its throughput; ``placed`` its place under the roof."""
     longest = longest_stage(diagnoses)
+    mfu = placed.compute if placed and not placed.impossible else None
     total = sum(d.numbers.get("duration", 0.0) for d in diagnoses)
     share = longest.numbers.get("duration", 0.0) / total if total else None
     part = f" ({quantity(share, Dimension.FRACTION, 3)} of the time)" if share is not None else ""
@@ -249,7 +255,7 @@ def analysis_report(diagnoses: Sequence[Diagnosis], title: str, extra: Sequence[
             ),
             Section(title="Metrics", blocks=(Bullets(items=tuple(_metrics(diagnoses, total, extra))),)),
             Section(title="Findings", blocks=(Bullets(items=tuple(_findings(diagnoses)), ordered=True),)),
-            Section(title="Recommendations", blocks=(_advice(longest),)),
+            Section(title="Recommendations", blocks=(_advice(longest, 1.0 if len(diagnoses) == 1 else share, mfu),)),
         ),
     )
 
@@ -296,9 +302,21 @@ def _noted(diagnosis: Diagnosis, row: Health) -> bool:
     return row.name == "l2_hit" and bool(diagnosis.classification.notes)
 
 
-def _advice(longest: Diagnosis) -> Block:
+def _advice(longest: Diagnosis, share: float | None, mfu: float | None) -> Block:
     advice = [f for f in longest.advice if f.trigger != NO_ROW] or longest.advice
-    return Bullets(items=tuple(advice_items(advice)), ordered=True)
+    items = (f"{item}{_of_all(finding, share, mfu)}" for item, finding in zip(advice_items(advice), advice))
+    return Bullets(items=tuple(items), ordered=True)
+
+
+def _of_all(finding: Finding, share: float | None, mfu: float | None) -> str:
+    """What the gain of the longest kernel is of the whole, which the others do not get faster with."""
+    if finding.gain is None or share is None:
+        return ""
+    times = 1 / (1 - share + share / (1 + finding.gain.high))
+    more = (
+        f", MFU {quantity(mfu, Dimension.FRACTION, 3)} to {quantity(mfu * times, Dimension.FRACTION, 3)}" if mfu else ""
+    )
+    return f" Of the whole: at most {quantity(times - 1, Dimension.FRACTION, 2)} more throughput{more}."
 
 
 MOST = 10

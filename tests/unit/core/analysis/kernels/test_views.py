@@ -11,6 +11,7 @@ from pytest_perfgate.core.analysis.kernels.bottleneck import bottleneck_report
 from pytest_perfgate.core.analysis.kernels.diagnosis import code_evidence, findings_of
 from pytest_perfgate.core.analysis.kernels.reports import (
     Given,
+    _of_all,
     analysis_report,
     contract_data,
     contract_document,
@@ -363,3 +364,17 @@ def test_the_view_the_report_and_the_contract_say_it() -> None:
     assert "healthy" in page
     assert "k: occupancy 12.5 % (healthy: over 25 %)" in render_text(analysis_report([ill], "T"))
     assert "occupancy 12.5 %" in render_text(contract_document([ill]))
+
+
+@pytest.mark.parametrize(
+    ("share", "mfu", "text"),
+    [
+        (1.0, 0.5, " Of the whole: at most 20 % more throughput, MFU 50 % to 60 %."),
+        (0.6, None, " Of the whole: at most 11 % more throughput."),
+        (None, 0.5, ""),
+    ],
+)
+def test_a_gain_of_one_kernel_is_told_of_the_whole(share: float | None, mfu: float | None, text: str) -> None:
+    faster = Finding(title="t", detail="", trigger="", gain=Interval(low=0.0, high=0.2))
+    assert _of_all(faster, share, mfu) == text
+    assert _of_all(replace(faster, gain=None), share, mfu) == ""
