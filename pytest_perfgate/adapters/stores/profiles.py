@@ -57,7 +57,9 @@ class ProfileFolders:
         data = _table(folder / _PARAMETERS)
         before = self.earlier(folder)
         baseline = before / artifact.relative_to(folder) if before and (before / _READ).is_file() else None
-        stated = {name: data.get(key) for name, key in (("problem", "parameters"), ("version", "version"))}
+        called = [data.get(key) for key in ("parameters", "notes")]
+        problem = ", ".join(_named(part) for part in called if part)
+        stated: dict[str, Any] = {"problem": problem, "version": data.get("version")}
         work = data.get("work")
         stated |= work if isinstance(work, dict) else {}
         if baseline is not None and baseline.is_file():

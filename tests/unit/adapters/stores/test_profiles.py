@@ -33,6 +33,20 @@ def test_a_damaged_note_beside_a_profile_states_nothing(tmp_path: Path, text: st
     assert ProfileFolders(tmp_path).statement(tmp_path / "k.ncu-rep") == {}
 
 
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"parameters": {"b": "32"}, "notes": {"tiling": "64x64"}}', "b=32, tiling=64x64"),
+        ('{"parameters": "32-16", "notes": {"tiling": "64x64"}}', "32-16, tiling=64x64"),
+        ('{"notes": {"tiling": "64x64"}}', "tiling=64x64"),
+        ('{"parameters": {"b": "32"}, "notes": {}}', "b=32"),
+    ],
+)
+def test_what_a_test_noted_stands_beside_its_parameters(tmp_path: Path, text: str, problem: str) -> None:
+    (tmp_path / "params.json").write_text(text)
+    assert ProfileFolders(tmp_path).statement(tmp_path / "k.ncu-rep") == {"problem": problem}
+
+
 def test_of_a_folder_the_machine_code_or_everything(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     for name in ("a.cubin", "deep/b.o", "notes.txt"):
