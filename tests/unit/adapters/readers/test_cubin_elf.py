@@ -84,7 +84,7 @@ def opened(tmp_path: Path):
     def found(*paths: Path) -> list[tuple[str, str]]:
         room = tmp_path / "room"
         room.mkdir(exist_ok=True)
-        every = [one for path in paths for one in cubin._with_kernels(path, room)]
+        every = [one for path in paths for one in cubin._with_kernels(path, room, ())]
         return [(name, f"sm_{architecture(one.data)}") for one in every for name in one.code.kernels]
 
     return found
