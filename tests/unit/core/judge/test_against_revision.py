@@ -11,7 +11,6 @@ from pytest_perfgate.core.judge.against_revision import (
     UNASKED,
     arm_limit,
     contested_limit,
-    foreign_modules,
 )
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
@@ -20,7 +19,7 @@ from pytest_perfgate.core.render.block import render_block
 from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.plan import CaseKey, Effect, Limit, Mode, Outcome
 from pytest_perfgate.model.values import Interval
-from pytest_perfgate.model.verdict import Arm, CaseReport, Decision, Paired, Verdict
+from pytest_perfgate.model.verdict import CaseReport, Decision, Paired, Verdict
 from tests.unit.core.judge.bench import (
     CONTEXT,
     FLOORED,
@@ -137,10 +136,6 @@ def test_an_edit_is_beside_the_arms_where_the_play_takes_it_exactly_to_their_int
     for low, outcome in ((0.875, Outcome.ACCEPTED), (0.885, Outcome.REGRESSED)):
         tried = arms_between(Decision.SLOWER, 0.9, low, 1.0, revision=False)
         assert judged_arms("slowdown <= 25%", paired=tried, context=replace(CONTEXT, edited=edited)).outcome is outcome
-
-
-def test_of_two_strange_files_one_is_shown_and_one_counted() -> None:
-    assert foreign_modules(ARM, [OTHER, OTHER]).what.endswith(": /home/pkg/a.py and 1 more")
 
 
 PLAIN_CONTEXT = JudgeContext(kinds=KINDS)
@@ -302,20 +297,3 @@ def test_an_arm_that_loaded_the_other_s_files_is_no_verdict() -> None:
     wrong = replace(SLOWER, problems=(Problem(code="arm-mixed", what="the base arm loaded the head's kernel.py"),))
     found = paired_verdict(1.1e6, wrong)
     assert (found.outcome, found.effect) == (Outcome.INVALID, Effect.FAIL)
-
-
-ARM = Arm(
-    name="base",
-    revision="abc",
-    tree="def",
-    dirty=False,
-    mode="overlay",
-    python="python",
-    launch=(),
-    environment=(),
-    cwd="/",
-    digest="0",
-    root="/arms/base",
-    modules=("pkg",),
-)
-OWN, OTHER = ("/arms/base/pkg/a.py", "1"), ("/home/pkg/a.py", "2")

@@ -214,3 +214,7 @@ TUNINGS = (
 @pytest.mark.parametrize(("sides", "text"), TUNINGS)
 def test_kernels_that_were_tuned_otherwise_are_named_with_the_processes(sides, text) -> None:
     assert tuning_facts(sides) == (() if text is None else (("tuning", text),))
+
+
+def test_of_two_strange_files_one_is_shown_and_one_counted() -> None:
+    assert foreign_modules(ARM, [OTHER, OTHER]).what.endswith(": /home/pkg/a.py and 1 more")
