@@ -13,14 +13,7 @@ import numpy as np
 
 from pytest_perfgate.adapters.readers import nsys_connection as tables
 from pytest_perfgate.adapters.readers.nsys_columns import chunks, numbers, read_calls, read_ranges, read_timed
-from pytest_perfgate.adapters.readers.nsys_connection import (
-    NEVER_NULL,
-    Connection,
-    check_layout,
-    complete,
-    connect,
-    lacking,
-)
+from pytest_perfgate.adapters.readers.nsys_connection import Connection, check_layout, complete, connect, lacking
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.nsys import (
     Activity,
@@ -52,6 +45,8 @@ _LATEST = (1 << 63) - 1
 """The largest number that SQLite has."""
 
 _TOUCHES = "start < ? AND end > ?"
+
+_DAY = 24 * 3600 * 10**9
 
 
 def open_export(path: Path) -> Export:
@@ -121,6 +116,7 @@ class Export:
 
     def __init__(self, connection: Connection) -> None:
         self._db = connection
+        self._calls_checked = False
 
     def facts(self) -> ExportFacts:
         return replace(self._facts, foreign=self._db.foreign)
@@ -215,6 +211,7 @@ class Export:
         return f"{column} {suffix}" if column in self._db.columns(table) else missing
 
     def calls(self, first: int, last: int) -> Calls:
+        self._insist_on_calls()
         return read_calls(self._db, first, last)
 
     def names(self, ids: Sequence[int]) -> dict[int, str]:
@@ -246,7 +243,7 @@ class Export:
         listed = [packed("globalTid", "0", "nameId"), f"min(end, {high}) - max(start, {low})"]
         hull = (max(until for _, until in spans.values()), min(since for since, _ in spans.values()))
         own = f"{_TOUCHES} AND start < {high} AND end > {low}"
-        _insist_on_times(self._db, tables.RUNTIME)
+        self._insist_on_calls()
         totals = sums(chunks(self._db, tables.RUNTIME, listed, own, hull))
         names = self.names([key[2] for key in totals])
         best: dict[tuple[int, str], ApiTotal] = {}
@@ -257,9 +254,14 @@ class Export:
         return tuple(best.values())
 
     def timed(self, low: int, high: int, kinds: Sequence[re.Pattern[str]]) -> tuple[TimedCalls, ...]:
-        if complete(self._db, tables.RUNTIME):
-            _insist_on_times(self._db, tables.RUNTIME)
+        self._insist_on_calls()
         return read_timed(self._db, low, high, kinds)
+
+    def _insist_on_calls(self) -> None:
+        """Once an export: it takes a pass over all calls."""
+        if not self._calls_checked and complete(self._db, tables.RUNTIME):
+            _insist_on_times(self._db, tables.RUNTIME)
+        self._calls_checked = True
 
 
 Key = tuple[int, int, int]
@@ -321,6 +323,8 @@ def read_facts(db: Connection) -> ExportFacts:
     meta = _metadata(db)
     filled = tuple(t for t in _LISTED if db.has(t) and db.rows(f"SELECT 1 FROM {db.source(t)} LIMIT 1"))
     graphs = db.rows(f"SELECT count(*) FROM {db.source(tables.GRAPHS)}")[0][0] if tables.GRAPHS in filled else 0
+    if complete(db, tables.RANGES):
+        _insist_on_times(db, tables.RANGES)
     return ExportFacts(
         path=str(db.path),
         product=meta.get("EXPORT_PRODUCT_VERSION", ""),
@@ -334,12 +338,12 @@ def read_facts(db: Connection) -> ExportFacts:
 
 
 def _untimed(db: Connection, filled: Collection[str]) -> Iterator[tuple[str, int]]:
-    """Rows of what ran on a device that have no start or no end, by table; they are in no figure."""
+    """Rows of what ran on a device that have no start or no end, or last longer than a day, by table."""
     for table in (tables.KERNELS, tables.COPIES, tables.MEMSETS):
-        kinds = db.columns(table)
-        timed = {"start", "end"} <= kinds.keys()
-        if table in filled and timed and not all(kinds[name].endswith(NEVER_NULL) for name in ("start", "end")):
-            count = int(db.rows(f"SELECT count(*) FROM {db.source(table)} WHERE NOT ({tables.TIMED})")[0][0])
+        if table in filled and {"start", "end"} <= db.columns(table).keys():
+            _insist_on_times(db, table)
+            odd = f"NOT ({tables.TIMED}) OR end - start > {_DAY}"
+            count = int(db.rows(f"SELECT count(*) FROM {db.source(table)} WHERE {odd}")[0][0])
             if count:
                 yield table, count
 
