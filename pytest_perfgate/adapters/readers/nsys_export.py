@@ -83,7 +83,10 @@ def _place(row: Sequence[object], path: Path) -> tuple[int, int, int]:
 
 
 def _insist_on_times(db: Connection, table: str) -> None:
-    """SQL takes a text for later than every time, and adds it up without a word."""
+    """SQL takes a text for later than every time, and adds it up without a word; a table is looked at once."""
+    if table in db.checked or not {"start", "end"} <= db.columns(table).keys():
+        return
+    db.checked.add(table)
     later = f"start > {_LATEST} OR end > {_LATEST}"
     if db.rows(f"SELECT 1 FROM {db.source(table)} WHERE {later} LIMIT 1"):
         raise PerfgateError("nsys-damaged", f"a text stands for a time in {table}", place=str(db.path))
@@ -116,7 +119,6 @@ class Export:
 
     def __init__(self, connection: Connection) -> None:
         self._db = connection
-        self._calls_checked = False
 
     def facts(self) -> ExportFacts:
         return replace(self._facts, foreign=self._db.foreign)
@@ -211,7 +213,7 @@ class Export:
         return f"{column} {suffix}" if column in self._db.columns(table) else missing
 
     def calls(self, first: int, last: int) -> Calls:
-        self._insist_on_calls()
+        _insist_on_times(self._db, tables.RUNTIME)
         return read_calls(self._db, first, last)
 
     def names(self, ids: Sequence[int]) -> dict[int, str]:
@@ -243,7 +245,7 @@ class Export:
         listed = [packed("globalTid", "0", "nameId"), f"min(end, {high}) - max(start, {low})"]
         hull = (max(until for _, until in spans.values()), min(since for since, _ in spans.values()))
         own = f"{_TOUCHES} AND start < {high} AND end > {low}"
-        self._insist_on_calls()
+        _insist_on_times(self._db, tables.RUNTIME)
         totals = sums(chunks(self._db, tables.RUNTIME, listed, own, hull))
         names = self.names([key[2] for key in totals])
         best: dict[tuple[int, str], ApiTotal] = {}
@@ -254,14 +256,8 @@ class Export:
         return tuple(best.values())
 
     def timed(self, low: int, high: int, kinds: Sequence[re.Pattern[str]]) -> tuple[TimedCalls, ...]:
-        self._insist_on_calls()
+        _insist_on_times(self._db, tables.RUNTIME)
         return read_timed(self._db, low, high, kinds)
-
-    def _insist_on_calls(self) -> None:
-        """Once an export: it takes a pass over all calls."""
-        if not self._calls_checked and complete(self._db, tables.RUNTIME):
-            _insist_on_times(self._db, tables.RUNTIME)
-        self._calls_checked = True
 
 
 Key = tuple[int, int, int]
@@ -323,8 +319,7 @@ def read_facts(db: Connection) -> ExportFacts:
     meta = _metadata(db)
     filled = tuple(t for t in _LISTED if db.has(t) and db.rows(f"SELECT 1 FROM {db.source(t)} LIMIT 1"))
     graphs = db.rows(f"SELECT count(*) FROM {db.source(tables.GRAPHS)}")[0][0] if tables.GRAPHS in filled else 0
-    if complete(db, tables.RANGES):
-        _insist_on_times(db, tables.RANGES)
+    _insist_on_times(db, tables.RANGES)
     return ExportFacts(
         path=str(db.path),
         product=meta.get("EXPORT_PRODUCT_VERSION", ""),
