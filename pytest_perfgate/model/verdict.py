@@ -298,6 +298,11 @@ class Paired:
     def rounds(self) -> int:
         return len(self.differences)
 
+    @property
+    def unbuilt(self) -> bool:
+        """Neither side was built: the change edits nothing that code loads or reads, so both are one code."""
+        return self.same and self.decision is Decision.NOT_SLOWER and not self.differences
+
 
 @value
 class PairedRound:

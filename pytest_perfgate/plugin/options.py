@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -166,8 +167,7 @@ def started_with() -> dict[str, str]:
     if "PYTEST_CURRENT_TEST" in now:
         return now
     try:
-        with open("/proc/self/environ", "rb") as file:
-            words = os.fsdecode(file.read()).split("\0")
+        words = os.fsdecode(Path("/proc/self/environ").read_bytes()).split("\0")
     except OSError:
         return now
     pairs = (word.partition("=") for word in words if word.startswith(_SPEAKS))
