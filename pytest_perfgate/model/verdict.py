@@ -375,6 +375,8 @@ class Arm:
     reused: bool = False
     content: str = ""
     """Hash of all files that this side may load as the package under test; empty where it was not taken."""
+    sources: tuple[tuple[str, str], ...] = ()
+    """(file, hash) of the code that was built: what is loaded must be that."""
 
 
 @value

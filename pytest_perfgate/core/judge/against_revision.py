@@ -280,6 +280,10 @@ def foreign_modules(arm: Arm, loaded: Sequence[tuple[str, str]]) -> Problem | No
     if not loaded:
         what = f"the {arm.name} arm loaded no module of the package under test ({', '.join(arm.modules)})"
         return Problem(code="arm-foreign-module", what=what, evidence=(("arm", arm.name),), retry=False)
+    built = dict(arm.sources)
+    if written := [file for file, digest in loaded if built.get(file, digest) != digest]:
+        what = f"the {arm.name} arm loaded a file that something wrote after it was built: {written[0]}"
+        return Problem(code="arm-foreign-module", what=what, evidence=(("arm", arm.name),), retry=False)
     return None
 
 

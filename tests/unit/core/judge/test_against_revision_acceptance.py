@@ -205,6 +205,9 @@ def test_an_arm_loads_its_own_files_and_some_of_them() -> None:
     assert alone is not None
     assert alone.what == said
     assert strange.evidence == (("arm", "base"), ("belongs below", "/arms/base"), *[("loaded", OTHER[0])] * 5)
+    spoilt = foreign_modules(replace(ARM, sources=((OWN[0], "what was built"),)), [OWN])
+    assert (spoilt.code, spoilt.retry, OWN[0] in spoilt.what) == ("arm-foreign-module", False, True)
+    assert foreign_modules(replace(ARM, sources=(OWN, ("/arms/base/pkg/b.py", "2"))), [OWN]) is None
     nothing = foreign_modules(ARM, [])
     assert nothing is not None
     assert (nothing.what, nothing.retry) == ("the base arm loaded no module of the package under test (pkg)", False)
