@@ -238,7 +238,7 @@ ATTACKS = (
             env={"PYTHONPATH": os.pathsep.join([".", *filter(None, [os.environ.get("PYTHONPATH")])])},
         )
         for name, said, swaps in (
-            ("sitecustomize", (), ()),
+            ("sitecustomize", (HEADING, "hidden code  sitecustomize.py"), ()),
             (
                 "early",
                 (HEADING, "pytest: addopts"),
