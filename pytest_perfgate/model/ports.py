@@ -302,6 +302,12 @@ class Repository(Protocol):
     def changed(self, revision: str) -> tuple[str, ...]:
         """Files that git knows, there or here, and that are other than in a revision, by their paths from here."""
 
+    def pages_alone(self, revision: str, baselines: str) -> tuple[str, ...] | None:
+        """Pages and accepted times that are other than in a revision, where nothing else in the whole repository is.
+
+        Nothing where something else is, where code speaks of files of their kind, or where that cannot be told.
+        """
+
     def dirty(self) -> bool: ...
 
     def author(self) -> str: ...
