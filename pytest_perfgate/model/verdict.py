@@ -72,6 +72,10 @@ class Arms:
     """Logarithms of head over base, one a round, in order."""
 
 
+_ORDER = list(Outcome)
+"""The worst comes last."""
+
+
 @value
 class CaseReport:
     """One measurement with all its verdicts."""
@@ -100,8 +104,7 @@ class CaseReport:
 
     @property
     def worst(self) -> Outcome:
-        order = list(Outcome)
-        return max((v.outcome for v in self.verdicts), key=order.index, default=Outcome.NOT_MEASURED)
+        return max((v.outcome for v in self.verdicts), key=_ORDER.index, default=Outcome.NOT_MEASURED)
 
 
 @value
