@@ -72,10 +72,6 @@ class Arms:
     """Logarithms of head over base, one a round, in order."""
 
 
-_ORDER = list(Outcome)
-"""The worst comes last."""
-
-
 @value
 class CaseReport:
     """One measurement with all its verdicts."""
@@ -104,7 +100,8 @@ class CaseReport:
 
     @property
     def worst(self) -> Outcome:
-        return max((v.outcome for v in self.verdicts), key=_ORDER.index, default=Outcome.NOT_MEASURED)
+        order = list(Outcome)
+        return max((v.outcome for v in self.verdicts), key=order.index, default=Outcome.NOT_MEASURED)
 
 
 @value
@@ -303,7 +300,7 @@ class Paired:
 
     @property
     def unbuilt(self) -> bool:
-        """Neither side was built: the change edits nothing that code loads or reads, so both are one code."""
+        """Neither side was built: the change edits nothing that code loads or reads."""
         return self.same and self.decision is Decision.NOT_SLOWER and not self.differences
 
 
