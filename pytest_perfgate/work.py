@@ -5,8 +5,21 @@ Free of numpy, because tests name their work while pytest collects them.
 
 from __future__ import annotations
 
-from pytest_perfgate.core.analysis.work.attention import attention, attention_backward, kept_area, packed_attention
-from pytest_perfgate.core.analysis.work.layers import (
+from pytest_perfgate.core.analysis.work import (
+    bmm,
+    bus_factor,
+    collective,
+    custom,
+    dtype_name,
+    gemm,
+    gemm_backward,
+    items,
+    mixed_gemm,
+    width,
+)
+from pytest_perfgate.core.analysis.work_layers import (
+    attention,
+    attention_backward,
     batch_norm,
     conv,
     conv_backward,
@@ -18,25 +31,15 @@ from pytest_perfgate.core.analysis.work.layers import (
     fused_moe,
     group_norm,
     grouped_gemm,
+    kept_area,
     layer_norm,
     norm,
     norm_backward,
+    packed_attention,
     reduction,
     rms_norm,
     rope,
     softmax,
-)
-from pytest_perfgate.core.analysis.work.products import (
-    bmm,
-    bus_factor,
-    collective,
-    custom,
-    dtype_name,
-    gemm,
-    gemm_backward,
-    items,
-    mixed_gemm,
-    width,
 )
 from pytest_perfgate.model.values import Work
 

@@ -209,8 +209,7 @@ def _last(text: str) -> str:
 
 def libraries(check: Check) -> Iterator[Row]:
     """The other libraries that are installed: one copy each by events, beside torch's own."""
-    from pytest_perfgate.adapters.runtimes.cuda_core import CudaCoreRuntime
-    from pytest_perfgate.adapters.runtimes.cupy import CupyRuntime
+    from pytest_perfgate.adapters.runtimes.cuda import CudaCoreRuntime, CupyRuntime
 
     for runtime, copy in ((CupyRuntime(), cupy_copy), (CudaCoreRuntime(), cuda_core_copy)):
         found = runtime.availability()
@@ -241,7 +240,7 @@ def cupy_copy():
 
 
 def cuda_core_copy():
-    from pytest_perfgate.adapters.runtimes.cuda_core import cuda_core
+    from pytest_perfgate.adapters.runtimes.cuda import cuda_core
 
     device = cuda_core().Device()
     device.set_current()

@@ -8,7 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Protocol
 
 from pytest_perfgate.core.render.words import quantity
-from pytest_perfgate.model.capabilities import SupportsWait
+from pytest_perfgate.model.device import SupportsWait
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Block, Bullets, Column, Document, Paragraph, Section, Table
 from pytest_perfgate.model.plan import Plan

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_perfgate.app.diagnosis import DoctorTools, left_locked, same_words, tried
 from pytest_perfgate.core.render.text import Line, render_screen
 from pytest_perfgate.core.render.words import quantity
-from pytest_perfgate.model.capabilities import SupportsWait
-from pytest_perfgate.model.device import Availability, Device
+from pytest_perfgate.model.device import Availability, Device, SupportsWait
 from pytest_perfgate.model.errors import PerfgateError, speaks_of_a_file
 from pytest_perfgate.model.errors import refusal as errors_refusal
 from pytest_perfgate.model.protocol import TIMED

@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from pytest_perfgate.core.analysis.roofline import ceiling_roof, roofs
 from pytest_perfgate.core.stats.summary import exhausted, left_of
-from pytest_perfgate.model.capabilities import SupportsAdopt, SupportsSettled, SupportsTouches
-from pytest_perfgate.model.device import Availability, Basis, Ceilings, Device
+from pytest_perfgate.model.device import (
+    Availability,
+    Basis,
+    Ceilings,
+    Device,
+    SupportsAdopt,
+    SupportsSettled,
+    SupportsTouches,
+)
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Discard, Identity, Samples
 from pytest_perfgate.model.plan import ClockPolicy, Plan

@@ -18,7 +18,7 @@ from pytest_perfgate.core.limits.merge import share_of
 from pytest_perfgate.core.limits.scope import proposal, references_in
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.stats.inference import calls_needed
-from pytest_perfgate.model.capabilities import SupportsMemory
+from pytest_perfgate.model.device import SupportsMemory
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Reading, Reference
 from pytest_perfgate.model.metric import Absent, Metric, Problem

@@ -91,7 +91,7 @@ def profile(key: CaseKey, mode: str, plan: Plan, tools: ProfileTools, assigned: 
 
 def narrowed(profiler: Profiler, only: tuple[str, int]) -> Profiler:
     """The profiler for some kernels alone; one that cannot be told so would collect all in silence."""
-    from pytest_perfgate.model.capabilities import SupportsKernels
+    from pytest_perfgate.model.device import SupportsKernels
 
     if only == ("", 0):
         return profiler

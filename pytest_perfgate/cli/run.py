@@ -291,7 +291,7 @@ def history_of(project: Project, report: Any) -> dict[str, Any]:
 
 
 def _delivered(options: Namespace, report: Any, project: Project) -> str:
-    from pytest_perfgate.model.capabilities import SupportsPosting
+    from pytest_perfgate.model.device import SupportsPosting
     from pytest_perfgate.model.verdict import Posting
     from pytest_perfgate.wiring.stores import deliveries
 

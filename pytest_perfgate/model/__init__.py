@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pytest_perfgate.model.capabilities import (
+    from pytest_perfgate.model.device import (
+        Availability,
+        Device,
         SupportsAdopt,
         SupportsBind,
         SupportsClock,
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
         SupportsTouches,
         SupportsWait,
     )
-    from pytest_perfgate.model.device import Availability, Device
     from pytest_perfgate.model.errors import PerfgateError
     from pytest_perfgate.model.measurement import Artifact, Samples, Stop
     from pytest_perfgate.model.metric import (
@@ -131,7 +132,7 @@ __all__ = [
     "labels",
 ]
 
-_HOMES = ("values", "device", "metric", "plan", "measurement", "capabilities", "ports", "errors", "verdict")
+_HOMES = ("values", "device", "metric", "plan", "measurement", "ports", "errors", "verdict")
 """Modules that bring these names, those that others import from first."""
 
 

@@ -7,8 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
-from pytest_perfgate.model.capabilities import SupportsWait
-from pytest_perfgate.model.device import Availability, Device, DeviceSpec
+from pytest_perfgate.model.device import Availability, Device, DeviceSpec, SupportsWait
 from pytest_perfgate.model.measurement import Artifact, Baseline, Environment, Samples, Sitting, Stop
 from pytest_perfgate.model.metric import Analysis, MetricKind, Problem
 from pytest_perfgate.model.plan import Case, CaseKey, Plan

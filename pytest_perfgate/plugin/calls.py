@@ -11,7 +11,7 @@ from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_perfgate.model.capabilities import SupportsInputs
+from pytest_perfgate.model.device import SupportsInputs
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Discard, Reading, Samples, Stop
 from pytest_perfgate.model.metric import Finding, MetricSet, Problem

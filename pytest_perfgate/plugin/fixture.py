@@ -289,13 +289,13 @@ def _work(work: Work | None) -> Work | None:
     """The work of a call; a rate of a negative or an infinite count would pass or fail for nothing."""
     if work is None:
         return None
-    from pytest_perfgate.core.analysis.work.products import work_fault
+    from pytest_perfgate.core.analysis.work import work_fault
 
     fault = work_fault(work) if isinstance(work, Work) else f"it is {work!r:.60}"
     if fault:
         what = f"work= is no work that a call can do: {fault}"
         raise PerfgateError("call-wrong", what, mend="from pytest_perfgate import work; work=work.gemm(m, n, k, ...)")
-    from pytest_perfgate.core.analysis.work.products import plain
+    from pytest_perfgate.core.analysis.work import plain
 
     return replace(work, **{name: plain(getattr(work, name)) for name in ("flops", "bytes", "items", "working_set")})
 

@@ -25,7 +25,7 @@ from pytest_perfgate.app.instrument import (
     watched,
 )
 from pytest_perfgate.clock import HOST_CLOCK
-from pytest_perfgate.model.capabilities import SupportsTellWaits, SupportsWait
+from pytest_perfgate.model.device import SupportsTellWaits, SupportsWait
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Identity, Reading
 from pytest_perfgate.model.metric import Absent, MetricSet

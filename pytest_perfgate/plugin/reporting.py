@@ -198,7 +198,7 @@ def fail(config: pytest.Config) -> None:
 
 _HOME = f"{Path(__file__).parent.parent}/".replace("\\", "/")
 
-_CALLING = ("adapters/timers/", "plugin/calls.py", "core/analysis/work/", "compat.py")
+_CALLING = ("adapters/timers/", "plugin/calls.py", "core/analysis/work", "compat.py")
 """Where the user's callables are called, and what the user gave is refused: a fault that ends here is in the user's."""
 
 _THEIRS = (Exception, pytest.fail.Exception, pytest.skip.Exception)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_perfgate.model.capabilities import SupportsOperators
+from pytest_perfgate.model.device import SupportsOperators
 from pytest_perfgate.model.errors import refusal
 from pytest_perfgate.wiring import devices as wiring_devices
 
@@ -94,14 +94,14 @@ def write_pages(path: Path, documents: Sequence[Document]) -> None:
 
 def write_tables(folder: Path, documents: Mapping[str, Document]) -> tuple[Path, ...]:
     """Tables of documents as CSV files."""
-    from pytest_perfgate.adapters.formats import files as tables
+    from pytest_perfgate.adapters import formats as tables
 
     return tables.write_tables(folder, documents)
 
 
 def write_junit(path: Path, subject: str, verdicts: Sequence[Verdict]) -> None:
     """Verdicts as a JUnit file."""
-    from pytest_perfgate.adapters.formats import files as junit
+    from pytest_perfgate.adapters import formats as junit
 
     junit.write_junit(path, subject, verdicts)
 

@@ -7,7 +7,7 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_perfgate.model.capabilities import SupportsOperators
+from pytest_perfgate.model.device import SupportsOperators
 from pytest_perfgate.wiring import devices
 
 if TYPE_CHECKING:
@@ -70,8 +70,7 @@ class BuiltIns:
         self._project = project
 
     def pytest_perfgate_runtimes(self) -> list[Runtime]:
-        from pytest_perfgate.adapters.runtimes.cuda_core import CudaCoreRuntime
-        from pytest_perfgate.adapters.runtimes.cupy import CupyRuntime
+        from pytest_perfgate.adapters.runtimes.cuda import CudaCoreRuntime, CupyRuntime
         from pytest_perfgate.adapters.runtimes.opencl import OpenClRuntime
         from pytest_perfgate.adapters.runtimes.torch import TorchRuntime
 
@@ -215,7 +214,7 @@ def _spread(workers: str) -> Any:
 
 
 def _write_replay(path: Path, text: str) -> Path:
-    from pytest_perfgate.adapters.formats.files import write_replay
+    from pytest_perfgate.adapters.formats import write_replay
 
     return write_replay(path, text)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pytest_perfgate.model.capabilities import SupportsWait
+from pytest_perfgate.model.device import SupportsWait
 
 if TYPE_CHECKING:
     from pytest_perfgate.adapters.bindings.amdsmi import Amd
@@ -16,11 +16,10 @@ if TYPE_CHECKING:
     from pytest_perfgate.adapters.runtimes.arrays import ArrayContents
     from pytest_perfgate.adapters.runtimes.host import HostRuntime
     from pytest_perfgate.adapters.stores.sittings import CeilingStore
-    from pytest_perfgate.adapters.timers.auto import AutoTimer
+    from pytest_perfgate.adapters.timers.auto import AutoTimer, GraphTimer
     from pytest_perfgate.adapters.timers.bench import Rules
     from pytest_perfgate.adapters.timers.cupti import CuptiTimer
     from pytest_perfgate.adapters.timers.events import BlockingTimer, EventsTimer
-    from pytest_perfgate.adapters.timers.graph import GraphTimer
     from pytest_perfgate.adapters.timers.host import HostTimer
     from pytest_perfgate.app.spread import Fleet
     from pytest_perfgate.model.device import Availability, Device
@@ -72,7 +71,7 @@ def blocking_timer() -> BlockingTimer:
 
 def graph_timer() -> GraphTimer:
     """A graph of many calls."""
-    from pytest_perfgate.adapters.timers.graph import GraphTimer
+    from pytest_perfgate.adapters.timers.auto import GraphTimer
 
     return GraphTimer(rules())
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 from pytest_perfgate.app.inspect import choose, inspect
-from pytest_perfgate.model.capabilities import SupportsOwnQueue
+from pytest_perfgate.model.device import SupportsOwnQueue
 from pytest_perfgate.model.protocol import IN_PROCESS, STATIC, TIMED, VARIABLE
 from pytest_perfgate.model.verdict import CaseReport, RunReport
 from pytest_perfgate.wiring import CommandLineTools, command_line_tools, configuration, joined, own_host
@@ -123,7 +123,7 @@ def _command(root: Path, nodeid: str, assigned: Assignment) -> list[str]:
 
 def write_views(folder: Path, views: Mapping[str, Document]) -> None:
     """Tables as CSV and pictures as SVG, and all of it as one page."""
-    from pytest_perfgate.adapters.formats.files import write_drawings
+    from pytest_perfgate.adapters.formats import write_drawings
     from pytest_perfgate.core.render.drawing import alone
     from pytest_perfgate.wiring import write_pages, write_tables
 
@@ -134,7 +134,7 @@ def write_views(folder: Path, views: Mapping[str, Document]) -> None:
 
 def write_pictures(folder: Path, document: Document) -> tuple[Path, ...]:
     """Every picture of a page as SVG."""
-    from pytest_perfgate.adapters.formats.files import write_drawings
+    from pytest_perfgate.adapters.formats import write_drawings
     from pytest_perfgate.core.render.drawing import alone
     from pytest_perfgate.model.errors import written
 
@@ -144,9 +144,9 @@ def write_pictures(folder: Path, document: Document) -> tuple[Path, ...]:
 
 def write_picture(path: Path, svg: str) -> None:
     """One picture as SVG, or as PNG by what can draw it here."""
-    from pytest_perfgate.adapters.formats import files
+    from pytest_perfgate.adapters import formats
 
-    files.write_picture(path, svg)
+    formats.write_picture(path, svg)
 
 
 def profiler_region(name: str, out: Path, hooks: Any) -> AbstractContextManager[None]:
@@ -208,7 +208,7 @@ def frame(source: Any = "", view: str = "") -> Any:
     Of a run, the path or address of a record, or nothing (the last run here): one row a verdict.
     Of the history here (the view "history"): one row a figure, of the cases with this in their name.
     """
-    from pytest_perfgate.adapters.formats import files as tables
+    from pytest_perfgate.adapters import formats as tables
 
     if isinstance(source, (str, Path, RunReport)):
         from pytest_perfgate.wiring.stores import history_table, record_store
@@ -221,14 +221,14 @@ def frame(source: Any = "", view: str = "") -> Any:
 
 def frames(source: Any, view: str = "") -> dict[str, Any]:
     """Every table of a document, or of one view of an analysis, by its title."""
-    from pytest_perfgate.adapters.formats import files as tables
+    from pytest_perfgate.adapters import formats as tables
 
     return tables.frames(source, view)
 
 
 def write_reports(folder: Path, analysis: Analysis) -> tuple[Path, ...]:
     """The reports of an analysis as files, with its tables; one without reports of its own has its first view."""
-    from pytest_perfgate.adapters.formats import files as reports
+    from pytest_perfgate.adapters import formats as reports
     from pytest_perfgate.app.inspect import led_by_pictures
     from pytest_perfgate.core.render.html import render_html, render_markdown
 
@@ -246,7 +246,7 @@ def write_reports(folder: Path, analysis: Analysis) -> tuple[Path, ...]:
 
 def write_workbook(path: Path, documents: Mapping[str, Document]) -> Path:
     """Tables of documents as one workbook."""
-    from pytest_perfgate.adapters.formats import files as workbook
+    from pytest_perfgate.adapters import formats as workbook
 
     return workbook.write_workbook(path, documents)
 

@@ -209,7 +209,7 @@ def deliveries(root: Path) -> Sequence[Any]:
 
 def tables() -> Mapping[str, Callable[[Any], bytes]]:
     """Files that a table of figures can be written as, by name."""
-    from pytest_perfgate.adapters.formats.files import render_csv, render_parquet
+    from pytest_perfgate.adapters.formats import render_csv, render_parquet
 
     return {"csv": render_csv, "parquet": render_parquet}
 

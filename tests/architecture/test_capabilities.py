@@ -7,11 +7,11 @@ import inspect
 from collections.abc import Iterator
 from pathlib import Path
 
-from pytest_perfgate.model import capabilities
+from pytest_perfgate.model import device
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "pytest_perfgate"
-PROTOCOLS = {name: kind for name, kind in inspect.getmembers(capabilities, inspect.isclass) if name[:8] == "Supports"}
+PROTOCOLS = {name: kind for name, kind in inspect.getmembers(device, inspect.isclass) if name[:8] == "Supports"}
 
 
 def members(protocol: type) -> set[str]:

@@ -15,11 +15,10 @@ from types import SimpleNamespace
 
 from ci.gpu import parts, processes, truth
 from pytest_perfgate.adapters.bindings.cupti import KernelRecord
-from pytest_perfgate.adapters.timers.auto import AutoTimer
+from pytest_perfgate.adapters.timers.auto import AutoTimer, GraphTimer
 from pytest_perfgate.adapters.timers.bench import Rules
 from pytest_perfgate.adapters.timers.cupti import CuptiTimer
 from pytest_perfgate.adapters.timers.events import BlockingTimer, EventsTimer
-from pytest_perfgate.adapters.timers.graph import GraphTimer
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.measurement import Stop
 from pytest_perfgate.model.plan import ClockPolicy, Plan

@@ -194,6 +194,6 @@ def test_a_run_for_the_stores_that_teams_have(place: Place, folder: Path, form: 
 
 
 def test_parquet_without_its_library_is_refused(place: Place, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_perfgate.adapters.formats.files.find_spec", lambda _name: None)
+    monkeypatch.setattr("pytest_perfgate.adapters.formats.find_spec", lambda _name: None)
     done = place.perfgate("report", "runs/1.json", "--to", "parquet:out")
     assert (done.code, "pyarrow" in done.err) == (20, True)

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 from ci.gpu import processes
 from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
 from pytest_perfgate.adapters.devices.visible import lookup_spec
-from pytest_perfgate.adapters.runtimes.cuda_core import CudaCoreRuntime
+from pytest_perfgate.adapters.runtimes.cuda import CudaCoreRuntime
+from pytest_perfgate.adapters.timers.auto import GraphTimer
 from pytest_perfgate.adapters.timers.bench import Rules
 from pytest_perfgate.adapters.timers.events import BlockingTimer, EventsTimer
-from pytest_perfgate.adapters.timers.graph import GraphTimer
 from pytest_perfgate.app.instrument import choose_runtime, choose_timer
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Stop

@@ -8,7 +8,7 @@ from statistics import median
 
 from pytest_perfgate.adapters.bindings.cupti import BUFFER, CuptiRecorder
 from pytest_perfgate.adapters.devices.visible import lookup_spec
-from pytest_perfgate.adapters.runtimes.cuda_core import CudaCoreRuntime
+from pytest_perfgate.adapters.runtimes.cuda import CudaCoreRuntime
 from pytest_perfgate.adapters.timers.bench import Rules
 from pytest_perfgate.adapters.timers.cupti import CuptiTimer
 from pytest_perfgate.model.errors import PerfgateError

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_perfgate.core.analysis import intervals
-from pytest_perfgate.core.analysis.kinds import Kind
+from pytest_perfgate.core.analysis.intervals import Kind
 from pytest_perfgate.core.analysis.trace.matching import edits, node
 from pytest_perfgate.core.analysis.trace.timeline import busy, statistics, timeline
 from pytest_perfgate.core.analysis.trace.tree import STRADDLE_NS, nest

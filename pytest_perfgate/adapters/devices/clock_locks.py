@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
-from pytest_perfgate.adapters.devices.clock_samples import Watched
+from pytest_perfgate.adapters.devices.clock_watch import PERIOD_S, Lock, Watched, left
 from pytest_perfgate.adapters.system.files import replace_content
 from pytest_perfgate.adapters.system.processes import alive, started
 from pytest_perfgate.model.errors import PerfgateError
@@ -344,3 +344,20 @@ class Restoration:
 
 def _say(error: Exception) -> None:
     sys.stderr.write(f"perfgate: {error}\n")
+
+
+SETTLING = 20
+"""Looks at a clock that was just locked."""
+
+
+def read_back(card: Watched, lock: Lock, sleep: Callable[[float], None]) -> str:
+    """Wait for a lock to be seen, for a second at most: an idle card may show an idle clock until it has work."""
+    clock = card.sample().sm_hz
+    if lock.sm_hz is None:
+        return "at an unknown clock"
+    for _ in range(SETTLING):
+        if not any(left("SM", lock.sm_hz, [clock], cap=lock.cap)):
+            return f"read back at {clock / 1e6:.0f} MHz"
+        sleep(PERIOD_S)
+        clock = card.sample().sm_hz
+    return f"set to {lock.sm_hz / 1e6:.0f} MHz, read {clock / 1e6:.0f} MHz without load; what counts is read under load"

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from pytest_perfgate.adapters.bindings.amdsmi import Amd
 from pytest_perfgate.adapters.bindings.border import silence
 from pytest_perfgate.adapters.bindings.nvml import Health, Nvml, XidListener
-from pytest_perfgate.adapters.devices.clock_locks import Card, OwnLock, run_head, take_lock
-from pytest_perfgate.adapters.devices.clock_watch import UNLOCKED, DeviceWatch, Lock, read_back
+from pytest_perfgate.adapters.devices.clock_locks import Card, OwnLock, read_back, run_head, take_lock
+from pytest_perfgate.adapters.devices.clock_watch import UNLOCKED, DeviceWatch, Lock
 from pytest_perfgate.adapters.system.processes import Others, others
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Problem

@@ -17,7 +17,7 @@ import numpy as np
 from pytest_perfgate.adapters.readers import kineto_text as text
 from pytest_perfgate.adapters.readers.kineto_assembly import traces_of
 from pytest_perfgate.adapters.readers.kineto_columns import Columns
-from pytest_perfgate.adapters.readers.kineto_events import BARE, LIST, WHOLE, Document, Event, Header, loose_events
+from pytest_perfgate.adapters.readers.kineto_text import AROUND, LIST, WHOLE, Document, Event, Header, loose_events
 from pytest_perfgate.model.errors import PerfgateError
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ def _decoded_list(text_of_list: bytes | memoryview, offset: int, path: Path) -> 
 def _decoded_header(chunk: bytes, offset: int, path: Path) -> Header:
     clean = text.mended(chunk)
     try:
-        return BARE.decode(clean)
+        return AROUND.decode(clean)
     except msgspec.ValidationError:
         return Header()
     except msgspec.DecodeError as broken:

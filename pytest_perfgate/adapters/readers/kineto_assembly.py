@@ -13,7 +13,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.profiles import GPU, Queue, Thread, Trace
 
 if TYPE_CHECKING:
-    from pytest_perfgate.adapters.readers.kineto_events import Header
+    from pytest_perfgate.adapters.readers.kineto_text import Header
 
 _LONGEST = 9e15
 """Microseconds whose nanoseconds fit 64 bits: 285 years."""

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pytest_perfgate.adapters.readers.kineto_events import NOTHING, Arguments, Event
+from pytest_perfgate.adapters.readers.kineto_text import NOTHING, Arguments, Event
 from pytest_perfgate.model.profiles import GPU, Category, Message
 
 CATEGORIES = {

@@ -1,13 +1,16 @@
-"""Bytes of a trace: unpacked, cut between events, and mended where a writer broke JSON."""
+"""Bytes of a trace: unpacked, cut between events, mended where a writer broke JSON; and what is read of each event."""
 
 from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, TypeVar, Union
+
+import msgspec
 
 from pytest_perfgate.model.errors import PerfgateError, refusal
 
@@ -209,3 +212,99 @@ def _mended_escape(found: re.Match[bytes]) -> bytes:
     if found["half"]:
         return b"\\ufffd"
     return found["pair"] or found["good"] or b"\\\\"
+
+
+NOTHING = msgspec.Raw(b"")
+Number = Union[int, str, float, None]
+_Made = TypeVar("_Made", bound=msgspec.Struct)
+
+
+class Arguments(msgspec.Struct, gc=False):
+    """The arguments that analyses need."""
+
+    correlation: int = -1
+    external: int = msgspec.field(name="External id", default=-1)
+    sequence: int = msgspec.field(name="Sequence number", default=-1)
+    forward_thread: int = msgspec.field(name="Fwd thread id", default=-1)
+    device: Union[int, str] = -1
+    stream: Union[int, str, None] = -1
+    size: Any = msgspec.field(name="bytes", default=-1)
+    rank: Union[int, str, None] = None
+    dims: msgspec.Raw = msgspec.field(name="Input Dims", default=NOTHING)
+    types: msgspec.Raw = msgspec.field(name="Input type", default=NOTHING)
+    strides: msgspec.Raw = msgspec.field(name="Input Strides", default=NOTHING)
+    concrete: msgspec.Raw = msgspec.field(name="Concrete Inputs", default=NOTHING)
+    name: Any = None
+    labels: Any = None
+    collective: Union[str, None] = msgspec.field(name="Collective name", default=None)
+    group: Any = msgspec.field(name="Process Group Name", default=None)
+    group_size: Any = msgspec.field(name="Group size", default=None)
+    sent: Any = msgspec.field(name="In msg nelems", default=None)
+    received: Any = msgspec.field(name="Out msg nelems", default=None)
+    dtype: Any = None
+    memory_of: Union[int, None] = msgspec.field(name="Device Type", default=0)
+    """Of a record of memory: 0 is the host."""
+
+
+class Event(msgspec.Struct, gc=False):
+    """One event."""
+
+    ph: str = ""
+    cat: str = ""
+    name: str = ""
+    pid: Number = 0
+    tid: Number = 0
+    ts: Union[float, None] = None
+    dur: Union[float, None] = None
+    id: Any = None
+    args: Union[Arguments, None] = None
+
+
+class Header(msgspec.Struct):
+    """What stands around the events."""
+
+    distributed: Any = msgspec.field(name="distributedInfo", default=None)
+    devices: Any = msgspec.field(name="deviceProperties", default=None)
+    compute: Any = msgspec.field(name="computeProperties", default=None)
+    record_shapes: Any = None
+    base: Any = msgspec.field(name="baseTimeNanoseconds", default=None)
+
+
+class Document(Header):
+    """A whole file at once."""
+
+    events: Union[list[Event], None] = msgspec.field(name="traceEvents", default=None)
+
+
+LIST = msgspec.json.Decoder(list[Event])
+WHOLE = msgspec.json.Decoder(Document)
+AROUND = msgspec.json.Decoder(Header)
+
+UNREADABLE = Event(ph="X", cat="that is not an event")
+"""Stands for what is none, so that it is counted among what was left out."""
+
+
+def loose_events(found: object) -> list[Event]:
+    """Events of untyped JSON, coerced one by one."""
+    return [_coerced(raw) if isinstance(raw, dict) else UNREADABLE for raw in found] if isinstance(found, list) else []
+
+
+def _coerced(raw: dict[str, Any]) -> Event:
+    """An event of which every field is taken that has the right type; one without a time is counted by its category."""
+    args = raw.get("args")
+    event = _filled(Event(), {name: value for name, value in raw.items() if name != "args"})
+    event.args = _filled(Arguments(), args) if isinstance(args, dict) else None
+    return event if event.ph or event.cat or not raw else UNREADABLE
+
+
+def _filled(made: _Made, raw: Mapping[str, Any]) -> _Made:
+    """The same with each value that has the right type: one odd value does not lose the others."""
+    for field in msgspec.structs.fields(made):
+        if field.encode_name in raw:
+            one, as_text = raw[field.encode_name], field.type is msgspec.Raw
+            with suppress(msgspec.ValidationError):
+                read = (
+                    msgspec.Raw(msgspec.json.encode(one)) if as_text else msgspec.convert(one, field.type, strict=False)
+                )
+                setattr(made, field.name, read)
+    return made

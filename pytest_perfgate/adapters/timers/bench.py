@@ -15,8 +15,7 @@ from threading import get_native_id
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pytest_perfgate.clock import HOST_CLOCK
-from pytest_perfgate.model.capabilities import SupportsAdopt, SupportsWait
-from pytest_perfgate.model.device import Availability
+from pytest_perfgate.model.device import Availability, SupportsAdopt, SupportsWait
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import SAMPLING, Samples, Sampling, Stop
 from pytest_perfgate.model.plan import Cache, Plan

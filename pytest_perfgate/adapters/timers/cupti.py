@@ -11,8 +11,7 @@ from pytest_perfgate.adapters.bindings.cupti import BUFFER
 from pytest_perfgate.adapters.timers.bench import Bench, Rules, Undisturbed, Warmth, queue_availability, queue_of, sound
 from pytest_perfgate.adapters.timers.event_pairs import believable
 from pytest_perfgate.adapters.timers.events import launch_gap
-from pytest_perfgate.model.capabilities import SupportsCuda
-from pytest_perfgate.model.device import Availability
+from pytest_perfgate.model.device import Availability, SupportsCuda
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Discard, Samples
 from pytest_perfgate.model.values import value

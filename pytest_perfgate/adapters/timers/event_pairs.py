@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from pytest_perfgate.adapters.timers.bench import Bench, Undisturbed, sound
-from pytest_perfgate.model.capabilities import SupportsLook, SupportsRelease
+from pytest_perfgate.model.device import SupportsLook, SupportsRelease
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.plan import Plan

@@ -22,8 +22,7 @@ from pytest_perfgate.adapters.timers.bench import (
     with_cpu_load,
 )
 from pytest_perfgate.clock import HOST_CLOCK
-from pytest_perfgate.model.capabilities import SupportsClock, SupportsWait
-from pytest_perfgate.model.device import Availability
+from pytest_perfgate.model.device import Availability, SupportsClock, SupportsWait
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import IDLE, Samples
 

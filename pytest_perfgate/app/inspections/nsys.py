@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from pytest_perfgate.core.analysis.foreign_files import foreign
-from pytest_perfgate.core.analysis.kinds import BLOCKS, LAUNCHES
+from pytest_perfgate.core.analysis.intervals import BLOCKS, LAUNCHES
 from pytest_perfgate.core.analysis.nsys import overlap, views
 from pytest_perfgate.core.analysis.nsys.compare import comparison, comparison_metrics, difference
 from pytest_perfgate.core.analysis.nsys.lanes import Recorded, hidden_talkers, lanes

@@ -298,7 +298,7 @@ _SCALE = {"": 1.0, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 
 def given_roof(peak: str = "", bandwidth: str = "", code: str = "trace-option") -> Roof | None:
     """A roof from ``bf16=708TFLOPS,fp32=163TFLOPS`` and ``5.3TB/s``; what does not read is an error of that code."""
-    from pytest_perfgate.core.analysis.work.products import dtype_name
+    from pytest_perfgate.core.analysis.work import dtype_name
 
     if not peak and not bandwidth:
         return None

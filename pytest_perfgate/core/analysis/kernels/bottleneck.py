@@ -20,7 +20,7 @@ from pytest_perfgate.core.analysis.roofline import (
     rated,
     ridge,
 )
-from pytest_perfgate.core.analysis.work.products import known_dtype
+from pytest_perfgate.core.analysis.work import known_dtype
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.device import Device, DeviceSpec, Roof
 from pytest_perfgate.model.errors import PerfgateError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_perfgate.core.analysis import kinds
+from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.model.nsys import Activity, Calls, Lane, Preset, Ranges, Rank, Reading, Window, pid_of
 from pytest_perfgate.model.values import array_value
 
@@ -121,7 +121,7 @@ def _names(ids: Ints, names: Mapping[int, str]) -> tuple[Ints, tuple[str, ...]]:
 
 
 def _talking(names: Sequence[str], reading: Reading) -> NDArray[np.bool_]:
-    pattern = _ORIGINAL if reading.original else kinds.communication(reading.preset.communication)
+    pattern = _ORIGINAL if reading.original else intervals.communication(reading.preset.communication)
     return np.array([bool(pattern.search(name)) for name in names], dtype=bool)
 
 
@@ -238,7 +238,7 @@ def hidden_talkers(names: Mapping[int, str], reading: Reading) -> tuple[int, ...
     if reading.original:
         return ()
     own = reading.preset.communication
-    pattern = kinds.communication(own)
+    pattern = intervals.communication(own)
     marked = re.compile("|".join(own)).search if own else lambda _: None
     likely = (pair for pair in names.items() if _marked(pair[1]) or marked(pair[1]))
     listed = ((number, qualified(name)) for number, name in likely)
@@ -247,7 +247,7 @@ def hidden_talkers(names: Mapping[int, str], reading: Reading) -> tuple[int, ...
 
 def _marked(name: str) -> bool:
     low = name.lower()
-    return any(mark in low for mark in kinds.MARKS)
+    return any(mark in low for mark in intervals.MARKS)
 
 
 def qualified(name: str) -> str:

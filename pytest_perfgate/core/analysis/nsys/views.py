@@ -10,7 +10,7 @@ import numpy as np
 from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.core.analysis.classify import THRESHOLDS, Bottleneck, Classification, Signals, classify
 from pytest_perfgate.core.analysis.decisions import four_sections, recommendations
-from pytest_perfgate.core.analysis.kinds import communication
+from pytest_perfgate.core.analysis.intervals import communication
 from pytest_perfgate.core.analysis.nsys.metrics import doubts, figures, problems, sentences, window_text
 from pytest_perfgate.core.analysis.nsys.overlap import balances
 from pytest_perfgate.core.render.words import distinct_names, quantity

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.core.analysis.work.attention import (
+from pytest_perfgate.core.analysis.work_layers import (
     Heads,
     Packing,
     area_bounds,
@@ -19,7 +19,7 @@ from pytest_perfgate.core.analysis.work.attention import (
 from pytest_perfgate.model.values import Work, value
 
 if TYPE_CHECKING:
-    from pytest_perfgate.core.analysis.operators.call import Call
+    from pytest_perfgate.core.analysis.operators import Call
 
 
 def heads_first(call: Call, at: int = 0, causal: int = 4) -> tuple[tuple[int, int, int, int], dict[str, int]]:

@@ -6,7 +6,8 @@ from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.core.analysis.work.layers import (
+from pytest_perfgate.core.analysis.work import bmm, gemm, mixed_gemm
+from pytest_perfgate.core.analysis.work_layers import (
     conv,
     conv_backward,
     fused_moe,
@@ -15,10 +16,9 @@ from pytest_perfgate.core.analysis.work.layers import (
     norm_backward,
     rms_norm,
 )
-from pytest_perfgate.core.analysis.work.products import bmm, gemm, mixed_gemm
 
 if TYPE_CHECKING:
-    from pytest_perfgate.core.analysis.operators.call import Call
+    from pytest_perfgate.core.analysis.operators import Call
     from pytest_perfgate.model.values import Work
 
 

@@ -6,14 +6,14 @@ import re
 from math import prod
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.core.analysis.work.layers import cross_entropy, embedding, streamed
-from pytest_perfgate.core.analysis.work.layers import reduction as reduced
-from pytest_perfgate.core.analysis.work.layers import softmax as softmaxed
-from pytest_perfgate.core.analysis.work.products import known_dtype, width
+from pytest_perfgate.core.analysis.work import known_dtype, width
+from pytest_perfgate.core.analysis.work_layers import cross_entropy, embedding, streamed
+from pytest_perfgate.core.analysis.work_layers import reduction as reduced
+from pytest_perfgate.core.analysis.work_layers import softmax as softmaxed
 from pytest_perfgate.model.values import Work, value
 
 if TYPE_CHECKING:
-    from pytest_perfgate.core.analysis.operators.call import Call
+    from pytest_perfgate.core.analysis.operators import Call
 
 _UNARY = (
     "abs clamp clamp_min clamp_max cos elu erf exp gelu hardswish hardtanh leaky_relu log log1p logical_not neg pow "

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_perfgate.core.analysis.kinds import WORDS, Kind
-from pytest_perfgate.core.analysis.operators import category_of, work_of
-from pytest_perfgate.core.analysis.operators.call import Call, parse_call
+from pytest_perfgate.core.analysis.intervals import WORDS, Kind
+from pytest_perfgate.core.analysis.operators import Call, category_of, parse_call, work_of
 from pytest_perfgate.core.analysis.trace.survey import OUTSIDE, Survey
 from pytest_perfgate.core.analysis.trace.timeline import Spread, busy, numbered, spread, statistics
 from pytest_perfgate.core.render.words import ABSENT, quantity

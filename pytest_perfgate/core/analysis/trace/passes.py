@@ -13,14 +13,14 @@ import numpy as np
 
 from pytest_perfgate.core.analysis.operators.attention import packed_ends
 from pytest_perfgate.core.analysis.operators.pointwise import element_types
-from pytest_perfgate.core.analysis.work.products import known_dtype
+from pytest_perfgate.core.analysis.work import known_dtype
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Code, Column, Document, Paragraph, Section, Table
 from pytest_perfgate.model.profiles import HOST, Category
 from pytest_perfgate.model.values import Dimension, value
 
 if TYPE_CHECKING:
-    from pytest_perfgate.core.analysis.operators.call import Call
+    from pytest_perfgate.core.analysis.operators import Call
     from pytest_perfgate.core.analysis.trace.operators import OperatorRow
     from pytest_perfgate.core.analysis.trace.survey import Survey
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from pytest_perfgate.core.analysis import intervals
-from pytest_perfgate.core.analysis.kinds import Kind
+from pytest_perfgate.core.analysis.intervals import Kind
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.analysis.trace.matching import arguments
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow, short_name

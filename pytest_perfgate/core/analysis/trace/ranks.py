@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_perfgate.core.analysis.kinds import Kind
-from pytest_perfgate.core.analysis.operators.call import Call, parse_call
-from pytest_perfgate.core.analysis.work.products import bus_factor
+from pytest_perfgate.core.analysis.intervals import Kind
+from pytest_perfgate.core.analysis.operators import Call, parse_call
+from pytest_perfgate.core.analysis.work import bus_factor
 from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, labels
 from pytest_perfgate.model.profiles import Message
 from pytest_perfgate.model.values import Dimension, value

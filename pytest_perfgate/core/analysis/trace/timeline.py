@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pytest_perfgate.core.analysis import intervals
-from pytest_perfgate.core.analysis.kinds import Kind
+from pytest_perfgate.core.analysis.intervals import Kind
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.profiles import Category, Trace
 from pytest_perfgate.model.values import TIME_UNIT, TIME_UNITS, array_value, value

@@ -10,11 +10,11 @@ import numpy as np
 
 from pytest_perfgate.core.analysis.operators import MODELS, category_of
 from pytest_perfgate.core.analysis.operators.pointwise import NAME as FUSED
-from pytest_perfgate.core.analysis.work.products import known_dtype, width
+from pytest_perfgate.core.analysis.work import known_dtype, width
 from pytest_perfgate.model.values import value
 
 if TYPE_CHECKING:
-    from pytest_perfgate.core.analysis.operators.call import Call
+    from pytest_perfgate.core.analysis.operators import Call
 
 UNARY = {
     f"aten::{n}"
@@ -184,7 +184,7 @@ _WITHOUT_VALUES = {"aten::group_norm", "aten::native_group_norm", "aten::cudnn_b
 
 def _convolution(call: Call, _: tuple[str, ...]) -> Figures:
     """A bias is never seen: its concrete value is an empty text, which counts as false."""
-    from pytest_perfgate.core.analysis.work.layers import conv
+    from pytest_perfgate.core.analysis.work_layers import conv
 
     options = _conv_options(call, 3)
     work = conv(call.shape(0), call.shape(1), dtype=call.dtype(0), **options)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_perfgate.core.analysis.kinds import Kind
-from pytest_perfgate.core.analysis.operators.call import Call, parse_call
+from pytest_perfgate.core.analysis.intervals import Kind
+from pytest_perfgate.core.analysis.operators import Call, parse_call
 from pytest_perfgate.core.analysis.tracelens.models import Figures, modelled
 from pytest_perfgate.model.profiles import Category, Trace
 

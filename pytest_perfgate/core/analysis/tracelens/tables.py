@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pytest_perfgate.core.analysis.kinds import Kind
+from pytest_perfgate.core.analysis.intervals import Kind
 from pytest_perfgate.core.analysis.tracelens.models import Figures, category, figures, sheet_of
 from pytest_perfgate.core.analysis.tracelens.nodes import (
     PARTS,

@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 
 from pytest_perfgate.adapters.bindings.nvml import ClockSample, Counts
-from pytest_perfgate.adapters.devices.clock_samples import Reading, shares
-from pytest_perfgate.adapters.devices.clock_watch import DeviceWatch, Lock, read_back
+from pytest_perfgate.adapters.devices.clock_locks import read_back
+from pytest_perfgate.adapters.devices.clock_watch import DeviceWatch, Lock, Reading, shares
 from pytest_perfgate.adapters.system.processes import Others
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Sampling

@@ -9,10 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_perfgate.adapters.runtimes.opencl import OpenClRuntime, _bus
-from pytest_perfgate.adapters.timers.auto import AutoTimer
+from pytest_perfgate.adapters.timers.auto import AutoTimer, GraphTimer
 from pytest_perfgate.adapters.timers.bench import Rules
 from pytest_perfgate.adapters.timers.events import BlockingTimer, EventsTimer
-from pytest_perfgate.adapters.timers.graph import GraphTimer
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Stop
 from pytest_perfgate.model.plan import Cache, Plan

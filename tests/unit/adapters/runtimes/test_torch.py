@@ -14,9 +14,9 @@ import pytest
 from pytest_perfgate.adapters.bindings.border import quietly
 from pytest_perfgate.adapters.devices.visible import lookup_spec
 from pytest_perfgate.adapters.runtimes.torch import TorchRuntime
+from pytest_perfgate.adapters.timers.auto import GraphTimer
 from pytest_perfgate.adapters.timers.bench import Rules
 from pytest_perfgate.adapters.timers.events import BlockingTimer, EventsTimer
-from pytest_perfgate.adapters.timers.graph import GraphTimer
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Stop
 from pytest_perfgate.model.plan import Cache, Plan

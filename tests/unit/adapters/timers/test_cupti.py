@@ -7,9 +7,8 @@ from statistics import median
 import pytest
 
 from pytest_perfgate.adapters.bindings.cupti import CuptiRecorder, KernelRecord
-from pytest_perfgate.adapters.timers.auto import AutoTimer
+from pytest_perfgate.adapters.timers.auto import AutoTimer, GraphTimer
 from pytest_perfgate.adapters.timers.cupti import CuptiTimer
-from pytest_perfgate.adapters.timers.graph import GraphTimer
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Cache

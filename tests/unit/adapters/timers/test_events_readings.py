@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from pytest_perfgate.adapters.bindings.cupti import KernelRecord
+from pytest_perfgate.adapters.timers.auto import GraphTimer
 from pytest_perfgate.adapters.timers.cupti import CuptiTimer
 from pytest_perfgate.adapters.timers.event_pairs import COUNTS, ROUNDS
 from pytest_perfgate.adapters.timers.events import BlockingTimer, EventsTimer
-from pytest_perfgate.adapters.timers.graph import GraphTimer
 from pytest_perfgate.adapters.timers.host import HostTimer
 from pytest_perfgate.core.stats.summary import Stopping, WarmUp
 from pytest_perfgate.model.device import Availability

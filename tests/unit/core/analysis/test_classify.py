@@ -8,7 +8,7 @@ import math
 import pytest
 
 from pytest_perfgate.core.analysis.classify import Bottleneck, Signals, classify
-from pytest_perfgate.core.analysis.kinds import WORDS, Kind
+from pytest_perfgate.core.analysis.intervals import WORDS, Kind
 from tests.kineto_file import kernel, seen
 from tests.launches import ELAPSED, launch
 

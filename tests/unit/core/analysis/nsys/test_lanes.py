@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.analysis import kinds as communication
+from pytest_perfgate.core.analysis import intervals as communication
 from pytest_perfgate.core.analysis.nsys.lanes import hidden_talkers, qualified
 from pytest_perfgate.core.analysis.nsys.setup import reading
 

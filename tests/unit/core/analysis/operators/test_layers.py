@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_perfgate import work
-from pytest_perfgate.core.analysis.operators import CATEGORIES, MODELS, category_of, model_of, work_of
-from pytest_perfgate.core.analysis.operators.call import Call, parse_call
+from pytest_perfgate.core.analysis.operators import CATEGORIES, MODELS, Call, category_of, model_of, parse_call, work_of
 from pytest_perfgate.core.analysis.operators.pointwise import fused_operators
 from pytest_perfgate.model.values import Work
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import pytest
 
-from pytest_perfgate.adapters.formats.files import tables_of
+from pytest_perfgate.adapters.formats import tables_of
 from pytest_perfgate.core.analysis.trace.figures import FIGURES, metric_of
 from pytest_perfgate.core.judge.against_limit import judge_artifact
 from pytest_perfgate.core.limits.grammar import parse_limit

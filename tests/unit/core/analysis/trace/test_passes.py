@@ -9,7 +9,7 @@ import zipfile
 
 import pytest
 
-from pytest_perfgate.adapters.formats.files import write_replay
+from pytest_perfgate.adapters.formats import write_replay
 from pytest_perfgate.core.analysis.trace.operators import operators
 from pytest_perfgate.core.analysis.trace.passes import parse_scalar, passes, render_ir, replay_ir
 from tests.kineto_file import host, kernel, launch, seen

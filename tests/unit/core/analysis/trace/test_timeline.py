@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.analysis.kinds import Kind
+from pytest_perfgate.core.analysis.intervals import Kind
 from pytest_perfgate.core.analysis.trace.survey import Settings, timelines, within
 from pytest_perfgate.core.analysis.trace.timeline import parse_window, steps
 from pytest_perfgate.model.errors import PerfgateError

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.core.analysis.operators.call import parse_call
+from pytest_perfgate.core.analysis.operators import parse_call
 from pytest_perfgate.core.analysis.tracelens import nodes
 from pytest_perfgate.core.analysis.tracelens.tables import reference_tables
 from pytest_perfgate.core.render.text import render_text

@@ -301,7 +301,7 @@ by the operation that computes the same, and the output says so.
 
 def write_replay(path: Path, form: str) -> Path:
     """Write the package: operations, runner, README."""
-    runner = files("pytest_perfgate.adapters.formats").joinpath("replay_runner.py").read_text(encoding="utf-8")
+    runner = files("pytest_perfgate.adapters").joinpath("replay_runner.py").read_text(encoding="utf-8")
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as package:
         for name, text in (("operations.json", form), ("replay.py", runner), ("README.md", README)):
             entry = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))

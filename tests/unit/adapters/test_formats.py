@@ -1,4 +1,4 @@
-"""Tests of adapters/formats/files."""
+"""Tests of adapters/formats."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.formats import files as reports
-from pytest_perfgate.adapters.formats import files as workbook
-from pytest_perfgate.adapters.formats.files import (
+from pytest_perfgate.adapters import formats as reports
+from pytest_perfgate.adapters import formats as workbook
+from pytest_perfgate.adapters.formats import (
     COLUMNS,
     frames,
     run_frame,

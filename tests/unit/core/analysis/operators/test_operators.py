@@ -7,8 +7,7 @@ from math import prod
 import pytest
 
 from pytest_perfgate import work
-from pytest_perfgate.core.analysis.operators import MODELS, category_of, work_of
-from pytest_perfgate.core.analysis.operators.call import Call, parse_call
+from pytest_perfgate.core.analysis.operators import MODELS, Call, category_of, parse_call, work_of
 from tests.kineto_operators import CALLS, ROWS, W, X, recorded
 
 

@@ -10,8 +10,8 @@ import pytest
 @pytest.mark.torch
 def test_lists_and_packed_sequences_repeat():
     pytest.importorskip("torch", reason="replaying needs torch")
-    from pytest_perfgate.adapters.formats.replay_runner import replay
-    from pytest_perfgate.core.analysis.operators.call import Call
+    from pytest_perfgate.adapters.replay_runner import replay
+    from pytest_perfgate.core.analysis.operators import Call
     from pytest_perfgate.core.analysis.trace.passes import inputs
 
     foreach = Call(
@@ -42,7 +42,7 @@ def test_lists_and_packed_sequences_repeat():
 
 
 def test_no_source_of_the_replay_evaluates_text():
-    import pytest_perfgate.adapters.formats.replay_runner as runner
+    import pytest_perfgate.adapters.replay_runner as runner
 
     source = Path(runner.__file__).read_text(encoding="utf-8")
     assert "eval(" not in source

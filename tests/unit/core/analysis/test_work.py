@@ -1,4 +1,4 @@
-"""Tests of core/analysis/work/products."""
+"""Tests of core/analysis/work."""
 
 from __future__ import annotations
 

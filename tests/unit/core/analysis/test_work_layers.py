@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_perfgate import work
-from pytest_perfgate.core.analysis.work.attention import Heads, Packing, area_bounds, packed_work
+from pytest_perfgate.core.analysis.work_layers import Heads, Packing, area_bounds, packed_work
 
 LENGTHS = st.lists(st.integers(1, 12), min_size=1, max_size=6)
 

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_perfgate.adapters.devices.visible import lookup_spec
-from pytest_perfgate.adapters.runtimes.cupy import CupyRuntime
+from pytest_perfgate.adapters.runtimes.cuda import CupyRuntime
+from pytest_perfgate.adapters.timers.auto import GraphTimer
 from pytest_perfgate.adapters.timers.bench import Rules
 from pytest_perfgate.adapters.timers.events import BlockingTimer, EventsTimer
-from pytest_perfgate.adapters.timers.graph import GraphTimer
 from pytest_perfgate.app.instrument import lease_name
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Stop

@@ -1,1 +1,0 @@
-"""HTML, JUnit, PNG and data frames."""
