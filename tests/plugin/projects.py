@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.plugin.forked import at_start, forking
 
 QUIET = ("-p", "no:randomly", "-p", "no:benchmark", "-p", "no:cacheprovider", "-p", "no:hypothesispytest")
 OUTSIDE = {"CI", "GITHUB_ACTIONS", "GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "CHANGE_TARGET"}
@@ -69,17 +72,21 @@ class Project:
             env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **env}
         junit = self.root / "junit.xml"
         junit.unlink(missing_ok=True)
-        done = subprocess.run(
-            self.command(*arguments, plugins=plugins),
-            cwd=self.root,
-            env={**inherited, **({"CI": "1"} if ci else {}), **env},
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
+        variables = {**inherited, **({"CI": "1"} if ci else {}), **env}
+        code, text = self._ended(self.command(*arguments, plugins=plugins), variables)
         tests, properties = parse_junit(junit)
-        return Run(done.returncode, done.stdout + done.stderr, tests, properties)
+        return Run(code, text, tests, properties)
+
+    def _ended(self, command: list[str], variables: dict[str, str]) -> tuple[int, str]:
+        """Exit code and output: of a fork where no other plugin is looked for, else of a new Python."""
+        if variables.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD") and at_start(variables) == forking().variables:
+            with tempfile.NamedTemporaryFile() as out:
+                code = forking().run(command[3:], self.root, variables, Path(out.name))
+                return code, Path(out.name).read_text(encoding="utf-8", errors="replace")
+        done = subprocess.run(
+            command, cwd=self.root, env=variables, capture_output=True, text=True, timeout=600, check=False
+        )
+        return done.returncode, done.stdout + done.stderr
 
 
 def parse_junit(path: Path) -> tuple[dict[str, tuple[str, str]], dict[str, dict[str, str]]]:
@@ -94,3 +101,8 @@ def parse_junit(path: Path) -> tuple[dict[str, tuple[str, str]], dict[str, dict[
         tests[name] = (tag, f"{marks[0].attrib.get('message', '')}\n{marks[0].text or ''}" if marks else "")
         properties[name] = {p.attrib["name"]: p.attrib["value"] for p in case.iter("property")}
     return tests, properties
+
+
+def failing(run: Run, test: str, *said: str) -> None:
+    assert run.outcome(test) == "failed", run.text
+    assert [words for words in said if words not in run.says(test)] == [], run.says(test)
