@@ -1,4 +1,4 @@
-"""Refuses a run in which a folder of the project hides the plugin; so it lies beside the package, and not in it."""
+"""Refuses a run in which the project hides the plugin or switches it off; so it lies beside the package, not in it."""
 
 from __future__ import annotations
 
@@ -24,3 +24,18 @@ if place and "PERFGATE_CHANNEL" not in os.environ:  # a child may run in a check
         f"  next  give it another name"
     )
     raise pytest.UsageError(message)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """In CI the settings that a change may write do not switch the gate off; on the command line CI's owner may."""
+    if not os.environ.get("CI") or not config.pluginmanager.is_blocked("perfgate"):
+        return
+    words = config.getini("addopts")
+    gated = any(
+        item.get_closest_marker("perfgate") or "perfgate" in getattr(item, "fixturenames", ()) for item in items
+    )
+    if gated and any("no:perfgate" in word for word in (words.split() if isinstance(words, str) else words)):
+        raise pytest.UsageError(
+            "addopts switches the plugin perfgate off, and this run has gated tests: no limit would be checked"
+            "  [plugin-hidden]\n  next  take '-p no:perfgate' out of addopts, or say it on the command line"
+        )

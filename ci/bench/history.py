@@ -2,6 +2,7 @@
 
 python -m ci.bench.history                     SQLite, and PostgreSQL where a server is installed
 python -m ci.bench.history --results 100000    a smaller one
+python -m ci.bench.history --site 500          pages of 1,000 cases and so many runs, from records and from the index
 
 Each row is of one sitting: what the clock showed, what was computed meanwhile by this process and the server, and the
 load, their ratio: 1 where nobody else computed and no disk was waited for. `ci/kill --only history` kills the writers.
@@ -15,10 +16,15 @@ import datetime as dt
 import multiprocessing
 import os
 import random
+import resource
+import shutil
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,11 +32,14 @@ from pytest_perfgate.adapters.stores.history import SqliteHistory
 from pytest_perfgate.adapters.stores.postgres import PostgresHistory
 from pytest_perfgate.adapters.stores.records import Records, render_record
 from pytest_perfgate.app.accepted import added
-from pytest_perfgate.model.measurement import Sitting
-from pytest_perfgate.model.metric import Metric
+from pytest_perfgate.model.measurement import Baseline, Environment, Sitting
+from pytest_perfgate.model.metric import Figure, Metric, MetricSet
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.ports import HistoryStore
 from pytest_perfgate.model.values import Dimension, Interval
+from pytest_perfgate.model.verdict import RunReport
+from pytest_perfgate.wiring import configuration
+from pytest_perfgate.wiring.stores import baseline_store
 from tests import postgres_server, reports
 
 CASES, LAST, WRITERS, RUNS = 500, 50, 16, 10
@@ -162,7 +171,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--results", type=int, default=1_000_000)
     parser.add_argument("--only", default="", choices=("", "sqlite", "postgres"))
+    parser.add_argument("--site", type=int, default=0, metavar="RUNS")
     asked = parser.parse_args()
+    if asked.site:
+        for figured in (False, True):
+            for line in site(asked.site, figured=figured):
+                print(line, flush=True)
+        return
     results = asked.results
     print("| store | what | best | middle | computed: client + server | load | bound |", flush=True)
     print("| --- " * 7 + "|", flush=True)
@@ -198,6 +213,63 @@ def in_postgres(results: int) -> None:
             print(line, flush=True)
         server.emptied()
         print(writers("PostgreSQL", postgres), flush=True)
+
+
+_BESIDE = (
+    ("peak_memory", 1e7, Dimension.BYTES, 0.01), ("registers", 128.0, Dimension.COUNT, 0.0),
+    ("overlap", 0.8, Dimension.FRACTION, 0.01), ("allocations", 300.0, Dimension.COUNT, 0.0),
+)  # fmt: skip
+"""What is accepted beside the time: name, value, dimension, scatter. Of every ninth case all of them move once."""
+
+
+def site(runs: int, *, figured: bool, cases: int = 1000) -> Iterator[str]:
+    """The pages of so many records, of which every seventh case got slower; then those of a history that has them."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        (root / "pyproject.toml").write_text('[tool.perfgate]\ndevices = ["*"]\n', encoding="utf-8")
+        (root / "runs").mkdir()
+        for number in range(runs):
+            report = _report(number, runs, cases, _BESIDE if figured else ())
+            (root / "runs" / f"{number:04}.json").write_bytes(render_record(report))
+        accepted = tuple(Figure(name=name, value=at, dimension=kind) for name, at, kind, _ in _BESIDE)
+        if figured:
+            lines = [Baseline(key=c.key, device="NVIDIA-H200", time=1e5, figures=accepted) for c in report.cases]
+            baseline_store(root, configuration(root)).write(lines)
+        name = f"{runs} runs of {cases} cases{', four accepted figures each' * figured}"
+        command = [sys.executable, "-c", "from pytest_perfgate.cli import main; raise SystemExit(main())", "site"]
+        commits = ["--commits", "https://github.com/owner/kernels/commit/{}"]
+        for what, given in (("from records", ["runs"]), ("from the index", []), ("a page that is gone", [])):
+            began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+            subprocess.run(
+                [*command, "public", *given, *commits], cwd=root, check=True, stdout=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+            )  # fmt: skip
+            spent, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+            computed = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            size = sum(path.stat().st_size for path in (root / "public").rglob("*") if path.is_file()) / 1e6
+            yield f"| {name} | {what} | {spent:.1f} s | {computed:.1f} s | {size:.1f} MB |"
+            if what == "from records":
+                shutil.rmtree(root / "public")
+            else:
+                (root / "public" / "index.html").unlink()
+        yield f"| {name} | memory of the largest process | {after.ru_maxrss >> 10} MB | | |"
+
+
+def _report(number: int, runs: int, cases: int, beside: tuple[tuple[str, float, Dimension, float], ...]) -> RunReport:
+    dice, every = random.Random(number), []
+    for at in range(cases):
+        base = 1e5 * (1 + at % 40)
+        time_ns = base * (1.1 if at % 7 == 0 and number > 0.6 * runs else 1) * dice.gauss(1, 0.01)
+        moved = 1.05 if at % 9 == 0 and number > 0.5 * runs else 1.0
+        own = tuple(
+            Metric(name=name, value=round(value * moved * dice.gauss(1, scatter), 4), dimension=kind)
+            for name, value, kind, scatter in beside
+        )
+        case = reports.case(f"test_gemm_{at // 50}[bf16-n={64 * (1 + at % 50)}]", time_ns, base)
+        metrics = MetricSet(metrics=case.measurement.metrics.metrics + own)
+        every.append(replace(case, measurement=case.measurement.with_metrics(metrics)))
+    environment = Environment(python="3.11", platform="Linux", commit=f"{dice.getrandbits(160):040x}")
+    return reports.run(*every, started=(START + dt.timedelta(hours=12 * number)).isoformat(), environment=environment)
 
 
 def computed_by(server: postgres_server.Server) -> float:

@@ -347,7 +347,7 @@ class Webhook:
 
 
 class File:
-    """Writes what a renderer makes of the report."""
+    """Writes what a renderer makes of the report; to ``-`` it says it."""
 
     def __init__(self, name: str, render: Callable[[RunReport], bytes]) -> None:
         self.name, self._render = name, render
@@ -356,6 +356,8 @@ class File:
         if not target:
             raise PerfgateError("delivery-failed", "no file was named", mend=f"write {self.name}:FILE")
         path, data = Path(target), self._render(report)
+        if target == "-":
+            return data.decode("utf-8").rstrip("\n")
         try:
             made = "" if path.parent.is_dir() else f", and made the folder {path.parent}"
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import product
 from math import inf
@@ -212,6 +213,7 @@ def sittings(report: RunReport) -> Iterator[Sitting]:
     alone = Shard(run=run_name(report), environment=report.environment, started=report.started)
     others = report.shards[0] if len(report.shards) == 1 else alone
     around: dict[tuple[int, int], tuple[str, tuple[tuple[str, str], ...]]] = {}
+    how: dict[tuple[int, bool | None], str] = {}
     for case in report.cases:
         measurement = case.measurement
         times = measurement.metrics.find("time") if measurement is not None and not case.problems else ()
@@ -223,6 +225,9 @@ def sittings(report: RunReport) -> Iterator[Sitting]:
             if place not in around:
                 around[place] = _surroundings(shard.host, environment, measurement)
             host, facts = around[place]
+            alike = id(measurement.identity), limited(measurement.processes)
+            if alike not in how:
+                how[alike] = how_measured(measurement.identity, at_limit=alike[1])
             yield Sitting(
                 key=case.key,
                 device=measurement.device.key,
@@ -230,7 +235,7 @@ def sittings(report: RunReport) -> Iterator[Sitting]:
                 when=shard.started or report.started,
                 commit=commit_name(environment.commit, dirty=environment.dirty),
                 processes=len(measurement.processes),
-                identity=how_measured(measurement.identity, at_limit=limited(measurement.processes)),
+                identity=how[alike],
                 clock_hz=clock_of(measurement.processes),
                 run=shard.run or alone.run,
                 outcome=case.worst.value,
@@ -276,8 +281,13 @@ class Added:
     """Why it does not read."""
 
 
-def added(history: HistoryStore, sources: Iterable[Any]) -> Iterator[Added]:
-    """Every record into the history, as its run would have done; one that was added before is not read again."""
+def added(
+    history: HistoryStore, sources: Iterable[Any], turn: AbstractContextManager[Any] | None = None
+) -> Iterator[Added]:
+    """Every record into the history, as its run would have done; one that was added before is not read again.
+
+    Writers that have a ``turn`` write one after the other: SQLite lets those who wait sleep for too long.
+    """
     for source in sources:
         if source.fault is not None or history.has(source.digest):
             yield Added(record=source.name, fault=source.fault)
@@ -285,7 +295,9 @@ def added(history: HistoryStore, sources: Iterable[Any]) -> Iterator[Added]:
         try:
             report = source.read()
             full = report.mode == Mode.FULL.value
-            new = history.append(tuple(sittings(report)) if full else (), record=source.digest)
+            own = tuple(sittings(report)) if full else ()
+            with turn or contextlib.nullcontext():
+                new = history.append(own, record=source.digest)
             yield Added(record=source.name, new=new, left_out="" if full else f"a run of the mode {report.mode}")
         except PerfgateError as fault:
             if fault.code.family is not Family.RECORD:

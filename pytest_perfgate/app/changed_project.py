@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
 FOLDER = ".perfgate"
 
-_BINARY = (".pyc", ".pyo", ".so", ".pyd", ".dll", ".dylib")
-"""What Python may load in place of a source, or beside it."""
+_UNNAMED = (".pyc", ".pyo", ".so", ".pyd", ".dll", ".dylib", ".pth", "sitecustomize.py", "usercustomize.py")
+"""What Python may load in place of a source, or at its start."""
 
 
 def tracked_files(change: Change) -> Differences:
@@ -60,7 +60,7 @@ def tracked_files(change: Change) -> Differences:
 
 def binary_files(change: Change) -> Differences:
     """What Python loads of such a file is not what a reviewer of the sources reads."""
-    files = [path for path in change.repository.changed(change.base) if path.endswith(_BINARY)]
+    files = [path for path in change.repository.changed(change.base) if path.endswith(_UNNAMED)]
     there = frozenset(change.repository.files("HEAD", ".")) if files else frozenset()
     return Differences(names=tuple(path for path in files if path in there))
 
@@ -159,8 +159,8 @@ CHANGES = (
     ),
     Check(
         kind="binary", against=since, compare=binary_files,
-        sentence=lambda change, n: f"{plural(n, 'binary file')} committed since {change.commit} that Python may load "
-        "in place of a source",
+        sentence=lambda change, n: f"{plural(n, 'file')} committed since {change.commit} that Python may load in place "
+        "of a source, or at its start",
     ),
     Check(
         kind="uprooted", against=_merge_base, compare=moved_root_lines,

@@ -19,13 +19,14 @@ from pytest_perfgate.core.judge.accepted_line import LIMIT, crept, drift, fixed_
 from pytest_perfgate.core.judge.family import family_limits
 from pytest_perfgate.core.judge.policy import chosen
 from pytest_perfgate.core.judge.suite import LeftOut, Suite, judge_suite
+from pytest_perfgate.core.judge.suspects import contested
 from pytest_perfgate.core.render.words import plural, signed
 from pytest_perfgate.model.errors import SHOWING, PerfgateError, fault_error, fault_sentence
 from pytest_perfgate.model.measurement import Baseline, Sitting, commit_name
-from pytest_perfgate.model.plan import Case, Effect, Mode
+from pytest_perfgate.model.plan import Case, CaseKey, Effect, Mode
 from pytest_perfgate.model.project import Names, shareable
 from pytest_perfgate.model.values import value
-from pytest_perfgate.model.verdict import CaseReport, RunReport, Shard, SuiteNote
+from pytest_perfgate.model.verdict import CaseReport, Decision, Paired, RunReport, Shard, SuiteNote
 
 RECORD = "the record of this run"
 
@@ -328,3 +329,39 @@ def alike_arms(gate_judge: GateJudge) -> Iterable[SuiteNote]:
     else:
         text = f"{text}: what differed was the machine"
     yield SuiteNote(kind="uncompared", effect=Effect.WARN, text=text)
+
+
+_NAMED = 3
+"""Pages that are named; of more their number is said."""
+
+
+def pages_alone(gate_judge: GateJudge, baselines: str) -> str:
+    """What the change edits where code loads and reads none of it; empty where it edits more.
+
+    ``README.md alone, which no code reads``.
+    """
+    base, repository = gate_judge.accepted.base.commit, gate_judge.tools.repository
+    edited = repository.pages_alone(base, baselines) if base and repository is not None else None
+    if edited is None:
+        return ""
+    named = ", ".join(edited) if len(edited) <= _NAMED else plural(len(edited), "page")
+    return f"{named} alone, which no code reads" if edited else "nothing"
+
+
+def as_at_base(
+    gate_judge: GateJudge, baselines: str, reports: Sequence[CaseReport], cases: Mapping[str, Case]
+) -> dict[CaseKey, CaseReport]:
+    """Cases judged by there being one code: two builds of it would measure the machine, and confirm nothing.
+
+    What a case says of other figures is not decided so.
+    """
+    if not reports or not pages_alone(gate_judge, baselines):
+        return {}
+    base = gate_judge.accepted.base.commit
+    paired = Paired(decision=Decision.NOT_SLOWER, differences=(), shift=0.0, base=base[:10], same=True)
+    timed = ((report, contested(report, ci=gate_judge.context.policy.ci)) for report in reports)
+    return {
+        report.key: gate_judge.with_arms(cases[report.key.nodeid], report, paired)
+        for report, open_ in timed
+        if open_ and report.key.path.endswith(".py") and all(one.limit.metric == "slowdown" for one in open_)
+    }

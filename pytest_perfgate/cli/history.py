@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import repeat, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,9 +84,7 @@ def run_history(options: Namespace) -> int:
 
 def add_records(project: Project, options: Namespace) -> int:
     """Take records in; one that does not read is named, and costs no other its place."""
-    from pytest_perfgate.app.accepted import added
-
-    records = list(added(project.history, project.records.sources(options.records)))
+    records = _taken_in(project, options.records)
     if not records:
         place = ", ".join(options.records) or str(project.records.folder)
         raise PerfgateError("record-missing", "no record lies there", place=place)
@@ -97,6 +97,41 @@ def add_records(project: Project, options: Namespace) -> int:
     for fault in faults:
         sys.stderr.write(f"perfgate: {fault.text()}\n")
     return next((fault.exit for fault in faults), 0)
+
+
+_SHARE, _READERS = 16, 4
+"""Records from which on another process pays, and how many processes read at the most."""
+
+
+def _taken_in(project: Project, names: Sequence[str]) -> list[Added]:
+    """What became of each record, in order; many are read by several processes, which write in turns."""
+    places = list(project.records.places(names))
+    count = min(len(places) // _SHARE, os.cpu_count() or 1, _READERS)
+    if count < 2:
+        return _part_taken_in(str(project.root), places) if places else []
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    context = get_context()
+    with ProcessPoolExecutor(count, context, _take_turns, (context.Lock(),)) as pool:
+        parts = list(pool.map(_part_taken_in, repeat(str(project.root)), (places[at::count] for at in range(count))))
+    return [one for row in zip_longest(*parts) for one in row if one is not None]
+
+
+_turn: list[Any] = []
+"""The lock of a process that writes with others."""
+
+
+def _take_turns(lock: Any) -> None:
+    _turn.append(lock)
+
+
+def _part_taken_in(root: str, places: Sequence[str]) -> list[Added]:
+    from pytest_perfgate.app.accepted import added
+
+    project = Project(Namespace(root=root))
+    with project.history.kept_open():
+        return list(added(project.history, project.records.sources(places), *_turn))
 
 
 def _added_lines(records: Sequence[Added]) -> Iterator[str]:

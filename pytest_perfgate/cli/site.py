@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.cli.dispatch import Project, add_root
 from pytest_perfgate.cli.history import add_records
@@ -18,6 +18,10 @@ from pytest_perfgate.cli.output import plain, say, show, whole, write, write_fil
 from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.measurement import Baseline
+    from pytest_perfgate.model.plan import CaseKey
 
 REGRESSIONS_ABOUT = """What got slower and did not go away, by the commit that moved it; and cases that nobody measured.
 
@@ -153,24 +157,16 @@ def trends(project: Project, device: str = "*", last: int = 500, detailed: int =
     from pytest_perfgate.core.analysis.regressions import Trend
     from pytest_perfgate.core.judge.accepted_line import fixed_anchor
 
-    lines: dict[str, tuple[Any, Any]] = {}
-    timed = set()
     revision = fixed_anchor(project.config.anchor_revision, project.repository.last_release())
-    for sittings in project.history.lines(last, detailed):
-        name = sittings[-1].device if sittings else ""
-        if not sittings or not fnmatchcase(name, device):
-            continue
-        if name not in lines:
-            lines[name] = project.baselines.read_all(name), {}
-        accepted, anchors = lines[name]
-        key = sittings[-1].key
-        if revision and key.path not in anchors:
-            anchors[key.path] = project.baselines.read(name, key.path, revision)
-        timed.add((name, key))
-        yield Trend(sittings, accepted.get(str(key)), anchors.get(key.path, {}).get(str(key)))
-    for name, key in project.history.keys(""):
-        if (name, key) not in timed and fnmatchcase(name, device):
-            yield Trend(project.history.figures(key, name, last))
+    anchors: dict[tuple[str, str], Any] = {}
+    of = _cases(project, device)
+    for sittings in project.history.lines(last, detailed, 1, of):
+        if sittings:
+            at = name, key = sittings[-1].device, sittings[-1].key
+            if revision and (name, key.path) not in anchors:
+                anchors[name, key.path] = project.baselines.read(name, key.path, revision)
+            yield Trend(sittings, of.pop(at), anchors.get((name, key.path), {}).get(str(key)))
+    yield from map(Trend, filter(None, project.history.lines(last, last, 0, of)))
 
 
 def figure_trends(project: Project, device: str = "*", last: int = 500) -> Iterator[Any]:
@@ -178,15 +174,17 @@ def figure_trends(project: Project, device: str = "*", last: int = 500) -> Itera
     from pytest_perfgate.core.analysis.regressions import Trend
     from pytest_perfgate.core.judge.accepted_line import figure_levels
 
-    lines: dict[str, Any] = {}
-    for name, key in project.history.keys(""):
-        if fnmatchcase(name, device):
-            if name not in lines:
-                lines[name] = project.baselines.read_all(name)
-            line = lines[name].get(str(key))
-            sittings = project.history.figures(key, name, last) if line is not None and line.figures else ()
-            for levels, accepted, of in figure_levels(sittings, line) if sittings else ():
-                yield Trend(levels, accepted, of=of)
+    of = {at: line for at, line in _cases(project, device).items() if line is not None and line.figures}
+    for sittings in project.history.lines(last, last, 0, of) if of else ():
+        for levels, accepted, figure in figure_levels(sittings, of[sittings[-1].device, sittings[-1].key]):
+            yield Trend(levels, accepted, of=figure)
+
+
+def _cases(project: Project, device: str) -> dict[tuple[str, CaseKey], Baseline | None]:
+    """Every case of devices like this that was ever measured, with its accepted line."""
+    keys = [(name, key) for name, key in project.history.keys("") if fnmatchcase(name, device)]
+    lines = {name: project.baselines.read_all(name) for name in dict.fromkeys(name for name, _ in keys)}
+    return {(name, key): lines[name].get(str(key)) for name, key in keys}
 
 
 def day(text: str, now: dt.date) -> str:

@@ -50,7 +50,7 @@ class ExportFacts:
     lacking: tuple[str, ...] = ()
     """Columns that figures need and the export does not have, as ``TABLE.column``."""
     untimed: tuple[tuple[str, int], ...] = ()
-    """(table, rows of it without a start or an end): they are in no figure."""
+    """(table, rows of it without a start or an end, or longer than a day)."""
 
 
 @array_value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
@@ -230,6 +230,9 @@ class HistoryStore(Protocol):
     def append(self, sittings: Sequence[Sitting], record: str = "") -> int:
         """How many were new: one that is there already is left as it is. The digest of their record is kept too."""
 
+    def kept_open(self) -> AbstractContextManager[None]:
+        """While many runs are appended."""
+
     def has(self, record: str) -> bool:
         """Whether a record of this digest was added before."""
 
@@ -239,8 +242,13 @@ class HistoryStore(Protocol):
     def figures(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
         """As ``read``, each with its figures, those among them of which nothing was timed."""
 
-    def lines(self, last: int = 0, detailed: int = 0) -> Iterator[tuple[Sitting, ...]]:
-        """As ``read``, of one case and device after the other; the newest ``detailed`` with all their figures."""
+    def lines(
+        self, last: int = 0, detailed: int = 0, least: int = 1, of: Collection[tuple[str, CaseKey]] | None = None
+    ) -> Iterator[tuple[Sitting, ...]]:
+        """As ``read``, of one case and device after the other, or of these; the newest ``detailed`` with all figures.
+
+        A sitting has ``least`` processes; with 0 those come too of which nothing was timed.
+        """
 
     def keys(self, device: str = "") -> tuple[tuple[str, CaseKey], ...]: ...
 
@@ -301,6 +309,12 @@ class Repository(Protocol):
 
     def changed(self, revision: str) -> tuple[str, ...]:
         """Files that git knows, there or here, and that are other than in a revision, by their paths from here."""
+
+    def pages_alone(self, revision: str, baselines: str) -> tuple[str, ...] | None:
+        """Pages and accepted times that are other than in a revision, where nothing else in the whole repository is.
+
+        Nothing where something else is, where code speaks of files of their kind, or where that cannot be told.
+        """
 
     def dirty(self) -> bool: ...
 

@@ -117,7 +117,8 @@ class Trace:
     """Correlations whose launch starts an arrow to the GPU."""
     events: int = 0
     """Every event of the file, of any kind."""
-
+    frames: int = 0
+    """Frames of Python that were passed over: no figure needs them, only call stacks."""
     guessed: tuple[int, ...] = ()
     """GPU rows whose duration was negative or overflowed: they end where the next one starts."""
     untimed: int = 0

@@ -298,6 +298,11 @@ class Paired:
     def rounds(self) -> int:
         return len(self.differences)
 
+    @property
+    def unbuilt(self) -> bool:
+        """Neither side was built: the change edits nothing that code loads or reads."""
+        return self.same and self.decision is Decision.NOT_SLOWER and not self.differences
+
 
 @value
 class PairedRound:
@@ -370,6 +375,8 @@ class Arm:
     reused: bool = False
     content: str = ""
     """Hash of all files that this side may load as the package under test; empty where it was not taken."""
+    sources: tuple[tuple[str, str], ...] = ()
+    """(file, hash) of the code that was built: what is loaded must be that."""
 
 
 @value

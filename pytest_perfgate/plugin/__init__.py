@@ -52,20 +52,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_load_initial_conftests(early_config: pytest.Config, args: Sequence[str]) -> None:
     """What CI says of a run is not a conftest's to rewrite, nor are the clocks."""
     import pytest_perfgate.clock  # noqa: F401 - taken as they are now
-    from pytest_perfgate.plugin.options import STARTED_WITH, refuse_unknown
+    from pytest_perfgate.plugin.options import STARTED_WITH, refuse_unknown, started_with
 
     refuse_unknown(args)
-    early_config.stash[STARTED_WITH] = dict(os.environ)
+    early_config.stash[STARTED_WITH] = started_with()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
+    from pytest_perfgate.plugin.options import child_environment
 
     config.addinivalue_line("markers", _MARKER)
     address = os.environ.pop("PERFGATE_CHANNEL", "")
     alone = not address and "PERFGATE_PROFILE" not in os.environ and not hasattr(config, "workerinput")
-    if alone and os.environ.get("CI"):
-        _guard_exit(config)
+    at_start = child_environment(config)
+    if alone and at_start.get("CI"):
+        _guard_exit(config, dict(at_start))
     if address:
         from pytest_perfgate.plugin.child import ChildRole
 
@@ -80,9 +82,9 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(WorkerRole(config), ROLE)
 
 
-def _guard_exit(config: pytest.Config) -> None:
+def _guard_exit(config: pytest.Config, at_start: dict[str, str]) -> None:
     """In CI a process that ends itself with 0, before pytest has ended, would pass in silence: no hook hears of it."""
-    end, process, at_start = os._exit, os.getpid(), dict(os.environ)
+    end, process = os._exit, os.getpid()
 
     def ended(status: int) -> NoReturn:
         if status == 0 and os.getpid() == process and _is_gated(config, at_start):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.changed_project import with_files
 from pytest_perfgate.app.compare_arms import Comparison
+from pytest_perfgate.app.conclude import as_at_base
 from pytest_perfgate.app.judge import gates_of
 from pytest_perfgate.app.lockstep import Stage, TurnTiming
 from pytest_perfgate.app.measure import Rounds, measurements
@@ -85,10 +86,10 @@ class ArmRunner:
 
     def confirm(self, reports: Mapping[CaseKey, CaseReport], cases: Mapping[str, Case]) -> Mapping[CaseKey, CaseReport]:
         """Decide what the accepted times left open: beside the base of the change, or what a line names."""
-        gate_judge = self._session.gate_judge
-        changed: dict[CaseKey, CaseReport] = {}
-        base = gate_judge.accepted.base.commit
+        gate_judge, base = self._session.gate_judge, self._session.gate_judge.accepted.base.commit
         open_ = _open(reports, ci=self._session.settings.ci, base=base)
+        changed = as_at_base(gate_judge, self._project.baselines, [reports[key] for key in open_.get(base, ())], cases)
+        open_ = {at: rest for at, keys in open_.items() if (rest := [key for key in keys if key not in changed])}
         among = sum(map(len, open_.values()))
         for commit, keys in joined(open_, base, partial(same_build, self._session, self._arm)).items():
             try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,7 +26,7 @@ from pytest_perfgate.model.verdict import RunReport, Shard, SuiteNote, Universe
 from pytest_perfgate.plugin.measure_ahead import take_back
 from pytest_perfgate.plugin.measuring import built_ins
 from pytest_perfgate.plugin.options import child_environment
-from pytest_perfgate.plugin.reporting import complain, fail, usage_errors
+from pytest_perfgate.plugin.reporting import Standpoint, complain, fail, usage_errors, write_painted
 from pytest_perfgate.plugin.selection import (
     deselected,
     division,
@@ -322,3 +322,21 @@ def _failed(state: SessionState) -> int:
     failed = [f"{report.worst.value}: {report.key}" for report in tests if report.effect is Effect.FAIL]
     notes = sum(note.effect is Effect.FAIL for note in state.notes)
     return notes + sum(text not in state.excused for text in failed)
+
+
+REPORT, MERGE = "perfgate report", "perfgate merge FOLDER"
+
+FROM = "--from RECORD "
+"""In CI accepting is refused: the record that it leaves is accepted elsewhere."""
+
+
+def write_next(out: Any, session: SessionState, commands: Sequence[str]) -> None:
+    """The commands that help; what the shards of a run came to is one report, of the record that joins theirs."""
+    shard, here = division(session.settings.pytest), Standpoint(session.settings.pytest)
+    divided = shard is not None and shard.count > 1
+    for command in commands:
+        write_painted(out, f"next  {here.command(MERGE if divided and command == REPORT else command)}")
+    if shard and divided and commands:
+        out.write_line(f"FOLDER holds the records of all {shard.count} shards: --perfgate-json FOLDER/K.json")
+    if any(FROM in command for command in commands):
+        out.write_line("RECORD is the one that this run wrote: kept as an artifact, it is accepted in any clone")

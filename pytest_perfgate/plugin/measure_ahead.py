@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_perfgate.app.conclude import pages_alone
 from pytest_perfgate.app.judge import gates_of
 from pytest_perfgate.app.measure import Rounds, measurements
 from pytest_perfgate.app.screening import MOST, SPENDS_S, FirstSitting
@@ -177,10 +178,11 @@ def suspicion_line(session: SessionState, cases: Iterable[Case], known: Mapping[
     count = triable(cases)
     if session.gate_judge.tools.confirm is None:
         return f"; no two builds: {_no_builds(session)}" if ci and count and session.mode is Mode.FULL else ""
-    lines = store is not None and bool(store.devices())
-    return (
-        trying_line(count, pair_cost((case.nodeid for case in cases), known)) if lines or (ci and base.commit) else ""
-    )
+    if not count or not ((store is not None and store.devices()) or (ci and base.commit)):
+        return ""
+    if pages := pages_alone(session.gate_judge, session.settings.project.baselines):
+        return f"; beside the base nothing is built: the change edits {pages}"
+    return trying_line(count, pair_cost((case.nodeid for case in cases), known))
 
 
 def _no_builds(session: SessionState) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -155,6 +156,22 @@ def refuse_unknown(words: Sequence[str]) -> None:
 
 _SPEAKS = ("CI", "GITHUB_", "GIT_", "BITBUCKET_", "BUILD", "CHANGE_", "DRONE_", "SYSTEM_", "TRAVIS_")
 """How names begin that say what judges: one that comes later is no word of CI's."""
+
+
+def started_with() -> dict[str, str]:
+    """The environment, with what CI said when the process began: a plugin or ``sitecustomize`` may have unsaid it.
+
+    Linux keeps the words that a process was started with. A pytest inside a test of another one has a CI of its own.
+    """
+    now = dict(os.environ)
+    if "PYTEST_CURRENT_TEST" in now:
+        return now
+    try:
+        words = os.fsdecode(Path("/proc/self/environ").read_bytes()).split("\0")
+    except OSError:
+        return now
+    pairs = (word.partition("=") for word in words if word.startswith(_SPEAKS))
+    return {**now, **{name: text for name, equals, text in pairs if equals}}
 
 
 def child_environment(config: pytest.Config) -> Mapping[str, str]:

@@ -14,6 +14,7 @@ from pytest_perfgate.app.output_check import CONSTANT
 from pytest_perfgate.core.judge.acceptance import on_one_core, pinned
 from pytest_perfgate.core.judge.against_baseline import DOUBTFUL
 from pytest_perfgate.core.judge.family import family_limits, is_in_a_mean
+from pytest_perfgate.core.judge.readings import tally, word_of
 from pytest_perfgate.core.render.block import WIDTH, printable, render_block
 from pytest_perfgate.core.render.report import NONE, detectable_cell, families_text
 from pytest_perfgate.core.render.text import table_lines
@@ -33,7 +34,7 @@ from pytest_perfgate.core.render.words import (
 from pytest_perfgate.model.metric import Cell, Column, Table
 from pytest_perfgate.model.plan import Effect, Mode, Outcome
 from pytest_perfgate.model.values import Dimension
-from pytest_perfgate.plugin.ending import name_of, text_of
+from pytest_perfgate.plugin.ending import FROM, REPORT, name_of, text_of, write_next
 from pytest_perfgate.plugin.reporting import ANY, Standpoint, columns, folded, write_painted
 from pytest_perfgate.plugin.reporting import here as written
 
@@ -62,9 +63,6 @@ _LEAST_COLUMNS = 4
 """Outcome, test, time and interval stay, however narrow a terminal is."""
 
 _KEPT = (Outcome.PASSED, Outcome.NOT_APPLICABLE, Outcome.ACCEPTED)
-
-FROM = "--from RECORD "
-"""In CI accepting is refused: the record that it leaves is accepted elsewhere."""
 
 _SLOWER = frozenset({Outcome.SUSPECT, Outcome.MOVED, Outcome.REGRESSED})
 
@@ -111,12 +109,11 @@ def _write_verdicts(out: Any, session: SessionState, reports: list[CaseReport]) 
             write_painted(out, written(line))
     for fault in session.lost:
         out.write_line(fault.text(), red=True)
-    full = session.mode is Mode.FULL
-    commands = next_commands(reports, session.settings.command, recorded=bool(lines), full=full, ci=session.settings.ci)
-    for command in commands if not session.lost else ():
-        write_painted(out, f"next  {here.command(command)}")
-    if any(FROM in command for command in commands) and not session.lost:
-        out.write_line("RECORD is the one that this run wrote: kept as an artifact, it is accepted in any clone")
+    if not session.lost:
+        write_next(out, session, next_commands(
+            reports, session.settings.command, recorded=bool(lines), full=session.mode is Mode.FULL,
+            ci=session.settings.ci,
+        ))  # fmt: skip
 
 
 def is_clean(report: CaseReport) -> bool:
@@ -212,7 +209,7 @@ def verdict_row(report: CaseReport) -> tuple[Cell, ...]:
     others = f", {plural(len(report.verdicts) - 1, 'more limit')}" if len(report.verdicts) > 1 else ""
     change = signed(worst.metric.value) if worst.metric is not None and worst.limit.metric == "slowdown" else None
     limit = by_floor(worst.limit.text, worst.raised) + figure_note(worst) + others
-    return (worst.outcome.value, str(report.key), time, interval, change, limit, detectable_cell(worst))
+    return (word_of(report, worst), str(report.key), time, interval, change, limit, detectable_cell(worst))
 
 
 def next_commands(
@@ -220,7 +217,7 @@ def next_commands(
 ) -> list[str]:
     """What helps with what was seen; what was recorded as this machine's first waits for nobody."""
     worst = {report.worst for report in reports if report.verdicts}
-    commands, accept = ["perfgate report"], f"perfgate accept {FROM}" if ci else "perfgate accept "
+    commands, accept = [REPORT], f"perfgate accept {FROM}" if ci else "perfgate accept "
     bare = [v for report in reports for v in report.verdicts if v.outcome is Outcome.UNBASELINED]
     if recorded and all(v.baseline is None for v in bare):
         worst -= {Outcome.UNBASELINED}
@@ -269,8 +266,8 @@ def own_gate_section(edits: Sequence[tuple[str, str]]) -> list[str]:
 
 def counted(mode: str, reports: list[CaseReport], fresh: int = 0, families: Families | None = None) -> str:
     """``quick: 1 broken, 2 passed``, and what becomes of times that are this machine's first."""
-    counts = Counter(report.worst for report in reports if report.verdicts)
-    parts = [f"{counts[outcome]} {outcome.value}" for outcome in reversed(list(Outcome)) if counts[outcome]]
+    text = tally(report for report in reports if report.verdicts)
+    parts = [text] if text else []
     alone = Counter(is_in_a_mean(report.key, families or {}) for report in reports if not report.verdicts)
     parts += [f"{alone[True]} judged in a mean"] if alone[True] else []
     parts += [f"{alone[False]} without a limit"] if alone[False] else []

@@ -14,6 +14,7 @@ from threading import Thread
 import pytest
 
 from pytest_perfgate.adapters.stores.records import Records, render_record
+from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.verdict import Shard, Universe
 from tests.cli.conftest import Place
 from tests.reports import day
@@ -47,6 +48,33 @@ def test_records_are_added_once(place: Place, folder: Path) -> None:
     (place.root / ".perfgate" / "history.db").unlink()
     place.perfgate("history", "add", "runs/3.json", "runs/1.json", "runs/2.json")
     assert [s["time"] for s in sittings(place, "test_a")] == [1e6 + 1, 1e6 + 2, 3e6], "in the order of their time"
+
+
+def test_many_records_are_read_by_several_processes_and_each_is_named_in_its_place(
+    place: Place, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    for number in range(4, 40):
+        started = f"2026-07-01T{number // 4:02}:{number % 4:02}:00+00:00"
+        (folder / f"{number:02}.json").write_bytes(render_record(replace(day(1, 1e6 + number), started=started)))
+    (folder / "17.json").write_text('{"perfgate": 1, "run": 7}')
+    done = place.perfgate("history", "add", "runs", "--json")
+    one = [(Path(row["record"]).stem, row["new"], bool(row["fault"])) for row in json.loads(done.out)]
+    assert one == [(name, 0 if name == "17" else 2 if len(name) < 2 else 1, name == "17") for name, _, _ in sorted(one)]
+    assert (len(one), done.code, "record-unreadable" in done.err) == (39, 12, True)
+    assert len(sittings(place, "test_a")) == 20, "the newest"
+    assert "nothing new in 38 records" in place.perfgate("history", "add", "runs").out
+
+
+def test_the_history_keeps_of_a_record_what_a_run_would_have_kept(place: Place, tmp_path: Path) -> None:
+    from pytest_perfgate.app.accepted import sittings as of_run
+
+    bad = replace(day(1, 1e6, 2e6), notes=())
+    whole = replace(bad, cases=(bad.cases[0], replace(bad.cases[1], problems=(Problem(code="x", what="y"),))))
+    (tmp_path / "r.json").write_bytes(render_record(whole))
+    (source,) = Records(tmp_path).sources([str(tmp_path / "r.json")])
+    assert tuple(of_run(source.read())) == tuple(of_run(whole))
+    assert len(tuple(of_run(whole))) == 1, "what is not to be trusted has no place"
 
 
 def test_what_a_run_remembered_is_not_added_again(place: Place) -> None:

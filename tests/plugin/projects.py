@@ -65,7 +65,10 @@ class Project:
         said = " ".join((*words, settings)).replace('"', " ")
         return any(word.startswith(GUESTS) or word.endswith("compat") for word in said.split())
 
-    def run(self, *arguments: str, ci: bool = False, plugins: tuple[str, ...] = QUIET, **env: str) -> Run:
+    def run(
+        self, *arguments: str, ci: bool = False, plugins: tuple[str, ...] = QUIET, fresh: bool = False, **env: str
+    ) -> Run:
+        """How pytest ends with these words; ``fresh`` for what a fork cannot show: what a new Python has imported."""
         inherited = {k: v for k, v in os.environ.items() if k not in OUTSIDE and not k.startswith("PYTEST_")}
         if plugins == QUIET and not self.names_guests(*arguments, *env.values()):
             plugins = (*QUIET, "-p", "pytest_perfgate.plugin")
@@ -73,16 +76,19 @@ class Project:
         junit = self.root / "junit.xml"
         junit.unlink(missing_ok=True)
         variables = {**inherited, **({"CI": "1"} if ci else {}), **env}
-        code, text = self._ended(self.command(*arguments, plugins=plugins), variables)
+        forks = not fresh and "PYTEST_DISABLE_PLUGIN_AUTOLOAD" in env and at_start(variables) == forking().variables
+        ended = self._forked if forks else self._started
+        code, text = ended(self.command(*arguments, plugins=plugins), variables)
         tests, properties = parse_junit(junit)
         return Run(code, text, tests, properties)
 
-    def _ended(self, command: list[str], variables: dict[str, str]) -> tuple[int, str]:
-        """Exit code and output: of a fork where no other plugin is looked for, else of a new Python."""
-        if variables.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD") and at_start(variables) == forking().variables:
-            with tempfile.NamedTemporaryFile() as out:
-                code = forking().run(command[3:], self.root, variables, Path(out.name))
-                return code, Path(out.name).read_text(encoding="utf-8", errors="replace")
+    def _forked(self, command: list[str], variables: dict[str, str]) -> tuple[int, str]:
+        """Exit code and output of a fork of a pytest that looks for no other plugin."""
+        with tempfile.NamedTemporaryFile() as out:
+            code = forking().run(command[3:], self.root, variables, Path(out.name))
+            return code, Path(out.name).read_text(encoding="utf-8", errors="replace")
+
+    def _started(self, command: list[str], variables: dict[str, str]) -> tuple[int, str]:
         done = subprocess.run(
             command, cwd=self.root, env=variables, capture_output=True, text=True, timeout=600, check=False
         )

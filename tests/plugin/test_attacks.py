@@ -228,6 +228,24 @@ ATTACKS = (
         ("REGRESSED",),
         files=conftest("import os\nos.environ.pop('CI', None)\n"),
     ),
+    *(
+        Attack(
+            f"CI popped by {name}",
+            (1, 1),
+            ("REGRESSED", *said),
+            files={f"{name}.py": "import os\nos.environ.pop('CI', None)\n"},
+            swaps=swaps,
+            env={"PYTHONPATH": os.pathsep.join([".", *filter(None, [os.environ.get("PYTHONPATH")])])},
+        )
+        for name, said, swaps in (
+            ("sitecustomize", (HEADING, "hidden code  sitecustomize.py"), ()),
+            (
+                "early",
+                (HEADING, "pytest: addopts"),
+                (("pyproject.toml", "[tool.pytest.ini_options]", "[tool.pytest.ini_options]\naddopts = '-p early'"),),
+            ),
+        )
+    ),
     Attack(
         "test edited",
         (0, 0),

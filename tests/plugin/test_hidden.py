@@ -38,6 +38,28 @@ def test_a_project_that_hides_the_plugin_runs_no_test(tmp_path: Path, file: str)
     assert (done.returncode, "hides the installed plugin" in done.stderr) == (pytest.ExitCode.USAGE_ERROR, True), done
 
 
+@pytest.mark.parametrize(
+    ("addopts", "words", "ci", "test", "code"),
+    [
+        ("-p no:perfgate", (), "1", "def test_it(perfgate): pass", pytest.ExitCode.USAGE_ERROR),
+        ("-p no:perfgate", (), "", "def test_it(perfgate): pass", pytest.ExitCode.OK),
+        ("-p no:perfgate", (), "1", "def test_it(): pass", pytest.ExitCode.OK),
+        ("", ("-p", "no:perfgate"), "1", "def test_it(perfgate): pass", pytest.ExitCode.OK),
+    ],
+)
+def test_settings_that_switch_the_plugin_off_run_no_gated_test_in_ci(
+    tmp_path: Path, addopts: str, words: tuple[str, ...], ci: str, test: str, code: int
+) -> None:
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\naddopts = {addopts}\n")
+    (tmp_path / "conftest.py").write_text("import pytest\n@pytest.fixture\ndef perfgate(): return print\n")
+    (tmp_path / "test_it.py").write_text(f"{test}\n")
+    env = {**os.environ, "PYTHONPATH": str(HOME), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "CI": ci}
+    env.pop("PERFGATE_CHANNEL", None)
+    command = [sys.executable, "-m", "pytest", "-p", "perfgate_presence", *words]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, "plugin-hidden" in done.stderr) == (code, code == pytest.ExitCode.USAGE_ERROR), done
+
+
 def test_the_doctor_names_what_hides_the_plugin(tmp_path: Path) -> None:
     project: Any = SimpleNamespace(root=tmp_path)
     assert [one.level for one in plugin(project)] == [Level.GOOD]

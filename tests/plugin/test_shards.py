@@ -76,6 +76,17 @@ def test_a_shard_without_a_test_passes_and_has_a_record(project: Project) -> Non
     assert sorted(sizes) == [0, 0, 1]
 
 
+def test_a_shard_that_failed_is_to_be_merged_before_it_is_reported(project: Project) -> None:
+    project.write(
+        "test_k.py", 'import pytest\n@pytest.mark.perfgate("time <= 1 ns")\ndef test_a(perfgate):\n    perfgate(dict)\n'
+    )
+    runs = [project.run("--perfgate=quick", f"--perfgate-shard={k}/2") for k in (1, 2)]
+    (failed,) = [run for run in runs if run.code]
+    assert "next  perfgate merge FOLDER" in failed.text
+    assert "perfgate report" not in failed.text
+    assert "records of all 2 shards" in failed.text
+
+
 def test_tests_of_other_shards_are_neither_dropped_nor_left_out(project: Project) -> None:
     project.configure('rounds = 1\ndevices = ["*"]')
     project.write("test_k.py", SUITE.replace("time <= 1 s", "slowdown <= 900%"))
@@ -93,7 +104,8 @@ def test_tests_of_other_shards_are_neither_dropped_nor_left_out(project: Project
 
 def test_what_the_command_leaves_out_belongs_to_no_shard(project: Project) -> None:
     project.write("test_k.py", SUITE)
-    project.run("--perfgate=quick", "--perfgate-shard=1/1", "-k", "kept or broken", "--perfgate-json=1.json")
+    done = project.run("--perfgate=quick", "--perfgate-shard=1/1", "-k", "kept or broken", "--perfgate-json=1.json")
+    assert "next  perfgate report" in done.text
     (shard,) = read_record(project.root / "1.json").shards
     assert [name.partition("::")[2] for name, _ in shard.universe.cases] == ["test_broken", "test_kept"]
     assert shard.filtered

@@ -2,7 +2,7 @@
 
     python ci/bench/verdicts/decided.py live --suites 5                       all cells, perfgate and its peers
     python ci/bench/verdicts/decided.py live --suites 1 --cell quiet-quiet --change slowed --tools perfgate
-    python ci/bench/verdicts/decided.py table --write docs/verdicts.md
+    python ci/bench/verdicts/decided.py table --write docs/rates.md
 
 Live: a project of forty kernels in a bare repository, baselines accepted by ``perfgate accept`` from a full run, quiet
 or beside two busy loops; then a fresh clone, a branch with one commit, and plain ``pytest`` as CI starts it, quiet or

@@ -1,6 +1,6 @@
 """How surely a speed-up is judged, by recorded processes.
 
-``python ci/bench/verdicts/faster.py --write docs/verdicts.md`` draws the table. ``--record 60`` adds so many fresh
+``python ci/bench/verdicts/faster.py --write docs/rates.md`` draws the table. ``--record 60`` adds so many fresh
 processes a condition (quiet, and beside two bursty hogs) to ``recordings/faster.jsonl``: in each, every kernel takes
 turns with a reference of half as much work again, as it is and with 10 % more of its own.
 """

@@ -2,7 +2,7 @@
 
 Each process takes every figure of the calls of ``examples/planted_regressions``, clean or with the regressions
 planted; the tape is judged as suites: an accepted sitting and another one, of processes drawn from it. ``--tape FILE``
-reads a tape, ``--write docs/verdicts.md`` puts the table between the page's markers ``figures``.
+reads a tape, ``--write docs/rates.md`` puts the table between the page's markers ``figures``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Replays what an H100 did at and below its power limit through the rule: ``python ci/bench/verdicts/power.py``.
 
-``--write docs/verdicts.md`` puts the tables between the page's markers ``h100-pairs`` and ``h100-sittings``.
+``--write docs/rates.md`` puts the tables between the page's markers ``h100-pairs`` and ``h100-sittings``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Replays a recording as suites of 40 tests and prints every rule's errors: ``python ci/bench/verdicts/replay.py``.
 
-``--write docs/verdicts.md`` puts the table between the page's markers of ``--mark``. Rates carry their n and the 95 %
+``--write docs/rates.md`` puts the table between the page's markers of ``--mark``. Rates carry their n and the 95 %
 Clopper-Pearson bound. ``--rules tried`` runs the designs that were tried beside the one that was kept, ``ours`` only
 what is kept.
 """

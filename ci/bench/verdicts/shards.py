@@ -1,4 +1,4 @@
-"""Eight shards against one run of the same suites: ``python ci/bench/verdicts/shards.py --write docs/verdicts.md``.
+"""Eight shards against one run of the same suites: ``python ci/bench/verdicts/shards.py --write docs/rates.md``.
 
 Suites of forty tests are drawn as ``replay.py`` draws them, two of them slower, wherever they lie. One run decides all
 forty by two builds; eight shards, divided by the package's own rule, decide theirs with their share of the chance of an

@@ -277,6 +277,15 @@ def content_of(folder: Path) -> str:
     return hasher.hexdigest()[:20]
 
 
+_LOADED = (".py", ".so", ".pyd", ".dylib")
+
+
+def sources_of(folder: Path) -> dict[str, str]:
+    """The hash of each file of code below a folder, as it was built; :func:`loaded_modules` tells what was loaded."""
+    files = (path for path in folder.resolve().rglob("*") if path.suffix in _LOADED and path.is_file())
+    return {str(path): _digest(path) for path in sorted(files)}
+
+
 def _read_through(path: Path, suffixes: Collection[str]) -> tuple[str, set[str]]:
     """A hash of a file and which suffixes it speaks of, a part at a time: data beside code may be gigabytes."""
     digest, spoken, before = hashlib.sha256(), set[str](), b""

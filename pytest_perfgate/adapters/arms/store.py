@@ -30,6 +30,7 @@ from pytest_perfgate.adapters.arms.overlay import (
     make_overlay,
     only_tests,
     source_modules,
+    sources_of,
     surroundings,
     with_conftests,
 )
@@ -39,7 +40,7 @@ from pytest_perfgate.clock import HOST_CLOCK
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.verdict import Arm, ArmSettings, Leftover
 
-_FORM = "2"
+_FORM = "3"
 """Of what lies in an arm's folder: another version's is not found again."""
 
 _CACHES = {
@@ -95,6 +96,7 @@ class ArmStore:
             digest=digest,
             reused=reused,
             content=facts.get("content", ""),
+            sources=tuple(facts.get("sources", {}).items()),
         )
 
     def leftovers(self) -> tuple[Leftover, ...]:
@@ -212,7 +214,7 @@ def _facts(python: Path, cwd: Path, root: Path, modules: tuple[str, ...]) -> dic
     launch = launch_line(python)
     content = content_of(root)
     facts = {"python": str(python), "launch": launch, "cwd": str(cwd), "root": str(root)}
-    return {**facts, "modules": modules, "content": content}
+    return {**facts, "modules": modules, "content": content, "sources": sources_of(root)}
 
 
 def _log(folder: Path) -> str:

@@ -34,18 +34,17 @@ _LONGEST_HEADER = 64 * 2**20
 _PROBE = 2**20
 
 _CLOSING = ord("]")
-
 _HEAD = 4096
 """Bytes of a file's beginning that a longer file has."""
 
 _COPIED = "copy the file again, or profile again and let the profiler's context end before the process exits"
 
 
-def read_kineto(path: Path) -> tuple[Trace, ...]:
-    """The traces in a file: one, or one a rank where a file holds several."""
-    start = middle(path)
+def read_kineto(path: Path, *, frames: bool = False) -> tuple[Trace, ...]:
+    """The traces in a file: one, or one a rank where a file holds several; with frames, Python's call stacks too."""
+    start = None if frames else middle(path)
     with _without_collector(), _within_limits(path):
-        columns, header = _read(path, 0, None) if start is None else _read_both(path, start)
+        columns, header = _read(path, 0, None, frames=frames) if start is None else _read_both(path, start)
         return traces_of(columns, header)
 
 
@@ -76,9 +75,9 @@ def _read_both(path: Path, start: int) -> tuple[Columns, Header]:
     return joined(columns, got[0]), _joined(header, got[1])
 
 
-def _read(path: Path, start: int, end: int | None) -> tuple[Columns, Header]:
+def _read(path: Path, start: int, end: int | None, *, frames: bool = False) -> tuple[Columns, Header]:
     """Columns and header of the events between two offsets of the file."""
-    columns, header = Columns(str(path)), Header()
+    columns, header = Columns(str(path), frames=frames), Header()
     for part in _parts(path, start, end):
         if isinstance(part, Header):
             header = _joined(header, part)
@@ -391,6 +390,7 @@ def joined(first: Columns, second: Columns) -> Columns:
     first.rows += second.rows
     first.seen += second.seen
     first.untimed += second.untimed
+    first.passed += second.passed
     first.device_memory |= second.device_memory
     return first
 

@@ -55,7 +55,7 @@ def nothing(columns: Columns) -> PerfgateError:
         what = f"{text}, and their begins and ends stand apart (phases B and E): PyTorch writes one event (X)"
         return PerfgateError("trace-foreign", what, place=place)
     strange = _strange(columns)
-    if set(strange) == _FRAME:
+    if set(strange) == _FRAME or columns.passed:
         what = f"{text}, and none of an operator or of a device: what was recorded called nothing of PyTorch"
         return PerfgateError("trace-empty", what, place=place)
     if strange and not columns.dropped["without a time"]:
@@ -173,6 +173,7 @@ def _trace(
         base_ns=round(base * 1e3) + (header.base if isinstance(header.base, int) else 0),
         shapes=bool(columns.arguments),
         dropped=dict(columns.dropped),
+        frames=columns.passed,
         flows=frozenset(flow for flow in columns.flows if isinstance(flow, int)),
         events=columns.seen,
         guessed=_guessed(table, rows),

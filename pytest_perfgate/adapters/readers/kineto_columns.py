@@ -46,6 +46,8 @@ _DEVICE_SIDE = (Category.KERNEL, Category.MEMCPY, Category.MEMSET, Category.GPU_
 
 _NUMBERS = {name: int(category) for name, category in CATEGORIES.items()}
 
+_PYTHON = int(Category.PYTHON)
+
 _NAME, _PROCESS, _THREAD, _RANK_OF, _COLLECTIVE = map(attrgetter, ("name", "pid", "tid", "rank", "collective"))
 
 _PHASE, _CATEGORY, _START, _LENGTH = map(attrgetter, ("ph", "cat", "ts", "dur"))
@@ -64,6 +66,9 @@ _ARROW, _ENDS = "ac2g", ("s", "f")
 """Arrows from a launch to its kernel: where one starts is kept, where it ends is nothing new."""
 
 _APART = ("B", "E", "b", "e")
+
+_TELLING = ("nn.Module: ", "recompute_fn")
+"""In the names of frames that figures and pictures know: all others are read for call stacks alone."""
 
 UNKNOWN, APART = "category", "begin and end written apart (B and E)"
 """Reasons to leave an event out, as they are counted."""
@@ -89,8 +94,12 @@ PLAIN = frozenset(
 class Columns:
     """Grows by chunks of events and becomes traces."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, frames: bool = False) -> None:
         self.path = path
+        self.frames = frames
+        self.passed = 0
+        """Frames of the interpreter that were passed over."""
+        self._telling = _Telling()
         self.names: Interned[str] = Interned()
         self.threads: Interned[tuple[Any, Any, Any]] = Interned()
         self.queues: Interned[tuple[Any, Any, Any]] = Interned()
@@ -125,8 +134,12 @@ class Columns:
                     self._unlisted(event)
                 elif event.ph == "s":
                     self.flows.append(event.id)
-        chosen = list(compress(events, whole))
+        chosen, index = list(compress(events, whole)), np.flatnonzero(whole) + self.seen
         categories: list[Any] = list(map(_NUMBERS.get, map(_CATEGORY, chosen)))
+        if not self.frames and _PYTHON in categories:
+            tells = [c != _PYTHON or self._telling[name] for c, name in zip(categories, map(_NAME, chosen))]
+            self.passed += tells.count(False)
+            chosen, categories, index = *(list(compress(each, tells)) for each in (chosen, categories)), index[tells]
         starts, lengths = list(map(_START, chosen)), list(map(_LENGTH, chosen))
         columns = (categories, starts, lengths)
         odd = {at for column in columns if None in column for at, given in enumerate(column) if given is None}
@@ -138,7 +151,7 @@ class Columns:
             "ts": np.array(starts, np.float64),
             "dur": np.array(lengths, np.float64),
             "category": np.array(categories, np.uint8),
-            "index": np.flatnonzero(whole) + self.seen,
+            "index": index,
         }
         if _LEFT_OUT in categories:
             known = table["category"] != _LEFT_OUT
@@ -161,7 +174,7 @@ class Columns:
     def _unlisted(self, event: Event) -> None:
         """What is no event of its own: arrows, names of threads, counters, work written in two parts."""
         if event.ph == "M":
-            self._label(event)
+            _label(self.labels, event)
         elif (category := CATEGORIES.get(event.cat)) is not None:
             self._unwhole(event, category)
         elif event.ph in _APART:
@@ -175,11 +188,6 @@ class Columns:
             self.dropped[APART] += 1
         if category in GPU or event.ph in _APART:
             self.unwhole[f"{event.cat} (phase {event.ph or 'missing'})"] += 1
-
-    def _label(self, event: Event) -> None:
-        args = event.args
-        if args is not None and (text := args.labels if event.name == "process_labels" else args.name) is not None:
-            self.labels[event.name, event.pid, event.tid if event.name == "thread_name" else None] = str(text)
 
     def _describe(self, events: list[Event], table: dict[str, NDArray[Any]]) -> None:
         """The columns of what each event is called, where it ran and what its arguments say."""
@@ -231,6 +239,13 @@ class Columns:
         return places
 
 
+def _label(labels: dict[tuple[str, Any, Any], str], event: Event) -> None:
+    """Take in what a process or thread is called."""
+    args = event.args
+    if args is not None and (text := args.labels if event.name == "process_labels" else args.name) is not None:
+        labels[event.name, event.pid, event.tid if event.name == "thread_name" else None] = str(text)
+
+
 def _numbered(rank: Any) -> Any:
     """A rank that was written as text, as its number."""
     return int(rank) if isinstance(rank, str) and rank.isdecimal() else rank
@@ -260,6 +275,14 @@ COLUMNS = (
     "index",
 )
 """The columns a trace is made of."""
+
+
+class _Telling(dict[str, bool]):
+    """Whether a frame of that name is more than a line of a call stack."""
+
+    def __missing__(self, name: str) -> bool:
+        tells = self[name] = any(part in name for part in _TELLING)
+        return tells
 
 
 class Interned(dict[T, int]):

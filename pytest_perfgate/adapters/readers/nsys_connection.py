@@ -28,7 +28,7 @@ class Connection:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.foreign = 0
+        self.foreign, self.checked = 0, set[str]()  # texts that are no UTF-8, tables whose times are numbers
         with self._mapped():
             where = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
             self._inner = sqlite3.connect(where, uri=True, check_same_thread=False)  # one thread at a time uses it

@@ -13,14 +13,7 @@ import numpy as np
 
 from pytest_perfgate.adapters.readers import nsys_connection as tables
 from pytest_perfgate.adapters.readers.nsys_columns import chunks, numbers, read_calls, read_ranges, read_timed
-from pytest_perfgate.adapters.readers.nsys_connection import (
-    NEVER_NULL,
-    Connection,
-    check_layout,
-    complete,
-    connect,
-    lacking,
-)
+from pytest_perfgate.adapters.readers.nsys_connection import Connection, check_layout, complete, connect, lacking
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.nsys import (
     Activity,
@@ -52,6 +45,8 @@ _LATEST = (1 << 63) - 1
 """The largest number that SQLite has."""
 
 _TOUCHES = "start < ? AND end > ?"
+
+_DAY = 24 * 3600 * 10**9
 
 
 def open_export(path: Path) -> Export:
@@ -88,7 +83,10 @@ def _place(row: Sequence[object], path: Path) -> tuple[int, int, int]:
 
 
 def _insist_on_times(db: Connection, table: str) -> None:
-    """SQL takes a text for later than every time, and adds it up without a word."""
+    """SQL takes a text for later than every time, and adds it up without a word; a table is looked at once."""
+    if table in db.checked or not {"start", "end"} <= db.columns(table).keys():
+        return
+    db.checked.add(table)
     later = f"start > {_LATEST} OR end > {_LATEST}"
     if db.rows(f"SELECT 1 FROM {db.source(table)} WHERE {later} LIMIT 1"):
         raise PerfgateError("nsys-damaged", f"a text stands for a time in {table}", place=str(db.path))
@@ -215,6 +213,7 @@ class Export:
         return f"{column} {suffix}" if column in self._db.columns(table) else missing
 
     def calls(self, first: int, last: int) -> Calls:
+        _insist_on_times(self._db, tables.RUNTIME)
         return read_calls(self._db, first, last)
 
     def names(self, ids: Sequence[int]) -> dict[int, str]:
@@ -257,8 +256,7 @@ class Export:
         return tuple(best.values())
 
     def timed(self, low: int, high: int, kinds: Sequence[re.Pattern[str]]) -> tuple[TimedCalls, ...]:
-        if complete(self._db, tables.RUNTIME):
-            _insist_on_times(self._db, tables.RUNTIME)
+        _insist_on_times(self._db, tables.RUNTIME)
         return read_timed(self._db, low, high, kinds)
 
 
@@ -321,6 +319,7 @@ def read_facts(db: Connection) -> ExportFacts:
     meta = _metadata(db)
     filled = tuple(t for t in _LISTED if db.has(t) and db.rows(f"SELECT 1 FROM {db.source(t)} LIMIT 1"))
     graphs = db.rows(f"SELECT count(*) FROM {db.source(tables.GRAPHS)}")[0][0] if tables.GRAPHS in filled else 0
+    _insist_on_times(db, tables.RANGES)
     return ExportFacts(
         path=str(db.path),
         product=meta.get("EXPORT_PRODUCT_VERSION", ""),
@@ -334,12 +333,12 @@ def read_facts(db: Connection) -> ExportFacts:
 
 
 def _untimed(db: Connection, filled: Collection[str]) -> Iterator[tuple[str, int]]:
-    """Rows of what ran on a device that have no start or no end, by table; they are in no figure."""
+    """Rows of what ran on a device that have no start or no end, or last longer than a day, by table."""
     for table in (tables.KERNELS, tables.COPIES, tables.MEMSETS):
-        kinds = db.columns(table)
-        timed = {"start", "end"} <= kinds.keys()
-        if table in filled and timed and not all(kinds[name].endswith(NEVER_NULL) for name in ("start", "end")):
-            count = int(db.rows(f"SELECT count(*) FROM {db.source(table)} WHERE NOT ({tables.TIMED})")[0][0])
+        if table in filled and {"start", "end"} <= db.columns(table).keys():
+            _insist_on_times(db, table)
+            odd = f"NOT ({tables.TIMED}) OR end - start > {_DAY}"
+            count = int(db.rows(f"SELECT count(*) FROM {db.source(table)} WHERE {odd}")[0][0])
             if count:
                 yield table, count
 

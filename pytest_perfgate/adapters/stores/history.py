@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,6 @@ from pytest_perfgate.adapters.stores.sittings import (
     metrics_text,
     moment_at,
     parse_facts,
-    parse_metrics,
     sittings_of,
     text_of,
     words_of,
@@ -36,6 +35,9 @@ SCHEMA = 2
 _APPLICATION = 0x50474154
 
 _SECONDS = 30.0
+
+_LOG = 16_000
+"""Pages that a log may have before it is written down: runs that follow each other change the same pages."""
 
 _REFUSED = ("readonly", "disk is full", "unable to open", "disk I/O error")
 """What SQLite says where the disk, and no database, is at fault; names of its errors come with Python 3.11."""
@@ -112,6 +114,14 @@ class SqliteHistory:
                 database.execute("insert or ignore into record (digest) values (?)", (record,))
             return sum(_added(database, run, list(some)) for run, some in by_run(sittings))
 
+    @contextlib.contextmanager
+    def kept_open(self) -> Iterator[None]:
+        """While many runs are appended: whoever closes the file as the last one writes all of its log down."""
+        with refusals(self._path):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._opened():
+            yield
+
     def has(self, record: str) -> bool:
         """Whether a record of this digest was added before."""
         if not self._is_there():
@@ -134,15 +144,18 @@ class SqliteHistory:
             series = database.execute(_SERIES, (device, str(key))).fetchone()
             return _line(database, (device, key, series[0]), _known(database), counts) if series else ()
 
-    def lines(self, last: int = 0, detailed: int = 0) -> Iterator[tuple[Sitting, ...]]:
+    def lines(
+        self, last: int = 0, detailed: int = 0, least: int = 1, of: Collection[tuple[str, CaseKey]] | None = None
+    ) -> Iterator[tuple[Sitting, ...]]:
         """As ``read``, of one case and device after the other; the newest ``detailed`` with all their figures."""
         if not self._is_there():
             return
         with self._opened(reading=True) as database:
             known = _known(database)
-            for number, device, key in database.execute("select id, device, key from series order by device, key"):
-                place = text_of(device), parse_case_key(text_of(key)), number
-                yield _line(database, place, known, (last, detailed, 1))
+            for number, name, text in database.execute("select id, device, key from series order by device, key"):
+                device, key = text_of(name), parse_case_key(text_of(text))
+                if of is None or (device, key) in of:
+                    yield _line(database, (device, key, number), known, (last, detailed, least))
 
     def keys(self, device: str = "") -> tuple[tuple[str, CaseKey], ...]:
         """(device, case) of all that was ever measured."""
@@ -188,6 +201,7 @@ class SqliteHistory:
         try:
             self._prepare(database)
             database.execute("pragma synchronous = normal")  # a power cut may cost the newest; the records have them
+            database.execute(f"pragma wal_autocheckpoint = {_LOG}")
         except BaseException as fault:
             database.close()
             if not reading or not _is_refusal(fault) or _unread(self._path):
@@ -231,9 +245,11 @@ def _added(database: sqlite3.Connection, run: str, sittings: Sequence[Sitting]) 
     naming = (run, at, first.when, first.commit, first.branch)
     database.execute(f"insert or ignore into run (at, {_RUN}) values (?2, ?1, ?3, ?4, ?5)", naming)  # noqa: S608
     number, at = database.execute("select id, at from run where name = ?", (run,)).fetchone()
-    words = _numbers(database, "word", ((text,) for s in sittings for text in words_of(s)))
-    series = _numbers(database, "series", ((s.device, str(s.key)) for s in sittings))
-    rows = [(series[s.device, str(s.key)], s, [words[(text,)] for text in words_of(s)]) for s in sittings]
+    places, texts = [(s.device, str(s.key)) for s in sittings], [*map(words_of, sittings)]
+    series = _numbers(database, "series", places)
+    words = _numbers(database, "word", ((text,) for texts_of in set(texts) for text in texts_of))
+    numbers = {texts_of: [words[(text,)] for text in texts_of] for texts_of in set(texts)}
+    rows = [(series[place], s, numbers[texts_of]) for place, s, texts_of in zip(places, sittings, texts)]
     before = database.total_changes
     database.executemany(
         f"insert or ignore into sitting (series, at, {_SITTING}) values ({', '.join('?' * 12)})",  # noqa: S608
@@ -245,19 +261,29 @@ def _added(database: sqlite3.Connection, run: str, sittings: Sequence[Sitting]) 
     return new
 
 
-_COLUMNS = {"word": ("text",), "series": ("device", "key")}
+_COLUMNS = {"word": "text", "series": "device, key"}
 
 
 def _numbers(database: sqlite3.Connection, table: str, rows: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
     """The numbers of these rows, those that are not there yet added."""
-    names = _COLUMNS[table]
-    find = f"select id from {table} where {' and '.join(f'{name} = ?' for name in names)}"  # noqa: S608
-    write = f"insert into {table} ({', '.join(names)}) values ({', '.join('?' * len(names))})"  # noqa: S608
-    numbers = {}
-    for row in dict.fromkeys(rows):
-        place = database.execute(find, row).fetchone()
-        numbers[row] = int(place[0] if place else database.execute(write, row).lastrowid or 0)
+    columns, wide = _COLUMNS[table], f"({', '.join('?' * len(_COLUMNS[table].split()))})"
+    write = f"insert into {table} ({columns}) values {wide}"  # noqa: S608
+    wanted = list(dict.fromkeys(rows))
+    numbers: dict[tuple[str, ...], int] = {}
+    for at in range(0, len(wanted), _ASKED):
+        some = wanted[at : at + _ASKED]
+        either = ", ".join([wide] * len(some))
+        asked = f"with asked ({columns}) as (values {either})"
+        find = f"{asked} select id, {columns} from asked cross join {table} using ({columns})"  # noqa: S608 - by its index
+        numbers.update((tuple(row), number) for number, *row in database.execute(find, [*chain(*some)]))
+    for row in wanted:
+        if row not in numbers:
+            numbers[row] = int(database.execute(write, row).lastrowid or 0)
     return numbers
+
+
+_ASKED = 400
+"""Rows of one question: SQLite knows 999 values in it at the least."""
 
 
 def _known(database: sqlite3.Connection) -> Known:
@@ -281,15 +307,15 @@ def _line(
     """So many of the newest sittings of one case, oldest first, so many of these with figures, of so many processes."""
     device, key, place = series
     last, detailed, least = counts
-    some = "series = ? and processes >= ?"
-    query = f"select {_SITTING} from sitting where {some} order by at desc, run desc limit ?"  # noqa: S608
-    rows = database.execute(query, (place, least, last or -1)).fetchall()
-    line = sittings_of(list(zip(*rows)), device, key, known)
-    find = "select data from figures where run = ? and series = ?"
-    for at, row in enumerate(rows[: detailed if detailed >= 0 else None]):
-        figures = database.execute(find, (row[0], place)).fetchone()
-        line[at] = replace(line[at], metrics=parse_metrics(text_of(figures[0]))) if figures else line[at]
-    return tuple(reversed(line))
+    newest = "where s.series = ? and processes >= ? order by at desc, s.run desc limit ?"
+    query = f"select {_SITTING.replace('run', 's.run')} from sitting s {newest}"  # noqa: S608
+    columns = list(zip(*database.execute(query, (place, least, last or -1))))
+    figures: list[str] = []
+    if detailed:
+        query = f"select data from sitting s left join figures using (run, series) {newest}"  # noqa: S608
+        most = min(last or detailed, detailed) if detailed > 0 else last or -1
+        figures = [text for (text,) in database.execute(query, (place, least, most))]
+    return tuple(reversed(sittings_of(columns, device, key, known, figures)))
 
 
 def _is_refusal(fault: BaseException) -> bool:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.adapters.stores.record_files import without_secrets
@@ -16,7 +15,6 @@ from pytest_perfgate.adapters.stores.sittings import (
     metrics_text,
     moment_at,
     parse_facts,
-    parse_metrics,
     sittings_of,
     text_of,
     words_of,
@@ -87,7 +85,7 @@ select c.id, {", ".join(f"s.{name}" for name in _SITTING.split(", "))}
 from unnest(%s::integer[]) c(id) cross join lateral (
   select {", ".join(f"array_agg({name}) as {name}" for name in _SITTING.split(", "))}
   from (
-    select {_SITTING} from perfgate.sitting where series = c.id and processes > 0 order by at desc, run desc limit %s
+    select {_SITTING} from perfgate.sitting where series = c.id and processes >= %s order by at desc, run desc limit %s
   ) n
 ) s
 where s.run is not null
@@ -132,6 +130,10 @@ class PostgresHistory:
             series = _numbers(cursor, "series", {(s.device, str(s.key)) for s in sittings})
             return sum(_added(cursor, run, list(some), (series, words)) for run, some in by_run(sittings))
 
+    def kept_open(self) -> contextlib.AbstractContextManager[None]:
+        """While many runs are appended: a connection stays open anyway."""
+        return contextlib.nullcontext()
+
     def has(self, record: str) -> bool:
         """Whether a record of this digest was added before."""
         with self._opened() as cursor:
@@ -156,38 +158,37 @@ class PostgresHistory:
             asked = [(series[0], row[0]) for row in rows]
             return self._line(series[0] if series else 0, (device, key), columns, _figures(cursor, asked))
 
-    def lines(self, last: int = 0, detailed: int = 0) -> Iterator[tuple[Sitting, ...]]:
+    def lines(
+        self, last: int = 0, detailed: int = 0, least: int = 1, of: Collection[tuple[str, CaseKey]] | None = None
+    ) -> Iterator[tuple[Sitting, ...]]:
         """As ``read``, of one case and device after the other; the newest ``detailed`` with all their figures."""
         with self._opened() as cursor:
-            listed = cursor.execute("select id, device, key from perfgate.series order by device, key").fetchall()
+            rows = cursor.execute("select id, device, key from perfgate.series order by device, key").fetchall()
+            every = [(number, (device, parse_case_key(text_of(key)))) for number, device, key in rows]
+        listed = [(number, place) for number, place in every if of is None or place in of]
         some = max(1, _PART // (last or _PART))
         for first in range(0, len(listed), some):
-            yield from self._some(listed[first : first + some], last, detailed)
+            yield from self._some(listed[first : first + some], last, detailed, least)
 
-    def _some(self, listed: Sequence[tuple[int, str, str]], last: int, detailed: int) -> list[tuple[Sitting, ...]]:
+    def _some(
+        self, listed: Sequence[tuple[int, tuple[str, CaseKey]]], last: int, detailed: int, least: int
+    ) -> list[tuple[Sitting, ...]]:
         """The lines of these cases, read at once."""
         with self._opened() as cursor:
             cursor.execute("set local jit = off")
-            found = cursor.execute(_OF_SOME, ([number for number, _, _ in listed], last or None)).fetchall()
-            lines: dict[int, Sequence[Sequence[Any]]] = {number: columns for number, *columns in found}
+            rows = cursor.execute(_OF_SOME, ([number for number, _ in listed], least, last or None)).fetchall()
+            lines: dict[int, Sequence[Sequence[Any]]] = {number: columns for number, *columns in rows}
             self._learn(cursor, list(lines.values()))
             asked = [(number, run) for number, columns in lines.items() for run in columns[0][:detailed]]
             figures = _figures(cursor, asked)
-            return [
-                self._line(number, (device, parse_case_key(text_of(key))), lines[number], figures)
-                for number, device, key in listed
-                if number in lines
-            ]
+            return [self._line(number, place, lines[number], figures) for number, place in listed if number in lines]
 
     def _line(
         self, series: int, place: tuple[str, CaseKey], columns: Sequence[Sequence[Any]],
         figures: Mapping[tuple[int, int], str],
     ) -> tuple[Sitting, ...]:  # fmt: skip
-        line = sittings_of(columns, *place, self._known)
-        for at, run in enumerate(columns[0]) if figures else ():
-            if (series, run) in figures:
-                line[at] = replace(line[at], metrics=parse_metrics(figures[series, run]))
-        return tuple(reversed(line))
+        texts = [figures.get((series, run), "") for run in columns[0]] if figures else []
+        return tuple(reversed(sittings_of(columns, *place, self._known, texts)))
 
     def keys(self, device: str = "") -> tuple[tuple[str, CaseKey], ...]:
         """(device, case) of all that was ever measured."""

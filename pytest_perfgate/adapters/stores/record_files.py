@@ -25,7 +25,7 @@ from pytest_perfgate.model.measurement import Baseline, Environment, Identity, M
 from pytest_perfgate.model.metric import Absent, Figure, Metric
 from pytest_perfgate.model.plan import CaseKey, Limit
 from pytest_perfgate.model.values import Work
-from pytest_perfgate.model.verdict import RunReport, Universe
+from pytest_perfgate.model.verdict import RunReport, Universe, Verdict
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.verdict import CaseReport
@@ -162,14 +162,15 @@ def _row(children: list[Any]) -> Any:
 
 _KINDS: Mapping[str, type[Any]] = {
     "absent": Absent, "device": Device, "environment": Environment, "identity": Identity, "key": CaseKey,
-    "limit": Limit, "metric": Metric, "metrics": Metric, "universe": Universe, "work": Work,
+    "limit": Limit, "metric": Metric, "metrics": Metric, "processes": Samples, "universe": Universe,
+    "verdicts": Verdict, "work": Work,
 }  # fmt: skip
 """What stands under these names where it was written once: made once, however often it is named."""
 
 
 def unpacked(tree: Any, shared: list[Any], kind: type[T]) -> T:
     """The value of this kind again; a wrong tree raises ``msgspec.ValidationError``."""
-    resolved: list[Any] = []
+    resolved: dict[int, Any] = {}
     made: dict[int, Any] = {}
 
     def resolve(node: Any, name: str = "") -> Any:
@@ -188,14 +189,54 @@ def unpacked(tree: Any, shared: list[Any], kind: type[T]) -> T:
 
     def again(place: int, name: str) -> Any:
         if name not in _KINDS:
-            return resolved[place]
+            return body(place)
         if place not in made:
-            made[place] = msgspec.convert(resolved[place], type=_KINDS[name])
+            made[place] = msgspec.convert(body(place), type=_KINDS[name])
         return made[place]
 
-    for body in shared:
-        resolved.append(_figure(body) if isinstance(body, str) else resolve(body))  # noqa: PERF401 - one may point back
+    def body(place: int) -> Any:
+        if place not in resolved:
+            written = shared[place]
+            resolved[place] = _figure(written) if isinstance(written, str) else resolve(written)
+        return resolved[place]
+
     return msgspec.convert(resolve(tree), type=kind)
+
+
+def bare(tree: Any, shared: list[Any]) -> Any:
+    """The tree of a run with what the history keeps of each case; verdicts and processes alike are written once."""
+    if not isinstance(tree, dict) or not isinstance(tree.get("cases"), list):
+        return tree
+    places: dict[str, int] = {}
+
+    def once(rows: Any, names: tuple[str, ...]) -> Any:
+        if not isinstance(rows, list):
+            return rows
+        bodies = ({name: row[name] for name in names if name in row} for row in rows)
+        return {"shared": [place(one) for one in bodies]} if rows else rows
+
+    def place(row: dict[str, Any]) -> int:
+        text = repr(row)
+        if text not in places:
+            places[text] = len(shared)
+            shared.append(row)
+        return places[text]
+
+    def case(row: dict[str, Any]) -> dict[str, Any]:
+        left = {name: row[name] for name in _OF_A_CASE if name in row}
+        left["verdicts"] = once(row["verdicts"], _OF_A_VERDICT)
+        measured = row.get("measurement")
+        if measured:
+            left["measurement"] = {name: measured[name] for name in _OF_A_MEASUREMENT if name in measured}
+            left["measurement"]["processes"] = once(measured["processes"], _OF_A_PROCESS)
+        return left
+
+    return {**tree, "cases": [case(row) for row in tree["cases"]], "notes": []}
+
+
+_OF_A_CASE, _OF_A_VERDICT = ("key", "problems"), ("limit", "outcome", "effect")
+
+_OF_A_MEASUREMENT, _OF_A_PROCESS = ("key", "device", "identity", "metrics"), ("durations", "timer", "stop", "capped")
 
 
 _NESTED = frozenset({dict, list})

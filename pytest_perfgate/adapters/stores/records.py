@@ -20,6 +20,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 import msgspec
 
 from pytest_perfgate.adapters.stores.record_files import (
+    bare,
     counts,
     fetched,
     packed,
@@ -86,15 +87,18 @@ class Records:
             return _read_url(source)
         return read_record(self._named(source) if source else self.last())
 
-    def sources(self, names: Sequence[str] = ()) -> Iterator[Source]:
-        """The records in these files, folders and addresses; without a name those that lie here."""
+    def places(self, names: Sequence[str] = ()) -> Iterator[str]:
+        """Each file and address of these files, folders and addresses; without a name those that lie here."""
         for name in names or (str(self.folder),):
             if _SCHEME.match(name):
-                yield _source(name, partial(fetched, name), without_secrets(name))
+                yield name
             else:
                 path = self._named(name) if Path(name) != self.folder else self.folder
-                files = _records_below(path) if path.is_dir() else (path,)
-                yield from (_source(str(file), file.read_bytes, str(file)) for file in files)
+                yield from map(str, _records_below(path)) if path.is_dir() else (str(path),)
+
+    def sources(self, names: Sequence[str] = ()) -> Iterator[Source]:
+        """The records there."""
+        return map(_source, self.places(names))
 
     def _named(self, source: str) -> Path:
         """A path; a bare name that is no file here is one of the records that lie together."""
@@ -137,24 +141,29 @@ def _records_below(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _source(name: str, data: Callable[[], bytes], place: str) -> Source:
+def _source(name: str) -> Source:
     """A record that is there, or why it does not read."""
+    place = without_secrets(name) if _SCHEME.match(name) else name
     try:
-        content = data()
-    except FileNotFoundError:
-        return Source(place, "", fault=PerfgateError("record-missing", "there is no such record", place=place))
-    except OSError as fault:
-        what = f"it cannot be opened: {fault}"
-        return Source(place, "", fault=PerfgateError("record-unreadable", what, place=place))
+        content = fetched(name) if _SCHEME.match(name) else _content(Path(name))
     except PerfgateError as fault:
         return Source(place, "", fault=fault)
     return Source(place, hashlib.sha256(content).hexdigest(), partial(_figures, content, name, place))
 
 
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as fault:
+        raise PerfgateError("record-missing", "there is no such record", place=str(path)) from fault
+    except OSError as fault:
+        raise PerfgateError("record-unreadable", f"it cannot be opened: {fault}", place=str(path)) from fault
+
+
 def _figures(data: bytes, name: str, place: str) -> RunReport:
     """The report of a record for the history: of its samples that lie in it or beside it the clocks alone."""
     with _uncollected():
-        report, samples = parse_record(data, place)
+        report, samples = parse_record(data, place, spare=True)
         beside = Path(name).parent / Path(str(samples.get("file", ""))).name
         if "file" in samples and (_SCHEME.match(name) or not beside.is_file()):
             return report
@@ -205,8 +214,8 @@ def _rendered(report: RunReport, samples: dict[str, Any] | None) -> bytes:
     return shareable(body, Names()).encode()[:-1] + b"," + numbers[1:] + b"\n"
 
 
-def parse_record(data: bytes, place: str) -> tuple[RunReport, dict[str, Any]]:
-    """(report without its samples, where those are)."""
+def parse_record(data: bytes, place: str, *, spare: bool = False) -> tuple[RunReport, dict[str, Any]]:
+    """(report without its samples, where those are); with ``spare`` only what the history keeps of it."""
     if data[:256].lstrip()[:1] == b"<":
         mend = "a page to sign in or to look at stands there: name the address of the file itself, or download it"
         raise PerfgateError("record-unreadable", "it is a web page and no record", mend=mend, place=place)
@@ -220,7 +229,8 @@ def parse_record(data: bytes, place: str) -> tuple[RunReport, dict[str, Any]]:
         what = f"its form is version {body['perfgate']}, this one reads {SCHEMA}"
         raise PerfgateError("record-version", what, place=place)
     try:
-        report = unpacked(body.get("run"), body.get("shared", []), RunReport)
+        tree, shared = body.get("run"), body.get("shared", [])
+        report = unpacked(bare(tree, shared) if spare else tree, shared, RunReport)
         return report, dict(body.get("samples") or {})
     except (msgspec.ValidationError, LookupError, TypeError, ValueError, RecursionError) as fault:
         raise PerfgateError("record-unreadable", f"it does not fit the schema: {fault}", place=place) from fault
@@ -228,12 +238,7 @@ def parse_record(data: bytes, place: str) -> tuple[RunReport, dict[str, Any]]:
 
 def read_record(path: Path) -> RunReport:
     """The record in a file, with its samples."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError as fault:
-        raise PerfgateError("record-missing", "there is no such record", place=str(path)) from fault
-    except OSError as fault:
-        raise PerfgateError("record-unreadable", f"it cannot be opened: {fault}", place=str(path)) from fault
+    data = _content(path)
     report, samples = parse_record(data, str(path))
     return _joined(report, samples, str(path), lambda name: (path.parent / Path(name).name).read_bytes())
 

@@ -28,6 +28,23 @@ _ENDINGS = "py pyx pxd toml c cc cpp cxx h hpp cu cuh cl hip ptx rs go".split() 
 _CODE = (*(f"*.{ending}" for ending in _ENDINGS), ":(exclude)*site-packages/*", ":(exclude)*.perfgate/*")
 """What untracked files are taken for work: reports and notes that lie about change no measurement."""
 
+_SOURCES = tuple(word.replace(":(", ":(top,") if word.startswith(":(") else f":(top){word}" for word in _CODE)
+
+_PAGES = frozenset({".md", ".rst", ".png", ".svg", ".jpg", ".jpeg", ".gif", ".webp"})
+
+_LINES = (".yaml", ".json")
+
+_NO_CODE = (
+    *(f":(top,exclude)*{suffix}" for suffix in sorted(_PAGES)),
+    *(
+        f":(top,exclude,glob)**/{name}"
+        for name in ("pyproject.toml", "setup.py", "setup.cfg", "MANIFEST.in", "conf.py")
+    ),
+    ":(top,exclude,glob)**/.*",
+    ":(top,exclude,glob)**/.*/**",
+)
+"""Pages, what describes a project or its site, and what hides: no page is opened by these while code is timed."""
+
 
 class GitRepository:
     """The repository that a folder lies in, and the branch that its changes are merged into where that is known."""
@@ -113,11 +130,12 @@ class GitRepository:
         return tuple(path for path in listing.split("\0") if path)
 
     def touched(self, revision: str, words: Sequence[str]) -> Mapping[str, tuple[str | None, str | None]] | None:
-        """Both texts of each Python file with one of these words, there or here, that is other than in a revision.
-
-        Nothing where that cannot be told.
-        """
+        """Both texts of each Python file with one of these words, there or here, that is other than in a revision."""
         return touched(self._root, self._run, revision, words)
+
+    def pages_alone(self, revision: str, baselines: str) -> tuple[str, ...] | None:
+        """Pages and accepted times that are other than in a revision, where nothing else in the whole repository is."""
+        return pages_alone(self._run, revision, f"{self.below()}{baselines.strip('/')}/")
 
     def missing(self, commits: Iterable[str]) -> frozenset[str]:
         """Those of these names that are no commit in this clone; none where git does not answer."""
@@ -208,6 +226,23 @@ def touched(
     except _SilentError:
         return None
     return {path: (then.get(path), _here(root / path)) for path in paths}
+
+
+def pages_alone(run: Run, revision: str, lines: str) -> tuple[str, ...] | None:
+    """The pages and accepted times that differ from a revision, where nothing else does that code may load or read."""
+    try:
+        edited = _paths(run("diff", "--name-only", "--no-renames", "-z", revision, "--"))
+        if _paths(run("ls-files", "--others", "--exclude-standard", "-z", "--", *_SOURCES)):
+            return None
+        others = [path for path in edited if not (path.startswith(lines) and path.endswith(_LINES))]
+        suffixes = {posixpath.splitext(path)[1].lower() for path in others}
+        words = [word for suffix in sorted(suffixes) for word in ("-e", suffix)]
+        look = ("grep", "-l", "-z", "-i", "-F", *words, "--", ":(top)", *_NO_CODE)
+        if not suffixes <= _PAGES or (words and _paths(run(*look), nothing=1)):
+            return None
+    except _SilentError:
+        return None
+    return tuple(edited)
 
 
 def _paths(done: subprocess.CompletedProcess[bytes] | None, nothing: int = 0) -> list[str]:

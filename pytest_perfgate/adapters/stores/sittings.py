@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
 from functools import lru_cache
-from itertools import groupby, repeat
+from itertools import chain, groupby, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -200,8 +200,10 @@ class Known(NamedTuple):
     facts: dict[int, tuple[tuple[str, str], ...]]
 
 
-def sittings_of(columns: Sequence[Sequence[Any]], device: str, key: CaseKey, known: Known) -> list[Sitting]:
-    """One case, by column: run, time, processes, scatter, clock, identity, outcome, host, card, facts."""
+def sittings_of(
+    columns: Sequence[Sequence[Any]], device: str, key: CaseKey, known: Known, figures: Iterable[str] = ()
+) -> list[Sitting]:
+    """One case, by column: run, time, processes, scatter, clock, identity, outcome, host, card, facts; its figures."""
     if not columns or not columns[0]:
         return []
     runs, times, processes, scatters, clocks, identities, outcomes, hosts, cards, facts = columns
@@ -212,7 +214,7 @@ def sittings_of(columns: Sequence[Sequence[Any]], device: str, key: CaseKey, kno
     whole: tuple[Iterable[Any], ...] = (
         repeat(key), repeat(device), times, moments, commits, branches, processes, scatters, clocks,
         map(word, identities), names, map(word, outcomes), map(word, hosts), map(word, cards),
-        map(known.facts.__getitem__, facts), repeat(()),
+        map(known.facts.__getitem__, facts), chain(map(parse_metrics, figures), repeat(())),
     )  # fmt: skip
     for put, column in zip(_PUT, whole):
         deque(map(put, line, column), maxlen=0)
@@ -279,22 +281,37 @@ def metrics_text(metrics: Iterable[Metric]) -> str:
     return msgspec.json.encode(rows).decode()
 
 
+class _Row(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """A figure as it is kept."""
+
+    name: str
+    value: float
+    dimension: Dimension
+    scope: dict[str, str]
+    low: float | None = None
+    high: float | None = None
+
+
+_rows = msgspec.json.Decoder(list[_Row]).decode
+
+
 def parse_metrics(text: str) -> tuple[Metric, ...]:
-    return tuple(_metric(*row) for row in json.loads(text))
+    try:
+        return tuple([_metric(row) for row in _rows(text)]) if text else ()
+    except msgspec.DecodeError as fault:
+        raise ValueError(f"no figures: {fault}") from fault
 
 
-def _metric(name: str, number: float, dimension: str, scope: object, *interval: float) -> Metric:
-    low_high = [number_of(bound) for bound in interval]
-    if len(low_high) not in {0, 2}:
-        raise ValueError(f"{len(low_high)} ends of an interval")
-    if not isinstance(scope, dict):
-        raise TypeError(f"{scope!r:.40} where a scope belongs")
+def _metric(row: _Row) -> Metric:
+    low, high, scope = row.low, row.high, row.scope
+    if (low is None) is not (high is None):
+        raise ValueError("one end of an interval")
     return Metric(
-        name=text_of(name),
-        value=number_of(number),
-        dimension=Dimension(dimension),
-        labels=tuple(sorted((text_of(label), text_of(text)) for label, text in scope.items())),
-        interval=Interval(low=low_high[0], high=low_high[1]) if low_high else None,
+        name=row.name,
+        value=row.value,
+        dimension=row.dimension,
+        labels=tuple(sorted(scope.items())) if scope else (),
+        interval=None if low is None or high is None else Interval(low=low, high=high),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from pytest_perfgate.app.inspections.kineto_trace import (
     OPTIONS,
@@ -68,15 +68,20 @@ from pytest_perfgate.model.metric import (
     Problem,
     Severity,
 )
-from pytest_perfgate.model.profiles import Trace
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.trace.timeline import Timeline
     from pytest_perfgate.core.analysis.tracelens.tables import ReferenceTables
     from pytest_perfgate.model.ports import Catalogue
+    from pytest_perfgate.model.profiles import Trace
     from pytest_perfgate.model.values import Work
 
-Read = Callable[[Path], tuple[Trace, ...]]
+
+class Read(Protocol):
+    """Reads the traces of a file; with frames, the call stacks of Python too."""
+
+    def __call__(self, path: Path, *, frames: bool = False) -> tuple[Trace, ...]: ...
+
 
 WriteReplay = Callable[[Path, str], Path]
 
@@ -120,7 +125,8 @@ class Kineto:
     def _inspected(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         choices = parse_options(options, self.operators, self._project())
         refuse_twice(paths)
-        lens = TraceReader(read=self._read, catalogue=self._catalogue(), asked=choices, most=MOST // max(len(paths), 1))
+        most, stacks = MOST // max(len(paths), 1), partial(self._read, frames=True)
+        lens = TraceReader(read=self._read, stacks=stacks, catalogue=self._catalogue(), asked=choices, most=most)
         if len(paths) == 1:
             refuse_workers(choices, "one file was given")
             traces = self._read(paths[0])
@@ -157,7 +163,8 @@ class Kineto:
         alike = set(reference.devices) == set(target.devices) and not choices.says_of_reference()
         sides = ((reference, choices if alike else choices.of_reference), (target, choices))
         catalogue = self._catalogue()
-        seen = [TraceView(survey(trace, one.settings), one, catalogue) for trace, one in sides]
+        stacks = partial(self._read, frames=True)
+        seen = [TraceView(survey(trace, one.settings), one, catalogue, stacks) for trace, one in sides]
         return comparison_of(*seen)
 
     def _single(self, side: str, paths: Sequence[Path]) -> Trace:
@@ -193,9 +200,9 @@ def as_the_reference(
     window: str,
 ) -> Analysis:
     """What the reference tool says of a trace, its tables made once for figures and pages."""
-    from pytest_perfgate.core.analysis.tracelens.tables import reference_metrics
+    from pytest_perfgate.core.analysis.tracelens.tables import reference_metrics, reference_tables
 
-    made = _reference_of(next(again()))
+    made = reference_tables(next(again()).whole)
     views = {"tracelens": partial(_reference_page, made, "report", subject)}
     views |= {ours: partial(_reference_page, made, ours, subject) for ours in TRACE_TABLES}
     return Analysis(
@@ -219,12 +226,6 @@ _THEIRS = {
     "roofline": "unified_perf_summary",
 }
 """The reference tool's table for what one of our views shows."""
-
-
-def _reference_of(one: TraceView) -> ReferenceTables:
-    from pytest_perfgate.core.analysis.tracelens.tables import reference_tables
-
-    return reference_tables(one.whole)
 
 
 def _reference_page(made: ReferenceTables, name: str, subject: str) -> Document:

@@ -29,12 +29,7 @@ from pytest_perfgate.core.analysis.trace.metrics import (
     timeline_metrics,
     without_operators,
 )
-from pytest_perfgate.core.analysis.trace.operators import (
-    KernelRow,
-    OperatorRow,
-    kernels,
-    operators,
-)
+from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow, kernels, operators
 from pytest_perfgate.core.analysis.trace.ranks import collectives
 from pytest_perfgate.core.analysis.trace.rates import impact_metrics, row_metrics, utilisation
 from pytest_perfgate.core.analysis.trace.survey import (
@@ -61,13 +56,18 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.profiles import Trace
 
 
+Stacks = Callable[[Path], "tuple[Trace, ...]"]
+"""Reads a trace with the frames of Python."""
+
+
 class TraceView:
     """A survey, and lazily its tables, its roof, its findings, its figures."""
 
-    def __init__(self, survey: Survey, asked: TraceOptions, catalogue: Catalogue) -> None:
+    def __init__(self, survey: Survey, asked: TraceOptions, catalogue: Catalogue, stacks: Stacks) -> None:
         self.whole = survey
         self.asked = asked
         self._catalogue = catalogue
+        self._stacks = stacks
 
     @cached_property
     def windows(self) -> tuple[Survey, ...]:
@@ -88,6 +88,16 @@ class TraceView:
     @property
     def survey(self) -> Survey:
         return self.windows[0] if len(self.windows) == 1 else self.whole
+
+    @cached_property
+    def stacked(self) -> Survey:
+        """The same window of the trace with Python's frames in its tree, read again when somebody looks at them."""
+        trace = self.whole.trace
+        traces = self._stacks(Path(trace.path)) if trace.frames else ()
+        framed = next((one for one in traces if one.rank == trace.rank), None)
+        if framed is None:
+            return self.survey
+        return TraceView(survey(framed, self.asked.settings), self.asked, self._catalogue, self._stacks).survey
 
     @cached_property
     def rows(self) -> tuple[OperatorRow, ...]:
@@ -111,20 +121,8 @@ class TraceView:
         name = self.asked.device or (devices.pop() if len(devices) == 1 else "")
         spec = self._catalogue.lookup(name) if name else None
         if spec is None and self.asked.device:
-            spec = self._meant(self.asked.device)
+            spec = _meant(self._catalogue, self.asked.device)
         return sheet_roof(spec, self.asked.rates) if spec else None
-
-    def _meant(self, asked: str) -> DeviceSpec:
-        """The one device whose name begins like this; an error names those that share a word with it."""
-        whole = asked.strip().casefold()
-        specs = [spec for spec in self._catalogue if whole and spec.name.casefold().startswith(whole)]
-        if len(specs) == 1:
-            return specs[0]
-        words = set(whole.split())
-        names = [spec.name for spec in specs or self._catalogue if specs or words & set(spec.name.casefold().split())]
-        mend = f"one of: {', '.join(names[:8])}" if names else "perfgate devices lists the catalogue"
-        what = f"{asked!r} may be several devices" if specs else f"no device {asked!r}"
-        raise PerfgateError("trace-option", f"{what} in the catalogue", mend=mend)
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
@@ -208,6 +206,19 @@ class TraceView:
         )
 
 
+def _meant(catalogue: Catalogue, asked: str) -> DeviceSpec:
+    """The one device whose name begins like this; an error names those that share a word with it."""
+    whole = asked.strip().casefold()
+    specs = [spec for spec in catalogue if whole and spec.name.casefold().startswith(whole)]
+    if len(specs) == 1:
+        return specs[0]
+    words = set(whole.split())
+    names = [spec.name for spec in specs or catalogue if specs or words & set(spec.name.casefold().split())]
+    mend = f"one of: {', '.join(names[:8])}" if names else "perfgate devices lists the catalogue"
+    what = f"{asked!r} may be several devices" if specs else f"no device {asked!r}"
+    raise PerfgateError("trace-option", f"{what} in the catalogue", mend=mend)
+
+
 def _of_each(whole: MetricSet, parts: MetricSet) -> MetricSet:
     """Of several windows the figures of each: those of the whole trace, where a window has them too, are no answer."""
     stepped = {"step"}
@@ -270,7 +281,11 @@ class TraceOptions:
         return bool(self.reference or self.reference_peak or self.reference_bandwidth)
 
 
-_OF_REFERENCE = ("reference_peak", "reference_bandwidth")
+_NAMED = (
+    "window", "device", "op", "items", "replay", "workers", "peak", "bandwidth", "reference", "reference_peak",
+    "reference_bandwidth",
+)  # fmt: skip
+"""Options that are taken as they stand."""
 
 
 def parse_options(
@@ -294,22 +309,7 @@ def parse_options(
         top=round(_number(options, "top", 6, least=1)),
         models=models,
     )
-    named = {
-        name: options[name]
-        for name in (
-            "window",
-            "device",
-            "op",
-            "items",
-            "replay",
-            "workers",
-            "peak",
-            "bandwidth",
-            "reference",
-            *_OF_REFERENCE,
-        )
-        if name in options
-    }
+    named = {name: options[name] for name in _NAMED if name in options}
     if options.get("compat", "tracelens") != "tracelens":
         raise PerfgateError("trace-option", f"compat={options['compat']!r}", mend="tracelens")
     if "step" in options:
@@ -359,13 +359,14 @@ class TraceReader:
     """How a trace is looked at, wherever that happens."""
 
     read: Callable[[Path], tuple[Trace, ...]]
+    stacks: Stacks
     catalogue: Catalogue
     asked: TraceOptions
     most: int
     """Figures of steps that one rank may have."""
 
     def seen(self, trace: Trace) -> TraceView:
-        return TraceView(survey(trace, self.asked.settings), self.asked, self.catalogue)
+        return TraceView(survey(trace, self.asked.settings), self.asked, self.catalogue, self.stacks)
 
     def figures(self, trace: Trace, number: int) -> RankFigures:
         """What is kept of a trace, the so-manieth among the files."""

@@ -351,13 +351,14 @@ def material_of(one: TraceView) -> Material:
         kernels=one.kernels,
         findings=one.findings,
         roof=one.roof,
+        stacks=lambda: one.stacked,
     )
 
 
 def _stack(one: TraceView) -> Document:
     if one.asked.op:
-        return stack_document(one.survey, one.asked.op)
+        return stack_document(one.stacked, one.asked.op)
     named = [row for row in one.rows if row.example >= 0]
     if not named:
         raise PerfgateError("trace-no-operation", "no operator reached the GPU; name one with --set op=NAME")
-    return stack_document(one.survey, str(named[0].example))
+    return stack_document(one.stacked, str(named[0].event))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from operator import attrgetter
 
 from pytest_perfgate.core.changes.marks import EXCUSES, Mark, marked
 from pytest_perfgate.core.changes.source import AROUND, ITSELF, PARAMETERS, Parts, other_parameters, parts_of
@@ -146,16 +147,20 @@ def _changed(was: StatedLimits, now: StatedLimits) -> Iterator[tuple[str, int]]:
 
 def _limits(then: Sequence[Limit], now: Sequence[Limit], without: str) -> Iterator[tuple[str, int]]:
     weaker = [limit for limit in now if not any(_alike(limit, was) for was in then)]
-    for was in then:
-        if any(_holds(limit, was) for limit in now if limit not in weaker):
+    lost = [was for was in then if not any(_holds(limit, was) for limit in now if limit not in weaker)]
+    near: dict[int, Limit] = {}
+    for likeness in (attrgetter("key"), attrgetter("metric", "compare")):  # another scope only where none has the same
+        for at, was in enumerate(lost):
+            rivals = [one for one in weaker if likeness(one) == likeness(was) and _side(one) == _side(was)]
+            if at not in near and rivals:
+                near[at] = min(rivals, key=lambda one, of=was: one.on != of.on)  # type: ignore[misc]
+                weaker.remove(near[at])
+    for at, was in enumerate(lost):
+        new = near.get(at)
+        if new is None and any(_holds(limit, was) for limit in near.values()):
             continue
-        rivals = [limit for limit in weaker if limit.key == was.key and _side(limit) == _side(was)]
-        near = min(rivals, key=lambda limit: limit.on != was.on, default=None)
-        if near is None:
-            yield f"{_said(was)} -> {without}", LOOSER
-        else:
-            weaker.remove(near)
-            yield f"{_said(was)} -> {_said(near)}", TIGHTER if _holds(near, was) else LOOSER
+        rank = TIGHTER if new and _holds(new, was) else LOOSER
+        yield f"{_said(was)} -> {_said(new) if new else without}", rank
 
 
 def _alike(one: Limit, other: Limit) -> bool:

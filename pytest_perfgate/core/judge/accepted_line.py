@@ -104,7 +104,7 @@ def figure_levels(sittings: Sequence[Sitting], line: Baseline) -> Iterator[tuple
             exact=kind is not None and kind.exact,
         )  # fmt: skip
         if known:
-            levels = [replace(sitting, time=number + level.raised) for sitting, number in known]
+            levels = [sitting.at_level(number + level.raised) for sitting, number in known]
             yield levels, replace(line, time=figure.value + level.raised, anchor=0.0, scatter=0.0), level
 
 

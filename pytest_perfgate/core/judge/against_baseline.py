@@ -21,7 +21,7 @@ from pytest_perfgate.core.judge.context import (
     tolerance,
 )
 from pytest_perfgate.core.judge.rounds import LEAST
-from pytest_perfgate.core.judge.samples import resting_on_arms, shift_metric
+from pytest_perfgate.core.judge.samples import base_words, resting_on_arms, shift_metric
 from pytest_perfgate.core.judge.suspects import (
     Suspicion,
     against_accepted,
@@ -70,7 +70,8 @@ def _held(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     reason = unheld_line(trial)
     if trial.baseline is None or not trial.baseline.time:
         reason = reason or "no time is accepted for this case"
-        return _unbaselined(trial, reason) if trial.paired is None else _without_line(limit, trial)
+        undemanded = trial.paired is None or (trial.paired.unbuilt and limit.bound < 0)
+        return _unbaselined(trial, reason) if undemanded else _without_line(limit, trial)
     if reason and renewing(trial) is None:
         return _unbaselined(trial, f"{reason}{_silent(trial)}", REASON)
     assert trial.seen is not None
@@ -170,11 +171,11 @@ def _by_builds(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: 
         return clock_event(suspicion, trial) or ruling
     if _slower_since(trial, metric, counts):
         return confirm(suspicion, trial)
-    beside = f"{paired.base or 'the base'} beside it over {plural(paired.rounds, 'round')}: {signed(paired.shift)}"
-    ruling = Ruling(outcome=Outcome.PASSED, sentence=f"no slower than {beside}", visible=paired.visible, against=True)
+    text = f"no slower than {base_words(paired)}"
+    ruling = Ruling(outcome=Outcome.PASSED, sentence=text, visible=paired.visible, against=True)
     if paired.faster and not _taken(trial, allowed):
         doubtful = speed_up(shift_metric(paired)) >= SUSPICIOUS
-        text = f"faster than {beside}{f'; {DOUBTFUL}' if doubtful else ''}"
+        text = f"faster than {base_words(paired)}{f'; {DOUBTFUL}' if doubtful else ''}"
         ruling = ruling._replace(outcome=Outcome.IMPROVED, sentence=text, next=(trial.accepting(" --improved"),))
     facts = (("beside", paired.stands_in),) if paired.stands_in else ()
     return resting_on_arms(ruling._replace(evidence=facts), metric, paired, len(trial.measurement.processes))

@@ -11,7 +11,14 @@ from pytest_perfgate.core.judge.accepted_line import reasoned
 from pytest_perfgate.core.judge.against_limit import kept
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, incomparable, tolerance
 from pytest_perfgate.core.judge.rounds import LEAST
-from pytest_perfgate.core.judge.samples import indistinguishable, power_facts, shift_metric, slow_processes, wanting
+from pytest_perfgate.core.judge.samples import (
+    base_words,
+    indistinguishable,
+    power_facts,
+    shift_metric,
+    slow_processes,
+    wanting,
+)
 from pytest_perfgate.core.judge.suspects import SAME, Suspicion, clock_event, contested, expired
 from pytest_perfgate.core.limits.merge import applies_on, limits_for, without_case
 from pytest_perfgate.core.render.words import plural, quantity, signed
@@ -35,6 +42,8 @@ def against_revision(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     paired, timing = trial.paired, trial.seen
     assert paired is not None
     assert timing is not None
+    if paired.unbuilt:
+        return Ruling(outcome=Outcome.PASSED, sentence=f"no slower than {base_words(paired)}", against=True)
     if limit.bound < 0:
         return _demanded(limit, trial, shift_metric(paired))
     allowed = tolerance(limit, trial, timing, timing.time / (1 + paired.shift))
@@ -270,6 +279,10 @@ def foreign_modules(arm: Arm, loaded: Sequence[tuple[str, str]]) -> Problem | No
         return Problem(code="arm-foreign-module", what=what, evidence=evidence, retry=False)
     if not loaded:
         what = f"the {arm.name} arm loaded no module of the package under test ({', '.join(arm.modules)})"
+        return Problem(code="arm-foreign-module", what=what, evidence=(("arm", arm.name),), retry=False)
+    built = dict(arm.sources)
+    if written := [file for file, digest in loaded if built.get(file, digest) != digest]:
+        what = f"the {arm.name} arm loaded a file that something wrote after it was built: {written[0]}"
         return Problem(code="arm-foreign-module", what=what, evidence=(("arm", arm.name),), retry=False)
     return None
 

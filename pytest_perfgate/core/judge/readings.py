@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,7 +18,7 @@ from pytest_perfgate.core.judge.samples import (
     untimed,
 )
 from pytest_perfgate.core.limits.merge import share_of
-from pytest_perfgate.core.render.words import quantity, signed
+from pytest_perfgate.core.render.words import plural, quantity, signed
 from pytest_perfgate.core.stats.inference import EDGE, calls_needed, predict, quantile_ranks
 from pytest_perfgate.core.stats.summary import (
     CONFIDENCE,
@@ -34,10 +35,12 @@ from pytest_perfgate.core.stats.summary import (
 )
 from pytest_perfgate.model.measurement import Reading, Reference, Samples, Stop
 from pytest_perfgate.model.metric import Absent, Figure, Labels, Metric, MetricSet, Problem
+from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.values import Dimension, Interval
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.plan import CaseKey, Limit
+    from pytest_perfgate.model.verdict import CaseReport, Verdict
 
 
 def figures_of(processes: Sequence[Sequence[Reading]]) -> MetricSet:
@@ -239,6 +242,22 @@ def is_reference(limit: Limit, key: CaseKey, references: Collection[str] = ()) -
 def references_of(limits: Iterable[Limit]) -> frozenset[str]:
     """The calls that limits on a speed-up hold others against."""
     return frozenset(dict(limit.labels).get("over", "") for limit in limits if limit.metric == SPEEDUP)
+
+
+def word_of(report: CaseReport, verdict: Verdict) -> str:
+    """What a limit came to, in a word: a call that others are held against is their reference."""
+    others = references_of(other.limit for other in report.verdicts)
+    held = verdict.outcome is Outcome.NOT_APPLICABLE and is_reference(verdict.limit, report.key, others)
+    return "reference" if held else verdict.outcome.value
+
+
+def tally(reports: Iterable[CaseReport]) -> str:
+    """``1 broken, 2 passed, 2 references``: the worst first."""
+    worst = [(one, next((v for v in one.verdicts if v.outcome is one.worst), None)) for one in reports]
+    counts = Counter(word_of(one, verdict) if verdict else one.worst.value for one, verdict in worst)
+    held = counts.pop("reference", 0)
+    parts = [f"{counts[word.value]} {word.value}" for word in reversed(list(Outcome)) if counts[word.value]]
+    return ", ".join([*parts, *([plural(held, "reference")] if held else [])])
 
 
 def sides(reference: Reference, time: float) -> str:

@@ -368,8 +368,18 @@ def power_facts(paired: Paired) -> Iterator[tuple[str, str]]:
     yield "power", f"at the device's limit: {', '.join(facts) or 'clocks are not known'}{decides}"
 
 
+def base_words(paired: Paired) -> str:
+    """``33bcf03592 beside it over 9 rounds: +4.2 %``."""
+    base = paired.base or "the base"
+    if paired.unbuilt:
+        return f"{base}: the change edits nothing that code loads or reads, so both are the same code"
+    return f"{base} beside it over {plural(paired.rounds, 'round')}: {signed(paired.shift)}"
+
+
 def resting_on_arms(ruling: Ruling, screened: Metric, paired: Paired, processes: int) -> Ruling:
     """A confirmation shows the figure that confirmed; what the screening saw stands below it."""
+    if paired.unbuilt:
+        return ruling._replace(metric=None)
     between = edges(screened, change=True)
     text = f"{signed(screened.value)} {between}".rstrip() + f" of {plural(processes, 'process', 'processes')}"
     return ruling._replace(

@@ -21,6 +21,7 @@ from pytest_perfgate.core.judge.context import (
 )
 from pytest_perfgate.core.judge.samples import (
     LEAST,
+    base_words,
     excused,
     indistinguishable,
     power_facts,
@@ -148,29 +149,29 @@ def by_arms(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
     """Two arms measured side by side decide."""
     paired = trial.paired
     assert paired is not None
-    beside = f"than {paired.base or 'the base'} beside it over {plural(paired.rounds, 'round')}: {signed(paired.shift)}"
+    than = f"than {base_words(paired)}"
     facts = tuple(("moved", f"{name} {then} -> {now}") for name, then, now in paired.moved)
     facts = (("beside", paired.stands_in), *facts) if paired.stands_in else facts
     facts = (*facts, *power_facts(paired))
     slower = paired.decision is Decision.SLOWER and paired.shift >= suspicion.counts
     if slower and paired.same:
-        return _ruling(suspicion, Outcome.MOVED, f"slower {beside}, {SAME}", (DOCTOR,), facts)
+        return _ruling(suspicion, Outcome.MOVED, f"slower {than}, {SAME}", (DOCTOR,), facts)
     if slower:
         how = slow_processes(paired) or "slower"
-        confirmed = _ruling(suspicion, Outcome.REGRESSED, f"{how} {beside}", _act(trial), facts)
+        confirmed = _ruling(suspicion, Outcome.REGRESSED, f"{how} {than}", _act(trial), facts)
         return resting_on_arms(confirmed, suspicion.metric, paired, _processes(trial))
     if paired.decision is Decision.NOT_SLOWER and paired.shared:
-        sentence = f"{SLOWER}, but not {beside}; {indistinguishable(paired)}: it may be that, or the machine"
+        sentence = f"{SLOWER}, but not {than}; {indistinguishable(paired)}: it may be that, or the machine"
         return _ruling(suspicion, Outcome.SUSPECT, sentence, _act(trial), facts)
     if paired.decision is Decision.NOT_SLOWER:
-        sentence = f"{SLOWER}, but not {beside}; what differs: {named(trial.baseline, paired.moved)}"
+        sentence = f"{SLOWER}, but not {than}; what differs: {named(trial.baseline, paired.moved)}"
         if cause := brought(paired.moved, trial.context.environment_edits, _installed(trial)):
             sentence = f"{sentence}; {cause}, which both builds share"
             ruling = _ruling(suspicion, Outcome.MOVED, sentence, (trial.accepting(REASON),), facts)
             return ruling._replace(policy="moved_by_change")
         known = paired.moved or trial.baseline is None or trial.baseline.surroundings is None
         return _ruling(suspicion, Outcome.MOVED, sentence, (trial.accepting(REASON) if known else DOCTOR,), facts)
-    return resting_on_arms(_open(suspicion, paired, beside, facts), suspicion.metric, paired, _processes(trial))
+    return resting_on_arms(_open(suspicion, paired, than, facts), suspicion.metric, paired, _processes(trial))
 
 
 def _installed(trial: JudgedMeasurement) -> set[str]:

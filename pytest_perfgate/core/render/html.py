@@ -374,16 +374,19 @@ def markup_table(heads: Sequence[str], rows: Sequence[Sequence[Markup]]) -> Iter
     if not rows:
         return
     full = [at for at in range(len(heads)) if any(row[at].html for row in rows)]
-    numbers = {at for at in full if any(row[at].number for row in rows)}
-    side = {at: " class=n" if at in numbers else "" for at in full}
-    yield '<div class="table"><table><thead><tr>' + "".join(f"<th{side[at]}>{heads[at]}</th>" for at in full)
-    yield "</tr></thead><tbody>"
+    kinds = {at: _column_kind([row[at] for row in rows]) for at in full}
+    places = " ".join(f"{kinds[at]}{place}" for place, at in enumerate(full, 1) if kinds[at])
+    yield f'<div class="table"><table class="{places}"><thead><tr>'
+    yield "".join(f"<th>{heads[at]}" for at in full) + "<tbody>"
     for row in rows:
-        cells = (f"<td{_class(row[at], at in numbers)}>{row[at].html}</td>" for at in full)
-        yield f"<tr>{''.join(cells)}</tr>"
-    yield "</tbody></table></div>"
+        yield "<tr>" + "".join(f"<td{_class(row[at], kinds[at])}>{row[at].html}" for at in full)
+    yield "</table></div>"
 
 
-def _class(cell: Markup, number: bool) -> str:
-    kinds = " ".join(filter(None, ("n" if number else "", cell.kind)))
-    return f' class="{kinds}"' if " " in kinds else f" class={kinds}" if kinds else ""
+def _column_kind(cells: Sequence[Markup]) -> str:
+    """Of a whole column: numbers, or words that stay in one line."""
+    return "n" if any(cell.number for cell in cells) else "s" if all(c.kind == "s" or not c.html for c in cells) else ""
+
+
+def _class(cell: Markup, column: str) -> str:
+    return "" if cell.kind in {"", column} else f" class={cell.kind}"

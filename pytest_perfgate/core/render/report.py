@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
+from pytest_perfgate.core.judge.readings import tally, word_of
 from pytest_perfgate.core.render.block import CHANGES, WIDTH, printable, render_block, short_name
 from pytest_perfgate.core.render.words import (
     HEADING,
@@ -87,8 +88,7 @@ def _failed_notes(report: RunReport) -> int:
 
 def summary_line(report: RunReport) -> str:
     """How many cases came to what, and whether that is all of them."""
-    counts = Counter(case.worst for case in report.cases)
-    text = ", ".join(f"{counts[outcome]} {outcome.value}" for outcome in reversed(_ORDER) if counts[outcome])
+    text = tally(report.cases)
     parts = [f"{plural(len(report.cases), 'case')}: {text}" if text else "No case was measured"]
     parts += [] if report.complete else ["the run was interrupted: this is what it had"]
     parts += [_left_out(report)] if report.filtered and report.mode != "check" else []
@@ -183,7 +183,7 @@ def device_table(cases: Sequence[CaseReport]) -> Table | None:
     for case in cases:
         for verdict in case.verdicts:
             row = cells.setdefault((printable(str(case.key)), verdict.limit.text), {})
-            row[_device(case) or NONE] = " ".join(filter(None, (verdict.outcome.value.upper(), _measured(verdict))))
+            row[_device(case) or NONE] = " ".join(filter(None, (word_of(case, verdict).upper(), _measured(verdict))))
     columns = (Column(name="case"), Column(name="limit"), *(Column(name=name, absent=NONE) for name in devices))
     rows = tuple((*key, *(row.get(name, row.get(NONE)) for name in devices)) for key, row in cells.items())
     return Table(columns=columns, rows=rows)
@@ -229,7 +229,7 @@ def _safe_row(case: CaseReport, verdict: Verdict) -> tuple[Cell, ...]:
 def _row(case: CaseReport, verdict: Verdict) -> tuple[Cell, ...]:
     times = case.measurement.metrics.find("time") if case.measurement else ()
     return (
-        verdict.outcome.value.upper(),
+        word_of(case, verdict).upper(),
         printable(str(case.key)),
         by_floor(verdict.limit.text, verdict.raised),
         _measured(verdict),

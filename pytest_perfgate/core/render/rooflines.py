@@ -218,8 +218,8 @@ _WIDE, _LEFT, _RIGHT, _TOP, _BOTTOM = 860, 72, 14, 34, 26
 _HIGH, _LOWER = 250, 170
 """How high a time is drawn, and a figure beside it."""
 
-_DOTS, _FEWER = 50, 10
-"""The newest runs of a long line that have a dot of their own, with what it stands for; those of a figure."""
+_DOTS = 25
+"""The newest runs of a long line that have a dot of their own."""
 
 _STEPS = 40
 """A line of more levels, such as a count of allocations that never repeats itself, is drawn without them."""
@@ -265,7 +265,7 @@ def trend_svg(trend: Trend) -> str:
         *_grid(frame, trend),
         f'<path class="run" d="{_path([(frame.x(at), frame.y(t)) for at, t in enumerate(times)])}"/>',
     ]
-    parts += _dots(frame, trend)
+    parts.append(_dots(frame, trend))
     parts += _levels(frame, trend)
     parts += _lines(frame, trend)
     name = printable(f"{trend.key} {of.title}".rstrip())
@@ -309,13 +309,13 @@ def _grid(frame: _Frame, trend: Trend) -> Iterator[str]:
         yield f'<text x="{frame.x(at):.0f}" y="{frame.height - 8}" text-anchor="{anchor}">{day}</text>'
 
 
-def _dots(frame: _Frame, trend: Trend) -> Iterator[str]:
-    count, most = len(trend.sittings), _FEWER if trend.of.title else _DOTS
-    first = count - most if count > 2 * most else 0
-    for at, s in enumerate(trend.sittings[first:], first):
-        title = f"{s.when[:16]} {short_commit(s.commit, 7)} {trend.of.text(s.time)}"
-        place = f'cx="{frame.x(at):.0f}" cy="{frame.y(s.time):.0f}"'
-        yield f'<circle {place} r="3"><title>{escape(title)}</title></circle>'
+def _dots(frame: _Frame, trend: Trend) -> str:
+    """The newest runs as dots; the table of runs says what they are."""
+    times = [s.time for s in trend.sittings]
+    first = max(0, len(times) - _DOTS) if len(times) > 2 * _DOTS else 0
+    places = [(round(frame.x(at)), round(frame.y(time))) for at, time in enumerate(times)][first:]
+    moves = (f"m{x - a},{y - b}h0" for (a, b), (x, y) in pairwise(places))
+    return f'<path class="dot" d="M{places[0][0]},{places[0][1]}h0{"".join(moves)}"/>'
 
 
 def _levels(frame: _Frame, trend: Trend) -> Iterator[str]:
@@ -366,8 +366,14 @@ def label(name: str) -> str:
     return re.sub(r"(::|/|\[|(?<=[a-z\d])_(?=[a-z\d]))", r"\1<wbr>", text)
 
 
-SITE_STYLE = """
-.trail { font-size:.95rem; margin:0 } th.n, td.n { text-align:right; white-space:nowrap } td.s { white-space:nowrap }
+_COLUMNS = range(1, 16)
+
+SITE_STYLE = (
+    f"""
+{", ".join(f".n{at} :is(td,th):nth-child({at})" for at in _COLUMNS)} {{ text-align:right; white-space:nowrap }}
+{", ".join(f".s{at} td:nth-child({at})" for at in _COLUMNS)}, td.s {{ white-space:nowrap }}"""
+    """
+.trail { font-size:.95rem; margin:0 }
 .slower { color:var(--bad) } .faster { color:var(--good) } p.good { color:var(--good); font-weight:600 }
 .cards { display:flex; flex-wrap:wrap; gap:.8rem; margin:1rem 0 }
 .cards > div { border:1px solid var(--line); border-radius:6px; padding:.6rem .9rem; min-width:9rem; max-width:22rem }
@@ -376,12 +382,14 @@ SITE_STYLE = """
 figure.trend { border:1px solid var(--line); border-radius:6px; margin:1rem 0; overflow-x:auto; direction:rtl }
 figure.trend svg { direction:ltr }
 figure.trend svg { display:block; width:100%; min-width:40rem; height:auto; font:12px system-ui, sans-serif }
-svg text { fill:var(--soft); paint-order:stroke; stroke:var(--paper); stroke-width:4px } svg circle { fill:var(--mark) }
+svg text { fill:var(--soft); paint-order:stroke; stroke:var(--paper); stroke-width:4px }
+svg .dot { fill:none; stroke:var(--mark); stroke-width:6; stroke-linecap:round }
 svg .run { fill:none; stroke:var(--mark); stroke-opacity:.45 }
 svg .level { fill:none; stroke:var(--mark2); stroke-width:2 } svg .step { stroke:var(--soft); stroke-dasharray:2 4 }
 svg .accepted { stroke:var(--good); stroke-dasharray:6 4 } svg .anchor { stroke:var(--warn); stroke-dasharray:2 3 }
 svg .grid { stroke:var(--line) } svg .says { fill:var(--ink) }
 svg.spark { width:7.5rem; height:1.5rem; display:block }
 svg.spark path { fill:none; stroke:var(--mark); stroke-width:1.5 }
-td { vertical-align:middle } td .outcome { font-size:.8em } td:first-child:not(.s, .n) { min-width:12rem }
+td { vertical-align:middle } td .outcome { font-size:.8em } td:first-child:not(.s1 *, .n1 *) { min-width:12rem }
 """
+)

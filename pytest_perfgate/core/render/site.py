@@ -5,27 +5,27 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from statistics import median
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.regressions import Findings, Step, Trend, by_commit, joined_runs, steps
+from pytest_perfgate.core.judge.accepted_line import FigureLevel
 from pytest_perfgate.core.render.block import printable
 from pytest_perfgate.core.render.html import STYLE, Markup, markup_table
 from pytest_perfgate.core.render.html import markup_text as _text
 from pytest_perfgate.core.render.rooflines import SITE_STYLE, label, sparkline, trend_svg
-from pytest_perfgate.core.render.words import first_of, plural, quantity, signed
+from pytest_perfgate.core.render.words import first_of, plural, quantity
 from pytest_perfgate.model.measurement import Sitting, short_commit
-from pytest_perfgate.model.values import Dimension, value
+from pytest_perfgate.model.metric import figure_title
+from pytest_perfgate.model.values import value
 
 if TYPE_CHECKING:
-    from pytest_perfgate.core.judge.accepted_line import FigureLevel
-    from pytest_perfgate.model.metric import Metric
     from pytest_perfgate.model.plan import CaseKey
 
-_RUNS, _BACK, _LISTED, _DIGITS = 25, 30, 20, 7
-"""Runs that a page lists, how far back a figure is held against, runs of the overview, digits of a commit."""
+_RUNS, _LISTED, _DIGITS = 25, 20, 7
+"""Runs that a page lists, runs of the overview, digits of a commit."""
 
 _STEPS, _DETAILED = 50, 60
 """Changes that a table of the overview lists; runs of which a page shows all figures."""
@@ -43,7 +43,7 @@ class Site:
 
 
 def case_path(device: str, key: CaseKey) -> str:
-    """Where the page of a case lies, below the folder of its device."""
+    """Where the page of a case lies."""
     name = str(key)
     short = re.sub(r"[^A-Za-z0-9]+", "-", name.partition("::")[2] or name).strip("-")[-60:].strip("-")
     return f"{device_path(device)}/{short}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}.html"
@@ -71,7 +71,9 @@ def site_pages(
         yield f"{device_path(device)}/index.html", _device(site, device, cases, beside)
 
 
-def _page(title: str, body: Iterable[str], way: Sequence[tuple[str, str]], up: str = "") -> str:
+def _page(title: str, body: Iterable[str], way: Sequence[tuple[str, str]] = ()) -> str:
+    """All but the overview lie in a folder, and lead back."""
+    up = "../" if way else ""
     trail = " › ".join(f'<a href="{escape(to)}">{escape(text)}</a>' for text, to in way)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -83,6 +85,10 @@ def _page(title: str, body: Iterable[str], way: Sequence[tuple[str, str]], up: s
         + "\n".join(body)
         + "\n</main>\n</body>\n</html>\n"
     )
+
+
+def _minute(when: str) -> str:
+    return when[:16].replace("T", " ")
 
 
 def _figure(text: str, kind: str = "") -> Markup:
@@ -97,7 +103,9 @@ def _moved(of: FigureLevel, then: float, now: float) -> Markup:
 
 
 def _outcome(text: str) -> Markup:
-    return Markup(f'<span class="outcome {escape(text.replace(" ", "-"))}">{escape(text)}</span>' if text else "")
+    """As a badge; what passed needs none."""
+    badge = f'<span class="outcome {escape(text.replace(" ", "-"))}">{escape(text)}</span>'
+    return Markup(text, kind="s") if text in {"", "passed"} else Markup(badge)
 
 
 def _commit(site: Site, commit: str) -> Markup:
@@ -114,11 +122,8 @@ def _link(key: CaseKey, to: str, beside: str = "") -> Markup:
 def _index(site: Site, trends: Sequence[Trend], every: Findings) -> str:
     newest = max((trend.newest.when for trend in trends), default="")
     devices = dict.fromkeys(trend.device for trend in trends)
-    summary = (
-        f"{plural(every.cases, 'case')} on {plural(len(devices), 'device')}, {plural(every.runs, 'run')}, "
-        f"the newest of {newest[:16].replace('T', ' ')}"
-    )
-    body = [f'<p class="subtitle">{escape(summary)}</p>', *_slower(site, every)]
+    counts = f"{plural(every.cases, 'case')} on {plural(len(devices), 'device')}, {plural(every.runs, 'run')}"
+    body = [f'<p class="subtitle">{counts}, the newest of {escape(_minute(newest))}</p>', *_slower(site, every)]
     runs = joined_runs(trends)
     body += ["<h2>Devices</h2>", *_devices(trends, every, runs)]
     for title, part in (("Accepted", every.accepted), ("Faster", every.faster)):
@@ -131,7 +136,7 @@ def _index(site: Site, trends: Sequence[Trend], every: Findings) -> str:
     ]
     body += ["<h2>Not measured lately</h2>", *markup_table(("case", "device", "last"), unseen)] if unseen else []
     body += ["<h2>Newest runs</h2>", *_listed(site, runs)]
-    return _page(site.name, body, ())
+    return _page(site.name, body)
 
 
 def _slower(site: Site, every: Findings) -> Iterator[str]:
@@ -208,7 +213,7 @@ def _listed(site: Site, runs: Sequence[Sequence[Sitting]]) -> Iterator[str]:
     """The newest runs of all devices, with what failed in each."""
     rows = [
         (
-            _text(run[0].when[:16].replace("T", " ")), _commit(site, run[0].commit),
+            _text(_minute(run[0].when)), _commit(site, run[0].commit),
             _text(", ".join(sorted({s.device for s in run}))), _text(first_of(sorted({s.host for s in run}), 3)),
             _figure(f"{len(run):,}"), _figure(str(sum(s.outcome in _FAILING for s in run) or "")),
         )
@@ -221,18 +226,21 @@ def _device(site: Site, device: str, trends: Sequence[Trend], figures: Sequence[
     body = [f'<p class="subtitle">{plural(len(trends), "case")}; those that got worse first</p>']
     gated = {figure.key for figure in figures}
     body += _overview(site, [trend for trend in trends if trend.sittings or trend.key not in gated])
-    body += ["<h2>Gated figures</h2>", *_overview(site, figures)] if figures else []
-    return _page(device, [*body, *_speedups(trends)], ((site.name, "../index.html"),), "../")
+    moved = [one for one in figures if _news(one)]
+    body += ["<h2>Gated figures</h2>", *_overview(site, moved)] if figures else []
+    still = plural(len(figures) - len(moved), "other figure")
+    body += [f'<p class="note">{still} without a step, and as accepted</p>'] if len(moved) < len(figures) else []
+    return _page(device, [*body, *_speedups(trends)], ((site.name, "../index.html"),))
 
 
 def _overview(site: Site, trends: Sequence[Trend]) -> Iterator[str]:
-    heads = ("case", "trend", "now", "against accepted", "last step", "at", f"{_BACK} runs", "outcome", "last")
+    heads = ("case", "trend", "now", "against accepted", "last step", "at", "outcome", "last")
     rows = [
         (
             _case_link(t), Markup(sparkline([s.time for s in t.sittings])), _level(t, t.newest.time),
             _against_accepted(t, t.newest.time), _step(t),
-            _commit(site, t.sittings[t.changes[-1].index].commit if t.changes else ""), _over_runs(t),
-            _outcome(t.newest.outcome), _text(t.newest.when[:10]),
+            _commit(site, t.sittings[t.changes[-1].index].commit if t.changes else ""), _outcome(t.newest.outcome),
+            _text(t.newest.when[:10]),
         )
         for t in sorted(trends, key=lambda one: (-abs(one.changes[-1].change) if _open(one) else 0.0, str(one.key)))
     ]  # fmt: skip
@@ -256,43 +264,43 @@ def _step(trend: Trend) -> Markup:
     return _moved(trend.of, trend.changes[-1].before, trend.changes[-1].after) if trend.changes else _figure("")
 
 
+def _news(trend: Trend) -> bool:
+    """Whether a figure ever moved, or is not what somebody accepted."""
+    return bool(trend.changes or _against_accepted(trend, trend.newest.time).kind)
+
+
 def _open(trend: Trend) -> bool:
     """Whether its last step is a regression that is still there."""
     return any(trend.of.sign * step.change > 0 and not step.gone and not step.accepted for step in steps(trend))
 
 
-def _over_runs(trend: Trend) -> Markup:
-    """The newest three runs against three from so many runs before."""
-    times = [s.time for s in trend.sittings]
-    long = len(times) >= _BACK + 3
-    return _moved(trend.of, median(times[-_BACK - 3 : -_BACK]), median(times[-3:])) if long else _figure("")
-
-
 def _speedups(trends: Sequence[Trend]) -> Iterator[str]:
     """A column a reference, where calls were held against another one."""
-    pairs = [(trend, [m for m in trend.newest.metrics if m.name == "speedup"]) for trend in trends]
-    every = [(trend, {_scope(m): quantity(m.value, m.dimension, 3) for m in metrics}) for trend, metrics in pairs]
+    ratios = [(trend, [m for m in trend.newest.metrics if m.name == "speedup"]) for trend in trends]
+    every = [(trend, {_over(m.labels): quantity(m.value, m.dimension, 3) for m in own}) for trend, own in ratios]
     names = sorted({name for _, own in every for name in own})
-    if not names:
-        return
-    yield "<h2>Speed-up</h2>"
     rows = [(_case_link(trend), *(_figure(own.get(n, "")) for n in names)) for trend, own in every if own]
+    yield "<h2>Speed-up</h2>" if names else ""
     yield from markup_table(("case", *(f"over {escape(name)}" if name else "speed-up" for name in names)), rows)
 
 
-def _scope(metric: Metric) -> str:
-    return ", ".join(text for _, text in metric.labels)
+def _over(scope: Iterable[tuple[str, str]]) -> str:
+    return ", ".join(text for _, text in scope)
 
 
 def _case(site: Site, trend: Trend, figures: Sequence[Trend]) -> str:
     first, newest = trend.runs[0], trend.newest
     body = [f'<p class="subtitle">{plural(len(trend.runs), "run")} from {first.when[:10]} to {newest.when[:10]}</p>']
     body += _line(site, trend) if trend.sittings else [f"<p>{_outcome(newest.outcome).html}</p>"]
-    for figure in figures:
+    for figure in filter(_news, figures):
         body += [f"<h2>{label(figure.of.title)}</h2>", *_line(site, figure)]
-    body += [*_metrics(trend), "<h2>Runs</h2>", *_runs(site, trend, figures), *_facts(newest)]
-    way = ((site.name, "../index.html"), (trend.device, "index.html"))
-    return _page(printable(str(trend.key)), body, way, "../")
+    body += [
+        *_metrics(trend, {one.of.title: one for one in figures}),
+        "<h2>Runs</h2>",
+        *_runs(site, trend, figures),
+        *_facts(newest),
+    ]
+    return _page(printable(str(trend.key)), body, ((site.name, "../index.html"), (trend.device, "index.html")))
 
 
 def _line(site: Site, trend: Trend) -> Iterator[str]:
@@ -341,60 +349,42 @@ def _levels(site: Site, trend: Trend) -> Iterator[str]:
     yield from markup_table((*heads, "also moved", "accepted for"), rows)
 
 
-def _metrics(trend: Trend) -> Iterator[str]:
-    """Every figure of the newest run, and how it came there."""
+def _metrics(trend: Trend, gated: Mapping[str, Trend]) -> Iterator[str]:
+    """Every figure of the newest run, how it came there, and what is accepted."""
     detailed = [sitting for sitting in trend.runs[-_DETAILED:] if sitting.metrics]
-    if not detailed:
-        return
-    lines: dict[tuple[str, str], list[Metric]] = {}
-    for sitting in detailed:
-        for metric in sitting.metrics:
-            lines.setdefault((metric.name, _scope(metric)), []).append(metric)
-    now = {(m.name, _scope(m)) for m in detailed[-1].metrics}
-    rows = [
-        (
-            _text(f"{name}{f' ({scope})' if scope else ''}"), _figure(quantity(line[-1].value, line[-1].dimension)),
-            Markup(sparkline([m.value for m in line])), _figure(_against(line, 1)), _figure(_against(line, _BACK)),
-        )
-        for (name, scope), line in lines.items()
-        if (name, scope) in now
-    ]  # fmt: skip
-    yield "<h2>Figures</h2>"
-    yield from markup_table(("figure", "newest", "trend", "run before", f"{_BACK} runs before"), rows)
-
-
-def _against(line: Sequence[Metric], back: int) -> str:
-    """The newest against an earlier one; fractions differ by points."""
-    if len(line) <= back:
-        return ""
-    now, then = line[-1].value, line[-1 - back].value
-    if line[-1].dimension is Dimension.FRACTION:
-        return f"{(now - then) * 100:+.1f} points"
-    return signed(now / then - 1) if then > 0 else ""
+    rows = []
+    for now in detailed[-1].metrics if detailed else ():
+        line = [m.value for s in detailed for m in s.metrics if (m.name, m.labels) == (now.name, now.labels)]
+        name, held = figure_title(now.name, now.labels), gated.get(figure_title(now.name, now.labels))
+        before = FigureLevel(dimension=now.dimension).step(line[-2], now.value) if line[-2:-1] > [0.0] else ""
+        rows.append((
+            _text(name), _figure(quantity(now.value, now.dimension)),
+            _figure(held.of.text(held.accepted.time) if held and held.accepted else ""),
+            _against_accepted(held, held.newest.time) if held else _figure(""),
+            Markup(sparkline(line)), _figure(before),
+        ))  # fmt: skip
+    yield "<h2>Figures</h2>" if rows else ""
+    yield from markup_table(("figure", "newest", "accepted", "against accepted", "trend", "run before"), rows)
 
 
 def _runs(site: Site, trend: Trend, figures: Sequence[Trend]) -> Iterator[str]:
     shown = trend.runs[-_RUNS:]
-    earlier = [0.0, *(s.time for s in trend.runs)][-len(shown) - 1 : -1]
     several = {name for name in ("host", "card") if len({getattr(s, name) for s in shown}) > 1}
     own = [{(s.run, s.when): one.of.text(s.time) for s in one.sittings[-_RUNS:]} for one in figures]
     rows = [
         (
-            _text(s.when[:16].replace("T", " ")), _commit(site, s.commit), _level(trend, s.time),
-            _against_accepted(trend, s.time), _moved(trend.of, then, s.time),
+            _text(_minute(s.when)), _commit(site, s.commit), _level(trend, s.time), _against_accepted(trend, s.time),
             *(_figure(texts.get((s.run, s.when), "")) for texts in own), _outcome(s.outcome),
             _text(s.host if "host" in several else ""), _text(s.card[:12] if "card" in several else ""),
         )
-        for s, then in reversed(list(zip(shown, earlier)))
+        for s in reversed(shown)
     ]  # fmt: skip
-    heads = ("when", "commit", "time", "against accepted", "run before", *(label(one.of.title) for one in figures))
-    yield from markup_table((*heads, "outcome", "host", "card"), rows)
+    heads = ("when", "commit", "time", "against accepted", *(label(one.of.title) for one in figures), "outcome")
+    yield from markup_table((*heads, "host", "card"), rows)
 
 
 def _facts(newest: Sitting) -> Iterator[str]:
     facts = [("measured with", newest.identity), ("host", newest.host), ("card", newest.card), *newest.facts]
-    rows = [(_text(name), _text(text)) for name, text in facts if text]
-    if rows:
+    if rows := [(_text(name), _text(text)) for name, text in facts if text]:
         yield "<details><summary>What surrounded the newest run</summary>"
-        yield from markup_table(("what", "value"), rows)
-        yield "</details>"
+        yield from (*markup_table(("what", "value"), rows), "</details>")

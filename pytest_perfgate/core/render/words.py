@@ -258,7 +258,7 @@ EDITS: Mapping[str, str] = {
     "newly marked": "deselected",
     "reworked": "edited test",
     "borrowed": "fixture or hook",
-    "binary": "binary file",
+    "binary": "hidden code",
     "committed": "committed file",
 }
 """Notes on what a change edits, with the word that stands before each of their lines; what weighs most first."""

@@ -157,6 +157,7 @@ def test_files(name: str, tmp_path: Path) -> None:
     assert delivery.deliver(REPORT, str(target)) == f"wrote {target}, and made the folder {target.parent}"
     assert delivery.deliver(REPORT, str(target)) == f"wrote {target}"
     assert b"test_slow" in target.read_bytes()
+    assert "test_slow" in delivery.deliver(REPORT, "-"), "to standard output, by who asks for it"
     with pytest.raises(PerfgateError, match="delivery-failed"):
         delivery.deliver(REPORT, "")
     for place in (tmp_path, target / "below"):

@@ -233,10 +233,10 @@ def test_a_binary_that_python_may_load_is_named(tmp_path: Path) -> None:
     repository = GitRepository(tmp_path, {})
     base = commit("src/kern.py", "src/old.so")
     (tmp_path / "src" / "old.so").unlink()
-    commit("src/kern.py", "src/__pycache__/kern.cpython-311.pyc")
+    commit("src/kern.py", "src/__pycache__/kern.cpython-311.pyc", "sitecustomize.py")
     (note,) = notes_on("binary", gate_judge(repository, base=base))
     assert (note.kind, note.effect) == ("binary", Effect.WARN)
-    assert note.names == ("src/__pycache__/kern.cpython-311.pyc",)
+    assert note.names == ("sitecustomize.py", "src/__pycache__/kern.cpython-311.pyc")
     assert notes_on("binary", gate_judge(repository, base=base, ci=False)) == []
     assert notes_on("binary", gate_judge(repository, base=repository.head())) == []
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_perfgate.adapters.runtimes.host import device_key
-from pytest_perfgate.app.conclude import Ending, _crept, alike_arms, suite_notes
+from pytest_perfgate.app.conclude import Ending, _crept, alike_arms, as_at_base, pages_alone, suite_notes
 from pytest_perfgate.app.instrument import key_patterns
 from pytest_perfgate.app.judge import GateJudge as Court
 from pytest_perfgate.core.changes.marks import EnvironmentEdits
@@ -18,10 +18,12 @@ from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.policy import CI, LOCAL
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Baseline, Environment, Sitting
-from pytest_perfgate.model.plan import Case, Choice, Effect, Mode, Plan, Policy
+from pytest_perfgate.model.metric import Figure
+from pytest_perfgate.model.plan import Case, CaseKey, Choice, Effect, Mode, Outcome, Plan, Policy
 from pytest_perfgate.model.ports import GateTools
 from pytest_perfgate.model.project import Base
-from pytest_perfgate.model.verdict import CaseReport, Decision, Paired, SuiteNote
+from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.verdict import CaseReport, Decision, Paired, SuiteNote, Verdict
 from tests.unit.core.judge.bench import HOST, KEY, KINDS, accepted, limit, measured
 
 COMMIT = "0123456789abcdef"
@@ -262,3 +264,51 @@ def test_a_check_of_the_change_that_breaks_costs_no_other_its_note() -> None:
     notes = suite_notes(gate_judge, {}, [], ENDING)
     kinds = [(note.kind, note.effect) for note in notes if note.kind in {"committed", "fault", "limits"}]
     assert kinds == [("committed", Effect.FAIL), ("fault", Effect.FAIL), ("limits", Effect.WARN)]
+
+
+FIGURE = Figure(name="peak_memory", value=1.0, dimension=Dimension.BYTES)
+
+
+@pytest.mark.parametrize(
+    ("edited", "base", "said"),
+    [
+        (None, "c0ffee", ""),
+        ((), "c0ffee", "nothing"),
+        (("README.md",), "c0ffee", "README.md alone, which no code reads"),
+        (("a.md", "b.md", "c.md", "d.md"), "c0ffee", "4 pages alone, which no code reads"),
+        (("README.md",), "", ""),
+    ],
+)
+def test_a_change_of_pages_alone_is_said(edited: tuple[str, ...] | None, base: str, said: str) -> None:
+    repository = SimpleNamespace(pages_alone=lambda revision, baselines: edited)
+    tools = SimpleNamespace(repository=repository)
+    gate_judge: Any = SimpleNamespace(tools=tools, accepted=SimpleNamespace(base=Base(commit=base)))
+    assert pages_alone(gate_judge, "baselines") == said
+
+
+@pytest.mark.parametrize(
+    ("limits", "path", "decided"),
+    [
+        (("slowdown <= 3%",), "t.py", True),
+        (("slowdown <= 3%", "change(peak_memory) <= 1%"), "t.py", False),
+        (("slowdown <= 3%",), "README.md", False),
+        (("time <= 1ns",), "t.py", False),
+    ],
+)
+def test_without_builds_only_times_of_tests_in_python_are_decided(
+    limits: tuple[str, ...], path: str, decided: bool
+) -> None:
+    key = CaseKey(nodeid=f"{path}::test_a")
+    verdicts = tuple(
+        Verdict(limit=limit(text), outcome=Outcome.UNDECIDED, effect=Effect.WARN, figure=FIGURE) for text in limits
+    )
+    given: dict[str, Paired] = {}
+    gate_judge: Any = SimpleNamespace(
+        accepted=SimpleNamespace(base=Base(commit="c0ffee")),
+        context=JudgeContext(policy=CI),
+        tools=SimpleNamespace(repository=SimpleNamespace(pages_alone=lambda revision, baselines: ())),
+        with_arms=lambda case, report, paired: given.setdefault(case, paired),
+    )
+    found = as_at_base(gate_judge, "baselines", [CaseReport(key=key, verdicts=verdicts)], {key.nodeid: key.nodeid})
+    assert bool(found) is decided
+    assert all(paired.unbuilt and paired.base == "c0ffee" for paired in given.values())

@@ -62,10 +62,14 @@ def test_what_two_builds_would_cost_is_said_beforehand() -> None:
 def test_no_builds_are_asked_for_without_a_baseline_or_where_none_are_made(
     devices: tuple[str, ...], confirms: bool, said: str
 ) -> None:
-    tools = SimpleNamespace(confirm=dict if confirms else None, baselines=SimpleNamespace(devices=lambda: devices))
+    store = SimpleNamespace(devices=lambda: devices)
+    tools = SimpleNamespace(confirm=dict if confirms else None, baselines=store, repository=None)
     held = Case(nodeid="t.py::test_b", limits=(parse_limit("slowdown <= 3%", kinds=KINDS),), plan=Plan())
     base = SimpleNamespace(base=SimpleNamespace(commit="c0ffee", why="there is no git repository here"))
-    gate_judge, project = SimpleNamespace(tools=tools, accepted=base), SimpleNamespace(confirmation="paired")
+    gate_judge, project = (
+        SimpleNamespace(tools=tools, accepted=base),
+        SimpleNamespace(confirmation="paired", baselines="baselines"),
+    )
     settings = SimpleNamespace(ci=False, project=project)
     session: Any = SimpleNamespace(gate_judge=gate_judge, settings=settings, mode=Mode.FULL)
     assert suspicion_line(session, [held], {}) == said
@@ -76,6 +80,9 @@ def test_no_builds_are_asked_for_without_a_baseline_or_where_none_are_made(
     project.confirmation = "interval"
     assert suspicion_line(session, [held], {}) == (TRIED if confirms else '; no two builds: confirmation = "interval"')
     assert suspicion_line(session, [], {}) == ""
+    tools.repository = SimpleNamespace(pages_alone=lambda revision, baselines: ("README.md",))
+    if confirms:
+        assert "nothing is built: the change edits README.md alone" in suspicion_line(session, [held], {})
 
 
 def denied(path: Any, *given: Any, **named: Any) -> Any:

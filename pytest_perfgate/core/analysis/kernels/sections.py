@@ -81,7 +81,7 @@ def occupancy_section(diagnosis: Diagnosis) -> Iterator[Block]:
 
 def _capped(held: Occupancy, sm: SmLimits, facts: KernelFacts) -> Iterator[str]:
     """What a cap on registers would bring, where they alone hold the blocks down."""
-    if held.limiting != ("registers",) or facts.resources is None:
+    if held.why_none or held.limiting != ("registers",) or facts.resources is None:
         return
     registers = facts.resources.registers
     cap = register_cap(sm, threads=held.threads, registers=registers, shared=shared_of(facts))

@@ -327,8 +327,8 @@ _WORTH = 0.05
 def _batch(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[Finding]:
     """Products that wait for their weights: more rows cost next to nothing up to the balance point."""
     for row in rows:
-        known = row.category == "GEMM" and row.share > _WORTH and roof is not None and row.work is not None
-        at = place(row.work, row.total / row.count, roof) if known and row.work and roof else None
+        worth = row.share > _WORTH and _reads_weights(row)
+        at = place(row.work, row.total / row.count, roof) if worth and row.work and roof else None
         if at is None or at.intensity is None or not at.compute or not at.memory or at.memory < 4 * at.compute:
             continue
         times = at.memory / at.compute
@@ -340,6 +340,20 @@ def _batch(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[Finding]:
             advice="raise the batch, or gather requests, until operations limit it",
             scope=row.name,
         )
+
+
+def _reads_weights(row: OperatorRow) -> bool:
+    """Whether a product reads more of its second operand than it reads and writes of its rows.
+
+    A batched product has an operand of its own for each entry: a larger batch brings as much again.
+    """
+    if row.category != "GEMM":
+        return False
+    shapes = [row.call.dims[at] for at in row.call.tensors()][-2:]
+    if [len(shape) for shape in shapes] != [2, 2]:
+        return False
+    (rows, inner), weights = shapes[0], math.prod(shapes[1])
+    return bool(inner and weights > rows * (inner + weights / inner))
 
 
 def _recompute(seen: Survey) -> Iterator[Finding]:

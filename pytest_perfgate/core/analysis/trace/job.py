@@ -142,7 +142,8 @@ class Job:
         kinds: dict[tuple[str, str], list[tuple[int, Finding]]] = defaultdict(list)
         for one in self.ranks:
             for finding in one.findings:
-                kinds[finding.trigger.partition("=")[0], finding.scope].append((one.rank, finding))
+                name, _, reached = finding.trigger.partition("=")
+                kinds[finding.trigger if reached.isalpha() else name, finding.scope].append((one.rank, finding))
         return tuple(_worst(found) for found in kinds.values())
 
     @property

@@ -47,6 +47,8 @@ class OperatorRow(Spread):
     """Of all operators' time."""
     example: int
     """A row of the trace where it happened."""
+    event: int
+    """The number of that event in the file."""
     kernel: str
     """Its longest kernel's name."""
 
@@ -84,6 +86,7 @@ def operators(seen: Survey, by_leaf: bool = False) -> tuple[OperatorRow, ...]:
                 kernels=float(launched[g] / stats.count[g]),
                 share=float(stats.total[g]) / everything,
                 example=example,
+                event=int(trace.index[example]) if example >= 0 else -1,
                 kernel=kernel,
             )
         )
@@ -102,7 +105,8 @@ def recompute_share(seen: Survey) -> float | None:
     trace = seen.trace
     marked = np.array(["recompute_fn" in name for name in trace.names] or [False])
     if not marked.any() or not len(seen.rows):
-        return 0.0 if (trace.category == Category.PYTHON).any() and len(seen.rows) else None
+        stacks = trace.frames or (trace.category == Category.PYTHON).any()
+        return 0.0 if stacks and len(seen.rows) else None
     under = marked[trace.name] & (trace.category == Category.PYTHON)
     at, inside = np.maximum(seen.link.launch, 0), np.zeros(len(seen.rows), bool)
     open_rows = seen.link.launch >= 0

@@ -301,8 +301,8 @@ WIDTH = 200
 def find_operation(seen: Survey, wanted: str) -> int:
     """The row that an event number, a name or a pattern means: the longest on the GPU of those that fit."""
     trace = seen.trace
-    if wanted.isdigit() and int(wanted) < len(trace):
-        return int(wanted)
+    if wanted.isdecimal() and len(numbered := np.flatnonzero(trace.index == int(wanted))):
+        return int(numbered[0])
     names = [i for i, name in enumerate(trace.names) if name == wanted or fnmatchcase(name, wanted)]
     names = names or [i for i, name in enumerate(trace.names) if wanted.lower() in name.lower()]
     rows = np.flatnonzero(np.isin(trace.name, names) & np.isin(trace.category, HOST))
@@ -335,7 +335,7 @@ def stack_document(seen: Survey, wanted: str) -> Document:
         above = int(seen.tree.parent[above])
     chain = "\n".join(f"{'  ' * depth}{name}" for depth, name in enumerate(reversed(parents))) or "(a root)"
     return Document(
-        title=f"{trace.names[trace.name[row]]}, event {row}",
+        title=f"{trace.names[trace.name[row]]}, event {trace.index[row]}",
         subtitle=f"window: {seen.label}",
         blocks=(
             Section(title="Called by", blocks=(Code(text=chain),)),

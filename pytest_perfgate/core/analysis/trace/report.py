@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -30,14 +30,7 @@ from pytest_perfgate.core.analysis.trace.operators import (
 from pytest_perfgate.core.analysis.trace.passes import stack_document
 from pytest_perfgate.core.analysis.trace.rates import Impact, impact, impact_table, utilised
 from pytest_perfgate.core.analysis.trace.survey import Survey, timelines
-from pytest_perfgate.core.analysis.trace.tables import (
-    brief,
-    kernel_table,
-    of_host,
-    operator_table,
-    roofline_table,
-    timeline_table,
-)
+from pytest_perfgate.core.analysis.trace.tables import kernel_table, of_host, operator_table, timeline_table
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.metric import Block, Bullets, Column, Document, Finding, Paragraph, Section, Table
 from pytest_perfgate.model.profiles import Category
@@ -79,16 +72,16 @@ def _tables(
     rates_text = utilised(seen, rows, roof)
     for title, table, left_out in (
         ("Operators", operator_table(rows, limit=top), ("running",)),
-        ("Roofline", roofline_table(rows, roof, limit=top), ("work", "bytes")),
+        ("Roofline", tables.roofline_table(rows, roof, limit=top), ("work", "bytes")),
         ("Kernels", kernel_table(kernels, limit=top), ("stream", "median", "deviation", "min", "max")),
     ):
         if title == "Roofline" and not known:
             yield Section(title=title, blocks=(Paragraph(text=f"No operator's work is known: {_unknown(rows)}."),))
             continue
         if not seen.on_host:
-            blocks: tuple[Block, ...] = (brief(table, *left_out),)
+            blocks: tuple[Block, ...] = (tables.brief(table, *left_out),)
         elif title != "Kernels":
-            blocks = (of_host(brief(table, *left_out)),)
+            blocks = (of_host(tables.brief(table, *left_out)),)
         else:
             continue
         yield Section(
@@ -212,6 +205,8 @@ class Material:
     kernels: tuple[KernelRow, ...]
     findings: tuple[Finding, ...]
     roof: Roof | None
+    stacks: Callable[[], Survey]
+    """The same with Python's frames in the call tree."""
 
     @property
     def top(self) -> tuple[OperatorRow, ...]:
@@ -360,7 +355,7 @@ def _trees(given: Material, most: int = 3) -> list[Section]:
     """Who called the operators that took longest, and what one call of each launched."""
     names = dict.fromkeys(row.name for row in given.top if row.example >= 0)
     rows = [next(row for row in given.top if row.name == name and row.example >= 0) for name in list(names)[:most]]
-    parts = [Section(title=row.name, blocks=stack_document(given.seen, str(row.example)).blocks) for row in rows]
+    parts = [Section(title=row.name, blocks=stack_document(given.stacks(), str(row.event)).blocks) for row in rows]
     return [Section(title="Tree analysis", blocks=tuple(parts))] if parts else []
 
 

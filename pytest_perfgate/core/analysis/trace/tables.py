@@ -129,7 +129,7 @@ def argument_table(rows: Sequence[OperatorRow], limit: int = 0) -> Table:
                 *_times(row),
                 row.share,
                 row.kernels,
-                row.example,
+                row.event,
             )
             for row in rows
         ),

@@ -120,6 +120,9 @@ DOUBTED = {
     "kernels twice": ([f"INSERT INTO {K} SELECT * FROM {K}"], "nsys-damaged"),
     "everything twice": ([f"INSERT INTO {name} SELECT * FROM {name}" for name in (K, R, N)], "nsys-damaged"),
     "ends before it starts": ([f"UPDATE {K} SET end = start - 5 WHERE streamId = 20"], "nsys-damaged"),
+    "a kernel of 292 years": ([f"UPDATE {K} SET end = 9223372036854775807 WHERE streamId = 20"], "nsys-damaged"),
+    "one that starts so long ago": ([f"UPDATE {K} SET start = -9223372036854775808 WHERE streamId = 20"],
+                                    "nsys-damaged"),
     "a hidden graph": (table(GRAPH, "start INT", "1"), "nsys-graphs"),
 }  # fmt: skip
 REFUSED = {
@@ -138,6 +141,9 @@ REFUSED = {
                                      "nsys-window", "starts and ends at once"),
     "a window in which nothing runs": ([f"UPDATE {N} SET start = 9000 WHERE text LIKE 'forward%'"],
                                        "nsys-window", "no kernel runs in 9000..21000"),
+    **{f"a text for a time in {name}.{column}": ([f"UPDATE {name} SET {column} = 'then' WHERE rowid = 1"],
+                                                "nsys-damaged", f"a text stands for a time in {name}")
+       for name in (K, R, N) for column in ("start", "end")},
     "a device below zero": ([f"UPDATE {K} SET deviceId = -1"], "nsys-schema", "device number -1"),
     "one process id on two machines": ([f"UPDATE {K} SET globalPid = globalPid + (1 << 48) WHERE streamId = 20"],
                                        "nsys-ranks", "process 10 is there on two machines"),

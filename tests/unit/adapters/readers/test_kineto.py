@@ -361,3 +361,32 @@ def test_a_broken_second_half_gives_the_same_error(tmp_path, monkeypatch):
     monkeypatch.setattr(kineto_halves, "LARGE", 1)
     monkeypatch.setattr(kineto_halves.os, "cpu_count", lambda: 2)
     refusal(path, "trace-truncated")
+
+
+FRAMES = ("module.py(1): forward", "nn.Module: Layer_0", "<checkpoint>: recompute_fn")
+
+
+@pytest.mark.parametrize(("frames", "kept"), [(False, FRAMES[1:]), (True, FRAMES)])
+def test_frames_of_python_are_read_where_call_stacks_are_wanted(tmp_path, frames, kept):
+    events = [*(host(name, 0, 40 - n, cat="python_function") for n, name in enumerate(FRAMES)), *EVENTS]
+    (trace,) = read_kineto(written(tmp_path / "t.json", events), frames=frames)
+    rows = np.flatnonzero(trace.category == Category.PYTHON)
+    assert tuple(trace.names[trace.name[row]] for row in rows) == kept
+    assert trace.frames == len(FRAMES) - len(kept)
+    assert trace.index[-1] == len(events) - 1
+    assert trace.events == len(events)
+
+
+def test_nothing_but_frames_is_refused(tmp_path):
+    refused(written(tmp_path / "t.json", [host("run.py(1): main", 0, 9, cat="python_function")]), "trace-empty")
+
+
+def test_a_stack_has_the_frames_that_the_report_goes_without(tmp_path, kineto):
+    events = [host("run.py(1): main", 0, 90, cat="python_function"), *EVENTS]
+    path = written(tmp_path / "t.json", events)
+    for asked in ("aten::mm", "1"):
+        analysis = kineto.inspect([path], {"op": asked})
+        text = render_text(analysis.views["stack"]())
+        assert "aten::mm, event 1" in text
+        assert "run.py(1): main" in text
+    assert "run.py(1): main" in render_text(analysis.views["rough"]())

@@ -123,6 +123,50 @@ def test_what_changed_since_a_revision_is_what_git_knows(project: Path) -> None:
     assert GitRepository(project).changed("nowhere") == ()
 
 
+@pytest.mark.parametrize(
+    ("files", "alone"),
+    [
+        ({}, ()),
+        ({"../README.md": "more\n", "docs/a.PNG": ""}, ("README.md", "bench/docs/a.PNG")),
+        ({"baselines/host/t.py.yaml": "perfgate: 1\n"}, ("bench/baselines/host/t.py.yaml",)),
+        ({"README.md": "", "junit.xml": None}, ("bench/README.md",)),
+        ({"README.md": "", "k.py": "A = 2\n"}, None),
+        ({"README.md": "", "../other/kernel.cu": ""}, None),
+        ({"README.md": "", "../new.py": None}, None),
+        ({"README.md": "", "sizes.csv": ""}, None),
+        ({"../.github/workflows/ci.yml": ""}, None),
+        ({"pyproject.toml": "[tool.perfgate]\n"}, None),
+        ({"other/baselines/notes.yaml": ""}, None),
+    ],
+)
+def test_a_change_of_pages_alone_is_told_from_one_that_code_may_read(
+    project: Path, files: dict[str, str | None], alone: tuple[str, ...] | None
+) -> None:
+    """What is None was never given to git."""
+    for name, text in files.items():
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text(text or "")
+    if named := [name for name, text in files.items() if text is not None]:
+        git(project, "add", "-f", *named)
+    found = GitRepository(project).pages_alone("HEAD", "baselines")
+    assert found == alone
+    assert GitRepository(project).pages_alone("nowhere", "baselines") is None
+
+
+@pytest.mark.parametrize(
+    ("file", "read"),
+    [("reads.sh", True), ("bench/kernel.cu", True), ("setup.py", False), (".hooks/check.sh", False), ("b.rst", False)],
+)
+def test_a_page_of_a_kind_that_code_speaks_of_may_be_read(project: Path, file: str, read: bool) -> None:
+    (project.parent / file).parent.mkdir(exist_ok=True)
+    (project.parent / file).write_text("cat prompts.MD\n")
+    git(project, "add", "-A", ":/")
+    git(project, "commit", "-qm", "two")
+    (project / "README.md").write_text("more\n")
+    git(project, "add", "README.md")
+    assert (GitRepository(project).pages_alone("HEAD", "baselines") is None) is read
+
+
 def git(root: Path, *words: str) -> None:
     who = ("-c", "user.name=a", "-c", "user.email=a@b")
     subprocess.run(["git", *who, *words], cwd=root, check=True, capture_output=True)

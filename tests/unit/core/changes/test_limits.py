@@ -52,6 +52,17 @@ def mark(*words: str, test: str = TEST, before: str = "") -> str:
         (mark("'mfu >= 55%'"), TEST, ["mfu >= 55% -> none"]),
         (mark("'mfu >= 55%'", "'overlap >= 60%'"), mark("'overlap >= 60%'"), ["mfu >= 55% -> none"]),
         (mark("'slowdown <= 3%'"), TEST, []),
+        (
+            mark("'overlap(stage=a) >= 60%'"),
+            mark("'overlap(stage=b) >= 60%'"),
+            ["overlap(stage=a) >= 60% -> overlap(stage=b) >= 60%"],
+        ),
+        (
+            mark("'overlap(stage=a) >= 60%'", "'overlap(stage=b) >= 60%'"),
+            mark("'overlap(stage=b) >= 50%'"),
+            ["overlap(stage=a) >= 60% -> none", "overlap(stage=b) >= 60% -> overlap(stage=b) >= 50%"],
+        ),
+        (mark("'registers <= 64'"), mark("'change(registers) <= 0'"), ["registers <= 64 -> none"]),
         (mark("'slowdown <= 3%'"), "", []),
         (mark("'time <= 1ms'"), "", ["time <= 1ms -> none"]),
         (mark("'time <= 1ms'"), "not python (", ["time <= 1ms -> none"]),

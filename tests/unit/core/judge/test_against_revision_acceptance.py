@@ -14,7 +14,7 @@ from pytest_perfgate.core.judge.against_revision import (
 )
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.policy import CI
-from pytest_perfgate.model.measurement import Samples
+from pytest_perfgate.model.measurement import Baseline, Samples
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.values import Interval
 from pytest_perfgate.model.verdict import Arm, Decision, Paired
@@ -55,6 +55,31 @@ def test_against_a_revision_no_baseline_is_asked(evidence: Paired, expected: Out
         assert found.baseline is None
         assert (found.rounds, found.visible) == (10, 0.02)
         assert found.metric.value == evidence.shift
+
+
+UNBUILT = Paired(decision=Decision.NOT_SLOWER, differences=(), shift=0.0, base="a1b2c3d", same=True)
+
+
+@pytest.mark.parametrize(
+    ("time", "text", "line", "expected"),
+    [
+        pytest.param(1.02e6, "slowdown <= 3%", accepted(1e6), Outcome.PASSED, id="as accepted"),
+        pytest.param(1.4e6, "slowdown <= 3%", accepted(1e6), Outcome.PASSED, id="slower than a line of one run"),
+        pytest.param(0.5e6, "slowdown <= 3%", accepted(1e6), Outcome.PASSED, id="faster: nothing made it so"),
+        pytest.param(1e6, "slowdown <= 3%", None, Outcome.PASSED, id="no line"),
+        pytest.param(1e6, "slowdown <= -10%", None, Outcome.UNBASELINED, id="a speed-up that nothing shows"),
+        pytest.param(
+            1.4e6, "slowdown <= 3%", accepted(1e6, sittings=5, scatter=0.004), Outcome.MOVED, id="slower since accepted"
+        ),
+    ],
+)
+def test_what_is_one_code_with_its_base_is_never_a_regression(
+    time: float, text: str, line: Baseline | None, expected: Outcome
+) -> None:
+    verdict = beside(time, UNBUILT, text, baseline=line, context=replace(PAIRED_CONTEXT, policy=CI))
+    assert verdict.outcome is expected
+    assert "rounds" not in verdict.sentence
+    assert ("the same code" in verdict.sentence) is (expected is not Outcome.UNBASELINED)
 
 
 @pytest.mark.parametrize(
@@ -180,6 +205,9 @@ def test_an_arm_loads_its_own_files_and_some_of_them() -> None:
     assert alone is not None
     assert alone.what == said
     assert strange.evidence == (("arm", "base"), ("belongs below", "/arms/base"), *[("loaded", OTHER[0])] * 5)
+    spoilt = foreign_modules(replace(ARM, sources=((OWN[0], "what was built"),)), [OWN])
+    assert (spoilt.code, spoilt.retry, OWN[0] in spoilt.what) == ("arm-foreign-module", False, True)
+    assert foreign_modules(replace(ARM, sources=(OWN, ("/arms/base/pkg/b.py", "2"))), [OWN]) is None
     nothing = foreign_modules(ARM, [])
     assert nothing is not None
     assert (nothing.what, nothing.retry) == ("the base arm loaded no module of the package under test (pkg)", False)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from pytest_perfgate.core.judge.readings import figures_of, tail_of
+from pytest_perfgate.core.judge.readings import figures_of, tail_of, tally, word_of
+from pytest_perfgate.core.limits.grammar import parse_limit
+from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.measurement import Reading, Samples, Stop
 from pytest_perfgate.model.metric import Absent, Metric
+from pytest_perfgate.model.plan import CaseKey, Outcome
 from pytest_perfgate.model.values import Better, Dimension
+from tests.reports import case
 
 
 def read(*values: float, **fields) -> Reading:
@@ -125,3 +131,24 @@ def test_waits_for_a_processor_are_no_tail_of_a_call() -> None:
     assert tail_of([process(slow, waits=(0.0,) * 300)], (("q", "99%"),)).value == 3e6
     assert tail_of([process(crowded, waits=(0.0,) * 280 + (8e6,) * 20)], (("q", "99%"),)).value == 1e6
     assert tail_of([process(crowded)], (("q", "99%"),)).value == 9e6
+
+
+@pytest.mark.parametrize(
+    ("call", "text", "outcome", "word"),
+    [
+        ("eager", "speedup(over=eager) >= 1.2x", Outcome.NOT_APPLICABLE, "reference"),
+        ("eager", "speedup(over=eager) >= 1.2x", Outcome.PASSED, "passed"),
+        ("ours", "speedup(over=eager) >= 1.2x", Outcome.NOT_APPLICABLE, "not applicable"),
+        ("eager", "mfu >= 40%", Outcome.NOT_APPLICABLE, "not applicable"),
+    ],
+)
+def test_a_call_that_others_are_held_against_is_called_their_reference(
+    call: str, text: str, outcome: Outcome, word: str
+) -> None:
+    report = case("test_a", 1e6, outcome=outcome)
+    verdict = replace(report.verdicts[0], limit=parse_limit(text, kinds=by_name()))
+    report = replace(report, key=CaseKey(nodeid="t.py::test_a", name=call), verdicts=(verdict,))
+    assert word_of(report, verdict) == word
+    kept = case("test_b", 1e6)
+    counts = {"passed": "2 passed", "reference": "1 passed, 1 reference"}.get(word, f"1 {word}, 1 passed")
+    assert tally([report, kept]) == counts

@@ -157,6 +157,7 @@ def test_occupancy_says_what_limits_or_what_is_missing() -> None:
     assert "insufficient: fewer than 8" in text(occupancy_section(few))
     over = launch(most_threads=128)
     assert "cannot start: compiled for 128 threads at the most" in " ".join(text(occupancy_section(over)).split())
+    assert "A block more" not in text(occupancy_section(over))
     assert over.cliff is None
     none = launch(resources=Resources(registers=64, shared=300 * 1024))
     assert "cannot be had" in text(occupancy_section(none))

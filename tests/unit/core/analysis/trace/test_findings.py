@@ -128,6 +128,21 @@ def test_a_product_that_waits_for_its_weights_asks_for_a_larger_batch(kineto, tm
     assert ("A larger batch costs aten::mm next to nothing" in titles) is said
 
 
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [
+        ("aten::bmm", ((32, 1024, 64), (32, 64, 1024))),
+        ("aten::bmm", ((64, 1, 128), (64, 128, 4096))),
+        ("aten::mm", ((8192, 4096), (4096, 16))),
+    ],
+)
+def test_what_brings_its_own_operands_or_writes_most_of_its_bytes_has_no_use_of_a_batch(
+    kineto, tmp_path, name, shapes
+) -> None:
+    titles = findings_of(kineto, tmp_path, operation(0, name, tuple((shape, B) for shape in shapes), "gemm", 60))
+    assert not any("larger batch" in title for title in titles)
+
+
 @pytest.mark.parametrize(("length", "said"), [(900, True), (90, False)])
 def test_any_operator_is_held_against_elementwise_ones(kineto, tmp_path, length, said) -> None:
     large = ((4096, 4096), B)

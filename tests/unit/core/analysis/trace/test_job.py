@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from functools import reduce
 from operator import or_
 
@@ -15,7 +16,7 @@ from pytest_perfgate.core.analysis.trace.job import Job, RankFigures
 from pytest_perfgate.core.analysis.trace.ranks import Collective, meeting_metrics
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Metric, MetricSet, labels
+from pytest_perfgate.model.metric import Finding, Metric, MetricSet, labels
 from pytest_perfgate.model.values import Dimension
 from tests.kineto_file import document, kernel, launch, written
 from tests.kineto_job import job
@@ -156,3 +157,13 @@ def test_a_file_of_several_ranks_is_read_once_for_all_views(kineto, tmp_path, mo
     analysis = kineto.inspect([path], {})
     every_view(analysis)
     assert reads == [path]
+
+
+def test_ranks_of_another_class_do_not_have_the_like() -> None:
+    classes = {0: "communication", 1: "communication", 2: "latency"}
+    ranks = [
+        replace(rank_of(rank, []), findings=(Finding(title="bound", detail="So.", trigger=f"class={name}"),))
+        for rank, name in classes.items()
+    ]
+    told = {finding.trigger: finding.detail for finding in Job.of(ranks).findings}
+    assert told == {"class=communication": "So. 1 more rank has the like.", "class=latency": "So."}
