@@ -10,6 +10,7 @@ import atexit
 import gc
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -86,6 +87,7 @@ def become(wanted: Mapping[str, object]) -> None:
     os.chdir(wanted["cwd"])
     os.environ.clear()
     os.environ.update(wanted["env"])
+    signal.alarm(600)  # one that hangs ends
     out = os.open(wanted["out"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     nothing = os.open(os.devnull, os.O_RDONLY)
     for fd, stream in ((nothing, 0), (out, 1), (out, 2)):
