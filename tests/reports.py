@@ -65,3 +65,10 @@ def run(*cases: CaseReport, **fields) -> RunReport:
     environment = Environment(python="3.11", platform="Linux", commit="c0ffee1234567890")
     given = {"mode": "full", "started": "2026-06-01T10:00:00+00:00", "seconds": 12.5, "environment": environment}
     return RunReport(cases=cases, **(given | fields))
+
+
+def day(number: int, *times: float, mode: str = "full", commit: str = "") -> RunReport:
+    """The run of one day: a case a time, each of another name."""
+    environment = Environment(python="3.11", platform="Linux", commit=commit or f"{number:040x}")
+    cases = [case(f"test_{name}", time, 1e6, Outcome.PASSED) for name, time in zip("abcdefg", times)]
+    return run(*cases, started=f"2026-06-{number:02}T10:00:00+00:00", environment=environment, mode=mode)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pytest_perfgate.adapters.readers.cubin import every_tool
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -12,3 +14,9 @@ def has_tools(*names: str) -> bool:
         return all(every_tool(name) for name in names)
     except PerfgateError:
         return False
+
+
+needs_tools = pytest.mark.skipif(
+    not has_tools("nvdisasm", "cuobjdump"),
+    reason="nvdisasm and cuobjdump are not installed (extra: ncu)",
+)

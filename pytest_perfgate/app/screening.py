@@ -60,7 +60,7 @@ class Asked(NamedTuple):
 
 
 _REPEATED = 3
-"""Rounds in which a figure that reads the same each time has shown that it does."""
+"""Rounds in which what reads the same each time has shown that it does: a figure, and a call that has no time."""
 
 
 class Screening:
@@ -117,7 +117,8 @@ class Screening:
         for key in untimed:
             if key.nodeid not in wants and self._is_open(key):
                 wants[key.nodeid] = Want(rounds=1, seconds=self._all.cost(key.nodeid), suspected=False)
-        over = {key.nodeid for key in (*self._found, *untimed)} - wants.keys()
+        often = {met.nodeid for met in self._all.rounds if (met.phase, met.number) == (ROUND, _REPEATED - 1)}
+        over = (often | {key.nodeid for key in (*self._found, *untimed)}) - wants.keys()
         if not self._all.stage.budget_s:
             return over
         self._beyond = frozenset(allotted(wants, self._all.left_s, self._all.start_s).beyond)
@@ -143,8 +144,7 @@ class Screening:
         """Seconds that would decide what is open; groups of processes would only show themselves again."""
         if found.decision is not Decision.UNDECIDED or found.unstable:
             return 0.0
-        rounds = wanted(found, self._counts(key), self._all.design)
-        return rounds * (self._all.cost(key.nodeid) + self._all.start_s)
+        return wanted(found, self._counts(key), self._all.design) * (self._all.cost(key.nodeid) + self._all.start_s)
 
     def _paired(self, key: CaseKey, found: Finding, revision: bool) -> Paired:
         return Paired(

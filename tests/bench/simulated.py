@@ -159,6 +159,10 @@ class Pair:
         return self.inner.since(earlier.inner)
 
 
+def sitting(shift: float, *problems: str) -> processes.Sitting:
+    return processes.Sitting([100.0 * shift] * 40, list(problems))
+
+
 def script():
     """``ci/gpu-check`` as a module."""
     loader = SourceFileLoader("gpu_check", str(ROOT / "ci" / "gpu-check"))

@@ -15,19 +15,12 @@ from ci.gpu import accumulated, parts, processes, recordings, truth
 from ci.gpu.page import page
 from pytest_perfgate.adapters.system.processes import alive
 from pytest_perfgate.model.device import Availability
-from tests.bench.simulated import FakeRecorder, SimulatedCheck
+from tests.bench.simulated import FakeRecorder, SimulatedCheck, sitting
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 # The check itself, on a simulated card: its arithmetic and its verdicts.
-
-
-@pytest.fixture
-def check(monkeypatch):
-    monkeypatch.setattr(parts, "truths", lambda clocks: ({}, "no profiler here"))
-    monkeypatch.setattr(parts, "unproved", lambda: "")
-    return SimulatedCheck("observe")
 
 
 def test_timers_are_held_against_kernel_records(check) -> None:
@@ -176,10 +169,6 @@ def test_records_of_a_trace_are_shared_out_among_calls() -> None:
     assert truth.per_call(work[1:], 4) == 5_000.0
     with pytest.raises(ValueError, match="3 records of 8 calls"):
         truth.per_call(work[:3], 8)
-
-
-def sitting(shift: float, *problems: str) -> processes.Sitting:
-    return processes.Sitting([100.0 * shift] * 40, list(problems))
 
 
 def test_a_suite_against_itself(check, monkeypatch) -> None:

@@ -13,18 +13,7 @@ from ci.gpu.page import bars, failed, page, unshown
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Problem
 from tests.bench import simulated
-from tests.bench.simulated import SimulatedCheck
-
-
-@pytest.fixture
-def check(monkeypatch):
-    monkeypatch.setattr(parts, "truths", lambda clocks: ({}, "no profiler here"))
-    monkeypatch.setattr(parts, "unproved", lambda: "")
-    return SimulatedCheck("observe")
-
-
-def sitting(shift: float, *problems: str) -> processes.Sitting:
-    return processes.Sitting([100.0 * shift] * 40, list(problems))
+from tests.bench.simulated import sitting
 
 
 def test_rows_that_the_card_spoiled_are_neither_held_nor_missed(check, monkeypatch) -> None:

@@ -14,19 +14,10 @@ from threading import Thread
 import pytest
 
 from pytest_perfgate.adapters.stores.records import Records, render_record
-from pytest_perfgate.model.measurement import Environment
 from pytest_perfgate.model.metric import Problem
-from pytest_perfgate.model.plan import Outcome
-from pytest_perfgate.model.verdict import RunReport, Shard, Universe
+from pytest_perfgate.model.verdict import Shard, Universe
 from tests.cli.conftest import Place
-from tests.reports import case, run
-
-
-def day(number: int, *times: float, mode: str = "full", commit: str = "") -> RunReport:
-    """The run of one day: a case a time, each of another name."""
-    environment = Environment(python="3.11", platform="Linux", commit=commit or f"{number:040x}")
-    cases = [case(f"test_{name}", time, 1e6, Outcome.PASSED) for name, time in zip("abcdefg", times)]
-    return run(*cases, started=f"2026-06-{number:02}T10:00:00+00:00", environment=environment, mode=mode)
+from tests.reports import day
 
 
 @pytest.fixture

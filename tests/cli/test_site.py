@@ -15,20 +15,12 @@ import pytest
 
 from pytest_perfgate.adapters.stores.records import render_record
 from pytest_perfgate.cli.site import commit_page
-from pytest_perfgate.model.measurement import Baseline, Environment, Sitting
+from pytest_perfgate.model.measurement import Baseline, Sitting
 from pytest_perfgate.model.metric import Figure, Metric
-from pytest_perfgate.model.plan import CaseKey, Outcome
+from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.values import Dimension
-from pytest_perfgate.model.verdict import RunReport
 from tests.cli.conftest import Place
-from tests.reports import case, run
-
-
-def day(number: int, *times: float, mode: str = "full", commit: str = "") -> RunReport:
-    """The run of one day: a case a time, each of another name."""
-    environment = Environment(python="3.11", platform="Linux", commit=commit or f"{number:040x}")
-    cases = [case(f"test_{name}", time, 1e6, Outcome.PASSED) for name, time in zip("abcdefg", times)]
-    return run(*cases, started=f"2026-06-{number:02}T10:00:00+00:00", environment=environment, mode=mode)
+from tests.reports import day
 
 
 def slower_project(place: Place) -> None:

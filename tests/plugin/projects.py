@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.plugin.forked import at_start, forking
 
 QUIET = ("-p", "no:randomly", "-p", "no:benchmark", "-p", "no:cacheprovider", "-p", "no:hypothesispytest")
 OUTSIDE = {"CI", "GITHUB_ACTIONS", "GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "CHANGE_TARGET"}
@@ -62,24 +65,34 @@ class Project:
         said = " ".join((*words, settings)).replace('"', " ")
         return any(word.startswith(GUESTS) or word.endswith("compat") for word in said.split())
 
-    def run(self, *arguments: str, ci: bool = False, plugins: tuple[str, ...] = QUIET, **env: str) -> Run:
+    def run(
+        self, *arguments: str, ci: bool = False, plugins: tuple[str, ...] = QUIET, fresh: bool = False, **env: str
+    ) -> Run:
+        """How pytest ends with these words; ``fresh`` for what a fork cannot show: what a new Python has imported."""
         inherited = {k: v for k, v in os.environ.items() if k not in OUTSIDE and not k.startswith("PYTEST_")}
         if plugins == QUIET and not self.names_guests(*arguments, *env.values()):
             plugins = (*QUIET, "-p", "pytest_perfgate.plugin")
             env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **env}
         junit = self.root / "junit.xml"
         junit.unlink(missing_ok=True)
-        done = subprocess.run(
-            self.command(*arguments, plugins=plugins),
-            cwd=self.root,
-            env={**inherited, **({"CI": "1"} if ci else {}), **env},
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
+        variables = {**inherited, **({"CI": "1"} if ci else {}), **env}
+        forks = not fresh and "PYTEST_DISABLE_PLUGIN_AUTOLOAD" in env and at_start(variables) == forking().variables
+        ended = self._forked if forks else self._started
+        code, text = ended(self.command(*arguments, plugins=plugins), variables)
         tests, properties = parse_junit(junit)
-        return Run(done.returncode, done.stdout + done.stderr, tests, properties)
+        return Run(code, text, tests, properties)
+
+    def _forked(self, command: list[str], variables: dict[str, str]) -> tuple[int, str]:
+        """Exit code and output of a fork of a pytest that looks for no other plugin."""
+        with tempfile.NamedTemporaryFile() as out:
+            code = forking().run(command[3:], self.root, variables, Path(out.name))
+            return code, Path(out.name).read_text(encoding="utf-8", errors="replace")
+
+    def _started(self, command: list[str], variables: dict[str, str]) -> tuple[int, str]:
+        done = subprocess.run(
+            command, cwd=self.root, env=variables, capture_output=True, text=True, timeout=600, check=False
+        )
+        return done.returncode, done.stdout + done.stderr
 
 
 def parse_junit(path: Path) -> tuple[dict[str, tuple[str, str]], dict[str, dict[str, str]]]:
@@ -94,3 +107,8 @@ def parse_junit(path: Path) -> tuple[dict[str, tuple[str, str]], dict[str, dict[
         tests[name] = (tag, f"{marks[0].attrib.get('message', '')}\n{marks[0].text or ''}" if marks else "")
         properties[name] = {p.attrib["name"]: p.attrib["value"] for p in case.iter("property")}
     return tests, properties
+
+
+def failing(run: Run, test: str, *said: str) -> None:
+    assert run.outcome(test) == "failed", run.text
+    assert [words for words in said if words not in run.says(test)] == [], run.says(test)

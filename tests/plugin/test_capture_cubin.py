@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.kernels import CUBINS
 from tests.plugin.projects import Project
-from tests.tools import has_tools
+from tests.tools import needs_tools
 
-needs_tools = pytest.mark.skipif(
-    not has_tools("nvdisasm", "cuobjdump"),
-    reason="nvdisasm and cuobjdump are not installed (extra: ncu)",
-)
 HEAD = """
 from pathlib import Path
 from types import SimpleNamespace

@@ -194,7 +194,7 @@ def test_a_session_without_gated_tests_imports_nothing(project: Project) -> None
             print("HEAVY", sorted(HEAVY & set(sys.modules)), "OWN", own)
     """,
     )
-    run = project.run("-p", "loaded", "--collect-only", "-q")
+    run = project.run("-p", "loaded", "--collect-only", "-q", fresh=True)
     own = ["", ".clock", ".hookspecs", ".plugin", ".plugin.options"]
     assert f"HEAVY [] OWN {[f'pytest_perfgate{name}' for name in own]}" in run.text
     assert "perfgate" not in run.text.partition("HEAVY")[0]

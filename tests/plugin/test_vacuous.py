@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.plugin.projects import Project, Run
+from tests.plugin.projects import Project, Run, failing
 from tests.plugin.rows import LOSING, ROWS
 from tests.plugin.shared import Shared
 
@@ -23,11 +23,6 @@ def in_ci(shared: Shared) -> Run:
 @pytest.fixture
 def here(shared: Shared) -> Run:
     return shared("rows-here", lambda project: rows(project, ci=False))
-
-
-def failing(run: Run, test: str, *said: str) -> None:
-    assert run.outcome(test) == "failed", run.text
-    assert [words for words in said if words not in run.says(test)] == [], run.says(test)
 
 
 def test_what_is_well_passes(in_ci: Run, here: Run) -> None:

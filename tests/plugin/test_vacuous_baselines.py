@@ -11,7 +11,7 @@ from pytest_perfgate.adapters.stores.baselines import Baselines
 from pytest_perfgate.model.measurement import Baseline
 from pytest_perfgate.model.plan import CaseKey
 from tests.plugin.accepted_lines import DEVICE, DEVICES, accepted, git, repository
-from tests.plugin.projects import Project, Run
+from tests.plugin.projects import Project, Run, failing
 from tests.plugin.shared import Shared
 
 
@@ -23,11 +23,6 @@ def in_ci(shared: Shared) -> Run:
 @pytest.fixture
 def on_a_laptop(shared: Shared) -> Run:
     return shared("baselines-here", lambda project: repository(project).run())
-
-
-def failing(run: Run, test: str, *said: str) -> None:
-    assert run.outcome(test) == "failed", run.text
-    assert [words for words in said if words not in run.says(test)] == [], run.says(test)
 
 
 def test_a_baseline_that_is_kept_and_one_that_is_not(in_ci: Run) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,6 +24,7 @@ from pytest_perfgate.model.verdict import Decision, Paired, PairedRound
 from pytest_perfgate.plugin.calls import Brought
 from tests.unit.app.scripted_pairs import (
     DEVICE,
+    PROOF,
     World,
     arm,
     cases,
@@ -139,6 +141,19 @@ def test_the_arm_that_has_no_time_is_named(tmp_path: Path) -> None:
     assert fine.troubles() == {}
     found = {KEY: Paired(decision=Decision.NOT_SLOWER, differences=(), shift=0.0)}
     assert with_files(found, bad, (), tmp_path, None) == {}
+
+
+def test_what_has_no_time_in_three_rounds_has_no_further_round() -> None:
+    world = World(
+        time=lambda side, nodeid, number: 0.0 if nodeid.endswith("0") and side == "head" else 1e6, modules=PROOF
+    )
+    comparison = Comparison((arm("base"), arm("head")), cases(2), staged(world, [], []), Design())
+    hearing = Hearing(comparison, lambda key: 0.03)
+    hearing.decide()
+    played = Counter(one.nodeid for one in comparison.rounds)
+    assert played == {"t.py::test_0": 3, "t.py::test_1": 7}
+    assert {key.nodeid for key in hearing.paired(revision=True)} == {"t.py::test_1"}
+    assert comparison.troubles().keys() == {"t.py::test_0"}
 
 
 def test_a_round_that_failed_says_so_and_counts_for_no_time() -> None:

@@ -19,12 +19,8 @@ from pytest_perfgate.core.analysis.kernels.sass_mix import mix
 from pytest_perfgate.core.analysis.kernels.sass_opcodes import identity
 from pytest_perfgate.model.errors import PerfgateError
 from tests.kernels import ARTIFACTS, CUBINS, FILES, disassembly
-from tests.tools import has_tools
+from tests.tools import needs_tools
 
-needs_tools = pytest.mark.skipif(
-    not has_tools("nvdisasm", "cuobjdump"),
-    reason="nvdisasm and cuobjdump are not installed (extra: ncu)",
-)
 COPY = CUBINS / "copy.sm_86.cubin"
 ODD = ARTIFACTS / "odd"
 

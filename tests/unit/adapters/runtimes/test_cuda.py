@@ -11,13 +11,10 @@ import pytest
 from pytest_perfgate.adapters.devices.visible import lookup_spec
 from pytest_perfgate.adapters.runtimes.cuda import CupyRuntime
 from pytest_perfgate.adapters.timers.auto import GraphTimer
-from pytest_perfgate.adapters.timers.bench import Rules
 from pytest_perfgate.adapters.timers.events import BlockingTimer, EventsTimer
 from pytest_perfgate.app.instrument import lease_name
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Stop
 from pytest_perfgate.model.plan import Cache, Plan
-from pytest_perfgate.testing import SimulatedGpu
 
 
 class CUDARuntimeError(RuntimeError):
@@ -116,11 +113,6 @@ class FakeDriver:
 
 
 @pytest.fixture
-def gpu() -> SimulatedGpu:
-    return SimulatedGpu()
-
-
-@pytest.fixture
 def cupy(gpu) -> FakeCupy:
     return FakeCupy(gpu)
 
@@ -128,15 +120,6 @@ def cupy(gpu) -> FakeCupy:
 @pytest.fixture
 def runtime(gpu, cupy) -> CupyRuntime:
     return CupyRuntime(lookup_spec, lambda: cupy, FakeDriver(gpu))
-
-
-@pytest.fixture
-def rules(gpu) -> Rules:
-    return Rules(
-        stop=lambda durations, spent, plan: Stop.COUNT if len(durations) >= 20 else None,
-        warm=lambda medians, calls, spent, plan: calls >= 5,
-        clock=gpu.clock,
-    )
 
 
 def test_the_device_with_its_sheet_and_versions(runtime) -> None:

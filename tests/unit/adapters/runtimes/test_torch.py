@@ -15,10 +15,8 @@ from pytest_perfgate.adapters.bindings.border import quietly
 from pytest_perfgate.adapters.devices.visible import lookup_spec
 from pytest_perfgate.adapters.runtimes.torch import TorchRuntime
 from pytest_perfgate.adapters.timers.auto import GraphTimer
-from pytest_perfgate.adapters.timers.bench import Rules
 from pytest_perfgate.adapters.timers.events import BlockingTimer, EventsTimer
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Stop
 from pytest_perfgate.model.plan import Cache, Plan
 from pytest_perfgate.testing import SimulatedGpu
 from tests.late import late
@@ -114,22 +112,8 @@ class FakeDriver:
 
 
 @pytest.fixture
-def gpu() -> SimulatedGpu:
-    return SimulatedGpu()
-
-
-@pytest.fixture
 def runtime(gpu) -> TorchRuntime:
     return TorchRuntime(lookup_spec, FakeCuda(gpu), FakeDriver(gpu))
-
-
-@pytest.fixture
-def rules(gpu) -> Rules:
-    return Rules(
-        stop=lambda durations, spent, plan: Stop.COUNT if len(durations) >= 20 else None,
-        warm=lambda medians, calls, spent, plan: calls >= 5,
-        clock=gpu.clock,
-    )
 
 
 @pytest.fixture

@@ -43,11 +43,6 @@ def line(test: str, around: Environment | None = THEN, time: float = 1e6) -> Bas
     return Baseline(key=CaseKey(nodeid=f"{PATH}::{test}"), device=DEVICE, time=time, surroundings=around)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Baselines:
-    return Baselines(tmp_path, devices=("NVIDIA-*",))
-
-
 def kept(store: Baselines) -> list[str]:
     return sorted(p.stem for p in (store.path(DEVICE, PATH).parents[1] / "environments").glob("*.json"))
 

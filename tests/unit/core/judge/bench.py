@@ -11,9 +11,10 @@ from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.device import Basis, Device, Roof
 from pytest_perfgate.model.measurement import Baseline, Identity, Measurement, Samples, Stop
-from pytest_perfgate.model.metric import MetricKind
+from pytest_perfgate.model.metric import Metric, MetricKind, MetricSet
 from pytest_perfgate.model.plan import CaseKey, Outcome
-from pytest_perfgate.model.values import Better, Dimension, Work
+from pytest_perfgate.model.values import Better, Dimension, Interval, Work
+from tests import reports
 
 EXTRA = (
     MetricKind(
@@ -113,3 +114,21 @@ def verdict(time=1e6, limits=SLOWDOWN, baseline="accepted", context=CONTEXT, pai
 
 def outcome_of(*args, **fields) -> Outcome:
     return verdict(*args, **fields).outcome
+
+
+def judged_time(text: str, time: float, *, context=CONTEXT, **fields):
+    return judge(measured(time, **fields), [limit(text)], baseline=accepted(1e6), context=context).verdicts[0]
+
+
+def share(name: str, low: float, value: float, high: float) -> Metric:
+    return Metric(name=name, value=value, dimension=Dimension.FRACTION, interval=Interval(low=low, high=high))
+
+
+def pairs(*ratios: float, spread: float = 0.01) -> Pairs:
+    return Pairs(base=(100.0,) * len(ratios), head=tuple(100.0 * r for r in ratios), spread=spread)
+
+
+def timed(time: float):
+    report = reports.case("test_a", 1e6)
+    metrics = MetricSet(metrics=(Metric(name="time", value=time, dimension=Dimension.TIME),))
+    return replace(report, measurement=replace(report.measurement, metrics=metrics))

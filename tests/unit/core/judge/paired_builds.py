@@ -65,3 +65,9 @@ def paired_verdict(
 SLOWER = paired(Decision.SLOWER, 0.08, 0.07, 0.09)
 NOT_SLOWER = paired(Decision.NOT_SLOWER, 0.001, -0.01, 0.01, moved=(("driver", "570.1", "580.2"),))
 OPEN = paired(Decision.UNDECIDED, 0.04, -0.01, 0.09)
+
+
+def arms(shift: float, low: float, high: float, rounds: int, **fields) -> Paired:
+    interval = Interval(low=low, high=high)
+    return Paired(**{"decision": Decision.UNDECIDED, "differences": (shift,) * rounds, "shift": shift,
+                     "interval": interval, "base": "a1b2c3d"} | fields)  # fmt: skip

@@ -21,12 +21,10 @@ from pytest_perfgate.core.judge.samples import scatter_of
 from pytest_perfgate.core.limits.merge import matching, named, spelled
 from pytest_perfgate.core.render.block import acceptance_json, acceptance_lines
 from pytest_perfgate.model.measurement import Identity, Sitting, commit_name, short_commit
-from pytest_perfgate.model.metric import Metric, MetricSet
 from pytest_perfgate.model.plan import CaseKey, Outcome
-from pytest_perfgate.model.values import Dimension
 from tests import reports
 from tests.reports import baseline, case
-from tests.unit.core.judge.bench import limit
+from tests.unit.core.judge.bench import limit, timed
 
 BACKWARD_KEY = CaseKey(nodeid="tests/a/test_k.py::test_gemm[4096-bf16]", name="bwd")
 
@@ -349,9 +347,3 @@ def test_a_sitting_is_counted_once() -> None:
 def test_a_time_that_is_none_is_not_accepted(time: float) -> None:
     found = decide(timed(time), None, (), Signature())
     assert (found.change, found.why) == (Change.UNTRUSTED, f"a time of {time} ns is none")
-
-
-def timed(time: float):
-    report = reports.case("test_a", 1e6)
-    metrics = MetricSet(metrics=(Metric(name="time", value=time, dimension=Dimension.TIME),))
-    return replace(report, measurement=replace(report.measurement, metrics=metrics))

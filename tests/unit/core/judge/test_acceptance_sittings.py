@@ -26,14 +26,8 @@ from pytest_perfgate.model.values import Dimension, Interval
 from pytest_perfgate.model.verdict import CaseReport, Decision
 from tests import reports
 from tests.reports import case, run
-from tests.unit.core.judge.bench import CONTEXT, KEY, KINDS, accepted, limit, measured
+from tests.unit.core.judge.bench import CONTEXT, KEY, KINDS, accepted, limit, measured, timed
 from tests.unit.core.judge.paired_builds import decided, decided_verdict
-
-
-def timed(time: float):
-    report = reports.case("test_a", 1e6)
-    metrics = MetricSet(metrics=(Metric(name="time", value=time, dimension=Dimension.TIME),))
-    return replace(report, measurement=replace(report.measurement, metrics=metrics))
 
 
 def test_what_accepting_asks_first() -> None:

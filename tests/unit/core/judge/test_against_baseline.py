@@ -23,6 +23,7 @@ from tests.unit.core.judge.bench import (
     SHAPE,
     SLOWDOWN,
     accepted,
+    judged_time,
     limit,
     measured,
     outcome_of,
@@ -349,10 +350,6 @@ def test_what_is_not_kept_is_not_said_to_be() -> None:
     committed = replace(CONTEXT, unbaselined="none has been accepted for gpu yet")
     assert verdict(baseline=None, context=committed).sentence == "none has been accepted for gpu yet"
     assert "kept under .perfgate/" in verdict(baseline=None, context=CONTEXT).sentence
-
-
-def judged_time(text: str, time: float, *, context=CONTEXT, **fields):
-    return judge(measured(time, **fields), [limit(text)], baseline=accepted(1e6), context=context).verdicts[0]
 
 
 @pytest.mark.parametrize(("time", "said"), [(1e6 / 9.5, "faster than accepted"), (1e6 / 10.5, "ten times faster")])

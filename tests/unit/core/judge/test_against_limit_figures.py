@@ -24,10 +24,11 @@ from tests.unit.core.judge.bench import (
     HOST,
     KEY,
     KINDS,
-    accepted,
+    judged_time,
     limit,
     measured,
     outcome_of,
+    share,
     verdict,
 )
 from tests.unit.core.judge.paired_builds import decided_verdict, judged_arms
@@ -176,10 +177,6 @@ def test_problems_are_counted_in_english(count: int, said: str) -> None:
     assert judged_trace("mfu >= 50%", problems=count).sentence == f"mfu >= 50%: {said}"
 
 
-def judged_time(text: str, time: float, *, context=CONTEXT, **fields):
-    return judge(measured(time, **fields), [limit(text)], baseline=accepted(1e6), context=context).verdicts[0]
-
-
 @pytest.mark.parametrize(
     ("part", "outcome"),
     [(1.04, Outcome.PASSED), (1.06, Outcome.UNDECIDED), (1.99, Outcome.UNDECIDED), (2.01, Outcome.INVALID)],
@@ -190,10 +187,6 @@ def test_a_ceiling_is_doubted_from_five_percent_beyond_it_on(part: float, outcom
 
 
 GROUPS = (1.0, 1.001, 1.2, 1.201)
-
-
-def share(name: str, low: float, value: float, high: float) -> Metric:
-    return Metric(name=name, value=value, dimension=Dimension.FRACTION, interval=Interval(low=low, high=high))
 
 
 def test_groups_of_times_say_nothing_of_what_a_capture_counted() -> None:

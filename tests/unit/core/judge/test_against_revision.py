@@ -37,6 +37,7 @@ from tests.unit.core.judge.paired_builds import (
     OPEN,
     PAIRED_CONTEXT,
     SLOWER,
+    arms,
     arms_between,
     decided,
     decided_verdict,
@@ -90,12 +91,6 @@ def test_the_floor_of_two_arms_is_of_the_time_before(shift: float, outcome: Outc
     found = decided_verdict(10e3 * (1 + shift), paired=decided(Decision.SLOWER, shift), context=FLOORED)
     assert (found.outcome, found.raised) == (outcome, pytest.approx(0.2))
     assert decided_verdict(1e6, paired=decided(Decision.SLOWER, shift), context=FLOORED).raised is None
-
-
-def arms(shift: float, low: float, high: float, rounds: int, **fields) -> Paired:
-    interval = Interval(low=low, high=high)
-    return Paired(**{"decision": Decision.UNDECIDED, "differences": (shift,) * rounds, "shift": shift,
-                     "interval": interval, "base": "a1b2c3d"} | fields)  # fmt: skip
 
 
 @pytest.mark.parametrize(("low", "outcome"), [(0.05, Outcome.ACCEPTED), (0.2, Outcome.UNDECIDED)])

@@ -25,6 +25,7 @@ from pytest_perfgate.core.judge.rounds import SURELY, Pairs
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.core.stats.inference import hodges_lehmann
 from pytest_perfgate.model.verdict import Decision
+from tests.unit.core.judge.bench import pairs
 
 
 def measured(scatter: float, tests: int = 6, rounds: int = 40, by: float = 0.0) -> dict[str, Pairs]:
@@ -153,10 +154,6 @@ def test_a_test_begins_with_the_round_that_was_drawn_and_ends_where_it_is_decide
     assert (judged[0].processes, judged[0].seconds) == (7, 14.0)
     assert judged[1].processes > 7
     assert {one.decisions["a"] for one in judged} == {Decision.NOT_SLOWER}
-
-
-def pairs(*ratios: float, spread: float = 0.01) -> Pairs:
-    return Pairs(base=(100.0,) * len(ratios), head=tuple(100.0 * r for r in ratios), spread=spread)
 
 
 def test_slowdowns_of_two_three_five_and_ten_percent_are_tried() -> None:

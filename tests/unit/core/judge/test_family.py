@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.family import (
     _metric,
     _reach,
@@ -27,7 +26,9 @@ from pytest_perfgate.model.metric import Metric, MetricSet, Problem, labels
 from pytest_perfgate.model.plan import Case, CaseKey, Limit, Outcome, Plan
 from pytest_perfgate.model.values import Better, Dimension, Interval
 from pytest_perfgate.model.verdict import CaseReport, Decision, Paired
-from tests.unit.core.judge.bench import CONTEXT, GPU, KINDS, SHAPE, accepted, limit, measured
+from tests.unit.core.judge.bench import CONTEXT, GPU, KINDS, SHAPE, accepted, limit, measured, share
+from tests.unit.core.judge.suites import FAMILY as MATRIX_FAMILY
+from tests.unit.core.judge.suites import PLAIN_CONTEXT
 
 FAMILY = "t.py::test_f"
 MEAN = limit("geomean(slowdown) <= 5%")
@@ -110,10 +111,6 @@ def test_a_case_is_judged_with_others_where_a_mean_runs_over_its_family() -> Non
     assert is_in_a_mean(first, {FAMILY: both}), "one of several is enough"
 
 
-PLAIN_CONTEXT = JudgeContext(kinds=KINDS)
-MATRIX_FAMILY = "tests/b.py::test_mm"
-
-
 def report(time: float | None, param: str = "1", **fields) -> CaseReport:
     key = CaseKey(nodeid=f"{MATRIX_FAMILY}[{param}]")
     if time is None:
@@ -183,7 +180,7 @@ def test_a_mean_against_lines_as_blind_as_its_limit_still_keeps_it() -> None:
 
 
 def ratio(low: float, middle: float, high: float) -> Metric:
-    return Metric(name="mfu", value=middle, dimension=Dimension.FRACTION, interval=Interval(low=low, high=high))
+    return share("mfu", low, middle, high)
 
 
 def test_the_mean_of_one_is_that_one_and_errors_average_out() -> None:
@@ -327,10 +324,6 @@ def test_why_a_case_is_missing_is_told_of_slowdowns_only_and_of_the_first_that_k
     untimed = replace(apart, measurement=None)
     (of_time,) = family_notes([untimed], {MATRIX_FAMILY: [limit("geomean(time) <= 2ms")]}, PLAIN_CONTEXT)
     assert of_time.text.endswith("time of 1 of 1 case was not measured")
-
-
-def share(name: str, low: float, value: float, high: float) -> Metric:
-    return Metric(name=name, value=value, dimension=Dimension.FRACTION, interval=Interval(low=low, high=high))
 
 
 def family_report(time: float, param: str = "1", name: str = "", **fields) -> CaseReport:

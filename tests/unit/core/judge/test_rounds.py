@@ -38,14 +38,9 @@ from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Identity, Samples, Stop
 from pytest_perfgate.model.plan import CaseKey, Outcome
 from pytest_perfgate.model.protocol import Capture
-from pytest_perfgate.model.values import Interval
 from pytest_perfgate.model.verdict import Decision, Paired
-from tests.unit.core.judge.bench import CONTEXT, limit, measured, shown
-from tests.unit.core.judge.paired_builds import PAIRED_CONTEXT
-
-
-def pairs(*ratios: float, spread: float = 0.01) -> Pairs:
-    return Pairs(base=(100.0,) * len(ratios), head=tuple(100.0 * r for r in ratios), spread=spread)
+from tests.unit.core.judge.bench import CONTEXT, limit, measured, pairs, shown
+from tests.unit.core.judge.paired_builds import PAIRED_CONTEXT, arms
 
 
 def turns_of(wall: tuple[float, ...], cpu: tuple[float, ...] = (), timer: str = "host") -> Samples:
@@ -278,12 +273,6 @@ def test_spans_are_said_as_people_say_them() -> None:
 def ruled(time: float, paired: Paired, **fields):
     report = judge(measured(time), [limit("slowdown <= 3%")], paired=paired, context=PAIRED_CONTEXT, **fields)
     return report.verdicts[0]
-
-
-def arms(shift: float, low: float, high: float, rounds: int, **fields) -> Paired:
-    interval = Interval(low=low, high=high)
-    return Paired(**{"decision": Decision.UNDECIDED, "differences": (shift,) * rounds, "shift": shift,
-                     "interval": interval, "base": "a1b2c3d"} | fields)  # fmt: skip
 
 
 def test_seven_rounds_are_enough_to_clear_and_six_are_not() -> None:

@@ -8,27 +8,18 @@ from dataclasses import replace
 import pytest
 
 from pytest_perfgate.core.changes.tests import Reach
-from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.family import family_limits, family_of, geometric_mean
 from pytest_perfgate.core.judge.judge import judge, not_measured, unmatched_limits
 from pytest_perfgate.core.judge.policy import CI, exit_code, parse_policy
-from pytest_perfgate.core.judge.suite import Suite, judge_suite
-from pytest_perfgate.model.plan import Case, CaseKey, Effect, Mode, Plan
+from pytest_perfgate.model.plan import Case, Effect, Mode, Plan
 from tests.unit.core.judge.bench import (
     GPU,
-    KINDS,
     accepted,
     limit,
     measured,
     samples,
 )
-
-PLAIN_CONTEXT = JudgeContext(kinds=KINDS)
-FAMILY = "tests/b.py::test_mm"
-
-
-def key(param: str, family: str = FAMILY, name: str = "") -> CaseKey:
-    return CaseKey(nodeid=f"{family}[{param}]", name=name)
+from tests.unit.core.judge.suites import COLLECTED, FAMILY, PLAIN_CONTEXT, key, notes
 
 
 def reports(times: dict[str, float], *texts: str, **fields):
@@ -44,16 +35,8 @@ def reports(times: dict[str, float], *texts: str, **fields):
     ]
 
 
-def notes(found, kind: str = "", **fields):
-    given = {"context": PLAIN_CONTEXT} | fields
-    return [note for note in judge_suite(found, Suite(**given)) if not kind or note.kind == kind]
-
-
 def mean_notes(times: dict[str, float], text: str = "geomean(slowdown) <= 1%", context=PLAIN_CONTEXT):
     return notes(reports(times), families={FAMILY: [limit(text)]}, context=context)
-
-
-COLLECTED = frozenset({f"{FAMILY}[1]", f"{FAMILY}[2]"})
 
 
 def test_a_test_that_is_gone_is_named() -> None:

@@ -26,21 +26,7 @@ from tests.unit.core.judge.bench import (
     measured,
     verdict,
 )
-
-PLAIN_CONTEXT = JudgeContext(kinds=KINDS)
-FAMILY = "tests/b.py::test_mm"
-
-
-def key(param: str, family: str = FAMILY, name: str = "") -> CaseKey:
-    return CaseKey(nodeid=f"{family}[{param}]", name=name)
-
-
-def notes(found, kind: str = "", **fields):
-    given = {"context": PLAIN_CONTEXT} | fields
-    return [note for note in judge_suite(found, Suite(**given)) if not kind or note.kind == kind]
-
-
-COLLECTED = frozenset({f"{FAMILY}[1]", f"{FAMILY}[2]"})
+from tests.unit.core.judge.suites import COLLECTED, FAMILY, PLAIN_CONTEXT, key, notes
 
 
 def test_a_case_that_went_with_its_line_is_named_in_ci() -> None:

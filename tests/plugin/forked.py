@@ -1,0 +1,102 @@
+"""A process that has imported pytest and forks for each run: importing takes most of what a small run takes.
+
+A fork is a process of its own, with its own folder, variables and exit, as ``python -m pytest`` is. The modules of the
+plugin itself are imported in each run anew. What Python reads when it starts cannot be asked of a fork.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from runpy import run_module
+
+ROOT = Path(__file__).resolve().parents[2]
+AT_START = ("PYTHON", "LD_", "LC_", "LANG", "TZ", "COVERAGE_")
+"""Variables that a process reads before the first line of a program runs."""
+
+
+def at_start(variables: Mapping[str, str]) -> dict[str, str]:
+    return {name: text for name, text in variables.items() if name.startswith(AT_START)}
+
+
+class Forking:
+    """The parent of the forks, and what it was started with."""
+
+    def __init__(self) -> None:
+        self.variables = at_start(os.environ)
+        self._process = subprocess.Popen(
+            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+        )
+        atexit.register(self.end)
+
+    def end(self) -> None:
+        """What it imported is gone with it; nothing is asked of it afterwards."""
+        self._process.communicate()
+
+    def run(self, words: Sequence[str], cwd: Path, env: Mapping[str, str], out: Path) -> int:
+        """The exit code of ``python -m pytest WORDS``, as subprocess has it; what it writes is appended to a file."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        wanted = {"words": list(words), "cwd": str(cwd), "env": dict(env), "out": str(out)}
+        self._process.stdin.write(json.dumps(wanted) + "\n")
+        self._process.stdin.flush()
+        return int(self._process.stdout.readline())
+
+
+@cache
+def forking() -> Forking:
+    return Forking()
+
+
+IMPORTED = (
+    *("core.render.report", "core.judge.shards", "app.conclude", "app.inspect", "app.output_check", "app.screening"),
+    *("adapters.children.spawn", "wiring.built_ins", "wiring.devices", "wiring.stores"),
+)
+
+
+def main() -> None:
+    """Fork for each line, and say how it ended; in a fork, what pytest's command does."""
+    from _pytest.config import default_plugins
+
+    for name in (
+        *(f"_pytest.{plugin}" for plugin in default_plugins),
+        *(f"pytest_perfgate.{room}" for room in IMPORTED),
+    ):
+        import_module(name)
+    gc.freeze()  # else each fork's collections touch, and so copy, all that was imported
+    for line in sys.stdin:
+        wanted = json.loads(line)
+        pid = os.fork()
+        if pid == 0:
+            become(wanted)
+            run_module("pytest", run_name="__main__", alter_sys=True)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+
+
+def become(wanted: Mapping[str, object]) -> None:
+    """Its folder, its variables, its files."""
+    os.chdir(wanted["cwd"])
+    os.environ.clear()
+    os.environ.update(wanted["env"])
+    signal.alarm(600)  # one that hangs ends
+    out = os.open(wanted["out"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for fd, stream in ((nothing, 0), (out, 1), (out, 2)):
+        os.dup2(fd, stream)
+    os.close(nothing)
+    os.close(out)
+    sys.path[0] = wanted["cwd"]
+    sys.argv = ["pytest", *wanted["words"]]
+
+
+if __name__ == "__main__":
+    main()
