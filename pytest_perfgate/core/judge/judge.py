@@ -175,8 +175,9 @@ class Extended(Derived):
         super().__init__(call)
         by_name: dict[str, list[Metric]] = {}
         for one in others.metrics:
+            made = call.made(one.name)
             alone = one.labels or one.name not in DERIVED
-            if alone and one.labels not in _labels(call.made(one.name), one.name):
+            if alone and not (made and one.labels in _labels(made, one.name)):
                 by_name.setdefault(one.name, []).append(one)
         object.__setattr__(self, "_others", by_name)
         object.__setattr__(self, "_gaps", tuple([one for one in others.absent if one.name not in DERIVED]))
@@ -190,12 +191,13 @@ class Extended(Derived):
         return (*super().absent, *self._gaps)
 
     def absences(self, name: str) -> tuple[Absent, ...]:
-        gaps = [one for one in self._gaps if one.name == name]
+        gaps = [one for one in self._gaps if one.name == name] if self._gaps else []
         return (*super().absences(name), *gaps) if gaps or self.call.made(name) else ()
 
     def find(self, name: str, scope: Labels = ()) -> tuple[Metric, ...]:
-        own = [one for one in self.call.made(name) if isinstance(one, Metric) and one.name == name]
-        return selected([*own, *self._others.get(name, ())], scope)
+        others, made = self._others.get(name, []), self.call.made(name)
+        own = [one for one in made if isinstance(one, Metric) and one.name == name] if made else []
+        return selected([*own, *others] if own else others, scope)
 
 
 def _labels(made: Sequence[Metric | Absent], name: str) -> list[Labels]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.limits.scope import Span, Written, either, nearest
@@ -83,7 +83,7 @@ def limits_for(limits: Layer, key: CaseKey, parts: Collection[str] = ()) -> tupl
     ``parts`` are the cases that a file held which the call brought along: a limit may name one of those instead.
     """
     limits = tuple(limits)
-    if not any(limit.labels for limit in limits):
+    if not any(map(case_of, limits)):
         return limits
     chosen = [limit for limit in limits if _meant_for(limit, key) or names_part(limit, parts)]
     named = {(limit.title, without_case(limit)) for limit in chosen if case_of(limit) and _meant_for(limit, key)}
@@ -111,9 +111,8 @@ def names_part(limit: Limit, parts: Collection[str]) -> bool:
 
 def scope_within(limit: Limit, key: CaseKey) -> Labels:
     """The labels that select among the metrics of a call; its name selects the call itself."""
-    if not limit.labels:
-        return ()
-    return without_case(limit) if _meant_for(limit, key) else limit.labels
+    named = case_of(limit)
+    return without_case(limit) if named and _meant_for(limit, key) else limit.labels
 
 
 def elsewhere(limits: Sequence[Limit], measurement: Measurement, kinds: Mapping[str, MetricKind]) -> tuple[Limit, ...]:
@@ -142,7 +141,10 @@ def without_case(limit: Limit) -> tuple[tuple[str, str], ...]:
 
 def case_of(limit: Limit) -> str:
     """The name of the call that a limit speaks of; empty where it speaks of all."""
-    return next((text for name, text in limit.labels if name == "case"), "")
+    for name, text in limit.labels:
+        if name == "case":
+            return text
+    return ""
 
 
 def _meant_for(limit: Limit, key: CaseKey) -> bool:
@@ -292,9 +294,14 @@ _TAIL = re.compile(r"\btime\s*\(([^()]*)\)")
 
 def tails_in(texts: Iterable[str]) -> tuple[Labels, ...]:
     """Quantiles and statistics of a time that limits speak of, within other words too."""
-    pieces_of = (piece.partition("=") for text in texts for scope in _TAIL.findall(text) for piece in scope.split(","))
+    return tuple(dict.fromkeys(tail for text in texts for tail in _tails(text)))
+
+
+@lru_cache(maxsize=256)
+def _tails(text: str) -> tuple[Labels, ...]:
+    pieces_of = (piece.partition("=") for scope in _TAIL.findall(text) for piece in scope.split(","))
     named = ((name.strip(), value.strip()) for name, _, value in pieces_of)
-    return tuple(dict.fromkeys(_tail(name, value) for name, value in named if name in {"q", "stat"}))
+    return tuple(_tail(name, value) for name, value in named if name in {"q", "stat"})
 
 
 def _tail(name: str, value: str) -> Labels:

@@ -9,7 +9,7 @@ from html import escape as html_escape
 from typing import NamedTuple
 
 from pytest_perfgate.core.judge.policy import run_code
-from pytest_perfgate.core.render.block import printable, render_block
+from pytest_perfgate.core.render.block import calm, printable, render_block
 from pytest_perfgate.core.render.report import families_of, headline, sentence, summary_line, verdict_table
 from pytest_perfgate.core.render.text import (
     cell_text,
@@ -20,7 +20,7 @@ from pytest_perfgate.core.render.text import (
     picture_lines,
     shown_rows,
 )
-from pytest_perfgate.core.render.words import ABSENT, HEADING, other_notes, own_gate_lines, plural
+from pytest_perfgate.core.render.words import ABSENT, HEADING, first_of, other_notes, own_gate_lines, plural
 from pytest_perfgate.model.metric import Block, Bullets, Cell, Code, Document, Link, Paragraph, Picture, Section, Table
 from pytest_perfgate.model.plan import Effect, Outcome
 from pytest_perfgate.model.verdict import Annotation, RunReport
@@ -211,7 +211,7 @@ def _markdown_block(block: Block, level: int) -> Iterator[str]:
     elif isinstance(block, Bullets):
         yield from (f"{f'{n}.' if block.ordered else '-'} {harmless(item)}" for n, item in enumerate(block.items, 1))
     elif isinstance(block, Code):
-        fence = "`" * max(3, _longest_run(block.text) + 1)
+        fence = "`" * max(3, max(map(len, re.findall("`+", block.text)), default=0) + 1)
         yield from (f"{fence}{block.language}", block.text.rstrip("\n"), fence)
     elif isinstance(block, Link):
         yield f"[{block.text}](#{block.anchor})"
@@ -269,14 +269,6 @@ def escape(text: str) -> str:
     return " ".join(text.split())
 
 
-def _longest_run(text: str) -> int:
-    run = longest = 0
-    for char in text:
-        run = run + 1 if char == "`" else 0
-        longest = max(longest, run)
-    return longest
-
-
 _COMMENT_ROWS = 20
 
 _ORDER = list(Outcome)
@@ -289,10 +281,9 @@ def render_comment(report: RunReport, *, only_changes: bool = False) -> str:
     lines = [f"### perfgate: {headline(report)}", ""]
     edits = own_gate_lines(report.cases, report.notes)
     lines += [f"**{sentence(HEADING)}**", "", *_bullets(edits), ""] if edits else []
-    lines += [summary_line(report), ""]
+    lines += [f"{summary_line(report)} {_place(report)}".rstrip(), ""]
     notes = other_notes(report.cases, report.notes)
-    lines += [f"- **{note.effect.value}** {note.text}" for note in notes]
-    lines += [""] if notes else []
+    lines += [*(f"- **{note.effect.value}** {calm(escape(note.text))}" for note in notes), ""] if notes else []
     for case in shown_cases[:_COMMENT_ROWS]:
         block = render_block(case).rstrip("\n")
         fence = "`" * (3 + block.count("```"))
@@ -300,16 +291,33 @@ def render_comment(report: RunReport, *, only_changes: bool = False) -> str:
     lines += [f"and {len(shown_cases) - _COMMENT_ROWS} more", ""] if len(shown_cases) > _COMMENT_ROWS else []
     if only_changes:
         return "\n".join(lines).rstrip() + "\n"
-    table = render_markdown(Document(title="all", blocks=(verdict_table(cases, limit=200),))).partition("\n")[2]
-    families = Document(title="", blocks=tuple(families_of(report, drawn=False)))
-    lines += [render_markdown(families, 2).partition("\n")[2].strip(), ""] if families.blocks else []
-    lines += [f"<details><summary>All {plural(len(cases), 'case')}</summary>", table.rstrip("\n"), "", "</details>"]
-    return "\n".join(lines) + "\n"
+    families, count = tuple(families_of(report, drawn=False)), plural(len(cases), "case")
+    lines += [_calm_page(families, 2), ""] if families else []
+    table = _calm_page((verdict_table(cases, limit=200),), 1)
+    return "\n".join([*lines, f"<details><summary>All {count}</summary>\n", table, "", "</details>\n"])
+
+
+def _calm_page(blocks: tuple[Block, ...], level: int) -> str:
+    return calm(render_markdown(Document(title="", blocks=blocks), level).partition("\n")[2].strip())
+
+
+def _place(report: RunReport) -> str:
+    """Which commit, and on what: a comment that is edited in place outlives both."""
+    commit = report.environment.commit[:10]
+    commit += " with changes" if commit and report.environment.dirty else ""
+    devices = sorted({m.device.name or m.device.key for m in (case.measurement for case in report.cases) if m})
+    parts = [f"{word} {_code(text)}" for word, text in (("commit", commit), ("on", first_of(devices, 3))) if text]
+    return f"{sentence(' '.join(parts))}." if parts else ""
+
+
+def _code(text: str) -> str:
+    """A word of a record, which makes no markup and calls nobody."""
+    return f"`{printable(text).replace('`', '')}`"
 
 
 def _bullets(edits: Sequence[tuple[str, str]]) -> list[str]:
     """A line an edit, as far as a comment should go."""
-    lines = [f"- {word}: `{printable(text)}`" for word, text in edits[:_COMMENT_ROWS]]
+    lines = [f"- {word}: {_code(text)}" for word, text in edits[:_COMMENT_ROWS]]
     return lines + ([f"- and {len(edits) - _COMMENT_ROWS} more"] if len(edits) > _COMMENT_ROWS else [])
 
 

@@ -168,7 +168,9 @@ def test_files(name: str, tmp_path: Path) -> None:
 
 def test_the_comment_keeps_its_form() -> None:
     text = render_comment(REPORT)
-    assert text.startswith("### perfgate: 1 failed\n\n2 cases: 1 regressed, 1 passed.\n")
+    assert text.startswith(
+        "### perfgate: 1 failed\n\n2 cases: 1 regressed, 1 passed. Commit `c0ffee1234` on `NVIDIA H200`.\n"
+    )
     assert "```text\nREGRESSED  test_slow[`x`|y]  time  +20.0 %" in text
     assert r"test\_slow\[\`x\`\|y\]" in text
     assert text.rstrip().endswith("</details>")

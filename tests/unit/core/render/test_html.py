@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pytest_perfgate.core.render.html import escape, harmless, render_comment, render_html, render_markdown
@@ -59,6 +61,24 @@ def test_a_comment_with_many_failures_is_short() -> None:
     assert "and 10 more" in text
     assert "- **fail** gone" in text
     assert text.count("```text") == 20
+
+
+def test_a_comment_names_commit_and_device_and_calls_nobody() -> None:
+    own = case("test_a", 1e6)
+    device = replace(own.measurement.device, name="`@all`\nH200")
+    other = replace(own, measurement=replace(own.measurement, device=device))
+    dirty = replace(run().environment, dirty=True)
+    assert "Commit `c0ffee1234 with changes` on `@all" in render_comment(run(other, environment=dirty))
+    assert render_comment(run(environment=replace(dirty, commit=""))).count("`") == 0
+
+
+def test_a_comment_of_a_record_that_nobody_vouches_for_mentions_nobody_and_leads_nowhere() -> None:
+    text = "@owner ![](https://x.example/y) <img src=z>"
+    note = SuiteNote(kind="x", effect=Effect.WARN, text=text)
+    comment = render_comment(run(case(f"test_a[{text}]", 1e6), notes=(note,)))
+    assert "owner" in comment
+    for harm in ("@owner", "https://", "![", " <img"):
+        assert harm not in comment
 
 
 def test_markdown_keeps_a_cell_a_cell() -> None:
