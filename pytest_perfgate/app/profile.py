@@ -308,6 +308,8 @@ def metrics_data(analysis: Analysis) -> dict[str, Any]:
 
 def scrub(path: Path, out: Path | None, clean: Scrub, *, in_place: bool = False, force: bool = False) -> Scrubbed:
     """What was left out; never over another file unless forced, never in place unless asked."""
+    if path.is_dir():
+        raise PerfgateError("nsys-scrub", "it is a folder", mend="name one export in it", place=str(path))
     if in_place and out is not None:
         raise PerfgateError("nsys-scrub", "--in-place and --output are two targets", mend="drop one of them")
     target = path if in_place else out or path.with_name(f"{path.stem}.clean{path.suffix}")

@@ -83,6 +83,7 @@ def test_scrub(place) -> None:
     assert SECRET not in done.out
     assert SECRET.encode() not in (place.root / "a.clean.sqlite").read_bytes()
     assert place.perfgate("scrub", "a.sqlite").code == 13, "not over another file"
+    assert "it is a folder" in place.perfgate("scrub", ".").err
     assert json.loads(place.perfgate("scrub", "a.sqlite", "--force", "--json").out)["strings"] == 3
     assert place.perfgate("scrub", "a.sqlite", "--in-place").code == 0
     assert SECRET.encode() not in (place.root / "a.sqlite").read_bytes()

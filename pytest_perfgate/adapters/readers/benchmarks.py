@@ -23,6 +23,10 @@ _RATES = {
 _FITS = frozenset({"BigO", "RMS"})
 """Of how time grows over a family of benchmarks: no benchmark has that time."""
 
+_GOOGLE_UNITS = ("ns", "us", "ms", "s")
+_NO_TIME = "its {} is not a time above 0 and below a year"
+_YEAR = 365 * 86400e9
+
 _SUFFIX = re.compile(r"(?P<run>.+)_(?P<name>mean|median|stddev|cv|BigO|RMS)")
 
 Row = Mapping[str, Any]
@@ -73,8 +77,9 @@ def _result(name: str, rows: Sequence[Row], place: str) -> BenchResult:
     times = [t for t in (_time(row, place) for row in runs) if t is not None]
     figures = _figures(aggregates, times, place)
     skipped = _skipped(rows)
-    if not figures and not runs:
-        skipped = skipped or f"of its repetitions only {', '.join(aggregates)} are in the file"
+    if not figures:
+        partial = f"of its repetitions only {', '.join(aggregates)} are in the file"
+        skipped = skipped or (_NO_TIME.format("real_time") if runs else partial)
     chosen = aggregates.get("median") or aggregates.get("mean") or rows[0]
     rates = ((kind, number(chosen.get(key)), dimension) for key, (kind, dimension) in _RATES.items())
     first = next(iter(figures), "")
@@ -117,8 +122,8 @@ def _scatter(aggregates: Mapping[str, Row], times: Sequence[float]) -> float | N
 def _time(row: Row, place: str) -> float | None:
     """Wall time, unless the benchmark was told to time by hand, which it writes there too."""
     unit = row.get("time_unit") or "ns"
-    if not isinstance(unit, str) or unit not in TIME_UNITS:
-        what = f"{row['name']} is timed in {unit!r}; known are {', '.join(TIME_UNITS)}"
+    if unit not in _GOOGLE_UNITS:
+        what = f"{row['name']} is timed in {unit!r}; Google Benchmark writes {', '.join(_GOOGLE_UNITS)}"
         raise PerfgateError("artifact-unreadable", what, place=place)
     return nanoseconds(row.get("real_time"), TIME_UNITS[unit])
 
@@ -161,10 +166,11 @@ def _results(name: str, row: Any, columns: list[str], place: str) -> Iterator[Be
         raise PerfgateError("artifact-unreadable", what, place=place)
     for combination, value in zip_longest(product(*params), listed):
         time = nanoseconds(value)
+        why = "failed or skipped" if number(value) is None else _NO_TIME.format("result")
         yield BenchResult(
             name=f"{name}[{'-'.join(map(str, combination))}]" if combination else name,
             time=time,
-            skipped="" if time is not None else "failed or skipped" if number(value) is None else "below zero",
+            skipped="" if time is not None else why,
         )
 
 
@@ -211,7 +217,7 @@ def _pytest_benchmark_result(bench: Any, place: str) -> BenchResult:
         also=(("mean", other),) if other is not None and time is not None else (),
         scatter=spread / mean if spread is not None and mean else None,
         samples=int(number(stats.get("rounds")) or 0),
-        skipped=f"its {first} is not a number of seconds" if first and time is None else "",
+        skipped=_NO_TIME.format(first) if first and time is None else "",
     )
 
 
@@ -258,9 +264,9 @@ def number(found: Any) -> float | None:
 
 
 def nanoseconds(found: Any, unit: float = 1e9) -> float | None:
-    """A time in its unit; none that is below zero is one, nor one without an end."""
+    """A time in its unit: a call that was timed took some, and less than a year."""
     read = number(found)
-    return number(read * unit) if read is not None and read >= 0 else None
+    return read * unit if read is not None and 0 < read * unit < _YEAR else None
 
 
 def objects(found: Any, place: str) -> list[Any]:
@@ -353,7 +359,7 @@ def _nvbench_result(name: str, state: Mapping[str, Any], found: Figures, device:
     if state.get("is_skipped"):
         time, skipped = None, str(state.get("skip_reason") or "skipped")
     elif tag and time is None:
-        skipped = f"its {tag} is not a number of seconds"
+        skipped = _NO_TIME.format(tag)
     others = ((_TIMES[other], nanoseconds(found[other])) for other in _TIMES if other in found and other != tag)
     return BenchResult(
         name=name,

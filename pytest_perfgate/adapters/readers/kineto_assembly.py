@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pytest_perfgate.adapters.readers.kineto_columns import APART, COLUMNS, PLAIN, SEPARATOR, UNKNOWN, Columns
+from pytest_perfgate.adapters.readers.kineto_columns import (
+    APART,
+    COLUMNS,
+    PLAIN,
+    RANKS,
+    SEPARATOR,
+    UNKNOWN,
+    Columns,
+    too_high,
+)
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.profiles import GPU, Queue, Thread, Trace
 
@@ -118,23 +127,25 @@ def _ranks(columns: Columns, table: dict[str, NDArray[Any]]) -> list[int]:
 
 def _rank(columns: Columns, header: Header) -> int | None:
     rank = _whole(header.distributed, "rank")
-    if rank is not None:
-        return rank
-    match = _RANK.search(columns.path.rpartition("/")[2])
-    return _counted(int(match.group(1))) if match else None
+    if rank is None:
+        match = _RANK.search(columns.path.rpartition("/")[2])
+        rank = float(match.group(1)) if match else None
+    if rank is not None and not rank < RANKS:
+        raise too_high(columns.path)
+    return _counted(rank)
 
 
-def _whole(distributed: Any, name: str) -> int | None:
+def _whole(distributed: Any, name: str) -> float | None:
     """A number of the header, which some writers put down as text."""
     number = distributed.get(name) if isinstance(distributed, dict) else None
     if isinstance(number, str) and number.isdecimal():
-        return _counted(int(number))
-    return _counted(number) if type(number) is int else None
+        return float(number)
+    return number if type(number) in {int, float} else None
 
 
-def _counted(number: int) -> int | None:
+def _counted(number: float | None) -> int | None:
     """A number that counts ranks; -1 is how some say that there are none."""
-    return number if 0 <= number < 2**31 else None
+    return int(number) if number is not None and 0 <= number < RANKS and number == int(number) else None
 
 
 def _backend(distributed: Any) -> str:
@@ -154,7 +165,7 @@ def _trace(
     taken = {name: table[name] if rows is None else table[name][rows] for name in COLUMNS}
     place = {old: new for new, old in enumerate(rows.tolist())} if rows is not None else None
     messages = columns.messages if place is None else {place[r]: m for r, m in columns.messages.items() if r in place}
-    world = _whole(header.distributed, "world_size")
+    world = _counted(_whole(header.distributed, "world_size"))
     device_rows = header.devices or header.compute  # the first versions called it the other way
     devices = device_rows if isinstance(device_rows, list) else []
     return Trace(

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pytest_perfgate.adapters.readers.kineto_text import NOTHING, Arguments, Event
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.profiles import GPU, Category, Message
 
 CATEGORIES = {
@@ -200,7 +201,7 @@ class Columns:
         those = args if len(telling) == count else [args[row] for row in telling.tolist()]
         table.update((name, _spread(column, telling, count)) for name, column in table_of(those).items())
         table["name"] = np.fromiter(map(self.names.__getitem__, map(_NAME, events)), np.int32, count)
-        table["rank"] = _ranks(ranks)
+        table["rank"] = _ranks(ranks, self.path)
         table["on_device"] = np.isin(category, _DEVICE_SIDE)
         table["place"] = self._places(events, args, ranks, table["on_device"])
         table["argument"] = self._described(args, category)
@@ -248,14 +249,28 @@ def _label(labels: dict[tuple[str, Any, Any], str], event: Event) -> None:
 
 def _numbered(rank: Any) -> Any:
     """A rank that was written as text, as its number."""
-    return int(rank) if isinstance(rank, str) and rank.isdecimal() else rank
+    return int(rank[:_DIGITS]) if isinstance(rank, str) and rank.isdecimal() else rank
 
 
-def _ranks(given: list[Any]) -> NDArray[np.int64]:
+RANKS = 2**31
+
+_DIGITS = 100
+"""More of them Python takes its time over, or refuses."""
+
+
+def _ranks(given: list[Any], place: str) -> NDArray[np.int64]:
     """Most files name no rank on their events: then there is nothing to look at one by one."""
     if given.count(None) == len(given):
         return np.full(len(given), -1, np.int64)
-    return np.array([rank if isinstance(rank, int) and abs(rank) < 2**31 else -1 for rank in given], np.int64)
+    if any(isinstance(rank, int) and rank >= RANKS for rank in given):
+        raise too_high(place)
+    return np.array([rank if isinstance(rank, int) and rank >= 0 else -1 for rank in given], np.int64)
+
+
+def too_high(place: str) -> PerfgateError:
+    """The error for a rank that no job has: as no rank it would count as the first."""
+    mend = "put the process's own number into distributedInfo.rank"
+    return PerfgateError("trace-malformed", f"it names a rank above {RANKS - 1:,}", place=place, mend=mend)
 
 
 T = TypeVar("T")

@@ -7,6 +7,7 @@ import re
 from collections import Counter as TotalOf
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Union
 
 from pytest_perfgate.adapters.readers.csv_rows import Row
 from pytest_perfgate.model.errors import PerfgateError
@@ -39,14 +40,23 @@ def identity_of(row: Row, form: Form) -> tuple[str, ...]:
 
 
 def wrong_in(row: Row) -> str:
-    """What no dispatch can have: an end before its start, a size or a count below zero."""
+    """What no dispatch can have: an end before its start, a year of work, a size or a count below zero."""
     for begin, end in _SPANS:
         first, last = _number(row.get(begin)), _number(row.get(end))
         if first and last and last < first:
             return f"{end} {row[end]} is before {begin} {row[begin]}"
+        if first and last and last - first > _YEAR:
+            return f"{end} {row[end]} is over a year after {begin} {row[begin]}"
+    for name in _LENGTHS:
+        if (_number(row.get(name)) or 0.0) > _YEAR:
+            return f"{name} is {row[name]} ns, over a year"
     negative = next((name for name in row if name not in _SIGNED and (_number(row[name]) or 0.0) < 0), "")
     return f"{negative} is {row[negative]}, and it is at least 0" if negative else ""
 
+
+_LENGTHS = ("DurationNs", "TotalDurationNs", "AverageNs", "MaxNs", "Mean(ns)")
+
+_YEAR = 365 * 86400e9
 
 _SPANS = (("Start_Timestamp", "End_Timestamp"), ("BeginNs", "EndNs"))
 
@@ -86,10 +96,7 @@ def _process(path: Path, row: Row) -> str:
 
 def _counters(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
     """Of rocprofv3: the counters: a line each, summed over what one dispatch repeats."""
-    dispatches: dict[tuple[str, str, str | None, str | None], list[Row]] = {}
-    for row in rows:
-        which = (row["Dispatch_Id"], row["Kernel_Name"], _process(path, row), row.get("Agent_Id"))
-        dispatches.setdefault(which, []).append(row)
+    dispatches = _by_dispatch(rows, path)
     _refuse_uneven(dispatches, path)
     for (dispatch, *_), lines in dispatches.items():
         values: dict[str, float] = {}
@@ -111,7 +118,30 @@ def _counters(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
         )
 
 
-def _refuse_uneven(dispatches: Mapping[tuple[str, str, str | None, str | None], Sequence[Row]], path: Path) -> None:
+def _by_dispatch(rows: Sequence[Row], path: Path) -> dict[Dispatch, list[Row]]:
+    """The rows of each dispatch; a counter that stands there again after other dispatches came twice."""
+    dispatches: dict[Dispatch, list[Row]] = {}
+    before: dict[Dispatch, set[str]] = {}
+    last: Dispatch | None = None
+    for row in rows:
+        which = (row["Dispatch_Id"], row["Kernel_Name"], _process(path, row), row.get("Agent_Id"))
+        if which != last:
+            before[which] = {line["Counter_Name"] for line in dispatches.get(which, ())}
+        if row["Counter_Name"] in before[which]:
+            what = f"{row['Counter_Name']} of dispatch {which[0]} stands again after other dispatches"
+            raise PerfgateError("rocprof-csv", what, why=_TWICE, place=str(path))
+        dispatches.setdefault(which, []).append(row)
+        last = which
+    return dispatches
+
+
+_TWICE = "a row that came twice counts twice"
+
+Dispatch = tuple[str, str, str, Union[str, None]]
+"""Its number, kernel, process and agent."""
+
+
+def _refuse_uneven(dispatches: Mapping[Dispatch, Sequence[Row]], path: Path) -> None:
     """A counter of several instances stands as often in each dispatch of an agent, unless a row came twice."""
     times: dict[tuple[str | None, str], dict[int, str]] = {}
     for (dispatch, _, _, agent), lines in dispatches.items():
@@ -120,9 +150,7 @@ def _refuse_uneven(dispatches: Mapping[tuple[str, str, str | None, str | None], 
     for (_, name), counts in times.items():
         if len(counts) > 1:
             text = " and ".join(f"{count} times for dispatch {dispatch}" for count, dispatch in sorted(counts.items()))
-            raise PerfgateError(
-                "rocprof-csv", f"{name} stands {text}", why="a row that came twice counts twice", place=str(path)
-            )
+            raise PerfgateError("rocprof-csv", f"{name} stands {text}", why=_TWICE, place=str(path))
 
 
 def _results(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
@@ -234,8 +262,10 @@ _IDENTITY: dict[Form, tuple[str, ...]] = {
     _trace: ("Dispatch_Id", "Guid", "Process_Id", "Agent_Id"),
     _results: ("Index",),
     _compute: ("Dispatch_ID", "GPU_ID", "PID"),
+    _most: ("Kernel_Name",),
+    _statistics: ("Name",),
 }
-"""Columns that no two dispatches of a file have in common."""
+"""Columns that no two dispatches of a file have in common, or no two rows of statistics."""
 
 
 def _columns(row: Row, known: frozenset[str]) -> dict[str, Counter]:

@@ -10,6 +10,10 @@ from pytest_perfgate.adapters.readers.rocprof import read_rocprof
 from pytest_perfgate.model.errors import PerfgateError
 from tests.unit.adapters.readers.rocprof_rows import COUNTED, TRACE
 
+STATISTICS = '"Name","Calls","TotalDurationNs","AverageNs","Percentage"\n"k",10,10000,1000,100.0\n'
+
+RESULTS = '"Index","KernelName","grd","wgr","DurationNs"\n0,"k",64,64,1000\n'
+
 
 @pytest.mark.parametrize(
     ("text", "said"),
@@ -18,7 +22,12 @@ from tests.unit.adapters.readers.rocprof_rows import COUNTED, TRACE
         (TRACE.replace('"k(int)",100', "100"), "cut short: line 2 has 10 cells"),
         (TRACE.replace('DISPATCH",2', 'DISPATCH",1'), "dispatch 1 stands twice, in line 2 and in line 3"),
         (TRACE + TRACE, "the header stands again in line 4"),
-        (COUNTED + COUNTED.splitlines()[1] + "\n", "SQ_WAVES stands 1 times for dispatch 1 and 2 times for dispatch 1"),
+        (COUNTED + COUNTED.splitlines()[2] + "\n", "SQ_WAVES stands 1 times for dispatch 1 and 2 times for dispatch 1"),
+        (COUNTED + COUNTED.partition("\n")[2], "SQ_WAVES of dispatch 1 stands again after other dispatches"),
+        (STATISTICS + STATISTICS.partition("\n")[2], "dispatch k stands twice, in line 2 and in line 3"),
+        (STATISTICS.replace("1000,", "1e30,"), "line 2: AverageNs is 1e30 ns, over a year"),
+        (RESULTS.replace("1000", "32000000000000000"), "line 2: DurationNs is 32000000000000000 ns, over a year"),
+        (TRACE.replace("100,1100", "100,32000000000000200"), "End_Timestamp 32000000000000200 is over a year after"),
         (COUNTED + COUNTED, "the header stands again in line 4"),
         (TRACE.replace("100,1100", "1100,100"), "line 2: End_Timestamp 100 is before Start_Timestamp 1100"),
         (TRACE.replace("64,2,1,1024", "-64,2,1,1024"), "line 2: Workgroup_Size_X is -64"),

@@ -97,6 +97,15 @@ def test_a_rank_may_be_text_and_is_a_number(tmp_path, given, rank):
     assert trace.world == (4 if rank else None)
 
 
+@pytest.mark.parametrize("rank", [2**31, 10**30, 1e30, "9" * 5000])
+def test_a_rank_that_no_job_has_is_refused_in_the_header_and_in_an_event(tmp_path, rank):
+    path = written(tmp_path / "t.json", EVENTS, distributedInfo={"rank": rank})
+    assert "above 2,147,483,647" in refused(path, "trace-malformed")
+    if not isinstance(rank, float):
+        events = [{**event, "args": {**event["args"], "rank": rank}} for event in EVENTS]
+        assert "above 2,147,483,647" in refused(written(path, events), "trace-malformed")
+
+
 @pytest.mark.parametrize("stamp", [1e300, -1e17])
 def test_time_stamps_past_the_resolution_of_their_floats_are_refused(tmp_path, stamp):
     path = written(tmp_path / "t.json", [{**event, "ts": stamp} for event in EVENTS])
