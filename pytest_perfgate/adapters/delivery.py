@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from pytest_perfgate.clock import HOST_CLOCK
@@ -60,24 +60,22 @@ class _Place:
         comments = [one for one in self._comments() if MARK in str(one.get("body", ""))]
         ours = [one for one in comments if mark in str(one["body"])] or [one for one in comments if _unkeyed(one)]
         if ours:
-            method, url = self.edit(ours[0])
-            return f"edited the comment at {_page(sent(method, url, headers=self.headers, body=body), url)}"
+            return f"edited the comment at {self._written(*self.edit(ours[0]), body)}"
         if clean:
             return f"no comment: {clean}"
-        return f"commented at {_page(sent('POST', self.base, headers=self.headers, body=body), self.base)}"
+        return f"commented at {self._written('POST', self.base, body)}"
 
     def _comments(self) -> Iterator[Any]:
         for page in range(1, _PAGES + 1):
-            comments = sent("GET", f"{self.base}?per_page={_PAGE}&page={page}", headers=self.headers) or []
-            yield from comments
+            comments = answered(list, "GET", f"{self.base}?per_page={_PAGE}&page={page}", headers=self.headers)
+            yield from (one for one in comments if isinstance(one, dict) and isinstance(one.get("id"), int))
             if len(comments) < _PAGE:
                 return
 
-
-def _page(answer: Any, url: str) -> str:
-    """Where a person sees what was written, as the host says; else where it was sent."""
-    page = answer.get("html_url", "") if isinstance(answer, dict) else ""
-    return shown(page if isinstance(page, str) and page.startswith(("https://", "http://")) else url)
+    def _written(self, method: str, url: str, body: Any) -> str:
+        """Where a person sees what was written, as the host says; else where it was sent."""
+        page = answered(dict, method, url, headers=self.headers, body=body).get("html_url", "")
+        return shown(page if isinstance(page, str) and page.startswith(("https://", "http://")) else url)
 
 
 def _unkeyed(comment: Any) -> bool:
@@ -182,7 +180,7 @@ class GithubCheck(_Github):
         url = f"{self._repository(repository)}/check-runs"
         if self._posting.dry_run:
             return f"nothing was sent; for {shown(url)}:\n{json.dumps(body, indent=1)}"
-        sent("POST", url, headers=self._headers(), body=body)
+        answered(dict, "POST", url, headers=self._headers(), body=body)
         return f"checked {commit[:10]}: {body['conclusion']}"
 
 
@@ -276,20 +274,38 @@ _LONGEST_WAIT = 60.0
 """Seconds that a host may ask for before the next try."""
 
 
-def sent(method: str, url: str, *, headers: Mapping[str, str], body: Any = None) -> Any:
-    """The server's answer as JSON, ``None`` where it has none; what it asks to wait is waited."""
+T = TypeVar("T")
+
+
+def answered(kind: type[T], method: str, url: str, *, headers: Mapping[str, str], body: Any = None) -> T:
+    """What the programming interface of a host answers; a page to sign in, say, has kept nothing."""
+    try:
+        answer = json.loads(sent(method, url, headers=headers, body=body) or b"null")
+    except (ValueError, RecursionError):
+        answer = None
+    if not isinstance(answer, kind):
+        mend = "a proxy or a page to sign in may stand before the host: look at the address that the job names"
+        what = "the answer is not as this host's programming interface gives it"
+        raise PerfgateError("delivery-failed", what, mend=mend, place=shown(url))
+    return answer
+
+
+def sent(method: str, url: str, *, headers: Mapping[str, str], body: Any = None) -> bytes:
+    """What the server answers; what it asks to wait is waited, and to another address nothing is sent."""
     import requests
 
     last = ""
     for attempt in range(_TRIES):
         wait = _WAIT * 2**attempt
         try:
-            answer = requests.request(method, url, headers=dict(headers), json=body, timeout=_TIMEOUT)
+            answer = requests.request(
+                method, url, headers=dict(headers), json=body, timeout=_TIMEOUT, allow_redirects=False
+            )
         except requests.RequestException as fault:
             last = type(fault).__name__
         else:
             if answer.status_code < 300:
-                return answer.json() if answer.content else None
+                return bytes(answer.content)
             last = f"the server answers {answer.status_code} {answer.reason}"
             asked = _asked_to_wait(answer.headers)
             if answer.status_code < 500 and answer.status_code != 429 and asked is None:

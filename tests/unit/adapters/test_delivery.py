@@ -272,13 +272,26 @@ def test_a_host_that_asks_to_wait_is_waited_for(refusals, waited, url: str, tmp_
 
 @pytest.mark.parametrize(
     ("status", "headers", "text"),
-    [(429, {"Retry-After": "600"}, "asks to wait 600 s"), (403, {}, "403"), (401, {}, "401")],
+    [
+        (429, {"Retry-After": "600"}, "asks to wait 600 s"),
+        (403, {}, "403"),
+        (401, {}, "401"),
+        (302, {"Location": "/elsewhere"}, "302"),
+        (200, {}, "not as this host's programming interface gives"),
+    ],
 )
 def test_a_host_that_asks_for_too_long_or_refuses_is_an_error(status, headers, text, url: str, tmp_path: Path) -> None:
     Host.refusals = [(status, headers)]
     with pytest.raises(PerfgateError, match=text):
         github(url, tmp_path).deliver(REPORT, "")
     assert waits == []
+    assert len(Host.asked) == 1, "to another address nothing is sent"
+
+
+@pytest.mark.parametrize("comment", [[], None, {"body": MARK}, {"id": "7", "body": MARK}])
+def test_a_comment_without_a_number_is_not_edited(comment, url: str, tmp_path: Path) -> None:
+    Host.comments = [comment]
+    assert github(url, tmp_path).deliver(REPORT, "").startswith("commented at")
 
 
 CONCLUSIONS = ((REPORT, "failure"), (CLEAN, "success"), (NOT_CLEAN[0], "neutral"), (NOT_CLEAN[3], "neutral"))
