@@ -9,7 +9,7 @@ import pytest
 from pytest_perfgate.cli import main
 from pytest_perfgate.cli import run as command
 from tests.cli.conftest import Done
-from tests.plugin.projects import OUTSIDE
+from tests.plugin.forked import OUTSIDE
 
 TESTS = "def test_plain():\n    pass\n\n\ndef test_wrong():\n    assert False\n"
 Run = Callable[..., Done]

@@ -18,10 +18,18 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from runpy import run_module
+from threading import Lock
 
 ROOT = Path(__file__).resolve().parents[2]
 AT_START = ("PYTHON", "LD_", "LC_", "LANG", "TZ", "COVERAGE_")
 """Variables that a process reads before the first line of a program runs."""
+OUTSIDE = {"CI", "GITHUB_ACTIONS", "GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "CHANGE_TARGET"}
+"""What CI says of the run that these tests are part of."""
+
+
+def inherited() -> dict[str, str]:
+    """The variables of these tests without what speaks of the run that they are part of."""
+    return {k: v for k, v in os.environ.items() if k not in OUTSIDE and not k.startswith("PYTEST_")}
 
 
 def at_start(variables: Mapping[str, str]) -> dict[str, str]:
@@ -33,8 +41,14 @@ class Forking:
 
     def __init__(self) -> None:
         self.variables = at_start(os.environ)
+        self._asked = Lock()
         self._process = subprocess.Popen(
-            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+            [sys.executable, __file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env=inherited(),  # the plugin reads CI from what a process was started with, which a fork shares
         )
         atexit.register(self.end)
 
@@ -47,9 +61,10 @@ class Forking:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         wanted = {"words": list(words), "cwd": str(cwd), "env": dict(env), "out": str(out)}
-        self._process.stdin.write(json.dumps(wanted) + "\n")
-        self._process.stdin.flush()
-        return int(self._process.stdout.readline())
+        with self._asked:
+            self._process.stdin.write(json.dumps(wanted) + "\n")
+            self._process.stdin.flush()
+            return int(self._process.stdout.readline())
 
 
 @cache

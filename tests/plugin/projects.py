@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -11,11 +10,9 @@ import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.plugin.forked import at_start, forking
+from tests.plugin.forked import at_start, forking, inherited
 
 QUIET = ("-p", "no:randomly", "-p", "no:benchmark", "-p", "no:cacheprovider", "-p", "no:hypothesispytest")
-OUTSIDE = {"CI", "GITHUB_ACTIONS", "GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "CHANGE_TARGET"}
-"""What CI says of the run that these tests are part of."""
 GUESTS = ("-n", "--dist", "--reruns", "--benchmark", "--cov")
 """Words that speak to plugins of others: where one is said they are all loaded, as for a user."""
 SETTINGS = 'budget = "4 ms"\nwarmup = "1 ms"\nsamples = 5\nrounds = 2\n'
@@ -69,13 +66,12 @@ class Project:
         self, *arguments: str, ci: bool = False, plugins: tuple[str, ...] = QUIET, fresh: bool = False, **env: str
     ) -> Run:
         """How pytest ends with these words; ``fresh`` for what a fork cannot show: what a new Python has imported."""
-        inherited = {k: v for k, v in os.environ.items() if k not in OUTSIDE and not k.startswith("PYTEST_")}
         if plugins == QUIET and not self.names_guests(*arguments, *env.values()):
             plugins = (*QUIET, "-p", "pytest_perfgate.plugin")
             env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **env}
         junit = self.root / "junit.xml"
         junit.unlink(missing_ok=True)
-        variables = {**inherited, **({"CI": "1"} if ci else {}), **env}
+        variables = {**inherited(), **({"CI": "1"} if ci else {}), **env}
         forks = not fresh and "PYTEST_DISABLE_PLUGIN_AUTOLOAD" in env and at_start(variables) == forking().variables
         ended = self._forked if forks else self._started
         code, text = ended(self.command(*arguments, plugins=plugins), variables)

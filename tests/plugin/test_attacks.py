@@ -18,7 +18,8 @@ import pytest
 
 from pytest_perfgate.adapters.stores.baselines import Baselines
 from tests.plugin.accepted_lines import DEVICE, accepted, git
-from tests.plugin.projects import OUTSIDE, QUIET, Project, Run
+from tests.plugin.forked import OUTSIDE
+from tests.plugin.projects import QUIET, Project, Run
 
 SETTINGS = 'confirmation = "interval"\nrounds = 2\nlimits = ["slowdown <= 10%"]\n'
 DEVICES = 'devices = ["host-*"]\n'

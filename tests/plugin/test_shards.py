@@ -242,7 +242,7 @@ def test_eight_shards_on_two_workers_say_what_one_run_says(project: Project) -> 
 
     def shard(index: int) -> RunReport:
         words = (f"--perfgate-shard={index}/8", f"--perfgate-json={index}.json", f"--junitxml={index}.xml")
-        project.run("--perfgate=full", *words, **slower)
+        project.run("--perfgate=full", *words, fresh=True, **slower)
         return read_record(project.root / f"{index}.json")
 
     with ThreadPoolExecutor(2) as workers:
