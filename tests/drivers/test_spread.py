@@ -78,7 +78,7 @@ def test_too_wide(perfgate, call):
 def test_cases_are_spread_and_wide_ones_see_several(tmp_path, drivers) -> None:
     numbers = [next(n for n in range(99) if lane_of(f"test_s.py::test_single[{n}]", 4) == lane) for lane in (1, 2)]
     project = Project(tmp_path)
-    project.configure("rounds = 1", 'pythonpath = ["."]')
+    project.configure('rounds = 1\nbudget = "40 ms"', 'pythonpath = ["."]')  # time for a look at the clocks
     project.write("conftest.py", CONFTEST)
     project.write("test_s.py", SUITE.replace("NUMBERS", str(numbers)))
     locks = str(tmp_path / "locks")
