@@ -42,6 +42,9 @@ MOST = 200
 Peek = Callable[[Path], bytes]
 """Reads the first bytes of a file; a folder has none."""
 
+Named = Callable[[Sequence[Path]], Names]
+"""Whom and which machines files name, and the folders of their projects."""
+
 
 def inspect(
     paths: Sequence[Path], options: Mapping[str, str], *, inspectors: Sequence[Inspector], peek: Peek
@@ -194,12 +197,8 @@ def _check_options(inspector: Inspector, options: Mapping[str, str]) -> None:
 class Shareable:
     """An inspector whose answers name no person, machine or home folder: they are pasted where anybody reads them."""
 
-    def __init__(self, inspector: Inspector, roots: Iterable[str] = ()) -> None:
-        self.name, self._inspector, self._roots = (
-            inspector.name,
-            inspector,
-            frozenset(root for root in roots if root.count("/") > 1),
-        )
+    def __init__(self, inspector: Inspector, named: Named) -> None:
+        self.name, self._inspector, self._named = inspector.name, inspector, named
 
     @property
     def views(self) -> Sequence[str]:
@@ -213,17 +212,17 @@ class Shareable:
         return self._inspector.recognises(path, head)
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
-        return _Cleaner(self._roots).shared(self._inspector.inspect(paths, options))
+        return _Cleaner(self._named(paths)).shared(self._inspector.inspect(paths, options))
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
-        return _Cleaner(self._roots).shared(self._inspector.compare(before, after, options))
+        return _Cleaner(self._named([*before, *after])).shared(self._inspector.compare(before, after, options))
 
 
 class _Cleaner:
     """Takes names out of one analysis; whoever is named in one part of it is known in those that are built later."""
 
-    def __init__(self, roots: frozenset[str]) -> None:
-        self._names = Names(roots=roots)
+    def __init__(self, names: Names) -> None:
+        self._names = names
 
     def shared(self, analysis: Analysis) -> Analysis:
         plain = (analysis.metrics, analysis.findings, analysis.problems, analysis.subject, analysis.window)

@@ -347,6 +347,13 @@ def shareable(text: str, names: Names) -> str:
     return text
 
 
+def masked(text: str, names: Names) -> str:
+    """The same length with asterisks in the place of people, machines, home folders and secrets."""
+    for pattern in (re.compile(_HOME), re.compile(_HIDDEN), _words(names.hosts), _words(names.users)):
+        text = pattern.sub(lambda found: "*" * len(found[0]), text) if pattern else text
+    return text
+
+
 @lru_cache(maxsize=64)
 def _words(known: frozenset[str]) -> re.Pattern[str] | None:
     names = (name for name in known if len(name) > 2 and not name.isdigit() and name.lower() not in _ANYBODY)

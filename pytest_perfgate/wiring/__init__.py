@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.device import Availability, Device
     from pytest_perfgate.model.metric import Document
     from pytest_perfgate.model.ports import GateTools, Instruments
-    from pytest_perfgate.model.project import Config
+    from pytest_perfgate.model.project import Config, Names
     from pytest_perfgate.model.verdict import Verdict
 
 
@@ -31,7 +32,15 @@ def inspectors_of(hooks: Any) -> tuple[Any, ...]:
     for inspector in inspectors:
         if models and isinstance(inspector, SupportsOperators):
             inspector.operators = models
-    return tuple(Shareable(inspector, [str(Path.cwd())]) for inspector in inspectors)
+    return tuple(Shareable(inspector, _named_by) for inspector in inspectors)
+
+
+def _named_by(paths: Sequence[Path]) -> Names:
+    from pytest_perfgate.adapters.readers.nsys_report import named_by
+
+    here = str(Path.cwd())
+    names = named_by(paths)
+    return replace(names, roots=names.roots | {here}) if here.count("/") > 1 else names
 
 
 class CommandLineTools:

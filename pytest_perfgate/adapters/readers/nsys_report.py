@@ -1,26 +1,27 @@
-"""Export of a report, secrets removed."""
+"""Export of a report, secrets removed; whom and which machine a file says that it is from."""
 
 from __future__ import annotations
 
+import csv
 import re
 import shutil
 import sqlite3
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
 from pytest_perfgate.adapters.readers.nsys_connection import STRINGS, connect, plain, read_head
 from pytest_perfgate.adapters.readers.nsys_export import Export, open_export
-from pytest_perfgate.adapters.system.files import last_lines
+from pytest_perfgate.adapters.system.files import first_bytes, last_lines, unpacked_head
 from pytest_perfgate.adapters.system.processes import run_captured
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.nsys import REPORTS, SQLITE
 from pytest_perfgate.model.profiles import Scrubbed
-from pytest_perfgate.model.project import Names, named_in, shareable
+from pytest_perfgate.model.project import Names, masked, named_in, shareable
 
 _VERSION = re.compile(rb"(20\d\d\.\d{1,2}\.\d{1,2}\.\d{1,5})-[0-9a-f]{6,}")
 """With the revision behind it: the header also holds the environment, where other versions stand."""
@@ -157,8 +158,7 @@ def _selected(target: sqlite3.Connection, table: str, kept: Sequence[str]) -> st
     if _is_strings(table):
         return _pointed_to(target, kept)
     return ", ".join(
-        _shareable(_quoted(column)) if _holds_text(kind) else _quoted(column)
-        for column, kind in _columns(target, table)
+        _quoted(column) if _is_number(kind) else _shareable(_quoted(column)) for column, kind in _columns(target, table)
     )
 
 
@@ -167,8 +167,9 @@ def _columns(target: sqlite3.Connection, table: str) -> list[tuple[str, str]]:
     return [(name, str(kind).upper()) for _, name, kind, *_ in rows]
 
 
-def _holds_text(kind: str) -> bool:
-    return not kind or "TEXT" in kind or "CHAR" in kind or "CLOB" in kind
+def _is_number(kind: str) -> bool:
+    """All else may hold a text: nsys declares what its events carry as JSON."""
+    return any(part in kind for part in ("INT", "REAL", "FLOA", "DOUB"))
 
 
 _PAIR = re.compile(r"([A-Za-z_]\w*)=([^\0\n]*)")
@@ -188,22 +189,31 @@ def _names(target: sqlite3.Connection, tables: Iterable[str]) -> Names:
     """Whom the export names: by what is dropped of it, and by every path to a home folder."""
     listed, texts, pairs = list(tables), list[str](), list[tuple[str, str]]()
     for table in listed:
-        columns = [column for column, kind in _columns(target, table) if _holds_text(kind)]
-        if {"name", "value"} <= {column.lower() for column in columns}:
-            pairs += [(name, text) for name, text in _cells(target, table, ("name", "value"), "name IS NOT NULL")]
-        for column in columns:
+        pairs += _named_values(target, table)
+        for column in (column for column, kind in _columns(target, table) if not _is_number(kind)):
             homes = " OR ".join(f"{_quoted(column)} LIKE '%{part}%'" for part in ("/home", "Users"))
             blocks = f" OR instr(CAST({_quoted(column)} AS BLOB), x'00')" if _is_strings(table) else ""
             texts += [text for (text,) in _cells(target, table, (column,), homes + blocks)]
     texts += [text for _, text in pairs]
     pairs += [pair for text in texts if "=" in text for pair in _PAIR.findall(text)]
+    return named_in(texts, _known(pairs))
+
+
+def _named_values(db: sqlite3.Connection, table: str) -> list[tuple[str, str]]:
+    """The rows of a table of names and values, such as a heading or an environment."""
+    columns = {column.lower() for column, kind in _columns(db, table) if not _is_number(kind)}
+    if not {"name", "value"} <= columns:
+        return []
+    return [(name, text) for name, text in _cells(db, table, ("name", "value"), "name IS NOT NULL")]
+
+
+def _known(pairs: Sequence[tuple[str, str]]) -> Names:
     users, hosts, folders = (
         {text.strip() for name, text in pairs if pattern.match(name)} for pattern in (_USER, _HOST, _FOLDER)
     )
     short = {host.partition(".")[0] for host in hosts}
     roots = frozenset(folder.rstrip("/") for folder in folders if folder.count("/") > 2)
-    known = Names(users=frozenset(users), hosts=frozenset(hosts | short), roots=roots)
-    return named_in(texts, known)
+    return Names(users=frozenset(users), hosts=frozenset(hosts | short), roots=roots)
 
 
 def _cells(target: sqlite3.Connection, table: str, columns: Sequence[str], where: str) -> Iterator[tuple[str, ...]]:
@@ -213,25 +223,25 @@ def _cells(target: sqlite3.Connection, table: str, columns: Sequence[str], where
 
 
 def _clean_with(target: sqlite3.Connection, names: Names) -> list[int]:
-    """Give SQL the function that takes names out of a text; what it returns grows by each text that it changed."""
+    """Give SQL the functions that take names out of texts and bytes; what it returns grows by each that changed."""
     changed: list[int] = []
 
-    def clean(raw: bytes | None) -> bytes | None:
-        text = (raw or b"").decode(errors="surrogateescape")
-        cleaned = shareable(text, names)
+    def clean(raw: bytes | None, is_text: int) -> bytes | None:
+        text = (raw or b"").decode("utf-8" if is_text else "ascii", "surrogateescape")
+        cleaned = (shareable if is_text else masked)(text, names)
         if cleaned == text:
             return raw
         changed.append(1)
-        return cleaned.encode(errors="surrogateescape")
+        return cleaned.encode("utf-8" if is_text else "ascii", "surrogateescape")
 
-    target.create_function("shareable", 1, clean, deterministic=True)
+    target.create_function("shareable", 2, clean, deterministic=True)
     return changed
 
 
 def _shareable(column: str) -> str:
-    """A column whose texts name nobody; bytes that are no text stay what they are."""
-    text = f"CAST(shareable(CAST({column} AS BLOB)) AS TEXT)"
-    return f"CASE WHEN typeof({column}) = 'text' THEN {text} ELSE {column} END"
+    """A column that names nobody; bytes that are no text keep their length, for others say where each part begins."""
+    text = f"CAST(shareable(CAST({column} AS BLOB), 1) AS TEXT)"
+    return f"CASE typeof({column}) WHEN 'text' THEN {text} WHEN 'blob' THEN shareable({column}, 0) ELSE {column} END"
 
 
 def _pointed_to(target: sqlite3.Connection, kept: Sequence[str]) -> str:
@@ -263,3 +273,44 @@ def _door(action: int, table: str | None, *_: object) -> int:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+_SAYS = re.compile(r'"((?i:host_?name|computer_?name|user_?name|logname)|USER|HOST)"\s*:\s*"([^"\\]+)"')
+_TOLD = (
+    re.compile(r'"machine_info"\s*:.{,4096}?"node"\s*:\s*"([^"\\]+)"', re.DOTALL),
+    re.compile(r'"params"\s*:\s*\{[^{}]*?"machine"\s*:\s*"([^"\\]+)"'),
+    re.compile(r"([A-Za-z][\w.-]*?)_\d+\.\d+\.pt\.trace\.json"),
+)
+"""Where pytest-benchmark, asv and the names that torch gives its traces have the machine."""
+
+
+def named_by(paths: Iterable[Path]) -> Names:
+    """Whom and which machine files say that they are from: a heading, a variable, a column, their own names."""
+    files = [path for path in paths if path.is_file()]
+    return _known([pair for path in files for pair in _pairs(path, first_bytes(path, _EDGE))])
+
+
+def _pairs(path: Path, head: bytes) -> Iterator[tuple[str, str]]:
+    if head.startswith(SQLITE):
+        yield from _pairs_of_export(path)
+        return
+    text = (unpacked_head(head, _EDGE) or head).decode(errors="replace")
+    yield from _SAYS.findall(text)
+    yield from _PAIR.findall(text) if path.suffix in REPORTS else ()
+    yield from (("host", host) for pattern in _TOLD for host in pattern.findall(f"{text}\n{path.name}"))
+    before, told, rows = text.partition(_HOST_COLUMN)
+    if told:
+        place = before.rpartition("\n")[2].count('",')
+        yield from (("host", row[place]) for row in csv.reader(rows.splitlines()[1:]) if row[place : place + 1] > [""])
+
+
+_HOST_COLUMN = '"Host Name"'
+
+
+def _pairs_of_export(path: Path) -> list[tuple[str, str]]:
+    """Of its small tables of names and values: a view does not read an export to its end for this."""
+    with suppress(sqlite3.Error), closing(sqlite3.connect("file::memory:", uri=True)) as db:
+        db.execute("ATTACH ? AS source", (_uri(path, "ro&immutable=1"),))
+        tables = [name for (name,) in db.execute("SELECT name FROM source.sqlite_master WHERE type = 'table'")]
+        return [pair for table in tables for pair in _named_values(db, table)]
+    return []

@@ -31,6 +31,7 @@ from pytest_perfgate.model.metric import (
     labels,
 )
 from pytest_perfgate.model.plan import Case, Effect, Outcome, Plan
+from pytest_perfgate.model.project import Names
 from pytest_perfgate.model.protocol import Capture, CaseResult
 from pytest_perfgate.model.values import Dimension
 from tests.unit.core.judge.bench import HOST, KEY, KINDS, limit, measured, samples
@@ -222,7 +223,8 @@ class Telling:
 
 
 def test_no_answer_of_an_inspector_names_a_person_or_a_machine() -> None:
-    for answer in (Shareable(Telling(), ["/srv/repo", "/"]).inspect([], {}), Shareable(Telling()).compare([], [], {})):
+    known = Shareable(Telling(), lambda _: Names(roots=frozenset({"/srv/repo"})))
+    for answer in (known.inspect([], {}), Shareable(Telling(), lambda _: Names()).compare([], [], {})):
         assert answer.metrics.metrics[0].labels == (("op", "~/repo/k.py(3): f"),)
         (section,) = answer.views["report"]().blocks
         assert section.blocks[0].rows[1:] == (("[user]@[host]", None), ("annex", 2))
@@ -231,5 +233,5 @@ def test_no_answer_of_an_inspector_names_a_person_or_a_machine() -> None:
         assert answer.files["k.cu"]() == "// ~/k.cu\n"
         picture = answer.pictures["line"]()
         assert (picture.svg, picture.alt) == ("<svg><text>~/k.cu</text></svg>", "of [user]")
-    (section,) = Shareable(Telling(), ["/srv/repo", "/"]).inspect([], {}).views["report"]().blocks
+    (section,) = known.inspect([], {}).views["report"]().blocks
     assert section.blocks[0].rows[0] == ("src/k.cu", 1.0), "what lies in the project is named from there"

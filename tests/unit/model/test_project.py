@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.model.project import Names, named_in, shareable
+from pytest_perfgate.model.project import Names, masked, named_in, shareable
 
 KNOWN = Names(
     users=frozenset({"ann", "root", "test", "al", "7"}),
@@ -70,3 +70,11 @@ def test_whoever_has_a_home_is_known_and_the_machine_behind_them() -> None:
     names = named_in(texts, Names(users=frozenset({"eve"})))
     assert (names.users, names.hosts) == (frozenset({"ann", "eve"}), frozenset({"node7.cluster"}))
     assert named_in([], names) == names
+
+
+def test_bytes_keep_their_length() -> None:
+    raw = b"\x00\x08/home/eve/a\xffnode7\xe9ann\x00annex\x02hf_abcdefghijklmnopqrst"
+    text = raw.decode("ascii", "surrogateescape")
+    assert masked(text, KNOWN).encode("ascii", "surrogateescape") == (
+        b"\x00\x08*********/a\xff*****\xe9***\x00annex\x02" + b"*" * 23
+    )

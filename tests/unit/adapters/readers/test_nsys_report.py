@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import sqlite3
 
 import pytest
 
-from pytest_perfgate.adapters.readers.nsys_report import REMOVED, is_secret, read_nsys, scrub, version_in
+from pytest_perfgate.adapters.readers.nsys_report import REMOVED, is_secret, named_by, read_nsys, scrub, version_in
 from pytest_perfgate.adapters.readers.nsys_report import SECRET as SECRETS
 from pytest_perfgate.app import profile as use
 from pytest_perfgate.app.inspections.nsys import Nsys
+from pytest_perfgate.cli import main
 from pytest_perfgate.core.render.html import render_markdown
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
@@ -147,6 +149,54 @@ def test_who_made_an_export_that_holds_no_environment_is_in_no_clean_copy(tmp_pa
     data = (tmp_path / "clean.sqlite").read_bytes()
     assert [word for word in (b"modal", b"mia.k", b"zoe", b"box-7") if word in data] == []
     assert b"gemm of [user]@[host]" in data
+
+
+def test_events_that_carry_json_or_bytes_name_nobody(export, tmp_path) -> None:
+    with sqlite3.connect(export) as db:
+        db.execute("INSERT INTO TARGET_INFO_SYSTEM_ENV VALUES (1, 'x', 'Hostname', 0, 'node7')")
+        db.execute("CREATE TABLE GENERIC_EVENTS(id INTEGER, data JSON, payload BLOB)")
+        db.execute(
+            "INSERT INTO GENERIC_EVENTS VALUES (1, '{\"at\": \"/home/ann.b/k.cu\"}', CAST('node7 ann.b!' AS BLOB))"
+        )
+    scrub(export, tmp_path / "clean.sqlite")
+    (row,) = sqlite3.connect(tmp_path / "clean.sqlite").execute("SELECT data, payload FROM GENERIC_EVENTS")
+    assert row == ('{"at": "~/k.cu"}', b"***** *****!")
+
+
+FROM = {
+    "of_ncu.csv": '==PROF== ready\n"ID","Host Name","Kernel Name"\n"","",""\n"0","node7","k(int, int)"\n',
+    "of_pytest_benchmark.json": '{"machine_info": {"cpu": {"arch": "x"}, "node": "node7", "machine": "x86_64"}}',
+    "of_asv.json": '{"params": {"arch": "x86_64", "machine": "node7"}}',
+    "of_google.json": '{"context": {"host_name": "node7.cluster", "executable": "./b"}}',
+    "of_a_trace.json": '{"hostname": "node7", "traceEvents": [{"node": "gemm", "host": "gpu"}]}',
+    "node7_4711.1758927066581847260.pt.trace.json": '{"traceEvents": []}',
+    "named_inside.json": '{"traceName": "log/node7_4711.175892706.pt.trace.json"}',
+    "report.nsys-rep": "\1\2HOSTNAME=node7\0TERM=xterm\0",
+}
+
+
+@pytest.mark.parametrize("name", FROM)
+def test_the_machine_that_a_file_is_from_is_known(tmp_path, name) -> None:
+    path = tmp_path / name
+    path.write_text(FROM[name])
+    packed = tmp_path / f"{name}.gz"
+    packed.write_bytes(gzip.compress(FROM[name].encode()))
+    for one in (path, *([packed] if name.endswith(".json") else [])):
+        known = named_by([one, tmp_path])
+        assert (known.users, known.hosts - {"node7.cluster"}) == (frozenset(), frozenset({"node7"}))
+
+
+def test_a_view_knows_whom_the_heading_of_an_export_names(tmp_path, capsys) -> None:
+    maker = ExportMaker(tmp_path / "job.sqlite")
+    maker.kernel(1, 0, 50, "gemm of mia.k at modal", launched=0)
+    maker.db.execute("CREATE TABLE META_DATA_EXPORT(name TEXT, value TEXT)")
+    maker.db.execute("INSERT INTO META_DATA_EXPORT VALUES ('EXPORT_HOST', 'modal'), ('EXPORT_USER', 'mia.k')")
+    path = str(maker.done())
+    for words in ((path, "--json"), (path, "--view", "all"), (path, "--csv", str(tmp_path / "tables"))):
+        assert main(["inspect", *words]) == 0
+    said = [capsys.readouterr().out, *(one.read_text() for one in (tmp_path / "tables").iterdir())]
+    assert [word for word in ("modal", "mia.k") if any(word in text for text in said)] == []
+    assert "gemm of [user] at [host]" in said[0]
 
 
 @pytest.mark.corpus
