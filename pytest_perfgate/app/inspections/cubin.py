@@ -148,10 +148,12 @@ class Cubin:
         limits = limits_by_arch(self._catalogue())
         old, new = (self._diagnosed(paths, options, limits) for paths in (before, after))
         subject = f"{_listed(before)} -> {_listed(after)}"
+        stated = parse_stated(options, spec_of(options, self._catalogue()))
         return Analysis(
             kind=self.name,
             subject=subject,
             metrics=metrics_of(new, self.name, requested_opcodes(options))
+            | stated_metrics(stated, stated.time_ns, "--set time")
             | MetricSet(metrics=tuple(requested_metrics(new, requested_launches(options), limits))),
             views={"changes": lambda: changes_view(old, new, _changed(_listed(before), _listed(after)))},
             window=_window(new),
@@ -275,15 +277,17 @@ def _refuse_unrelated(before: Side, after: Side) -> None:
         raise PerfgateError("artifact-mixed", what, mend=mend, place=f"{before.named}, {after.named}")
 
 
-def launches_compared(kind: str, before: Side, after: Side, nouns: str, asked: Iterable[Labels] = ()) -> Analysis:
-    """The figures of the second side, its slowdowns against the first, and what moved."""
+def launches_compared(
+    kind: str, before: Side, after: Side, nouns: str, more: MetricSet, asked: Iterable[Labels] = ()
+) -> Analysis:
+    """The figures of the second side with ``more`` of its stated work, its slowdowns, and what moved."""
     old, new = before.found, after.found
     subject = f"{before.named} -> {after.named}"
     _refuse_unrelated(before, after)
     return Analysis(
         kind=kind,
         subject=subject,
-        metrics=metrics_of(new, kind, asked) | MetricSet(metrics=tuple(slowdowns(old, new))),
+        metrics=metrics_of(new, kind, asked) | MetricSet(metrics=tuple(slowdowns(old, new))) | more,
         views={"comparison": lambda: counters_compared(old, new, subject)},
         pictures=pictures_of(new, ("roofline", "occupancy"), old),
         window=f"{len(old)} and {len(new)} {nouns}",

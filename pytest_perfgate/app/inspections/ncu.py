@@ -175,7 +175,9 @@ class Ncu:
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         old, new = (Side(paths=paths, found=self._diagnosed(paths, options)) for paths in (before, after))
-        return launches_compared(self.name, old, new, "launches under ncu", requested_opcodes(options))
+        stated = parse_stated(options, spec_of(options, self._catalogue(), new.found[0].facts.device))
+        more = stated_metrics(stated, total_time(new.found), "the profiler")
+        return launches_compared(self.name, old, new, "launches under ncu", more, requested_opcodes(options))
 
     def _diagnosed(self, paths: Sequence[Path], options: Mapping[str, str]) -> list[Diagnosis]:
         limits = limits_by_arch(self._catalogue())
@@ -252,7 +254,9 @@ class Rocprof:
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         old, new = (Side(paths=paths, found=self._diagnosed(paths, options)) for paths in (before, after))
-        return launches_compared(self.name, old, new, "dispatches under rocprof")
+        spec = _spec(options.get("device") or new.found[0].facts.device, list(self._catalogue()))
+        more = stated_metrics(parse_stated(options, spec), total_time(new.found), "the profiler")
+        return launches_compared(self.name, old, new, "dispatches under rocprof", more)
 
     def _diagnosed(self, paths: Sequence[Path], options: Mapping[str, str]) -> list[Diagnosis]:
         specs = list(self._catalogue())

@@ -9,9 +9,10 @@ from dataclasses import replace
 from math import ceil, isclose
 from typing import TYPE_CHECKING, NamedTuple
 
+from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.device import Basis, Ceilings, Device, DeviceSpec, Roof
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.values import Work, value
+from pytest_perfgate.model.values import Dimension, Work, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.measurement import Identity
@@ -39,6 +40,8 @@ class Placement:
     ideal_ns: float | None
     """The least time that the roof allows."""
     cached: bool = False
+    untyped: str = ""
+    """Why a rate of no stated type cannot be: it is above the peak of every type."""
 
     @property
     def fraction(self) -> float | None:
@@ -49,6 +52,8 @@ class Placement:
     @property
     def impossible(self) -> str:
         """Why this cannot be, where it is more than the hardware can do; empty where it can."""
+        if self.untyped:
+            return self.untyped
         sides = (("compute", self.compute, "the peak of its type"), ("memory", self.memory, "the bandwidth"))
         said = [(words, part, peak) for words, part, peak in sides if part is not None and part > BEYOND]
         if not said:
@@ -74,7 +79,18 @@ def place(work: Work, time_ns: float, roof: Roof) -> Placement:
         bound=bound(work, roof),
         ideal_ns=ideal_ns(work, roof),
         cached=cached,
+        untyped="" if work.dtype or rate is None else above_every_peak(rate, roof),
     )
+
+
+def above_every_peak(rate: float, roof: Roof) -> str:
+    """Why no type of this device does so many operations a second; empty where one may."""
+    dtype, most = max(roof.compute, key=lambda pair: pair[1], default=("", math.inf))
+    if rate <= BEYOND * most:
+        return ""
+    told = f"{quantity(rate, Dimension.FLOPS)} is more than the hardware can do"
+    peak = f"its highest peak is {quantity(most, Dimension.FLOPS)} ({dtype})"
+    return f"{told}: {peak}, so the work, its time or the device is wrong"
 
 
 def ideal_ns(work: Work, roof: Roof) -> float | None:

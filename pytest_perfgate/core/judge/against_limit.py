@@ -172,7 +172,7 @@ def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
 
 def above_peak(metric: Metric) -> bool:
     """Whether a profile says more than the hardware can do."""
-    return metric.source in {"trace", "stated"} and metric.name in OF_A_PEAK and metric.value > PLAY
+    return metric.source == "trace" and metric.name in OF_A_PEAK and metric.value > PLAY
 
 
 def _past_ceiling(metric: Metric, trial: JudgedMeasurement) -> bool:

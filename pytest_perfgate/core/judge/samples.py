@@ -8,6 +8,7 @@ from itertools import accumulate, takewhile
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from pytest_perfgate.core.analysis.roofline import above_every_peak
 from pytest_perfgate.core.judge.context import Ruling, limited, paired_clocks, settled_turns
 from pytest_perfgate.core.judge.rounds import Pairs
 from pytest_perfgate.core.render.words import about, detectable, edges, first_of, plural, quantity, signed
@@ -250,8 +251,13 @@ def _samples(measurement: Measurement) -> Iterator[Problem]:
 
 def _above_peak(measurement: Measurement, metrics: MetricSet) -> Iterator[Problem]:
     """Faster than a physical peak; a measured ceiling is no such thing."""
-    if measurement.device.roof(Basis.CLOCK) is None or measurement.device.kind != "gpu":
+    clock = measurement.device.roof(Basis.CLOCK)
+    if clock is None or measurement.device.kind != "gpu":
         return
+    rates = metrics.find("tflops") if measurement.work and not measurement.work.dtype else ()
+    for metric in rates:
+        if why := above_every_peak(metric.value, clock):
+            yield Problem(code="above-peak", what=why, retry=False)
     for metric in metrics.find("sol"):
         if not metric.labels and metric.value > 1:
             yield Problem(

@@ -24,16 +24,7 @@ from pytest_perfgate.core.analysis.work import known_dtype
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.device import Device, DeviceSpec, Roof
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import (
-    Absent,
-    Block,
-    Bullets,
-    Document,
-    Metric,
-    MetricSet,
-    Paragraph,
-    Section,
-)
+from pytest_perfgate.model.metric import Absent, Block, Bullets, Document, Metric, MetricSet, Paragraph, Section
 from pytest_perfgate.model.values import UNITS, Dimension, Work, value
 
 
@@ -115,6 +106,9 @@ def _baseline(time: Timing) -> Iterator[str]:
         yield f"Problem: {time.problem}"
     if time.time_ns is not None:
         yield f"Kernel time: {quantity(time.time_ns, Dimension.TIME)} by {time.by}"
+    if placed and placed.impossible:
+        yield f"Effective rate and bandwidth: INVALID: {placed.impossible}"
+        return
     if placed and placed.flops_rate is not None:
         yield f"Effective rate: {quantity(placed.flops_rate, Dimension.FLOPS)}"
     if placed and placed.bandwidth is not None:
@@ -159,12 +153,11 @@ def _roofline(diagnosis: Diagnosis, time: Timing) -> Iterator[str]:
     yield from (f"Note: {note}" for note in classification.notes)
     if diagnosis.pipe:
         yield f"Busiest pipe that computes: {diagnosis.pipe[0]}, {quantity(diagnosis.pipe[1], Dimension.FRACTION, 3)}"
-    if placed and placed.fraction is not None:
-        basis = f" of {time.basis}" if time.basis and not placed.impossible else ""
-        told = (
-            f"INVALID: {placed.impossible}" if placed.impossible else quantity(placed.fraction, Dimension.FRACTION, 3)
-        )
-        yield f"Attained fraction: {told}{basis}"
+    if placed and placed.impossible:
+        yield f"Attained fraction: INVALID: {placed.impossible}"
+    elif placed and placed.fraction is not None:
+        basis = f" of {time.basis}" if time.basis else ""
+        yield f"Attained fraction: {quantity(placed.fraction, Dimension.FRACTION, 3)}{basis}"
 
 
 _COMPUTES = {
@@ -187,8 +180,8 @@ def _no_roofline(diagnosis: Diagnosis, time: Timing) -> str:
     if diagnosis.classification.bottleneck is Bottleneck.NOT_COLLECTED:
         lines.append(f"Not collected: classification ({_COUNTERS})")
     missing = [] if placed and placed.intensity is not None else ["arithmetic intensity"]
-    missing += [] if time.ridge is not None else ["balance point"]
-    missing += [] if placed and placed.fraction is not None else ["attained fraction"]
+    missing += ["balance point"] if time.ridge is None else []
+    missing += ["attained fraction"] if not placed or (placed.fraction is None and not placed.impossible) else []
     above = [flag for name in _unknown(time) for flag in _STATED[name]]
     lines += [_of_this_code(_missing(missing, above, diagnosis.facts.device), diagnosis)] if missing else []
     return "; ".join(lines[:1] + [text[:1].lower() + text[1:] for text in lines[1:]])
@@ -318,10 +311,10 @@ def timing(stated: Stated, time_ns: float | None, by: str) -> Timing:
 def signals(stated: Stated, time_ns: float | None) -> Signals | None:
     """Both fractions of the roof as timed; nothing where there is no time, no work or no roof."""
     placed = stated.placed(time_ns)
-    if placed is None or stated.roof is None or (placed.compute is None and placed.memory is None):
+    wrong = (placed.impossible,) if placed and placed.impossible else ()
+    if placed is None or stated.roof is None or (placed.compute is None and placed.memory is None and not wrong):
         return None
     balance = ridge(stated.roof, stated.dtype)
-    wrong = (placed.impossible,) if placed.impossible else ()
     return Signals(
         compute=placed.compute, memory=placed.memory, intensity=placed.intensity, ridge=balance, problems=wrong
     )
@@ -339,6 +332,10 @@ _PARTS = (
 )
 """Figures of stated work: what each needs, and how that is stated."""
 
+_OF_TIME = ("tflops", "bandwidth", "mfu_datasheet", "sol_datasheet", "mfu", "sol")
+
+_CHECK = "check --set flops=, bytes=, dtype= and the time, and --device, --peak and --bandwidth"
+
 
 def stated_metrics(stated: Stated, time_ns: float | None, by: str) -> MetricSet:
     """Rates and fractions of a roof of the work that was stated, for limits; what is missing says how to state it."""
@@ -354,6 +351,7 @@ def stated_metrics(stated: Stated, time_ns: float | None, by: str) -> MetricSet:
         "mfu_datasheet": placed.compute,
         "sol_datasheet": placed.fraction,
     }
+    values |= dict.fromkeys(_OF_TIME if placed.impossible else ())
     over = f"stated work over {quantity(time_ns, Dimension.TIME)} by {by}"
     sheet = f"{over}; {stated.roof.note}" if stated.roof else over
     rows = [(*part, values[part[0]]) for part in _PARTS]
@@ -370,12 +368,14 @@ def stated_metrics(stated: Stated, time_ns: float | None, by: str) -> MetricSet:
     ]
     if stated.roof and stated.roof.note == GIVEN:
         metrics += [replace(m, name=m.name.partition("_")[0]) for m in metrics if m.name.endswith("_datasheet")]
-    absent = (
-        Absent(name=name, why=f"it needs {needs}", mend=f"state what is missing: {how}")
+    absent = {
+        name: Absent(name=name, why=f"it needs {needs}", mend=f"state what is missing: {how}")
         for name, _, needs, how, value in rows
         if value is None
-    )
-    return MetricSet(metrics=tuple(metrics), absent=tuple(absent))
+    }
+    for name in _OF_TIME if placed.impossible else ():
+        absent[name] = Absent(name=name, why=placed.impossible, mend=_CHECK, code="above-peak")
+    return MetricSet(metrics=tuple(metrics), absent=tuple(absent.values()))
 
 
 def run_figures(stated: Stated, time_ns: float | None) -> Iterator[tuple[str, str]]:
@@ -386,11 +386,11 @@ def run_figures(stated: Stated, time_ns: float | None) -> Iterator[tuple[str, st
     if work.items is not None:
         rate = quantity(work.items / time_ns * 1e9, Dimension.RATE).removesuffix("/s").strip()
         yield "Throughput", f"{rate} {work.unit}/s"
+    if placed.impossible:
+        yield "Achieved rate, MFU and % of SOL", f"INVALID: {placed.impossible}"
+        return
     if placed.flops_rate is not None:
         yield "Achieved rate", quantity(placed.flops_rate, Dimension.FLOPS)
-    if placed.impossible:
-        yield "MFU and % of SOL", f"INVALID: {placed.impossible}"
-        return
     if placed.compute is not None:
         yield "MFU", quantity(placed.compute, Dimension.FRACTION, 3)
     if placed.fraction:

@@ -19,10 +19,11 @@ from pytest_perfgate.core.judge.samples import (
     untimed,
     untrusted_samples,
 )
+from pytest_perfgate.model.device import Basis
 from pytest_perfgate.model.measurement import Discard, Samples, Stop
 from pytest_perfgate.model.metric import Metric, MetricSet, Problem
 from pytest_perfgate.model.plan import CaseKey, Effect, Mode, Outcome
-from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.values import Dimension, Work
 from tests.unit.core.judge.bench import (
     CONTEXT,
     GPU,
@@ -200,6 +201,15 @@ def test_only_more_than_the_peak_at_the_clock_that_ran_is_impossible(device, sol
     metrics = MetricSet(metrics=(Metric(name="sol", value=sol, dimension=Dimension.FRACTION),))
     found = problems_of(measured(1e6, device=device), metrics, timed=True)
     assert [p.code for p in found] == ["above-peak"] * wrong
+
+
+def test_a_rate_of_no_type_above_every_peak_is_impossible_too() -> None:
+    clock = GPU.roof(Basis.CLOCK)
+    for rate, dtype, wrong in ((2.0, "", True), (0.9, "", False), (2.0, "bf16", False)):
+        highest = max(peak for _, peak in clock.compute)
+        metrics = MetricSet(metrics=(Metric(name="tflops", value=rate * highest, dimension=Dimension.FLOPS),))
+        one = replace(measured(1e6, device=GPU), work=Work(flops=1e12, dtype=dtype))
+        assert [p.code for p in problems_of(one, metrics, timed=True)] == ["above-peak"] * wrong
 
 
 def test_why_samples_are_no_times_is_said_of_one_process() -> None:

@@ -85,7 +85,7 @@ def test_more_than_the_hardware_can_do_is_invalid_and_says_what_may_be_wrong() -
     assert found.bottleneck is Bottleneck.INVALID
     assert "is more than the hardware can do: the peak of its type or the work is wrong" in found.sentence
     figures = dict(run_figures(stated, stated.time_ns))
-    assert figures["MFU and % of SOL"].startswith("INVALID: compute ")
+    assert figures["Achieved rate, MFU and % of SOL"].startswith("INVALID: compute ")
     assert "MFU" not in figures
     placed = stated.placed(stated.time_ns)
     assert placed.impossible == found.evidence[0]
@@ -159,3 +159,22 @@ def test_rates_that_are_not_known_are_refused(options, spec) -> None:
     with pytest.raises(PerfgateError) as error:
         parse_stated(options, spec)
     assert error.value.code.name == "kernel-option"
+
+
+def test_a_rate_of_no_type_above_every_peak_is_invalid_wherever_it_stands() -> None:
+    stated = parse_stated({"flops": "200TFLOP", "time": "1ms"}, CARD)
+    placed = stated.placed(stated.time_ns)
+    assert "174 TFLOPS (int8)" in placed.impossible
+    assert classify(signals(stated, stated.time_ns)).bottleneck is Bottleneck.INVALID
+    held = stated_metrics(stated, stated.time_ns, "--set time")
+    assert [m.name for m in held.metrics] == []
+    assert {a.name for a in held.absent if a.code == "above-peak"} >= {"tflops", "bandwidth", "mfu_datasheet", "sol"}
+    assert [text.partition(":")[0] for text in dict(run_figures(stated, stated.time_ns)).values()] == ["INVALID"]
+    page = render_markdown(bottleneck_report(launch(), timing(stated, stated.time_ns, "device events")))
+    assert "Effective rate:" not in page
+
+
+def test_a_rate_of_no_type_below_some_peak_stands() -> None:
+    stated = parse_stated({"flops": "100GFLOP", "time": "1ms"}, CARD)
+    assert stated.placed(stated.time_ns).impossible == ""
+    assert {m.name: m.value for m in stated_metrics(stated, stated.time_ns, "--set time").metrics} == {"tflops": 1e14}
