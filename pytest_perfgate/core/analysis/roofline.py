@@ -45,7 +45,12 @@ class Placement:
 
     @property
     def fraction(self) -> float | None:
-        """How near the time came to the roof that binds: speed of light."""
+        """How near the time came to the roof that binds: speed of light; nothing where it cannot be."""
+        return None if self.impossible else self.claimed
+
+    @property
+    def claimed(self) -> float | None:
+        """The same as worked out, also where it is more than the hardware can do."""
         known = [part for part in (self.compute, self.memory) if part is not None]
         return max(known, default=None)
 

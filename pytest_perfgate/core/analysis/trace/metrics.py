@@ -248,7 +248,7 @@ def rates(group: Sequence[OperatorRow], roof: Roof | None, where: Labels) -> Ite
     if roof is None:
         return
     is_given = roof.note == GIVEN
-    for name, fraction in (("mfu", _weighted(known, roof, "compute")), ("sol", _weighted(known, roof, "fraction"))):
+    for name, fraction in (("mfu", _weighted(known, roof, "compute")), ("sol", _weighted(known, roof, "claimed"))):
         if fraction is not None:
             note = "; ".join(filter(None, (roof.note, bounds)))
             yield _metric(f"{name}_datasheet", fraction, _PART, where, note)

@@ -90,7 +90,7 @@ def _calls(rows: Sequence[OperatorRow], roof: Roof | None) -> Calls:
         flops=_column([row.work.flops if row.work else None for row in rows]),
         bytes=_column([row.work.bytes if row.work else None for row in rows]),
         compute=_column([_compute(row, at) for row, at in zip(rows, placements)]),
-        roof=_column([at.fraction if at else None for at in placements]),
+        roof=_column([at.claimed if at else None for at in placements]),
     )
 
 

@@ -367,7 +367,7 @@ def _operator_section(rows: Sequence[OperatorRow], roof: Roof | None) -> Section
         reached = f"{at.fraction:.0%} of its roof, {band(at.fraction)}" if at and at.fraction is not None else ""
         why = f"no work model: {row.why}" if row.work is None else ""
         kernel = f"longest kernel {short_name(row.kernel)}" + (f" ({of})" if (of := library(row.kernel)) else "")
-        parts = "; ".join(filter(None, (reached, why, kernel)))
+        parts = "; ".join(filter(None, (reached, at.impossible if at else "", why, kernel)))
         lines.append(f"{tables.shapes(row) or 'no shapes'}: {parts}")
     table = tables.brief(tables.roofline_table(rows, roof), "operator", "work", "bytes")
     blocks = (Bullets(items=tuple(lines)), replace(table, note=""))

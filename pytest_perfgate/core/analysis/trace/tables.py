@@ -182,7 +182,8 @@ def roofline_table(rows: Sequence[OperatorRow], roof: Roof | None, limit: int = 
             continue
         at = place(row.work, row.total / row.count, roof or Roof(basis=Basis.DATASHEET))
         rates = (at.flops_rate, at.bandwidth, at.fraction)
-        text = "; ".join(filter(None, (at.bound, row.work.note)))
+        doubt = "INVALID: more than the hardware can do" if at.impossible else ""
+        text = "; ".join(filter(None, (at.bound, doubt, row.work.note)))
         table.append((*head, row.work.flops, row.work.bytes, row.work.intensity, *rates, text))
     return Table(
         columns=(

@@ -40,6 +40,15 @@ def test_what_the_roof_does_not_say_stays_unknown():
     assert at.bound == ""
 
 
+def test_what_cannot_be_is_no_fraction_and_says_why():
+    over = place(work.gemm(8192, 8192, 8192, dtype="bf16"), 1e6, ROOF)
+    assert (over.fraction, over.claimed) == (None, pytest.approx(1.0995, abs=1e-3))
+    for seconds, wrong in ((1e6, True), (2e6, False)):
+        untyped = place(Work(flops=1.1e12), seconds, ROOF)
+        assert (untyped.compute, bool(untyped.impossible)) == (None, wrong)
+    assert place(Work(flops=1e18), 1.0, Roof(basis=Basis.DATASHEET)).impossible == ""
+
+
 def test_the_ridge_lies_where_both_bind():
     assert ridge(ROOF, "bf16") == 250
     assert ridge(ROOF, "fp8") is None
