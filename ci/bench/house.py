@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import argparse
 import ast
+import gc
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, lru_cache
 from pathlib import Path
 
 from ci.bench.trace_maker import write_trace
@@ -62,6 +63,21 @@ def folders() -> Counter[str]:
     return Counter(path.parent.relative_to(PACKAGE).as_posix() for path in files().values())
 
 
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    """All of a file's syntax, its tree first; unseen by the collector, which would go through it again and again."""
+    collecting = gc.isenabled()
+    gc.disable()
+    found: list[ast.AST] = [ast.parse(path.read_text("utf-8"))]
+    for node in found:
+        for value in (getattr(node, field, None) for field in node._fields):
+            found += [part for part in (value if isinstance(value, list) else [value]) if isinstance(part, ast.AST)]
+    gc.freeze()
+    if collecting:
+        gc.enable()
+    return found
+
+
 # the imports
 
 
@@ -76,10 +92,10 @@ def statements(body: list[ast.stmt]) -> Iterator[ast.ImportFrom | ast.Import]:
             yield from statements(node.body)
 
 
-def targets(nodes: Iterator[ast.AST]) -> set[str]:
+def targets(statements: Iterable[ast.AST]) -> set[str]:
     """Modules of the package that import statements name."""
     found = set()
-    for node in nodes:
+    for node in statements:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -93,8 +109,8 @@ def imports(*, anywhere: bool = False) -> Mapping[str, frozenset[str]]:
     """Each module with those that it imports when it is imported, or ``anywhere`` in its text."""
     arrows = {}
     for name, path in files().items():
-        tree = ast.parse(path.read_text("utf-8"))
-        arrows[name] = frozenset(targets(ast.walk(tree) if anywhere else statements(tree.body)) - {name})
+        found = nodes(path)
+        arrows[name] = frozenset(targets(found if anywhere else statements(found[0].body)) - {name})
     return arrows
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from ci.bench.house import ROOT, nodes
+
 PACKAGE = ROOT / "pytest_perfgate"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 EVERY = SOURCES + sorted((ROOT / "tests").rglob("*.py")) + sorted((ROOT / "ci").rglob("*.py"))
@@ -18,16 +19,6 @@ BANNED_PREFIXES = ("get_", "compute_", "process_", "do_")
 WORLD = {"open", "print", "input", "exec", "eval", "breakpoint", "__import__"}
 WORLD_MODULES = {"os", "io", "sys", "time", "random", "secrets", "socket", "subprocess", "threading", "tempfile",
                  "shutil", "requests", "sqlite3", "yaml", "pandas", "logging", "datetime"}  # fmt: skip
-
-
-@lru_cache(maxsize=1)
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
-@lru_cache(maxsize=1)
-def nodes(path: Path) -> list[ast.AST]:
-    return list(ast.walk(tree(path)))
 
 
 @lru_cache(maxsize=1)
@@ -66,7 +57,7 @@ def names(path: Path) -> Iterator[str]:
 
 def sentence(path: Path) -> Iterator[str]:
     """Every module says what it is."""
-    if not ast.get_docstring(tree(path)):
+    if not ast.get_docstring(nodes(path)[0]):
         yield "a module starts with one sentence"
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Iterator
-from pathlib import Path
 
+from ci.bench.house import PACKAGE, ROOT, nodes
 from pytest_perfgate.model import device
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "pytest_perfgate"
 PROTOCOLS = {name: kind for name, kind in inspect.getmembers(device, inspect.isclass) if name[:8] == "Supports"}
 
 
@@ -19,9 +17,9 @@ def members(protocol: type) -> set[str]:
     return {name for name in (*vars(protocol), *protocol.__annotations__) if not name.startswith("_")}
 
 
-def probes(tree: ast.AST, names: set[str]) -> Iterator[ast.Call]:
+def probes(found: list[ast.AST], names: set[str]) -> Iterator[ast.Call]:
     """Calls that ask an object for one of these names."""
-    for node in ast.walk(tree):
+    for node in found:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"hasattr", "getattr"}:
             asked = node.args[1]
             if isinstance(asked, ast.Constant) and asked.value in names:
@@ -34,10 +32,10 @@ def test_a_capability_is_asked_for_by_its_protocol() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node)}"
         for path in sorted(PACKAGE.rglob("*.py"))
-        for node in probes(ast.parse(path.read_text("utf-8")), names)
+        for node in probes(nodes(path), names)
     ]
     assert not found, "\n".join(found)
-    assert list(probes(ast.parse("hasattr(runtime, 'wait')"), names))
+    assert list(probes(list(ast.walk(ast.parse("hasattr(runtime, 'wait')"))), names))
 
 
 def test_each_capability_is_on_the_page_of_plugins_with_its_members() -> None:

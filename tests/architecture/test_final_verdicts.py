@@ -7,31 +7,32 @@ from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
-import pytest_perfgate
+from ci.bench.house import PACKAGE, nodes
 from pytest_perfgate.model.verdict import Verdict
 
-PACKAGE = Path(pytest_perfgate.__file__).parent
 OWN = {field.name for field in fields(Verdict)} - {"limit", "baseline", "metric", "interval", "rounds", "evidence"} | {
     "verdicts"
 }
 """Names that ``replace`` takes for a verdict, or for the verdicts of a report, and for no other value."""
 
 
-def calls(tree: ast.Module) -> Iterator[tuple[str, ast.Call, str]]:
+def calls(path: Path, name: str) -> Iterator[tuple[str, ast.Call]]:
     """Calls of a bare name, with the function around them."""
-    for around in ast.walk(tree):
+    found = nodes(path)
+    if not any(isinstance(node, ast.Name) and node.id == name for node in found):
+        return
+    for around in found:
         if isinstance(around, ast.FunctionDef):
             for node in ast.walk(around):
-                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                    yield around.name, node, node.func.id
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
+                    yield around.name, node
 
 
 def test_one_function_makes_a_verdict() -> None:
     makers = {
         (file.relative_to(PACKAGE).as_posix(), around)
         for file in PACKAGE.rglob("*.py")
-        for around, _, name in calls(ast.parse(file.read_text(encoding="utf-8")))
-        if name == "Verdict"
+        for around, _ in calls(file, "Verdict")
     }
     assert {around for _, around in makers} == {"verdict", "without_figures"}, makers
     assert len(makers) == 2, makers
@@ -41,8 +42,8 @@ def test_no_module_amends_a_verdict() -> None:
     amending = [
         f"{file.relative_to(PACKAGE)}:{call.lineno}"
         for file in PACKAGE.rglob("*.py")
-        for _, call, name in calls(ast.parse(file.read_text(encoding="utf-8")))
-        if name == "replace" and OWN & {keyword.arg for keyword in call.keywords}
+        for _, call in calls(file, "replace")
+        if OWN & {keyword.arg for keyword in call.keywords}
     ]
     assert amending == []
 

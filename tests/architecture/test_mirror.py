@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGE, TESTS = ROOT / "pytest_perfgate", ROOT / "tests"
+from ci.bench.house import PACKAGE, ROOT, nodes
+
+TESTS = ROOT / "tests"
 LARGE = 100
 
 ELSEWHERE = {
@@ -84,27 +85,30 @@ def test_what_is_tested_elsewhere_is_there_and_has_no_file_of_its_own(module: st
     assert not mirrored(module), "the module has a file of its own: take it off the list"
 
 
-def imported(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
+def imported(found: list[ast.AST]) -> Iterator[str]:
+    for node in found:
         if isinstance(node, ast.ImportFrom):
             yield from (f"{node.module or ''}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
 
 
-def faults(text: str) -> list[str]:
+def faults(found: list[ast.AST]) -> list[str]:
     """Modules of tests that a file imports; the package's own names may begin with the word."""
-    names = [name for name in imported(ast.parse(text)) if not name.startswith("pytest_perfgate")]
+    names = [name for name in imported(found) if not name.startswith("pytest_perfgate")]
     return [name for name in names if any(part.startswith("test_") for part in name.split(".")[:-1])]
 
 
 def test_no_file_of_tests_imports_another() -> None:
-    found = {path.relative_to(TESTS).as_posix(): faults(path.read_text("utf-8")) for path in TESTS.rglob("*.py")}
+    found = {path.relative_to(TESTS).as_posix(): faults(nodes(path)) for path in TESTS.rglob("*.py")}
     assert len(found) > 200
     assert {path: names for path, names in found.items() if names} == {}
 
 
 def test_an_import_of_a_file_of_tests_is_seen() -> None:
-    assert faults("from tests.unit.test_a import build") == ["tests.unit.test_a.build"]
-    assert faults("from .test_a import build") == ["test_a.build"]
-    assert faults("from tests.reports import case") == []
+    def of(line: str) -> list[str]:
+        return faults(list(ast.walk(ast.parse(line))))
+
+    assert of("from tests.unit.test_a import build") == ["tests.unit.test_a.build"]
+    assert of("from .test_a import build") == ["test_a.build"]
+    assert of("from tests.reports import case") == []

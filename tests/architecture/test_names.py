@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from ci.bench.house import ROOT, nodes
+
 METAPHORS = frozenset(
     [
         "acquit",
@@ -67,7 +68,7 @@ def words_of(name: str) -> set[str]:
 
 def names_in(path: Path) -> Iterator[tuple[int, str]]:
     yield 1, path.stem
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             yield node.lineno, node.name
 

@@ -51,8 +51,8 @@ def cleared(below: Array) -> Array:
     found = np.zeros(len(below), bool)
     for rounds in (count for count in range(7, below.shape[1] + 1) if count <= OFTEN or count % 10 == 0):
         part = below[:, :rounds]
-        ranks = np.abs(part).argsort(1).argsort(1) + 1
-        found |= tails(rounds)[(ranks * (part < 0)).sum(1)] <= CLEARS
+        by_size = np.take_along_axis(part < 0, np.abs(part).argsort(1), 1)
+        found |= tails(rounds)[by_size @ np.arange(1, rounds + 1)] <= CLEARS
     return found
 
 
