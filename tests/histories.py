@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -87,6 +88,25 @@ def lines_are_of_one_case_and_device_each(opened: Open) -> None:
     assert history.keys("e") == (("e", KEY), ("e", OTHER))
 
 
+def levels_have_a_number_a_run_of_each_figure_that_is_named(opened: Open) -> None:
+    """Of runs that timed nothing too; the newest alone have all of their figures."""
+    history, time, roof = opened(), ("time", ()), ("sol", (("roof", "memory"),))
+    rest = replace(sitting(2.0, metrics=METRICS[1:]), time=0.0, processes=0)
+    history.append([sitting(1.0, metrics=METRICS), rest, sitting(3.0), sitting(4.0, OTHER)])
+    of = {("d", KEY): [roof, time], ("e", KEY): [roof]}
+    ((line, levels),) = history.levels(of, detailed=2)
+    assert line == (sitting(1.0), rest, sitting(3.0))
+    assert {name: repr(numbers) for name, numbers in levels.items()} == {
+        time: "[2.0, nan, nan]",
+        roof: "[0.5, 0.5, nan]",
+    }
+    ((newest, levels),) = opened().levels({("d", KEY): [roof]}, last=2)
+    assert newest == (replace(rest, metrics=()), sitting(3.0))
+    assert repr(levels) == repr({roof: [0.5, math.nan]})
+    assert list(history.levels({("d", OTHER): []}, detailed=1)) == [((sitting(4.0, OTHER),), {})]
+    assert list(history.levels({})) == []
+
+
 def a_record_is_known_by_its_digest(opened: Open) -> None:
     history = opened()
     history.append([sitting(1.0)], record="abc")
@@ -101,5 +121,6 @@ CONTRACT = (
     a_run_counts_once_however_often_it_comes,
     all_that_is_known_comes_back,
     lines_are_of_one_case_and_device_each,
+    levels_have_a_number_a_run_of_each_figure_that_is_named,
     a_record_is_known_by_its_digest,
 )

@@ -7,7 +7,7 @@ import gc
 import json
 import os
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -21,6 +21,7 @@ from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
 
 if TYPE_CHECKING:
+    from pytest_perfgate.core.analysis.regressions import Trend
     from pytest_perfgate.model.measurement import Baseline
     from pytest_perfgate.model.plan import CaseKey
 
@@ -48,8 +49,8 @@ def run_regressions(options: Namespace) -> int:
 
     since, before = day(options.since, today()), day(f"{options.stale}d", today())
     project, device = Project(options), options.device or "*"
-    lines, figures = list(trends(project, device)), list(figure_trends(project, device))
-    if not lines and not figures:
+    lines, figures = trends(project, device)
+    if not lines:
         raise PerfgateError("history-empty", f"the history has nothing of {options.device or 'any device'}")
     every = findings(lines, figures, since=since, before=before, over=OVER if options.over is None else options.over)
     document = findings_document(every, since=since, stale_days=options.stale)
@@ -105,10 +106,9 @@ def _write_site(project: Project, options: Namespace) -> None:
     from pytest_perfgate.core.render.site import Site, site_pages
 
     folder = Path(options.folder)
-    lines = list(trends(project, last=options.last, detailed=_DETAILED))
+    lines, beside = trends(project, last=options.last, detailed=_DETAILED)
     if not lines:
         raise PerfgateError("history-empty", "the history has nothing to show")
-    beside = list(figure_trends(project, last=options.last))
     tested = [line for line in (*lines, *beside) if not line.of.exact]
     _recall(folder, tested)
     every = findings(lines, beside, before=day(f"{options.stale}d", today()))
@@ -165,32 +165,28 @@ def today() -> dt.date:
     return dt.datetime.fromtimestamp(HOST_CLOCK.date(), dt.timezone.utc).date()
 
 
-def trends(project: Project, device: str = "*", last: int = 500, detailed: int = 0) -> Iterator[Any]:
-    """The newest runs of every case and device, with what was accepted; those that time nothing come last."""
+def trends(project: Project, device: str = "*", last: int = 500, detailed: int = 0) -> tuple[list[Trend], list[Trend]]:
+    """The newest runs of every case and device, with what was accepted; the same of every accepted figure beside."""
     from pytest_perfgate.core.analysis.regressions import Trend
-    from pytest_perfgate.core.judge.accepted_line import fixed_anchor
+    from pytest_perfgate.core.judge.accepted_line import figure_levels, fixed_anchor
 
     revision = fixed_anchor(project.config.anchor_revision, project.repository.last_release())
     anchors: dict[tuple[str, str], Any] = {}
-    of = _cases(project, device)
-    for sittings in project.history.lines(last, detailed, 1, of):
-        if sittings:
-            at = name, key = sittings[-1].device, sittings[-1].key
-            if revision and (name, key.path) not in anchors:
-                anchors[name, key.path] = project.baselines.read(name, key.path, revision)
-            yield Trend(sittings, of.pop(at), anchors.get((name, key.path), {}).get(str(key)))
-    yield from map(Trend, filter(None, project.history.lines(last, last, 0, of)))
-
-
-def figure_trends(project: Project, device: str = "*", last: int = 500) -> Iterator[Any]:
-    """The same of every accepted figure beside the time, of files and tests that time nothing too."""
-    from pytest_perfgate.core.analysis.regressions import Trend
-    from pytest_perfgate.core.judge.accepted_line import figure_levels
-
-    of = {at: line for at, line in _cases(project, device).items() if line is not None and line.figures}
-    for sittings in project.history.lines(last, last, 0, of) if of else ():
-        for levels, accepted, figure in figure_levels(sittings, of[sittings[-1].device, sittings[-1].key]):
-            yield Trend(levels, accepted, of=figure)
+    of, lines, beside = _cases(project, device), list[Trend](), list[Trend]()
+    names = {at: [(f.name, f.labels) for f in line.figures] if line else [] for at, line in of.items()}
+    for sittings, levels in project.history.levels(names, last, detailed):
+        if not sittings:
+            continue
+        at = name, key = sittings[-1].device, sittings[-1].key
+        if revision and (name, key.path) not in anchors:
+            anchors[name, key.path] = project.baselines.read(name, key.path, revision)
+        timed = [sitting for sitting in sittings if sitting.processes]
+        held, anchor = (of[at], anchors.get((name, key.path), {}).get(str(key))) if timed else (None, None)
+        lines.append(Trend(timed or sittings, held, anchor))
+        if (line := of[at]) is not None:
+            for own, numbers, accepted, figure in figure_levels(sittings, line, levels):
+                beside.append(Trend(own, accepted, of=figure, levels=numbers))
+    return sorted(lines, key=lambda trend: not trend.sittings), beside
 
 
 def _cases(project: Project, device: str) -> dict[tuple[str, CaseKey], Baseline | None]:

@@ -379,14 +379,6 @@ class Sitting:
     metrics: tuple[Metric, ...] = ()
     """All figures, where they were asked for."""
 
-    def at_level(self, level: float) -> Sitting:
-        """The same run with one of its figures in the place of the time, and no other."""
-        return Sitting(
-            key=self.key, device=self.device, time=level, when=self.when, commit=self.commit, branch=self.branch,
-            processes=self.processes, scatter=self.scatter, clock_hz=self.clock_hz, identity=self.identity,
-            run=self.run, outcome=self.outcome, host=self.host, card=self.card, facts=self.facts,
-        )  # fmt: skip
-
 
 @value
 class Merging:

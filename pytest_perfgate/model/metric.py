@@ -12,6 +12,12 @@ from typing import Union
 from pytest_perfgate.model.values import Better, Dimension, Interval, array_value, value
 
 Labels = tuple[tuple[str, str], ...]
+
+FigureName = tuple[str, Labels]
+"""What a figure is called, with its scope."""
+
+Levels = Mapping[FigureName, Sequence[float]]
+"""Figures over the runs of a case; not a number where a run has none of that name."""
 """Scope of a metric as sorted (name, text) pairs, such as ``(("rank", "0"), ("stage", "stage2_f"))``."""
 
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from pytest_perfgate.model.device import Availability, Device, DeviceSpec, SupportsWait
 from pytest_perfgate.model.measurement import Artifact, Baseline, Environment, Samples, Sitting, Stop
-from pytest_perfgate.model.metric import Analysis, MetricKind, Problem
+from pytest_perfgate.model.metric import Analysis, FigureName, Levels, MetricKind, Problem
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.project import Base
 from pytest_perfgate.model.protocol import ChildSpawner
@@ -241,13 +241,13 @@ class HistoryStore(Protocol):
     def figures(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
         """As ``read``, each with its figures, those among them of which nothing was timed."""
 
-    def lines(
-        self, last: int = 0, detailed: int = 0, least: int = 1, of: Collection[tuple[str, CaseKey]] | None = None
-    ) -> Iterator[tuple[Sitting, ...]]:
-        """As ``read``, of one case and device after the other, or of these; the newest ``detailed`` with all figures.
+    def lines(self, last: int = 0, detailed: int = 0) -> Iterator[tuple[Sitting, ...]]:
+        """As ``read``, of one case and device after the other; the newest ``detailed`` with all figures."""
 
-        A sitting has ``least`` processes; with 0 those come too of which nothing was timed.
-        """
+    def levels(
+        self, of: Mapping[tuple[str, CaseKey], Collection[FigureName]], last: int = 0, detailed: int = 0
+    ) -> Iterator[tuple[tuple[Sitting, ...], Levels]]:
+        """As ``lines``, of these devices and cases, whatever was timed; beside them a number a sitting of each name."""
 
     def keys(self, device: str = "") -> tuple[tuple[str, CaseKey], ...]: ...
 

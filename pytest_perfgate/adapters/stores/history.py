@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from pytest_perfgate.adapters.stores.sittings import (
     Looked,
     Run,
     by_run,
+    levels_of,
     metrics_text,
     moment_at,
     parse_facts,
@@ -29,6 +30,7 @@ from pytest_perfgate.model.plan import CaseKey, parse_case_key
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.measurement import Sitting
+    from pytest_perfgate.model.metric import FigureName, Levels
 
 SCHEMA = 2
 
@@ -142,20 +144,29 @@ class SqliteHistory:
             return ()
         with self._opened(reading=True) as database:
             series = database.execute(_SERIES, (device, str(key))).fetchone()
-            return _line(database, (device, key, series[0]), _known(database), counts) if series else ()
+            return _line(database, (device, key, series[0]), _known(database), counts)[0] if series else ()
 
-    def lines(
-        self, last: int = 0, detailed: int = 0, least: int = 1, of: Collection[tuple[str, CaseKey]] | None = None
-    ) -> Iterator[tuple[Sitting, ...]]:
+    def lines(self, last: int = 0, detailed: int = 0) -> Iterator[tuple[Sitting, ...]]:
         """As ``read``, of one case and device after the other; the newest ``detailed`` with all their figures."""
+        return (line for line, _ in self._lines((last, detailed, 1)))
+
+    def levels(
+        self, of: Mapping[tuple[str, CaseKey], Collection[FigureName]], last: int = 0, detailed: int = 0
+    ) -> Iterator[tuple[tuple[Sitting, ...], Levels]]:
+        """As ``lines``, of these devices and cases, whatever was timed; beside them a number a sitting of each name."""
+        return self._lines((last, detailed, 0), of)
+
+    def _lines(
+        self, counts: tuple[int, int, int], of: Mapping[tuple[str, CaseKey], Collection[FigureName]] | None = None
+    ) -> Iterator[tuple[tuple[Sitting, ...], Levels]]:
         if not self._is_there():
             return
         with self._opened(reading=True) as database:
             known = _known(database)
             for number, name, text in database.execute("select id, device, key from series order by device, key"):
-                device, key = text_of(name), parse_case_key(text_of(text))
-                if of is None or (device, key) in of:
-                    yield _line(database, (device, key, number), known, (last, detailed, least))
+                at = text_of(name), parse_case_key(text_of(text))
+                if of is None or at in of:
+                    yield _line(database, (*at, number), known, counts, of[at] if of else ())
 
     def keys(self, device: str = "") -> tuple[tuple[str, CaseKey], ...]:
         """(device, case) of all that was ever measured."""
@@ -302,8 +313,9 @@ def _known(database: sqlite3.Connection) -> Known:
 
 
 def _line(
-    database: sqlite3.Connection, series: tuple[str, CaseKey, int], known: Known, counts: tuple[int, int, int]
-) -> tuple[Sitting, ...]:
+    database: sqlite3.Connection, series: tuple[str, CaseKey, int], known: Known, counts: tuple[int, int, int],
+    names: Collection[FigureName] = (),
+) -> tuple[tuple[Sitting, ...], Levels]:  # fmt: skip
     """So many of the newest sittings of one case, oldest first, so many of these with figures, of so many processes."""
     device, key, place = series
     last, detailed, least = counts
@@ -311,11 +323,12 @@ def _line(
     query = f"select {_SITTING.replace('run', 's.run')} from sitting s {newest}"  # noqa: S608
     columns = list(zip(*database.execute(query, (place, least, last or -1))))
     figures: list[str] = []
-    if detailed:
+    if detailed or names:
         query = f"select data from sitting s left join figures using (run, series) {newest}"  # noqa: S608
-        most = min(last or detailed, detailed) if detailed > 0 else last or -1
+        most = min(last or detailed, detailed) if detailed > 0 and not names else last or -1
         figures = [text for (text,) in database.execute(query, (place, least, most))]
-    return tuple(reversed(sittings_of(columns, device, key, known, figures)))
+    line = sittings_of(columns, device, key, known, figures[:detailed] if names else figures)
+    return tuple(reversed(line)), {name: level[::-1] for name, level in levels_of(figures, names).items()}
 
 
 def _is_refusal(fault: BaseException) -> bool:

@@ -12,6 +12,7 @@ from pytest_perfgate.adapters.stores.sittings import (
     Known,
     Looked,
     by_run,
+    levels_of,
     metrics_text,
     moment_at,
     parse_facts,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from psycopg import Connection, Cursor
 
     from pytest_perfgate.model.measurement import Sitting
+    from pytest_perfgate.model.metric import FigureName, Levels
 
 SCHEMA = 1
 
@@ -146,7 +148,7 @@ class PostgresHistory:
             rows = cursor.execute(_OF_CASE, (series[0], 1, last or None)).fetchall() if series else []
             columns = list(zip(*rows))
             self._learn(cursor, [columns])
-            return self._line(0, (device, key), columns, {})
+            return self._line((device, key), columns)
 
     def figures(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
         """As ``read``, each with its figures, those among them of which nothing was timed."""
@@ -155,39 +157,52 @@ class PostgresHistory:
             rows = cursor.execute(_OF_CASE, (series[0], 0, last or None)).fetchall() if series else []
             columns = list(zip(*rows))
             self._learn(cursor, [columns])
-            asked = [(series[0], row[0]) for row in rows]
-            return self._line(series[0] if series else 0, (device, key), columns, _figures(cursor, asked))
+            figures = _figures(cursor, [(series[0], row[0]) for row in rows])
+            return self._line((device, key), columns, [figures.get((series[0], row[0]), "") for row in rows])
 
-    def lines(
-        self, last: int = 0, detailed: int = 0, least: int = 1, of: Collection[tuple[str, CaseKey]] | None = None
-    ) -> Iterator[tuple[Sitting, ...]]:
+    def lines(self, last: int = 0, detailed: int = 0) -> Iterator[tuple[Sitting, ...]]:
         """As ``read``, of one case and device after the other; the newest ``detailed`` with all their figures."""
+        return (line for line, _ in self._lines((last, detailed, 1)))
+
+    def levels(
+        self, of: Mapping[tuple[str, CaseKey], Collection[FigureName]], last: int = 0, detailed: int = 0
+    ) -> Iterator[tuple[tuple[Sitting, ...], Levels]]:
+        """As ``lines``, of these devices and cases, whatever was timed; beside them a number a sitting of each name."""
+        return self._lines((last, detailed, 0), of)
+
+    def _lines(
+        self, counts: tuple[int, int, int], of: Mapping[tuple[str, CaseKey], Collection[FigureName]] | None = None
+    ) -> Iterator[tuple[tuple[Sitting, ...], Levels]]:
         with self._opened() as cursor:
             rows = cursor.execute("select id, device, key from perfgate.series order by device, key").fetchall()
             every = [(number, (device, parse_case_key(text_of(key)))) for number, device, key in rows]
-        listed = [(number, place) for number, place in every if of is None or place in of]
-        some = max(1, _PART // (last or _PART))
+        listed = [(n, place, of[place] if of else ()) for n, place in every if of is None or place in of]
+        some = max(1, _PART // (counts[0] or _PART))
         for first in range(0, len(listed), some):
-            yield from self._some(listed[first : first + some], last, detailed, least)
+            yield from self._some(listed[first : first + some], counts)
 
     def _some(
-        self, listed: Sequence[tuple[int, tuple[str, CaseKey]]], last: int, detailed: int, least: int
-    ) -> list[tuple[Sitting, ...]]:
+        self, listed: Sequence[tuple[int, tuple[str, CaseKey], Collection[FigureName]]], counts: tuple[int, int, int]
+    ) -> Iterator[tuple[tuple[Sitting, ...], Levels]]:
         """The lines of these cases, read at once."""
+        last, detailed, least = counts
         with self._opened() as cursor:
             cursor.execute("set local jit = off")
-            rows = cursor.execute(_OF_SOME, ([number for number, _ in listed], least, last or None)).fetchall()
+            rows = cursor.execute(_OF_SOME, ([number for number, *_ in listed], least, last or None)).fetchall()
             lines: dict[int, Sequence[Sequence[Any]]] = {number: columns for number, *columns in rows}
             self._learn(cursor, list(lines.values()))
-            asked = [(number, run) for number, columns in lines.items() for run in columns[0][:detailed]]
+            most = {number: last or None if names else detailed for number, _, names in listed}
+            asked = [(number, run) for number, columns in lines.items() for run in columns[0][: most[number]]]
             figures = _figures(cursor, asked)
-            return [self._line(number, place, lines[number], figures) for number, place in listed if number in lines]
+        for number, place, names in listed:
+            if number in lines:
+                texts = [figures.get((number, run), "") for run in lines[number][0]]
+                line = self._line(place, lines[number], texts[:detailed])
+                yield line, {name: level[::-1] for name, level in levels_of(texts, names).items()}
 
     def _line(
-        self, series: int, place: tuple[str, CaseKey], columns: Sequence[Sequence[Any]],
-        figures: Mapping[tuple[int, int], str],
-    ) -> tuple[Sitting, ...]:  # fmt: skip
-        texts = [figures.get((series, run), "") for run in columns[0]] if figures else []
+        self, place: tuple[str, CaseKey], columns: Sequence[Sequence[Any]], texts: Sequence[str] = ()
+    ) -> tuple[Sitting, ...]:
         return tuple(reversed(sittings_of(columns, *place, self._known, texts)))
 
     def keys(self, device: str = "") -> tuple[tuple[str, CaseKey], ...]:

@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import fields
 from functools import lru_cache
 from itertools import chain, groupby, repeat
@@ -24,6 +24,7 @@ from pytest_perfgate.model.metric import Metric
 from pytest_perfgate.model.values import Dimension, Interval
 
 if TYPE_CHECKING:
+    from pytest_perfgate.model.metric import FigureName, Labels
     from pytest_perfgate.model.plan import CaseKey
 
 FOLDER = "environments"
@@ -296,10 +297,29 @@ _rows = msgspec.json.Decoder(list[_Row]).decode
 
 
 def parse_metrics(text: str) -> tuple[Metric, ...]:
+    return tuple([_metric(row) for row in _parsed(text)])
+
+
+def _parsed(text: str) -> Sequence[_Row]:
     try:
-        return tuple([_metric(row) for row in _rows(text)]) if text else ()
+        return _rows(text) if text else ()
     except msgspec.DecodeError as fault:
         raise ValueError(f"no figures: {fault}") from fault
+
+
+def levels_of(figures: Sequence[str], names: Collection[FigureName]) -> dict[FigureName, list[float]]:
+    """A number for each of these texts, of each name; not one where it says nothing of that."""
+    levels = {name: [math.nan] * len(figures) for name in names}
+    for at, text in enumerate(figures if names else ()):
+        for row in _parsed(text):
+            line = levels.get((row.name, _labels(row.scope)))
+            if line is not None:
+                line[at] = row.value
+    return levels
+
+
+def _labels(scope: dict[str, str]) -> Labels:
+    return tuple(sorted(scope.items())) if scope else ()
 
 
 def _metric(row: _Row) -> Metric:
@@ -310,7 +330,7 @@ def _metric(row: _Row) -> Metric:
         name=row.name,
         value=row.value,
         dimension=row.dimension,
-        labels=tuple(sorted(scope.items())) if scope else (),
+        labels=_labels(scope),
         interval=None if low is None or high is None else Interval(low=low, high=high),
     )
 

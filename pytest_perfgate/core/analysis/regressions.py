@@ -7,8 +7,9 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import compress, pairwise
 from math import inf
+from operator import attrgetter
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -45,46 +46,51 @@ _BACK = 0.5
 
 
 class Trend:
-    """One case on one device over its runs, as far as they were measured as the newest was; of a figure, its levels."""
+    """One case on one device over its runs, as far as they were measured as the newest was: its times, or a figure."""
 
     def __init__(
-        self,
-        sittings: Sequence[Sitting],
-        accepted: Baseline | None = None,
-        anchor: Baseline | None = None,
-        of: FigureLevel = TIMES,
-    ) -> None:
+        self, sittings: Sequence[Sitting], accepted: Baseline | None = None, anchor: Baseline | None = None,
+        of: FigureLevel = TIMES, levels: Sequence[float] = (),
+    ) -> None:  # fmt: skip
         newest, self.of = sittings[-1], of
         self.key: CaseKey = newest.key
         self.device: str = newest.device
         self.newest = newest
-        self.sittings = [s for s in sittings if s.identity in {"", newest.identity} and 0 < s.time < inf]
-        self.runs = self.sittings or list(sittings)  # those of a case without a time, too
+        every = levels or [s.time for s in sittings]
+        alike = [s.identity in {"", newest.identity} and 0 < n < inf for s, n in zip(sittings, every)]
+        self.sittings = sittings if all(alike) else [*compress(sittings, alike)]
+        self.levels = array("d", compress(every, alike))
+        self.runs = self.sittings or sittings  # those of a case without a time, too
         self.accepted = accepted if _alike(newest, accepted) else None
         self.anchor = anchor if _alike(newest, anchor) else None
 
     @cached_property
     def changes(self) -> tuple[ChangePoint, ...]:
         """Where the line goes over to another level, as far as that is a step to speak of."""
-        times = [s.time for s in self.sittings]
         if self.of.exact:  # what repeats itself needs no test of chance
-            steps_of = enumerate(pairwise(times), 1)
+            steps_of = enumerate(pairwise(self.levels), 1)
             return tuple(ChangePoint(index=at, before=a, after=b, p=0.0) for at, (a, b) in steps_of if a != b)
-        changes = change_points(times, level=LEVEL)
-        while changes and abs(min(changes, key=_size).change) < STEP:
-            least = min(changes, key=_size)
-            changes = _of_levels(times, [change for change in changes if change is not least])
+        changes = change_points(self.levels, level=LEVEL)
+        size = attrgetter("size")
+        while changes and min(changes, key=size).size < STEP:
+            least = min(changes, key=size)
+            changes = _of_levels(self.levels, [change for change in changes if change is not least])
         return changes
 
     @property
     def digest(self) -> str:
         """Of all that the changes are found in: equal where they are."""
-        return hashlib.sha256(array("d", [s.time for s in self.sittings]).tobytes()).hexdigest()[:_DIGITS_OF_LINE]
+        return hashlib.sha256(self.levels.tobytes()).hexdigest()[:_DIGITS_OF_LINE]
+
+    @property
+    def now(self) -> float:
+        """The newest level; 0 of a case without a time."""
+        return self.levels[-1] if self.levels else 0.0
 
     @property
     def level(self) -> float:
         """What a call takes now: the middle of the runs since the last change; without one the newest time."""
-        return self.changes[-1].after if self.changes else self.newest.time
+        return self.changes[-1].after if self.changes else self.now
 
     def moved(self, change: ChangePoint) -> tuple[tuple[str, str, str], ...]:
         """(name, then, now) of what a change came with beside the commit: no run of the other level has it."""
@@ -95,10 +101,6 @@ class Trend:
         edges = [0, *(change.index for change in self.changes), len(self.sittings)]
         levels = [self.sittings[a:b] for a, b in pairwise(edges)]
         return {at: tuple(_apart(then, now)) for at, (then, now) in zip(edges[1:], pairwise(levels))}
-
-
-def _size(change: ChangePoint) -> float:
-    return abs(change.change)
 
 
 def _of_levels(times: Sequence[float], changes: Sequence[ChangePoint]) -> tuple[ChangePoint, ...]:
@@ -246,7 +248,7 @@ def findings(
         faster=tuple(step for step in every if not step.gone and step.of.ahead(step.after, step.fastest, over / 2)),
         unseen=tuple(stale(trends, before)) if before else (),
         cases=len({(trend.device, str(trend.key)) for trend in lines}),
-        runs=sum(any(s.when[:10] >= since[:10] for s in run) for run in joined_runs(lines)),
+        runs=sum(any(s.when[:10] >= since[:10] for s in run) for run in joined_runs(trends or figures)),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from math import isnan, nan
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from pytest_perfgate.model.project import ANCHOR
 from pytest_perfgate.model.values import Better, Dimension, value
 
 if TYPE_CHECKING:
-    from pytest_perfgate.model.metric import Figure, Labels, Metric
+    from pytest_perfgate.model.metric import Figure, FigureName, Labels, Levels, Metric
     from pytest_perfgate.model.verdict import CaseReport
 
 
@@ -91,21 +92,31 @@ class FigureLevel:
 TIMES = FigureLevel()
 
 
-def figure_levels(sittings: Sequence[Sitting], line: Baseline) -> Iterator[tuple[list[Sitting], Baseline, FigureLevel]]:
-    """Each accepted figure over the sittings that have it, as if it was the time that they took."""
+def figure_levels(
+    sittings: Sequence[Sitting], line: Baseline, levels: Levels | None = None
+) -> Iterator[tuple[Sequence[Sitting], list[float], Baseline, FigureLevel]]:
+    """Each accepted figure: the sittings that have it, its number in each, what is accepted."""
     kinds = by_name()
     for figure in line.figures:
         at = (figure.name, figure.labels)
-        known = [(s, m.value) for s in sittings for m in s.metrics if (m.name, m.labels) == at]
-        low, kind = min([figure.value, *(number for _, number in known)]), kinds.get(figure.name)
+        numbers = levels[at] if levels else [_number(s, at) for s in sittings]
+        own = sittings if not any(map(isnan, numbers)) else [s for s, n in zip(sittings, numbers) if not isnan(n)]
+        known = [number for number in numbers if not isnan(number)]
+        if not known:
+            continue
+        low, kind = min(figure.value, *known), kinds.get(figure.name)
         level = FigureLevel(
             title=figure.title, dimension=figure.dimension, raised=0.0 if low > 0 else 1.0 - low,
             sign=-1.0 if kind is not None and kind.better is Better.HIGHER else 1.0,
             exact=kind is not None and kind.exact,
         )  # fmt: skip
         if known:
-            levels = [sitting.at_level(number + level.raised) for sitting, number in known]
-            yield levels, replace(line, time=figure.value + level.raised, anchor=0.0, scatter=0.0), level
+            held = replace(line, time=figure.value + level.raised, anchor=0.0, scatter=0.0)
+            yield own, [number + level.raised for number in known], held, level
+
+
+def _number(sitting: Sitting, at: FigureName) -> float:
+    return next((m.value for m in sitting.metrics if (m.name, m.labels) == at), nan)
 
 
 def line_of(measurement: Measurement, time: Metric, sittings: Sequence[Sitting], signature: Signature) -> Baseline:

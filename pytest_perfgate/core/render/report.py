@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from pytest_perfgate.core.judge.readings import tally, word_of
@@ -297,11 +298,11 @@ def _figure_pictures(case: CaseReport, sittings: Sequence[Sitting]) -> Iterator[
     from pytest_perfgate.core.judge.accepted_line import figure_levels
     from pytest_perfgate.core.render.pictures import timeline
 
-    for levels, held, of in figure_levels(sittings, case.baseline) if case.baseline else ():
-        trend = Trend(levels, held, of=of)
+    for own, levels, held, of in figure_levels(sittings, case.baseline) if case.baseline else ():
+        trend = Trend(own, held, of=of, levels=levels)
         if len(trend.sittings) >= 3:
-            name = f"{of.title} of {short_name(case.key)}"
-            yield timeline(name, trend.sittings, trend.changes, trend.accepted, of)
+            drawn = [replace(sitting, time=level) for sitting, level in zip(trend.sittings, trend.levels)]
+            yield timeline(f"{of.title} of {short_name(case.key)}", drawn, trend.changes, trend.accepted, of)
 
 
 def _words(why: str) -> Block | None:

@@ -260,7 +260,7 @@ class _Frame:
 def trend_svg(trend: Trend) -> str:
     """The line of a case or of its figure: each run, each level with the step to it, what is accepted, the anchor."""
     frame, of = _frame(trend), trend.of
-    times = [s.time for s in trend.sittings]
+    times = trend.levels
     parts = [
         *_grid(frame, trend),
         f'<path class="run" d="{_path([(frame.x(at), frame.y(t)) for at, t in enumerate(times)])}"/>',
@@ -277,7 +277,7 @@ def trend_svg(trend: Trend) -> str:
 
 
 def _frame(trend: Trend) -> _Frame:
-    times = [s.time for s in trend.sittings]
+    times = trend.levels
     known = [line.time for line in (trend.accepted, trend.anchor) if line is not None and line.time > 0]
     levels = [*known, *(c.after for c in trend.changes), *(c.before for c in trend.changes), median(times)]
     high, low = max(min(max(times), max(levels) * _FAR), *levels), min(*times, *levels)
@@ -311,7 +311,7 @@ def _grid(frame: _Frame, trend: Trend) -> Iterator[str]:
 
 def _dots(frame: _Frame, trend: Trend) -> str:
     """The newest runs as dots; the table of runs says what they are."""
-    times = [s.time for s in trend.sittings]
+    times = trend.levels
     first = max(0, len(times) - _DOTS) if len(times) > 2 * _DOTS else 0
     places = [(round(frame.x(at)), round(frame.y(time))) for at, time in enumerate(times)][first:]
     moves = (f"m{x - a},{y - b}h0" for (a, b), (x, y) in pairwise(places))

@@ -237,8 +237,7 @@ def _overview(site: Site, trends: Sequence[Trend]) -> Iterator[str]:
     heads = ("case", "trend", "now", "against accepted", "last step", "at", "outcome", "last")
     rows = [
         (
-            _case_link(t), Markup(sparkline([s.time for s in t.sittings])), _level(t, t.newest.time),
-            _against_accepted(t, t.newest.time), _step(t),
+            _case_link(t), Markup(sparkline(t.levels)), _level(t, t.now), _against_accepted(t, t.now), _step(t),
             _commit(site, t.sittings[t.changes[-1].index].commit if t.changes else ""), _outcome(t.newest.outcome),
             _text(t.newest.when[:10]),
         )
@@ -266,7 +265,7 @@ def _step(trend: Trend) -> Markup:
 
 def _news(trend: Trend) -> bool:
     """Whether a figure ever moved, or is not what somebody accepted."""
-    return bool(trend.changes or _against_accepted(trend, trend.newest.time).kind)
+    return bool(trend.changes or _against_accepted(trend, trend.now).kind)
 
 
 def _open(trend: Trend) -> bool:
@@ -313,7 +312,7 @@ def _line(site: Site, trend: Trend) -> Iterator[str]:
 
 def _cards(site: Site, trend: Trend) -> Iterator[str]:
     """What to know at a glance: now, accepted, anchor, the last step."""
-    now = trend.newest.time
+    now = trend.now
     cards = [("newest", trend.of.text(now), "" if trend.of.title else _outcome(trend.newest.outcome).html)]
     for name, line in (("accepted", trend.accepted), ("anchor", trend.anchor)):
         if line is not None and line.time > 0:
@@ -340,7 +339,7 @@ def _levels(site: Site, trend: Trend) -> Iterator[str]:
         reason = trend.accepted.why if trend.accepted and newest else ""
         rows.append((
             _text(own[0].when[:10]), _commit(site, own[0].commit), _figure(str(len(own))),
-            _figure(trend.of.text(median(s.time for s in own))),
+            _figure(trend.of.text(median(trend.levels[start : edges[at + 1]]))),
             _moved(trend.of, change.before, change.after) if change else _figure(""),
             _figure(f"{change.p:.3f}" if change and change.p else ""), _text(_also(others)), _text(reason),
         ))  # fmt: skip
@@ -360,7 +359,7 @@ def _metrics(trend: Trend, gated: Mapping[str, Trend]) -> Iterator[str]:
         rows.append((
             _text(name), _figure(quantity(now.value, now.dimension)),
             _figure(held.of.text(held.accepted.time) if held and held.accepted else ""),
-            _against_accepted(held, held.newest.time) if held else _figure(""),
+            _against_accepted(held, held.now) if held else _figure(""),
             Markup(sparkline(line)), _figure(before),
         ))  # fmt: skip
     yield "<h2>Figures</h2>" if rows else ""
@@ -370,7 +369,8 @@ def _metrics(trend: Trend, gated: Mapping[str, Trend]) -> Iterator[str]:
 def _runs(site: Site, trend: Trend, figures: Sequence[Trend]) -> Iterator[str]:
     shown = trend.runs[-_RUNS:]
     several = {name for name in ("host", "card") if len({getattr(s, name) for s in shown}) > 1}
-    own = [{(s.run, s.when): one.of.text(s.time) for s in one.sittings[-_RUNS:]} for one in figures]
+    newest = [zip(one.sittings[-_RUNS:], one.levels[-_RUNS:]) for one in figures]
+    own = [{(s.run, s.when): one.of.text(n) for s, n in levels} for one, levels in zip(figures, newest)]
     rows = [
         (
             _text(_minute(s.when)), _commit(site, s.commit), _level(trend, s.time), _against_accepted(trend, s.time),

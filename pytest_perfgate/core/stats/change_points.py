@@ -44,6 +44,10 @@ class ChangePoint:
         """As a fraction of what was before."""
         return self.after / self.before - 1
 
+    @property
+    def size(self) -> float:
+        return abs(self.change)
+
 
 def change_points(
     numbers: Sequence[float], *, seed: int = 0, level: float = LEVEL, least: int = LEAST

@@ -8,7 +8,7 @@ from math import isfinite
 import numpy as np
 
 from pytest_perfgate.core.analysis.nsys.overlap import balances, stages
-from pytest_perfgate.core.render.words import quantity
+from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.metric import Absent, Finding, Labels, Metric, MetricSet, Problem, Severity, labels
 from pytest_perfgate.model.nsys import MIXED, Job, OverlapRow, RankResult, Window, stream_name
 from pytest_perfgate.model.values import Dimension
@@ -277,8 +277,7 @@ def sentences(job: Job) -> str:
 
 
 def _hidden(job: Job) -> str:
-    count = len(job.ranks)
-    who = f"{count} rank{'s' if count != 1 else ''}"
+    who = plural(len(job.ranks), "rank")
     talk = sum(result.time.communication_ns for result in job.ranks)
     cited = window_text(job.ranks)
     if not talk:
@@ -310,8 +309,7 @@ def _worst(job: Job) -> str:
 def _longest(job: Job) -> str:
     """The kernel that takes most of the window, where there is nothing else to name."""
     totals: dict[str, int] = {}
-    for result in job.ranks:
-        lane = result.lane
+    for lane in (result.lane for result in job.ranks):
         lengths = np.bincount(lane.kernels.name, lane.kernels.end - lane.kernels.start, minlength=len(lane.names))
         for name, length in zip(lane.names, lengths.tolist()):
             totals[name] = totals.get(name, 0) + int(length)

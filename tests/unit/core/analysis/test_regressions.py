@@ -193,7 +193,7 @@ def beside(name: str, numbers: Sequence[float], dimension: Dimension, accepted: 
     ]
     figures = (Figure(name=name, value=accepted, dimension=dimension),)
     baseline = Baseline(key=sittings[0].key, device="H200", time=100.0, figures=figures, **line)
-    lines = [Trend(levels, then, of=of) for levels, then, of in figure_levels(sittings, baseline)]
+    lines = [Trend(own, then, of=of, levels=levels) for own, levels, then, of in figure_levels(sittings, baseline)]
     return findings([Trend(sittings, baseline)], lines)
 
 

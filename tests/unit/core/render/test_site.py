@@ -41,7 +41,7 @@ def gated(sittings: list[Sitting], name: str, numbers: list[float], dimension: D
     ]
     figures = (Figure(name=name, value=accepted, dimension=dimension),)
     held = Baseline(key=KEY, device="H/200", figures=figures, when="2026-01-01", why="more <rows>")
-    own = [Trend(levels, then, of=of) for levels, then, of in figure_levels(shown, held)]
+    own = [Trend(at, then, of=of, levels=levels) for at, levels, then, of in figure_levels(shown, held)]
     every = pages(Trend(shown), figures=own)
     return every[case_path("H/200", KEY)], every["H-200/index.html"]
 
