@@ -123,9 +123,14 @@ class _Github:
         path = self._environment.get("GITHUB_EVENT_PATH", "")
         try:
             event = json.loads(Path(path).read_text(encoding="utf-8")) if path else {}
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             event = {}
         return event if isinstance(event, dict) else {}
+
+    def _change(self) -> Any:
+        """What the event says of the change; a table, whatever stands there."""
+        change = self._event().get("pull_request")
+        return change if isinstance(change, dict) else {}
 
     def _job(self) -> str:
         return self._environment.get("GITHUB_JOB", "")
@@ -137,9 +142,9 @@ class GithubComment(_Github):
     name = "github"
 
     def deliver(self, report: RunReport, target: str) -> str:
-        event, posting = self._event(), keyed(self._posting, report, self._job())
+        posting = keyed(self._posting, report, self._job())
         repository, _, number = target.partition("#")
-        number = number or str(event.get("number") or (event.get("pull_request") or {}).get("number") or "")
+        number = number or _number(self._event().get("number") or self._change().get("number"))
         if posting.dry_run:  # printed wherever it is tried
             repository, number = repository or self._environment.get("GITHUB_REPOSITORY", "OWNER/NAME"), number or "12"
         if not (repository or self._environment.get("GITHUB_REPOSITORY")) or not number:
@@ -152,6 +157,11 @@ class GithubComment(_Github):
         return place.deliver(text, self._words.clean(report), posting)
 
 
+def _number(said: Any) -> str:
+    """Of a change; anything else would make another address of ours."""
+    return str(said) if isinstance(said, int) and not isinstance(said, bool) else ""
+
+
 class GithubCheck(_Github):
     """A check run on the commit of a job, neutral where verdicts are open; target: ``OWNER/NAME@COMMIT``."""
 
@@ -159,8 +169,9 @@ class GithubCheck(_Github):
 
     def deliver(self, report: RunReport, target: str) -> str:
         repository, _, commit = target.partition("@")
-        head = (self._event().get("pull_request") or {}).get("head") or {}
-        commit = commit or head.get("sha") or self._environment.get("GITHUB_SHA", "") or report.environment.commit
+        head = self._change().get("head")
+        named = str(head.get("sha") or "") if isinstance(head, dict) else ""
+        commit = commit or named or self._environment.get("GITHUB_SHA", "") or report.environment.commit
         if not commit:
             mend = "name it: check:OWNER/NAME@COMMIT"
             raise PerfgateError("delivery-failed", "there is no commit to check", mend=mend)

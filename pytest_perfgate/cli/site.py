@@ -137,7 +137,7 @@ def _recall(folder: Path, lines: Iterable[Any]) -> None:
         for line in lines:
             if line.digest in known:
                 line.changes = tuple(ChangePoint(**change) for change in known[line.digest])
-    except (OSError, ValueError, TypeError, AttributeError):
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return
 
 

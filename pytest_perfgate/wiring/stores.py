@@ -292,7 +292,7 @@ def read_costs(path: Path) -> dict[str, float]:
         table = json.loads(path.read_text(encoding="utf-8"))
         costs = {str(name): float(cost) for name, cost in table.items()}
         return {name: cost for name, cost in costs.items() if 0 <= cost <= _LONGEST_COST_S}
-    except (OSError, ValueError, TypeError, AttributeError, OverflowError):
+    except (OSError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         return {}
 
 

@@ -25,7 +25,8 @@ from typing import Any, NamedTuple
 
 from pytest_perfgate.model.errors import PerfgateError
 from tests.fuzz.damage import Way
-from tests.fuzz.readers import READERS, Reader, Seen
+from tests.fuzz.readers import READERS, Reader
+from tests.fuzz.seen import Seen
 
 LONGEST_S = 20.0
 """Processor time of one mutant; a process that waits for a processor, or for anything else, is given ten times that."""

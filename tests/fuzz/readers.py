@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import math
-import re
 import shutil
 import socketserver
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pytest_perfgate.adapters.children.channel import decode_line
 from pytest_perfgate.adapters.stores.baselines import Baselines
@@ -19,26 +16,10 @@ from pytest_perfgate.adapters.stores.configuration import read_config
 from pytest_perfgate.adapters.stores.history import SqliteHistory
 from pytest_perfgate.adapters.stores.record_files import fetched
 from pytest_perfgate.adapters.stores.records import parse_record, read_record
-from pytest_perfgate.app.inspect import choose, inspect
-from pytest_perfgate.core.judge.against_limit import above_peak
-from pytest_perfgate.core.render.text import render_text
-from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Analysis, Bullets, Document, Metric, Paragraph, Section, Table
-from pytest_perfgate.model.values import Dimension
-from pytest_perfgate.wiring import built_ins
-from tests.fuzz import seeds
+from tests.fuzz import seeds, states
 from tests.fuzz.damage import BYTES, TEXT, Way
+from tests.fuzz.seen import Seen, compared, inspected, plain
 from tests.fuzz.structures import CSV, JSON, SQLITE
-
-
-class Seen(NamedTuple):
-    """What a file came to."""
-
-    figures: Mapping[str, Any]
-    notices: frozenset[str] = frozenset()
-    """Whatever tells a person that something is wrong or missing."""
-    odd: tuple[str, ...] = ()
-    """Figures outside of what they can be, where limits are held against them."""
 
 
 class Reader(NamedTuple):
@@ -50,87 +31,8 @@ class Reader(NamedTuple):
     read: Callable[[Path], Seen]
 
 
-@lru_cache(maxsize=1)
-def _inspectors() -> Any:
-    return built_ins.BuiltIns().pytest_perfgate_inspectors()
-
-
-def _peek(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(4096)
-
-
-def inspected(path: Path) -> Seen:
-    """The metrics of a file and what is said beside them."""
-    return _looked(inspect([path], {}, inspectors=_inspectors(), peek=_peek))
-
-
-def compared(path: Path) -> Seen:
-    """The same of a file beside itself."""
-    inspector = choose([path], {}, inspectors=_inspectors(), peek=_peek)
-    beside = path.with_name(f"beside{path.suffix}")
-    shutil.copy(path, beside)
-    return _looked(inspector.compare([path], [beside], {}))
-
-
-def _looked(found: Analysis) -> Seen:
-    """Every view must be written or refused."""
-    documents = []
-    for build in found.views.values():
-        with contextlib.suppress(PerfgateError):
-            documents.append(build())
-            render_text(documents[-1], 100, 0)
-    notices = {f"{one.code}: {_wordy(one.what)}" for one in found.problems}
-    notices |= {f"no {one.name}: {_wordy(one.why)}" for one in found.metrics.absent}
-    notices |= {
-        _wordy(f"{one.title} {one.detail}") for one in found.findings if _TROUBLE.search(one.title + one.detail)
-    }
-    notices |= {_wordy(text) for one in documents[:1] for text in _texts(one.blocks) if _TROUBLE.search(text)}
-    figures: dict[str, list[float]] = {}
-    for metric in found.metrics.metrics:
-        figures.setdefault(f"{metric.name}{dict(metric.labels)}", []).append(metric.value)
-    odd = tuple(f"{m.name}={m.value!r}" for m in found.metrics.metrics if not found.problems and not possible(m))
-    return Seen({name: sorted(values) for name, values in figures.items()}, frozenset(notices), odd)
-
-
-_TROUBLE = re.compile(
-    r"left out|cut|invalid|not |no |never|none|missing|damage|skip|lost|drop|with(?:out| no)|unknown", re.IGNORECASE
-)
-_ANY = frozenset({"slowdown", "change", "ncu", "rocprof"})
-"""Metrics that may be below zero: changes, and counters that are handed through as the profiler named them."""
-
-
-def possible(metric: Metric) -> bool:
-    """Whether a figure is one that can be; where a trace says more than a peak, the gate calls that INVALID."""
-    if metric.name in _ANY or above_peak(metric):
-        return math.isfinite(metric.value)
-    most = 1 + 1e-9 if metric.dimension is Dimension.FRACTION else math.inf
-    return math.isfinite(metric.value) and 0 <= metric.value <= most
-
-
-def _wordy(text: str) -> str:
-    """Without its numbers: other numbers are no other notice."""
-    return re.sub(r"[\d.,]+", "#", text)
-
-
-def _texts(blocks: Iterable[Any]) -> Iterable[str]:
-    for block in blocks:
-        if isinstance(block, Paragraph):
-            yield block.text
-        elif isinstance(block, Bullets):
-            yield from block.items
-        elif isinstance(block, Table):
-            yield block.note
-        elif isinstance(block, (Section, Document)):
-            yield from _texts(block.blocks)
-
-
-def _plain(value: Any) -> Seen:
-    return Seen({"value": repr(value)})
-
-
 def _settings(path: Path) -> Seen:
-    return _plain(read_config(path.parent))
+    return plain(read_config(path.parent))
 
 
 def _baselines(path: Path) -> Seen:
@@ -139,21 +41,21 @@ def _baselines(path: Path) -> Seen:
     home = store.path("NVIDIA-H200", "tests/test_k.py")
     home.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(path, home)
-    return _plain(sorted(store.read("NVIDIA-H200", "tests/test_k.py").items()))
+    return plain(sorted(store.read("NVIDIA-H200", "tests/test_k.py").items()))
 
 
 def _record(path: Path) -> Seen:
-    return _plain(read_record(path))
+    return plain(read_record(path))
 
 
 def _history(path: Path) -> Seen:
     store = SqliteHistory(path)
     every = store.keys()
-    return _plain([[(device, key, store.read(key, device)) for device, key in every], *store.lines(detailed=9)])
+    return plain([[(device, key, store.read(key, device)) for device, key in every], *store.lines(detailed=9)])
 
 
 def _message(path: Path) -> Seen:
-    return _plain(decode_line(path.read_bytes()))
+    return plain(decode_line(path.read_bytes()))
 
 
 def _answer(path: Path) -> Seen:
@@ -174,7 +76,7 @@ def _answer(path: Path) -> Seen:
             report, samples = parse_record(fetched(url, wait=0), url)
         finally:
             server.shutdown()
-    return _plain((report.mode, report.started, len(report.cases), samples.get("counts")))
+    return plain((report.mode, report.started, len(report.cases), samples.get("counts")))
 
 
 _KEYED = {name: way for name, way in SQLITE.items() if name != "row twice"}
@@ -197,4 +99,19 @@ READERS: Mapping[str, Reader] = {
     "histories": Reader(".db", _KEYED, seeds.histories, _history),
     "messages of children": Reader(".json", JSON, seeds.messages, _message),
     "answers of a server": Reader(".http", BYTES, seeds.answers, _answer),
+    "traces of a job": Reader(".json", JSON, seeds.jobs, states.of_a_job),
+    "exports compared": Reader(".sqlite", SQLITE, seeds.exports, states.exports_compared),
+    "kernel reports compared": Reader(".ncu-rep", BYTES, seeds.ncu_reports, states.reports_compared),
+    "kernel pages compared": Reader(".csv", CSV, seeds.ncu_pages, states.pages_compared),
+    "launches beside machine code": Reader(".json", JSON, seeds.launches, states.launched),
+    "answers of forges": Reader(".json", JSON, seeds.forges, states.delivered),
+    "merged lines, ours": Reader(".yaml", TEXT, seeds.ours, states.merged_ours),
+    "merged lines, theirs": Reader(".yaml", TEXT, seeds.theirs, states.merged_theirs),
+    "ceilings": Reader(".json", JSON, seeds.ceilings, states.ceilings),
+    "environments": Reader(".json", JSON, seeds.environments, states.environment),
+    "samples of a record": Reader(".samples", BYTES, seeds.samples, states.samples),
+    "leases": Reader(".json", JSON, seeds.leases, states.lease),
+    "locks of clocks": Reader(".json", JSON, seeds.locks, states.clock_lock),
+    "costs": Reader(".json", JSON, seeds.costs, states.costs),
+    "facts of a build": Reader(".json", JSON, seeds.builds, states.build),
 }

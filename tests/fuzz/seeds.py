@@ -7,17 +7,24 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 from pytest_perfgate.adapters.children.channel import encode_line
 from pytest_perfgate.adapters.stores.baselines import Baselines
 from pytest_perfgate.adapters.stores.history import SqliteHistory
+from pytest_perfgate.adapters.stores.record_files import render_samples
 from pytest_perfgate.adapters.stores.records import render_record
-from pytest_perfgate.model.measurement import Samples, Sitting, Stop
+from pytest_perfgate.adapters.stores.sittings import render_ceilings, render_environment
+from pytest_perfgate.adapters.system.processes import started
+from pytest_perfgate.model.device import Ceilings
+from pytest_perfgate.model.measurement import Environment, Samples, Sitting, Stop
 from pytest_perfgate.model.plan import Case, CaseKey, Outcome, Plan
 from pytest_perfgate.model.protocol import Bye, Entered, Finished, Go, Hello, Job, Measure, Taken
+from pytest_perfgate.model.verdict import RunReport
 from tests import reports
 from tests.kineto_file import document, host, kernel, launch
+from tests.kineto_job import step_events
 from tests.kineto_operators import zoo
 from tests.ncu_file import ncu_file
 from tests.nsys_file import ExportMaker, small_export
@@ -36,6 +43,10 @@ def corpus(*patterns: str) -> dict[str, bytes]:
     return {name: data for name, data in unpacked.items() if len(data) <= LARGEST}
 
 
+def _text(tree: object) -> bytes:
+    return json.dumps(tree).encode() + b"\n"
+
+
 def traces() -> dict[str, bytes]:
     step = [
         host("ProfilerStep#1", 0, 900, cat="user_annotation"),
@@ -50,6 +61,19 @@ def traces() -> dict[str, bytes]:
         "spaced.json": json.dumps(document(zoo()[40:60]), indent=1).encode(),
     }
     return made | corpus("torch/*.json.gz", "torch/edge/*.json.gz")
+
+
+def _rank(number: int) -> bytes:
+    events = [event for n in (1, 2) for event in step_events(n, 200 * n, late=3 * number)]
+    return _text(document(events, distributedInfo={"rank": number, "world_size": 2, "backend": "nccl"}))
+
+
+def jobs() -> dict[str, bytes]:
+    return {"rank1.json": _rank(1)}
+
+
+def other_rank() -> bytes:
+    return _rank(0)
 
 
 def exports() -> dict[str, bytes]:
@@ -177,9 +201,17 @@ def benchmarks() -> dict[str, bytes]:
     return found | corpus("nvbench/old*.json", "pytest_benchmark/*.json")
 
 
+@cache
+def report() -> RunReport:
+    return reports.run(reports.case("test_a[1]", 2e6, 1e6, Outcome.REGRESSED), reports.case("test_b", 5e5))
+
+
 def records() -> dict[str, bytes]:
-    slow = reports.case("test_a[1]", 2e6, 1e6, Outcome.REGRESSED)
-    return {"record.json": render_record(reports.run(slow, reports.case("test_b", 5e5)))}
+    return {"record.json": render_record(report())}
+
+
+def samples() -> dict[str, bytes]:
+    return {"record.samples": render_samples(report())}
 
 
 def compared() -> dict[str, bytes]:
@@ -195,6 +227,30 @@ def baselines() -> dict[str, bytes]:
         kept = [reports.baseline("test_a[1]", 1.5e6), reports.baseline("test_b", 2e3, why='a "quoted" reason: #1')]
         (path, *_) = store.write(kept)
         return {"baseline.yaml": path.read_bytes()}
+
+
+REMOVED = frozenset({"test_c"})
+"""What theirs took out and ours left as it was."""
+
+
+@cache
+def side(name: str) -> bytes:
+    """One of three files that are merged: each side accepts a case anew and brings one."""
+    changed = {"ours": {"test_a": 2e6, "test_o": 1e6}, "theirs": {"test_b": 3e6, "test_t": 1e6}}.get(name, {})
+    times = {**dict.fromkeys(("test_a", "test_b", "test_c", "test_d[1]"), 1e6), **changed}
+    gone = REMOVED if name == "theirs" else ()
+    with tempfile.TemporaryDirectory() as folder:
+        kept = [reports.baseline(test, time) for test, time in times.items() if test not in gone]
+        (path, *_) = Baselines(Path(folder), ("*",)).write(kept)
+        return path.read_bytes()
+
+
+def ours() -> dict[str, bytes]:
+    return {"ours.yaml": side("ours")}
+
+
+def theirs() -> dict[str, bytes]:
+    return {"theirs.yaml": side("theirs")}
 
 
 _SETTINGS = """[project]
@@ -263,3 +319,69 @@ def answers() -> dict[str, bytes]:
         "moved.http": b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:9/x\r\nContent-Length: 0\r\n\r\n",
         "busy.http": b"HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy",
     }
+
+
+def launches() -> dict[str, bytes]:
+    """What Triton writes beside its machine code."""
+    said = {"name": "copy", "num_warps": 4, "shared": 1024, "target": {"backend": "cuda", "arch": 90, "warp_size": 32}}
+    return {"triton.json": _text(said), "build.json": b'{"name": "", "num_warps": 8}'}
+
+
+def forges() -> dict[str, bytes]:
+    """Answers of GitHub and GitLab: pages of comments, one of ours among them, what was made, and what stands between."""
+    page = [{"id": number, "body": "nice"} for number in range(100)]
+    mine = {"id": 7, "body": "<!-- pytest-perfgate k -->\n## before", "html_url": "https://forge/c/7"}
+    made = {"status": 201, "body": {"id": 9, "html_url": "https://forge/c/9"}}
+    moved = {"status": 302, "headers": {"Location": "http://127.0.0.1:9/x"}, "body": ""}
+    waiting = {"status": 429, "headers": {"Retry-After": "7"}, "body": "slow"}
+    spent = {"status": 403, "headers": {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1"}, "body": {}}
+    told = {
+        "edited": ("github", [{"body": [*page[:3], mine]}, made]),
+        "paged": ("gitlab", [{"body": page}, {"body": page[:5]}, made]),
+        "check": ("check", [made]),
+        "moved": ("github", [moved]),
+        "waited": ("gitlab", [waiting, {"body": []}, spent, made]),
+        "signed in": ("check", [{"body": "<html>sign in</html>"}]),
+    }
+    files = {name: {"to": to, "answers": list(every)} for name, (to, every) in told.items()}
+    change = {"pull_request": {"number": 7, "head": {"sha": "c0ffee1"}}}
+    for name, to in (("of a change", "github"), ("of a commit", "check")):
+        files[name] = {"to": to, "event": {**change, "number": 7} if to == "github" else change, "answers": [made]}
+    return {name: _text(body) for name, body in files.items()}
+
+
+def ceilings() -> dict[str, bytes]:
+    found = Ceilings(
+        device="NVIDIA-H200", compute=(("bf16", 7.1e14), ("fp32", 5.0e13)), bandwidth=4.2e12, cache_bytes=6.3e7,
+        clock_hz=1.98e9, method="events", when="2026-06-01", facts=(("library", "torch 2.9"),),
+    )  # fmt: skip
+    return {"ceilings.json": render_ceilings(found).encode()}
+
+
+def environments() -> dict[str, bytes]:
+    found = Environment(python="3.11", platform="Linux", packages=(("torch", "2.9"),), facts=(("driver", "580.1"),))
+    return {"c0ffee.json": render_environment(found).encode()}
+
+
+def leases() -> dict[str, bytes]:
+    """Of a process that lives, and of one that is gone."""
+    held = {"device": "card", "pid": 1, "started": started(1), "token": "7007"}
+    return {"held": _text(held), "left": _text({**held, "pid": 1 << 22, "token": "1"})}
+
+
+def locks() -> dict[str, bytes]:
+    held = {"device": "GPU-1", "pid": 1, "started": started(1), "sm_hz": 1.5e9, "memory": True, "run": "1 5"}
+    told = {"held": held, "left": {**held, "pid": 1 << 22}, "by hand": {**held, "pid": 0, "started": ""}}
+    return {name: _text(lock) for name, lock in told.items()}
+
+
+def costs() -> dict[str, bytes]:
+    return {"costs.json": _text({"tests/test_k.py::test_a[1]": 1.25, "starting": 2.0})}
+
+
+def builds() -> dict[str, bytes]:
+    facts = {
+        "python": "/env/bin/python", "launch": ["/env/bin/python", "-I"], "cwd": "/project", "root": "/env/site",
+        "modules": ["k", "deep"], "content": "c0ffee", "sources": {"k.py": "00ff"},
+    }  # fmt: skip
+    return {"ready.json": _text(facts)}

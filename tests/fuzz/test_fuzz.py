@@ -9,7 +9,7 @@ import pytest
 from tests.fuzz.campaign import alike, campaign, mutant
 from tests.fuzz.readers import READERS
 
-MUTANTS = {"machine code": 4, "answers of a server": 20}
+MUTANTS = {"machine code": 4, "traces of a job": 6, "launches beside machine code": 10, "answers of a server": 20}
 
 
 @pytest.fixture(autouse=True)

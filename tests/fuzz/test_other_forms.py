@@ -22,7 +22,7 @@ from pytest_perfgate.app.inspections.nsys import Nsys
 from tests.corpus import corpus
 from tests.fuzz import seeds
 from tests.fuzz.campaign import alike
-from tests.fuzz.readers import inspected
+from tests.fuzz.seen import inspected
 from tests.nsys_file import ExportMaker
 
 Change = Callable[[bytes], bytes]

@@ -10,7 +10,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
+
+import msgspec
 
 from pytest_perfgate.adapters.arms.build import (
     Site,
@@ -76,7 +78,7 @@ class ArmStore:
         with explained(f"the {name} arm ({revision or 'the working copy'}, {wanted.commit[:10]})", self._home):
             hide_from_git(self._home.parent)
             with exclusive(self._home / f"{digest}.lock"):
-                facts = _ready(folder)
+                facts = built(folder)
                 if reused := facts is not None:
                     os.utime(folder / READY)
                 else:
@@ -152,7 +154,7 @@ class ArmStore:
         parts += [str(self._rootdir), *surroundings(self._settings.editable), *laid]
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:20]
 
-    def _make(self, folder: Path, revision: Revision, mode: str) -> dict[str, Any]:
+    def _make(self, folder: Path, revision: Revision, mode: str) -> Built:
         """Whatever goes wrong, git holds no worktree afterwards; the log stays."""
         discard(folder, self.git)
         folder.mkdir(parents=True)
@@ -169,7 +171,7 @@ class ArmStore:
         forget_unused(self._home, self.git)
         return facts
 
-    def _made(self, folder: Path, tree: Path, mode: str, empty: Sequence[str]) -> dict[str, Any]:
+    def _made(self, folder: Path, tree: Path, mode: str, empty: Sequence[str]) -> Built:
         try:
             return self._overlay(folder, tree) if mode == "overlay" else self._worktree(folder, tree)
         except PerfgateError as fault:
@@ -179,7 +181,7 @@ class ArmStore:
             mend = f"git submodule update --init --recursive; if that is not it: {fault.mend}"
             raise PerfgateError(fault.code.name, what, mend=mend, place=fault.place) from fault
 
-    def _overlay(self, folder: Path, tree: Path) -> dict[str, Any]:
+    def _overlay(self, folder: Path, tree: Path) -> Built:
         python, packages = make_overlay(folder / "env", self._settings.editable)
         build_into(self._site(folder, packages), tree / self._inside, self._settings)
         modules = installed_modules(packages)
@@ -188,7 +190,7 @@ class ArmStore:
         self.git.remove_worktree(tree)
         return _facts(python, self._rootdir, packages, modules)
 
-    def _worktree(self, folder: Path, tree: Path) -> dict[str, Any]:
+    def _worktree(self, folder: Path, tree: Path) -> Built:
         """A checkout to run inside, with the working copy's tests laid over it."""
         python, _ = make_overlay(folder / "env", self._settings.editable)
         inside = tree / self._inside
@@ -210,11 +212,17 @@ def _caches(folder: Path) -> tuple[tuple[str, str], ...]:
     return tuple((key, str(folder / "caches" / sub)) for key, sub in _CACHES.items())
 
 
-def _facts(python: Path, cwd: Path, root: Path, modules: tuple[str, ...]) -> dict[str, Any]:
+def _facts(python: Path, cwd: Path, root: Path, modules: tuple[str, ...]) -> Built:
     launch = launch_line(python)
     content = content_of(root)
-    facts = {"python": str(python), "launch": launch, "cwd": str(cwd), "root": str(root)}
-    return {**facts, "modules": modules, "content": content, "sources": sources_of(root)}
+    stated: _Stated = {
+        "python": str(python),
+        "launch": list(launch),
+        "cwd": str(cwd),
+        "root": str(root),
+        "modules": list(modules),
+    }
+    return {**stated, "content": content, "sources": sources_of(root)}
 
 
 def _log(folder: Path) -> str:
@@ -223,16 +231,28 @@ def _log(folder: Path) -> str:
 
 READY = "ready.json"
 
-_STATED = {"python", "launch", "cwd", "root", "modules"}
+
+class _Stated(TypedDict):
+    python: str
+    launch: list[str]
+    cwd: str
+    root: str
+    modules: list[str]
 
 
-def _ready(folder: Path) -> dict[str, Any] | None:
+class Built(_Stated, total=False):
+    """What lies in an arm's folder."""
+
+    content: str
+    sources: dict[str, str]
+
+
+def built(folder: Path) -> Built | None:
     """What was built there; of a file that a crash of the machine left empty or cut nothing, so it is built again."""
     try:
-        facts = json.loads((folder / READY).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return msgspec.json.decode((folder / READY).read_bytes(), type=Built)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    return facts if isinstance(facts, dict) and facts.keys() >= _STATED else None
 
 
 _KEPT, _UNUSED_S = 10, 86400.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import math
 import os
 import re
 import signal
@@ -151,7 +152,7 @@ def _read(path: Path) -> ClockLock | None:
         record = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         record = {}
     record = record if isinstance(record, dict) else {}
     pid, sm_hz = record.get("pid"), record.get("sm_hz")
@@ -159,7 +160,7 @@ def _read(path: Path) -> ClockLock | None:
         device=str(record.get("device", path.name.partition(".")[0])),
         pid=pid if isinstance(pid, int) else NOBODY,
         started=str(record.get("started", "?")),
-        sm_hz=sm_hz if isinstance(sm_hz, (int, float)) else None,
+        sm_hz=sm_hz if isinstance(sm_hz, (int, float)) and 0 < sm_hz < math.inf else None,
         memory=bool(record.get("memory", False)),
         path=str(path),
         run=str(record.get("run", "")),

@@ -135,7 +135,7 @@ class DeviceLeases:
     def _record(path: Path) -> dict[str, object]:
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return {}
         return data if isinstance(data, dict) else {}
 

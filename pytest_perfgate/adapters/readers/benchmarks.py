@@ -249,7 +249,7 @@ def _lenient(data: bytes, path: Path, tool: str, fault: Exception) -> Any:
 
     try:
         return json.loads(data.decode("utf-8-sig"))
-    except ValueError:
+    except (ValueError, RecursionError):
         what = f"it is no JSON of {tool}: {fault}"
         raise PerfgateError("artifact-unreadable", what, place=str(path)) from fault
 

@@ -255,7 +255,7 @@ def _disassembly(one: _Opened, listing: bytes) -> Disassembly:
         listing=listing,
         words=one.code.words,
         resources=one.code.kernels,
-        launches=_launches(one.path),
+        launches=launches_beside(one.path),
         bounds=one.code.bounds,
     )
 
@@ -306,18 +306,17 @@ def _run(command: Sequence[str], where: Path | None = None) -> subprocess.Comple
         raise PerfgateError("kernel-tool-failed", f"{Path(command[0]).name}: {error}") from error
 
 
-def _launches(path: Path) -> Mapping[str, Launch]:
+def launches_beside(path: Path) -> Mapping[str, Launch]:
     """The launch that Triton, or a build, wrote beside a cubin: ``NAME.json`` with num_warps and shared."""
     beside = path.with_suffix(".json")
-    if not beside.is_file():
-        return {}
     try:
         data = json.loads(beside.read_text(encoding="utf-8"))
         warps, shared = int(data["num_warps"]), int(data.get("shared", 0))
         warp = int((data.get("target") or {}).get("warp_size", 32))
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return {}
-    return {str(data.get("name", "")): Launch(block=(warps * warp, 1, 1), shared_dynamic=shared, source=beside.name)}
+    launch = Launch(block=(warps * warp, 1, 1), shared_dynamic=shared, source=beside.name)
+    return {str(data.get("name", "")): launch} if min(warps, warp) > 0 <= shared and launch.threads <= 1024 else {}
 
 
 _FOLDERS = ("nvidia/*/bin", "triton/backends/nvidia/bin")

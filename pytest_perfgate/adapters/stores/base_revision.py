@@ -258,7 +258,7 @@ def _event(environment: Mapping[str, str]) -> object:
     path = environment.get("GITHUB_EVENT_PATH", "")
     try:
         return json.loads(Path(path).read_text(encoding="utf-8")) if path else {}
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
 
 

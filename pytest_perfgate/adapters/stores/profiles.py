@@ -179,7 +179,7 @@ def _table(path: Path) -> dict[str, Any]:
     """What a file of JSON says by name; nothing where it is not there, was cut, or is no table."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return data if isinstance(data, dict) else {}
 

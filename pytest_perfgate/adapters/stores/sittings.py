@@ -55,7 +55,7 @@ def parse_environment(text: str, place: str) -> Environment:
         body = json.loads(text)
         facts, packages = _pairs(body["facts"]), _pairs(body["packages"])
         return Environment(python=str(body["python"]), platform=str(body["platform"]), packages=packages, facts=facts)
-    except (ValueError, KeyError, TypeError, AttributeError) as fault:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
         what = f"it is not an environment as perfgate writes it: {fault}"
         raise PerfgateError("baseline-unreadable", what, place=place) from fault
 
@@ -154,25 +154,29 @@ def parse_ceilings(text: str, place: str) -> Ceilings:
     """What ``render_ceilings`` wrote, and what a person may have edited."""
     try:
         fields = json.loads(text)
-        bandwidth, clock = fields.get("bandwidth_gbps"), fields.get("clock_mhz")
         return Ceilings(
             device=str(fields["device"]),
-            compute=tuple((str(dtype), _rate(rate) * 1e12) for dtype, rate in fields.get("tflops", {}).items()),
-            bandwidth=None if bandwidth is None else _rate(bandwidth) * 1e9,
-            cache_bytes=fields.get("cache_bytes"),
-            clock_hz=None if clock is None else _rate(clock) * 1e6,
+            compute=tuple((str(dtype), _rate(rate, 1e12)) for dtype, rate in fields.get("tflops", {}).items()),
+            bandwidth=_stated(fields, "bandwidth_gbps", 1e9),
+            cache_bytes=_stated(fields, "cache_bytes", 1),
+            clock_hz=_stated(fields, "clock_mhz", 1e6),
             method=str(fields.get("method", "")),
             when=str(fields.get("when", "")),
             facts=tuple((str(name), str(fact)) for name, fact in fields.get("facts", {}).items()),
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as fault:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as fault:
         raise PerfgateError("ceilings-unreadable", f"{type(fault).__name__}: {fault}", place=place) from fault
 
 
-def _rate(number: Any) -> float:
-    if isinstance(number, bool) or not isinstance(number, (int, float)) or not number > 0:
-        raise ValueError(f"{number!r} is not a rate")
-    return float(number)
+def _stated(fields: Any, name: str, unit: float) -> float | None:
+    number = fields.get(name)
+    return None if number is None else _rate(number, unit)
+
+
+def _rate(number: Any, unit: float) -> float:
+    if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 < number * unit < math.inf:
+        raise ValueError(f"{number!r:.40} is not a rate")
+    return number * unit
 
 
 T = TypeVar("T")

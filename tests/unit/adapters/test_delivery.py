@@ -144,6 +144,16 @@ def test_outside_of_a_request(make, token: str) -> None:
         make(WORDS, {token: "t"}).deliver(REPORT, "")
 
 
+@pytest.mark.parametrize("event", ["[" * 10**6, '{"pull_request": [7]}', '{"number": ["7/../../8"]}'])
+def test_an_event_that_is_none_of_a_change_names_none(event: str, tmp_path: Path, url: str) -> None:
+    (tmp_path / "event.json").write_text(event)
+    names = {"GITHUB_TOKEN": "t", "GITHUB_REPOSITORY": "a/b", "GITHUB_API_URL": url, "GITHUB_SHA": "c0ffee"}
+    names["GITHUB_EVENT_PATH"] = str(tmp_path / "event.json")
+    with pytest.raises(PerfgateError, match="request to comment on"):
+        GithubComment(WORDS, names).deliver(REPORT, "")
+    assert GithubCheck(WORDS, names).deliver(CLEAN, "") == "checked c0ffee: success"
+
+
 def test_a_webhook_tells_programs(url: str) -> None:
     assert Webhook(WORDS, {"PERFGATE_WEBHOOK": f"{url}/hook?key=secret"}).deliver(REPORT, "") == f"posted to {url}/hook"
     assert Host.comments[-1]["failed"] == ["tests/test_k.py::test_slow[`x`|y]"]

@@ -116,7 +116,9 @@ def test_a_process_that_the_call_forked_does_not_keep_the_lease(leases) -> None:
         os.waitpid(child, 0)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "null", "{", '{"pid": "abc"}', '{"pid": null}', '{"pid": -1}', "\x00"])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "null", "{", '{"pid": "abc"}', '{"pid": null}', '{"pid": -1}', "\x00", "[" * 10**6]
+)
 def test_a_lease_that_does_not_read_has_no_owner_and_is_taken(tmp_path, leases, text) -> None:
     (tmp_path / "GPU-1.lease").write_text(text)
     assert leases.owner("GPU-1") is None

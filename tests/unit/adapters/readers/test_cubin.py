@@ -12,7 +12,7 @@ import pytest
 
 from pytest_perfgate.adapters.readers import cubin
 from pytest_perfgate.adapters.readers import cubin as tools
-from pytest_perfgate.adapters.readers.cubin import read_cubins
+from pytest_perfgate.adapters.readers.cubin import launches_beside, read_cubins
 from pytest_perfgate.adapters.readers.cubin_elf import is_cubin, parse_cubin
 from pytest_perfgate.core.analysis.kernels.sass_facts import kernels, loops
 from pytest_perfgate.core.analysis.kernels.sass_mix import mix
@@ -40,6 +40,20 @@ def test_a_cubin_is_read_as_committed(tmp_path: Path) -> None:
 
 
 @needs_tools
+@pytest.mark.parametrize(
+    "said",
+    [
+        "", "[" * 10**6, '{"num_warps": -4}', '{"num_warps": 0}', '{"num_warps": 64}', '{"num_warps": Infinity}',
+        '{"num_warps": 4, "shared": -1}', '{"num_warps": -4, "target": {"warp_size": -32}}',
+    ],
+)  # fmt: skip
+def test_a_launch_that_cannot_be_is_none(tmp_path: Path, said: str) -> None:
+    (tmp_path / "k.json").write_text(said)
+    assert launches_beside(tmp_path / "k.cubin") == {}
+    (tmp_path / "k.json").write_text('{"num_warps": 4}')
+    assert [launch.threads for launch in launches_beside(tmp_path / "k.cubin").values()] == [128]
+
+
 def test_an_unknown_architecture_is_distinct_names(tmp_path: Path) -> None:
     data = bytearray(COPY.read_bytes())
     struct.pack_into("<I", data, 48, 0x600EE04)

@@ -84,7 +84,7 @@ def test_a_run_that_brings_no_commits_has_nothing_to_say_of_a_push(variable: str
 def test_what_github_says_of_a_push(tmp_path: Path, event: object) -> None:
     file = tmp_path / "event.json"
     if event is not None:
-        file.write_text(json.dumps(event))
+        file.write_text("[" * 10**6 if event == [] else json.dumps(event))
     assert pushed({"GITHUB_EVENT_PATH": str(file)}) == (BEFORE if event == {"before": BEFORE} else "")
 
 

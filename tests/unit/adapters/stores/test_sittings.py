@@ -175,8 +175,12 @@ def test_what_was_written_is_read(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "{}", '{"device": "x", "tflops": {"fp32": 0}}', '{"device": "x", "bandwidth_gbps": "4"}']
-)
+    "text",
+    [
+        "", "{", "[]", "{}", "[" * 10**6, '{"device": "x", "tflops": {"fp32": 0}}', '{"device": "x", "tflops": {"fp32": 1e308}}',
+        '{"device": "x", "bandwidth_gbps": "4"}', '{"device": "x", "cache_bytes": -1}', f'{{"device": "x", "clock_mhz": 1{"0" * 400}}}',
+    ],
+)  # fmt: skip
 def test_what_does_not_read_is_an_error_with_its_place(text: str) -> None:
     with pytest.raises(PerfgateError, match="ceilings-unreadable") as caught:
         parse_ceilings(text, place="ceilings.json")

@@ -74,7 +74,7 @@ def test_costs_are_kept_beside_those_of_other_cases(tmp_path: Path) -> None:
     assert read_costs(path) == {"a": 1.0, "b": 1.0, STARTING: 3.0}
     path.write_text('{"a": 1699996144.0, "b": -1.0, "c": NaN, "d": Infinity, "e": 2.5}')
     assert read_costs(path) == {"e": 2.5}
-    for broken in ("", "[1]", '{"a": "x"}', '{"a": null}', "{", f'{{"a": 1{"0" * 400}}}'):
+    for broken in ("", "[1]", '{"a": "x"}', '{"a": null}', "{", "[" * 10**6, f'{{"a": 1{"0" * 400}}}'):
         path.write_text(broken, encoding="utf-8")
         assert read_costs(path) == {}
 
