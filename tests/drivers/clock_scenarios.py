@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import random
 import signal
 import time
 from dataclasses import replace
@@ -313,30 +312,3 @@ def unmapped() -> dict:
     except PerfgateError as error:
         return {"code": error.code.name}
     return {}
-
-
-@scenario
-def killed_at_any_moment() -> dict:
-    """A process that locks and puts back again and again is killed; the next one must find the clocks free."""
-    draw, faults, busy = random.Random(7), [], 0
-    times = int(os.environ.get("PERFGATE_TEST_KILLS", "10"))
-    for number in range(times):
-        child = os.fork()
-        if not child:
-            while True:
-                with NvmlClocks().hold(card(), LOCK):
-                    time.sleep(0.02)
-        time.sleep(draw.uniform(0, 0.4))
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        left = read_locks()
-        busy += bool(left)
-        faults += [f"{number}: a lock of a dead process is not stale" for lock in left if not lock.stale]
-        after = os.fork()
-        if not after:
-            found = region(LOCK, least=1)
-            os._exit(0 if (found["owner"], found["after"], found["left"]) == (True, 0, 0) else 1)
-        _, status = os.waitpid(after, 0)
-        faults += [f"{number}: the next run ends with {status}"] if status else []
-        faults += [f"{number}: {len(read_locks())} locks are left"] if read_locks() else []
-    return {"times": times, "locked": busy, "faults": faults}

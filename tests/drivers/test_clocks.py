@@ -174,12 +174,6 @@ def test_a_device_that_nvml_does_not_know_is_an_error(clocks) -> None:
     assert clocks("unmapped")["code"] == "device-unmapped"
 
 
-def test_a_process_that_is_killed_at_any_moment_leaves_clocks_that_the_next_one_puts_back(clocks) -> None:
-    told = clocks("killed_at_any_moment")
-    assert told["faults"] == []
-    assert told["locked"] > 0, "none was killed while it held the clocks"
-
-
 def test_errors_of_a_card_make_what_it_measured_invalid(clocks) -> None:
     told = clocks("errors_of_the_card")
     assert told["before"] == [[], "2 corrected, 3 not, 1 row replaced"], "what was before is a fact and no fault"

@@ -23,6 +23,8 @@ from tests.corpus import corpus
 from tests.fuzz import seeds
 from tests.fuzz.campaign import alike
 from tests.fuzz.seen import inspected
+from tests.kineto_file import written
+from tests.kineto_job import job
 from tests.nsys_file import ExportMaker
 
 Change = Callable[[bytes], bytes]
@@ -92,6 +94,7 @@ TRACES: Mapping[str, Change] = {
     "kernels renamed": events(renamed),
     "correlations numbered otherwise": events(numbered),
     "blanks": lambda data: json.dumps(json.loads(data), indent=2).encode(),
+    "shown in another unit": lambda data: json.dumps({**json.loads(data), "displayTimeUnit": "ns"}).encode(),
     "times in more digits": events(
         lambda found: [{**one, "ts": float(one["ts"])} if "ts" in one else one for one in found]
     ),
@@ -132,6 +135,17 @@ EXPORTS: Mapping[str, Change] = {
         "insert into {table} select * from kept",
         "drop table kept",
     ),
+    "kernels renamed": altered(
+        "update StringIds set value = 'another_' || value where value not like '%nccl%' "
+        "and id in (select shortName from CUPTI_ACTIVITY_KIND_KERNEL)",
+    ),
+    "a later version's tables and columns": altered(
+        *(
+            f"alter table {name} rename to {name}_V2"
+            for name in ("StringIds", "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS")
+        ),
+        "alter table CUPTI_ACTIVITY_KIND_KERNEL_V2 add column unheardOf integer default 7",
+    ),
     "names numbered otherwise": altered(
         "update StringIds set id = id + 1000",
         "update CUPTI_ACTIVITY_KIND_KERNEL set shortName = shortName + 1000",
@@ -148,7 +162,8 @@ def test_an_export_in_another_form_has_the_same_figures(tmp_path: Path, form: st
     for name, data in seeds.exports().items():
         before = figures_before(name, data)
         assert before
-        assert alike(before, figures(tmp_path, f"other.{name}", EXPORTS[form](data)))
+        after = figures(tmp_path, f"other.{name}", EXPORTS[form](data))
+        assert alike(values(before), values(after)) if "renamed" in form else alike(before, after), name
 
 
 def test_rows_of_an_export_in_another_order_have_the_same_figures(tmp_path: Path) -> None:
@@ -213,6 +228,49 @@ def test_kernels_in_another_order_have_the_same_figures(tmp_path: Path) -> None:
     assert tried >= 2
 
 
+def test_dispatches_at_another_time_have_the_same_figures(tmp_path: Path) -> None:
+    """With the corpus too, where it is set."""
+    tried = 0
+    for name, data in seeds.rocprof().items():
+        head, *rows = filter(None, csv.reader(io.StringIO(data.decode())))
+        columns = [at for at, title in enumerate(head) if title.endswith("_Timestamp") or title in {"BeginNs", "EndNs"}]
+        if not columns or any(len(row) != len(head) for row in rows):
+            continue
+        for row in rows:
+            for at in columns:
+                row[at] = str(int(row[at]) + 10**12) if row[at].isdecimal() else row[at]
+        text = io.StringIO()
+        csv.writer(text).writerows([head, *rows])
+        assert alike(figures_before(name, data), figures(tmp_path, f"other.{name}", text.getvalue().encode())), name
+        tried += 1
+    assert tried >= 2
+
+
+DISPATCHES = (("k(int)", 100, 1100, 128, 4096, 16), ("j(int)", 1200, 1300, 64, 1024, 32))
+ROCPROFS = {
+    "Index,KernelName,gpu-id,queue-id,pid,tid,grd,wgr,lds,scr,arch_vgpr,BeginNs,EndNs,SQ_WAVES": (
+        '{n},"{0} [clone .kd]",1,0,5,5,{4},{3},0,0,8,{1},{2},{5}'
+    ),
+    "Dispatch_ID,GPU_ID,Queue_ID,PID,TID,GRD,WGR,LDS,SCR,Arch_VGPR,Kernel_Name,Start_Timestamp,End_Timestamp,SQ_WAVES": (
+        '{n},1,0,5,5,{4},{3},0,0,8,"{0} [clone .kd]",{1},{2},{5}'
+    ),
+    "Dispatch_Id,Process_Id,Grid_Size,Kernel_Name,Workgroup_Size,LDS_Block_Size,Scratch_Size,VGPR_Count,Counter_Name,"
+    "Counter_Value,Start_Timestamp,End_Timestamp": '{n},5,{4},"{0}",{3},0,0,8,SQ_WAVES,{5},{1},{2}',
+}
+"""Columns and rows of the first, the second and the third."""
+
+
+def test_three_generations_of_rocprof_have_the_same_figures(tmp_path: Path) -> None:
+    found = {}
+    for number, (head, line) in enumerate(ROCPROFS.items()):
+        rows = [line.format(*dispatch, n=n) for n, dispatch in enumerate(DISPATCHES)]
+        found[head] = figures(tmp_path, f"results{number}.csv", "\n".join([head, *rows, ""]).encode())
+    first, *others = found.values()
+    assert {"rocprof", "kernel_time"} & set(values(first))
+    for other in others:
+        assert alike(values(first), values(other))
+
+
 @pytest.mark.parametrize(("unit", "times"), [("ns", 1e3), ("ms", 1e-3), ("s", 1e-6)])
 def test_a_benchmark_in_another_unit_has_the_same_figures(tmp_path: Path, unit: str, times: float) -> None:
     tree = json.loads(seeds.benchmarks()["google.json"])
@@ -220,6 +278,19 @@ def test_a_benchmark_in_another_unit_has_the_same_figures(tmp_path: Path, unit: 
     for row in tree["benchmarks"]:
         row.update(time_unit=unit, real_time=row["real_time"] * times, cpu_time=row["cpu_time"] * times)
     assert alike(before, figures(tmp_path, "other.json", json.dumps(tree).encode()))
+
+
+def test_ranks_in_one_trace_have_the_figures_of_a_file_each(tmp_path: Path) -> None:
+    """As a tool fuses them, which says the rank with each event and gives processes and threads numbers apart."""
+    paths, fused = job(tmp_path, 3), []
+    for rank, path in enumerate(paths):
+        for one in json.loads(path.read_text())["traceEvents"]:
+            args = {**one.get("args", {}), "rank": rank}
+            more = {"pid": 100 * rank + one["pid"]} if isinstance(one.get("pid"), int) else {}
+            fused.append({**one, **more, "args": args})
+    several = inspected(*paths).figures
+    assert len(several) > 20
+    assert alike(several, inspected(written(tmp_path / "fused.json", fused)).figures)
 
 
 def split_by_process(path: Path, folder: Path) -> list[Path]:

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
 import os
 import select
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
+from unittest import mock
 
 from pytest_perfgate.adapters.children.channel import PARENT
+from pytest_perfgate.adapters.devices.clock_locks import ClockLock, read_locks
+from pytest_perfgate.adapters.devices.clocks import NvmlClocks
 from pytest_perfgate.adapters.stores.baseline_merge import merge_files
 from pytest_perfgate.adapters.stores.baseline_text import parse_entries
 from pytest_perfgate.adapters.stores.baselines import Baselines
@@ -30,6 +37,7 @@ from pytest_perfgate.model.measurement import Baseline, Sitting
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.ports import HistoryStore
 from tests import postgres_server
+from tests.drivers import clock_scenarios
 
 ROOT = Path(__file__).resolve().parents[2]
 DEVICE, FILE = "NVIDIA-H200", "tests/test_k.py"
@@ -48,8 +56,15 @@ class Killed(NamedTuple):
 Scenario = Callable[[Random, Path], Killed]
 
 
-def _forked(rng: Random, work: Callable[[Callable[[int], None]], None], longest_s: float) -> tuple[bool, int]:
-    """Whether a child at work was killed within so many seconds, and the last step that it said was done."""
+Work = Callable[[Callable[[int], None]], None]
+"""What says with a number which step is done."""
+
+
+def _forked(rng: Random, work: Work, longest_s: float, *, begun: bool = False, ends: bool = False) -> tuple[bool, int]:
+    """Whether a child at work was killed within so many seconds, and the last step that it said was done.
+
+    The seconds are from its start, or from its first step; one that ends by itself is waited for.
+    """
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -58,8 +73,11 @@ def _forked(rng: Random, work: Callable[[Callable[[int], None]], None], longest_
             work(lambda step: (os.write(writing, b"%09d" % step), None)[1])
         os._exit(0)
     os.close(writing)
-    time.sleep(rng.uniform(0, longest_s))
-    os.kill(child, signal.SIGKILL)
+    if begun:
+        select.select([reading], [], [], WAIT_S)
+    if not ends:
+        time.sleep(rng.uniform(0, longest_s))
+        os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     data = b""
     while select.select([reading], [], [], 1)[0]:
@@ -196,6 +214,69 @@ def _again(call: Callable[[], object]) -> tuple[str, ...]:
     return (f"the next one waits {took:.0f} s",) if took > 5 else ()
 
 
+def locking(rng: Random, folder: Path) -> Killed:
+    """Clocks are locked and put back again and again: whoever comes next puts them back, and none is left without a name.
+
+    Moments at which no lock is on file leave nothing to put back: they are looked at too, and another one is drawn.
+    """
+    library, faults = _made_driver(), []
+    locks = folder / "locks"
+
+    def again_and_again(done: Callable[[int], None]) -> None:
+        for step in range(1, 10_000):
+            with NvmlClocks().hold(clock_scenarios.card(), clock_scenarios.LOCK):
+                time.sleep(0.005)
+            done(step)
+
+    for _ in range(20):
+        busy, _ = _forked(rng, _on(library, locks, again_and_again), 0.15, begun=True)
+        left = [lock.stale for lock in _locks_in(locks)]
+        faults += ["a lock of a dead process is not stale"] * left.count(False)
+        _, last = _forked(rng, _on(library, locks, partial(_next_one, left=bool(left))), 0, ends=True)
+        faults += [] if last else [f"the next run does not lock and put back what {len(left)} locks left"]
+        faults += ["a lock is left"] * len(_locks_in(locks))
+        if busy and left:
+            return Killed(True, tuple(faults))
+    return Killed(False, tuple(faults))
+
+
+def _next_one(done: Callable[[int], None], *, left: bool) -> None:
+    """The next process on that card, whose clocks are as the killed one left them."""
+    driver = clock_scenarios.Library()
+    driver.locked = 1500 if left else 0
+    found = clock_scenarios.region(clock_scenarios.LOCK, least=1)
+    if (found["owner"], found["after"], found["left"]) == (True, 0, 0) and found["locked"]:
+        done(1)
+
+
+def _on(library: Path, locks: Path, work: Work) -> Work:
+    """The work in a process that has loaded the made driver, which whoever asks for a driver is then given."""
+
+    def there(done: Callable[[int], None]) -> None:
+        os.environ["PERFGATE_LOCKS"] = str(locks)
+        ctypes.CDLL(str(library))
+        work(done)
+
+    return there
+
+
+def _locks_in(folder: Path) -> tuple[ClockLock, ...]:
+    with mock.patch.dict(os.environ, {"PERFGATE_LOCKS": str(folder)}):
+        return read_locks()
+
+
+@cache
+def _made_driver() -> Path:
+    """A management library of our own making; what asks for one is imported once for all kills."""
+    import_module("pynvml")
+    folder = Path(tempfile.mkdtemp(prefix="perfgate-kill-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    library = folder / "libnvidia-ml.so.1"
+    named = f"-Wl,-soname,{library.name}"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-w", named, "-o", library, ROOT / "tests/drivers/nvml.c"], check=True)
+    return library
+
+
 TESTS = """
 import subprocess, sys, pytest
 
@@ -309,5 +390,6 @@ SCENARIOS: Mapping[str, Scenario] = {
     "accepting": acceptance,
     "appending to the history": history,
     "the merge driver": merging,
+    **({"locking clocks, on a made driver": locking} if shutil.which("gcc") and find_spec("pynvml") else {}),
     **({} if postgres_server.missing() else {"appending to PostgreSQL": history_on_a_server, "PostgreSQL": server}),
 }
