@@ -23,7 +23,7 @@ from pytest_perfgate.adapters.arms.store import READY, built
 from pytest_perfgate.adapters.devices.clock_locks import lock_path, read_lock, take_lock
 from pytest_perfgate.adapters.devices.leases import VARIABLE, DeviceLeases
 from pytest_perfgate.adapters.devices.visible import DeviceCatalogue
-from pytest_perfgate.adapters.readers.cubin import launches_beside, read_cubins
+from pytest_perfgate.adapters.readers.cubin import read_cubins, stated_launches
 from pytest_perfgate.adapters.stores.baseline_merge import merge_files
 from pytest_perfgate.adapters.stores.baseline_text import parse_entries
 from pytest_perfgate.adapters.stores.record_files import counts
@@ -74,7 +74,7 @@ def _machine_code() -> Any:
 
 def launched(path: Path) -> Seen:
     """Machine code that was read once, with the launch that the file says."""
-    beside = launches_beside(path.with_suffix(".cubin"))
+    beside = stated_launches(path.with_suffix(".cubin"))
     read = lambda _paths: [replace(one, launches=beside) for one in _machine_code()]  # noqa: E731
     return looked(Cubin(read, partial(DeviceCatalogue, ())).inspect([path], {}))
 

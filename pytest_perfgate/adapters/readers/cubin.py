@@ -255,7 +255,7 @@ def _disassembly(one: _Opened, listing: bytes) -> Disassembly:
         listing=listing,
         words=one.code.words,
         resources=one.code.kernels,
-        launches=launches_beside(one.path),
+        launches=stated_launches(one.path),
         bounds=one.code.bounds,
     )
 
@@ -306,7 +306,7 @@ def _run(command: Sequence[str], where: Path | None = None) -> subprocess.Comple
         raise PerfgateError("kernel-tool-failed", f"{Path(command[0]).name}: {error}") from error
 
 
-def launches_beside(path: Path) -> Mapping[str, Launch]:
+def stated_launches(path: Path) -> Mapping[str, Launch]:
     """The launch that Triton, or a build, wrote beside a cubin: ``NAME.json`` with num_warps and shared."""
     beside = path.with_suffix(".json")
     try:

@@ -56,8 +56,7 @@ def parse_environment(text: str, place: str) -> Environment:
         facts, packages = _pairs(body["facts"]), _pairs(body["packages"])
         return Environment(python=str(body["python"]), platform=str(body["platform"]), packages=packages, facts=facts)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
-        what = f"it is not an environment as perfgate writes it: {fault}"
-        raise PerfgateError("baseline-unreadable", what, place=place) from fault
+        raise PerfgateError("baseline-unreadable", f"no environment of perfgate: {fault}", place=place) from fault
 
 
 def _pairs(table: dict[str, Any]) -> tuple[tuple[str, str], ...]:
@@ -154,23 +153,20 @@ def parse_ceilings(text: str, place: str) -> Ceilings:
     """What ``render_ceilings`` wrote, and what a person may have edited."""
     try:
         fields = json.loads(text)
+        units = (("bandwidth_gbps", 1e9), ("cache_bytes", 1), ("clock_mhz", 1e6))
+        bandwidth, cache, clock = (n if (n := fields.get(name)) is None else _rate(n, unit) for name, unit in units)
         return Ceilings(
             device=str(fields["device"]),
             compute=tuple((str(dtype), _rate(rate, 1e12)) for dtype, rate in fields.get("tflops", {}).items()),
-            bandwidth=_stated(fields, "bandwidth_gbps", 1e9),
-            cache_bytes=_stated(fields, "cache_bytes", 1),
-            clock_hz=_stated(fields, "clock_mhz", 1e6),
+            bandwidth=bandwidth,
+            cache_bytes=cache,
+            clock_hz=clock,
             method=str(fields.get("method", "")),
             when=str(fields.get("when", "")),
             facts=tuple((str(name), str(fact)) for name, fact in fields.get("facts", {}).items()),
         )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as fault:
         raise PerfgateError("ceilings-unreadable", f"{type(fault).__name__}: {fault}", place=place) from fault
-
-
-def _stated(fields: Any, name: str, unit: float) -> float | None:
-    number = fields.get(name)
-    return None if number is None else _rate(number, unit)
 
 
 def _rate(number: Any, unit: float) -> float:

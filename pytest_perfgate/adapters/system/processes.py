@@ -143,9 +143,9 @@ def alive(pid: int) -> bool:
     """Whether a process with this number runs; one of another user does too."""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):  # or a number that no process has
         return False
-    except (PermissionError, OverflowError):
+    except PermissionError:
         return True
     return True
 

@@ -44,6 +44,7 @@ def folder(tmp_path, monkeypatch):
         '{"pid": "abc", "started": "5"}',
         '{"pid": null, "sm_hz": "fast"}',
         json.dumps({"pid": 2**70, "started": "5"}),
+        json.dumps({"pid": 2**70, "started": ""}),
         json.dumps({"pid": 1, "started": "5", "sm_hz": 1.5e9}),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_perfgate.adapters.readers import cubin
 from pytest_perfgate.adapters.readers import cubin as tools
-from pytest_perfgate.adapters.readers.cubin import launches_beside, read_cubins
+from pytest_perfgate.adapters.readers.cubin import read_cubins, stated_launches
 from pytest_perfgate.adapters.readers.cubin_elf import is_cubin, parse_cubin
 from pytest_perfgate.core.analysis.kernels.sass_facts import kernels, loops
 from pytest_perfgate.core.analysis.kernels.sass_mix import mix
@@ -49,9 +49,9 @@ def test_a_cubin_is_read_as_committed(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_a_launch_that_cannot_be_is_none(tmp_path: Path, said: str) -> None:
     (tmp_path / "k.json").write_text(said)
-    assert launches_beside(tmp_path / "k.cubin") == {}
+    assert stated_launches(tmp_path / "k.cubin") == {}
     (tmp_path / "k.json").write_text('{"num_warps": 4}')
-    assert [launch.threads for launch in launches_beside(tmp_path / "k.cubin").values()] == [128]
+    assert [launch.threads for launch in stated_launches(tmp_path / "k.cubin").values()] == [128]
 
 
 def test_an_unknown_architecture_is_distinct_names(tmp_path: Path) -> None:
