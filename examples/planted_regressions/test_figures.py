@@ -1,12 +1,12 @@
 """Each limit is on a figure that no limit on the time would see. Run it twice with ``pytest --perfgate=full``.
 
-The second time with a regression: ``PLANTED="memory tail compile bytes" pytest --perfgate=full``.
+The second time with a regression: ``PLANTED="memory tail compile bytes registers" pytest --perfgate=full``.
 """
 
 from __future__ import annotations
 
 import pytest
-from kernels import bytes_sent, lookup, request, scaled
+from kernels import bytes_sent, compiled_kernel, lookup, request, scaled
 
 
 @pytest.mark.perfgate("change(peak_memory) <= 1%")
@@ -27,3 +27,8 @@ def test_compile(perfgate):
 @pytest.mark.perfgate("change(bytes_sent) <= 0")
 def test_bytes(perfgate):
     perfgate.metric("bytes_sent", bytes_sent(), unit="B", exact=True)
+
+
+@pytest.mark.perfgate("change(registers) <= 0")
+def test_registers(perfgate, tmp_path):
+    perfgate.read(compiled_kernel(tmp_path / "scale.log"))

@@ -116,7 +116,14 @@ def _device_memory(wanted: Sequence[str], passed: PassedCall, clock: Clock) -> I
     runtime: object = passed.runtime
     if not isinstance(runtime, SupportsMemory):
         why = f"{passed.runtime.name} does not count what it gives out of a device's memory"
-        yield from (Absent(name=name, why=why, mend="torch and CuPy do, for calls on a GPU") for name in names)
+        yield from (
+            Absent(
+                name=name,
+                why=why,
+                mend="torch and CuPy do, for calls on a GPU; of a call on the host there is peak_memory",
+            )
+            for name in names
+        )
         return
     peaks, counts = zip(*_looks(passed, runtime.memory_of, clock))
     if "peak_vram" in names:

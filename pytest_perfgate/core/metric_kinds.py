@@ -342,7 +342,9 @@ PASS_KINDS: tuple[MetricKind, ...] = (
         better=_LOW,
         doc="memory of the device that a call holds at the most, beyond what stood before it",
     ),
-    MetricKind(name="allocations", dimension=Dimension.COUNT, better=_LOW, doc="a call's requests for such memory"),
+    MetricKind(
+        name="allocations", dimension=Dimension.COUNT, better=_LOW, doc="a call's requests for memory of the device"
+    ),
     MetricKind(name="energy", dimension=Dimension.ENERGY, better=_LOW, doc="energy that the device takes for a call"),
     MetricKind(
         name="compile_time",

@@ -26,7 +26,9 @@ def example(project: Project) -> Project:
     return project
 
 
-@pytest.mark.parametrize("chosen", [("memory", "bytes"), ("bytes", "memory"), ("compile", "bytes")], ids="-".join)
+@pytest.mark.parametrize(
+    "chosen", [("memory", "bytes"), ("registers", "memory"), ("bytes", "registers"), ("compile", "bytes")], ids="-".join
+)
 def test_a_planted_regression_is_confirmed_and_no_other(example: Project, chosen: tuple[str, str]) -> None:
     for planted in ("", chosen[0]):
         run = measured(example, f"{planted} tail", "-k", " or ".join(chosen))
