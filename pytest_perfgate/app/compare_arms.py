@@ -78,7 +78,7 @@ class Comparison:
     def resume(self, kept: Iterable[PairedRound]) -> None:
         """Take up what an interrupted run of the same arms has left."""
         self.rounds, self._reckoned = [one for one in kept if one.nodeid in self.cases], 0
-        self._out = {one.nodeid for one in self.rounds if one.trouble}
+        self._out = {one.nodeid for one in self.rounds if self._fails(one.nodeid)}
 
     @property
     def left_s(self) -> float:
@@ -172,9 +172,19 @@ class Comparison:
             if self.stage.show is not None:
                 place = f"round {number + 1} of up to {self._rounds}, case {len(done)} of {len(cases)}"
                 self.stage.show(place + _left(self, (phase, number), cases, len(done)), len(done), met.nodeid)
-            if self.rounds[-1].trouble:
+            if self._fails(met.nodeid):
                 self._out.add(met.nodeid)
         return done
+
+    def _fails(self, nodeid: str) -> bool:
+        """Whether a test has failed more often than not: one process of many decides nothing."""
+        failed = [bool(one.trouble) for one in self.rounds if one.nodeid == nodeid]
+        return 2 * sum(failed) > len(failed)
+
+    def stopped(self) -> dict[str, str]:
+        """Tests that have no further round though they ran in both arms before, and what was said."""
+        ran = {one.nodeid for one in self.rounds if not one.trouble}
+        return {nodeid: why for nodeid, why in self.troubles().items() if nodeid in self._out & ran}
 
     def _after_death(self, fault: PerfgateError, standing: str, at: tuple[str, int], cases: list[Case]) -> list[Case]:
         has = {one.nodeid for one in self.rounds if (one.phase, one.number) == at}

@@ -88,13 +88,19 @@ class Screening:
         with held(comparison):
             comparison.play(ROUND, dict.fromkeys(comparison.cases, comparison.design.last), self._over)
         self._look()
-        counts = {key: self._counts(key) for key in self._found}
-        self._found = more_slow(self._found, self._pairs, counts, design.alpha)
+        self._found = more_slow(self._found, self._pairs, {key: self._counts(key) for key in self._found}, design.alpha)
         comparison.stage.say(self._summary())
 
     def paired(self, *, revision: bool) -> dict[CaseKey, Paired]:
-        """What became of every case that both sides measured."""
-        return {key: self._paired(key, result, revision) for key, result in self._found.items()}
+        """What became of every case that both sides measured; of one that was stopped, what was decided before."""
+        decided = {key: one for key, one in self._found.items() if key not in self.stopped()}
+        return {key: self._paired(key, one, revision) for key, one in decided.items()}
+
+    def stopped(self) -> dict[CaseKey, str]:
+        """What its rounds leave undecided since its test failed in them: no verdict, and no more rounds to wait for."""
+        said = self._all.stopped()
+        open_ = (key for key, one in self._found.items() if one.decision is Decision.UNDECIDED and key.nodeid in said)
+        return {key: f"it failed in two builds before they decided: {said[key.nodeid]}" for key in open_}
 
     def _look(self) -> None:
         """A case that is settled stays as it was found, though another call of its test has more rounds."""
@@ -172,10 +178,9 @@ class Screening:
 
     def untimed(self, *, revision: bool) -> dict[CaseKey, Paired]:
         """Calls that no clock timed: what machine code, files and the test itself say on both sides."""
-        base, problems = self._all.arms[BASE].revision[:10], tuple(self._all.problems.values())
         bare = Paired(
-            decision=Decision.UNDECIDED, differences=(), shift=0.0, base=base, revision=revision, same=self._all.same,
-            problems=problems,
+            decision=Decision.UNDECIDED, differences=(), shift=0.0, base=self._all.arms[BASE].revision[:10],
+            revision=revision, same=self._all.same, problems=tuple(self._all.problems.values()),
         )  # fmt: skip
         pairs = {key: tuple(figure_pairs(self._all, key, self._asked(key).changes)) for key in self._untimed()}
         return {key: replace(bare, figures=figures) for key, figures in pairs.items()}
@@ -196,12 +201,9 @@ class Screening:
     def _summary(self) -> str:
         """``38 of 40 decided in 7 to 14 rounds, 2 open after 30``."""
         played = {key: self._played(key) for key in self._found}
-        left = {
-            key
-            for key, one in self._found.items()
-            if (self._asked(key).time and one.decision is Decision.UNDECIDED)
-            or open_figures(self._all, key, self._asked(key), played[key])
-        }
+        open_times = {key for key, one in self._found.items() if one.decision is Decision.UNDECIDED}
+        left = {key for key, count in played.items() if open_figures(self._all, key, self._asked(key), count)}
+        left |= {key for key in open_times if self._asked(key).time}
         decided, open_ = [n for key, n in played.items() if key not in left], [played[key] for key in left]
         parts = [f"{len(decided)} of {plural(len(self._found), 'case')} decided"]
         parts[0] += f" in {_span(decided)} rounds" if decided else ""
@@ -264,9 +266,8 @@ class Blurred:
 
     def __str__(self) -> str:
         """``test_sum can detect +12.0 % after 10 processes, its limit asks for +5.0 %``."""
-        count = plural(self.processes, "process", "processes")
-        text = f"{short_name(self.key)} can detect {detectable(self.half)} after {count}"
-        return f"{text}, its limit asks for {detectable(self.asks)}"
+        after = f"after {plural(self.processes, 'process', 'processes')}, its limit asks for {detectable(self.asks)}"
+        return f"{short_name(self.key)} can detect {detectable(self.half)} {after}"
 
     @property
     def remedy(self) -> str:
@@ -363,10 +364,9 @@ class FirstSitting:
         """
         named = {case.nodeid: case for case in cases}
         first = max((case.plan.rounds for case in cases), default=MOST)
-        names = self._open(cases)
+        names, more = self._open(cases), f"up to {plural(MOST - first, 'more round')}, at most {span(within_s)}"
         if names and first < MOST and self._fitting(names, within_s, start_s):
-            told = f"{plural(len(names), 'case')} cannot see what the limit asks yet"
-            tell(f"{told}: up to {plural(MOST - first, 'more round')}, at most {span(within_s)}")
+            tell(f"{plural(len(names), 'case')} cannot see what the limit asks yet: {more}")
         end = self._clock() + within_s
         for number in range(first, MOST):
             fit = self._fitting(names, end - self._clock(), start_s)
@@ -390,8 +390,8 @@ class FirstSitting:
 def _tell_left(left: Sequence[Blurred], tell: Callable[[str], None]) -> None:
     """What could not be reached: by how much, and what would."""
     if beside := [one.beside for one in left if one.machine_busy]:
-        count = plural(len(beside), "case")
-        text = f"others kept {max(beside):.1f} processors busy beside {count} without an accepted time"
+        cases = f"{plural(len(beside), 'case')} without an accepted time"
+        text = f"others kept {max(beside):.1f} processors busy beside {cases}"
         tell(f"{text}, whose times may be slow by as much; next: run again when they are idle, before you accept")
     wide = [one for one in left if not one.machine_busy]
     for one in wide[:_NAMED]:

@@ -74,11 +74,13 @@ class ArmRunner:
         self._config, self._project = session.settings.pytest, session.settings.project
         self._prepared: dict[str, Arm] = {}
         self._progress: Progress | None = None
+        self.stopped: dict[CaseKey, str] = {}
+        """Calls that two builds leave open since their test failed there, and what was said."""
         self._store = arms(self._config.rootpath, self._project, [case.path for case in session.cases.values()])
 
     def against(self, revision: str, cases: Sequence[Case]) -> tuple[Comparison, Mapping[CaseKey, Paired]]:
         """Every case in two builds, until it is decided."""
-        self._store.git.revision(revision)  # raises where there is none, before its cost is announced
+        self._session.gate_judge.revision = self._store.git.revision(revision).commit  # raises before costs are said
         self._progress = Progress(self._config, self._announced(cases, design_of(self._session)))
         comparison = self._comparison(revision, cases, design_of(self._session))
         hearing = Screening(comparison, bounds := Bounds(self._session.gate_judge, comparison), asked=bounds.asked)
@@ -102,7 +104,9 @@ class ArmRunner:
             for key in keys:
                 case, report = cases[key.nodeid], reports[key]
                 paired = result.get(key)
-                if paired is None or paired.edited:
+                if why := self.stopped.get(key):
+                    changed[key] = replace(gate_judge.unmeasured(case, key, why), measurement=report.measurement)
+                elif paired is None or paired.edited:
                     why = not_compared(paired) if paired is not None else heard.get(key.nodeid, "")
                     changed[key] = gate_judge.without_arms(case, report, None, why)
                 else:
@@ -111,8 +115,8 @@ class ArmRunner:
 
     def _announced(self, cases: Sequence[Case], design: Design) -> str:
         """What it will take, as earlier comparisons took it."""
-        nodeids, known = {case.nodeid for case in cases}, read_costs(costs_path(self._config.rootpath))
-        cost = pair_cost(nodeids, {**starting_guess(HOST_CLOCK.process() / 1e9), **known})
+        known = {**starting_guess(HOST_CLOCK.process() / 1e9), **read_costs(costs_path(self._config.rootpath))}
+        cost = pair_cost(nodeids := {case.nodeid for case in cases}, known)
         return paired_line(len(nodeids), design, self._session.left_s(), cost)
 
     def _unbuilt(self, commit: str, cases: int, fault: PerfgateError) -> None:
@@ -149,6 +153,7 @@ class ArmRunner:
                 self._session.costs[one.nodeid] = self._session.costs.get(one.nodeid, 0.0) + 2 * one.seconds
         self._path(comparison.arms).unlink(missing_ok=True)
         self._session.resumable = False
+        self.stopped.update(hearing.stopped())
         result, tests = hearing.paired(revision=revision), {case.path for case in self._session.cases.values()}
         repository, baselines = self._session.gate_judge.tools.repository, self._project.baselines
         heard = with_files(result, comparison, tests, self._config.rootpath, repository, baselines)
@@ -158,11 +163,12 @@ class ArmRunner:
         both = (self._arm("base", revision), self._arm("head", ""))
         comparison = Comparison(both, cases, self._stage(both), design)
         comparison.resume(self._kept(both))
-        if comparison.rounds:
-            finished = len({(one.phase, one.number) for one in comparison.rounds})
+        if finished := len({(one.phase, one.number) for one in comparison.rounds}):
             self._say(f"{plural(finished, 'round')} of a run that was cut short")
         if comparison.same:
-            self._say("both arms hold the same code: what differs then is the machine")
+            edits = self._session.gate_judge.environment_edits
+            apart = f"{edits.text()}, which both share" if edits else "what differs then is the machine"
+            self._say(f"both arms hold the same code: {apart}")
         return comparison
 
     def _kept(self, both: tuple[Arm, Arm]) -> list[PairedRound]:
@@ -357,11 +363,8 @@ def substitute_commit(session: SessionState, commit: str) -> tuple[str, str]:
     commits = repository.brought(
         commit, session.settings.project.baselines, session.gate_judge.accepted.base.commit or "HEAD"
     )
-    return (
-        (commits, f"{commit[:10]} is not in this clone; {commits[:10]} brought its line in")
-        if commits
-        else (commit, "")
-    )
+    brought_in = f"{commit[:10]} is not in this clone; {commits[:10]} brought its line in"
+    return (commits, brought_in) if commits else (commit, "")
 
 
 def file_texts(session: SessionState, base: str) -> Callable[[str], tuple[str | None, str]]:

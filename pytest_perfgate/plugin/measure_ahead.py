@@ -157,16 +157,19 @@ def measure_against(session: SessionState) -> None:
     revision = against if against != MERGE_BASE else before.commit
     if not revision:
         raise PerfgateError("arm-no-merge-base", before.why or "no commit lies before this one", mend=before.mend)
-    comparison, paired = ArmRunner(session).against(revision, list(session.cases.values()))
+    comparison, paired = (runner := ArmRunner(session)).against(revision, list(session.cases.values()))
     base, head = comparison.arms
-    session.gate_judge.paired, session.gate_judge.revision = paired, base.revision
+    session.gate_judge.paired = paired
     session.gate_judge.alike = comparison.same or base.tree == head.tree
     new = new_tests(session, base.revision, comparison.troubles())
     session.gate_judge.new = frozenset(case.nodeid for case in new)
     session.gate_judge.unready = {n: why for n, why in unready(comparison).items() if n not in session.gate_judge.new}
     session.gate_judge.untimed = untimed_in(comparison.arms, comparison.rounds, (BASE,))
     alone = [*new, *(session.cases[nodeid] for nodeid in session.gate_judge.unready)]
-    measured = {**comparison.results(), **(measured_alone(session, alone) if alone else {})}
+    measured = comparison.results()
+    for key, why in runner.stopped.items():
+        measured[key.nodeid] = replace(measured[key.nodeid], captures=(), outcome="crashed", trouble=(why,))
+    measured |= measured_alone(session, alone) if alone else {}
     results = captured(session, measured, lambda text: Progress(session.settings.pytest, text).close())
     judge_measured(session, results)
 

@@ -49,6 +49,8 @@ class World:
     """What an arm says that misses a test."""
     raises: set[tuple[str, str, bool]] = field(default_factory=set)
     """(arm, node id, whether from the head's file) of calls that raise."""
+    failing: dict[str, set[int]] = field(default_factory=dict)
+    """Rounds in which the head's call of a test raises."""
     static: set[str] = field(default_factory=set)
     """Tests that hand over machine code and call nothing."""
     modules: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
@@ -122,7 +124,7 @@ class ScriptedChild:
         elif isinstance(command, Skip):
             self._left.popleft()
             self._next()
-        elif isinstance(command, Measure) and (self.label, self._left[0], not self._own) in self._world.raises:
+        elif isinstance(command, Measure) and self._fails():
             self._fail()
         elif isinstance(command, Measure):
             self._measure(command.plan)
@@ -169,6 +171,10 @@ class ScriptedChild:
         self._out.append(done)
         self._key = None
         self._next()
+
+    def _fails(self) -> bool:
+        always = (self.label, self._left[0], not self._own) in self._world.raises
+        return always or (self.label == "head" and self._round in self._world.failing.get(self._left[0], set()))
 
     def _fail(self) -> None:
         self._out.append(Finished(nodeid=self._left.popleft(), outcome="failed", text="call: TypeError: exact"))

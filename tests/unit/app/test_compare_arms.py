@@ -111,6 +111,22 @@ def test_a_test_that_kills_its_arm_is_out_and_the_rest_goes_on() -> None:
     assert "SIGSEGV" in comparison.results()["t.py::test_0"].trouble[0]
 
 
+def test_one_process_of_many_that_fails_keeps_nobody_from_deciding() -> None:
+    world = World(time=slower("0", 0.4), failing={"t.py::test_0": {2, 5}})
+    comparison, found, said = compared(world)
+    assert (found["0"].decision, found["0"].shift) == (Decision.SLOWER, pytest.approx(0.4, abs=0.01))
+    assert (comparison.stopped(), said) == ({}, ["3 of 3 cases decided in 7 to 13 rounds"])
+
+
+@pytest.mark.parametrize("fails", [{2, 3, 4, 5, 6, 7}, {2, 3, 5, 6, 7, 8, 9}])
+def test_a_test_that_fails_more_often_than_not_is_stopped_and_nothing_is_left_open_of_it(fails: set[int]) -> None:
+    """A kernel that was 40 % slower, and raised from the second round on, was UNDECIDED, which only warns."""
+    comparison, found, _ = compared(World(time=slower("0", 0.4), failing={"t.py::test_0": fails}))
+    assert set(found) == {"1", "2"}
+    assert comparison.stopped() == {"t.py::test_0": "head: failed: call: TypeError: exact"}
+    assert sum(one.nodeid == "t.py::test_0" for one in comparison.rounds) < 7
+
+
 def test_an_arm_that_loaded_the_others_files_is_a_problem_of_every_verdict() -> None:
     world = World(time=slower("", 0.0), modules={"base": (("/head/kern.py", "2"),), "head": (("/head/kern.py", "2"),)})
     _, found, _ = compared(world)
