@@ -20,7 +20,7 @@ from pytest_perfgate.core.judge.context import (
     moves,
     tolerance,
 )
-from pytest_perfgate.core.judge.rounds import LEAST
+from pytest_perfgate.core.judge.rounds import is_look
 from pytest_perfgate.core.judge.samples import base_words, resting_on_arms, shift_metric
 from pytest_perfgate.core.judge.suspects import (
     Suspicion,
@@ -163,7 +163,7 @@ def _by_builds(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: 
         paired.decision is Decision.UNDECIDED
         and paired.interval is not None
         and paired.interval.high < counts
-        and paired.rounds >= LEAST
+        and is_look(paired.rounds)
     )
     if not clear:
         reads_slower = paired.decision is Decision.SLOWER or metric.value > counts

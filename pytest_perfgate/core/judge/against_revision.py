@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.core.judge.accepted_line import reasoned
 from pytest_perfgate.core.judge.against_limit import kept
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, incomparable, tolerance
-from pytest_perfgate.core.judge.rounds import LEAST
+from pytest_perfgate.core.judge.rounds import LEAST, is_look
 from pytest_perfgate.core.judge.samples import (
     base_words,
     indistinguishable,
@@ -85,7 +85,7 @@ def _decided(limit: Limit, trial: JudgedMeasurement, metric: Metric, counts: flo
         how = slow_processes(paired) or "slower"
         confirmed = _ruling(trial, Outcome.REGRESSED, f"{how} in {source}", metric, look)
         return clock_event(suspicion, trial) or confirmed
-    if metric.high < counts and paired.rounds >= LEAST:
+    if metric.high < counts and is_look(paired.rounds):
         outcome = Outcome.IMPROVED if paired.faster else Outcome.PASSED
         return _ruling(trial, outcome, f"{'faster' if paired.faster else 'no slower'} in {source}", metric, ())
     if paired.unstable:

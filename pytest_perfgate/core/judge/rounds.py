@@ -135,7 +135,7 @@ def finding(pairs: Pairs, counts: float, design: Design | None = None) -> Findin
     p = signed_rank(beyond(d, counts))
     looks = design.looks
     slower = count in looks and p <= design.level and shift >= math.log1p(counts)
-    clear = not slower and _looks(count) and bounds.high < counts
+    clear = not slower and is_look(count) and bounds.high < counts
     ahead = shift <= -limit
     faster = count == looks[0] and ahead and signed_rank(beyond([-x for x in d], counts)) <= design.level
     return Finding(
@@ -152,7 +152,8 @@ def finding(pairs: Pairs, counts: float, design: Design | None = None) -> Findin
     )
 
 
-def _looks(count: int) -> bool:
+def is_look(count: int) -> bool:
+    """Whether what so many rounds say may clear: a budget that ends between two looks adds none."""
     return count >= LEAST and (count <= OFTEN or count % 10 == 0)
 
 

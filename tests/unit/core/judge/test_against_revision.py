@@ -247,6 +247,14 @@ def test_what_two_builds_leave_open_is_nothing_to_accept() -> None:
     )
 
 
+@pytest.mark.parametrize(("rounds", "outcome"), [(7, "PASSED"), (30, "PASSED"), (33, "UNDECIDED"), (40, "PASSED")])
+def test_rounds_that_a_budget_ends_between_two_looks_clear_nothing(rounds: int, outcome: str) -> None:
+    """The looks are fixed in advance: one more, wherever the budget ends, errs beyond what they share."""
+    below = replace(OPEN, interval=Interval(low=-0.02, high=0.01), differences=(0.0,) * rounds)
+    for evidence in (below, replace(below, revision=True)):
+        assert paired_verdict(1e6, evidence).outcome is Outcome[outcome]
+
+
 def test_slow_processes_that_the_base_has_not_are_said() -> None:
     slow = replace(SLOWER, slow=(9, 0), differences=(0.0,) * 30)
     assert paired_verdict(1e6, slow).sentence.startswith("9 of 30 processes slow and 0 of the base's: than a1b2c3d")
