@@ -323,10 +323,10 @@ def _blurred(result: CaseResult, measurement: Measurement, gate_judge: GateJudge
     asked = [limit.bound for limit in limits if limit.metric == "slowdown" and limit.bound > 0]
     half = (times[0].high - times[0].low) / (2 * times[0].value)
     beside = busy_processors(measurement.processes)
-    if not asked or max(half, beside) <= min(asked) or gate_judge.accepted.judging(measurement)[0] is not None:
+    line = gate_judge.accepted.judging(measurement)[0]
+    if not asked or max(half, beside) <= min(asked) or (line and (line.blind <= min(asked) or beside > min(asked))):
         return None
-    count = len(measurement.processes)
-    return Blurred(key=measurement.key, half=half, asks=min(asked), processes=count, beside=beside)
+    return Blurred(key=measurement.key, half=half, asks=min(asked), processes=len(measurement.processes), beside=beside)
 
 
 class FirstSitting:
