@@ -70,7 +70,7 @@ class Comparison:
         self.next = NextRound(stage, arms, self.own)
         self.figures: dict[tuple[int, int, CaseKey], Figures] = {}
         """What a side read of a call, by the place of its round."""
-        self._out: set[str] = set()
+        self.out: set[str] = set()
         self._seconds: Mapping[str, float] = {}
         self._reckoned = self._rounds = self._last = 0  # rounds of the phase, and of the part of it, that is played
         self._until = stage.clock() + stage.budget_s if stage.budget_s else math.inf
@@ -78,7 +78,7 @@ class Comparison:
     def resume(self, kept: Iterable[PairedRound]) -> None:
         """Take up what an interrupted run of the same arms has left."""
         self.rounds, self._reckoned = [one for one in kept if one.nodeid in self.cases], 0
-        self._out = {one.nodeid for one in self.rounds if self._fails(one.nodeid)}
+        self.out = {one.nodeid for one in self.rounds if _fails(self.rounds, one.nodeid)}
 
     @property
     def left_s(self) -> float:
@@ -99,7 +99,7 @@ class Comparison:
         for number in range(self._last):
             done = {one.nodeid for one in self.rounds if (one.phase, one.number) == (phase, number)}
             wanted = (nodeid for nodeid, count in counts.items() if count > number)
-            gone = done | self._out | _read(self.rounds) | set(over())
+            gone = done | self.out | _read(self.rounds) | set(over())
             remaining = [self.cases[nodeid] for nodeid in wanted if nodeid not in gone]
             if remaining and self.start_s + sum(self.cost(case.nodeid) for case in remaining) > self.left_s:
                 return
@@ -172,19 +172,9 @@ class Comparison:
             if self.stage.show is not None:
                 place = f"round {number + 1} of up to {self._rounds}, case {len(done)} of {len(cases)}"
                 self.stage.show(place + _left(self, (phase, number), cases, len(done)), len(done), met.nodeid)
-            if self._fails(met.nodeid):
-                self._out.add(met.nodeid)
+            if _fails(self.rounds, met.nodeid):
+                self.out.add(met.nodeid)
         return done
-
-    def _fails(self, nodeid: str) -> bool:
-        """Whether a test has failed more often than not: one process of many decides nothing."""
-        failed = [bool(one.trouble) for one in self.rounds if one.nodeid == nodeid]
-        return 2 * sum(failed) > len(failed)
-
-    def stopped(self) -> dict[str, str]:
-        """Tests that have no further round though they ran in both arms before, and what was said."""
-        ran = {one.nodeid for one in self.rounds if not one.trouble}
-        return {nodeid: why for nodeid, why in self.troubles().items() if nodeid in self._out & ran}
 
     def _after_death(self, fault: PerfgateError, standing: str, at: tuple[str, int], cases: list[Case]) -> list[Case]:
         has = {one.nodeid for one in self.rounds if (one.phase, one.number) == at}
@@ -194,7 +184,7 @@ class Comparison:
         return [case for case in cases if case.nodeid not in {*lost, *has}]
 
     def _note(self, phase: str, number: int, nodeid: str, why: str, *, died: bool = False) -> None:
-        self._out.add(nodeid)
+        self.out.add(nodeid)
         self.rounds.append(PairedRound(nodeid=nodeid, phase=phase, number=number, trouble=why, died=died))
 
     def _prove(self, duet: LockstepPair, cases: Iterable[Case]) -> None:
@@ -217,6 +207,18 @@ def held(comparison: Comparison) -> Iterator[None]:
     """With the leases of the devices that its cases were seen on: contexts stay there until the last round."""
     with comparison.stage.hold(leases(comparison.rounds)), closing(comparison.next):
         yield
+
+
+def _fails(rounds: Iterable[PairedRound], nodeid: str) -> bool:
+    """Whether a test has failed more often than not: one process of many decides nothing."""
+    failed = [bool(one.trouble) for one in rounds if one.nodeid == nodeid]
+    return 2 * sum(failed) > len(failed)
+
+
+def stopped(comparison: Comparison) -> dict[str, str]:
+    """Tests that have no further round though they ran in both arms before, and what was said."""
+    ran = {one.nodeid for one in comparison.rounds if not one.trouble}
+    return {nodeid: why for nodeid, why in comparison.troubles().items() if nodeid in comparison.out & ran}
 
 
 def _read(rounds: Iterable[PairedRound]) -> set[str]:

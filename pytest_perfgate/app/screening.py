@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_perfgate.app.compare_arms import ROUND, Comparison, figure_pairs, held
+from pytest_perfgate.app.compare_arms import ROUND, Comparison, figure_pairs, held, stopped
 from pytest_perfgate.app.lockstep import BASE
 from pytest_perfgate.app.measure import measurements
 from pytest_perfgate.core.judge.against_revision import tuning_facts
@@ -98,7 +98,7 @@ class Screening:
 
     def stopped(self) -> dict[CaseKey, str]:
         """What its rounds leave undecided since its test failed in them: no verdict, and no more rounds to wait for."""
-        said = self._all.stopped()
+        said = stopped(self._all)
         open_ = (key for key, one in self._found.items() if one.decision is Decision.UNDECIDED and key.nodeid in said)
         return {key: f"it failed in two builds before they decided: {said[key.nodeid]}" for key in open_}
 

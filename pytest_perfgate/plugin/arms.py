@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.app.changed_project import with_files
 from pytest_perfgate.app.compare_arms import Comparison
@@ -98,7 +98,7 @@ class ArmRunner:
                 bounds = {key: contested_limit(reports[key]) for key in keys}
                 result, heard = self._tried(commit, [cases[key.nodeid] for key in keys], bounds, among)
             except PerfgateError as fault:
-                self._unbuilt(commit, len(keys), fault)
+                unbuilt(self._config, commit, len(keys), fault)
                 changed.update({key: gate_judge.without_arms(cases[key.nodeid], reports[key], fault) for key in keys})
                 continue
             for key in keys:
@@ -118,12 +118,6 @@ class ArmRunner:
         known = {**starting_guess(HOST_CLOCK.process() / 1e9), **read_costs(costs_path(self._config.rootpath))}
         cost = pair_cost(nodeids := {case.nodeid for case in cases}, known)
         return paired_line(len(nodeids), design, self._session.left_s(), cost)
-
-    def _unbuilt(self, commit: str, cases: int, fault: PerfgateError) -> None:
-        """Say once, before the tests run, that nothing is decided by two builds, and why."""
-        beside = f" beside {commit[:10]}" if commit else ""
-        said = f"{plural(cases, 'case')} not decided by two builds{beside}: {fault.what.splitlines()[0]}"
-        Progress(self._config, f"{said}; the accepted times alone judge them").close()
 
     def _tried(
         self, commit: str, cases: Sequence[Case], bounds: Mapping[CaseKey, float], among: int
@@ -166,9 +160,8 @@ class ArmRunner:
         if finished := len({(one.phase, one.number) for one in comparison.rounds}):
             self._say(f"{plural(finished, 'round')} of a run that was cut short")
         if comparison.same:
-            edits = self._session.gate_judge.environment_edits
-            apart = f"{edits.text()}, which both share" if edits else "what differs then is the machine"
-            self._say(f"both arms hold the same code: {apart}")
+            edits = self._session.gate_judge.environment_edits.text()
+            self._say(f"both arms hold the same code: {edits or 'what differs then is the machine'}")
         return comparison
 
     def _kept(self, both: tuple[Arm, Arm]) -> list[PairedRound]:
@@ -222,6 +215,13 @@ class ArmRunner:
     def _say(self, text: str) -> None:
         if self._progress is not None:
             self._progress.tell(text)
+
+
+def unbuilt(config: Any, commit: str, cases: int, fault: PerfgateError) -> None:
+    """Say once, before the tests run, that nothing is decided by two builds, and why."""
+    by_builds = f"by two builds beside {commit[:10]}" if commit else "by two builds"
+    said = f"{plural(cases, 'case')} not decided {by_builds}: {fault.what.splitlines()[0]}"
+    Progress(config, f"{said}; the accepted times alone judge them").close()
 
 
 def design_of(session: SessionState) -> Design:

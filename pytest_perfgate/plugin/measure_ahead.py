@@ -150,6 +150,7 @@ def measure_against(session: SessionState) -> None:
     from pytest_perfgate.app.changed_project import unready
     from pytest_perfgate.app.compare_arms import untimed_in
     from pytest_perfgate.app.lockstep import BASE
+    from pytest_perfgate.model.protocol import CaseResult
     from pytest_perfgate.plugin.arms import MERGE_BASE, ArmRunner
 
     against = session.settings.options.perfgate_against
@@ -168,7 +169,7 @@ def measure_against(session: SessionState) -> None:
     alone = [*new, *(session.cases[nodeid] for nodeid in session.gate_judge.unready)]
     measured = comparison.results()
     for key, why in runner.stopped.items():
-        measured[key.nodeid] = replace(measured[key.nodeid], captures=(), outcome="crashed", trouble=(why,))
+        measured[key.nodeid] = CaseResult(case=session.cases[key.nodeid], outcome="crashed", trouble=(why,))
     measured |= measured_alone(session, alone) if alone else {}
     results = captured(session, measured, lambda text: Progress(session.settings.pytest, text).close())
     judge_measured(session, results)

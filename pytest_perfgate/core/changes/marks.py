@@ -255,7 +255,7 @@ class EnvironmentEdits:
 
     def text(self) -> str:
         """``this change edits -fastdep>=1.0, +fastdep>=1.1``."""
-        return f"this change edits {first_of((*self.requirements, *self.files), _SHOWN)}"
+        return f"this change edits {first_of((*self.requirements, *self.files), _SHOWN)}" if self else ""
 
 
 def environment_files(paths: Iterable[str]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.app.changed_project import unready, with_files
-from pytest_perfgate.app.compare_arms import ROUND, Comparison
+from pytest_perfgate.app.compare_arms import ROUND, Comparison, stopped
 from pytest_perfgate.app.lockstep import TurnTiming as Beat
 from pytest_perfgate.app.lockstep import _turn
 from pytest_perfgate.core.judge.rounds import Design
@@ -115,7 +115,7 @@ def test_one_process_of_many_that_fails_keeps_nobody_from_deciding() -> None:
     world = World(time=slower("0", 0.4), failing={"t.py::test_0": {2, 5}})
     comparison, found, said = compared(world)
     assert (found["0"].decision, found["0"].shift) == (Decision.SLOWER, pytest.approx(0.4, abs=0.01))
-    assert (comparison.stopped(), said) == ({}, ["3 of 3 cases decided in 7 to 13 rounds"])
+    assert (stopped(comparison), said) == ({}, ["3 of 3 cases decided in 7 to 13 rounds"])
 
 
 @pytest.mark.parametrize("fails", [{2, 3, 4, 5, 6, 7}, {2, 3, 5, 6, 7, 8, 9}])
@@ -123,7 +123,7 @@ def test_a_test_that_fails_more_often_than_not_is_stopped_and_nothing_is_left_op
     """A kernel that was 40 % slower, and raised from the second round on, was UNDECIDED, which only warns."""
     comparison, found, _ = compared(World(time=slower("0", 0.4), failing={"t.py::test_0": fails}))
     assert set(found) == {"1", "2"}
-    assert comparison.stopped() == {"t.py::test_0": "head: failed: call: TypeError: exact"}
+    assert stopped(comparison) == {"t.py::test_0": "head: failed: call: TypeError: exact"}
     assert sum(one.nodeid == "t.py::test_0" for one in comparison.rounds) < 7
 
 

@@ -76,7 +76,8 @@ def test_exit_codes_in_order_of_weight() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "code"), [("geomean", 1), ("dropped", 4), ("unused", 4), ("unmeasured", 4), ("no merge base", 4)]
+    ("kind", "code"),
+    [("geomean", 1), ("creep", 1), ("dropped", 4), ("unused", 4), ("unmeasured", 4), ("no merge base", 4)],
 )
 def test_a_note_that_fails_has_an_exit_code_too(kind: str, code: int) -> None:
     assert exit_code([], [SuiteNote(kind=kind, effect=F, text="")]) == code
