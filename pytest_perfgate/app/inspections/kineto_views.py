@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pytest_perfgate.core.analysis.decisions import findings_block
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.analysis.trace import tables
 from pytest_perfgate.core.analysis.trace.bottleneck import step_metrics_of_all, throughput, wants_replay, window_class
@@ -28,7 +29,6 @@ from pytest_perfgate.core.analysis.trace.rates import impact, impact_table, util
 from pytest_perfgate.core.analysis.trace.report import (
     Material,
     analysis_document,
-    findings_block,
     name_of,
     report_document,
     standalone_fair,

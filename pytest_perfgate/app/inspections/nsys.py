@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from pytest_perfgate.core.analysis.intervals import BLOCKS, LAUNCHES
 from pytest_perfgate.core.analysis.nsys import overlap, views
 from pytest_perfgate.core.analysis.nsys.compare import comparison, comparison_metrics, difference
 from pytest_perfgate.core.analysis.nsys.lanes import Recorded, hidden_talkers, lanes
-from pytest_perfgate.core.analysis.nsys.metrics import findings, metrics, problems, window_text
+from pytest_perfgate.core.analysis.nsys.metrics import findings, metrics, problems, window_findings, window_text
 from pytest_perfgate.core.analysis.nsys.setup import (
     OPTIONS,
     check_copies,
@@ -28,7 +28,7 @@ from pytest_perfgate.core.analysis.nsys.setup import (
 from pytest_perfgate.core.analysis.nsys.views import class_findings, coverage_findings
 from pytest_perfgate.core.render.words import distinct_names, pair_of_names
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Analysis, Document, Picture
+from pytest_perfgate.model.metric import Analysis, Document, Finding, Picture
 from pytest_perfgate.model.nsys import (
     REPORTS,
     SQLITE,
@@ -78,22 +78,30 @@ class Nsys:
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         job, exports = self._job(paths, self._asked(options))
-        every = (*coverage_findings(job), *findings(job), *class_findings(job.ranks))
+        every = (
+            *coverage_findings(job),
+            *window_findings(job.ranks),
+            *class_findings(job.ranks),
+            *findings(job),
+        )
+        pages: dict[str, Callable[[], Document]] = {
+            "overlap": lambda: views.overlap(job, every),
+            "setup": lambda: views.setup(job),
+            "window": lambda: views.window(job),
+            "streams": lambda: views.streams(job),
+            "balance": lambda: views.balance(job),
+            "summary": lambda: _summary(job, exports, every),
+            "timeline": lambda: _timeline(job),
+            "analysis": lambda: views.analysis(job, every),
+        }
+        talks = job.reading.original or any(result.whole is not None for result in job.ranks)
+        first = "overlap" if talks else "summary"
         return Analysis(
             kind=self.name,
             subject=", ".join(distinct_names([str(path) for path in paths])),
             devices=tuple(dict.fromkeys(name for export in exports for _, name in export.facts().gpus)),
             metrics=metrics(job),
-            views={
-                "overlap": lambda: views.overlap(job),
-                "setup": lambda: views.setup(job),
-                "window": lambda: views.window(job),
-                "streams": lambda: views.streams(job),
-                "balance": lambda: views.balance(job),
-                "summary": lambda: _summary(job, exports),
-                "timeline": lambda: _timeline(job),
-                "analysis": lambda: views.analysis(job, every),
-            },
+            views={first: pages[first], **pages},
             findings=every,
             problems=problems(job),
             window=window_text(job.ranks),
@@ -244,7 +252,7 @@ def _who(rank: Rank, facts: ExportFacts) -> str:
     return f"left out: rank {rank.name}, process {rank.pid} of {facts.path}"
 
 
-def _summary(job: Job, exports: Sequence[NsysExport]) -> Document:
+def _summary(job: Job, exports: Sequence[NsysExport], findings: Sequence[Finding]) -> Document:
     """Totals of the whole capture, and every call of the host, are added up only when somebody looks at them."""
     ranked = {(r.rank.file, r.rank.pid, r.rank.device): r.rank.name for r in job.ranks}
     totals = [
@@ -252,9 +260,8 @@ def _summary(job: Job, exports: Sequence[NsysExport]) -> Document:
         for file, export in enumerate(exports)
         for total in export.kernel_totals(-_FAR, _FAR, hidden_talkers(export.full_names(), job.reading))
     ]
-    return views.summary(
-        job, totals, [call for file, export in enumerate(exports) for call in _calls(job, file, export)]
-    )
+    calls = [call for file, export in enumerate(exports) for call in _calls(job, file, export)]
+    return views.summary(job, totals, calls, findings)
 
 
 def _calls(job: Job, file: int, export: NsysExport) -> list[tuple[str, ApiTotal]]:

@@ -260,6 +260,8 @@ def _doubled(situation: Situation) -> str:
     return f"double buffering would leave {then:.0f} of {now:.0f} blocks a multiprocessor"
 
 
+NOTHING = "Nothing that the known patterns cover."
+
 _WINDOWS, _OF_WINDOW = {"communication", "synchronisation", "launch"}, "the part of the window that it takes"
 
 
@@ -313,9 +315,7 @@ def four_sections(
 ) -> Document:
     """Summary, metrics, findings with their evidence, recommendations: by default those of the findings."""
     title, note = heading
-    facts = tuple(f"{f.title}. {f.detail} [{f.trigger}]" for f in findings) or (
-        "Nothing that the known patterns cover.",
-    )
+    facts = tuple(map(_text_of, findings)) or (NOTHING,)
     items = tuple(advice_items([finding for finding in findings if finding.advice]))
     first = Bullets(items=items, ordered=True) if items else Paragraph(text="None: nothing stands out.")
     return Document(
@@ -328,3 +328,72 @@ def four_sections(
             Section(title="Recommendations", blocks=advice or (first,)),
         ),
     )
+
+
+def findings_block(found: Sequence[Finding]) -> Block:
+    """Findings as sentences with their trigger."""
+    items = tuple(_text_of(f) + (f" Next: {f.advice}." if f.advice else "") for f in found)
+    return Bullets(items=items) if items else Paragraph(text=NOTHING)
+
+
+def _text_of(finding: Finding) -> str:
+    trigger = f"[{finding.trigger}]" if finding.trigger else ""
+    return " ".join(filter(None, (sentence(finding.title), finding.detail, trigger)))
+
+
+def saving(low: float, high: float) -> Interval:
+    """Shares of the window that may be saved, as the speed-up minus one that they come to."""
+    most = 1 - 1e-3
+    return Interval(low=1 / (1 - min(low, most)) - 1, high=1 / (1 - min(high, most)) - 1, confidence=0.0)
+
+
+def saved(gain: Interval) -> tuple[float, float]:
+    """The same back: shares of the window."""
+    return 1 - 1 / (1 + gain.low), 1 - 1 / (1 + gain.high)
+
+
+_BUSY, _WORTH, _GRAVE = 0.95, 0.05, 0.2
+"""Shares of a window: computation that is enough, what beside it is worth a finding, and what is a warning."""
+
+_OUTSIDE = (
+    ("idle", "Idle time takes"),
+    ("exposed_share", "Exposed communication takes"),
+    ("exposed_memcpy_share", "Exposed copies take"),
+)
+
+
+def outside_computation(
+    computation: float, shares: Sequence[float], window: str, advice: Sequence[str]
+) -> Iterator[Finding]:
+    """Idle time, exposed communication and exposed copies, while computation is under 95 % of a window."""
+    asked = (*advice, "use pinned memory and a stream of its own")
+    for (name, words), share, next_step in zip(_OUTSIDE, shares, asked):
+        if computation < _BUSY and share >= _WORTH:
+            yield Finding(
+                title=f"{words} {share:.0%} of {window}",
+                detail=f"Computation fills {computation:.1%}; look here before looking at kernels.",
+                trigger=f"{name}={share:.3f}",
+                advice=next_step,
+                severity=Severity.WARNING if share > _GRAVE else Severity.NOTE,
+                gain=saving(0.0, share),
+            )
+
+
+SHORT_NS, _MANY = 10_000, 20
+
+
+def mostly_short(count: int, short: int) -> bool:
+    """Whether most are, of so many that it says something of a program."""
+    return count >= _MANY and short > count / 2
+
+
+def short_kernels(counts: tuple[int, int], part: float, where: str = "") -> Iterator[Finding]:
+    """Most kernels that compute are short: of how many how many, and the part of their time that those hold."""
+    count, short = counts
+    if mostly_short(count, short) and part >= _WORTH:
+        yield Finding(
+            title=f"{short:,} of {count:,} kernels{where} are shorter than 10 µs",
+            detail=f"They hold {part:.0%} of compute time; launching costs about as much as running.",
+            trigger=f"short_kernels={short / count:.3f}",
+            advice="fuse them (torch.compile) or launch them as one CUDA graph",
+        )

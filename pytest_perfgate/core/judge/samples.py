@@ -8,7 +8,6 @@ from itertools import accumulate, takewhile
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.core.analysis.roofline import above_every_peak
 from pytest_perfgate.core.judge.context import Ruling, limited, paired_clocks, settled_turns
 from pytest_perfgate.core.judge.rounds import Pairs
 from pytest_perfgate.core.render.words import about, detectable, edges, first_of, plural, quantity, signed
@@ -254,6 +253,8 @@ def _above_peak(measurement: Measurement, metrics: MetricSet) -> Iterator[Proble
     clock = measurement.device.roof(Basis.CLOCK)
     if clock is None or measurement.device.kind != "gpu":
         return
+    from pytest_perfgate.core.analysis.roofline import above_every_peak
+
     rates = metrics.find("tflops") if measurement.work and not measurement.work.dtype else ()
     for metric in rates:
         if why := above_every_peak(metric.value, clock):

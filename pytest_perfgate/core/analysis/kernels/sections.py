@@ -49,8 +49,7 @@ _NO_CODE = (
 _NO_CODE_EITHER = "Not collected: it needs the machine code as well."
 
 _NOTES = {
-    "LDL": "local memory: registers or arrays that did not fit",
-    "STL": "local memory: registers or arrays that did not fit",
+    **dict.fromkeys(("LDL", "STL"), "local memory: registers or arrays that did not fit"),
     "LDGSTS": "cp.async",
     "UBLKCP": "bulk copy",
     "UTMALDG": "TMA load",
@@ -99,8 +98,7 @@ def _possible(sm: SmLimits | None, facts: KernelFacts) -> Iterator[Block]:
     if sm is None or facts.resources is None or "shared" in facts.resources.unsaid:
         yield Paragraph(text=f"Not collected: {_unknown(facts)}.")
         return
-    registers, shared = facts.resources.registers, shared_of(facts)
-    most = facts.most_threads
+    registers, shared, most = facts.resources.registers, shared_of(facts), facts.most_threads
     sizes = sorted({*(n for n in _SIZES if not most or n <= most), *([most] if most else [])})
     options = [(size, occupancy(sm, threads=size, registers=registers, shared=shared)) for size in sizes]
     bound = f" The code was compiled for blocks of {most} threads at the most." if most else ""
@@ -320,8 +318,7 @@ def _static_cliff(diagnosis: Diagnosis) -> str:
 
 
 def _next_drop(diagnosis: Diagnosis) -> str:
-    step, options = diagnosis.cliff, diagnosis.occupancy
-    if step is None or options is None:
+    if (step := diagnosis.cliff) is None or (options := diagnosis.occupancy) is None:
         return ""
     carved, now = diagnosis.facts.counters.get("launch__shared_mem_config_size"), dict(options.limits)["shared memory"]
     small = f"; {now} in the {quantity(carved.value, Dimension.BYTES)} that were configured" if carved else ""

@@ -7,6 +7,7 @@ from math import isfinite
 
 import numpy as np
 
+from pytest_perfgate.core.analysis.decisions import SHORT_NS, outside_computation, short_kernels
 from pytest_perfgate.core.analysis.nsys.overlap import balances, stages
 from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.metric import Absent, Finding, Labels, Metric, MetricSet, Problem, Severity, labels
@@ -201,6 +202,43 @@ def findings(job: Job) -> tuple[Finding, ...]:
     scope = f"rank {result.rank.name}, {row.stage}"
     title = f"most exposed communication: {scope}, {exposed} of {quantity(row.total_ns, Dimension.TIME)}"
     return (*doubts(job), Finding(title=title, trigger=f"exposed_comm={row.exposed_ns} ns", scope=scope))
+
+
+def window_findings(ranks: Sequence[RankResult]) -> Iterator[Finding]:
+    """What stands beside computation, each part of the rank that has most of it, and kernels that are short."""
+    there = [result for result in ranks if len(result.lane.kernels)]
+    beside = [finding for at in range(3) if there for finding in _part_outside(there, at)]
+    yield from sorted(beside, key=lambda finding: -finding.gain.high if finding.gain else 0.0)
+    for result in there:
+        yield from _short(result)
+
+
+def _part_outside(there: Sequence[RankResult], at: int) -> Iterator[Finding]:
+    """One part of the window of one rank; communication on a stream that computes cannot be covered there."""
+    worst = max(there, key=lambda result: _shares(result)[at])
+    of = f", the most of {len(there)} ranks" if len(there) > 1 else ""
+    shares = [share if number == at else 0.0 for number, share in enumerate(_shares(worst))]
+    filled = worst.time.computation_ns / max(worst.time.window_ns, 1)
+    in_line = sum(row.barrier_ns for row in worst.streams) >= worst.time.communication_ns
+    advice = (_GAPS, _IN_LINE if in_line else _APART)
+    return outside_computation(filled, shares, f"the window of rank {worst.rank.name}{of}", advice)
+
+
+_GAPS = "open the export in Nsight Systems and look at what the host does in the gaps"
+_APART = "overlap it with compute, or ask all ranks"
+_IN_LINE = "move it to a stream of its own: on one that computes nothing can cover it"
+
+
+def _shares(result: RankResult) -> tuple[float, float, float]:
+    time, window = result.time, max(result.time.window_ns, 1)
+    return time.idle_ns / window, time.exposed_comm_ns / window, time.exposed_copies_ns / window
+
+
+def _short(result: RankResult) -> Iterator[Finding]:
+    lengths = (result.lane.kernels.end - result.lane.kernels.start)[~result.lane.talks]
+    brief = lengths < SHORT_NS
+    part = float(lengths[brief].sum() / max(lengths.sum(), 1))
+    yield from short_kernels((len(lengths), int(brief.sum())), part, f" of rank {result.rank.name}")
 
 
 def doubts(job: Job) -> tuple[Finding, ...]:

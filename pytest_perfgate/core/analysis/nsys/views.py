@@ -9,7 +9,7 @@ import numpy as np
 
 from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.core.analysis.classify import THRESHOLDS, Bottleneck, Classification, Signals, classify
-from pytest_perfgate.core.analysis.decisions import four_sections, recommendations
+from pytest_perfgate.core.analysis.decisions import findings_block, four_sections, recommendations
 from pytest_perfgate.core.analysis.intervals import communication
 from pytest_perfgate.core.analysis.nsys.metrics import doubts, figures, problems, sentences, window_text
 from pytest_perfgate.core.analysis.nsys.overlap import balances
@@ -23,6 +23,7 @@ from pytest_perfgate.model.metric import (
     Document,
     Finding,
     Paragraph,
+    Section,
     Severity,
     Table,
 )
@@ -94,13 +95,21 @@ _NO_ROWS = "no communication on a stream of its own in the window"
 _LAST = (count("kernels"), text("window"))
 
 
-def overlap(job: Job) -> Document:
+def overlap(job: Job, findings: Sequence[Finding] = ()) -> Document:
     """What was hidden, for a person in three sentences and for a tool in a table."""
-    blocks: list[Block] = [Paragraph(text=sentences(job)), overlap_table(job), *_barriers(job)]
+    blocks: list[Block] = [*_lead(job, findings), overlap_table(job), *_barriers(job)]
     held = [] if job.reading.original else [Paragraph(text=text) for text in class_sentences(job.ranks)]
     names = distinct_names([facts.path for facts in job.files])
     files = ", ".join(names) if len(names) < 3 else f"{len(names):,} files"
     return Document(title=f"Overlap per rank and stage of {files}", blocks=(*blocks, *held, *notes(job)))
+
+
+def _lead(job: Job, findings: Sequence[Finding]) -> Iterator[Block]:
+    """What a reader should know first; what is left out stands at the end, and the original says neither."""
+    yield Paragraph(text=sentences(job))
+    if not job.reading.original:
+        doubtful = doubts(job)
+        yield Section(title="Findings", blocks=(findings_block([f for f in findings if f not in doubtful]),))
 
 
 def _barriers(job: Job) -> tuple[Table, ...]:
@@ -123,7 +132,8 @@ def overlap_table(job: Job) -> Table:
     note += "_sum: per kernel; the others by union of what runs at once." if not original else ""
     heads = (*_ALWAYS, *_LAST) if original else (*_ALWAYS, *_SUMS, *_LAST)
     silent = "no communication in the window" if all(r.whole is None for r in job.ranks) else _NO_ROWS
-    return Table(columns=heads, rows=tuple(rows), note=note.strip() if rows else silent)
+    title = "" if original else "Communication by rank and stage"
+    return Table(title=title, columns=heads, rows=tuple(rows), note=note.strip() if rows else silent)
 
 
 def _listed(result: RankResult, original: bool) -> tuple[OverlapRow, ...]:
@@ -193,11 +203,16 @@ def streams(job: Job) -> Document:
 
 
 def summary(
-    job: Job, totals: Iterable[tuple[str, KernelTotal]], calls: Iterable[tuple[str, ApiTotal]], *, shown: int = 20
+    job: Job,
+    totals: Iterable[tuple[str, KernelTotal]],
+    calls: Iterable[tuple[str, ApiTotal]],
+    findings: Sequence[Finding] = (),
+    *,
+    shown: int = 20,
 ) -> Document:
     """Kernels of the whole capture, and the window's devices and host; (rank, total) pairs in."""
     kernels = kernel_table(totals, communication(job.reading.preset.communication), shown)
-    blocks = (kernels, *window_tables(job, calls, shown), *notes(job))
+    blocks = (*_lead(job, findings), kernels, *window_tables(job, calls, shown), *notes(job))
     return Document(title="Summary", subtitle=window_text(job.ranks), blocks=blocks)
 
 
@@ -332,11 +347,7 @@ def _kernels_hold(result: RankResult) -> bool:
 
 
 def class_sentences(ranks: Sequence[RankResult]) -> Iterator[str]:
-    """What limits the windows, and the stages that wait for their communication."""
-    for result in ranks:
-        found = rank_class(result) if len(result.lane.kernels) else None
-        if found is not None and found.bottleneck is not Bottleneck.NOT_COLLECTED:
-            yield f"The window of rank {result.rank.name} is {found.sentence}."
+    """The windows that only their kernels hold, and the stages that wait for their communication."""
     open_ranks = [r.rank.name for r in ranks if len(r.lane.kernels) and _kernels_hold(r)]
     if open_ranks:
         names = ", ".join(open_ranks)

@@ -12,10 +12,10 @@ import numpy as np
 
 from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.core.analysis.classify import Bottleneck, Classification, Signals, classify
-from pytest_perfgate.core.analysis.decisions import recommendations
+from pytest_perfgate.core.analysis.decisions import recommendations, saved
 from pytest_perfgate.core.analysis.intervals import BLOCKS, LAUNCHES, Kind
 from pytest_perfgate.core.analysis.roofline import band, parse_items, place
-from pytest_perfgate.core.analysis.trace.findings import COMPARE_FIRST, saved, short_sequence
+from pytest_perfgate.core.analysis.trace.findings import COMPARE_FIRST, short_sequence
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow, library, tile
 from pytest_perfgate.core.analysis.trace.survey import Survey, timelines
 from pytest_perfgate.core.render.words import quantity

@@ -9,24 +9,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pytest_perfgate.core.analysis.decisions import SHORT_NS, mostly_short, outside_computation, saving, short_kernels
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow, recompute_share
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.metric import Finding, Severity
 from pytest_perfgate.model.profiles import Category
-from pytest_perfgate.model.values import Dimension, Interval
+from pytest_perfgate.model.values import Dimension
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.trace.survey import Survey
     from pytest_perfgate.core.analysis.trace.timeline import Timeline
     from pytest_perfgate.model.device import Roof
-
-BUSY_ENOUGH = 0.95
-
-SHORT_NS = 10_000
-
-_MANY = 20
-"""Kernels from which on their lengths say something of a program."""
 
 _SIMPLE = {"aten::add", "aten::add_", "aten::mul", "aten::mul_", "aten::copy_"}
 
@@ -47,7 +41,7 @@ def findings(
         *_durations(seen),
         *_foreign(seen),
         *_longer_than_the_trace(seen),
-        *(_outside_computation(line) if line else ()),
+        *(_time_outside(line) if line else ()),
         *(() if seen.on_host else _launches(line, kernels)),
         *(() if seen.on_host else _graph(seen, kernels)),
         *_attention(rows, roof, line.total if line else 0.0),
@@ -109,36 +103,10 @@ def _longer_than_the_trace(seen: Survey) -> Iterator[Finding]:
         )
 
 
-def _outside_computation(line: Timeline) -> Iterator[Finding]:
-    """Communication, copies and idle time are looked at while computation is under 95 %."""
-    share = line.share(line.computation)
-    if share >= BUSY_ENOUGH:
-        return
-    parts = (
-        ("idle", "Idle time takes", line.idle, PERFETTO),
-        (
-            "exposed_share",
-            "Exposed communication takes",
-            line.exposed_comm,
-            "overlap it with compute, or ask all ranks",
-        ),
-        (
-            "exposed_memcpy_share",
-            "Exposed copies take",
-            line.exposed_memcpy,
-            "use pinned memory and a stream of its own",
-        ),
-    )
-    for name, words, part, advice in parts:
-        if line.share(part) >= 0.05:
-            yield Finding(
-                title=f"{words} {line.share(part):.0%} of the window",
-                detail=f"Computation fills {share:.1%}; look here before looking at kernels.",
-                trigger=f"{name}={line.share(part):.3f}",
-                advice=advice,
-                severity=Severity.WARNING if line.share(part) > 0.2 else Severity.NOTE,
-                gain=saving(0.0, line.share(part)),
-            )
+def _time_outside(line: Timeline) -> Iterator[Finding]:
+    parts = (line.idle, line.exposed_comm, line.exposed_memcpy)
+    asked = (PERFETTO, "overlap it with compute, or ask all ranks")
+    return outside_computation(line.share(line.computation), tuple(map(line.share, parts)), "the window", asked)
 
 
 def _short(kernels: Sequence[KernelRow]) -> tuple[int, int]:
@@ -149,21 +117,14 @@ def _short(kernels: Sequence[KernelRow]) -> tuple[int, int]:
 
 def _are_short(kernels: Sequence[KernelRow]) -> bool:
     count, short = _short(kernels)
-    return count >= _MANY and short > count / 2
+    return mostly_short(count, short)
 
 
 def _launches(line: Timeline | None, kernels: Sequence[KernelRow]) -> Iterator[Finding]:
     compute = [k for k in kernels if k.kind == "compute"]
     count, short = _short(kernels)
     spent = sum(k.total for k in compute) or 1.0
-    if _are_short(kernels):
-        part = sum(k.total for k in compute if k.median < SHORT_NS) / spent
-        yield Finding(
-            title=f"{short:,} of {count:,} kernels are shorter than 10 µs",
-            detail=f"They hold {part:.0%} of compute time; launching costs about as much as running.",
-            trigger=f"short_kernels={short / count:.3f}",
-            advice="fuse them (torch.compile) or launch them as one CUDA graph",
-        )
+    yield from short_kernels((count, short), sum(k.total for k in compute if k.median < SHORT_NS) / spent)
     if line and line.share(line.idle_macro) > 0.3 and line.gaps < 0.2 * max(count, 1):
         yield Finding(
             title="The device waits in few long gaps",
@@ -202,17 +163,6 @@ _BREAKS = re.compile(
 
 _FUSED = (3, 10)
 """How much faster fused attention is than its parts, as TraceLens' guide states it."""
-
-
-def saving(low: float, high: float) -> Interval:
-    """Shares of the window that may be saved, as the speed-up minus one that they come to."""
-    most = 1 - 1e-3
-    return Interval(low=1 / (1 - min(low, most)) - 1, high=1 / (1 - min(high, most)) - 1, confidence=0.0)
-
-
-def saved(gain: Interval) -> tuple[float, float]:
-    """The same back: shares of the window."""
-    return 1 - 1 / (1 + gain.low), 1 - 1 / (1 + gain.high)
 
 
 _SHORT = 1024

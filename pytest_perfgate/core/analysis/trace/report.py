@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.core.analysis.decisions import four_sections
+from pytest_perfgate.core.analysis.decisions import findings_block, four_sections
 from pytest_perfgate.core.analysis.roofline import band, place
 from pytest_perfgate.core.analysis.trace import tables
 from pytest_perfgate.core.analysis.trace.bottleneck import (
@@ -110,15 +110,6 @@ def subtitle(seen: Survey) -> str:
     lost = seen.tree.dropped
     parts += [f"{lost:,} straddling host event{'s' * (lost > 1)} left out of the tree"] if lost else []
     return " · ".join(parts)
-
-
-def findings_block(found: Sequence[Finding]) -> Block:
-    """Findings as sentences with their trigger."""
-    if not found:
-        return Paragraph(text="Nothing that the known patterns cover.")
-    return Bullets(
-        items=tuple(f"{f.title}. {f.detail} [{f.trigger}]" + (f" Next: {f.advice}." if f.advice else "") for f in found)
-    )
 
 
 def unseen_block() -> Block:

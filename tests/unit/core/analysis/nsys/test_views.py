@@ -61,6 +61,33 @@ def test_short_kernels_back_to_back_are_launch_bound(tmp_path: Path) -> None:
     assert "Fewer, longer launches" in titles(found)
 
 
+def test_what_stands_beside_computation_leads_gravest_first(tmp_path: Path) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    for n in range(4):
+        maker.kernel(1, 100_000 * n, 100_000 * n + 60_000, "gemm", launched=100_000 * n)
+        maker.kernel(1, 100_000 * n + 60_000, 100_000 * n + 90_000, "ncclDevKernel_AllReduce")
+    found = inspected(maker)
+    shares = [(f.trigger, f.gain.high) for f in found.findings if f.trigger.startswith(("idle=", "exposed_share="))]
+    assert [trigger for trigger, _ in shares] == ["exposed_share=0.308", "idle=0.077"]
+    assert shares[0][1] == pytest.approx(12 / 27)
+    assert next(iter(found.views)) == "overlap"
+    page = render_text(found.views["overlap"]())
+    assert page.index("[exposed_share=0.308]") < page.index("barrier_ns")
+    assert "[exposed_share=0.308]" in render_text(found.views["analysis"]())
+
+
+def test_without_communication_the_summary_leads_with_the_findings(tmp_path: Path) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    for n in range(30):
+        maker.kernel(1, 1_000_000 * n, 1_000_000 * n + 4_000, "tiny")
+    found = inspected(maker)
+    assert next(iter(found.views)) == "summary"
+    assert found.views["summary"]().blocks[1].title == "Findings"
+    assert {"idle", "short_kernels"} <= {f.trigger.partition("=")[0] for f in found.findings}
+    again = Nsys(read_nsys).inspect([tmp_path / "x.sqlite"], {"compat": "pithtrain"})
+    assert next(iter(again.views)) == "overlap"
+
+
 def test_without_calls_no_synchronisation_is_told(tmp_path: Path) -> None:
     maker = ExportMaker(tmp_path / "x.sqlite")
     maker.kernel(1, 0, 1_000_000, "gemm")
