@@ -191,6 +191,19 @@ ATTACKS = (
         strict=True,
     ),
     Attack(
+        "limit loosened in a table of tests",
+        (0, 0),
+        (HEADING, "setting", "tests", "60%"),
+        swaps=(
+            (
+                "pyproject.toml",
+                'limits = ["slowdown <= 10%"]\n',
+                'limits = ["slowdown <= 10%"]\n\n[[tool.perfgate.tests]]\npattern = "*poly"\nlimits = ["slowdown <= 60%"]\n',
+            ),
+        ),
+        strict=True,
+    ),
+    Attack(
         "left out by addopts",
         (0, 0),
         (HEADING, "pytest: addopts", "not measured", NODE),
@@ -221,6 +234,27 @@ ATTACKS = (
         (HEADING, "setting", "mode", "quick mode"),
         swaps=(("pyproject.toml", "rounds = 2", 'rounds = 2\nmode = "quick"'),),
         strict=True,
+    ),
+    Attack(
+        "quick by addopts",
+        (0, 0),
+        (HEADING, "pytest: addopts", "quick mode"),
+        swaps=(
+            ("pyproject.toml", "[tool.pytest.ini_options]", "[tool.pytest.ini_options]\naddopts = '--perfgate=quick'"),
+        ),
+        strict=True,
+    ),
+    Attack(
+        "a note that the line has not",
+        (1, 4),
+        ("UNBASELINED"),
+        swaps=((T, "perfgate.record([kern.POLY]", "perfgate.note('n', 3); perfgate.record([kern.POLY]"),),
+    ),
+    Attack(
+        "one process, hardly any time",
+        (1, 1),
+        ("REGRESSED", HEADING, "setting", "rounds"),
+        swaps=(("pyproject.toml", "rounds = 2", "rounds = 1"), ("pyproject.toml", 'budget = "4 ms"', "budget = 0.001")),
     ),
     Attack("plugin not loaded", (1, 12), ("fixture 'perfgate' not found",), loaded=False),
     Attack(
@@ -262,17 +296,40 @@ ATTACKS = (
         strict=True,
     ),
     Attack(
+        "another module under the old name",
+        (0, 0),
+        (HEADING, f"edited test  {NODE}", "kern"),
+        files={"fast.py": KERN},
+        swaps=((T, "import kern\n", "import fast as kern\n"),),
+        strict=True,
+    ),
+    Attack(
+        "accepted by small steps, 40 % since the first",
+        (1, 1),
+        (HEADING, f"accepted line  {NODE}", "perfgate::creep", "+40.0 %"),
+        swaps=(
+            (
+                LINE,
+                "'test_poly': {time: 1.0000ms",
+                "'test_poly': {time: 1.4000ms, anchor: 1.0000ms, anchored: 2026-01-02",
+            ),
+            (LINE, "measured", "the fifth step of a few percent"),
+        ),
+    ),
+    Attack(
         "floor raised",
         (1, 1),
         (HEADING, "setting", "floor"),
         swaps=(("pyproject.toml", "rounds = 2", 'rounds = 2\nfloor = "1 s"'),),
     ),
     Attack(
-        "lines of another device",
+        "lines renamed to another device",
         (1, 1),
         ("REGRESSED", "removed line"),
-        files={LINE: None},
-        swaps=(),
+        files={
+            LINE: None,
+            LINE.replace(DEVICE, "host-foo"): "perfgate: 1\nbaselines:\n  'test_poly': {time: 1ms}\n",
+        },
     ),
     Attack(
         "lines removed, policies loosened",
