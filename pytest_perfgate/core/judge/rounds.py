@@ -43,7 +43,7 @@ CLEARS = 0.0085
 """What one look may err in clearing: over all sixty rounds 4.8 % of what is slower by just its limit, of any scatter.
 
 The signed ranks of all looks have one joint distribution, whatever the differences have, as long as that is symmetric:
-the sum over looks is no guess (`tests/properties/test_rounds.py` draws it).
+the sum over looks is no guess (`tests/properties/test_round_rates.py` draws it).
 """
 
 SHIFTED, GROUPED = 0.75, 0.25
