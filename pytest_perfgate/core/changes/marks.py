@@ -232,9 +232,10 @@ def _assigned(one: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
 _FILES = re.compile(
     r"(^|/)(requirements[\w.-]*\.(txt|in)|constraints[\w.-]*\.txt|[\w.-]+\.lock|package-lock\.json|go\.sum"
     r"|environment[\w.-]*\.ya?ml|conda-lock\.ya?ml|pixi\.toml|Pipfile|flake\.(nix|lock)"
-    r"|\.python-version|\.tool-versions|mise\.toml|rust-toolchain(\.toml)?|[\w.-]*Dockerfile[\w.-]*|[\w.-]+\.cmake)$"
+    r"|\.python-version|\.tool-versions|mise\.toml|rust-toolchain(\.toml)?|[\w.-]*Dockerfile[\w.-]*|[\w.-]+\.cmake"
+    r"|\.env(rc|\.[\w.-]+)?|\.github/workflows/[^/]+\.ya?ml|\.buildkite/[^/]+\.ya?ml|\.gitlab-ci\.ya?ml|Jenkinsfile)$"
 )
-"""Lock files, pins of an environment, and what names a toolchain or an image."""
+"""Lock files, pins of an environment, what names a toolchain or an image, and what sets the variables of a job."""
 
 _SHOWN = 3
 

@@ -37,8 +37,17 @@ def test_files_that_decide_what_is_installed() -> None:
     there = (
         *("requirements.txt", "ci/requirements-dev.in", "constraints.txt", "poetry.lock", "environment.yml"),
         *("docker/Dockerfile", "Dockerfile.cuda", ".python-version", "rust-toolchain.toml", "cmake/toolchain.cmake"),
+        *(
+            ".github/workflows/bench.yml",
+            ".gitlab-ci.yml",
+            ".buildkite/pipeline.yaml",
+            "Jenkinsfile",
+            ".env",
+            "ci/.env.gpu",
+        ),
     )
-    assert environment_files((*there, "src/requirements.py", "docs/environment.md", "kern.py")) == there
+    others = ("src/requirements.py", "docs/environment.md", "kern.py", ".github/CODEOWNERS", "src/a.env.py", ".environ")
+    assert environment_files((*there, *others)) == there
 
 
 def test_requirements_of_two_revisions() -> None:
