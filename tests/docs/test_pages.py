@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import PAGES, ROOT, RUN, Block, blocks, commands, unmet
+from tests.plugin.forked import can_fork, forked
 from tests.tools import has_tools
 
 if sys.version_info >= (3, 11):
@@ -36,19 +38,20 @@ def variables(project: Path) -> dict[str, str]:
     }
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     plugins = OURS_FOUND if (project / "README.md").exists() else OURS_ALONE
-    return {**kept, **identity, **plugins, "PATH": path, "HOME": str(project), "COLUMNS": "120", "PYTHONUTF8": "1"}
+    return {**kept, **identity, **plugins, "PATH": path, "HOME": str(project), "COLUMNS": "120"}
 
 
-def run(line: list[str] | str, project: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        line,
-        cwd=project,
-        shell=isinstance(line, str),
-        env=variables(project),
-        capture_output=True,
-        text=True,
-        check=False,
+def run(line: list[str] | str, project: Path) -> tuple[int, str]:
+    """How a command ended and what it printed: that of a Python in a fork, where the shell has nothing to do."""
+    words = shlex.split(line) if isinstance(line, str) else line
+    kept, script = variables(project), Path(sys.executable).parent / words[0]
+    plain = isinstance(line, list) or not set(line) & set("|&;<>()$`*?[~#\n")
+    if plain and script.exists() and can_fork(kept):
+        return forked(words[1:] if script.name.startswith("python") else [str(script), *words[1:]], project, kept)
+    done = subprocess.run(
+        line, cwd=project, shell=isinstance(line, str), env=kept, capture_output=True, text=True, check=False
     )
+    return done.returncode, done.stdout + done.stderr
 
 
 def perform(block: Block, project: Path) -> None:
@@ -62,16 +65,16 @@ def perform(block: Block, project: Path) -> None:
     elif block.key == "with" and not brought(block, project):
         return
     elif block.language == "python":
-        done = run([sys.executable, "-c", block.text], project)
-        assert done.returncode == 0, f"{block.place}\n{done.stdout}{done.stderr}"
+        code, printed = run([sys.executable, "-c", block.text], project)
+        assert code == 0, f"{block.place}\n{printed}"
     elif block.language == "toml":
         tomllib.loads(block.text)
     elif block.language == "console":
         for command, expected in commands(block):
-            done = run(command, project)
-            missing = unmet(expected, done.stdout + done.stderr)
-            assert not missing, f"{block.place}: `{command}` did not print: {missing}\n{done.stdout}{done.stderr}"
-            assert expected or done.returncode == 0, f"{block.place}: `{command}`\n{done.stdout}{done.stderr}"
+            code, printed = run(command, project)
+            missing = unmet(expected, printed)
+            assert not missing, f"{block.place}: `{command}` did not print: {missing}\n{printed}"
+            assert expected or code == 0, f"{block.place}: `{command}`\n{printed}"
 
 
 def brought(block: Block, project: Path) -> bool:

@@ -1,6 +1,6 @@
 """A process that has imported pytest and forks for each run: importing takes most of what a small run takes.
 
-A fork is a process of its own, with its own folder, variables and exit, as ``python -m pytest`` is. The modules of the
+A fork is a process of its own, with its own folder, variables and exit, as ``python WORDS`` is. The modules of the
 plugin itself are imported in each run anew. What Python reads when it starts cannot be asked of a fork.
 """
 
@@ -13,12 +13,14 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from runpy import run_module
+from runpy import run_module, run_path
 from threading import Lock
+from types import ModuleType
 
 ROOT = Path(__file__).resolve().parents[2]
 AT_START = ("PYTHON", "LD_", "LC_", "LANG", "TZ", "COVERAGE_")
@@ -57,7 +59,7 @@ class Forking:
         self._process.communicate()
 
     def run(self, words: Sequence[str], cwd: Path, env: Mapping[str, str], out: Path) -> int:
-        """The exit code of ``python -m pytest WORDS``, as subprocess has it; what it writes is appended to a file."""
+        """The exit code of ``python WORDS``, as subprocess has it; what it writes is appended to a file."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         wanted = {"words": list(words), "cwd": str(cwd), "env": dict(env), "out": str(out)}
@@ -72,6 +74,18 @@ def forking() -> Forking:
     return Forking()
 
 
+def can_fork(variables: Mapping[str, str]) -> bool:
+    """Whether nothing that Python reads when it starts is another with these variables."""
+    return at_start(variables) == forking().variables
+
+
+def forked(words: Sequence[str], cwd: Path, variables: Mapping[str, str]) -> tuple[int, str]:
+    """Exit code and output of ``python WORDS`` in a fork."""
+    with tempfile.NamedTemporaryFile() as out:
+        code = forking().run(words, cwd, variables, Path(out.name))
+        return code, Path(out.name).read_text(encoding="utf-8", errors="replace")
+
+
 IMPORTED = (
     *("core.render.report", "core.judge.shards", "app.conclude", "app.inspect", "app.output_check", "app.screening"),
     *("adapters.children.spawn", "wiring.built_ins", "wiring.devices", "wiring.stores"),
@@ -79,7 +93,7 @@ IMPORTED = (
 
 
 def main() -> None:
-    """Fork for each line, and say how it ended; in a fork, what pytest's command does."""
+    """Fork for each line, and say how it ended; in a fork, what Python does with these words."""
     from _pytest.config import default_plugins
 
     for name in (
@@ -93,7 +107,8 @@ def main() -> None:
         pid = os.fork()
         if pid == 0:
             become(wanted)
-            run_module("pytest", run_name="__main__", alter_sys=True)
+            start(*wanted["words"])
+            sys.exit()
         print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
 
 
@@ -109,8 +124,20 @@ def become(wanted: Mapping[str, object]) -> None:
         os.dup2(fd, stream)
     os.close(nothing)
     os.close(out)
-    sys.path[0] = wanted["cwd"]
-    sys.argv = ["pytest", *wanted["words"]]
+
+
+def start(what: str, *words: str) -> None:
+    """A module, a text or a script, with the words and the first folder of the path that Python gives to each."""
+    sys.argv, sys.path[0] = [what, *words], {"-m": str(Path.cwd()), "-c": ""}.get(what, str(Path(what).parent))
+    if what == "-m":
+        sys.argv = list(words)
+        run_module(words[0], run_name="__main__", alter_sys=True)
+    elif what == "-c":
+        sys.argv = [what, *words[1:]]
+        module = sys.modules["__main__"] = ModuleType("__main__")
+        exec(compile(words[0], "<string>", "exec"), vars(module))
+    else:
+        run_path(what, run_name="__main__")
 
 
 if __name__ == "__main__":

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tempfile
 import textwrap
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.plugin.forked import at_start, forking, inherited
+from tests.plugin.forked import can_fork, forked, inherited
 
 QUIET = ("-p", "no:randomly", "-p", "no:benchmark", "-p", "no:cacheprovider", "-p", "no:hypothesispytest")
 GUESTS = ("-n", "--dist", "--reruns", "--benchmark", "--cov")
@@ -72,17 +71,11 @@ class Project:
         junit = self.root / "junit.xml"
         junit.unlink(missing_ok=True)
         variables = {**inherited(), **({"CI": "1"} if ci else {}), **env}
-        forks = not fresh and "PYTEST_DISABLE_PLUGIN_AUTOLOAD" in env and at_start(variables) == forking().variables
-        ended = self._forked if forks else self._started
-        code, text = ended(self.command(*arguments, plugins=plugins), variables)
+        forks = not fresh and "PYTEST_DISABLE_PLUGIN_AUTOLOAD" in env and can_fork(variables)
+        command = self.command(*arguments, plugins=plugins)
+        code, text = forked(command[1:], self.root, variables) if forks else self._started(command, variables)
         tests, properties = parse_junit(junit)
         return Run(code, text, tests, properties)
-
-    def _forked(self, command: list[str], variables: dict[str, str]) -> tuple[int, str]:
-        """Exit code and output of a fork of a pytest that looks for no other plugin."""
-        with tempfile.NamedTemporaryFile() as out:
-            code = forking().run(command[3:], self.root, variables, Path(out.name))
-            return code, Path(out.name).read_text(encoding="utf-8", errors="replace")
 
     def _started(self, command: list[str], variables: dict[str, str]) -> tuple[int, str]:
         done = subprocess.run(
