@@ -42,11 +42,13 @@ def variables(project: Path) -> dict[str, str]:
 
 
 def run(line: list[str] | str, project: Path) -> tuple[int, str]:
-    """How a command ended and what it printed: that of a Python in a fork, where the shell has nothing to do."""
+    """How a command ended and what it printed: in a fork where the shell has nothing to do.
+
+    Not pytest, which warns where a plugin that it finds is imported already."""
     words = shlex.split(line) if isinstance(line, str) else line
     kept, script = variables(project), Path(sys.executable).parent / words[0]
     plain = isinstance(line, list) or not set(line) & set("|&;<>()$`*?[~#\n")
-    if plain and script.exists() and can_fork(kept):
+    if plain and script.exists() and script.name != "pytest" and can_fork(kept):
         return forked(words[1:] if script.name.startswith("python") else [str(script), *words[1:]], project, kept)
     done = subprocess.run(
         line, cwd=project, shell=isinstance(line, str), env=kept, capture_output=True, text=True, check=False
