@@ -28,7 +28,11 @@ if place and "PERFGATE_CHANNEL" not in os.environ:  # a child may run in a check
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """In CI the settings that a change may write do not switch the gate off; on the command line CI's owner may."""
-    if not os.environ.get("CI") or not config.pluginmanager.is_blocked("perfgate"):
+    if not config.pluginmanager.is_blocked("perfgate"):
+        return
+    from pytest_perfgate.model.project import with_ci
+
+    if not with_ci(os.environ).get("CI"):
         return
     words = config.getini("addopts")
     gated = any(

@@ -257,14 +257,26 @@ _NAMES = (
     "BUILDKITE_BUILD_ID",
     "CIRCLE_WORKFLOW_ID",
     "BITBUCKET_PIPELINE_UUID",
+    "CODEBUILD_BUILD_ID",
     "BUILD_TAG",
 )
 """Of all jobs of a run together: one may measure, and another deliver."""
 
 
+SERVERS = ("JENKINS_URL", "TF_BUILD", "TEAMCITY_VERSION", "CODEBUILD_BUILD_ID")
+"""What Jenkins, Azure Pipelines, TeamCity and CodeBuild set in all that they run, where others set ``CI``."""
+
+
+def with_ci(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment with ``CI`` where a server sets a variable of its own; one that is set has the last word."""
+    server = any(environment.get(name) for name in SERVERS)
+    return {**({"CI": "true"} if server else {}), **environment}
+
+
 def ci_run(environment: Mapping[str, str]) -> str:
     """The name of the run; empty outside of CI, and where CI gives none."""
-    return next((environment[name] for name in _NAMES if environment.get("CI") and environment.get(name)), "")
+    inside = with_ci(environment).get("CI")
+    return next((environment[name] for name in _NAMES if inside and environment.get(name)), "")
 
 
 @value

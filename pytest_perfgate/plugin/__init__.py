@@ -148,11 +148,23 @@ def pytest_xdist_setupnodes(config: pytest.Config) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Divide the run where it is one of several shards; no other plugin may divide gated tests."""
+    _refuse_misspelt(config, items)
     option = config.option
     if option.perfgate_shard or getattr(option, "splits", None) or getattr(option, "num_shards", 1) != 1:
         from pytest_perfgate.plugin.selection import divide
 
         divide(config, items)
+
+
+def _refuse_misspelt(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+    """In CI a mark that is nearly ours would gate nothing in silence; elsewhere pytest's own warning does."""
+    nodes = {node for item in items for node in (item, item.parent, getattr(item.parent, "parent", None)) if node}
+    names = {mark.name for node in nodes for mark in node.own_markers} - {"perfgate"}
+    near = [name for name in names if abs(len(name) - 8) < 3 and len(set(name.lower()) ^ set("perfgate")) < 3]
+    if near:
+        from pytest_perfgate.plugin.collect import refuse_misspelt
+
+        refuse_misspelt(config, items, near)
 
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:

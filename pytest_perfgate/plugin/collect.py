@@ -21,7 +21,8 @@ from pytest_perfgate.core.metric_kinds import CODE_NAMES, PASSES
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Cache, Case, ClockPolicy, Limit, Plan
 from pytest_perfgate.model.protocol import CAPTURES, STATIC
-from pytest_perfgate.plugin.options import seconds
+from pytest_perfgate.plugin.options import child_environment, seconds
+from pytest_perfgate.plugin.reporting import usage_errors
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.metric import MetricKind
@@ -130,6 +131,17 @@ class Collector:
                 mend = proposal(name, KEYWORDS, all_of="the keywords")
                 raise PerfgateError("marker-wrong", f"the marker has no argument {name!r}", mend=mend, place=place)
         return _with(plan, {name: value for name, value in given.items() if name != "on"}, place)
+
+
+def refuse_misspelt(config: pytest.Config, items: Sequence[pytest.Item], near: Sequence[str]) -> None:
+    """Refuse, in CI, marks that look like ours and that no settings name."""
+    known = {line.partition(":")[0].partition("(")[0].strip() for line in config.getini("markers")}
+    wrong = {name: item for name in near for item in items if item.get_closest_marker(name) and name not in known}
+    if wrong and child_environment(config).get("CI"):
+        name, item = min(wrong.items())
+        what = f"nothing knows the mark {name!r}, and it holds no limit against this test"
+        with usage_errors():
+            raise PerfgateError("marker-wrong", what, mend="did you mean perfgate?", place=item.nodeid)
 
 
 def _limit_text(text: Any, place: str) -> str:

@@ -154,7 +154,8 @@ def refuse_unknown(words: Sequence[str]) -> None:
             raise pytest.UsageError(f"unknown option {name}\n  next  {mend}")
 
 
-_SPEAKS = ("CI", "GITHUB_", "GIT_", "BITBUCKET_", "BUILD", "CHANGE_", "DRONE_", "SYSTEM_", "TRAVIS_")
+_SERVERS = ("JENKINS_", "TF_BUILD", "TEAMCITY_", "CODEBUILD_")
+_SPEAKS = ("CI", "GITHUB_", "GIT_", "BITBUCKET_", "BUILD", "CHANGE_", "DRONE_", "SYSTEM_", "TRAVIS_", *_SERVERS)
 """How names begin that say what judges: one that comes later is no word of CI's."""
 
 
@@ -165,13 +166,21 @@ def started_with() -> dict[str, str]:
     """
     now = dict(os.environ)
     if "PYTEST_CURRENT_TEST" in now:
-        return now
+        return _with_ci(now)
     try:
         words = os.fsdecode(Path("/proc/self/environ").read_bytes()).split("\0")
     except OSError:
-        return now
+        return _with_ci(now)
     pairs = (word.partition("=") for word in words if word.startswith(_SPEAKS))
-    return {**now, **{name: text for name, equals, text in pairs if equals}}
+    return _with_ci({**now, **{name: text for name, equals, text in pairs if equals}})
+
+
+def _with_ci(environment: dict[str, str]) -> dict[str, str]:
+    if not any(name.startswith(_SERVERS) for name in environment):
+        return environment
+    from pytest_perfgate.model.project import with_ci
+
+    return with_ci(environment)
 
 
 def child_environment(config: pytest.Config) -> Mapping[str, str]:

@@ -10,6 +10,7 @@ from pytest_perfgate.adapters.stores.baselines import Baselines
 from pytest_perfgate.adapters.stores.history import SqliteHistory
 from pytest_perfgate.adapters.stores.records import Records
 from pytest_perfgate.cli import main
+from pytest_perfgate.model.project import SERVERS
 from pytest_perfgate.model.verdict import RunReport
 
 
@@ -38,7 +39,7 @@ class Place:
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Place:
     (tmp_path / "pyproject.toml").write_text('[tool.perfgate]\ndevices = ["NVIDIA-*"]\n')
     monkeypatch.chdir(tmp_path)
-    for name in ("CI", "GITHUB_BASE_REF", "GITHUB_ACTIONS"):
+    for name in ("CI", *SERVERS, "GITHUB_BASE_REF", "GITHUB_ACTIONS"):
         monkeypatch.delenv(name, raising=False)
 
     def command(*words: object) -> Done:

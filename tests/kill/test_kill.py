@@ -43,7 +43,8 @@ from pytest_perfgate.adapters.children.spawn import LocalSpawner
 from pytest_perfgate.model.protocol import ChildSpec
 code = '''
 import pathlib, subprocess, sys, time
-helper = subprocess.Popen([sys.executable, "-S", "-c", "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(90)"])
+words = [sys.executable, "-S", "-c", "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(90)"]
+helper = subprocess.Popen(words, start_new_session={session})
 pathlib.Path({out!r}).write_text(str(helper.pid))
 time.sleep(90)
 '''
@@ -60,9 +61,10 @@ def runs(pid: int) -> bool:
         return False
 
 
-def test_what_a_child_started_ends_where_the_run_itself_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("session", [False, True], ids=["in its group", "in a session of its own"])
+def test_what_a_child_started_ends_where_the_run_itself_is_killed(tmp_path: Path, session: bool) -> None:
     out = tmp_path / "pid"
-    parent = subprocess.Popen([sys.executable, "-c", PARENT.format(out=str(out))], cwd=ROOT)
+    parent = subprocess.Popen([sys.executable, "-c", PARENT.format(out=str(out), session=session)], cwd=ROOT)
     until = time.monotonic() + 30
     while not (out.exists() and out.read_text(encoding="utf-8")) and time.monotonic() < until:
         time.sleep(0.02)

@@ -25,7 +25,10 @@ from types import ModuleType
 ROOT = Path(__file__).resolve().parents[2]
 AT_START = ("PYTHON", "LD_", "LC_", "LANG", "TZ", "COVERAGE_")
 """Variables that a process reads before the first line of a program runs."""
-OUTSIDE = {"CI", "GITHUB_ACTIONS", "GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "CHANGE_TARGET"}
+OUTSIDE = {
+    *("CI", "GITHUB_ACTIONS", "GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "CHANGE_TARGET"),
+    *("JENKINS_URL", "TF_BUILD", "TEAMCITY_VERSION", "CODEBUILD_BUILD_ID"),
+}
 """What CI says of the run that these tests are part of."""
 
 

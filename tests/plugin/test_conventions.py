@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.adapters.stores.records import Records
+from pytest_perfgate.model.project import SERVERS
 from pytest_perfgate.model.verdict import RunReport
 from tests.plugin.projects import Project
 
@@ -133,6 +134,35 @@ def test_a_wrong_marker_is_the_fault_of_its_test_alone(project: Project) -> None
     assert "nothing produces a metric 'tme'" in full.says("test_call")
     assert "on" in run.says("test_keyword")
     assert "Traceback" not in run.text
+
+
+MISSPELT = """
+import pytest
+
+@pytest.mark.{mark}("time <= 1 ns")
+class TestAll:
+    def test_it(self):
+        pass
+"""
+
+
+@pytest.mark.parametrize("mark", ["perfgat", "perf_gate", "prefgate"])
+def test_in_ci_a_mark_that_is_nearly_ours_is_no_mark(project: Project, mark: str) -> None:
+    project.write("test_marked.py", MISSPELT.format(mark=mark))
+    done = project.run(ci=True)
+    assert (done.code, "marker-wrong" in done.text, "did you mean perfgate?" in done.text) == (4, True, True), done.text
+    assert project.run().code == 0
+    project.configure(pytest_ini=f"markers = ['{mark}: of another plugin']")
+    assert project.run(ci=True).code == 0
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_server_that_sets_a_variable_of_its_own_is_ci(project: Project, server: str) -> None:
+    project.write("test_marked.py", MISSPELT.format(mark="perfgate"))
+    run = project.run("--perfgate=quick", **{server: "1"})
+    assert run.outcome("test_it") == "failed", run.text
+    assert "NOT MEASURED" in run.says("test_it")
+    assert project.run("--perfgate=quick", **{server: "1", "CI": ""}).outcome("test_it") == "passed"
 
 
 def test_a_wrong_setting_stops_the_run_with_its_place(project: Project) -> None:

@@ -161,7 +161,8 @@ def decode_value(text: bytes, kind: type[T]) -> T:
 
 _SET_END_WITH_PARENT = 1
 
-PARENT = "PERFGATE_PARENT"
+PARENT, MARK = "PERFGATE_PARENT", "PERFGATE_CHILD"
+"""Variables of a child that whatever it starts inherits, also in a session of its own: whose child, and which one."""
 
 _PROCESSES = Path("/proc")
 
@@ -180,6 +181,12 @@ def end_with_parent() -> None:
 def stray_children(processes: Path = _PROCESSES) -> tuple[int, ...]:
     """Process ids, as far as this user may look; empty where there is no ``/proc``."""
     return tuple(sorted(_found(processes)))
+
+
+def marked(mark: str, processes: Path = _PROCESSES) -> tuple[int, ...]:
+    """The processes that were started with this mark, and run."""
+    word = f"{MARK}={mark}".encode()
+    return tuple(int(folder.name) for folder in processes.glob("[0-9]*") if word in _environ(folder))
 
 
 def any_running(group: int, processes: Path = _PROCESSES) -> bool:
@@ -214,10 +221,14 @@ def _found(processes: Path) -> Iterator[int]:
 
 def _parent(folder: Path) -> str:
     """Whose child it is, by what it was started with."""
-    try:
-        lines = (folder / "environ").read_bytes().split(b"\0")
-    except OSError:
-        return ""
-    values = (line[len(PARENT) + 1 :] for line in lines if line.startswith(PARENT.encode() + b"="))
+    values = (line[len(PARENT) + 1 :] for line in _environ(folder) if line.startswith(PARENT.encode() + b"="))
     text = next(values, b"").decode("ascii", "replace")
     return text if text.isdecimal() else ""
+
+
+def _environ(folder: Path) -> list[bytes]:
+    """The variables that a process was started with; one that ended has none."""
+    try:
+        return (folder / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return []

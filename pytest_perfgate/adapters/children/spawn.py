@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from itertools import islice
 from typing import IO, Any, TypeVar
 
-from pytest_perfgate.adapters.children.channel import PARENT, VARIABLE, Line, any_running
+from pytest_perfgate.adapters.children.channel import MARK, PARENT, VARIABLE, Line, any_running, marked
 from pytest_perfgate.clock import seconds
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.protocol import Answer, ChildSpec, Command, Hello
@@ -36,7 +36,7 @@ _START_S, _SEND_S = 120.0, 120.0
 _END_S, _GRACE_S = 5.0, 3.0
 
 
-_WATCHER = """
+_WATCHER = r"""
 groups=
 while read -r sign group; do
   if [ "$sign" = + ]; then groups="$groups $group"; continue; fi
@@ -45,9 +45,12 @@ while read -r sign group; do
   groups=$rest
 done
 [ -n "$groups" ] || exit 0
+elsewhere() { grep -laz "^PERFGATE_PARENT=$parent\$" /proc/[0-9]*/environ | cut -d/ -f3; }
 for one in $groups; do kill -s TERM -- "-$one"; done
+kill -s TERM $(elsewhere)
 sleep 1
 for one in $groups; do kill -s KILL -- "-$one"; done
+kill -s KILL $(elsewhere)
 """
 """Knows the groups that run; when its parent is gone, it ends them. Nobody else could end what a child has started."""
 
@@ -66,7 +69,7 @@ class Watcher:
                 with suppress(OSError):  # no shell, no watch: children themselves end with their parent all the same
                     self._shell = subprocess.Popen(
                         ["/bin/sh", "-c", _WATCHER], stdin=subprocess.PIPE, stdout=quiet, stderr=quiet,
-                        cwd="/", env={"PATH": os.defpath}, start_new_session=True,
+                        cwd="/", env={"PATH": os.defpath, "parent": str(os.getpid())}, start_new_session=True,
                     )  # fmt: skip
                     atexit.register(self._leave)
             self._tell(f"+ {group}\n")
@@ -97,13 +100,14 @@ class LocalSpawner:
 
     def spawn(self, spec: ChildSpec) -> LocalChild:
         listener = socket.create_server(("127.0.0.1", 0))
-        token = secrets.token_hex(16)
+        token, mark = secrets.token_hex(16), secrets.token_hex(8)
+        door = f"{listener.getsockname()[1]}:{token}"
         output = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the child
         try:
             process = subprocess.Popen(
                 _command(spec),
                 cwd=spec.cwd,
-                env={**dict(spec.env), VARIABLE: f"{listener.getsockname()[1]}:{token}", PARENT: str(os.getpid())},
+                env={**dict(spec.env), VARIABLE: door, PARENT: str(os.getpid()), MARK: mark},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -115,16 +119,15 @@ class LocalSpawner:
             raise PerfgateError("child-start", f"{_command(spec)[0]} does not start: {fault}") from fault
         WATCHER.begin(process.pid)
         _pin(process.pid, spec.cpus)
-        return LocalChild(spec.label, process, (listener, token), output)
+        return LocalChild(spec.label, Family(process, mark), (listener, token), output)
 
 
 class LocalChild:
     """One running child."""
 
-    def __init__(
-        self, label: str, process: subprocess.Popen[bytes], door: tuple[socket.socket, str], output: IO[bytes]
-    ) -> None:
-        self.label, self._process, self._door, self._output = label, process, door, output
+    def __init__(self, label: str, family: Family, door: tuple[socket.socket, str], output: IO[bytes]) -> None:
+        self.label, self._family, self._door, self._output = label, family, door, output
+        self._process = family.leader
         self._line: Line | None = None
         self._said = ""
         self._closing = threading.Lock()
@@ -158,7 +161,7 @@ class LocalChild:
         return answer
 
     def close(self) -> None:
-        """Ends the whole process group, also of a child that died: gently, then not."""
+        """Ends all that the child started, also where it died: gently, then not."""
         with self._closing:
             if self._closed:
                 return
@@ -166,7 +169,7 @@ class LocalChild:
             if self._line is not None:
                 self._line.close()
             self._door[0].close()
-            _end_group(self._process)
+            self._family.end()
             WATCHER.end(self._process.pid)
             self._output.close()
             self._closed = True
@@ -234,28 +237,34 @@ def _pin(pid: int, cpus: tuple[int, ...]) -> None:
         os.sched_setaffinity(pid, cpus)
 
 
-def _end_group(process: subprocess.Popen[bytes]) -> None:
-    """Asks every member of the group to end, and kills those that did not; its leader may be dead already."""
-    for how in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(process.pid, how)
-        except (ProcessLookupError, PermissionError):
-            break
-        if _ends(process, seconds() + _GRACE_S):
-            break
-    process.poll()
+class Family:
+    """A child with what it started: its process group, and on Linux what left that for a session of its own."""
 
+    def __init__(self, leader: subprocess.Popen[bytes], mark: str) -> None:
+        self.leader, self._mark = leader, mark
 
-def _ends(process: subprocess.Popen[bytes], until: float) -> bool:
-    """Whether the leader and everything in its group ended in time."""
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(timeout=max(0.0, until - seconds()))
-        while _lives(process.pid):
-            if seconds() > until:
-                return False
-            time.sleep(0.02)
-        return True
-    return False
+    def end(self) -> None:
+        """Asks every member to end, and kills those that did not; the leader may be dead already."""
+        for how in (signal.SIGTERM, signal.SIGKILL):
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.leader.pid, how)
+            for one in marked(self._mark):
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(one, how)
+            if self._ends(seconds() + _GRACE_S):
+                break
+        self.leader.poll()
+
+    def _ends(self, until: float) -> bool:
+        """Whether all of them ended in time."""
+        with suppress(subprocess.TimeoutExpired):
+            self.leader.wait(timeout=max(0.0, until - seconds()))
+            while _lives(self.leader.pid) or marked(self._mark):
+                if seconds() > until:
+                    return False
+                time.sleep(0.02)
+            return True
+        return False
 
 
 def _lives(group: int) -> bool:

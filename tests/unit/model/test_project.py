@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.model.project import Names, masked, named_in, shareable
+from pytest_perfgate.model.project import Names, ci_run, masked, named_in, shareable
 
 KNOWN = Names(
     users=frozenset({"ann", "root", "test", "al", "7"}),
@@ -78,3 +78,8 @@ def test_bytes_keep_their_length() -> None:
     assert masked(text, KNOWN).encode("ascii", "surrogateescape") == (
         b"\x00\x08*********/a\xff*****\xe9***\x00annex\x02" + b"*" * 23
     )
+
+
+def test_jenkins_names_its_run_and_a_tag_of_a_laptop_is_none() -> None:
+    assert ci_run({"JENKINS_URL": "https://ci", "BUILD_TAG": "job-7"}) == "job-7"
+    assert ci_run({"BUILD_TAG": "mine"}) == ci_run({"TF_BUILD": "True", "CI": "", "BUILD_BUILDID": "3"}) == ""

@@ -98,7 +98,8 @@ def test_threads_that_decode_for_the_first_time_do_not_crash() -> None:
 
 HELPER = """
 import pathlib, subprocess, sys, time
-helper = subprocess.Popen([sys.executable, "-S", "-c", "import signal, time; {first}; time.sleep(60)"])
+words = [sys.executable, "-S", "-c", "import os, signal, time; {first}; time.sleep(60)"]
+helper = subprocess.Popen(words, start_new_session={session})
 pathlib.Path({out!r}).write_text(str(helper.pid))
 time.sleep(0.3)
 """
@@ -138,8 +139,9 @@ class TestWhatAChildStarted:
 
     @pytest.mark.parametrize("first", FIRST, ids=["listens", "ignores SIGTERM"])
     @pytest.mark.parametrize("end", ENDS, ids=["died", "ended", "lives"])
-    def test_it_ends_with_the_child(self, tmp_path: Path, first: str, end: str) -> None:
-        child = spawned(HELPER.format(first=first, out=str(tmp_path / "pid")) + end)
+    @pytest.mark.parametrize("session", [False, True], ids=["in its group", "in a session of its own"])
+    def test_it_ends_with_the_child(self, tmp_path: Path, first: str, end: str, session: bool) -> None:
+        child = spawned(HELPER.format(first=first, out=str(tmp_path / "pid"), session=session) + end)
         until = time.monotonic() + 20
         while not (text := _read(tmp_path / "pid")) and time.monotonic() < until:
             time.sleep(0.01)
@@ -220,7 +222,7 @@ def test_closing_wakes_the_thread_that_waits() -> None:
 
 
 def test_a_bye_and_what_it_left_is_ended_as_well(tmp_path: Path) -> None:
-    code = HELPER.format(first="pass", out=str(tmp_path / "pid"))
+    code = HELPER.format(first="pass", out=str(tmp_path / "pid"), session=False)
     code += CALLS + 'line.sendall(b\'{"kind": "Bye", "body": {}}\\n\'); line.recv(1)'
     child = spawned(code)
     assert child.receive(20) == Bye()
