@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -26,20 +27,25 @@ if place and "PERFGATE_CHANNEL" not in os.environ:  # a child may run in a check
     raise pytest.UsageError(message)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """In CI the settings that a change may write do not switch the gate off; on the command line CI's owner may."""
-    if not config.pluginmanager.is_blocked("perfgate"):
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> None:
+    """In CI what a change may write does not take the gate out; on the command line CI's owner may."""
+    manager, config = session.config.pluginmanager, session.config
+    plugin = sys.modules.get("pytest_perfgate.plugin")
+    if plugin is not None and manager.is_registered(plugin):
         return
     from pytest_perfgate.model.project import with_ci
 
-    if not with_ci(os.environ).get("CI"):
-        return
-    words = config.getini("addopts")
-    gated = any(
-        item.get_closest_marker("perfgate") or "perfgate" in getattr(item, "fixturenames", ()) for item in items
+    words = [*map(str, config.invocation_params.args), *os.environ.get("PYTEST_ADDOPTS", "").split()]
+    gated = (
+        item.get_closest_marker("perfgate") or "perfgate" in getattr(item, "fixturenames", ()) for item in session.items
     )
-    if gated and any("no:perfgate" in word for word in (words.split() if isinstance(words, str) else words)):
+    if with_ci(os.environ).get("CI") and not any("no:perfgate" in word for word in words) and any(gated):
+        who = "addopts switches the plugin perfgate off" if manager.is_blocked("perfgate") else _TAKEN
         raise pytest.UsageError(
-            "addopts switches the plugin perfgate off, and this run has gated tests: no limit would be checked"
-            "  [plugin-hidden]\n  next  take '-p no:perfgate' out of addopts, or say it on the command line"
+            f"{who}, and this run has gated tests: no limit would be checked  [plugin-hidden]\n"
+            "  next  let it be; who runs the command may say '-p no:perfgate' there"
         )
+
+
+_TAKEN = "a conftest or a plugin takes the plugin perfgate out of the run"

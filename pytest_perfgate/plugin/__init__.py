@@ -182,12 +182,16 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
     gated = [item for item in getattr(session, "items", ()) if is_gated(item)]
     option = session.config.option
     runs = not (option.collectonly or getattr(option, "setuponly", False))  # --setup-plan implies --setup-only
+    plugins, first = session.config.pluginmanager, None
     if runs and (gated or option.perfgate_shard or _misses(session.config)):
-        role_of(session.config).before(session, gated)
+        first = role_of(session.config)
+        first.before(session, gated)
     result = yield
-    role = session.config.pluginmanager.get_plugin(ROLE)
+    role = plugins.get_plugin(ROLE)
     if role is not None and runs:
         role.after(session)
+    if first is not None and role is not first:
+        raise pytest.UsageError(f"a conftest or a plugin took {ROLE} out of the run: not every test was judged")
     return result
 
 

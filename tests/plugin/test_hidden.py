@@ -45,6 +45,7 @@ def test_a_project_that_hides_the_plugin_runs_no_test(tmp_path: Path, file: str)
         ("-p no:perfgate", (), "", "def test_it(perfgate): pass", pytest.ExitCode.OK),
         ("-p no:perfgate", (), "1", "def test_it(): pass", pytest.ExitCode.OK),
         ("", ("-p", "no:perfgate"), "1", "def test_it(perfgate): pass", pytest.ExitCode.OK),
+        ("", (), "1", "def test_it(perfgate): pass", pytest.ExitCode.USAGE_ERROR),
     ],
 )
 def test_settings_that_switch_the_plugin_off_run_no_gated_test_in_ci(
@@ -58,6 +59,39 @@ def test_settings_that_switch_the_plugin_off_run_no_gated_test_in_ci(
     command = [sys.executable, "-m", "pytest", "-p", "perfgate_presence", *words]
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     assert (done.returncode, "plugin-hidden" in done.stderr) == (code, code == pytest.ExitCode.USAGE_ERROR), done
+
+
+TAKES_OUT = """
+import pytest
+
+@pytest.hookimpl(tryfirst=True)
+def {hook}({what}):
+    manager = {what}.{config}pluginmanager
+    if manager.has_plugin("{name}"):
+        manager.unregister(name="{name}")
+"""
+
+
+@pytest.mark.parametrize(
+    ("hook", "what", "config", "name"),
+    [
+        ("pytest_configure", "config", "", "pytest_perfgate.plugin"),
+        ("pytest_collection_finish", "session", "config.", "pytest_perfgate.plugin"),
+        ("pytest_runtest_setup", "item", "config.", "perfgate-role"),
+    ],
+)
+def test_a_conftest_that_takes_the_plugin_out_fails_the_run_in_ci(
+    tmp_path: Path, hook: str, what: str, config: str, name: str
+) -> None:
+    """A test that has the mark and never calls the fixture would pass."""
+    (tmp_path / "conftest.py").write_text(TAKES_OUT.format(hook=hook, what=what, config=config, name=name))
+    (tmp_path / "test_it.py").write_text("import pytest\n@pytest.mark.perfgate('time <= 1 ns')\ndef test_it(): pass\n")
+    env = {**os.environ, "PYTHONPATH": str(HOME), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "CI": "1"}
+    env.pop("PERFGATE_CHANNEL", None)
+    command = [sys.executable, "-m", "pytest", "-p", "perfgate_presence", "-p", "pytest_perfgate.plugin"]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    said = "out of the run" in done.stdout + done.stderr
+    assert (done.returncode, said) == (pytest.ExitCode.USAGE_ERROR, True), done
 
 
 def test_the_doctor_names_what_hides_the_plugin(tmp_path: Path) -> None:
