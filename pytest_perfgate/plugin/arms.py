@@ -244,6 +244,7 @@ class Bounds:
         self._gate_judge, self._comparison = gate_judge, comparison
         self._known: dict[CaseKey, tuple[float, tuple[Limit, ...]]] = {}
         self._asked: dict[CaseKey, Asked] = {}
+        self._gates = (-1, 0)
 
     def __call__(self, key: CaseKey) -> float:
         return self._of(key)[0]
@@ -251,8 +252,12 @@ class Bounds:
     def asked(self, key: CaseKey) -> Asked:
         """What the limits of a call ask of two builds."""
         if key not in self._asked:
-            limits, context = limits_for(self._of(key)[1], key), self._gate_judge.context
-            gates = max(context.gates, gates_of(self._comparison.results().values(), context.share))
+            limits, rounds = limits_for(self._of(key)[1], key), len(self._comparison.rounds)
+            if self._gates[0] != rounds:  # asked of each case after each round: counted once a round
+                context = self._gate_judge.context
+                found = gates_of(self._comparison.results().values(), context.share)
+                self._gates = rounds, max(context.gates, found)
+            gates = self._gates[1]
             changes = tuple(limit for limit in limits if limit.compare is not Compare.FIGURE)
             self._asked[key] = Asked(any("slowdown" in limit.text for limit in limits), changes, gates)
         return self._asked[key]

@@ -106,11 +106,12 @@ class MeasuredCall:
         return LastPreparedResult(call) if isinstance(call, Prepared) else LastResult(call)
 
 
-def same(as_: Any, *, rtol: float | None = None, atol: float | None = None) -> Callable[[Any], bool]:
-    """A ``check=`` that holds the output against a reference, which is given the inputs of the call, or a value."""
-    from pytest_perfgate.app.output_check import Same
-
-    return Same(as_, rtol, atol)
+def insist_on_callables(**given: Any) -> None:
+    """What runs around a call is itself a call, or is not given."""
+    for name, thing in given.items():
+        if thing is not None and not callable(thing):
+            mend = f"{name}=lambda: ..." if name == "setup" else f"{name}=lambda result: ..."
+            raise PerfgateError("call-wrong", f"{name}= must be a callable, got {thing!r:.60}", mend=mend)
 
 
 def repeated(call: Callable[[], Any], times: int) -> Callable[[], Any]:
@@ -394,5 +395,6 @@ USAGE = {
     "read": 'perfgate.read("trace.json")',
     "note": 'perfgate.note("tile", "64x128")',
     "attach": 'perfgate.attach("kernel.cubin", path)',
+    "same": "perfgate(multiply, a, b, check=perfgate.same(as_=reference))",
 }
 """How each method of the fixture is called."""

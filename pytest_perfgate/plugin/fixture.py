@@ -21,7 +21,7 @@ from pytest_perfgate.model.plan import Case, CaseKey
 from pytest_perfgate.model.protocol import RECORD
 from pytest_perfgate.model.values import TIME_UNITS, Work
 from pytest_perfgate.plugin.benches import Nesting
-from pytest_perfgate.plugin.calls import USAGE, Brought, MeasuredCall, Schedule, View, refuse_unrun, same
+from pytest_perfgate.plugin.calls import USAGE, Brought, MeasuredCall, Schedule, View, insist_on_callables, refuse_unrun
 from pytest_perfgate.plugin.collect import KEYWORDS, refuse_half_characters
 
 if TYPE_CHECKING:
@@ -99,7 +99,11 @@ class Perfgate:
             call.work, call.check = _work(work), check
             return _taken(self._bench, self._nesting, call)
 
-    same = staticmethod(same)
+    def same(self, as_: Any, *, rtol: float | None = None, atol: float | None = None) -> Callable[[Any], bool]:
+        """A ``check=`` that holds the output against a reference, which is given the inputs of the call, or a value."""
+        from pytest_perfgate.app.output_check import Same
+
+        return Same(as_, rtol, atol)
 
     def scheduled(self, fn: Callable[..., Any], setup: Callable[[], Any] | None, schedule: Schedule) -> View:
         """Measure ``fn`` as often as a suite of pytest-benchmark asks for, at least."""
@@ -246,11 +250,11 @@ def refuse_in_teardown(nodeid: str) -> None:
 
 
 def _listed(given: Any, name: str) -> list[Any]:
-    """Several of something; a single one that is no list is told as such."""
+    """Several of something; a single thing that is not a list is told as such."""
     try:
         return list(given)
     except TypeError as fault:
-        what = f"{name}() takes a list, and {given!r:.60} is none"
+        what = f"{name}() cannot take {given!r:.60}"
         raise PerfgateError("call-wrong", what, mend=USAGE[name]) from fault
 
 
@@ -339,14 +343,6 @@ def unknown_arguments(fn: Any, names: Iterable[str]) -> PerfgateError:
     mend = " Otherwise ".join([*meant[:1], f"measure a call that has them: perfgate(lambda: {called}(..., {inside}))"])
     why = f"its own keywords are {', '.join(_OWN)}; those of the function would be mistaken for them"
     return PerfgateError("call-wrong", f"perfgate() does not take {', '.join(names_given)}=", why=why, mend=mend)
-
-
-def insist_on_callables(**given: Any) -> None:
-    """What runs around a call is itself a call, or is not given."""
-    for name, thing in given.items():
-        if thing is not None and not callable(thing):
-            mend = f"{name}=lambda: ..." if name == "setup" else f"{name}=lambda result: ..."
-            raise PerfgateError("call-wrong", f"{name}= must be a callable, got {thing!r:.60}", mend=mend)
 
 
 def note_text(key: str, value: object) -> str:

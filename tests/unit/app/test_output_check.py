@@ -88,6 +88,20 @@ def test_in_place_on_its_own_data_is_left_alone() -> None:
     assert total[0] == 9  # three to learn from, five that were timed, one more behind them
 
 
+@pytest.mark.parametrize("step", [lambda a: a.sort(), lambda a: a[::-1].sort(), lambda a: a.clip(-1, 1, out=a)])
+def test_in_place_and_the_same_at_every_call_is_left_alone(step) -> None:
+    a = inputs()[0].ravel()
+    known = a.copy()
+    step(known)
+
+    def call():
+        step(a)
+        return a
+
+    assert codes(call, check=lambda found: (found == known).all()) == []
+    assert (a == known).all()
+
+
 def test_state_beside_an_array_that_changes_never_meets_the_poison() -> None:
     weights, seen = np.ones(64), []
 

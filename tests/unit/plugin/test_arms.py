@@ -20,7 +20,7 @@ class Played:
     """A comparison as far as it is asked what its head measured."""
 
     def __init__(self, *calls: Any) -> None:
-        self.calls, self.asked = calls, 0
+        self.calls, self.asked, self.rounds = calls, 0, [1]
 
     def results(self) -> dict[str, Any]:
         self.asked += 1
@@ -39,6 +39,14 @@ def test_a_call_is_held_to_its_own_limit() -> None:
     bounds = Bounds(gate_judge(Lines(None)), played)
     assert [bounds(key) for key in (KEY, tight, KEY)] == pytest.approx([0.05, 0.01, 0.05])
     assert played.asked == 1
+
+
+def test_what_all_calls_ask_together_is_counted_once_a_round() -> None:
+    keys = [replace(KEY, name=f"call{number}") for number in range(50)]
+    played: Any = Played(*(captured(replace(measured(1e6), key=key)) for key in keys))
+    bounds = Bounds(gate_judge(Lines(None)), played)
+    assert [bounds.asked(key).gates for key in keys] == [50] * 50
+    assert played.asked == 2
 
 
 def test_a_limit_that_does_not_read_leaves_those_of_the_test() -> None:

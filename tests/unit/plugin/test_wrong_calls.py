@@ -20,9 +20,10 @@ WRONG: dict[str, tuple[Callable[[Any], Any], str, str]] = {
     "region": (lambda gate: gate.region("a", foo=1), "perfgate.region(): got an unexpected keyword", "with perfgate.region("),
     "record nothing": (lambda gate: gate.record(), "perfgate.record(): missing", "perfgate.record([12.5, 12.4]"),
     "record units": (lambda gate: gate.record([1.0], units="s"), "keyword argument 'units'", "perfgate.record(["),
-    "record a number": (lambda gate: gate.record(12), "record() takes a list, and 12 is none", "perfgate.record(["),
+    "record a number": (lambda gate: gate.record(12), "record() cannot take 12", "perfgate.record(["),
     "read nothing": (lambda gate: gate.read(), "perfgate.read(): missing", 'perfgate.read("trace.json")'),
-    "read a number": (lambda gate: gate.read(5), "read() takes a list, and 5 is none", 'perfgate.read("trace.json")'),
+    "read a number": (lambda gate: gate.read(5), "read() cannot take 5", 'perfgate.read("trace.json")'),
+    "same": (lambda gate: gate.same(), "perfgate.same(): missing a required argument: 'as_'", "check=perfgate.same(as_="),
     "note": (lambda gate: gate.note("a"), "perfgate.note(): missing a required argument: 'value'", "perfgate.note("),
     "attach": (lambda gate: gate.attach("a"), "perfgate.attach(): missing a required argument", "perfgate.attach("),
 }  # fmt: skip
