@@ -253,13 +253,11 @@ class Bounds:
         """What the limits of a call ask of two builds."""
         if key not in self._asked:
             limits, rounds = limits_for(self._of(key)[1], key), len(self._comparison.rounds)
-            if self._gates[0] != rounds:  # asked of each case after each round: counted once a round
-                context = self._gate_judge.context
-                found = gates_of(self._comparison.results().values(), context.share)
-                self._gates = rounds, max(context.gates, found)
-            gates = self._gates[1]
+            if self._gates[0] != rounds:  # counted once a round, not once a call
+                gates = gates_of(self._comparison.results().values(), self._gate_judge.context.share)
+                self._gates = rounds, max(self._gate_judge.context.gates, gates)
             changes = tuple(limit for limit in limits if limit.compare is not Compare.FIGURE)
-            self._asked[key] = Asked(any("slowdown" in limit.text for limit in limits), changes, gates)
+            self._asked[key] = Asked(any("slowdown" in limit.text for limit in limits), changes, self._gates[1])
         return self._asked[key]
 
     def _of(self, key: CaseKey) -> tuple[float, tuple[Limit, ...]]:

@@ -145,11 +145,7 @@ class Perfgate:
         return View(brought.key, metrics=self._bench.metrics, fate=self._bench.fate)
 
     def read(
-        self,
-        source: str | Path | Sequence[str | Path],
-        *more: str | Path,
-        name: str = "",
-        limits: Iterable[str] = (),
+        self, source: str | Path | Sequence[str | Path], *more: str | Path, name: str = "", limits: Iterable[str] = ()
     ) -> View:
         """Judge an artifact: a profile or another benchmark's JSON; a pattern or a list names the files of one job."""
         with self.noted(name, "read()"):
