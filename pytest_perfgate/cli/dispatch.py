@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest_perfgate
 from pytest_perfgate import wiring
 from pytest_perfgate.model.errors import PerfgateError, refusal, speaks_of_a_file
-from pytest_perfgate.model.project import with_ci
 from pytest_perfgate.wiring import stores
 
 if TYPE_CHECKING:
@@ -84,6 +83,8 @@ def dispatch(argv: list[str]) -> int:
             sys.stdout.write(_error_json("command-usage", f"there is no command '{name}'", _nearest(name)))
         sys.stderr.write(f"perfgate: there is no command '{name}'\n  next  {_nearest(name)}\n")
         return USAGE
+    from pytest_perfgate.model.project import with_ci
+
     os.environ.update(with_ci(os.environ))
     return _guarded(name, rest)
 

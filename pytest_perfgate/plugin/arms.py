@@ -204,13 +204,9 @@ class ArmRunner:
         env["PYTHONHASHSEED"] = str(seed)
         env.pop("PYTHONPYCACHEPREFIX", None)
         return ChildSpec(
-            argv=tuple(arm_arguments(self._config, cases, arm)),
-            python=arm.launch,
-            cwd=Path(arm.cwd),
-            env=tuple(sorted(env.items())),
-            prefix=self._project.launcher,
-            label=f"the {arm.name} arm",
-        )
+            argv=tuple(arm_arguments(self._config, cases, arm)), python=arm.launch, label=f"the {arm.name} arm",
+            cwd=Path(arm.cwd), env=tuple(sorted(env.items())), prefix=self._project.launcher,
+        )  # fmt: skip
 
     def _say(self, text: str) -> None:
         if self._progress is not None:
@@ -244,7 +240,7 @@ class Bounds:
         self._gate_judge, self._comparison = gate_judge, comparison
         self._known: dict[CaseKey, tuple[float, tuple[Limit, ...]]] = {}
         self._asked: dict[CaseKey, Asked] = {}
-        self._gates = (-1, 0)
+        self._gates: dict[int, int] = {}
 
     def __call__(self, key: CaseKey) -> float:
         return self._of(key)[0]
@@ -252,12 +248,12 @@ class Bounds:
     def asked(self, key: CaseKey) -> Asked:
         """What the limits of a call ask of two builds."""
         if key not in self._asked:
-            limits, rounds = limits_for(self._of(key)[1], key), len(self._comparison.rounds)
-            if self._gates[0] != rounds:  # counted once a round, not once a call
-                gates = gates_of(self._comparison.results().values(), self._gate_judge.context.share)
-                self._gates = rounds, max(self._gate_judge.context.gates, gates)
+            limits, context = limits_for(self._of(key)[1], key), self._gate_judge.context
+            if (at := len(self._comparison.rounds)) not in self._gates:
+                found = gates_of(self._comparison.results().values(), context.share)
+                self._gates = {at: max(context.gates, found)}
             changes = tuple(limit for limit in limits if limit.compare is not Compare.FIGURE)
-            self._asked[key] = Asked(any("slowdown" in limit.text for limit in limits), changes, self._gates[1])
+            self._asked[key] = Asked(any("slowdown" in limit.text for limit in limits), changes, self._gates[at])
         return self._asked[key]
 
     def _of(self, key: CaseKey) -> tuple[float, tuple[Limit, ...]]:

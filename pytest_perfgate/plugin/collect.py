@@ -22,7 +22,6 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Cache, Case, ClockPolicy, Limit, Plan
 from pytest_perfgate.model.protocol import CAPTURES, STATIC
 from pytest_perfgate.plugin.options import child_environment, seconds
-from pytest_perfgate.plugin.reporting import usage_errors
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.metric import MetricKind
@@ -140,8 +139,8 @@ def refuse_misspelt(config: pytest.Config, items: Sequence[pytest.Item], near: S
     if wrong and child_environment(config).get("CI"):
         name, item = min(wrong.items())
         what = f"nothing knows the mark {name!r}, and it holds no limit against this test"
-        with usage_errors():
-            raise PerfgateError("marker-wrong", what, mend="did you mean perfgate?", place=item.nodeid)
+        fault = PerfgateError("marker-wrong", what, mend="did you mean perfgate?", place=item.nodeid)
+        raise pytest.UsageError(fault.text())
 
 
 def _limit_text(text: Any, place: str) -> str:

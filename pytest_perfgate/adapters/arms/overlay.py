@@ -68,22 +68,8 @@ def launch_line(python: Path) -> tuple[str, ...]:
 
 
 _COMPILED = {
-    ".c",
-    ".cc",
-    ".cpp",
-    ".cxx",
-    ".cu",
-    ".cuh",
-    ".h",
-    ".hpp",
-    ".hip",
-    ".f",
-    ".f90",
-    ".f95",
-    ".m",
-    ".mm",
-    ".zig",
-}
+    ".c", ".cc", ".cpp", ".cxx", ".cu", ".cuh", ".h", ".hpp", ".hip", ".f", ".f90", ".f95", ".m", ".mm", ".zig",
+}  # fmt: skip
 
 _CODE = _COMPILED | {".py", ".pyx", ".pyd", ".so", ".rs", ".go", ".jl", ".metal", ".cl", ".v", ".zig"}
 
