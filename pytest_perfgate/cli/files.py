@@ -123,13 +123,15 @@ def run_compare(options: argparse.Namespace) -> int:
     before, after = output.split_sides(words)
     look = output.judging_look(options)
     analysis, judged = _compared(output.named_files(before), output.named_files(after), limits, look)
+    if options.view == "list":
+        return _list_views(options, analysis)
     output.write_files(options, analysis, judged)
     drawn = output.write_pictures(options, analysis)
     if options.reports:
         from pytest_perfgate.wiring.profiling import write_reports
 
         say("\n".join(map(str, write_reports(Path(options.reports), analysis))), options)
-    elif not options.json and options.markdown != "-" and not drawn:
+    elif not (options.json or options.markdown or options.html or drawn):
         output.write(render_text(view(analysis, options.view), output.columns(), output.room()))
     if judged or options.json:
         output.deliver(options, analysis, judged)
@@ -179,9 +181,7 @@ def run_inspect(options: argparse.Namespace) -> int:
     files = output.named_files(options.files)
     analysis = inspect(files, look.options, inspectors=look.inspectors, peek=look.peek)
     if options.view == "list":
-        names = list(views_of(analysis))
-        output.write_json(names) if options.json else output.write("\n".join(names))
-        return 0
+        return _list_views(options, analysis)
     chosen = options.view or next(iter(analysis.views))
     documents = every_view(analysis) if chosen == "all" else {chosen: view(analysis, chosen)}
     written = _write_files(options, documents, analysis) | _write_more(options, documents, analysis)
@@ -193,6 +193,12 @@ def run_inspect(options: argparse.Namespace) -> int:
         output.write(
             "\n".join(render_text(document, output.columns(), output.room()) for document in documents.values())
         )
+    return 0
+
+
+def _list_views(options: argparse.Namespace, analysis: Analysis) -> int:
+    names = list(views_of(analysis))
+    output.write_json(names) if options.json else output.write("\n".join(names))
     return 0
 
 

@@ -122,6 +122,12 @@ def test_several_files_are_one_job(command) -> None:
     assert [line.split()[0] for line in done.stdout.splitlines() if "time(" in line] == ["BROKEN", "PASSED"]
 
 
+def test_compare_lists_its_views_and_prints_no_page_that_it_writes(command) -> None:
+    assert command("compare", "a.toy", "b.toy", "--view", "list").stdout == "table\nother\n"
+    written = command("compare", "a.toy", "b.toy", "--html", "c.html")
+    assert (written.returncode, written.stdout) == (0, "wrote c.html\n")
+
+
 def test_compare_has_a_reference_and_optional_limits(command) -> None:
     assert "2.5 µs" in command("compare", "a.toy", "b.toy").stdout
     assert command("compare", "a.toy", "b.toy", "time <= 1us").returncode == 1

@@ -262,7 +262,7 @@ def acceptance_lines(found: Sequence[Decision], *, dry: bool = False) -> Iterato
         if decision.writes or decision.change in _SAID:
             blind = decision.blind if _asks_for_time(decision) else None
             where = f"  on {_device(decision)}" if several and _device(decision) else ""
-            seen = "" if blind is None else f"  can detect {signed(blind)}"
+            seen = "" if blind is None or _step(decision) > blind else f"  can detect {signed(blind)}"
             yield from (f"{_time_line(decision)}{where}{seen}", *_figure_lines(decision))
     written = sum(d.writes for d in found)
     counts = Counter(d.change for d in found if not d.writes)
@@ -270,6 +270,12 @@ def acceptance_lines(found: Sequence[Decision], *, dry: bool = False) -> Iterato
     verb = "would be accepted" if dry else "accepted"
     yield f"{written} {verb}" + (f"; {rest}" if rest else "") if found else "nothing to accept"
     yield from _warnings([d for d in found if d.writes or d.change in _SAID])
+
+
+def _step(decision: Decision) -> float:
+    """How much slower it is: beside more than it could see, what it could see says nothing."""
+    before, after = decision.before, decision.after
+    return after.time / before.time - 1 if after and after.time and before and before.time else 0.0
 
 
 def _device(decision: Decision) -> str:

@@ -366,7 +366,9 @@ def anchored(sittings: Sequence[Sitting], baseline: Baseline | None) -> str:
     """How the line stands against its fixed anchor, the accepted time where none is named; empty while it holds."""
     alike = [s for s in sittings if baseline is not None and _like(s, baseline)]
     drifted = drift(alike, baseline.time, LIMIT, since=baseline.commit) if baseline else None
-    return f"ANCHOR  {signed(drifted.change)}: {drifted.sentence}" if drifted and drifted.alarms else ""
+    if drifted is None or not drifted.alarms or drifted.steps < 2:  # one run is no drift
+        return ""
+    return f"ANCHOR  {signed(drifted.change)}: {drifted.sentence}"
 
 
 def _like(sitting: Sitting, line: Baseline) -> bool:

@@ -34,6 +34,9 @@ _WORD = 30
 _LOG = 100
 """Columns of what is no terminal, where a longer line is not broken."""
 
+_FAR = 200
+"""Columns beyond which nobody reads a line there either."""
+
 _TIED = "\u00a0"
 
 _BETWEEN = " " + _TIED
@@ -136,7 +139,8 @@ def _fitted(table: Table, width: int, room: int) -> Iterator[str]:
     lines = list(_rows(table)) if table.rows or not table.note else []
     if not _fits(lines, room) and table.rows:
         forms = [list(_apart(table, room, columns)) for columns in _texts_apart(table, room)]
-        in_words = [list(_in_words(table, width))] if room < _LOG and any(map(is_number, table.columns)) else []
+        narrow = (room < _LOG or not _fits(lines, _FAR)) and any(map(is_number, table.columns))
+        in_words = [list(_in_words(table, width))] if narrow else []
         lines = next((form for form in forms if _fits(form, room)), next(iter(in_words), lines))
     yield from _wrapped(table.title, width)
     yield from lines

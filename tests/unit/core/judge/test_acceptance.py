@@ -220,6 +220,12 @@ def test_a_sitting_that_saw_too_little_is_said(spread: float, then: float | None
     assert [line.startswith(said) for line in lines[2:]] == [True] * (blind is not None)
 
 
+def test_beside_a_step_that_it_saw_nobody_asks_what_it_could_see() -> None:
+    found = decide(case("test_a", 3e6, 1e6, spread=0.2), baseline("test_a", 1e6), (), Signature())
+    assert found.blind is not None
+    assert "can detect" not in next(acceptance_lines([found]))
+
+
 def test_without_a_limit_a_quarter_is_too_wide() -> None:
     for spread, blind in ((0.24, None), (0.26, pytest.approx(0.26))):
         report = replace(case("test_a", 1e6, spread=spread), verdicts=())

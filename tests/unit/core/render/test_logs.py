@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from pytest_perfgate.core.analysis.results import Previous, previous_of
 from pytest_perfgate.core.judge.acceptance import decide
 from pytest_perfgate.core.judge.accepted_line import Signature
@@ -116,6 +118,14 @@ def test_the_drift_by_accepted_steps_stands_beside_the_accepted_time() -> None:
     assert "  +20.0 % since 2026-03-02" in render_block(judged)
     still = replace(crept, anchor=0.0, anchored="")
     assert "since" not in render_text(history_document([(SLOW.key, "d", SITTINGS, still)], overview=False))
+
+
+@pytest.mark.parametrize(("runs", "said"), [(1, False), (2, True)])
+def test_one_run_is_no_drift(runs: int, said: bool) -> None:
+    line = replace(baseline("test_<i>[1]", 1e6), identity=SLOW.measurement.identity)
+    assert line.identity is not None
+    slow = [replace(one, time=1.5e6, identity=line.identity.text()) for one in SITTINGS[:runs]]
+    assert ("ANCHOR" in render_text(history_document([(SLOW.key, "d", slow, line)], overview=False))) is said
 
 
 def test_a_history_holds_nothing_against_a_time_that_was_measured_differently() -> None:

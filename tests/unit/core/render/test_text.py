@@ -87,6 +87,15 @@ def test_texts_stand_above_their_figures_where_one_line_is_too_long() -> None:
     ]  # fmt: skip
 
 
+def test_a_table_wider_than_anybody_reads_has_its_figures_in_words() -> None:
+    texts = tuple(Column(name=f"text{at}") for at in range(4))
+    figures = tuple(Column(name=f"figure{at}", dimension=Dimension.TIME) for at in range(9))
+    table = Table(columns=(*texts, *figures), rows=((*("word " * 14,) * 4, *(1.5e6,) * 9),))
+    text = render_text(Document(title="t", blocks=(table,)))
+    assert max(map(len, text.splitlines())) <= 100
+    assert text.count("1.5 ms") == 9
+
+
 def test_a_figure_keeps_its_unit_and_a_table_without_rows_says_why() -> None:
     table = Table(columns=(Column(name="stage"),), rows=(), note="no communication here")
     document = Document(title="t", blocks=(Paragraph(text="It idles for 9.9 % of it"), table))
