@@ -21,7 +21,7 @@ from pytest_perfgate.core.judge.context import (
     tolerance,
 )
 from pytest_perfgate.core.judge.rounds import is_look
-from pytest_perfgate.core.judge.samples import base_words, resting_on_arms, shift_metric
+from pytest_perfgate.core.judge.samples import base_words, excused, resting_on_arms, shift_metric
 from pytest_perfgate.core.judge.suspects import (
     Suspicion,
     against_accepted,
@@ -182,12 +182,18 @@ def _by_builds(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: 
 
 
 def _slower_since(trial: JudgedMeasurement, metric: Metric, counts: float) -> bool:
-    """Whether what two builds cleared is slower than accepted, beyond what sittings scatter or with a cause known."""
-    paired = trial.paired
+    """Whether what two builds cleared is slower than accepted, beyond what sittings scatter or with a cause known.
+
+    A change that edits what is installed, or how its job runs, answers for what no neighbours explain.
+    """
+    paired, line = trial.paired, trial.baseline
     assert paired is not None
-    if metric.low <= counts:
+    if metric.low <= counts or line is None:
         return False
-    return bool(paired.moved or paired.shared) or (_scatters(trial) and metric.value > prediction(trial).reach)
+    reach = prediction(trial).reach
+    by_change = trial.context.environment_edits and not excused(trial.measurement.processes, line.time, reach)
+    beyond = metric.value > max(reach, line.blind) and bool(_scatters(trial) or by_change)
+    return bool(paired.moved or paired.shared) or beyond
 
 
 def _scatters(trial: JudgedMeasurement) -> bool:

@@ -224,6 +224,21 @@ def test_moved_by_what_the_change_installs_fails_by_its_policy_and_is_named() ->
     assert paired_verdict(1.1e6, facts, baseline=line, context=others).effect is Effect.WARN, "numpy is not its edit"
 
 
+def test_a_change_that_edits_its_job_answers_for_what_no_run_explains_though_one_run_was_accepted() -> None:
+    """A variable that a workflow set made both builds 40 % slower: a line of one run passed it without a word."""
+    edits = EnvironmentEdits(files=(".github/workflows/bench.yml",))
+    context = replace(PAIRED_CONTEXT, policy=CI, environment_edits=edits)
+    line, nothing = accepted(1e6, surroundings=THEN), replace(NOT_SLOWER, moved=())
+    said = paired_verdict(9e6, nothing, baseline=line, context=context)
+    assert (said.outcome, said.effect) == (Outcome.MOVED, Effect.FAIL)
+    assert said.sentence.endswith("this change edits .github/workflows/bench.yml, which both builds share")
+    assert paired_verdict(1.05e6, nothing, baseline=line, context=context).outcome is Outcome.PASSED
+    blind = replace(line, blind=20.0)
+    assert paired_verdict(9e6, nothing, baseline=blind, context=context).outcome is Outcome.PASSED
+    unedited = replace(context, environment_edits=EnvironmentEdits())
+    assert paired_verdict(9e6, nothing, baseline=line, context=unedited).outcome is Outcome.PASSED
+
+
 @pytest.mark.parametrize("revision", [False, True])
 def test_unchanged_code_that_is_slower_is_the_machine_and_never_a_regression(revision: bool) -> None:
     same = replace(SLOWER, same=True, revision=revision)
