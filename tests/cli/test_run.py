@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import pytest
 from pytest_perfgate.cli import main
 from pytest_perfgate.cli import run as command
 from tests.cli.conftest import Done
-from tests.plugin.forked import OUTSIDE
+from tests.plugin.forked import OUTSIDE, can_fork, forked
 
 TESTS = "def test_plain():\n    pass\n\n\ndef test_wrong():\n    assert False\n"
 Run = Callable[..., Done]
@@ -17,12 +19,22 @@ Run = Callable[..., Done]
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
-    """The command here; the pytest that it starts has our plugin alone."""
+    """The command here; the pytest that it starts has our plugin alone, and is a fork where nothing reads the answer."""
     for name in (*OUTSIDE, "PYTEST_ADDOPTS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("PYTEST_PLUGINS", "pytest_perfgate.plugin")
     monkeypatch.chdir(tmp_path)
+    started = command._status
+
+    def status(words: list[str], *, apart: bool) -> int:
+        if apart or not can_fork(os.environ):
+            return started(words, apart=apart)
+        code, printed = forked(words[1:], Path.cwd(), os.environ)
+        sys.stderr.write(printed)
+        return code
+
+    monkeypatch.setattr(command, "_status", status)
 
     def ran(*words: str, ci: bool = False) -> Done:
         if ci:
