@@ -65,8 +65,8 @@ class Project:
         self, *arguments: str, ci: bool = False, plugins: tuple[str, ...] = QUIET, fresh: bool = False, **env: str
     ) -> Run:
         """How pytest ends with these words; ``fresh`` for what a fork cannot show: what a new Python has imported."""
-        if plugins == QUIET and not self.names_guests(*arguments, *env.values()):
-            plugins = (*QUIET, "-p", "pytest_perfgate.plugin")
+        if set(plugins) <= set(QUIET) and not self.names_guests(*arguments, *env.values()):
+            plugins = (*plugins, "-p", "pytest_perfgate.plugin")
             env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **env}
         junit = self.root / "junit.xml"
         junit.unlink(missing_ok=True)
