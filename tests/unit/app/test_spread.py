@@ -65,7 +65,7 @@ class Child:
             raise PerfgateError("child-crashed", "the child was closed")
         if isinstance(self.answers[0], Entered) and self.spawner.hangs:
             self.spawner.hanging.set()
-            self.closed.wait(5)
+            self.closed.wait(60)
             raise PerfgateError("child-crashed", "the child was closed")
         return self.answers.pop(0)
 
@@ -101,7 +101,7 @@ class ScriptedSpawner:
     def note(self, child, nodeid) -> None:
         self.ran.append((nodeid, child.env.get("SEES", ""), self.leases))
         if self.together is not None and child.env.get("SEES"):
-            self.together.wait(5)
+            self.together.wait(60)
 
     def hold(self, names):
         @contextmanager
@@ -257,7 +257,7 @@ def test_an_interrupt_ends_every_lane(spawner) -> None:
     rounds = Rounds(cases, crew)
 
     def interrupt() -> None:
-        spawner.hanging.wait(5)
+        spawner.hanging.wait(60)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -139,16 +139,16 @@ def test_what_raises_at_being_asked_has_no_parts() -> None:
 )
 def test_a_million_numbers_within_reach_cost_no_second(table) -> None:
     numbers, queue = table(float(number) for number in range(1_000_000)), Queue()
-    began = time.perf_counter()
+    began = time.thread_time()
     assert reachable_objects(lambda: (numbers, queue), Queue) == (queue,)
-    assert time.perf_counter() - began < 0.5
+    assert time.thread_time() - began < 0.5
 
 
 def test_a_table_of_objects_ends_the_search_behind_what_is_near() -> None:
     points, queue, holder = [(float(number), [0.0]) for number in range(200_000)], Queue(), [Queue()]
-    began = time.perf_counter()
+    began = time.thread_time()
     assert reachable_objects(lambda: (holder, points, queue), Queue) == (holder[0], queue)
-    assert time.perf_counter() - began < 1
+    assert time.thread_time() - began < 1
 
 
 def test_a_number_in_a_table_of_numbers_hides_no_object() -> None:

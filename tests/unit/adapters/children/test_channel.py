@@ -157,7 +157,7 @@ class TestWhatAChildStarted:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(10)
+            thread.join(60)
         assert not any(thread.is_alive() for thread in threads)
         child.close()
 
@@ -189,7 +189,7 @@ def test_sending_does_not_inherit_the_patience_of_receiving() -> None:
     reader = threading.Thread(target=late)
     reader.start()
     line.send(large)
-    reader.join(10)
+    reader.join(60)
     assert got == [large]
 
 
@@ -216,7 +216,7 @@ def test_closing_wakes_the_thread_that_waits() -> None:
     waiting.start()
     time.sleep(0.1)
     line.close()
-    waiting.join(5)
+    waiting.join(60)
     assert seen == ["EOFError"] or seen == ["OSError"], seen
     there.close()
 
