@@ -329,7 +329,7 @@ def run_scrub(options: argparse.Namespace) -> int:
     return 0
 
 
-IMPORT_ABOUT = """Begin baselines from another tool's results: pytest-benchmark, asv, NVBench or Google Benchmark JSON.
+IMPORT_ABOUT = """Begin baselines from JSON of pytest-benchmark, asv, NVBench, Google Benchmark or hyperfine.
 
   perfgate import .benchmarks/Linux-CPython-3.11-64bit/0001_main.json
 

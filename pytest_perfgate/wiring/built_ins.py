@@ -219,7 +219,7 @@ def _write_replay(path: Path, text: str) -> Path:
     return write_replay(path, text)
 
 
-_BENCHMARKS = ("nvbench", "pytest-benchmark", "google-benchmark", "asv")
+_BENCHMARKS = ("nvbench", "pytest-benchmark", "google-benchmark", "asv", "hyperfine")
 
 
 def _benchmark(at: int) -> Inspector:
@@ -236,6 +236,7 @@ def benchmark_inspectors() -> list[tuple[Benchmarks, BenchReader]]:
         (results.pytest_benchmark(read.read_pytest_benchmark), read.read_pytest_benchmark),
         (results.google_benchmark(read.read_google_benchmark), read.read_google_benchmark),
         (results.asv(read.read_asv), read.read_asv),
+        (results.hyperfine(read.read_hyperfine), read.read_hyperfine),
     ]
 
 

@@ -37,11 +37,19 @@ ASV = {
         "bench.mem_list": [[1000], [], "v"], "bench.time_plain": [[2e-6], [], "v"],
     },
 }  # fmt: skip
+HYPERFINE = {
+    "results": [
+        {"command": "make all", "mean": 0.21, "stddev": 0.01, "median": 0.2, "user": 0.1, "system": 0.05,
+         "min": 0.2, "max": 0.23, "times": [0.2, 0.2, 0.23], "exit_codes": [0, 0, 0]},
+        {"command": "make bad", "mean": 0.1, "stddev": None, "median": 0.1, "user": 0.1, "system": 0.0,
+         "min": 0.1, "max": 0.1, "times": [0.1, 0.1], "exit_codes": [0, 2]},
+    ]
+}  # fmt: skip
 
 
 @pytest.fixture
 def project(place: Place) -> Place:
-    for name, body in (("bench", BENCH), ("google", GOOGLE), ("asv", ASV)):
+    for name, body in (("bench", BENCH), ("google", GOOGLE), ("asv", ASV), ("hyperfine", HYPERFINE)):
         (place.root / f"{name}.json").write_text(json.dumps(body))
     return place
 
@@ -52,6 +60,7 @@ def project(place: Place) -> Place:
         ("bench", "pytest-benchmark", {"tests/test_k.py::test_a[1]": 1e6}),
         ("google", "google-benchmark", {"BM_x/8": 13e3}),
         ("asv", "asv", {"bench.Suite.time_add[1-'f4']": 1e3, "bench.time_plain": 2e3}),
+        ("hyperfine", "hyperfine", {"make all": 0.2e9}),
     ],
 )
 def test_each_is_told_by_its_content(project: Place, name: str, kind: str, times: dict[str, float]) -> None:
@@ -66,6 +75,9 @@ def test_they_are_held_against_limits(project: Place) -> None:
     assert project.perfgate("check", "asv.json", "time <= 3us").code == 4  # one of them failed or was skipped
     assert project.perfgate("check", "asv.json", "time(case=*plain) <= 3us").code == 0
     assert project.perfgate("check", "asv.json", "time(case=*plain) <= 1us").code == 1
+    assert project.perfgate("check", "hyperfine.json", "time(case=make all) <= 0.25s").code == 0
+    assert project.perfgate("check", "hyperfine.json", "time(case=make bad) <= 1s").code == 4
+    assert project.perfgate("compare", "hyperfine.json", "hyperfine.json", "slowdown(case=make all) <= 3%").code == 0
     assert project.perfgate("check", "asv.json", "bandwidth >= 1GB/s").code == 4
 
 

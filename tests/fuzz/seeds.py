@@ -196,7 +196,15 @@ def benchmarks() -> dict[str, bytes]:
         "devices": [{"id": 0, "name": "H200", "sm_version": 900}],
         "benchmarks": [{"axes": None, "name": "copy", "states": states}],
     }
-    made = {"google.json": google, "ours.json": ours, "asv.json": asv, "nvbench.json": nvbench}
+    runs = {"mean": 0.2, "stddev": 0.01, "median": 0.2, "user": 0.1, "system": 0.05, "times": [0.2, 0.2]}
+    hyperfine = {"results": [{"command": name, **runs, "exit_codes": [0, 0]} for name in ("make a", "make b")]}
+    made = {
+        "hyperfine.json": hyperfine,
+        "google.json": google,
+        "ours.json": ours,
+        "asv.json": asv,
+        "nvbench.json": nvbench,
+    }
     found = {name: json.dumps(body, indent=1).encode() for name, body in made.items()}
     return found | corpus("nvbench/old*.json", "pytest_benchmark/*.json")
 

@@ -1,10 +1,11 @@
-"""Google Benchmark, asv, NVBench, pytest-benchmark."""
+"""Google Benchmark, asv, NVBench, pytest-benchmark, hyperfine."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product, zip_longest
 from math import prod
 from pathlib import Path
@@ -23,13 +24,12 @@ _RATES = {
 _FITS = frozenset({"BigO", "RMS"})
 """Of how time grows over a family of benchmarks: no benchmark has that time."""
 
-_GOOGLE_UNITS = ("ns", "us", "ms", "s")
 _NO_TIME = "its {} is not a time above 0 and below a year"
 _YEAR = 365 * 86400e9
-
 _SUFFIX = re.compile(r"(?P<run>.+)_(?P<name>mean|median|stddev|cv|BigO|RMS)")
 
 Row = Mapping[str, Any]
+Figures = Mapping[str, float | None]
 
 
 def read_google_benchmark(path: Path) -> BenchFile:
@@ -97,14 +97,10 @@ def _result(name: str, rows: Sequence[Row], place: str) -> BenchResult:
 
 def _figures(aggregates: Mapping[str, Row], times: Sequence[float], place: str) -> dict[str, float]:
     """The tool's own figures, or ours of its repetitions; the first is the one that counts."""
-    times_of = {
-        statistic: _time(aggregates[statistic], place) for statistic in ("median", "mean") if statistic in aggregates
-    }
-    ours = (
-        {"median": median(times), "mean": fmean(times)} if len(times) > 1 else {"mean": fmean(times)} if times else {}
-    )
-    whole = {statistic: times_of.get(statistic, ours.get(statistic)) for statistic in ("median", "mean")}
-    return {statistic: time for statistic, time in whole.items() if time is not None}
+    ours = {"mean": fmean(times)} if times else {}
+    ours |= {"median": median(times)} if len(times) > 1 else {}
+    theirs = {name: _time(aggregates[name], place) for name in ("median", "mean") if name in aggregates}
+    return {name: t for name in ("median", "mean") if (t := theirs.get(name, ours.get(name))) is not None}
 
 
 def _skipped(rows: Sequence[Row]) -> str:
@@ -122,8 +118,8 @@ def _scatter(aggregates: Mapping[str, Row], times: Sequence[float]) -> float | N
 def _time(row: Row, place: str) -> float | None:
     """Wall time, unless the benchmark was told to time by hand, which it writes there too."""
     unit = row.get("time_unit") or "ns"
-    if unit not in _GOOGLE_UNITS:
-        what = f"{row['name']} is timed in {unit!r}; Google Benchmark writes {', '.join(_GOOGLE_UNITS)}"
+    if unit not in ("ns", "us", "ms", "s"):
+        what = f"{row['name']} is timed in {unit!r}; Google Benchmark writes ns, us, ms, s"
         raise PerfgateError("artifact-unreadable", what, place=place)
     return nanoseconds(row.get("real_time"), TIME_UNITS[unit])
 
@@ -159,8 +155,7 @@ def _results(name: str, row: Any, columns: list[str], place: str) -> Iterator[Be
     values, params = _fields(row, columns)
     if not isinstance(params, list) or not all(isinstance(axis, list) for axis in params):
         raise PerfgateError("artifact-unreadable", f"the parameters of {name} are no lists", place=place)
-    count = prod(map(len, params))
-    listed = values if isinstance(values, list) else [values]
+    count, listed = prod(map(len, params)), values if isinstance(values, list) else [values]
     if len(listed) > count or count > _MOST:
         what = f"{name} has {len(listed)} results of {count:,} combinations of parameters"
         raise PerfgateError("artifact-unreadable", what, place=place)
@@ -193,11 +188,10 @@ def _date(milliseconds: Any) -> str:
 
 def read_pytest_benchmark(path: Path) -> BenchFile:
     body = read_json(path, "pytest-benchmark")
-    commit = mapping(body.get("commit_info"))
-    results = tuple(_pytest_benchmark_result(bench, str(path)) for bench in member(body, "benchmarks", list, str(path)))
+    commit, benches = mapping(body.get("commit_info")), member(body, "benchmarks", list, str(path))
     return BenchFile(
         tool="pytest-benchmark",
-        results=results,
+        results=tuple(_pytest_benchmark_result(bench, str(path)) for bench in benches),
         commit=str(commit.get("id") or ""),
         when=str(body.get("datetime") or commit.get("time") or ""),
         machine=_brand(body.get("machine_info")),
@@ -226,6 +220,21 @@ def _brand(machine: Any) -> str:
     return str(cpu.get("brand_raw") or cpu.get("brand") or "")
 
 
+def read_hyperfine(path: Path) -> BenchFile:
+    """Whole commands, as ``--export-json`` writes them; one that failed in a run has no time."""
+    body, place = read_json(path, "hyperfine"), f"{path}: results"
+    results = (_command(row, place) for row in objects(member(body, "results", list, str(path)), place))
+    return BenchFile(tool="hyperfine", results=tuple(results))
+
+
+def _command(row: Row, place: str) -> BenchResult:
+    times, codes = _listed(row.get("times")), _listed(row.get("exit_codes"))
+    bench = {"name": member(row, "command", str, place), "stats": {**row, "rounds": len(times)}}
+    seen = _pytest_benchmark_result(bench, place)
+    failed = next((f"exit code {code}" if code is not None else "ended by a signal" for code in codes if code != 0), "")
+    return replace(seen, time=None, also=(), skipped=f"a run failed: {failed}") if failed else seen
+
+
 def read_json(path: Path, tool: str) -> dict[str, Any]:
     """The object that a file holds."""
     import msgspec
@@ -250,8 +259,7 @@ def _lenient(data: bytes, path: Path, tool: str, fault: Exception) -> Any:
     try:
         return json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError):
-        what = f"it is no JSON of {tool}: {fault}"
-        raise PerfgateError("artifact-unreadable", what, place=str(path)) from fault
+        raise PerfgateError("artifact-unreadable", f"it is no JSON of {tool}: {fault}", place=str(path)) from fault
 
 
 def number(found: Any) -> float | None:
@@ -282,6 +290,10 @@ def mapping(found: Any) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
+def _listed(found: Any) -> list[Any]:
+    return found if isinstance(found, list) else []
+
+
 def member(node: Any, name: str, kind: type, place: str) -> Any:
     """A member that must be there and of this type."""
     value = node.get(name) if isinstance(node, Mapping) else None
@@ -292,13 +304,10 @@ def member(node: Any, name: str, kind: type, place: str) -> Any:
 
 _TIMES = {
     "nv/cold/time/gpu/median": "median",
-    "nv/cold/time/gpu/mean": "mean",
-    "Average GPU Time (Cold)": "mean",
-    "nv/batch/time/gpu/mean": "mean, back to back",
-    "Average GPU Time (Batch)": "mean, back to back",
+    **dict.fromkeys(("nv/cold/time/gpu/mean", "Average GPU Time (Cold)"), "mean"),
+    **dict.fromkeys(("nv/batch/time/gpu/mean", "Average GPU Time (Batch)"), "mean, back to back"),
     "nv/cold/time/cpu/median": "median, on the host",
-    "nv/cold/time/cpu/mean": "mean, on the host",
-    "Average CPU Time (Cold)": "mean, on the host",
+    **dict.fromkeys(("nv/cold/time/cpu/mean", "Average CPU Time (Cold)"), "mean, on the host"),
     "nv/cpu_only/time/cpu/median": "median, on the host",
     "nv/cpu_only/time/cpu/mean": "mean, on the host",
 }
@@ -312,19 +321,13 @@ _NVBENCH_RATES = {
     "Element Throughput": ("throughput", Dimension.RATE),
 }
 
-_OLD = {"GPU": ("GPU Relative Standard Deviation (Cold)", "Number of Samples (Cold)"),
-        "CPU": ("CPU Relative Standard Deviation (Cold)", "Number of Samples (Cold)")}  # fmt: skip
-
-Figures = Mapping[str, float | None]
+_OLD = {on: (f"{on} Relative Standard Deviation (Cold)", "Number of Samples (Cold)") for on in ("GPU", "CPU")}
 
 
 def read_nvbench(path: Path) -> BenchFile:
     """All forms: summaries as a list with tags, and the older ones with names as keys."""
     body, place = read_json(path, "NVBench"), str(path)
-    listed = body.get("devices")
-    devices = {
-        str(d.get("id")): str(d.get("name", "")) for d in map(mapping, listed if isinstance(listed, list) else ())
-    }
+    devices = {str(one.get("id")): str(one.get("name", "")) for one in map(mapping, _listed(body.get("devices")))}
     benches = member(body, "benchmarks", list, place)
     results = tuple(result for bench in benches for result in _nvbench_results(bench, devices, place))
     return BenchFile(tool="nvbench", results=results, machine=", ".join(filter(None, devices.values())))
@@ -339,16 +342,13 @@ def _nvbench_results(bench: Any, devices: Mapping[str, str], place: str) -> Iter
     for state in objects(states, f"{where}: states"):
         name = _name(state)
         summaries = dict(_summaries(state.get("summaries"), f"{where}[{name}]: summaries"))
-        machine = devices.get(str(state.get("device")), "")
-        yield _nvbench_result(f"{title}[{name}]" if name else title, state, summaries, machine)
+        card = devices.get(str(state.get("device")), "")
+        yield _nvbench_result(f"{title}[{name}]" if name else title, state, summaries, card)
 
 
 def _name(state: Mapping[str, Any]) -> str:
     """Its own name, or what stood for it before states had names."""
-    axes = state.get("axis_values")
-    listed = [
-        f"{axis.get('name')}={axis.get('value')}" for axis in map(mapping, axes if isinstance(axes, list) else ())
-    ]
+    listed = [f"{axis.get('name')}={axis.get('value')}" for axis in map(mapping, _listed(state.get("axis_values")))]
     return str(state.get("name") or state.get("description") or " ".join(listed))
 
 
@@ -395,6 +395,6 @@ def _summaries(summaries: Any, place: str) -> Iterator[tuple[str, float | None]]
         if "value" in mapping(summary.get("value")):
             yield tag, number(summary["value"]["value"])
             continue
-        listed = summary.get("data") or summary.get("values")
-        values = [one for one in map(mapping, listed if isinstance(listed, list) else ()) if one.get("name") == "value"]
+        listed = _listed(summary.get("data") or summary.get("values"))
+        values = [one for one in map(mapping, listed) if one.get("name") == "value"]
         yield tag, number(values[0].get("value")) if values else None

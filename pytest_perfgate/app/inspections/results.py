@@ -51,6 +51,11 @@ _PYTEST = ((b'"machine_info"', b'"commit_info"'), (b'"machine_info"', b'"python_
 
 _GOOGLE = ((b'"context"', b'"num_cpus"'), (b'"context"', b'"library_'))
 
+_HYPERFINE = (
+    (b'"results"', b'"command"', b'"stddev"', b'"user"', b'"system"'),
+    (b'"results"', b'"command"', b'"exit_codes"'),
+)
+
 _ASV = ((b'"commit_hash"', b'"env_name"'), (b'"commit_hash"', b'"results"'))
 """Keys that a file begins with; beside them, what it begins with once something has sorted its keys."""
 
@@ -132,6 +137,10 @@ def pytest_benchmark(read: BenchReader) -> Benchmarks:
 
 def google_benchmark(read: BenchReader) -> Benchmarks:
     return Benchmarks("google-benchmark", (*_GOOGLE, (b'"benchmarks"', b'"cpu_time"', b'"real_time"')), read)
+
+
+def hyperfine(read: BenchReader) -> Benchmarks:
+    return Benchmarks("hyperfine", _HYPERFINE, read)
 
 
 def asv(read: BenchReader) -> Benchmarks:
