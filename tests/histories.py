@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pytest_perfgate.model.measurement import Sitting
-from pytest_perfgate.model.metric import Metric
+from pytest_perfgate.model.metric import Interval, Metric
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.ports import HistoryStore
-from pytest_perfgate.model.values import Dimension, Interval
+from pytest_perfgate.model.values import Dimension
 
 MOMENT = dt.datetime(2026, 6, 1, tzinfo=dt.timezone.utc)
 KEY = CaseKey(nodeid="t.py::test_a[1]", name="bwd")

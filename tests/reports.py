@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Baseline, Environment, Identity, Measurement, Samples, Stop
-from pytest_perfgate.model.metric import Metric, MetricSet, Problem
+from pytest_perfgate.model.metric import Interval, Metric, MetricSet, Problem
 from pytest_perfgate.model.plan import CaseKey, Effect, Limit, Operator, Outcome
-from pytest_perfgate.model.values import Dimension, Interval, Work
+from pytest_perfgate.model.values import Dimension, Work
 from pytest_perfgate.model.verdict import CaseReport, RunReport, Verdict
 
 DEVICE = Device(key="NVIDIA-H200", name="NVIDIA H200", kind="gpu", facts=(("driver", "580.1"),))

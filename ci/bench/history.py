@@ -33,10 +33,10 @@ from pytest_perfgate.adapters.stores.postgres import PostgresHistory
 from pytest_perfgate.adapters.stores.records import Records, render_record
 from pytest_perfgate.app.accepted import added
 from pytest_perfgate.model.measurement import Baseline, Environment, Sitting
-from pytest_perfgate.model.metric import Figure, Metric, MetricSet
+from pytest_perfgate.model.metric import Figure, Interval, Metric, MetricSet
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.ports import HistoryStore
-from pytest_perfgate.model.values import Dimension, Interval
+from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import RunReport
 from pytest_perfgate.wiring import configuration
 from pytest_perfgate.wiring.stores import baseline_store

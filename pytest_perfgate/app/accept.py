@@ -18,18 +18,18 @@ from pytest_perfgate.core.judge.acceptance import (
     unmoved,
     unpinned,
 )
-from pytest_perfgate.core.judge.accepted_line import Signature, reasoned
+from pytest_perfgate.core.judge.accepted_line import Signature
 from pytest_perfgate.core.judge.accepting_figures import check_named, with_figures
 from pytest_perfgate.core.judge.samples import busy_processors
 from pytest_perfgate.core.judge.suite import SKIPPED, UNUSED
 from pytest_perfgate.core.limits.grammar import FAMILY_MEAN
 from pytest_perfgate.core.limits.merge import Selects, matching, named, spelled
 from pytest_perfgate.core.limits.scope import proposal
-from pytest_perfgate.core.render.words import first_of, plural
+from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline, Environment, Sitting, commit_name
 from pytest_perfgate.model.plan import CaseKey, Effect, Outcome, parse_case_key
-from pytest_perfgate.model.values import value
+from pytest_perfgate.model.values import first_of, value
 from pytest_perfgate.model.verdict import CaseReport, RunReport
 
 if TYPE_CHECKING:
@@ -93,10 +93,8 @@ def decisions(report: RunReport, request: Request, store: BaselineStore, sitting
     families = {name for note in report.notes if note.kind in _OF_FAMILIES for name in note.names}
     decided = tuple(unasked(decision, families) for decision in decided)
     decided = tuple(d if request.each or meant(d.report.key) else unmoved(d) for d in decided)
-    decided = tuple(
-        too_few_processes(d, report)
-        for d in mark_slower_successors(decided, _gone(report, decided, request.base, store))
-    )
+    decided = mark_slower_successors(decided, _gone(report, decided, request.base, store))
+    decided = tuple(too_few_processes(decision, report) for decision in decided)
     check_named((decision.report for decision in decided), request.metrics)
     decided = tuple(
         with_figures(d, request.metrics, _signed(request, d.report, meant), add=request.add) for d in decided
@@ -146,13 +144,11 @@ def check_decisions(found: Sequence[Decision], request: Request, again: str = ""
     if request.signature.anchor and not request.signature.why:
         raise PerfgateError("accept-reason", "--anchor lets the drift of a line begin anew", mend=again)
     refuse_pinned(found)
-    stale = [d for d in found if d.asks and says_nothing_new(d)]
-    if stale:
+    if stale := [d for d in found if d.asks and says_nothing_new(d)]:
         what = f"the reason given stands there from an acceptance of today: {stale[0].report.key}"
         why = "an edit of the line with its old reason would look alike, and is refused where it is judged"
         raise PerfgateError("accept-reason", what, why=why, mend="say what is new in this change")
-    untrusted = [d for d in found if d.change is Change.UNTRUSTED and request.names]
-    if untrusted:
+    if untrusted := [d for d in found if d.change is Change.UNTRUSTED and request.names]:
         raise PerfgateError("accept-untrusted", untrusted[0].why, place=str(untrusted[0].report.key))
 
 
@@ -173,9 +169,8 @@ def refuse_busy_machine(found: Sequence[Decision], request: Request, again: str)
     names = [str(d.report.key) for d in found if d.writes and d.report.measurement
              and busy_processors(d.report.measurement.processes)]  # fmt: skip
     if names and not request.signature.why:
-        what = (
-            f"{plural(len(names), 'case was', 'cases were')} measured beside busy neighbours: {first_of(names, _NAMED)}"
-        )
+        cases = plural(len(names), "case was", "cases were")
+        what = f"{cases} measured beside busy neighbours: {first_of(names, _NAMED)}"
         raise PerfgateError("accept-reason", what, mend=again)
 
 
@@ -183,7 +178,7 @@ def says_nothing_new(decision: Decision) -> bool:
     """Whether the reason given is that of the line which judges, from the same day."""
     judged = decision.report.baseline
     judged_line = judged is not None and not judged.local  # nobody reviews what stays in a checkout
-    return judged_line and decision.after is not None and not reasoned(decision.after, judged)
+    return judged_line and decision.after is not None and not decision.after.explains(judged)
 
 
 def _after(decision: Decision) -> str:

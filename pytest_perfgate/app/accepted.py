@@ -17,8 +17,7 @@ from pytest_perfgate.core.judge.context import clock_of, how_measured, limited
 from pytest_perfgate.model.codes import Family
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline, Environment, Measurement, Sitting, commit_name
-from pytest_perfgate.model.plan import CaseKey, Compare, Mode
-from pytest_perfgate.model.project import Base
+from pytest_perfgate.model.plan import Base, CaseKey, Compare, Mode
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import CaseReport, RunReport, Shard
 

@@ -32,8 +32,6 @@ from pytest_perfgate.core.changes.limits import changed
 from pytest_perfgate.core.changes.marks import requirements
 from pytest_perfgate.core.changes.source import may_be_read, same_program, same_test
 from pytest_perfgate.core.changes.tests import absent, forerunner
-from pytest_perfgate.core.judge.accepted_line import reasoned
-from pytest_perfgate.core.judge.policy import chosen
 from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.plan import Case, CaseKey, Effect
 from pytest_perfgate.model.ports import DEPENDENCIES, Repository
@@ -137,7 +135,7 @@ def _edited(gate_judge: GateJudge, base: str, new: Iterable[tuple[Baseline, str]
             file = forerunner(files, *at, below)
             read[at] = _lines(gate_judge, *at, repository.show(base, file) if file else None)
         then = read[at].get(str(line.key))
-        if then is not None and line.time > then.time and not reasoned(line, then):
+        if then is not None and line.time > then.time and not line.explains(then):
             was, now = (quantity(one.time, Dimension.TIME) for one in (then, line))
             yield f"{line.key}: {was} -> {now}"
 
@@ -164,7 +162,7 @@ CHANGES = (
     ),
     Check(
         kind="uprooted", against=_merge_base, compare=moved_root_lines,
-        effect=lambda gate_judge: chosen(gate_judge.context.policy, "no_base"),
+        effect=lambda gate_judge: gate_judge.context.policy.effect("no_base"),
         sentence=lambda _, n: f"{plural(n, 'line')} of this change judged in place of those of the merge base, which "
         "lie where this root was not: move them as they are, or accept with a reason",
     ),

@@ -14,7 +14,7 @@ from pytest_perfgate.core.changes.limits import TIGHTER, relaxed, reworked
 from pytest_perfgate.core.changes.source import marks_of
 from pytest_perfgate.core.changes.tests import Successor, function_of, successors
 from pytest_perfgate.core.judge.acceptance import loosened
-from pytest_perfgate.core.judge.accepted_line import reasoned, widened
+from pytest_perfgate.core.judge.accepted_line import widened
 from pytest_perfgate.core.judge.policy import effect
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.render.words import quantity, signed
@@ -234,7 +234,7 @@ def held(gate_judge: GateJudge, report: CaseReport) -> bool:
     then, edited = gate_judge.accepted.judging(report.measurement)
     if then is None or then.local or gate_judge.accepted.came_with(report.measurement):
         return False
-    return edited is None or not reasoned(edited, then)
+    return edited is None or not edited.explains(then)
 
 
 def _lined(gate_judge: GateJudge, key: CaseKey) -> bool:
@@ -243,7 +243,7 @@ def _lined(gate_judge: GateJudge, key: CaseKey) -> bool:
     for device in store.devices() if store is not None else ():
         then, now = gate_judge.accepted.then_and_now(device, key.path)
         mine = [line for line in then.values() if line.key.nodeid == key.nodeid and not line.local]
-        if any(not reasoned(now.get(str(line.key), line), line) for line in mine):
+        if any(not now.get(str(line.key), line).explains(line) for line in mine):
             return True
     return False
 

@@ -14,13 +14,12 @@ from pytest_perfgate.app.lockstep import BASE, HEAD, LockstepPair, OwnFiles, Pai
 from pytest_perfgate.app.measure import FATAL, metrics_of_capture, one_child_each
 from pytest_perfgate.app.spread import NextRound, leases
 from pytest_perfgate.core.judge.against_revision import foreign_modules, same_code
-from pytest_perfgate.core.judge.rounds import LEAST
 from pytest_perfgate.core.judge.samples import pair_of, untimed
 from pytest_perfgate.core.limits.merge import scope_within, tails_in
 from pytest_perfgate.core.render.words import plural, span
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import FigurePairs, matches
-from pytest_perfgate.model.plan import Case, CaseKey
+from pytest_perfgate.model.plan import LEAST, Case, CaseKey
 from pytest_perfgate.model.protocol import Capture, CaseResult, Job, code_alone
 from pytest_perfgate.model.verdict import Arm, PairedRound
 

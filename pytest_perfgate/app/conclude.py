@@ -14,19 +14,17 @@ from pytest_perfgate.app.accepted import sittings
 from pytest_perfgate.app.changed_project import CHANGES
 from pytest_perfgate.app.changed_tests import Change, change_notes, followed
 from pytest_perfgate.app.judge import GateJudge, new_baselines
-from pytest_perfgate.core.changes.tests import Reach
-from pytest_perfgate.core.judge.accepted_line import LIMIT, crept, drift, fixed_anchor
+from pytest_perfgate.core.judge.accepted_line import LIMIT, drift, fixed_anchor
 from pytest_perfgate.core.judge.family import family_limits
-from pytest_perfgate.core.judge.policy import chosen
 from pytest_perfgate.core.judge.suite import LeftOut, Suite, judge_suite
 from pytest_perfgate.core.judge.suspects import contested
 from pytest_perfgate.core.render.words import plural, signed
 from pytest_perfgate.model.errors import SHOWING, PerfgateError, fault_error, fault_sentence
 from pytest_perfgate.model.measurement import Baseline, Sitting, commit_name
-from pytest_perfgate.model.plan import Case, CaseKey, Effect, Mode
+from pytest_perfgate.model.plan import Case, CaseKey, Decision, Effect, Mode, Reach
 from pytest_perfgate.model.project import Names, shareable
 from pytest_perfgate.model.values import value
-from pytest_perfgate.model.verdict import CaseReport, Decision, Paired, RunReport, Shard, SuiteNote
+from pytest_perfgate.model.verdict import CaseReport, Paired, RunReport, Shard, SuiteNote
 
 RECORD = "the record of this run"
 
@@ -110,7 +108,7 @@ def _unanchored(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Iterabl
         yield SuiteNote(kind="parent", effect=Effect.WARN, text=what)
     else:
         what = f"no merge base, so the change's own baselines judged: {base.why}{step}"
-        effect = chosen(gate_judge.context.policy, "no_base")
+        effect = gate_judge.context.policy.effect("no_base")
         yield SuiteNote(kind="no merge base", effect=effect, text=what, names=keys)
 
 
@@ -147,10 +145,10 @@ def _crept(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Iterable[Sui
             continue
         then, edited = gate_judge.accepted.judging(report.measurement)
         line = edited or then
-        if line is None or line.local or crept(line) <= gate_judge.context.anchor:
+        if line is None or line.local or line.drift_from_anchor <= gate_judge.context.anchor:
             continue
         goes_on = edited is not None and then is not None and edited.time > then.time
-        text = f"{report.key}: {signed(crept(line))} since {line.anchored}"
+        text = f"{report.key}: {signed(line.drift_from_anchor)} since {line.anchored}"
         (further if goes_on else known).append(text)
     ci, far = gate_judge.context.policy.ci, f"more than {gate_judge.context.anchor:.0%} over the anchor"
     source = "--from RECORD " if ci else ""
@@ -321,7 +319,7 @@ def alike_arms(gate_judge: GateJudge) -> Iterable[SuiteNote]:
             f"nothing was compared: --perfgate-against means {named}, the commit under test itself; without a REV it"
             " takes the merge base with the target branch, and on that branch what was there before"
         )
-        yield SuiteNote(kind="uncompared", effect=chosen(gate_judge.context.policy, "unmeasured"), text=text)
+        yield SuiteNote(kind="uncompared", effect=gate_judge.context.policy.effect("unmeasured"), text=text)
         return
     text = f"both builds held the same code, that of {named}"
     if edits := gate_judge.environment_edits:

@@ -7,12 +7,11 @@ from statistics import median
 from typing import TYPE_CHECKING, Protocol
 
 from pytest_perfgate.core.render.text import table_lines
-from pytest_perfgate.core.render.words import display_width
 from pytest_perfgate.model.device import Availability, Ceilings, Device, DeviceSpec, Peak
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Cell, Column, Document, Paragraph, Section, Table
 from pytest_perfgate.model.plan import Cache, Plan
-from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.values import Dimension, display_width
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.measurement import Samples
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 _SHOWN = ("fp64", "fp32", "tf32", "bf16", "fp8", "int8", "fp4")
 
 _FLOPS = Dimension.FLOPS
-
 
 _LEAST_NEEDED = ("confidence", "units", "fp64", "int8", "tf32", "fp4", "fp32")
 """Columns that a narrow terminal loses, the first first."""
@@ -94,28 +92,25 @@ def availability_table(title: str, found: Sequence[Availability]) -> Table:
 
 
 def _sheet(spec: DeviceSpec) -> Section:
-    clock, flops = Dimension.CLOCK, Dimension.FLOPS
     peaks = Table(
         columns=(
             Column(name="dtype"),
-            Column(name="data sheet", dimension=flops, absent="-"),
-            Column(name="at", dimension=clock, absent="-"),
+            Column(name="data sheet", dimension=_FLOPS, absent="-"),
+            Column(name="at", dimension=Dimension.CLOCK, absent="-"),
             Column(name="a clock and unit", dimension=Dimension.COUNT, absent="-"),
-            Column(name="at boost", dimension=flops, absent="-"),
-            Column(name="reached", dimension=flops, absent="-"),
+            Column(name="at boost", dimension=_FLOPS, absent="-"),
+            Column(name="reached", dimension=_FLOPS, absent="-"),
         ),
         rows=tuple(_peak_row(spec, peak) for peak in spec.peaks),
     )
     facts = Table(columns=(Column(name="what"), Column(name="figure")), rows=tuple(_facts(spec)))
-    words = (Paragraph(text=f"Source: {spec.source}; confidence {spec.confidence or 'unstated'}."),)
-    note = (Paragraph(text=spec.note),) if spec.note else ()
-    return Section(title=spec.name, blocks=(facts, peaks, *words, *note))
+    source = f"Source: {spec.source}; confidence {spec.confidence or 'unstated'}."
+    words = (Paragraph(text=text) for text in (source, spec.note) if text)
+    return Section(title=spec.name, blocks=(facts, peaks, *words))
 
 
 def _peak_row(spec: DeviceSpec, peak: Peak) -> tuple[str | float | None, ...]:
-    boost = None
-    if peak.per_clock_per_sm and spec.boost_hz:
-        boost = spec.multiprocessors * peak.per_clock_per_sm * spec.boost_hz
+    boost = spec.multiprocessors * (peak.per_clock_per_sm or 0.0) * (spec.boost_hz or 0.0) or None
     reached = next((p.datasheet for p in spec.achievable if p.dtype == peak.dtype), None)
     return (peak.dtype, peak.datasheet, peak.implied_hz, peak.per_clock_per_sm, boost, reached)
 

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from pytest_perfgate.core.judge.policy import CI, chosen, exit_code, parse_policy
+from pytest_perfgate.core.judge.policy import CI, exit_code, parse_policy
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import (
     Absent,
@@ -395,5 +395,5 @@ def capture_notes(reports: Iterable[CaseReport], policy: Policy) -> tuple[SuiteN
         if finding.title.endswith(LOST)
     )
     text = f"{len(names)} capture{'' if len(names) == 1 else 's'} asked for and not taken"
-    note = SuiteNote(kind="captures", effect=chosen(policy, "unmeasured"), text=text, names=names)
+    note = SuiteNote(kind="captures", effect=policy.effect("unmeasured"), text=text, names=names)
     return (note,) if names else ()

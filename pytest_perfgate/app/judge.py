@@ -216,13 +216,6 @@ def _own_names(result: CaseResult) -> set[str]:
     return {one.name for one in readings if one.better is not None}
 
 
-def gates_of(results: Iterable[CaseResult], share: float) -> int:
-    """How many times and gated figures are judged together: each of them may alarm."""
-    calls = ((len({c.key for taken in r.captures for c in taken}), r.case.limits) for r in results)
-    gates = sum(count * (1 + sum(one.compare is not Compare.FIGURE for one in limits)) for count, limits in calls)
-    return max(1, math.ceil(gates / share))
-
-
 def _with_brought(case: Case, measurement: Measurement, kinds: Mapping[str, MetricKind]) -> tuple[Limit, ...]:
     if not measurement.limits:
         return case.limits
@@ -397,3 +390,10 @@ def _static(report: CaseReport) -> bool:
 
 def _uncalled(gate_judge: GateJudge, case: Case, report: CaseReport) -> CaseReport:
     return replace(gate_judge.unmeasured(case, report.key, _UNCALLED), measurement=report.measurement)
+
+
+def gates_of(results: Iterable[CaseResult], share: float) -> int:
+    """How many times and gated figures are judged together: each of them may alarm."""
+    calls = ((len({c.key for taken in r.captures for c in taken}), r.case.limits) for r in results)
+    gates = sum(count * (1 + sum(one.compare is not Compare.FIGURE for one in limits)) for count, limits in calls)
+    return max(1, math.ceil(gates / share))

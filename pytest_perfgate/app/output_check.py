@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_perfgate.core.render.words import first_of
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Finding, Problem
-from pytest_perfgate.model.values import array_value
+from pytest_perfgate.model.values import array_value, first_of
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.measurement import Samples

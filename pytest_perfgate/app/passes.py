@@ -22,29 +22,13 @@ from pytest_perfgate.model.device import SupportsMemory
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Reading, Reference
 from pytest_perfgate.model.metric import Absent, Metric, Problem
+from pytest_perfgate.model.plan import Plan
 from pytest_perfgate.model.values import Dimension
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.measurement import Samples
     from pytest_perfgate.model.plan import Case, CaseKey, Plan
     from pytest_perfgate.model.ports import Call, Inspector, Instruments, Runtime
-
-
-_AMPLE = 4
-"""Times the calls that a quantile takes at least, as far as the budget goes: with no more, one odd call is its end."""
-
-
-def one_by_one(plan: Plan, figures: Sequence[str], processes: int) -> Plan:
-    """The plan with calls timed one by one, and enough of them, where a limit asks for a quantile."""
-    shares = [share for figure in figures if (share := share_of(figure.removeprefix("q=")))]
-    if not shares:
-        return plan
-    needed = math.ceil(max(map(calls_needed, shares)) / processes)
-    enough = at_least(plan, max(plan.least_samples, needed))
-    wished = max(enough.min_samples, _AMPLE * needed)
-    most = max(enough.max_samples, wished)
-    return replace(enough, min_samples=wished, max_samples=most, calls=plan.calls or 1, figures=tuple(figures))
-
 
 T = TypeVar("T")
 
@@ -356,3 +340,19 @@ def chosen(times: Mapping[str, Metric], pattern: str, asked: Asked) -> Metric | 
 def _says(name: str, text: str) -> bool:
     """Whether the name of a benchmark holds the value of a parameter as a word of its own."""
     return re.search(rf"(?<![A-Za-z0-9.]){re.escape(text)}(?![A-Za-z0-9.])", name) is not None
+
+
+_AMPLE = 4
+"""Times the calls that a quantile takes at least, as far as the budget goes: with no more, one odd call is its end."""
+
+
+def one_by_one(plan: Plan, figures: Sequence[str], processes: int) -> Plan:
+    """The plan with calls timed one by one, and enough of them, where a limit asks for a quantile."""
+    shares = [share for figure in figures if (share := share_of(figure.removeprefix("q=")))]
+    if not shares:
+        return plan
+    needed = math.ceil(max(map(calls_needed, shares)) / processes)
+    enough = at_least(plan, max(plan.least_samples, needed))
+    wished = max(enough.min_samples, _AMPLE * needed)
+    most = max(enough.max_samples, wished)
+    return replace(enough, min_samples=wished, max_samples=most, calls=plan.calls or 1, figures=tuple(figures))

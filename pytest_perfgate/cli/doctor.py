@@ -22,7 +22,7 @@ from pytest_perfgate.model.project import Config
 
 if TYPE_CHECKING:
     from pytest_perfgate.app.diagnosis import DoctorTools
-    from pytest_perfgate.model.measurement import Merging
+    from pytest_perfgate.model.project import Merging
 
 
 DOCTOR_ABOUT = """Say what works here, what does not and why, and what mends it: the project, then the machine.

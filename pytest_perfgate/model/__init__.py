@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         Column,
         Document,
         Finding,
+        Interval,
         Labels,
         Link,
         Metric,
@@ -65,7 +66,7 @@ if TYPE_CHECKING:
         Stream,
         Timer,
     )
-    from pytest_perfgate.model.values import Better, Dimension, Interval, Work
+    from pytest_perfgate.model.values import Better, Dimension, Work
     from pytest_perfgate.model.verdict import CaseReport, RunReport, Verdict
 
 __all__ = [

@@ -351,6 +351,15 @@ class Baseline:
                 return one
         return None
 
+    @property
+    def drift_from_anchor(self) -> float:
+        """How far accepted steps took the line from where its drift is counted, as a fraction."""
+        return self.time / self.anchor - 1 if self.anchor else 0.0
+
+    def explains(self, before: Baseline | None) -> bool:
+        """Whether it has a reason of its own: one left from the acceptance before explains nothing new."""
+        return bool(self.why.strip()) and not (before and (self.why, self.when) == (before.why, before.when))
+
 
 @value
 class Sitting:
@@ -378,13 +387,3 @@ class Sitting:
     """What surrounded it: driver, packages, governor."""
     metrics: tuple[Metric, ...] = ()
     """All figures, where they were asked for."""
-
-
-@value
-class Merging:
-    """What git is told about merging baselines."""
-
-    asked: bool = False
-    """An attribute of the files names our driver."""
-    driver: str = ""
-    """The command that stands for it in this clone."""

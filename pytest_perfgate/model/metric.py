@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from typing import Union
 
-from pytest_perfgate.model.values import Better, Dimension, Interval, array_value, value
+from pytest_perfgate.model.values import Better, Dimension, array_value, value
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -368,3 +368,19 @@ class Analysis:
     """Views whose tables are worth exporting; all of them where none is named."""
     pictures: Mapping[str, Callable[[], Picture]] = field(default_factory=dict)
     """Pictures by name, those worth the first look first. Drawn when asked for; one may raise why there is none."""
+
+
+@value
+class Interval:
+    """A closed range that holds the truth with the stated confidence."""
+
+    low: float
+    high: float
+    confidence: float = 0.95
+
+    @property
+    def width(self) -> float:
+        return self.high - self.low
+
+    def holds(self, number: float) -> bool:
+        return self.low <= number <= self.high

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import math
 import re
+from fnmatch import fnmatchcase
 
 from pytest_perfgate.model.metric import Labels
 from pytest_perfgate.model.values import Dimension, value
@@ -129,6 +130,12 @@ class CaseKey:
         """What follows the file: the key inside its baseline file."""
         return str(self).partition("::")[2]
 
+    @property
+    def family(self) -> str:
+        """The node id without its parameters, and the call's name where it has one."""
+        family = self.nodeid.partition("[")[0]
+        return f"{family}#{self.name}" if self.name else family
+
 
 _TO_ESCAPE = re.compile(r"\]|%5D|%25")
 
@@ -234,6 +241,14 @@ class Outcome(str, enum.Enum):
     BROKEN = "broken"
 
 
+class Decision(str, enum.Enum):
+    """What the pairs say about the head against its base."""
+
+    SLOWER = "slower"
+    NOT_SLOWER = "not slower"
+    UNDECIDED = "undecided"
+
+
 class Effect(str, enum.Enum):
     """What an outcome does to the test: after the policy was asked."""
 
@@ -251,9 +266,17 @@ class Choice(str, enum.Enum):
     FAIL = "fail"
 
 
+_EFFECTS = {
+    Choice.IGNORE: Effect.PASS,
+    Choice.RECORD: Effect.WARN,
+    Choice.WARN: Effect.WARN,
+    Choice.FAIL: Effect.FAIL,
+}
+
+
 @value
 class Policy:
-    """One choice for each outcome that leaves one; ``core.gate.policy`` has the defaults."""
+    """One choice for each outcome that leaves one; ``core.judge.policy`` has the defaults."""
 
     ci: bool = False
     missing: Choice = Choice.RECORD
@@ -279,6 +302,10 @@ class Policy:
         """Whether a missing baseline is made from what was measured."""
         return self.missing is Choice.RECORD
 
+    def effect(self, key: str) -> Effect:
+        """What the choice of this name does."""
+        return _EFFECTS[getattr(self, key)]
+
 
 @value
 class Rule:
@@ -292,3 +319,63 @@ class Rule:
     """Where no policy decides."""
     exit: int = 0
     """Of the command line, where the effect is to fail."""
+
+
+ANCHOR = 0.10
+"""How far accepted steps may take a line from its oldest time of ninety days, however small each is."""
+
+
+@value
+class Base:
+    """The revision before the change under test, or why there is none."""
+
+    commit: str = ""
+    """Empty where no revision can be asked."""
+    name: str = ""
+    """What it is to the commit under test: ``the merge base with origin/main``."""
+    why: str = ""
+    """Why there is none; of one that was guessed, why it may not be what was there before."""
+    mend: str = ""
+
+
+CHANGES = frozenset({"slowdown"})
+"""Metrics of change: a lower bound on them would demand a regression."""
+
+
+LEAST = 7
+"""Rounds below which nothing is cleared: all of six lie below the limit by chance once in 64."""
+
+
+@value
+class Reach:
+    """Where pytest looked for tests; paths are those of node ids, relative to the root."""
+
+    beneath: tuple[str, ...] = ()
+    """Folders, files and node ids that were named; without any the whole project."""
+    without: tuple[str, ...] = ()
+    """Paths and patterns that were left out."""
+    unknown: str = ""
+    """The option that keeps anybody from saying where it looked."""
+
+    def holds(self, nodeid: str) -> bool:
+        """Whether a test of this name would have been collected."""
+        if self.leaves_out(nodeid):
+            return False
+        places = _places(nodeid.partition("::")[0])
+        return not self.beneath or any(named in places or _is_below(nodeid, named) for named in self.beneath)
+
+    def leaves_out(self, nodeid: str) -> bool:
+        """Whether it was told not to look there."""
+        places = _places(nodeid.partition("::")[0])
+        return any(place == out or fnmatchcase(place, out) for place in places for out in self.without)
+
+
+def _places(path: str) -> list[str]:
+    """The file itself and every folder above, the root of the project as the last."""
+    parts = path.split("/")
+    return ["/".join(parts[:end]) for end in range(len(parts), 0, -1)] + ["."]
+
+
+def _is_below(nodeid: str, named: str) -> bool:
+    """Whether a node id is what another names: the test, one of its parameters, or a test of its class."""
+    return nodeid == named or nodeid.startswith((f"{named}[", f"{named}::"))

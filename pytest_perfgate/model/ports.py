@@ -10,8 +10,7 @@ from typing import Any, Protocol
 from pytest_perfgate.model.device import Availability, Device, DeviceSpec, SupportsWait
 from pytest_perfgate.model.measurement import Artifact, Baseline, Environment, Samples, Sitting, Stop
 from pytest_perfgate.model.metric import Analysis, FigureName, Levels, MetricKind, Problem
-from pytest_perfgate.model.plan import Case, CaseKey, Plan
-from pytest_perfgate.model.project import Base
+from pytest_perfgate.model.plan import Base, Case, CaseKey, Plan
 from pytest_perfgate.model.protocol import ChildSpawner
 from pytest_perfgate.model.values import array_value
 from pytest_perfgate.model.verdict import CaseReport, RunReport

@@ -344,3 +344,12 @@ class Scrubbed:
 
 Scrub = Callable[[Path, Path], Scrubbed]
 """Writes a clean copy of an export."""
+
+
+class Kind(enum.IntEnum):
+    """Classes of GPU work; the value is what the column holds."""
+
+    COMPUTE = 0
+    COMMUNICATION = 1
+    MEMCPY = 2
+    MEMSET = 3

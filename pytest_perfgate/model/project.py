@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import lru_cache
 
+from pytest_perfgate.model.plan import ANCHOR
 from pytest_perfgate.model.values import value
 
 
@@ -31,10 +32,6 @@ class ConfigProject:
     path: str
     build: str = ""
     """Its own command; the project's ``build``, else pip."""
-
-
-ANCHOR = 0.10
-"""How far accepted steps may take a line from its oldest time of ninety days, however small each is."""
 
 
 @value
@@ -234,19 +231,6 @@ POLICIES: tuple[tuple[str, tuple[str, ...], str], ...] = (
 """(key, values, meaning) of the policy."""
 
 
-@value
-class Base:
-    """The revision before the change under test, or why there is none."""
-
-    commit: str = ""
-    """Empty where no revision can be asked."""
-    name: str = ""
-    """What it is to the commit under test: ``the merge base with origin/main``."""
-    why: str = ""
-    """Why there is none; of one that was guessed, why it may not be what was there before."""
-    mend: str = ""
-
-
 FACT = "ci run"
 """What a record calls it among the facts of its environment."""
 
@@ -371,3 +355,13 @@ def _words(known: frozenset[str]) -> re.Pattern[str] | None:
     names = (name for name in known if len(name) > 2 and not name.isdigit() and name.lower() not in _ANYBODY)
     own = sorted(names, key=len, reverse=True)
     return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, own))})(?!\w)") if own else None
+
+
+@value
+class Merging:
+    """What git is told about merging baselines."""
+
+    asked: bool = False
+    """An attribute of the files names our driver."""
+    driver: str = ""
+    """The command that stands for it in this clone."""

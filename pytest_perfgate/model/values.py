@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields, is_dataclass, make_dataclass, replace
 from functools import cached_property
@@ -364,22 +365,6 @@ class Better(str, enum.Enum):
 
 
 @value
-class Interval:
-    """A closed range that holds the truth with the stated confidence."""
-
-    low: float
-    high: float
-    confidence: float = 0.95
-
-    @property
-    def width(self) -> float:
-        return self.high - self.low
-
-    def holds(self, number: float) -> bool:
-        return self.low <= number <= self.high
-
-
-@value
 class Work:
     """Floating-point operations and unique bytes of one call, with the dtype that sets its peak."""
 
@@ -398,3 +383,14 @@ class Work:
     def intensity(self) -> float | None:
         """Operations per byte."""
         return self.flops / self.bytes if self.flops is not None and self.bytes else None
+
+
+def first_of(names: Sequence[str], most: int) -> str:
+    """``a, b and 3 more``."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def display_width(text: str) -> int:
+    """Columns a terminal needs; wide characters take two, combining ones none."""
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

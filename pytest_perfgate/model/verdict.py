@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import enum
 from enum import Enum
 from typing import Protocol
 
 from pytest_perfgate.model.measurement import Baseline, Environment, Measurement
-from pytest_perfgate.model.metric import Figure, FigurePairs, Metric, Problem
-from pytest_perfgate.model.plan import CaseKey, Effect, Limit, Outcome, Policy
+from pytest_perfgate.model.metric import Figure, FigurePairs, Interval, Metric, Problem
+from pytest_perfgate.model.plan import CaseKey, Decision, Effect, Limit, Outcome, Policy
 from pytest_perfgate.model.protocol import Capture
-from pytest_perfgate.model.values import Interval, value
+from pytest_perfgate.model.values import value
 
 THEN = "then"
 """The name of the fact that stands where a stored baseline would: what the other arm took."""
@@ -216,14 +215,6 @@ class Annotation:
     """``failure`` or ``warning``."""
     title: str
     message: str
-
-
-class Decision(str, enum.Enum):
-    """What the pairs say about the head against its base."""
-
-    SLOWER = "slower"
-    NOT_SLOWER = "not slower"
-    UNDECIDED = "undecided"
 
 
 @value

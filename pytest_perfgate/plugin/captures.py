@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pytest_perfgate.app.inspect import LOST, capture_failed, lacking, trusted, with_captures
 from pytest_perfgate.app.profile import ProfileTools, profile
 from pytest_perfgate.core.metric_kinds import CODE_NAMES
-from pytest_perfgate.core.render.words import first_of
 from pytest_perfgate.model.codes import Family
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.metric import Absent, Analysis, Finding, MetricSet, Problem
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.protocol import IN_PROCESS, STATIC, Assignment, Capture, external
-from pytest_perfgate.model.values import value
+from pytest_perfgate.model.values import first_of, value
 from pytest_perfgate.plugin.benches import options_of
 from pytest_perfgate.plugin.calls import Brought
 from pytest_perfgate.plugin.child_arguments import arguments, child_job, environment

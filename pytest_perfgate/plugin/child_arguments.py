@@ -17,12 +17,13 @@ import pytest
 
 from pytest_perfgate.app.measure import ChildSettings
 from pytest_perfgate.clock import seconds
-from pytest_perfgate.core.judge.rounds import LEAST, Design
 from pytest_perfgate.core.render.words import about, plural, span
+from pytest_perfgate.model.plan import LEAST
 from pytest_perfgate.model.protocol import ChildSpec, Job
 from pytest_perfgate.plugin.measuring import COLD
 
 if TYPE_CHECKING:
+    from pytest_perfgate.core.judge.rounds import Design
     from pytest_perfgate.core.stats.costs import PairCost
     from pytest_perfgate.model.plan import Case
     from pytest_perfgate.model.project import Config

@@ -16,7 +16,6 @@ import pytest
 from pytest_perfgate.app.conclude import RECORD, Ending, keep, run_report, suite_notes
 from pytest_perfgate.app.inspect import capture_notes
 from pytest_perfgate.clock import seconds
-from pytest_perfgate.core.judge.policy import chosen
 from pytest_perfgate.core.judge.suite import own_gate_note
 from pytest_perfgate.core.limits.grammar import FAMILY_MEAN
 from pytest_perfgate.core.render.words import plural
@@ -280,7 +279,7 @@ def unreported_notes(session: SessionState) -> tuple[SuiteNote, ...]:
     return (
         SuiteNote(
             kind="unrun",
-            effect=Effect.FAIL if failing else chosen(session.gate_judge.context.policy, "unmeasured"),
+            effect=Effect.FAIL if failing else session.gate_judge.context.policy.effect("unmeasured"),
             text=f"{plural(len(lost), 'gated test')} chosen and not run, {why}: no report carries a verdict",
             names=tuple(name for nodeid in lost for name in _said(session, nodeid)),
         ),

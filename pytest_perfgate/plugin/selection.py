@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Any, Union
 
 import pytest
 
-from pytest_perfgate.core.changes.tests import Reach
-from pytest_perfgate.core.judge.policy import chosen
 from pytest_perfgate.core.judge.shards import foreign_split, place_of
 from pytest_perfgate.core.judge.suite import LeftOut
 from pytest_perfgate.core.limits.grammar import FAMILY_MEAN
 from pytest_perfgate.core.limits.merge import unmatched
 from pytest_perfgate.core.limits.scope import proposal
-from pytest_perfgate.core.render.block import printable
-from pytest_perfgate.core.render.words import first_of
+from pytest_perfgate.core.render.words import printable
 from pytest_perfgate.core.stats.costs import bare_name, costs_digest, divided, positions
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.plan import Effect, Mode
+from pytest_perfgate.model.plan import Effect, Mode, Reach
+from pytest_perfgate.model.values import first_of
 from pytest_perfgate.model.verdict import Shard, SuiteNote, Universe
 from pytest_perfgate.plugin.options import STARTED_WITH
 
@@ -230,7 +228,7 @@ def pattern_notes(session: SessionState, *, filtered: bool) -> tuple[SuiteNote, 
         + ([f"{hidden} skipped whole, which may hide some"] if hidden else [])
     )
     names = tuple(f"{table.place}: {table.pattern!r}{_near(table, known)}" for table in idle)
-    effect = Effect.WARN if hidden else chosen(session.gate_judge.context.policy, "unmeasured")
+    effect = Effect.WARN if hidden else session.gate_judge.context.policy.effect("unmeasured")
     return (
         SuiteNote(kind="unmatched", effect=effect, text=f"patterns of [[tool.perfgate.tests]]: {text}", names=names),
     )

@@ -15,25 +15,24 @@ from pytest_perfgate.core.judge.acceptance import on_one_core, pinned
 from pytest_perfgate.core.judge.against_baseline import DOUBTFUL
 from pytest_perfgate.core.judge.family import family_limits, is_in_a_mean
 from pytest_perfgate.core.judge.readings import tally, word_of
-from pytest_perfgate.core.render.block import WIDTH, printable, render_block
+from pytest_perfgate.core.render.block import WIDTH, render_block
 from pytest_perfgate.core.render.report import NONE, detectable_cell, families_text
 from pytest_perfgate.core.render.text import table_lines
 from pytest_perfgate.core.render.words import (
     HEADING,
     by_floor,
-    display_width,
     edges,
     figure_note,
-    first_of,
     other_notes,
     own_gate_lines,
     plural,
+    printable,
     shown,
     signed,
 )
 from pytest_perfgate.model.metric import Cell, Column, Table
 from pytest_perfgate.model.plan import Effect, Mode, Outcome
-from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.values import Dimension, display_width, first_of
 from pytest_perfgate.plugin.ending import FROM, REPORT, name_of, text_of, write_next
 from pytest_perfgate.plugin.reporting import ANY, Standpoint, columns, folded, write_painted
 from pytest_perfgate.plugin.reporting import here as written

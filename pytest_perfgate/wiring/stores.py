@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from pytest_perfgate.adapters.stores.records import Records
     from pytest_perfgate.adapters.stores.repository import GitRepository
     from pytest_perfgate.model.device import Device
-    from pytest_perfgate.model.measurement import Environment, Merging
+    from pytest_perfgate.model.measurement import Environment
     from pytest_perfgate.model.metric import Table
     from pytest_perfgate.model.ports import HistoryStore
     from pytest_perfgate.model.profiles import BenchFile
-    from pytest_perfgate.model.project import Config
+    from pytest_perfgate.model.project import Config, Merging
     from pytest_perfgate.model.verdict import Leftover, RunReport
 
 

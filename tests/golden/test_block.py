@@ -8,11 +8,12 @@ import pytest
 
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge, not_measured
-from pytest_perfgate.core.render.block import printable, render_block
-from pytest_perfgate.model.metric import Problem
-from pytest_perfgate.model.plan import CaseKey, Mode, Outcome
-from pytest_perfgate.model.values import Interval, Work
-from pytest_perfgate.model.verdict import CaseReport, Decision, Paired
+from pytest_perfgate.core.render.block import render_block
+from pytest_perfgate.core.render.words import printable
+from pytest_perfgate.model.metric import Interval, Problem
+from pytest_perfgate.model.plan import CaseKey, Decision, Mode, Outcome
+from pytest_perfgate.model.values import Work
+from pytest_perfgate.model.verdict import CaseReport, Paired
 from tests.unit.core.judge.bench import GPU, KEY, KINDS, accepted, limit, measured, samples
 
 PAGES = Path(__file__).parent / "blocks"

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pytest_perfgate.core.changes.tests import Reach
 from pytest_perfgate.core.judge.suite import LeftOut
+from pytest_perfgate.model.plan import Reach
 from pytest_perfgate.plugin import pytest_deselected
 from pytest_perfgate.plugin.selection import deselected, is_filtered, keeps_baselines, left_out, reach_of
 

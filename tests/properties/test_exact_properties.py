@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pytest_perfgate.core.judge.rounds import Design, Pairs, finding, look
 from pytest_perfgate.core.stats.inference import adjusted, clopper_pearson, hodges_lehmann, shift_interval, signed_rank
-from pytest_perfgate.model.verdict import Decision
+from pytest_perfgate.model.plan import Decision
 
 shifts = st.lists(st.floats(-1, 1, allow_subnormal=False), min_size=1, max_size=14)
 levels = st.lists(st.floats(0, 1), max_size=8)

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_perfgate.core.judge.rounds import CLEARS, IN_CI, OFTEN, Design, Pairs, look, more_slow
 from pytest_perfgate.core.stats.inference import fisher
-from pytest_perfgate.model.verdict import Decision
+from pytest_perfgate.model.plan import Decision
 
 LIMIT = 0.03
 Array = np.ndarray

@@ -26,9 +26,9 @@ from pytest_perfgate.core.stats.inference import clopper_pearson
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Baseline, Identity, Measurement
 from pytest_perfgate.model.metric import FigurePairs
-from pytest_perfgate.model.plan import CaseKey, Outcome
+from pytest_perfgate.model.plan import CaseKey, Decision, Outcome
 from pytest_perfgate.model.values import Dimension
-from pytest_perfgate.model.verdict import Decision, Paired
+from pytest_perfgate.model.verdict import Paired
 
 FIGURES, PROCESSES = 40, 3
 

@@ -9,7 +9,7 @@ from peers import Ruling
 from suites import TESTS, Suite
 
 from pytest_perfgate.core.judge.rounds import IN_CI, Design, Finding, Pairs, finding, look, more_slow
-from pytest_perfgate.model.verdict import Decision
+from pytest_perfgate.model.plan import Decision
 
 LIMIT = 0.03
 FLAT_ROUNDS = 10

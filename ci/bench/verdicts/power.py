@@ -34,9 +34,8 @@ from pytest_perfgate.model.measurement import (  # noqa: E402
     Samples,
     Stop,
 )
-from pytest_perfgate.model.plan import CaseKey  # noqa: E402
+from pytest_perfgate.model.plan import CaseKey, Decision  # noqa: E402
 from pytest_perfgate.model.protocol import Capture  # noqa: E402
-from pytest_perfgate.model.verdict import Decision  # noqa: E402
 
 TAPES = HERE / "recordings" / "h100"
 CARD = Device(key="NVIDIA-H100-observe", name="NVIDIA H100 80GB HBM3", kind="gpu")

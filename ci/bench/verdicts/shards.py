@@ -26,7 +26,7 @@ from ci.rates import upper_bound  # noqa: E402
 from pytest_perfgate.core.judge.rounds import Design, Pairs, look, more_slow  # noqa: E402
 from pytest_perfgate.core.stats.costs import divided  # noqa: E402
 from pytest_perfgate.core.stats.inference import clopper_pearson  # noqa: E402
-from pytest_perfgate.model.verdict import Decision  # noqa: E402
+from pytest_perfgate.model.plan import Decision  # noqa: E402
 
 SHARDS, SLOWED, PERCENT = 8, 2, 10
 NAMES = [f"tests/test_k.py::test_{at}" for at in range(TESTS)]

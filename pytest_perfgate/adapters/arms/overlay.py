@@ -67,11 +67,9 @@ def launch_line(python: Path) -> tuple[str, ...]:
     return (str(python), "-c", f"{drop}; raise SystemExit(pytest.main())")
 
 
-_COMPILED = {
-    ".c", ".cc", ".cpp", ".cxx", ".cu", ".cuh", ".h", ".hpp", ".hip", ".f", ".f90", ".f95", ".m", ".mm", ".zig",
-}  # fmt: skip
+_NATIVE = {".c", ".cc", ".cpp", ".cxx", ".cu", ".cuh", ".h", ".hpp", ".hip", ".f", ".f90", ".f95", ".m", ".mm", ".zig"}
 
-_CODE = _COMPILED | {".py", ".pyx", ".pyd", ".so", ".rs", ".go", ".jl", ".metal", ".cl", ".v", ".zig"}
+_CODE = _NATIVE | {".py", ".pyx", ".pyd", ".so", ".rs", ".go", ".jl", ".metal", ".cl", ".v"}
 
 _TESTS = {"tests", "test"}
 

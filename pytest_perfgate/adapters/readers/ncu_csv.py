@@ -23,9 +23,8 @@ from pytest_perfgate.adapters.readers.csv_rows import (
 from pytest_perfgate.adapters.readers.ncu_labels import PAGE as SOURCE_PAGE
 from pytest_perfgate.adapters.readers.ncu_labels import full_name, impossible, kernel_facts, parse_source, scaled
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Finding
+from pytest_perfgate.model.metric import Finding, Interval
 from pytest_perfgate.model.profiles import Counter, KernelFacts
-from pytest_perfgate.model.values import Interval
 
 _FIRST, _NAME = "ID", "Kernel Name"
 

@@ -20,9 +20,8 @@ from pytest_perfgate.adapters.readers.ncu_csv import parse_csv
 from pytest_perfgate.adapters.readers.ncu_labels import NcuCode, impossible, kernel_facts
 from pytest_perfgate.adapters.system.files import first_bytes, unpacked_head
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Finding, Severity
+from pytest_perfgate.model.metric import Finding, Interval, Severity
 from pytest_perfgate.model.profiles import Counter, KernelFacts, SourceLine
-from pytest_perfgate.model.values import Interval
 
 _LINK = re.compile(r"@(section|url|source):([^@:]*):?([^@]*?)@")
 

@@ -68,6 +68,7 @@ def _trace(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
     """Of rocprofv3: the kernel trace: times and shapes."""
     for row in rows:
         block, grid = (_axes(row, stem) for stem in ("Workgroup_Size", "Grid_Size"))
+        dispatch, agent = row.get("Dispatch_Id", ""), row.get("Agent_Id", "")
         yield KernelFacts(
             name=row["Kernel_Name"],
             arch="",
@@ -80,11 +81,7 @@ def _trace(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
                 "Private_Segment_Size Scratch_Size",
             ),
             duration=_between(row.get("Start_Timestamp"), row.get("End_Timestamp")),
-            notes={
-                "dispatch": row.get("Dispatch_Id", ""),
-                "process": _process(path, row),
-                "agent": row.get("Agent_Id", ""),
-            },
+            notes={"dispatch": dispatch, "process": _process(path, row), "agent": agent},
         )
 
 

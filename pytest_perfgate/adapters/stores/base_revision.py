@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_perfgate.adapters.stores.configuration import target_at
-from pytest_perfgate.model.project import Base
+from pytest_perfgate.model.plan import Base
 
 Git = Callable[..., "str | None"]
 """What git answers to some words; ``None`` where it refuses."""

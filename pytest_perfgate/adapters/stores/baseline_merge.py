@@ -10,7 +10,7 @@ from pytest_perfgate.adapters.stores.baseline_text import HEADER, parse_entries,
 from pytest_perfgate.adapters.system.files import write_atomically
 from pytest_perfgate.adapters.system.git import ask_git
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.measurement import Merging
+from pytest_perfgate.model.project import Merging
 
 _BOTH = "ours and theirs accepted it differently"
 

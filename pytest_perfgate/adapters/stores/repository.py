@@ -21,7 +21,7 @@ from pytest_perfgate.adapters.stores.base_revision import (
 )
 from pytest_perfgate.adapters.system.git import ask_git
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.project import Base
+from pytest_perfgate.model.plan import Base
 
 _ENDINGS = "py pyx pxd toml c cc cpp cxx h hpp cu cuh cl hip ptx rs go".split()  # noqa: SIM905 - a list of words
 

@@ -20,8 +20,8 @@ from pytest_perfgate.adapters.system.files import write_atomically
 from pytest_perfgate.model.device import Ceilings
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Environment, Sitting
-from pytest_perfgate.model.metric import Metric
-from pytest_perfgate.model.values import Dimension, Interval
+from pytest_perfgate.model.metric import Interval, Metric
+from pytest_perfgate.model.values import Dimension  # noqa: TC001 -- rows are decoded by their annotations
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.metric import FigureName, Labels

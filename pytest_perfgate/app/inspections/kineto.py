@@ -51,8 +51,7 @@ from pytest_perfgate.core.analysis.trace.matching import (
     edits,
     forest,
 )
-from pytest_perfgate.core.analysis.trace.operators import selection_table
-from pytest_perfgate.core.analysis.trace.ranks import collectives
+from pytest_perfgate.core.analysis.trace.operators import collectives, selection_table
 from pytest_perfgate.core.analysis.trace.report import name_of, standalone_fair
 from pytest_perfgate.core.analysis.trace.survey import MOST, OUTSIDE, survey
 from pytest_perfgate.core.render.words import pair_of_names

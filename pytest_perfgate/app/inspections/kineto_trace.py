@@ -29,8 +29,7 @@ from pytest_perfgate.core.analysis.trace.metrics import (
     timeline_metrics,
     without_operators,
 )
-from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow, kernels, operators
-from pytest_perfgate.core.analysis.trace.ranks import collectives
+from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow, collectives, kernels, operators
 from pytest_perfgate.core.analysis.trace.rates import impact_metrics, row_metrics, utilisation
 from pytest_perfgate.core.analysis.trace.survey import (
     MOST,

@@ -14,7 +14,7 @@ from pytest_perfgate.core.analysis.trace import tables
 from pytest_perfgate.core.analysis.trace.bottleneck import step_metrics_of_all, throughput, wants_replay, window_class
 from pytest_perfgate.core.analysis.trace.job import Job, RankFigures, meeting_document
 from pytest_perfgate.core.analysis.trace.metrics import unobservable
-from pytest_perfgate.core.analysis.trace.operators import OperatorRow, operators, selection_table
+from pytest_perfgate.core.analysis.trace.operators import OperatorRow, collectives, operators, selection_table
 from pytest_perfgate.core.analysis.trace.passes import (
     fusion_candidates,
     fusion_table,
@@ -24,7 +24,7 @@ from pytest_perfgate.core.analysis.trace.passes import (
     replay_ir,
     stack_document,
 )
-from pytest_perfgate.core.analysis.trace.ranks import Meeting, collectives, meeting_metrics, straggler
+from pytest_perfgate.core.analysis.trace.ranks import Meeting, meeting_metrics, straggler
 from pytest_perfgate.core.analysis.trace.rates import impact, impact_table, utilisation
 from pytest_perfgate.core.analysis.trace.report import (
     Material,

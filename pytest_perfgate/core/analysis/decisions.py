@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Union
 
 from pytest_perfgate.core.analysis.occupancy import MOST_REGISTERS
-from pytest_perfgate.model.metric import Block, Bullets, Document, Finding, Paragraph, Section, Severity
-from pytest_perfgate.model.values import Interval, value
+from pytest_perfgate.model.metric import Block, Bullets, Document, Finding, Interval, Paragraph, Section, Severity
+from pytest_perfgate.model.values import value
 
 Fact = Union[str, float]
 
@@ -206,8 +205,6 @@ def _holds(test: Test, situation: Situation) -> bool:
     name, sign, wanted = test
     have = situation.get(name)
     if have is None or isinstance(have, str) is not isinstance(wanted, str):
-        return False
-    if isinstance(have, float) and math.isnan(have):
         return False
     return bool(_ASKS[sign](have, wanted))
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import enum
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pytest_perfgate.model.profiles import Category, Trace
+from pytest_perfgate.model.profiles import Category, Kind, Trace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -162,15 +161,6 @@ MARKS = ("nccl", "rccl", "cross_device_reduce", "deep_ep", "dpsk::ep", "nvshmem"
 def communication(extra: Sequence[str] = ()) -> re.Pattern[str]:
     """One pattern that finds communication kernels, with the user's own beside the known ones."""
     return re.compile("|".join(f"(?:{pattern})" for pattern in (*PATTERNS, *extra)))
-
-
-class Kind(enum.IntEnum):
-    """Classes of GPU work; the value is what the column holds."""
-
-    COMPUTE = 0
-    COMMUNICATION = 1
-    MEMCPY = 2
-    MEMSET = 3
 
 
 WORDS = {Kind.COMPUTE: "compute", Kind.COMMUNICATION: "communication", Kind.MEMCPY: "memcpy", Kind.MEMSET: "memset"}

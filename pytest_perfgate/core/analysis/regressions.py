@@ -13,14 +13,12 @@ from operator import attrgetter
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_perfgate.core.judge.accepted_line import TIMES, FigureLevel
 from pytest_perfgate.core.judge.context import how_measured
-from pytest_perfgate.core.render.block import printable
-from pytest_perfgate.core.render.words import first_of, plural
+from pytest_perfgate.core.render.words import TIMES, FigureLevel, plural, printable
 from pytest_perfgate.core.stats.change_points import ChangePoint, change_points
 from pytest_perfgate.model.measurement import Baseline, Sitting, short_commit
 from pytest_perfgate.model.metric import Block, Bullets, Cell, Column, Document, Paragraph, Section, Table
-from pytest_perfgate.model.values import Dimension, value
+from pytest_perfgate.model.values import Dimension, first_of, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.plan import CaseKey

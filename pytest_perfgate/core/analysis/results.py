@@ -9,10 +9,21 @@ from functools import partial
 
 from pytest_perfgate.core.render.words import plural, quantity, shown
 from pytest_perfgate.model.measurement import Baseline, Measurement, commit_name, short_commit
-from pytest_perfgate.model.metric import Absent, Column, Finding, Labels, Metric, MetricSet, Problem, Table, labels
+from pytest_perfgate.model.metric import (
+    Absent,
+    Column,
+    Finding,
+    Interval,
+    Labels,
+    Metric,
+    MetricSet,
+    Problem,
+    Table,
+    labels,
+)
 from pytest_perfgate.model.plan import CaseKey, Outcome
 from pytest_perfgate.model.profiles import BenchResult
-from pytest_perfgate.model.values import Dimension, Interval, value
+from pytest_perfgate.model.values import Dimension, value
 from pytest_perfgate.model.verdict import CaseReport, RunReport
 
 Pair = tuple[CaseReport, Metric, Metric]

@@ -9,8 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from pytest_perfgate.core.render.words import first_of
-from pytest_perfgate.model.values import value
+from pytest_perfgate.model.values import first_of, value
 
 _MARK = ["mark", "perfgate"]
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Union
 
 from pytest_perfgate.core.changes.marks import marked
-from pytest_perfgate.core.judge.family import family_of
 from pytest_perfgate.core.limits.scope import nearest
-from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.plan import CaseKey, Reach
 from pytest_perfgate.model.values import value
 
 if TYPE_CHECKING:
@@ -161,7 +159,7 @@ def _like(name: str, new: Sequence[str]) -> str:
 def _family(new: Sequence[str]) -> Callable[[str], Iterable[str]]:
     """New tests that differ in their parameters only."""
     families = _grouped(new, lambda name: name.partition("[")[0])
-    return lambda name: families.get(family_of(CaseKey(nodeid=name)), ())
+    return lambda name: families.get(CaseKey(nodeid=name).family, ())
 
 
 def _parallel(new: Sequence[str]) -> Callable[[str], Iterable[str]]:
@@ -223,41 +221,6 @@ def absent(path: str, then: str, now: str | None, found: frozenset[str], reach: 
             continue
         place = f"now {names[test]}" if test in names else "here, and not collected" if test in known else "gone"
         yield f"{node}: {place}"
-
-
-@value
-class Reach:
-    """Where pytest looked for tests; paths are those of node ids, relative to the root."""
-
-    beneath: tuple[str, ...] = ()
-    """Folders, files and node ids that were named; without any the whole project."""
-    without: tuple[str, ...] = ()
-    """Paths and patterns that were left out."""
-    unknown: str = ""
-    """The option that keeps anybody from saying where it looked."""
-
-    def holds(self, nodeid: str) -> bool:
-        """Whether a test of this name would have been collected."""
-        if self.leaves_out(nodeid):
-            return False
-        places = _places(nodeid.partition("::")[0])
-        return not self.beneath or any(named in places or _is_below(nodeid, named) for named in self.beneath)
-
-    def leaves_out(self, nodeid: str) -> bool:
-        """Whether it was told not to look there."""
-        places = _places(nodeid.partition("::")[0])
-        return any(place == out or fnmatchcase(place, out) for place in places for out in self.without)
-
-
-def _places(path: str) -> list[str]:
-    """The file itself and every folder above, the root of the project as the last."""
-    parts = path.split("/")
-    return ["/".join(parts[:end]) for end in range(len(parts), 0, -1)] + ["."]
-
-
-def _is_below(nodeid: str, named: str) -> bool:
-    """Whether a node id is what another names: the test, one of its parameters, or a test of its class."""
-    return nodeid == named or nodeid.startswith((f"{named}[", f"{named}::"))
 
 
 def forerunner(files: Mapping[str, bool], device: str, path: str, below: str) -> str:

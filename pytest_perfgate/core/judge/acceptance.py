@@ -16,7 +16,6 @@ from pytest_perfgate.core.judge.accepted_line import (
     between_sittings,
     carried,
     committed,
-    crept,
     line_of,
     moves_end,
     other_identity,
@@ -25,13 +24,11 @@ from pytest_perfgate.core.judge.accepted_line import (
     unexplained,
     with_sitting,
 )
-from pytest_perfgate.core.judge.family import family_of
 from pytest_perfgate.core.judge.readings import SPEEDUP
 from pytest_perfgate.core.judge.samples import busy_processors, of_level
 from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.measurement import DIRTY, Baseline, Measurement, Sitting, short_commit
-from pytest_perfgate.model.plan import Mode, Outcome, Plan
-from pytest_perfgate.model.project import ANCHOR
+from pytest_perfgate.model.plan import ANCHOR, Mode, Outcome, Plan
 from pytest_perfgate.model.values import Dimension, value
 
 if TYPE_CHECKING:
@@ -125,7 +122,7 @@ class Decision:
         before, after = self.before, self.after
         if before is None or after is None or before.local:
             return False
-        return after.time > before.time and crept(after) > self.anchor
+        return after.time > before.time and after.drift_from_anchor > self.anchor
 
     @property
     def writes(self) -> bool:
@@ -324,7 +321,7 @@ def unasked(found: Decision, families: Collection[str]) -> Decision:
     report = found.report
     wants_slowdown = not report.verdicts or any(v.limit.metric == "slowdown" for v in report.verdicts)
     wants_slowdown |= any(v.limit.metric == SPEEDUP and v.metric is not None for v in report.verdicts)
-    if found.change is not Change.NEW or wants_slowdown or family_of(report.key) in families:
+    if found.change is not Change.NEW or wants_slowdown or report.key.family in families:
         return found
     change = Change.UNASKED if found.before is None else Change.KEPT
     return Decision(report=report, change=change, before=found.before, why="no limit of it asks for an accepted time")

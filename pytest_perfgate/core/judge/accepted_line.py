@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import isnan, nan
 from statistics import median
@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.core.judge.context import limited, surroundings
 from pytest_perfgate.core.judge.samples import scatter_of
 from pytest_perfgate.core.metric_kinds import by_name
-from pytest_perfgate.core.render.words import detectable, plural, quantity, signed
+from pytest_perfgate.core.render.words import FigureLevel, detectable, plural, quantity
 from pytest_perfgate.model.measurement import DIRTY, Baseline, Measurement, Sitting, short_commit
-from pytest_perfgate.model.plan import Compare, Outcome
-from pytest_perfgate.model.project import ANCHOR
-from pytest_perfgate.model.values import Better, Dimension, value
+from pytest_perfgate.model.plan import ANCHOR, Compare, Outcome
+from pytest_perfgate.model.values import Better, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.metric import Figure, FigureName, Labels, Levels, Metric
@@ -58,38 +57,6 @@ class FigureStep:
         figure = self.after or self.before
         assert figure is not None
         return figure.name, figure.labels
-
-
-@value
-class FigureLevel:
-    """What the levels of a line over time are of: of the time itself, or of an accepted figure."""
-
-    title: str = ""
-    dimension: Dimension = Dimension.TIME
-    raised: float = 0.0
-    """What was added to each number: a level of 0 has no logarithm."""
-    sign: float = 1.0
-    """-1 where more is better."""
-    exact: bool = False
-
-    def text(self, level: float, digits: int = 4) -> str:
-        return quantity(level - self.raised, self.dimension, digits)
-
-    def step(self, then: float, now: float) -> str:
-        """A change in words: points of a percentage, an amount from what may be 0, else a share."""
-        if self.dimension is Dimension.FRACTION:
-            return f"{(now - then) * 100:+.1f} points"
-        return f"{self.text(then)} -> {self.text(now)}" if self.raised and now != then else signed(now / then - 1)
-
-    def best(self, levels: Iterable[float]) -> float:
-        return min(levels, key=lambda level: self.sign * level)
-
-    def ahead(self, level: float, best: float, by: float) -> bool:
-        """Whether a level is better than the best one before it, by so much of that."""
-        return self.sign * (level - best) < -(0.0 if self.exact else by) * best
-
-
-TIMES = FigureLevel()
 
 
 def figure_levels(
@@ -181,11 +148,6 @@ def _day_number(day: str) -> int:
 def fixed_anchor(named: str, release: str) -> str:
     """The revision that is named for a second anchor, else the last release; ``none`` is none."""
     return "" if named == "none" else named or release
-
-
-def crept(line: Baseline) -> float:
-    """How far a line has come from its anchor, as a fraction."""
-    return line.time / line.anchor - 1 if line.anchor else 0.0
 
 
 def with_sitting(before: Baseline, time: float, measurement: Measurement, signature: Signature) -> Baseline:
@@ -309,7 +271,7 @@ _FAR = 2.0
 
 def widened(then: Baseline, edited: Baseline) -> tuple[str, ...]:
     """What the edit makes of the line beside its time; nothing where a reason of its own speaks for it."""
-    return () if reasoned(edited, then) else tuple(_widened(then, edited))
+    return () if edited.explains(then) else tuple(_widened(then, edited))
 
 
 def _widened(then: Baseline, edited: Baseline) -> Iterator[str]:
@@ -340,15 +302,9 @@ def _loosened_figures(then: Baseline, edited: Baseline) -> Iterator[str]:
             yield f"scatter of {was.title} {detectable(was.scatter)} -> {detectable(now.scatter)}"
 
 
-def reasoned(edited: Baseline, before: Baseline | None) -> bool:
-    """A reason of its own: one that stands there from the acceptance before explains nothing new."""
-    stale = before is not None and (edited.why, edited.when) == (before.why, before.when)
-    return bool(edited.why.strip()) and not stale
-
-
 def unexplained(line: Baseline, judged: Baseline | None, noise: float) -> bool:
     """Whether a line of the change under test is slower, or measured differently, and says no reason of its own."""
-    if judged is None or judged.local or reasoned(line, judged):
+    if judged is None or judged.local or line.explains(judged):
         return False
     return line.time > judged.time * (1 + noise) or other_identity(line, judged)
 
@@ -370,7 +326,7 @@ def uncompared(report: CaseReport, before: Baseline, time: Metric, today: str) -
     judged = next((line for line in refused if line is not None), None)
     if judged is None or (judged.expires and judged.expires[:10] < today[:10]):
         return False
-    return not reasoned(before, judged) or f"{time.value:.5g}" != f"{before.time:.5g}"
+    return not before.explains(judged) or f"{time.value:.5g}" != f"{before.time:.5g}"
 
 
 _BETWEEN = 2.0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_perfgate.core.judge.accepted_line import reasoned
 from pytest_perfgate.core.judge.against_limit import against_limit, holds, speed_up, undecided
 from pytest_perfgate.core.judge.against_revision import against_revision, renewing, run_out, unheld_line
 from pytest_perfgate.core.judge.context import (
@@ -36,9 +35,8 @@ from pytest_perfgate.core.judge.suspects import (
     renewed,
 )
 from pytest_perfgate.core.render.words import by_floor, detectable, plural, quantity, signed
-from pytest_perfgate.model.plan import Limit, Mode, Operator, Outcome
+from pytest_perfgate.model.plan import Decision, Limit, Mode, Operator, Outcome
 from pytest_perfgate.model.values import Dimension
-from pytest_perfgate.model.verdict import Decision
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.measurement import Baseline, Measurement
@@ -342,7 +340,7 @@ def standing(
     """The change's own line judges only where the merge base's cannot, and with a reason of its own."""
     if edited is None or not incomparable(then, measurement, context):
         return RemeasuredBaseline(then, edited)
-    if incomparable(edited, measurement, context) or not reasoned(edited, then):
+    if incomparable(edited, measurement, context) or not edited.explains(then):
         return RemeasuredBaseline(then, edited)
     return RemeasuredBaseline(edited, None, then)
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_perfgate.core.judge.accepted_line import reasoned
 from pytest_perfgate.core.judge.against_limit import missing_siblings, sides_of, without_metric
 from pytest_perfgate.core.judge.against_revision import run_out
 from pytest_perfgate.core.judge.context import (
@@ -19,15 +18,13 @@ from pytest_perfgate.core.judge.context import (
 from pytest_perfgate.core.judge.readings import SPEEDUP, THIS, Sides, reach_in_turns
 from pytest_perfgate.core.judge.rounds import figure_finding
 from pytest_perfgate.core.judge.suspects import expired
-from pytest_perfgate.core.limits.grammar import noun
 from pytest_perfgate.core.limits.merge import scope_within
-from pytest_perfgate.core.limits.scope import demands_regression, render_scope
+from pytest_perfgate.core.limits.scope import demands_regression, noun, render_scope
 from pytest_perfgate.core.render.words import change_text, figure_text, plural, quantity
 from pytest_perfgate.core.stats.inference import predict, prior
 from pytest_perfgate.model.metric import Figure, FigurePairs, Metric, MetricKind, matches
-from pytest_perfgate.model.plan import Compare, Limit, Mode, Operator, Outcome
+from pytest_perfgate.model.plan import Compare, Decision, Limit, Mode, Operator, Outcome
 from pytest_perfgate.model.values import Better, Dimension
-from pytest_perfgate.model.verdict import Decision
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.measurement import Baseline, Measurement
@@ -342,7 +339,7 @@ def _edited(pair: Comparison, text: str, trial: JudgedMeasurement) -> Ruling | N
     new = edited.figure(pair.then.name, pair.then.labels)
     if new is None or new.value == pair.then.value:
         return None
-    if not reasoned(edited, line):
+    if not edited.explains(line):
         sentence = f"worse than accepted: {text}, and this change edits the accepted value without a reason"
         return Ruling(outcome=Outcome.REGRESSED, sentence=sentence, next=(trial.accepting(REASON),))
     play = 0.0 if is_exact(pair.metric, trial.context) else _ROUNDED * _unit(pair)

@@ -13,9 +13,8 @@ from pytest_perfgate.core.judge.metrics import DERIVED
 from pytest_perfgate.core.judge.policy import CI
 from pytest_perfgate.core.judge.readings import FILE, SPEEDUP, Sides, moved_sides, no_reference, reach_in_turns
 from pytest_perfgate.core.judge.samples import busy_processors
-from pytest_perfgate.core.limits.grammar import noun
 from pytest_perfgate.core.limits.merge import no_instruction, not_in_the_report, own_name, scope_within
-from pytest_perfgate.core.limits.scope import proposal, render_scope, some_of
+from pytest_perfgate.core.limits.scope import noun, proposal, render_scope, some_of
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.errors import CODES, PerfgateError
 from pytest_perfgate.model.metric import HALF, Absent, Analysis, Figure, Labels, Metric, MetricSet, Problem, matches

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.core.judge.accepted_line import reasoned
 from pytest_perfgate.core.judge.against_limit import kept
 from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, incomparable, tolerance
-from pytest_perfgate.core.judge.rounds import LEAST, is_look
+from pytest_perfgate.core.judge.rounds import is_look
 from pytest_perfgate.core.judge.samples import (
     base_words,
     indistinguishable,
@@ -23,9 +22,9 @@ from pytest_perfgate.core.judge.suspects import SAME, Suspicion, clock_event, co
 from pytest_perfgate.core.limits.merge import applies_on, limits_for, without_case
 from pytest_perfgate.core.render.words import plural, quantity, signed
 from pytest_perfgate.model.metric import Metric, Problem
-from pytest_perfgate.model.plan import CaseKey, Choice, Limit, Outcome
+from pytest_perfgate.model.plan import LEAST, CaseKey, Choice, Decision, Limit, Outcome
 from pytest_perfgate.model.values import Dimension
-from pytest_perfgate.model.verdict import THEN, Arm, Arms, CaseReport, Decision, Paired
+from pytest_perfgate.model.verdict import THEN, Arm, Arms, CaseReport, Paired
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.device import Device
@@ -212,7 +211,7 @@ def unheld_line(trial: JudgedMeasurement) -> str:
 def renewing(trial: JudgedMeasurement) -> Baseline | None:
     """The line with which the change under test accepts anew, with a reason, where this may be compared with both."""
     edited, before = trial.context.edited, trial.baseline
-    if edited is None or expired(edited, trial.context) or not reasoned(edited, before):
+    if edited is None or expired(edited, trial.context) or not edited.explains(before):
         return None
     apart = any(incomparable(line, trial.measurement, trial.context) for line in (before, edited))
     return None if apart else edited

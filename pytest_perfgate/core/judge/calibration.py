@@ -12,9 +12,9 @@ from pytest_perfgate.core.judge.rounds import MARGIN, SURELY, Design, Pairs, fin
 from pytest_perfgate.core.render.drawing import MARK, OTHER, SOFT, Axis, Frame, dot, line, picture, words
 from pytest_perfgate.core.render.words import signed, span
 from pytest_perfgate.core.stats.inference import clopper_pearson, hodges_lehmann
-from pytest_perfgate.model.metric import Block, Column, Document, Paragraph, Picture, Table
-from pytest_perfgate.model.values import Dimension, Interval, value
-from pytest_perfgate.model.verdict import Decision
+from pytest_perfgate.model.metric import Block, Column, Document, Interval, Paragraph, Picture, Table
+from pytest_perfgate.model.plan import Decision
+from pytest_perfgate.model.values import Dimension, value
 
 INJECTED = (0.02, 0.03, 0.05, 0.10)
 

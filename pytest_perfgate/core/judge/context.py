@@ -10,7 +10,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.core.changes.marks import EnvironmentEdits
-from pytest_perfgate.core.judge.policy import LOCAL, chosen, effect
+from pytest_perfgate.core.judge.policy import LOCAL, effect
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.core.stats.summary import Summary, median
@@ -25,8 +25,7 @@ from pytest_perfgate.model.measurement import (
     Sitting,
     Stop,
 )
-from pytest_perfgate.model.plan import Effect, Limit, Mode, Outcome, Policy
-from pytest_perfgate.model.project import ANCHOR
+from pytest_perfgate.model.plan import ANCHOR, Effect, Limit, Mode, Outcome, Policy
 from pytest_perfgate.model.values import Dimension, value
 from pytest_perfgate.model.verdict import Paired, Verdict
 
@@ -159,7 +158,7 @@ class Ruling(NamedTuple):
 def verdict(limit: Limit, ruling: Ruling, context: JudgeContext, trial: JudgedMeasurement | None = None) -> Verdict:
     """The ruling as a verdict, its effect taken from the policy."""
     done = effect(ruling.outcome, context.policy, context.mode)
-    if ruling.fails or (ruling.policy and chosen(context.policy, ruling.policy) is Effect.FAIL):
+    if ruling.fails or (ruling.policy and context.policy.effect(ruling.policy) is Effect.FAIL):
         done = Effect.FAIL
     return Verdict(
         limit=limit,

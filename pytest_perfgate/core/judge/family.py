@@ -14,14 +14,14 @@ from pytest_perfgate.core.judge.policy import effect
 from pytest_perfgate.core.judge.rounds import Design, beyond
 from pytest_perfgate.core.judge.samples import BESIDE, excused
 from pytest_perfgate.core.judge.suspects import SAME
-from pytest_perfgate.core.limits.grammar import FAMILY_MEAN, FAMILY_WORST, OF_FAMILIES, noun, scope_of
+from pytest_perfgate.core.limits.grammar import FAMILY_MEAN, FAMILY_WORST, OF_FAMILIES, scope_of
 from pytest_perfgate.core.limits.merge import applies_on
-from pytest_perfgate.core.limits.scope import CHANGES
+from pytest_perfgate.core.limits.scope import noun
 from pytest_perfgate.core.render.words import detectable, edges, plural, quantity, signed
 from pytest_perfgate.core.stats.inference import hodges_lehmann, pairs_needed, predict, prior, signed_rank
-from pytest_perfgate.model.metric import Labels, Metric, MetricSet
-from pytest_perfgate.model.plan import Case, CaseKey, Limit, Operator, Outcome
-from pytest_perfgate.model.values import Dimension, Interval
+from pytest_perfgate.model.metric import Interval, Labels, Metric, MetricSet
+from pytest_perfgate.model.plan import CHANGES, Case, CaseKey, Limit, Operator, Outcome
+from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote
 
 if TYPE_CHECKING:
@@ -29,12 +29,6 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.measurement import Baseline, Measurement
 
 Families = Mapping[str, Sequence[Limit]]
-
-
-def family_of(key: CaseKey) -> str:
-    """The node id without its parameters, and the call's name where it has one."""
-    family = key.nodeid.partition("[")[0]
-    return f"{family}#{key.name}" if key.name else family
 
 
 def family_limits(cases: Iterable[Case]) -> dict[str, tuple[Limit, ...]]:
@@ -56,7 +50,7 @@ def family_notes(reports: Sequence[CaseReport], families: Families, context: Jud
             pattern = dict(limit.labels).get("family", "")
             if pattern and not _fits(family, pattern):
                 continue
-            members = [r for r in reports if family_of(r.key) == family or family_of(r.key).startswith(f"{family}#")]
+            members = [r for r in reports if r.key.family == family or r.key.family.startswith(f"{family}#")]
             yield from _judged(family, limit, members, context, among)
 
 

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_perfgate.core.analysis.roofline import Fraction, balance_point, no_roof, of_compute, of_memory, roof_of
 from pytest_perfgate.core.judge.readings import SPEEDUP, speedups, tail_of
 from pytest_perfgate.core.judge.samples import sound
-from pytest_perfgate.core.render.words import first_of
 from pytest_perfgate.core.stats.summary import Summary, deviation, median, summary
-from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, selected
-from pytest_perfgate.model.values import Dimension, Interval, Work
+from pytest_perfgate.model.metric import Absent, Interval, Labels, Metric, MetricSet, selected
+from pytest_perfgate.model.values import Dimension, Work, first_of
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.device import Roof

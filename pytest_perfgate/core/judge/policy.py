@@ -106,13 +106,6 @@ CI = Policy(ci=True, missing=Choice.FAIL, unused=Choice.FAIL, unmeasured=Choice.
 REQUEST = replace(CI, no_base=Choice.FAIL)
 """In CI of a change that is about to be merged."""
 
-_EFFECTS = {
-    Choice.IGNORE: Effect.PASS,
-    Choice.RECORD: Effect.WARN,
-    Choice.WARN: Effect.WARN,
-    Choice.FAIL: Effect.FAIL,
-}
-
 OWN_GATE = "own gate"
 """The note on a change that edits its own gate."""
 
@@ -125,13 +118,7 @@ def effect(outcome: Outcome, policy: Policy, mode: Mode = Mode.FULL) -> Effect:
     rule = RULE[outcome]
     if mode is Mode.OFF and not policy.ci and outcome is Outcome.NOT_MEASURED:
         return Effect.PASS
-    return chosen(policy, rule.key) if rule.key else rule.effect
-
-
-def chosen(policy: Policy, key: str) -> Effect:
-    """What the policy's choice for a key does."""
-    choice: Choice = getattr(policy, key)
-    return _EFFECTS[choice]
+    return policy.effect(rule.key) if rule.key else rule.effect
 
 
 def exit_code(reports: Iterable[CaseReport], notes: Iterable[SuiteNote] = ()) -> int:

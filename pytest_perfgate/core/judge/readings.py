@@ -34,9 +34,9 @@ from pytest_perfgate.core.stats.summary import (
     t_quantile,
 )
 from pytest_perfgate.model.measurement import Reading, Reference, Samples, Stop
-from pytest_perfgate.model.metric import Absent, Figure, Labels, Metric, MetricSet, Problem
+from pytest_perfgate.model.metric import Absent, Figure, Interval, Labels, Metric, MetricSet, Problem
 from pytest_perfgate.model.plan import Outcome
-from pytest_perfgate.model.values import Dimension, Interval
+from pytest_perfgate.model.values import Dimension
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.plan import CaseKey, Limit

@@ -17,10 +17,9 @@ from pytest_perfgate.core.stats.inference import (
     signed_rank,
 )
 from pytest_perfgate.core.stats.summary import GAP, deviation, split
-from pytest_perfgate.model.metric import Figure, FigurePairs
-from pytest_perfgate.model.plan import Compare, Limit, Operator
-from pytest_perfgate.model.values import Dimension, Interval, value
-from pytest_perfgate.model.verdict import Decision
+from pytest_perfgate.model.metric import Figure, FigurePairs, Interval
+from pytest_perfgate.model.plan import LEAST, Compare, Decision, Limit, Operator
+from pytest_perfgate.model.values import Dimension, value
 
 K = TypeVar("K")
 
@@ -30,8 +29,6 @@ SURELY = 2.33 + 0.84
 MARGIN = 1 / 3
 """Part of the limit that the test has to rule out: where code lies in memory alone shifts unchanged code by 1 %."""
 
-LEAST = 7
-"""Rounds below which nothing is cleared: all of six lie below the limit by chance once in 64."""
 
 OFTEN = 30
 """Rounds up to which every one is followed by a look; from then on every tenth."""

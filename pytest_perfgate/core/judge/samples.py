@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.judge.context import Ruling, limited, paired_clocks, settled_turns
 from pytest_perfgate.core.judge.rounds import Pairs
-from pytest_perfgate.core.render.words import about, detectable, edges, first_of, plural, quantity, signed
+from pytest_perfgate.core.render.words import about, detectable, edges, plural, quantity, signed
 from pytest_perfgate.core.stats.inference import scatter_of_neighbours
 from pytest_perfgate.core.stats.summary import median
 from pytest_perfgate.model.device import Basis
 from pytest_perfgate.model.metric import Metric, MetricSet, Problem
-from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.values import Dimension, first_of
 from pytest_perfgate.model.verdict import Paired, PowerLimited
 
 if TYPE_CHECKING:

@@ -9,13 +9,12 @@ from typing import NamedTuple
 
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import not_measured
-from pytest_perfgate.core.judge.policy import chosen
 from pytest_perfgate.core.judge.suite import SLOW_CARD, slow_card_notes
-from pytest_perfgate.core.render.words import first_of, plural
+from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline, Environment, commit_name
 from pytest_perfgate.model.plan import CaseKey, Choice, Effect, Limit, Mode, Policy
-from pytest_perfgate.model.values import value
+from pytest_perfgate.model.values import first_of, value
 from pytest_perfgate.model.verdict import CaseReport, RunReport, Shard, SuiteNote
 
 OWN = "PERFGATE_SHARD"
@@ -347,7 +346,7 @@ def _unmeasured(
 
 def _shard_notes(shards: Sequence[Shard], lost: tuple[str, ...], expect: int) -> Iterator[SuiteNote]:
     """Notes on shards that are not here."""
-    effect = chosen(shards[0].universe.policy, "unmeasured")
+    effect = shards[0].universe.policy.effect("unmeasured")
     if lost:
         text = f"{plural(len(lost), 'shard')} of this run not here: what belongs there is not measured"
         yield SuiteNote(kind=SHARDS, effect=effect, text=text, names=lost)

@@ -6,16 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.core.changes.tests import Reach, rename_candidates
+from pytest_perfgate.core.changes.tests import rename_candidates
 from pytest_perfgate.core.judge.family import Families, family_notes
 from pytest_perfgate.core.judge.judge import unfinished
-from pytest_perfgate.core.judge.policy import OWN_GATE, chosen
+from pytest_perfgate.core.judge.policy import OWN_GATE
 from pytest_perfgate.core.judge.readings import SPEEDUP
 from pytest_perfgate.core.limits.merge import case_of
-from pytest_perfgate.core.limits.scope import CHANGES
 from pytest_perfgate.core.render.words import HEADING, edit_lines, plural, signed
 from pytest_perfgate.core.stats.summary import median
-from pytest_perfgate.model.plan import CaseKey, Compare, Effect, Limit, Mode, Outcome, Policy
+from pytest_perfgate.model.plan import CHANGES, CaseKey, Compare, Effect, Limit, Mode, Outcome, Policy, Reach
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
 
@@ -85,14 +84,14 @@ def judge_suite(reports: Sequence[CaseReport], suite: Suite) -> tuple[SuiteNote,
                 *left_out(suite.baselines, present, suite.left_out),
             ]
             limited = frozenset(str(r.key) for r in reports if any(needs_line(v.limit) for v in r.verdicts))
-            notes += unlined(suite.gone, limited, chosen(suite.context.policy, "missing"))
+            notes += unlined(suite.gone, limited, suite.context.policy.effect("missing"))
     return tuple(notes)
 
 
 def own_gate_note(notes: Sequence[SuiteNote], policy: Policy) -> tuple[SuiteNote, ...]:
     """The note that fails a run whose change edits its own gate, where the policy asks for that."""
     edits = tuple(f"{word}: {text}" for word, text in edit_lines(notes))
-    if not edits or chosen(policy, "own_gate") is not Effect.FAIL:
+    if not edits or policy.effect("own_gate") is not Effect.FAIL:
         return ()
     text = f"{HEADING} in {plural(len(edits), 'place')}: make them in a change of their own (policy own_gate = fail)"
     return (SuiteNote(kind=OWN_GATE, effect=Effect.FAIL, text=text, names=edits),)
@@ -137,7 +136,7 @@ def _nowhere(reports: Sequence[CaseReport], suite: Suite) -> Iterator[SuiteNote]
 def _without_call(suite: Suite) -> Effect:
     """A scope that matches nothing in the whole project is a mistake; in a part of it the call may be elsewhere."""
     part = suite.filtered or not suite.complete
-    return Effect.WARN if part else chosen(suite.context.policy, "unmeasured")
+    return Effect.WARN if part else suite.context.policy.effect("unmeasured")
 
 
 def _skipped(suite: Suite) -> Iterator[SuiteNote]:
@@ -148,7 +147,7 @@ def _skipped(suite: Suite) -> Iterator[SuiteNote]:
         count = plural(len(names), "gated test")
         yield SuiteNote(
             kind=SKIPPED,
-            effect=chosen(suite.context.policy, "unmeasured"),
+            effect=suite.context.policy.effect("unmeasured"),
             text=f"not measured: {count} skipped that {'has' if len(names) == 1 else 'have'} an accepted baseline here",
             names=tuple(f"{name}: {skipped[name]}" if skipped[name] else name for name in names),
         )
@@ -168,7 +167,7 @@ def _dropped(suite: Suite) -> Iterator[SuiteNote]:
     moved = dict(rename_candidates(gone, new))
     yield SuiteNote(
         kind="dropped",
-        effect=chosen(suite.context.policy, "unused"),
+        effect=suite.context.policy.effect("unused"),
         text=f"{plural(len(gone), 'accepted case')} no longer collected; perfgate prune removes what is gone",
         names=tuple(f"{name} (renamed to {moved[name]}?)" if name in moved else name for name in gone),
     )
@@ -198,7 +197,7 @@ def _unused(reports: Sequence[CaseReport], suite: Suite) -> Iterator[SuiteNote]:
     if idle:
         yield SuiteNote(
             kind=UNUSED,
-            effect=chosen(suite.context.policy, "unused"),
+            effect=suite.context.policy.effect("unused"),
             text=f"{plural(len(idle), 'baseline')} that no limit asked for; perfgate prune removes what is unused",
             names=tuple(idle),
         )

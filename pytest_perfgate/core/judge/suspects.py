@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.core.changes.marks import brought
-from pytest_perfgate.core.judge.accepted_line import reasoned
 from pytest_perfgate.core.judge.context import (
     REASON,
     JudgeContext,
@@ -32,12 +31,12 @@ from pytest_perfgate.core.judge.samples import (
 from pytest_perfgate.core.render.words import detectable, plural, quantity, signed
 from pytest_perfgate.core.stats.inference import Prediction, freedom, predict, prior
 from pytest_perfgate.model.measurement import DIRTY, Baseline, short_commit
-from pytest_perfgate.model.plan import Compare, Limit, Mode, Outcome
+from pytest_perfgate.model.plan import Compare, Decision, Limit, Mode, Outcome
 from pytest_perfgate.model.values import Dimension
-from pytest_perfgate.model.verdict import CaseReport, Decision, Paired, Verdict
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.metric import Metric
+    from pytest_perfgate.model.verdict import CaseReport, Paired, Verdict
 
 SLOWER = "slower than accepted"
 
@@ -97,7 +96,7 @@ def _edited(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None:
         return None
     if trial.baseline is not None and edited.time <= trial.baseline.time:
         return None
-    if not reasoned(edited, trial.baseline):
+    if not edited.explains(trial.baseline):
         stood = f' of its own: "{edited.why}" stood there before' if edited.why.strip() else ""
         return _ruling(
             suspicion,
@@ -111,7 +110,7 @@ def _edited(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None:
 def _unheard(trial: JudgedMeasurement) -> Iterator[tuple[str, str]]:
     """A reason that the change gives for a time that cannot be held against this one."""
     edited = trial.context.edited
-    if edited is None or expired(edited, trial.context) or not reasoned(edited, trial.baseline):
+    if edited is None or expired(edited, trial.context) or not edited.explains(trial.baseline):
         return
     if apart := incomparable(edited, trial.measurement, trial.context):
         accepts = f'this change accepts {quantity(edited.time, Dimension.TIME)}, "{edited.why}"'

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from pytest_perfgate.core.limits.merge import check_tail
 from pytest_perfgate.core.limits.scope import (
     CHANGE,
-    CHANGES,
     Span,
     Written,
     change_bound,
@@ -19,6 +18,7 @@ from pytest_perfgate.core.limits.scope import (
     check_reference,
     check_sense,
     closing,
+    noun,
     parse_scope,
     proposal,
     render_scope,
@@ -26,7 +26,7 @@ from pytest_perfgate.core.limits.scope import (
 from pytest_perfgate.core.metric_kinds import OWN_KIND, own_kind
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Labels, MetricKind
-from pytest_perfgate.model.plan import Compare, Limit, Operator
+from pytest_perfgate.model.plan import CHANGES, Compare, Limit, Operator
 from pytest_perfgate.model.values import DECIMAL, UNITS, USUAL, Dimension, dimension_of
 
 Kinds = Mapping[str, MetricKind]
@@ -356,18 +356,3 @@ UNITLESS = frozenset({Dimension.COUNT, Dimension.PLAIN, Dimension.RATIO, Dimensi
 """Dimensions whose bare number means only one thing."""
 
 KNOWN: tuple[str, ...] = tuple(dict.fromkeys(unit for table in UNITS.values() for unit in table))
-
-
-_NOUNS = {
-    Dimension.BYTES: "a number of bytes",
-    Dimension.FLOPS: "a rate of operations",
-    Dimension.WORK: "a number of operations",
-    Dimension.ENERGY: "an amount of energy",
-    Dimension.INTENSITY: "an intensity",
-    Dimension.PLAIN: "a plain number",
-}
-
-
-def noun(dimension: Dimension) -> str:
-    """What a dimension is called in a sentence."""
-    return _NOUNS.get(dimension, f"a {dimension.value}")

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from pytest_perfgate.core.render.words import first_of
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Labels, MetricKind, quoted
-from pytest_perfgate.model.plan import Compare, Operator
-from pytest_perfgate.model.values import UNITS, USUAL, Better, Dimension, dimension_of, value
+from pytest_perfgate.model.plan import CHANGES, Compare, Operator
+from pytest_perfgate.model.values import UNITS, USUAL, Better, Dimension, dimension_of, first_of, value
 
 ALWAYS = ("case",)
 """Every metric of a call can be narrowed to the ``name=`` of that call."""
@@ -142,9 +141,6 @@ def render_scope(labels: Labels, kind: MetricKind | None = None) -> str:
     words = [quoted(text) if name == positional else f"{name}={quoted(text)}" for name, text in ordered]
     return f"({', '.join(words)})" if words else ""
 
-
-CHANGES = frozenset({"slowdown"})
-"""Metrics of change: a lower bound on them would demand a regression."""
 
 OF_A_PEAK = frozenset({"mfu", "sol"})
 """Fractions of a physical peak: nothing reaches more than all of it."""
@@ -357,3 +353,18 @@ def demands_regression(better: Better, operator: Operator) -> bool:
     """Whether an operator holds a change from the wrong side."""
     wrong = {Better.LOWER: LOWER_BOUNDS, Better.HIGHER: UPPER_BOUNDS}.get(better, frozenset())
     return operator in wrong
+
+
+_NOUNS = {
+    Dimension.BYTES: "a number of bytes",
+    Dimension.FLOPS: "a rate of operations",
+    Dimension.WORK: "a number of operations",
+    Dimension.ENERGY: "an amount of energy",
+    Dimension.INTENSITY: "an intensity",
+    Dimension.PLAIN: "a plain number",
+}
+
+
+def noun(dimension: Dimension) -> str:
+    """What a dimension is called in a sentence."""
+    return _NOUNS.get(dimension, f"a {dimension.value}")

@@ -5,29 +5,32 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.core.judge.acceptance import TOO_FAR, Change, Decision
-from pytest_perfgate.core.judge.accepted_line import FigureStep, crept
 from pytest_perfgate.core.judge.samples import busy_processors
 from pytest_perfgate.core.render.words import (
     by_floor,
     change_of,
     change_text,
     detectable,
-    display_width,
     edges,
     figure_text,
     plural,
+    printable,
     quantity,
+    short_name,
     shown,
     signed,
 )
 from pytest_perfgate.model.measurement import Baseline, Measurement, short_commit
 from pytest_perfgate.model.metric import Figure, Severity
-from pytest_perfgate.model.plan import CaseKey, Compare, Limit, Outcome
-from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.plan import Compare, Limit, Outcome
+from pytest_perfgate.model.values import Dimension, display_width
 from pytest_perfgate.model.verdict import THEN, CaseReport, Verdict
+
+if TYPE_CHECKING:
+    from pytest_perfgate.core.judge.accepted_line import FigureStep
 
 WIDTH = 100
 
@@ -80,19 +83,9 @@ def _whole(report: CaseReport, width: int, command: Callable[[str], str]) -> str
     return "\n".join(lines) + "\n"
 
 
-def short_name(key: CaseKey) -> str:
-    """A test as its file's reader knows it."""
-    return printable(key.test or str(key))
-
-
 def calm(text: str) -> str:
     """Text of a record that nobody vouches for: it mentions nobody and leads nowhere where people discuss."""
     return text.replace("@", "@\u200b").replace("://", ":\u200b//")
-
-
-def printable(text: str) -> str:
-    """Text that cannot move a terminal's cursor."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _head(report: CaseReport, verdict: Verdict, width: int) -> Iterator[str]:
@@ -196,7 +189,7 @@ def accepted_text(line: Baseline) -> str:
 
 
 def _steps(line: Baseline) -> str:
-    return f"{signed(crept(line))} since {line.anchored}" if line.anchor else ""
+    return f"{signed(line.drift_from_anchor)} since {line.anchored}" if line.anchor else ""
 
 
 def _sentences(told: list[Verdict]) -> list[str]:

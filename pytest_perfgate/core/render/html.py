@@ -9,7 +9,7 @@ from html import escape as html_escape
 from typing import NamedTuple
 
 from pytest_perfgate.core.judge.policy import run_code
-from pytest_perfgate.core.render.block import calm, printable, render_block
+from pytest_perfgate.core.render.block import calm, render_block
 from pytest_perfgate.core.render.report import families_of, headline, sentence, summary_line, verdict_table
 from pytest_perfgate.core.render.text import (
     cell_text,
@@ -20,9 +20,10 @@ from pytest_perfgate.core.render.text import (
     picture_lines,
     shown_rows,
 )
-from pytest_perfgate.core.render.words import ABSENT, HEADING, first_of, other_notes, own_gate_lines, plural
+from pytest_perfgate.core.render.words import ABSENT, HEADING, other_notes, own_gate_lines, plural, printable
 from pytest_perfgate.model.metric import Block, Bullets, Cell, Code, Document, Link, Paragraph, Picture, Section, Table
 from pytest_perfgate.model.plan import Effect, Outcome
+from pytest_perfgate.model.values import first_of
 from pytest_perfgate.model.verdict import Annotation, RunReport
 
 _SHOWN = 500
@@ -33,10 +34,7 @@ _SHORT = 16
 _JOINT, _BREAK = re.compile(r"(?<=::)(?=\w)|(?<=[a-z\d]_)(?=[a-z\d])"), "<wbr>"
 """Where a long name is broken, if it has to be: between its words."""
 
-_OUTCOMES = frozenset(
-    {"PASSED", "IMPROVED", "ACCEPTED", "MOVED", "SUSPECT", "UNSTABLE", "UNDECIDED", "UNBASELINED", "NOT MEASURED"}
-    | {"INVALID", "REGRESSED", "BROKEN", "NOT APPLICABLE"}
-)
+_OUTCOMES = frozenset(outcome.value.upper() for outcome in Outcome)
 
 _OUTCOME = re.compile(rf"({'|'.join(sorted(_OUTCOMES))})(?= [-+]| *$|(?-i:(?<=[A-Z])) \d)", re.IGNORECASE)
 """An outcome, alone or before a change, as where one column stands for each device."""

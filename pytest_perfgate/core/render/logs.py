@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.core.analysis.results import Place, Previous, issues_of, of_longest, place_of
 from pytest_perfgate.core.judge.accepted_line import LIMIT, drift
 from pytest_perfgate.core.judge.context import how_measured
-from pytest_perfgate.core.render.block import accepted_text, printable
+from pytest_perfgate.core.render.block import accepted_text
 from pytest_perfgate.core.render.pictures import sittings_text, timeline
-from pytest_perfgate.core.render.words import ABSENT, change_of, figure_text, plural, quantity, shown, signed
+from pytest_perfgate.core.render.words import ABSENT, change_of, figure_text, plural, printable, quantity, shown, signed
 from pytest_perfgate.core.stats.change_points import ChangePoint, change_points
 from pytest_perfgate.model.measurement import Baseline, Measurement, Sitting, short_commit
 from pytest_perfgate.model.metric import Block, Column, Document, Figure, Metric, Paragraph, Section, Table

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.roofline import place
-from pytest_perfgate.core.judge.accepted_line import TIMES, FigureLevel
-from pytest_perfgate.core.render.block import short_name
 from pytest_perfgate.core.render.charts import ruler, sparkline
 from pytest_perfgate.core.render.drawing import (
     INK,
@@ -33,7 +31,7 @@ from pytest_perfgate.core.render.drawing import (
     words,
 )
 from pytest_perfgate.core.render.rooflines import Ceiling, Point, roofline
-from pytest_perfgate.core.render.words import plural, quantity, signed
+from pytest_perfgate.core.render.words import TIMES, FigureLevel, plural, quantity, short_name, signed
 from pytest_perfgate.model.device import Basis
 from pytest_perfgate.model.metric import Bar, Picture
 from pytest_perfgate.model.values import Dimension, value

@@ -8,16 +8,17 @@ from dataclasses import replace
 from functools import partial
 
 from pytest_perfgate.core.judge.readings import tally, word_of
-from pytest_perfgate.core.render.block import CHANGES, WIDTH, printable, render_block, short_name
+from pytest_perfgate.core.render.block import CHANGES, WIDTH, render_block
 from pytest_perfgate.core.render.words import (
     HEADING,
     by_floor,
     change_of,
-    first_of,
     other_notes,
     own_gate_lines,
     plural,
+    printable,
     quantity,
+    short_name,
     shown,
     signed,
     span,
@@ -25,7 +26,7 @@ from pytest_perfgate.core.render.words import (
 from pytest_perfgate.model.measurement import Sitting
 from pytest_perfgate.model.metric import Block, Bullets, Cell, Code, Column, Document, Metric, Paragraph, Section, Table
 from pytest_perfgate.model.plan import Compare, Effect, Outcome
-from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.values import Dimension, first_of
 from pytest_perfgate.model.verdict import THEN, CaseReport, RunReport, Shard, Verdict
 
 History = Mapping[str, Sequence[Sitting]]

@@ -10,7 +10,6 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.core.render.block import printable
 from pytest_perfgate.core.render.drawing import (
     FILLS,
     INK,
@@ -32,7 +31,7 @@ from pytest_perfgate.core.render.drawing import (
     text_width,
     words,
 )
-from pytest_perfgate.core.render.words import quantity
+from pytest_perfgate.core.render.words import printable, quantity
 from pytest_perfgate.model.measurement import short_commit
 from pytest_perfgate.model.metric import Bar, Picture
 from pytest_perfgate.model.values import Dimension, value

@@ -11,15 +11,13 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.regressions import Findings, Step, Trend, by_commit, joined_runs, steps
-from pytest_perfgate.core.judge.accepted_line import FigureLevel
-from pytest_perfgate.core.render.block import printable
 from pytest_perfgate.core.render.html import STYLE, Markup, markup_table
 from pytest_perfgate.core.render.html import markup_text as _text
 from pytest_perfgate.core.render.rooflines import SITE_STYLE, label, sparkline, trend_svg
-from pytest_perfgate.core.render.words import first_of, plural, quantity
+from pytest_perfgate.core.render.words import FigureLevel, plural, printable, quantity
 from pytest_perfgate.model.measurement import Sitting, short_commit
 from pytest_perfgate.model.metric import figure_title
-from pytest_perfgate.model.values import value
+from pytest_perfgate.model.values import first_of, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.plan import CaseKey

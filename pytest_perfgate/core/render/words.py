@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from pytest_perfgate.model.errors import SHOWING, fault_sentence
-from pytest_perfgate.model.plan import Compare, Effect, Limit, Outcome
-from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.plan import CaseKey, Compare, Effect, Limit, Outcome
+from pytest_perfgate.model.values import Dimension, value
 from pytest_perfgate.model.verdict import CaseReport, Excuse, SuiteNote, Verdict
 
 if TYPE_CHECKING:
@@ -90,6 +89,38 @@ def figure_text(then: Figure, metric: Metric | None) -> str:
     return f"{quantity(then.value, then.dimension)} -> {now}"
 
 
+@value
+class FigureLevel:
+    """What the levels of a line over time are of: of the time itself, or of an accepted figure."""
+
+    title: str = ""
+    dimension: Dimension = Dimension.TIME
+    raised: float = 0.0
+    """What was added to each number: a level of 0 has no logarithm."""
+    sign: float = 1.0
+    """-1 where more is better."""
+    exact: bool = False
+
+    def text(self, level: float, digits: int = 4) -> str:
+        return quantity(level - self.raised, self.dimension, digits)
+
+    def step(self, then: float, now: float) -> str:
+        """A change in words: points of a percentage, an amount from what may be 0, else a share."""
+        if self.dimension is Dimension.FRACTION:
+            return f"{(now - then) * 100:+.1f} points"
+        return f"{self.text(then)} -> {self.text(now)}" if self.raised and now != then else signed(now / then - 1)
+
+    def best(self, levels: Iterable[float]) -> float:
+        return min(levels, key=lambda level: self.sign * level)
+
+    def ahead(self, level: float, best: float, by: float) -> bool:
+        """Whether a level is better than the best one before it, by so much of that."""
+        return self.sign * (level - best) < -(0.0 if self.exact else by) * best
+
+
+TIMES = FigureLevel()
+
+
 def figure_note(verdict: Verdict) -> str:
     """``(128 -> 130)`` behind the limit of a gated figure; of one without an accepted value what it reads."""
     if verdict.figure is None and verdict.metric is not None and verdict.metric.name not in {"time", "slowdown"}:
@@ -160,12 +191,6 @@ def pair_of_names(before: Sequence[str], after: Sequence[str], between: str = " 
     return between.join((", ".join(names[: len(before)]), ", ".join(names[len(before) :])))
 
 
-def first_of(names: Sequence[str], most: int) -> str:
-    """``a, b and 3 more``."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
-
-
 def by_floor(limit: str, raised: float | None) -> str:
     """The limit, and what the floor raised it to where it did."""
     return f"{limit} (the floor raised it to {signed(raised)})" if raised is not None else limit
@@ -202,6 +227,16 @@ def writable(text: str, encoding: str | None) -> str:
     except LookupError:
         return text
     return text
+
+
+def short_name(key: CaseKey) -> str:
+    """A test as its file's reader knows it."""
+    return printable(key.test or str(key))
+
+
+def printable(text: str) -> str:
+    """Text that cannot move a terminal's cursor."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 SAYING = 10.0
@@ -303,8 +338,3 @@ def _excused(reports: Sequence[CaseReport]) -> Iterator[tuple[str, str]]:
     for report in reports:
         if report.excuse is Excuse.EXPECTED_TO_FAIL:
             yield "xfail hides", f"{report.worst.value}: {report.key}"
-
-
-def display_width(text: str) -> int:
-    """Columns a terminal needs; wide characters take two, combining ones none."""
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_perfgate.core.stats.summary import median, t_quantile
-from pytest_perfgate.model.values import Interval
+from pytest_perfgate.model.metric import Interval
 
 if TYPE_CHECKING:
     import numpy as np

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.model.measurement import Samples, Stop
-from pytest_perfgate.model.values import Interval
+from pytest_perfgate.model.metric import Interval
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.plan import Plan

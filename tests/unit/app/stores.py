@@ -8,9 +8,8 @@ from typing import Any
 from pytest_perfgate.app.judge import GateJudge as Court
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.measurement import Baseline, Environment, Measurement, Sitting
-from pytest_perfgate.model.plan import Case, CaseKey, Plan
+from pytest_perfgate.model.plan import Base, Case, CaseKey, Plan
 from pytest_perfgate.model.ports import GateTools
-from pytest_perfgate.model.project import Base
 from pytest_perfgate.model.protocol import Capture, CaseResult
 from tests.unit.core.judge.bench import KEY, limit
 

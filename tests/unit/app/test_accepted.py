@@ -14,8 +14,7 @@ from pytest_perfgate.app.accepted import Accepted, Past
 from pytest_perfgate.app.conclude import Ending, suite_notes
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline, Identity, Sitting
-from pytest_perfgate.model.plan import CaseKey, Mode, Outcome
-from pytest_perfgate.model.project import Base
+from pytest_perfgate.model.plan import Base, CaseKey, Mode, Outcome
 from pytest_perfgate.plugin.arms import substitute_commit
 from tests.unit.app.stores import Lines, captured, case, gate_judge
 from tests.unit.core.judge.bench import HOST, KEY, accepted, measured

@@ -15,12 +15,10 @@ from pytest_perfgate.adapters.stores.baselines import Baselines, StoredFiles
 from pytest_perfgate.adapters.stores.repository import GitRepository
 from pytest_perfgate.app.changed_project import edited_imports, with_files
 from pytest_perfgate.app.lockstep import OwnFiles
-from pytest_perfgate.core.changes.tests import Reach
 from pytest_perfgate.core.judge.suite import Suite
-from pytest_perfgate.model.plan import CaseKey, Choice, Effect, Policy
+from pytest_perfgate.model.plan import Base, CaseKey, Choice, Decision, Effect, Policy, Reach
 from pytest_perfgate.model.ports import DEPENDENCIES
-from pytest_perfgate.model.project import Base
-from pytest_perfgate.model.verdict import CaseReport, Decision, Paired, PairedRound, SuiteNote
+from pytest_perfgate.model.verdict import CaseReport, Paired, PairedRound, SuiteNote
 from tests.unit.app.checks import notes_on
 from tests.unit.app.scripted_pairs import arm, cases
 from tests.unit.core.judge.bench import CONTEXT

@@ -16,8 +16,7 @@ from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.limits.merge import merge_limits
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.measurement import Baseline
-from pytest_perfgate.model.plan import Case, Choice, Effect, Mode, Plan, Policy
-from pytest_perfgate.model.project import Base
+from pytest_perfgate.model.plan import Base, Case, Choice, Effect, Mode, Plan, Policy
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote
 from tests.unit.app.checks import notes_on
 from tests.unit.core.judge.bench import KEY, KINDS, accepted, limit, measured

@@ -12,8 +12,7 @@ from pytest_perfgate.app.accepted import Accepted
 from pytest_perfgate.app.changed_tests import followed
 from pytest_perfgate.core.changes.tests import renamed_nodes, same_bodies
 from pytest_perfgate.model.measurement import Baseline
-from pytest_perfgate.model.plan import Effect, Policy
-from pytest_perfgate.model.project import Base
+from pytest_perfgate.model.plan import Base, Effect, Policy
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote
 from tests.reports import baseline, case
 from tests.unit.app.checks import notes_on

@@ -14,8 +14,8 @@ from pytest_perfgate.app.lockstep import _turn
 from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import IDLE, Samples, Stop
-from pytest_perfgate.model.plan import CaseKey, Plan
-from pytest_perfgate.model.verdict import Decision, PairedRound
+from pytest_perfgate.model.plan import CaseKey, Decision, Plan
+from pytest_perfgate.model.verdict import PairedRound
 from tests.unit.app.scripted_pairs import (
     PROOF,
     ScriptedChild,

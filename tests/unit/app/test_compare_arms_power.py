@@ -12,8 +12,9 @@ from pytest_perfgate.app.lockstep import Stage
 from pytest_perfgate.app.screening import Screening as Hearing
 from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.core.judge.samples import pair_of
+from pytest_perfgate.model.plan import Decision
 from pytest_perfgate.model.protocol import Job
-from pytest_perfgate.model.verdict import Decision, Paired
+from pytest_perfgate.model.verdict import Paired
 from tests.unit.app.power_card import Build, Card, PoweredWorld
 from tests.unit.app.scripted_pairs import arm, cases, spec
 

@@ -18,9 +18,9 @@ from pytest_perfgate.app.screening import Screening as Hearing
 from pytest_perfgate.core.judge.rounds import Design, finding
 from pytest_perfgate.core.judge.samples import pair_of
 from pytest_perfgate.model.measurement import Identity, Samples, Stop
-from pytest_perfgate.model.plan import CaseKey
+from pytest_perfgate.model.plan import CaseKey, Decision
 from pytest_perfgate.model.protocol import Capture, CaseResult
-from pytest_perfgate.model.verdict import Decision, Paired, PairedRound
+from pytest_perfgate.model.verdict import Paired, PairedRound
 from pytest_perfgate.plugin.calls import Brought
 from tests.unit.app.scripted_pairs import (
     DEVICE,

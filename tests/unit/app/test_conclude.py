@@ -19,11 +19,10 @@ from pytest_perfgate.core.judge.policy import CI, LOCAL
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Baseline, Environment, Sitting
 from pytest_perfgate.model.metric import Figure
-from pytest_perfgate.model.plan import Case, CaseKey, Choice, Effect, Mode, Outcome, Plan, Policy
+from pytest_perfgate.model.plan import Base, Case, CaseKey, Choice, Decision, Effect, Mode, Outcome, Plan, Policy
 from pytest_perfgate.model.ports import GateTools
-from pytest_perfgate.model.project import Base
 from pytest_perfgate.model.values import Dimension
-from pytest_perfgate.model.verdict import CaseReport, Decision, Paired, SuiteNote, Verdict
+from pytest_perfgate.model.verdict import CaseReport, Paired, SuiteNote, Verdict
 from tests.unit.core.judge.bench import HOST, KEY, KINDS, accepted, limit, measured
 
 COMMIT = "0123456789abcdef"

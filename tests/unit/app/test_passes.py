@@ -11,15 +11,7 @@ import pytest
 
 from pytest_perfgate.adapters.readers.benchmarks import read_google_benchmark, read_pytest_benchmark
 from pytest_perfgate.app.inspections.results import google_benchmark, pytest_benchmark
-from pytest_perfgate.app.passes import (
-    PassedCall,
-    References,
-    chosen,
-    in_turns,
-    of_file,
-    one_by_one,
-    readings_of,
-)
+from pytest_perfgate.app.passes import PassedCall, References, chosen, in_turns, of_file, one_by_one, readings_of
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Samples, Stop
 from pytest_perfgate.model.metric import Absent, Metric

@@ -17,10 +17,9 @@ from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Environment, Identity, Reference, Samples, Stop
-from pytest_perfgate.model.plan import Case, CaseKey, Plan
+from pytest_perfgate.model.plan import Case, CaseKey, Decision, Plan
 from pytest_perfgate.model.ports import GateTools
 from pytest_perfgate.model.protocol import Capture, CaseResult
-from pytest_perfgate.model.verdict import Decision
 from tests.unit.app.scripted_pairs import World, compared
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from pytest_perfgate.model.metric import Absent, Metric, MetricSet, labels
-from pytest_perfgate.model.values import Dimension, Interval
+from pytest_perfgate.model.metric import Absent, Interval, Metric, MetricSet, labels
+from pytest_perfgate.model.values import Dimension
 
 
 def overlap(number: float, **scope: object) -> Metric:

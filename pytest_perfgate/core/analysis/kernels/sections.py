@@ -149,13 +149,14 @@ def ratio_section(diagnosis: Diagnosis) -> Iterator[Block]:
         yield _executed_ratio(diagnosis.ran) if diagnosis.ran else Paragraph(text=_NO_CODE)
         return
     where = "in the main loop" if diagnosis.loop else "in the kernel (no loop was found)"
+    local = sum(inner.counts.get(name, 0) for name in LOCAL)
     widths = " + ".join(f"{count} x {width} bytes" for width, count in inner.widths) or "none"
     yield Bullets(
         items=(
             f"Compute instructions {where}: {inner.computed}",
             f"Global loads {where}: {widths}" + (f", {inner.bulk} bulk copies" if inner.bulk else ""),
             f"Ratio: {_ratio(inner, diagnosis.whole)}",
-            *([f"Local memory {where}: {local} instructions"] if (local := _local(inner)) else []),
+            *([f"Local memory {where}: {local} instructions"] if local else []),
         )
     )
 
@@ -169,10 +170,6 @@ def _executed_ratio(ran: Mix) -> Block:
             f"Ratio: {_ratio(ran, ran)}",
         )
     )
-
-
-def _local(inner: Mix) -> int:
-    return sum(inner.counts.get(name, 0) for name in LOCAL)
 
 
 def _ratio(inner: Mix, whole: Mix | None) -> str:

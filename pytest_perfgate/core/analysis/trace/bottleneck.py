@@ -13,7 +13,7 @@ import numpy as np
 from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.core.analysis.classify import Bottleneck, Classification, Signals, classify
 from pytest_perfgate.core.analysis.decisions import recommendations, saved
-from pytest_perfgate.core.analysis.intervals import BLOCKS, LAUNCHES, Kind
+from pytest_perfgate.core.analysis.intervals import BLOCKS, LAUNCHES
 from pytest_perfgate.core.analysis.roofline import band, parse_items, place
 from pytest_perfgate.core.analysis.trace.findings import COMPARE_FIRST, short_sequence
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow, library, tile
@@ -33,7 +33,7 @@ from pytest_perfgate.model.metric import (
     Section,
     Severity,
 )
-from pytest_perfgate.model.profiles import Category
+from pytest_perfgate.model.profiles import Category, Kind
 from pytest_perfgate.model.project import Names, shareable
 from pytest_perfgate.model.values import Dimension, value
 

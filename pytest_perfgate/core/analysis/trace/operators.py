@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_perfgate.core.analysis.intervals import WORDS, Kind
+from pytest_perfgate.core.analysis.intervals import WORDS
 from pytest_perfgate.core.analysis.operators import Call, category_of, parse_call, work_of
+from pytest_perfgate.core.analysis.trace.ranks import Collective
 from pytest_perfgate.core.analysis.trace.survey import OUTSIDE, Survey
 from pytest_perfgate.core.analysis.trace.timeline import Spread, busy, numbered, spread, statistics
 from pytest_perfgate.core.render.words import ABSENT, quantity
 from pytest_perfgate.model.metric import Column, Table
-from pytest_perfgate.model.profiles import Category, Queue
+from pytest_perfgate.model.profiles import Category, Kind, Message, Queue
 from pytest_perfgate.model.values import Dimension, Work, array_value, value
 
 if TYPE_CHECKING:
@@ -275,3 +276,72 @@ def selection_table(rows: Sequence[OperatorRow]) -> Table:
 
 def _shapes(row: OperatorRow) -> str:
     return " ".join("×".join(map(str, row.call.dims[at])) or "scalar" for at in row.call.tensors())
+
+
+_WORD = re.compile(r"(?:nccl|rccl)(?:Dev)?Kernel_?([A-Za-z]+)", re.IGNORECASE)
+
+
+_CLIMB = 8
+
+
+def collectives(seen: Survey, rank: int) -> tuple[Collective, ...]:
+    """The communication kernels of a rank in the order they started."""
+    mine = np.flatnonzero(seen.kinds == Kind.COMMUNICATION)
+    mine = mine[np.argsort(seen.trace.start[seen.rows[mine]], kind="stable")]
+    counted: dict[tuple[str, str], int] = {}
+    result = []
+    for at in mine.tolist():
+        row = int(seen.rows[at])
+        message = _message(seen, at)
+        kind = word(seen.trace.names[seen.trace.name[row]])
+        group = message.group if message else ""
+        ordinal = counted[kind, group] = counted.get((kind, group), -1) + 1
+        result.append(
+            Collective(
+                kind=kind,
+                group=group,
+                ordinal=ordinal,
+                rank=rank,
+                start=int(seen.trace.start[row]) + seen.trace.base_ns,
+                length=int(seen.trace.end[row] - seen.trace.start[row]),
+                size=message.sent if message else None,
+                ranks=message.ranks if message else None,
+                operation=message.collective if message else "",
+            )
+        )
+    return tuple(result)
+
+
+def word(name: str) -> str:
+    """What a communication kernel does, without algorithm, protocol and dtype."""
+    match = _WORD.search(name)
+    if match:
+        return match.group(1)
+    return name.partition("<")[0].partition("(")[0].rpartition("::")[2] or name
+
+
+def _message(seen: Survey, at: int) -> Message | None:
+    """What was recorded on the kernel, its launcher, or an annotation above."""
+    trace = seen.trace
+    row = int(seen.rows[at])
+    if row in trace.messages:
+        return trace.messages[row]
+    above = int(seen.link.launch[at])
+    for _ in range(_CLIMB):
+        if above < 0:
+            return None
+        if above in trace.messages:
+            return trace.messages[above]
+        if trace.names[trace.name[above]].startswith("nccl:") and trace.argument[above] >= 0:
+            size = _sent(parse_call("", trace.arguments[int(trace.argument[above])]))
+            return Message(collective=trace.names[trace.name[above]], sent=size or None)
+        above = int(seen.tree.parent[above])
+    return None
+
+
+def _sent(call: Call) -> float:
+    """Bytes of the tensors of a collective; nothing where a shape is no numbers."""
+    try:
+        return sum(call.size(i) for i in call.tensors())
+    except ValueError:
+        return 0.0

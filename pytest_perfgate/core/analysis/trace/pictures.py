@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from pytest_perfgate.core.analysis import intervals
-from pytest_perfgate.core.analysis.intervals import Kind
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.analysis.trace.matching import arguments
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow, short_name
@@ -32,7 +31,7 @@ from pytest_perfgate.core.render.lanes import LANE_KEY, Group, Lane, Node, icicl
 from pytest_perfgate.core.render.rooflines import Ceiling, Point, roofline
 from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.profiles import Category
+from pytest_perfgate.model.profiles import Category, Kind
 from pytest_perfgate.model.values import Dimension
 
 if TYPE_CHECKING:

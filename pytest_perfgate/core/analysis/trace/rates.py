@@ -19,8 +19,8 @@ from pytest_perfgate.core.analysis.trace.tables import shapes
 from pytest_perfgate.core.analysis.trace.timeline import busy
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.device import Basis, Roof
-from pytest_perfgate.model.metric import Absent, Column, Labels, Metric, MetricSet, Table, labels
-from pytest_perfgate.model.values import Dimension, Interval, array_value, value
+from pytest_perfgate.model.metric import Absent, Column, Interval, Labels, Metric, MetricSet, Table, labels
+from pytest_perfgate.model.values import Dimension, array_value, value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pytest_perfgate.core.analysis import intervals
-from pytest_perfgate.core.analysis.intervals import Kind, gpu_rows, kinds
+from pytest_perfgate.core.analysis.intervals import gpu_rows, kinds
 from pytest_perfgate.core.analysis.operators import model_of
 from pytest_perfgate.core.analysis.trace.timeline import Timeline, Window, busy, parse_window, steps, timeline
 from pytest_perfgate.core.analysis.trace.tree import Linkage, Tree, call_tree, link, operators, sent, standing
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Labels, Metric, MetricSet, labels
-from pytest_perfgate.model.profiles import GPU, Category, Trace
+from pytest_perfgate.model.profiles import GPU, Category, Kind, Trace
 from pytest_perfgate.model.values import Dimension, Work, array_value, value
 
 if TYPE_CHECKING:

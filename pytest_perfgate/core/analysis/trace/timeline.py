@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pytest_perfgate.core.analysis import intervals
-from pytest_perfgate.core.analysis.intervals import Kind
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.profiles import Category, Trace
+from pytest_perfgate.model.profiles import Category, Kind, Trace
 from pytest_perfgate.model.values import TIME_UNIT, TIME_UNITS, array_value, value
 
 if TYPE_CHECKING:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_perfgate.core.analysis.intervals import Kind
 from pytest_perfgate.core.analysis.operators import Call, parse_call
 from pytest_perfgate.core.analysis.tracelens.models import Figures, modelled
-from pytest_perfgate.model.profiles import Category, Trace
+from pytest_perfgate.model.profiles import Category, Kind, Trace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pytest_perfgate.core.analysis.intervals import Kind
 from pytest_perfgate.core.analysis.tracelens.models import Figures, category, figures, sheet_of
 from pytest_perfgate.core.analysis.tracelens.nodes import (
     PARTS,
@@ -38,7 +37,7 @@ from pytest_perfgate.model.metric import (
     Table,
     labels,
 )
-from pytest_perfgate.model.profiles import Category
+from pytest_perfgate.model.profiles import Category, Kind
 from pytest_perfgate.model.values import Dimension
 
 if TYPE_CHECKING:

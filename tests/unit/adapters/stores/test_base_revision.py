@@ -16,7 +16,8 @@ from pytest_perfgate.adapters.stores.base_revision import BaseRevision, protecte
 from pytest_perfgate.adapters.stores.repository import GitRepository
 from pytest_perfgate.cli.doctor import commits
 from pytest_perfgate.cli.doctor import git as git_symptom
-from pytest_perfgate.model.project import Base, Config
+from pytest_perfgate.model.plan import Base
+from pytest_perfgate.model.project import Config
 
 HEAD, FORK, BEFORE, PARENT = "head", "fork", "before", "parent"
 

@@ -18,9 +18,9 @@ from pytest_perfgate.core.analysis.results import (
     previous_of,
 )
 from pytest_perfgate.model.measurement import Environment, Identity
-from pytest_perfgate.model.metric import MetricSet, Problem, labels
+from pytest_perfgate.model.metric import Interval, MetricSet, Problem, labels
 from pytest_perfgate.model.profiles import BenchResult
-from pytest_perfgate.model.values import Dimension, Interval
+from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import CaseReport, RunReport
 from tests.reports import DEVICE, case, run
 

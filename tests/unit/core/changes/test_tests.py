@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_perfgate.core.changes.tests import Successor as Heir
 from pytest_perfgate.core.changes.tests import (
-    Reach,
     is_new,
     rename_candidates,
     renamed_nodes,
@@ -15,8 +15,8 @@ from pytest_perfgate.core.changes.tests import (
     same_function,
     same_test,
 )
-from pytest_perfgate.core.changes.tests import Successor as Heir
 from pytest_perfgate.model.measurement import Identity
+from pytest_perfgate.model.plan import Reach
 from tests.reports import DEVICE
 from tests.unit.core.judge.bench import accepted
 

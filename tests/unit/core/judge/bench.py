@@ -11,9 +11,9 @@ from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.device import Basis, Device, Roof
 from pytest_perfgate.model.measurement import Baseline, Identity, Measurement, Samples, Stop
-from pytest_perfgate.model.metric import Metric, MetricKind, MetricSet
+from pytest_perfgate.model.metric import Interval, Metric, MetricKind, MetricSet
 from pytest_perfgate.model.plan import CaseKey, Outcome
-from pytest_perfgate.model.values import Better, Dimension, Interval, Work
+from pytest_perfgate.model.values import Better, Dimension, Work
 from tests import reports
 
 EXTRA = (

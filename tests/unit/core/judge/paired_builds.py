@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
-from pytest_perfgate.model.values import Interval
-from pytest_perfgate.model.verdict import Decision, Paired
+from pytest_perfgate.model.metric import Interval
+from pytest_perfgate.model.plan import Decision
+from pytest_perfgate.model.verdict import Paired
 from tests.unit.core.judge.bench import CONTEXT, KINDS, SHAPE, accepted, limit, measured
 
 

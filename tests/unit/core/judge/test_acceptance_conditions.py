@@ -20,7 +20,6 @@ from pytest_perfgate.core.judge.acceptance import (
     unpinned,
 )
 from pytest_perfgate.core.judge.accepted_line import Signature
-from pytest_perfgate.core.judge.family import family_of
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.render.block import acceptance_lines
 from pytest_perfgate.model.errors import PerfgateError
@@ -142,7 +141,7 @@ def test_only_a_new_line_is_asked_whether_a_limit_wants_it() -> None:
     kept, new = decide(of_time, line(), (), TODAY), decide(of_time, None, (), TODAY)
     assert unasked(kept, ()) is kept
     assert unasked(new, ()).change is Change.UNASKED
-    assert unasked(new, (family_of(report.key),)) is new
+    assert unasked(new, (report.key.family,)) is new
 
 
 @pytest.mark.parametrize("outcome", [Outcome.SUSPECT, Outcome.PASSED])

@@ -20,10 +20,10 @@ from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.samples import scatter_of
 from pytest_perfgate.core.render.block import acceptance_json, acceptance_lines
 from pytest_perfgate.model.measurement import Measurement, Sitting
-from pytest_perfgate.model.metric import Metric, MetricSet, Problem
-from pytest_perfgate.model.plan import Outcome
-from pytest_perfgate.model.values import Dimension, Interval
-from pytest_perfgate.model.verdict import CaseReport, Decision
+from pytest_perfgate.model.metric import Interval, Metric, MetricSet, Problem
+from pytest_perfgate.model.plan import Decision, Outcome
+from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.verdict import CaseReport
 from tests import reports
 from tests.reports import case, run
 from tests.unit.core.judge.bench import CONTEXT, KEY, KINDS, accepted, limit, measured, timed

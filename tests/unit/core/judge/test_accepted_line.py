@@ -13,10 +13,8 @@ from pytest_perfgate.core.judge.accepted_line import (
     Signature,
     _days,
     anchored,
-    crept,
     drift,
     fixed_anchor,
-    reasoned,
     widened,
 )
 from pytest_perfgate.core.render.block import acceptance_lines, decision_lines
@@ -26,8 +24,7 @@ from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.core.stats.change_points import change_points
 from pytest_perfgate.model.measurement import DIRTY, Baseline, Identity, Sitting
 from pytest_perfgate.model.metric import Figure
-from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.model.project import ANCHOR
+from pytest_perfgate.model.plan import ANCHOR, CaseKey
 from pytest_perfgate.model.values import Dimension
 from tests.drawings import flaws, texts
 from tests.reports import DEVICE, baseline, case
@@ -146,7 +143,7 @@ def test_a_temporary_acceptance_ends_as_it_was_to(time: float, before: Baseline,
     assert (found.change, found.asks) == (change, False)
     assert decision_of(found.after) == STANDS
     assert found.after is not None
-    assert not reasoned(found.after, before), "an old reason is none of its own on another day"
+    assert not found.after.explains(before), "an old reason is none of its own on another day"
 
 
 def test_a_reason_that_is_given_takes_the_place_of_the_one_before_and_the_end_stays() -> None:
@@ -324,8 +321,8 @@ def test_five_accepted_steps_of_four_percent_stand_against_the_first() -> None:
     lines = steps(*(1e6 * 1.04**step for step in range(6)))
     assert [line.anchor for line in lines] == [0.0, *[1e6] * 5]
     assert {line.anchored for line in lines[1:]} == {"2026-09-01"}
-    assert [crept(line) > ANCHOR for line in lines] == [False, False, False, True, True, True]
-    assert crept(lines[-1]) == pytest.approx(1.04**5 - 1)
+    assert [line.drift_from_anchor > ANCHOR for line in lines] == [False, False, False, True, True, True]
+    assert lines[-1].drift_from_anchor == pytest.approx(1.04**5 - 1)
 
 
 def test_a_faster_time_another_way_of_measuring_and_a_person_begin_anew() -> None:
@@ -335,7 +332,7 @@ def test_a_faster_time_another_way_of_measuring_and_a_person_begin_anew() -> Non
     assert anchored(slower, first, Signature(when="2026-09-20", anchor=True)).anchor == 0.0
     other = replace(slower, identity=Identity(device=slower.device, timer="events"))
     assert anchored(other, first, Signature(when="2026-09-20")).anchor == 0.0
-    assert crept(first) == 0.0
+    assert first.drift_from_anchor == 0.0
 
 
 def test_a_time_that_is_accepted_already_can_be_counted_anew() -> None:

@@ -12,8 +12,8 @@ from pytest_perfgate.core.judge.policy import CI
 from pytest_perfgate.core.judge.suspects import DOCTOR, suspects, uncommitted
 from pytest_perfgate.core.render.block import render_block
 from pytest_perfgate.model.measurement import Identity, Stop
+from pytest_perfgate.model.metric import Interval
 from pytest_perfgate.model.plan import Effect, Mode, Outcome
-from pytest_perfgate.model.values import Interval
 from tests.unit.core.judge.bench import (
     CONTEXT,
     FLOORED,

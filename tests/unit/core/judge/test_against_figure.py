@@ -8,9 +8,9 @@ import pytest
 
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.model.measurement import Baseline
-from pytest_perfgate.model.metric import Figure, Metric, MetricSet
+from pytest_perfgate.model.metric import Figure, Interval, Metric, MetricSet
 from pytest_perfgate.model.plan import Choice, Effect, Outcome, Policy
-from pytest_perfgate.model.values import Dimension, Interval
+from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import Verdict
 from tests.unit.core.judge.bench import CONTEXT, accepted, limit, measured
 

@@ -14,9 +14,9 @@ from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.device import Basis, Roof
 from pytest_perfgate.model.errors import CODES, PerfgateError
-from pytest_perfgate.model.metric import Absent, Analysis, Metric, MetricSet, Problem, labels
+from pytest_perfgate.model.metric import Absent, Analysis, Interval, Metric, MetricSet, Problem, labels
 from pytest_perfgate.model.plan import Outcome
-from pytest_perfgate.model.values import Dimension, Interval, Work
+from pytest_perfgate.model.values import Dimension, Work
 from tests.unit.core.judge.bench import (
     CEILING,
     CONTEXT,

@@ -16,10 +16,9 @@ from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.policy import CI, parse_policy
 from pytest_perfgate.core.render.block import render_block
-from pytest_perfgate.model.metric import Problem
-from pytest_perfgate.model.plan import CaseKey, Effect, Limit, Mode, Outcome
-from pytest_perfgate.model.values import Interval
-from pytest_perfgate.model.verdict import CaseReport, Decision, Paired, Verdict
+from pytest_perfgate.model.metric import Interval, Problem
+from pytest_perfgate.model.plan import CaseKey, Decision, Effect, Limit, Mode, Outcome
+from pytest_perfgate.model.verdict import CaseReport, Paired, Verdict
 from tests.unit.core.judge.bench import (
     CONTEXT,
     FLOORED,

@@ -15,9 +15,9 @@ from pytest_perfgate.core.judge.against_revision import (
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.policy import CI
 from pytest_perfgate.model.measurement import Baseline, Samples
-from pytest_perfgate.model.plan import Outcome
-from pytest_perfgate.model.values import Interval
-from pytest_perfgate.model.verdict import Arm, Decision, Paired
+from pytest_perfgate.model.metric import Interval
+from pytest_perfgate.model.plan import Decision, Outcome
+from pytest_perfgate.model.verdict import Arm, Paired
 from tests.unit.core.judge.bench import (
     accepted,
     limit,

@@ -24,7 +24,7 @@ from pytest_perfgate.core.judge.calibration import LEAST as LEAST_TO_CALIBRATE
 from pytest_perfgate.core.judge.rounds import SURELY, Pairs
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.core.stats.inference import hodges_lehmann
-from pytest_perfgate.model.verdict import Decision
+from pytest_perfgate.model.plan import Decision
 from tests.unit.core.judge.bench import pairs
 
 

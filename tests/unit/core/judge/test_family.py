@@ -22,10 +22,10 @@ from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.stats.inference import Prior, predict
 from pytest_perfgate.model.measurement import Baseline, Reference
-from pytest_perfgate.model.metric import Metric, MetricSet, Problem, labels
-from pytest_perfgate.model.plan import Case, CaseKey, Limit, Outcome, Plan
-from pytest_perfgate.model.values import Better, Dimension, Interval
-from pytest_perfgate.model.verdict import CaseReport, Decision, Paired
+from pytest_perfgate.model.metric import Interval, Metric, MetricSet, Problem, labels
+from pytest_perfgate.model.plan import Case, CaseKey, Decision, Limit, Outcome, Plan
+from pytest_perfgate.model.values import Better, Dimension
+from pytest_perfgate.model.verdict import CaseReport, Paired
 from tests.unit.core.judge.bench import CONTEXT, GPU, KINDS, SHAPE, accepted, limit, measured, share
 from tests.unit.core.judge.suites import FAMILY as MATRIX_FAMILY
 from tests.unit.core.judge.suites import PLAIN_CONTEXT

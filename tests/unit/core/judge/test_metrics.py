@@ -12,8 +12,8 @@ from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.metrics import DERIVED, OF_WORK, metrics_of
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Identity
-from pytest_perfgate.model.metric import Metric, MetricSet
-from pytest_perfgate.model.values import Dimension, Interval, Work
+from pytest_perfgate.model.metric import Interval, Metric, MetricSet
+from pytest_perfgate.model.values import Dimension, Work
 from tests.unit.core.judge.bench import CEILING, GEMM, GPU, HOST, KINDS, accepted, limit, measured, samples
 
 WORK = Work(flops=1e9, bytes=1e8, dtype="bf16", items=1000, unit="tokens", working_set=2e8)

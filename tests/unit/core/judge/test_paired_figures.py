@@ -9,10 +9,10 @@ import pytest
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.rounds import figure_finding
 from pytest_perfgate.model.measurement import Baseline
-from pytest_perfgate.model.metric import Figure, FigurePairs, Metric, MetricSet
-from pytest_perfgate.model.plan import Outcome
-from pytest_perfgate.model.values import Dimension, Interval
-from pytest_perfgate.model.verdict import Decision, Paired
+from pytest_perfgate.model.metric import Figure, FigurePairs, Interval, Metric, MetricSet
+from pytest_perfgate.model.plan import Decision, Outcome
+from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.verdict import Paired
 from tests.unit.core.judge.bench import CONTEXT, accepted, limit, measured
 
 BYTES, PART = Dimension.BYTES, Dimension.FRACTION

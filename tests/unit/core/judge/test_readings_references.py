@@ -9,9 +9,9 @@ import pytest
 
 from pytest_perfgate.core.judge.readings import over_processes, reach_in_turns, reference_of
 from pytest_perfgate.model.measurement import Reference, Samples, Settled, Stop
-from pytest_perfgate.model.metric import Figure, Metric, Problem
+from pytest_perfgate.model.metric import Figure, Interval, Metric, Problem
 from pytest_perfgate.model.plan import CaseKey, Outcome
-from pytest_perfgate.model.values import Dimension, Interval
+from pytest_perfgate.model.values import Dimension
 from tests.unit.core.judge.bench import KEY, accepted, limit, measured, verdict
 
 

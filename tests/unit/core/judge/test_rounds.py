@@ -10,7 +10,6 @@ import pytest
 
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.rounds import (
-    LEAST,
     MARGIN,
     MOST,
     SCREENING,
@@ -36,9 +35,9 @@ from pytest_perfgate.core.render.words import span
 from pytest_perfgate.core.stats.inference import signed_rank
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Identity, Samples, Stop
-from pytest_perfgate.model.plan import CaseKey, Outcome
+from pytest_perfgate.model.plan import LEAST, CaseKey, Decision, Outcome
 from pytest_perfgate.model.protocol import Capture
-from pytest_perfgate.model.verdict import Decision, Paired
+from pytest_perfgate.model.verdict import Paired
 from tests.unit.core.judge.bench import CONTEXT, limit, measured, pairs, shown
 from tests.unit.core.judge.paired_builds import PAIRED_CONTEXT, arms
 

@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.changes.tests import Reach
-from pytest_perfgate.core.judge.family import family_limits, family_of, geometric_mean
+from pytest_perfgate.core.judge.family import family_limits, geometric_mean
 from pytest_perfgate.core.judge.judge import judge, not_measured, unmatched_limits
 from pytest_perfgate.core.judge.policy import CI, exit_code, parse_policy
-from pytest_perfgate.model.plan import Case, Effect, Mode, Plan
+from pytest_perfgate.model.plan import Case, Effect, Mode, Plan, Reach
 from tests.unit.core.judge.bench import (
     GPU,
     accepted,
@@ -248,5 +247,5 @@ def test_families_are_collected_from_cases() -> None:
         Case(nodeid="t.py::x", limits=(other,), plan=Plan()),
     ]
     assert family_limits(cases) == {FAMILY: (mean,)}
-    assert family_of(key("1")) == FAMILY
-    assert family_of(key("1", name="bwd")) == f"{FAMILY}#bwd"
+    assert key("1").family == FAMILY
+    assert key("1", name="bwd").family == f"{FAMILY}#bwd"

@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.changes.tests import Reach
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.policy import CI, parse_policy
 from pytest_perfgate.core.judge.suite import LeftOut, Suite, common_moves, floored, judge_suite, slow_cards
 from pytest_perfgate.core.render.block import render_block
-from pytest_perfgate.model.plan import CaseKey, Effect, Outcome
+from pytest_perfgate.model.plan import CaseKey, Effect, Outcome, Reach
 from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
 from tests.unit.core.judge.bench import (
     CONTEXT,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_perfgate.core.judge.accepted_line import other_identity, reasoned, uncompared, unexplained
+from pytest_perfgate.core.judge.accepted_line import other_identity, uncompared, unexplained
 from pytest_perfgate.core.judge.context import (
     JudgeContext,
     accepted_clock,
@@ -18,10 +18,10 @@ from pytest_perfgate.core.judge.context import (
 from pytest_perfgate.core.judge.judge import _judged_measurement, judge
 from pytest_perfgate.core.judge.suspects import prediction, suspects
 from pytest_perfgate.model.measurement import Identity, Sitting
-from pytest_perfgate.model.plan import Effect, Outcome
+from pytest_perfgate.model.metric import Interval
+from pytest_perfgate.model.plan import Decision, Effect, Outcome
 from pytest_perfgate.model.protocol import Capture
-from pytest_perfgate.model.values import Interval
-from pytest_perfgate.model.verdict import Decision, Paired, PowerLimited
+from pytest_perfgate.model.verdict import Paired, PowerLimited
 from tests.reports import DEVICE
 from tests.unit.core.judge.bench import (
     CONTEXT,
@@ -223,8 +223,8 @@ OTHER = Identity(device=DEVICE.key, threads="9")
 
 
 def test_what_a_line_says_is_a_reason_where_nothing_stood_before() -> None:
-    assert reasoned(accepted(1e6), None)
-    assert not reasoned(accepted(1e6), accepted(1e6))
+    assert accepted(1e6).explains(None)
+    assert not accepted(1e6).explains(accepted(1e6))
 
 
 def test_a_line_that_was_only_kept_here_asks_nobody_for_a_reason() -> None:

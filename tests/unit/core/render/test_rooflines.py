@@ -9,8 +9,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from pytest_perfgate.core.analysis.regressions import Trend
-from pytest_perfgate.core.judge.accepted_line import FigureLevel
 from pytest_perfgate.core.render.rooflines import Ceiling, Point, label, roofline, sparkline, trend_svg
+from pytest_perfgate.core.render.words import FigureLevel
 from pytest_perfgate.model.measurement import Sitting
 from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.values import Dimension

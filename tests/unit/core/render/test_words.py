@@ -19,7 +19,6 @@ from pytest_perfgate.core.render.report import run_document
 from pytest_perfgate.core.render.words import (
     distinct_names,
     edges,
-    first_of,
     pair_of_names,
     plural,
     quantity,
@@ -28,9 +27,9 @@ from pytest_perfgate.core.render.words import (
     writable,
 )
 from pytest_perfgate.model.measurement import Environment
-from pytest_perfgate.model.metric import Metric, MetricSet
+from pytest_perfgate.model.metric import Interval, Metric, MetricSet
 from pytest_perfgate.model.plan import CaseKey, Effect
-from pytest_perfgate.model.values import Dimension, Interval
+from pytest_perfgate.model.values import Dimension, first_of
 from pytest_perfgate.model.verdict import CaseReport, RunReport
 from pytest_perfgate.plugin.reporting import properties
 from tests.unit.core.judge.bench import KINDS, limit, measured

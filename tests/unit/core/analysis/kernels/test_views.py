@@ -41,9 +41,8 @@ from pytest_perfgate.core.analysis.kernels.views import (
 )
 from pytest_perfgate.core.render.html import render_markdown
 from pytest_perfgate.core.render.text import render_text
-from pytest_perfgate.model.metric import Document, Finding
+from pytest_perfgate.model.metric import Document, Finding, Interval
 from pytest_perfgate.model.profiles import Launch, Resources
-from pytest_perfgate.model.values import Interval
 from tests.launches import BUSY, ELAPSED, compiled, launch
 
 RULES = (

@@ -7,7 +7,8 @@ import csv
 import pytest
 
 from pytest_perfgate.core.analysis.trace.job import alone
-from pytest_perfgate.core.analysis.trace.ranks import Meeting, collectives, meeting_metrics, straggler, waits, word
+from pytest_perfgate.core.analysis.trace.operators import collectives, word
+from pytest_perfgate.core.analysis.trace.ranks import Meeting, meeting_metrics, straggler, waits
 from pytest_perfgate.core.analysis.trace.survey import timelines
 from pytest_perfgate.core.judge.against_limit import judge_artifact
 from pytest_perfgate.core.limits.grammar import parse_limit

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.analysis.intervals import Kind
 from pytest_perfgate.core.analysis.trace.survey import Settings, timelines, within
 from pytest_perfgate.core.analysis.trace.timeline import parse_window, steps
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.profiles import Kind
 from tests.kineto_file import host, kernel, seen
 
 
