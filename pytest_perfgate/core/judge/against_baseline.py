@@ -262,8 +262,9 @@ def _unseen(kept: Ruling, trial: JudgedMeasurement, visible: float) -> Ruling:
 
 def _asks_more(trial: JudgedMeasurement) -> bool:
     """Whether an accepted time clears only what it sees: where two builds can decide, and in CI anyway."""
-    full = trial.context.mode is Mode.FULL and trial.context.replaced is None
-    return full and (trial.context.paired_available or trial.context.policy.ci)
+    context = trial.context
+    decidable = context.mode is Mode.FULL and context.paired_available
+    return context.replaced is None and (decidable or context.policy.ci)
 
 
 def _taken(trial: JudgedMeasurement, allowed: Tolerance) -> str:

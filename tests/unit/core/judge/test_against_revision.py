@@ -14,7 +14,7 @@ from pytest_perfgate.core.judge.against_revision import (
 )
 from pytest_perfgate.core.judge.context import JudgeContext
 from pytest_perfgate.core.judge.judge import judge
-from pytest_perfgate.core.judge.policy import CI, parse_policy
+from pytest_perfgate.core.judge.policy import CI, LOCAL, parse_policy
 from pytest_perfgate.core.render.block import render_block
 from pytest_perfgate.model.metric import Interval, Problem
 from pytest_perfgate.model.plan import CaseKey, Decision, Effect, Limit, Mode, Outcome
@@ -292,7 +292,9 @@ def test_an_accepted_time_clears_what_it_sees_from_one_sitting_to_the_next(
     ci = replace(PAIRED_CONTEXT, policy=CI, paired_available=False)
     assert paired_verdict(time, None, baseline=line, context=ci, shape=(1.0, 1.0, 1.0)).outcome is outcome
     quick = replace(ci, mode=Mode.QUICK)
-    assert paired_verdict(1e6, None, baseline=line, context=quick, shape=(1.0, 1.0, 1.0)).outcome is Outcome.PASSED
+    assert paired_verdict(time, None, baseline=line, context=quick, shape=(1.0, 1.0, 1.0)).outcome is outcome
+    at_home = replace(quick, policy=LOCAL)
+    assert paired_verdict(1e6, None, baseline=line, context=at_home, shape=(1.0, 1.0, 1.0)).outcome is Outcome.PASSED
 
 
 def test_an_arm_that_loaded_the_other_s_files_is_no_verdict() -> None:
