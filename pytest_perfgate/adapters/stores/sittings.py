@@ -274,11 +274,11 @@ def moment_at(moment: str) -> float:
 
 def metrics_text(metrics: Iterable[Metric]) -> str:
     """Figures as JSON: name, value, dimension, scope, interval; no number in JSON is none here."""
-    rows = [
-        [m.name, m.value, m.dimension.value, dict(m.labels), *([m.low, m.high] if m.interval else [])]
-        for m in metrics
-        if all(map(math.isfinite, (m.value, m.low, m.high)))
-    ]
+    rows = []
+    for m in metrics:
+        ends = () if m.interval is None else (m.interval.low, m.interval.high)
+        if all(map(math.isfinite, (m.value, *ends))):
+            rows.append((m.name, m.value, m.dimension, dict(m.labels), *ends))
     return msgspec.json.encode(rows).decode()
 
 
