@@ -114,10 +114,10 @@ class Screening:
                 wants[key.nodeid] = Want(rounds=1, seconds=self._all.cost(key.nodeid), suspected=False)
         often = {met.nodeid for met in self._all.rounds if (met.phase, met.number) == (ROUND, _REPEATED - 1)}
         over = (often | {key.nodeid for key in (*self._found, *untimed)}) - wants.keys()
-        if not self._all.stage.budget_s:
-            return over
-        self._beyond = frozenset(allotted(wants, self._all.left_s, self._all.start_s).beyond)
-        return over | self._beyond
+        plan = allotted(wants, self._all.left_s, self._all.start_s)
+        self._beyond = frozenset(plan.beyond)
+        nearest = () if plan.rounds else tuple(plan.beyond)[:1]  # its wants are a guess, and nobody takes the time
+        return over | (self._beyond - set(nearest))
 
     def _is_open(self, key: CaseKey, result: Finding | None = None) -> bool:
         """Whether a further round may say more of what is asked: of the time, or of a figure."""

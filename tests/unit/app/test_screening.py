@@ -100,6 +100,15 @@ def test_a_wild_case_has_more_rounds_than_a_calm_one_until_it_is_decided() -> No
     assert wild["0"].decision is tame["0"].decision is Decision.NOT_SLOWER
 
 
+def test_what_seems_to_want_more_than_the_budget_has_all_of_it_before_it_is_left_open() -> None:
+    """One in groups, or wild at first, had three rounds and was left with nine of its ten minutes unspent."""
+    world = World(time=scattered({}, 0.5), start_s=1.0, test_s=1.0, within=0.2)
+    _, found, said = compared(world, count=1, budget_s=60)
+    assert (found["0"].decision, found["0"].rounds) == (Decision.UNDECIDED, 20)
+    assert world.now == 60
+    assert said == ["0 of 1 case decided, 1 open after 20, 1 of them beyond the budget"]
+
+
 def test_a_budget_too_small_for_a_look_clears_nobody() -> None:
     world = World(time=scattered({}, 0.001), start_s=1.0, test_s=1.0, within=0.2)
     _, found, said = compared(world, budget_s=14)
