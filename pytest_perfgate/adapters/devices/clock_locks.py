@@ -158,9 +158,9 @@ def _read(path: Path) -> ClockLock | None:
     pid, sm_hz = record.get("pid"), record.get("sm_hz")
     return ClockLock(
         device=str(record.get("device", path.name.partition(".")[0])),
-        pid=pid if isinstance(pid, int) else NOBODY,
+        pid=pid if type(pid) is int else NOBODY,
         started=str(record.get("started", "?")),
-        sm_hz=sm_hz if isinstance(sm_hz, (int, float)) and 0 < sm_hz < math.inf else None,
+        sm_hz=sm_hz if isinstance(sm_hz, (int, float)) and sm_hz is not True and 0 < sm_hz < math.inf else None,
         memory=bool(record.get("memory", False)),
         path=str(path),
         run=str(record.get("run", "")),

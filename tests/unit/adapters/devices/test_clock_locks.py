@@ -40,6 +40,7 @@ def folder(tmp_path, monkeypatch):
         "\x00",
         "[" * 10**6,
         '{"pid": 1, "started": "5", "sm_hz": NaN}',
+        '{"pid": false, "started": "5", "sm_hz": true}',
         '{"pid": 1',
         '{"pid": "abc", "started": "5"}',
         '{"pid": null, "sm_hz": "fast"}',
