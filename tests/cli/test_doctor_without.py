@@ -13,6 +13,7 @@ RUN = "from pytest_perfgate.cli import main; raise SystemExit(main(['doctor', '-
 HIDDEN = "import sys; sys.modules[{name!r}] = None; "
 NAMELESS = """
 import sys, importlib.metadata as metadata
+sys.modules["torch"] = None  # to import it takes longer than all the rest
 version = metadata.version
 def unknown(name):
     if name in ("pytest", "numpy"):
