@@ -1,4 +1,4 @@
-"""Tests of core/analysis/operators/call."""
+"""Tests of core/analysis/operators: calls, their shapes and their work."""
 
 from __future__ import annotations
 
