@@ -90,7 +90,25 @@ def counter_overview(diagnoses: Sequence[Diagnosis], title: str) -> Document:
         for d in ranked
     )  # fmt: skip
     table = Table(columns=columns, rows=rows, note=f"Not collected for any of them: {missing}." if missing else "")
-    return Document(title=title, blocks=(table, *_evidence(ranked), *_loud(ranked)))
+    return Document(title=title, blocks=(*_by_name(ranked), table, *_evidence(ranked), *_loud(ranked)))
+
+
+def _by_name(ranked: Sequence[Diagnosis]) -> Iterator[Table]:
+    """Launches of one kernel added up, where one has several and all have times."""
+    spent: dict[str, list[float]] = {}
+    for d in ranked:
+        spent.setdefault(d.name, []).append(d.numbers.get("duration", 0.0))
+    whole = sum(map(sum, spent.values()))
+    if len(spent) == len(ranked) or not all("duration" in d.numbers for d in ranked) or not whole:
+        return
+    yield Table(
+        title="By kernel",
+        columns=(Column(name="kernel"), Column(name="launches", dimension=_COUNT),
+                 Column(name="total", dimension=_TIME), Column(name="mean", dimension=_TIME),
+                 Column(name="of the time", dimension=_PART, digits=3)),
+        rows=tuple((name, len(times), sum(times), sum(times) / len(times), sum(times) / whole)
+                   for name, times in sorted(spent.items(), key=lambda pair: -sum(pair[1]))),
+    )  # fmt: skip
 
 
 def _evidence(diagnoses: Sequence[Diagnosis]) -> Iterator[Block]:

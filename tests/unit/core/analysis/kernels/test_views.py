@@ -41,7 +41,7 @@ from pytest_perfgate.core.analysis.kernels.views import (
 )
 from pytest_perfgate.core.render.html import render_markdown
 from pytest_perfgate.core.render.text import render_text
-from pytest_perfgate.model.metric import Document, Finding, Interval
+from pytest_perfgate.model.metric import Document, Finding, Interval, Table
 from pytest_perfgate.model.profiles import Launch, Resources
 from tests.launches import BUSY, ELAPSED, compiled, launch
 
@@ -378,3 +378,15 @@ def test_a_gain_of_one_kernel_is_told_of_the_whole(share: float | None, mfu: flo
     faster = Finding(title="t", detail="", trigger="", gain=Interval(low=0.0, high=0.2))
     assert _of_all(faster, share, mfu) == text
     assert _of_all(replace(faster, gain=None), share, mfu) == ""
+
+
+def test_launches_of_one_kernel_are_added_up_above_them() -> None:
+    by_name, each = (
+        block
+        for block in counter_overview([launch("a", 1e3), launch("b", 5e3), launch("a", 3e3)], "T").blocks
+        if isinstance(block, Table)
+    )
+    assert [row[:4] for row in by_name.rows] == [("b", 1, 5e3, 5e3), ("a", 2, 4e3, 2e3)]
+    assert [row[0] for row in each.rows] == ["b", "a", "a"]
+    alone = counter_overview([launch("a", 1e3), launch("b", 5e3)], "T").blocks
+    assert len([block for block in alone if isinstance(block, Table)]) == 1
