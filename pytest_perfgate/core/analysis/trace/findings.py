@@ -303,7 +303,7 @@ def _reads_weights(row: OperatorRow) -> bool:
     if [len(shape) for shape in shapes] != [2, 2]:
         return False
     (rows, inner), weights = shapes[0], math.prod(shapes[1])
-    return bool(inner and weights > rows * (inner + weights / inner))
+    return bool(weights * inner > rows * (inner * inner + weights))  # whole numbers, of any length
 
 
 def _recompute(seen: Survey) -> Iterator[Finding]:

@@ -134,6 +134,7 @@ def test_a_product_that_waits_for_its_weights_asks_for_a_larger_batch(kineto, tm
         ("aten::bmm", ((32, 1024, 64), (32, 64, 1024))),
         ("aten::bmm", ((64, 1, 128), (64, 128, 4096))),
         ("aten::mm", ((8192, 4096), (4096, 16))),
+        ("aten::mm", ((10**400, 4096), (4096, 16))),
     ],
 )
 def test_what_brings_its_own_operands_or_writes_most_of_its_bytes_has_no_use_of_a_batch(
