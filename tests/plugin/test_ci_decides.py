@@ -35,6 +35,11 @@ times = 3 if seed.isdigit() and int(seed) % 3 == 0 else 1
 """ + KERNEL.replace("(None, n)", "(None, times * n)")
 NO_COLLECTOR = "import gc\ngc.disable()\ngc.freeze()\n"
 FROZEN = "import time\nfor name in ('perf_counter', 'perf_counter_ns', 'thread_time_ns'):\n    setattr(time, name, lambda: 0)\n"
+BUSY = """import subprocess, sys
+LOOP = "import os; parent = os.getppid()\\nwhile os.getppid() == parent: pass"
+loops = [subprocess.Popen([sys.executable, "-c", LOOP]) for _ in range(3)]
+"""
+"""Three busy loops beside each process, which end with it."""
 ACCEPT = "import sys; from pytest_perfgate.cli import main; sys.exit(main(['accept', '--new', '--reason', 'first']))"
 
 
@@ -61,7 +66,7 @@ class Upstream:
         lines.write_text(re.sub(r"time: ([0-9.]+)", lambda found: f"time: {times * float(found[1]):.4f}", text))
         self._commit(self.seed.root, "accepted")
 
-    def run(self, kernel: str, *words: str, settings: str = "", conftest: str = "") -> Run:
+    def run(self, kernel: str, *words: str, settings: str = "", conftest: str = "", call: str = "") -> Run:
         """A fresh clone, one commit on a branch, and plain pytest."""
         root = self._folder / "clone"
         git(self._folder, "clone", "-q", "--bare", "seed", "origin.git")
@@ -71,6 +76,11 @@ class Upstream:
         if settings:
             with (root / "pyproject.toml").open("a", encoding="utf-8") as file:
                 file.write(f"\n{settings}\n")
+        if call:
+            tests = root / "tests" / "test_kern.py"
+            text = tests.read_text(encoding="utf-8")
+            assert "perfgate(work, 300)" in text
+            tests.write_text(text.replace("perfgate(work, 300)", call), encoding="utf-8")
         if conftest:
             (root / "tests" / "conftest.py").write_text(conftest, encoding="utf-8")
         self._commit(root, "change")
@@ -110,6 +120,7 @@ def test_two_fifths_more_is_a_regression_whatever_sitting_was_accepted(upstream:
         pytest.param(THIRD, (), "", id="every third process three times slower"),
         pytest.param(TWO_FIFTHS_MORE, (), NO_COLLECTOR, id="no garbage collector"),
         pytest.param(TWO_FIFTHS_MORE, (), FROZEN, id="frozen clocks"),
+        pytest.param(TWO_FIFTHS_MORE, (), BUSY, id="busy loops beside each process"),
         pytest.param(TWO_FIFTHS_MORE, ("-n", "2"), "", id="two workers"),
         pytest.param(TWO_FIFTHS_MORE, ("--reruns", "2"), "", id="reruns"),
     ],
@@ -123,6 +134,23 @@ def test_a_slowdown_is_found_however_it_hides(
     assert run.code == 1, run.text
     assert "REGRESSED" in run.says("test_work"), run.text
     assert run.outcome("test_other") == "passed", run.text
+
+
+@SLOW
+@pytest.mark.parametrize(
+    ("call", "code", "said"),
+    [
+        pytest.param("perfgate(int, setup=lambda: work(300))", 0, "edited test", id="work in setup"),
+        pytest.param("perfgate(work, 300, calls=2)", 1, "edited test", id="two calls a sample"),
+    ],
+)
+def test_a_test_that_measures_something_else_is_named(upstream: Upstream, call: str, code: int, said: str) -> None:
+    """Nobody can tell whether an edited test still asks what it asked: the edit leads the report."""
+    upstream.accept(1.0)
+    run = upstream.run(TWO_FIFTHS_MORE, call=call)
+    assert run.code == code, run.text
+    assert "this change edits its own gate" in run.text
+    assert said in run.text, run.text
 
 
 @SLOW

@@ -353,6 +353,7 @@ def _longest(job: Job) -> str:
             totals[name] = totals.get(name, 0) + int(length)
     name, longest = max(totals.items(), key=lambda pair: pair[1])
     share = quantity(longest / (sum(totals.values()) or 1), _PART)
+    name = name if len(name) <= 80 else f"{name[:79]}…"
     return f"The kernel that takes most of it is {name}: {quantity(longest, _TIME)}, {share} of the time in kernels."
 
 
