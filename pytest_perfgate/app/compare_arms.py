@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.app.lockstep import BASE, HEAD, LockstepPair, OwnFiles, PairedCall, base_alone
 from pytest_perfgate.app.measure import FATAL, metrics_of_capture, one_child_each
-from pytest_perfgate.app.spread import NextRound, leases
+from pytest_perfgate.app.spread import NextRound, floored, leases, one_a_draw
 from pytest_perfgate.core.judge.against_revision import foreign_modules, same_code
 from pytest_perfgate.core.judge.samples import pair_of, untimed
 from pytest_perfgate.core.limits.merge import scope_within, tails_in
@@ -114,7 +114,8 @@ class Comparison:
 
     def pairs(self, phase: str) -> dict[CaseKey, Pairs]:
         """One number a process."""
-        return pairs_of(self.rounds, phase)
+        captures = captures_of(self.rounds, phase)
+        return {key: floored(pair_of(both), both[-1][HEAD], self.stage.forks) for key, both in captures.items()}
 
     def results(self) -> dict[str, CaseResult]:
         """The head's side as any measuring run leaves it."""
@@ -127,8 +128,7 @@ class Comparison:
     def _lap(self, phase: str, number: int, cases: list[Case]) -> list[Case]:
         """Two fresh processes through all cases; where one dies, the rest goes on in new ones."""
         seed, begun, before = 1 + number, self.stage.clock(), len(self.rounds)
-        wanted, by_own = self.next.starts(cases, seed), set(self.own.tests)
-        children = self.next.take(wanted)
+        (wanted, children), by_own = self.next.open(cases, seed, self.rounds), set(self.own.tests)
         early = bool(children)
         try:
             for start in wanted[len(children) :]:  # one by one: the first is ended where the second does not start
@@ -139,7 +139,7 @@ class Comparison:
         except PerfgateError as fault:
             standing = duet.standing if len(children) > 1 else ""
             if early and not standing and len(self.rounds) == before:
-                return cases  # they died before their first test: others, started now, show whether that was waiting
+                return self.next.refuse(fault, cases)  # others, started now, show whether it was the waiting
             return self._after_death(fault, standing, (phase, number), cases)
         finally:
             for child in children:
@@ -371,7 +371,7 @@ def figure_pairs(comparison: Comparison, key: CaseKey, changes: Sequence[Limit])
         return
     scopes = [(limit.metric, scope_within(limit, key)) for limit in changes]
     tails = tails_in(limit.text for limit in changes)
-    rounds = [(at, met) for at, met in enumerate(comparison.rounds) if met.phase == ROUND and met.nodeid == key.nodeid]
+    rounds = one_a_draw(comparison.rounds, ROUND, key.nodeid)
     sides = [[_figures(comparison, (at, side, key), tails) for side in (BASE, HEAD)] for at, _ in rounds]
     both = [(base, head) for base, head in sides if base and head]
     known = dict.fromkeys(at for _, head in both for at in head if all(at in side for pair in both for side in pair))

@@ -289,3 +289,26 @@ class Watches:
 
     def facts(self) -> tuple[tuple[str, str], ...]:
         return (*self._watches[0].facts(), ("devices watched", str(len(self._watches))))
+
+
+def picked(devices: Sequence[Device], asked: str) -> Device:
+    """The device that ``--perfgate-device`` means: its number, UUID, name, or the key of its baselines.
+
+    A UUID may be cut short, as in ``CUDA_VISIBLE_DEVICES``.
+    """
+    plain = asked.removeprefix("GPU-")
+    for at, device in enumerate(devices):
+        names = {str(at), device.uuid, device.pci, device.name, device.key}
+        if (
+            asked in names
+            or plain == device.uuid.removeprefix("GPU-")
+            or (device.key and asked.startswith(f"{device.key}-"))
+        ):
+            return device
+    begun = [device for device in devices if begins(device, asked)]
+    if len(begun) == 1:
+        return begun[0]
+    known = "; ".join(f"{at}: {device.name} {device.uuid}" for at, device in enumerate(devices))
+    what = f"{len(begun)} devices begin with {asked!r}" if begun else f"no device {asked!r} is visible here"
+    why = "what is measured must be the device that was asked for"
+    raise PerfgateError("device-unknown", what, why=why, mend=f"one of {known}")

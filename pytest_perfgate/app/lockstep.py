@@ -326,14 +326,15 @@ class Stage:
     """Called after every round: an interrupted comparison goes on where it stopped."""
     clock: Callable[[], float]
     beat: TurnTiming = TurnTiming()
-    budget_s: float = 0.0
-    """Zero spends what the design asks for."""
+    budget_s: float = 0.0  # zero spends what the design asks for
     texts: Texts | None = None
     """Test files at the base and here: for those of the head that the base arm cannot collect."""
     show: Callable[[str, int, str], None] | None = None
     """Told of each test that both sides went through: the round, which of its tests this is, the test."""
     early: bool = False
     """Whether there are cores on which the next round's processes start meanwhile."""
+    forks: Callable[[CaseKey, str], float | None] | None = None
+    """What A/A pairs of a call scatter by on the device of that key, where forks scatter no more."""
     hold: Callable[[Sequence[str]], AbstractContextManager[object]] = nullcontext
     """Leases on all of these devices, for the children to inherit."""
 

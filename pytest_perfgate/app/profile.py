@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.ports import Profiler
     from pytest_perfgate.model.profiles import Scrub, Scrubbed
 
-TIMED_OUT = 124
-"""The exit code of a child that had to be ended, as timeout(1) gives it."""
+TIMED_OUT = 124  # the exit code of a child that had to be ended, as timeout(1) gives it
 
 _FINAL = frozenset({"ncu-permission"})
 """What is missing at the first try is missing at the second as well."""
@@ -61,10 +60,8 @@ class ProfileTools:
     """The command line of a child that runs this test and does as it is assigned."""
     root: Path
     timeout_s: float = 1800.0
-    alone: Callable[[], AbstractContextManager[Any]] = nullcontext
-    """Held around a run: one profiler at a time."""
-    revision: Callable[[], str] = str
-    """What is profiled: the commit."""
+    alone: Callable[[], AbstractContextManager[Any]] = nullcontext  # held around a run: one profiler at a time
+    revision: Callable[[], str] = str  # what is profiled: the commit
     only: tuple[str, int] = ("", 0)
     """Kernels whose name holds this, and so many launches of them; empty and 0 are all."""
 
@@ -222,10 +219,8 @@ class Profiled:
     folder: Path
     artifacts: tuple[Artifact, ...]
     analysis: Analysis
-    again: bool = False
-    """Whether it took a second try."""
-    version: str = ""
-    """The instrument's own."""
+    again: bool = False  # whether it took a second try
+    version: str = ""  # the instrument's own
 
     @property
     def evidence(self) -> str:

@@ -14,10 +14,11 @@ from pytest_perfgate.core.judge.against_revision import tuning_facts
 from pytest_perfgate.core.judge.context import paired_clocks
 from pytest_perfgate.core.judge.metrics import metrics_of
 from pytest_perfgate.core.judge.readings import SPEEDUP
-from pytest_perfgate.core.judge.rounds import Finding, Pairs, Want, allotted, figure_finding, look, more_slow, wanted
+from pytest_perfgate.core.judge.rounds import Finding, Pairs, figure_finding, look, more_slow, wanted
 from pytest_perfgate.core.judge.samples import busy_processors, power_limited
 from pytest_perfgate.core.limits.merge import scope_within
 from pytest_perfgate.core.render.words import detectable, plural, short_name, span
+from pytest_perfgate.core.stats.costs import Want, allotted
 from pytest_perfgate.core.stats.summary import median
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import matches

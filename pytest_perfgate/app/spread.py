@@ -10,18 +10,19 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.app.instrument import begins, lease_name
+from pytest_perfgate.app.instrument import lease_name
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.protocol import ChildSpec, Job
+from pytest_perfgate.model.protocol import FORK, ChildSpec, Collected, Job, SupportsFork
 from pytest_perfgate.model.values import array_value, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.app.lockstep import OwnFiles, Stage
     from pytest_perfgate.app.measure import Rounds
+    from pytest_perfgate.core.judge.rounds import Pairs
     from pytest_perfgate.model.device import Device
-    from pytest_perfgate.model.plan import Case
-    from pytest_perfgate.model.protocol import Answer, Child, Command
+    from pytest_perfgate.model.plan import Case, CaseKey
+    from pytest_perfgate.model.protocol import Answer, Capture, Child, Command
     from pytest_perfgate.model.verdict import Arm, PairedRound
 
 HOST = frozenset({"auto", "host", "fake"})
@@ -147,29 +148,6 @@ def at_once(works: Iterable[Callable[[], None]], stop: Callable[[], None]) -> No
         raise faults[0]
 
 
-def picked(devices: Sequence[Device], asked: str) -> Device:
-    """The device that ``--perfgate-device`` means: its number, UUID, name, or the key of its baselines.
-
-    A UUID may be cut short, as in ``CUDA_VISIBLE_DEVICES``.
-    """
-    plain = asked.removeprefix("GPU-")
-    for at, device in enumerate(devices):
-        names = {str(at), device.uuid, device.pci, device.name, device.key}
-        if (
-            asked in names
-            or plain == device.uuid.removeprefix("GPU-")
-            or (device.key and asked.startswith(f"{device.key}-"))
-        ):
-            return device
-    begun = [device for device in devices if begins(device, asked)]
-    if len(begun) == 1:
-        return begun[0]
-    known = "; ".join(f"{at}: {device.name} {device.uuid}" for at, device in enumerate(devices))
-    what = f"{plural(len(begun), 'device')} begin with {asked!r}" if begun else f"no device {asked!r} is visible here"
-    why = "what is measured must be the device that was asked for"
-    raise PerfgateError("device-unknown", what, why=why, mend=f"one of {known}")
-
-
 @value
 class Start:
     """What a process is started with."""
@@ -221,6 +199,11 @@ class EarlyChild:
     def receive(self, timeout_s: float) -> Answer:
         return self._child.receive(timeout_s)
 
+    def fork(self) -> Child:
+        if not isinstance(self._child, SupportsFork):
+            raise PerfgateError("child-start", f"{self.label} is of a kind that is not forked")
+        return self._child.fork()
+
     def close(self) -> None:
         self._child.close()
         self._sending.join()
@@ -236,28 +219,111 @@ class EarlyChild:
             self._fault = fault
 
 
+PRELOADED = {
+    "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # torch asks for devices without initialising CUDA
+    **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
+}
+"""What a preload is started with: neither a driver nor a second thread survives a fork."""
+
+
+def floored(pairs: Pairs, capture: Capture, forks: Callable[[CaseKey, str], float | None] | None) -> Pairs:
+    """Forks are taken to scatter as much as fresh pairs were seen to."""
+    known = forks(capture.key, capture.device.key) if pairs.preloads and forks else None
+    return pairs if known is None else replace(pairs, floor=known)
+
+
+def one_a_draw(rounds: Sequence[PairedRound], phase: str, nodeid: str) -> list[tuple[int, PairedRound]]:
+    """The rounds of a test with their places; of those that were forked from one preload the first."""
+    from pytest_perfgate.core.judge.samples import preloads_of
+
+    mine = [(at, met) for at, met in enumerate(rounds) if met.phase == phase and met.nodeid == nodeid]
+    numbers = preloads_of(met.head for _, met in mine) or (0,) * len(mine)
+    return [one for one, own, before in zip(mine, numbers, (0, *numbers)) if not own or own != before]
+
+
+class Preload:
+    """Both sides' processes of a few rounds: they have imported and collected, and wait to be forked."""
+
+    def __init__(self, stage: Stage, starts: Sequence[Start], seed: int) -> None:
+        self.stage, self.starts, self.seed, self.rounds = stage, starts, seed, 0
+        self._sides: list[EarlyChild] = []
+        for start in starts:
+            self._sides.append(EarlyChild(stage.spawner.spawn(start.spec), start.job))
+
+    def forked(self) -> list[Child]:
+        """The sides of one round; none is left where one of them cannot be."""
+        forks: list[Child] = []
+        try:
+            for start, side in zip(self.starts, self._sides):
+                if not self.rounds:
+                    side.send(start.job)
+                    while not isinstance(side.receive(self.stage.timeout_s), Collected):
+                        """It may wait for what another process has."""
+                forks.append(side.fork())
+        except PerfgateError:
+            for fork in forks:
+                fork.close()
+            raise
+        self.rounds += 1
+        return forks
+
+    @property
+    def spent(self) -> bool:
+        from pytest_perfgate.core.judge.rounds import FORKS
+
+        return self.rounds >= FORKS
+
+    def close(self) -> None:
+        for side in self._sides:
+            side.close()
+
+
 class NextRound:
-    """Every round has fresh processes; importing what they need is what overlaps."""
+    """How the sides of a round are started: as fresh processes, which may import while others measure, or as forks."""
 
     def __init__(self, stage: Stage, arms: Sequence[Arm], own: OwnFiles) -> None:
         self._stage, self._arms, self._own = stage, arms, own
         self._early: list[tuple[Start, EarlyChild]] = []
+        self._preloads: list[Preload] = []
+        """The one whose rounds are played, and the one behind it."""
+        self.refused = ""
+        """Why nothing is forked any more."""
 
-    def starts(self, cases: Sequence[Case], seed: int) -> list[Start]:
+    def starts(self, cases: Sequence[Case], seed: int, start: str = "") -> list[Start]:
         """What the sides of a round are started with: the base's files may be its own."""
-        sides = [
-            (arm, replace(self._stage.job, cases=tuple(cases), modules=arm.modules, beside=True, files=files))
+        job = replace(self._stage.job, cases=tuple(cases), beside=True, start=start)
+        return [
+            Start(spec=self._stage.spec(arm, cases, seed), job=replace(job, modules=arm.modules, files=files))
             for arm, files in zip(self._arms, (self._own.files(cases), ()))
         ]
-        return [Start(spec=self._stage.spec(arm, cases, seed), job=job) for arm, job in sides]
 
-    def begin(self, cases: Sequence[Case], seed: int, rounds: Iterable[PairedRound]) -> None:
+    def open(self, cases: Sequence[Case], seed: int, rounds: Sequence[PairedRound]) -> tuple[list[Start], list[Child]]:
+        """What a round is started with, and its processes where those are there: both sides alike, or none."""
+        why = self._fresh(cases, rounds)
+        if why == "":
+            try:
+                preload = self._preload(cases, seed)
+                forks, how = preload.forked(), ", ".join(f"{name}={text}" for name, text in PRELOADED.items())
+            except PerfgateError as fault:
+                self.refused = why = fault.what.splitlines()[0]
+                self.close()
+            else:
+                return self.starts(cases, seed, f"{FORK}{preload.seed}: {how}"), forks
+        wanted = self.starts(cases, seed, f"fresh interpreter: {why}" if why else "")
+        return wanted, self.take(wanted)
+
+    def begin(self, cases: Sequence[Case], seed: int, rounds: Sequence[PairedRound]) -> None:
         """Starts them where no clock of the host measures; one that fails is complained of when its round begins."""
-        self.close()
+        self.take(())
         if not self._stage.early or not on_devices(cases, rounds):
             return
+        why = self._fresh(cases, rounds)
         with suppress(PerfgateError):
-            for start in self.starts(cases, seed):
+            if why == "":
+                if [one.spent for one in self._preloads] == [True]:
+                    self._preloads.append(self._preloaded(cases, seed))
+                return
+            for start in self.starts(cases, seed, f"fresh interpreter: {why}" if why else ""):
                 self._early.append((start, EarlyChild(self._stage.spawner.spawn(start.spec), start.job)))
 
     def take(self, starts: Sequence[Start]) -> list[Child]:
@@ -271,3 +337,49 @@ class NextRound:
 
     def close(self) -> None:
         self.take(())
+        while self._preloads:
+            self._preloads.pop().close()
+
+    def refuse(self, fault: PerfgateError, cases: list[Case]) -> list[Case]:
+        """Processes that waited died before their first test: no fork is tried again."""
+        self.refused = fault.what.splitlines()[0]
+        return cases
+
+    def _fresh(self, cases: Sequence[Case], rounds: Sequence[PairedRound]) -> str | None:
+        """Why these are not forked; empty where they are, ``None`` where nobody asks for it, as of the host."""
+        forks = self._stage.forks
+        if forks is None or not on_devices(cases, rounds):
+            return None
+        if any("compile_time" in case.plan.figures for case in cases):
+            return "a first call is told by a process that has compiled nothing else"
+        if self._stage.spec(self._arms[0], cases, 1).prefix:
+            return "a launcher starts the processes"
+        mine = {case.nodeid for case in cases}
+        calls = [c for one in rounds if one.nodeid in mine for c in (*one.base, *one.head)]
+        unshown = next((c.key for c in calls if forks(c.key, c.device.key) is None), None)
+        unknown = f"no A/A pairs on this machine show that forks of {unshown} scatter no more"
+        return unknown if unshown else self.refused
+
+    def _preload(self, cases: Sequence[Case], seed: int) -> Preload:
+        """The one that has rounds left, else the one behind it, else a new one."""
+        while self._preloads:
+            first = self._preloads[0]
+            alike = zip(first.starts, self._waiting(cases, first.seed))
+            if not first.spent and all(start.serves(other) for start, other in alike):
+                return first
+            self._preloads.pop(0).close()
+        self._preloads.append(self._preloaded(cases, seed))
+        return self._preloads[0]
+
+    def _preloaded(self, cases: Sequence[Case], seed: int) -> Preload:
+        return Preload(self._stage, self._waiting(cases, seed), seed)
+
+    def _waiting(self, cases: Sequence[Case], seed: int) -> list[Start]:
+        """What the sides of a preload are started with; the seed is that of the first round."""
+        return [
+            Start(
+                spec=replace(start.spec, env=tuple(sorted({**dict(start.spec.env), **PRELOADED}.items()))),
+                job=replace(start.job, preload=True),
+            )
+            for start in self.starts(cases, seed)
+        ]

@@ -184,10 +184,10 @@ def run_calibrate(options: Namespace) -> int:
 def _measured(options: Namespace) -> Any:
     """Rounds of now and before, as one number a process."""
     from pytest_perfgate.app.compare_arms import ROUND, pairs_of
-    from pytest_perfgate.core.judge.calibration import LEAST, Recorded
+    from pytest_perfgate.core.judge.calibration import FORKED, LEAST, Recorded
     from pytest_perfgate.model.verdict import PairedRound
 
-    path = Project(options).root / ".perfgate" / "calibration.bin"
+    path = wiring.calibration_path(Project(options).root)
     path.parent.mkdir(exist_ok=True)
     if options.fresh:
         path.unlink(missing_ok=True)
@@ -203,7 +203,8 @@ def _measured(options: Namespace) -> Any:
             f"{plural(most, 'round')} so far, and {LEAST} are the least to judge by",
             mend="run it again: the rounds that are here are kept",
         )
-    return Recorded(pairs=measured, slowed=_slowed(rounds, measured), shares=_shares(rounds))
+    forked = {str(key): pairs for key, pairs in pairs_of(rounds, FORKED).items() if str(key) in measured}
+    return Recorded(pairs=measured, slowed=_slowed(rounds, measured), shares=_shares(rounds), forked=forked)
 
 
 def _enough(found: Any) -> dict[str, Any]:

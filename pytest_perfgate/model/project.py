@@ -74,6 +74,7 @@ class Config:
     """What a worktree arm takes from the working copy beside the test files and their conftests."""
     confirmation: str = ""
     tuning: str = ""
+    preload: str = ""
     target: str = ""
     anchor: float = ANCHOR
     """How far accepted steps may take a line from its oldest time of ninety days, as a fraction."""
@@ -179,6 +180,13 @@ KEYS: tuple[ConfigKey, ...] = (
         doc="whether tuned kernels keep the first choice of their configuration, or each process tunes them anew",
         default="free",
         choices=("free", "pinned"),
+    ),
+    ConfigKey(
+        name="preload",
+        kind="choice",
+        doc="whether rounds of two builds on a device are forked, where a calibration shows that forks scatter no more",
+        default="auto",
+        choices=("auto", "off"),
     ),
     ConfigKey(
         name="target",

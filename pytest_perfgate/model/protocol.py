@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Protocol, Union
+from typing import Any, Protocol, Union, runtime_checkable
 
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError, restored
@@ -29,8 +29,7 @@ class ChildSpec:
     """The whole environment but the channel's own variable."""
     prefix: tuple[str, ...] = ()
     """A launcher or a profiler in front of the command."""
-    cpus: tuple[int, ...] = ()
-    """Cores it is pinned to; none leaves it free."""
+    cpus: tuple[int, ...] = ()  # cores it is pinned to; none leaves it free
     label: str = "child"
 
 
@@ -43,20 +42,20 @@ class Job:
     """The user's own options as JSON texts."""
     markers: tuple[str, ...] = ()
     """Registered markers: those of plugins that a child does not load."""
-    capture: str = ""
-    """The capture to enter around regions, by name."""
-    out: str = ""
-    """Folder for what captures leave."""
-    cpus: tuple[int, ...] = ()
-    """Cores that the child keeps to once it has collected; none leaves it free."""
-    modules: tuple[str, ...] = ()
-    """Top-level names of the package under test: the child proves where it loaded them from."""
+    capture: str = ""  # the one to enter around regions, by name
+    out: str = ""  # folder for what captures leave
+    cpus: tuple[int, ...] = ()  # cores that the child keeps to once it has collected; none leaves it free
+    modules: tuple[str, ...] = ()  # top-level names of the package under test, to prove where they were loaded from
     beside: bool = False
     """Whether the child of an arm says at its end what else it loaded from below the root."""
     files: tuple[tuple[str, str], ...] = ()
     """Test files, by their path from the root, that are collected with another text than the disk's."""
-    root: str = ""
-    """The project's own folder: an arm has another one, without the ceilings that only this checkout keeps."""
+    root: str = ""  # the project's own folder: an arm has another one, without the ceilings that this checkout keeps
+    preload: bool = False
+    """Whether the child waits once it has collected, and is forked for each round."""
+    start: str = (
+        ""  # how it was started, as its samples tell; empty for a fresh interpreter where nothing else was asked
+    )
 
 
 @value
@@ -85,6 +84,22 @@ class Finish:
 
 
 @value
+class Fork:
+    """Parent, to a preload: fork a child of one round, which calls at this address and writes into this file."""
+
+    address: str
+    output: str
+    mark: str
+
+
+@value
+class Reap:
+    """Parent, to a preload: whether this fork has ended."""
+
+    pid: int
+
+
+@value
 class Hello:
     """Child: the proof that it is ours, and who it is."""
 
@@ -101,6 +116,21 @@ class Collected:
     errors: tuple[str, ...] = ()
     untouched: bool = False
     """Whether it is seen to have given no device anything to do yet."""
+
+
+@value
+class Forked:
+    """Preload: the fork that will call, or why there is none."""
+
+    pid: int = 0
+    why: str = ""
+
+
+@value
+class Reaped:
+    """Preload: how a fork ended, as subprocess has it; nothing while it runs."""
+
+    code: int | None = None
 
 
 @value
@@ -181,9 +211,9 @@ class Bye:
     """Other modules below the root, tests and what lies beside them: (path from the root, hash)."""
 
 
-Command = Union[Job, Go, Skip, Measure, Finish]
+Command = Union[Job, Go, Skip, Measure, Finish, Fork, Reap]
 
-Answer = Union[Hello, Collected, Ready, Entered, Waits, Taken, Finished, Bye]
+Answer = Union[Hello, Collected, Ready, Entered, Waits, Taken, Finished, Bye, Forked, Reaped]
 
 
 class Child(Protocol):
@@ -201,6 +231,14 @@ class Child(Protocol):
 
     def tail(self) -> str:
         """The last lines it printed."""
+
+
+@runtime_checkable
+class SupportsFork(Protocol):
+    """A child that waits, and is forked."""
+
+    def fork(self) -> Child:
+        """A child of its own, with all that this one imported; ``child-start`` where it must not be forked, and why."""
 
 
 class ChildSpawner(Protocol):
@@ -277,6 +315,9 @@ TIMED = "event"
 
 READ = "read"
 """What figures of a file that a test read have in place of a timer."""
+
+START, FORK = "start", "fork of preload "
+"""The note of a process on how it was started; what that begins with for a fork, before the number of its preload."""
 
 VARIABLE = "PERFGATE_PROFILE"
 """Tells a child which instrument to enter around the region, and where its folder is."""

@@ -38,6 +38,7 @@ from pytest_perfgate.plugin.child_arguments import (
     cold_for,
     environment,
     paired_line,
+    proven_forks,
     spare_cores,
 )
 from pytest_perfgate.plugin.reporting import Progress
@@ -195,7 +196,7 @@ class ArmRunner:
             keep=FinishedRounds(self._path(both), self._session, self._say),
             clock=seconds, early=spare_cores(), hold=fleet(self._say).hold,
             beat=TurnTiming() if cpus else TurnTiming(warmup_ns=DEVICE_WARMUP_NS),
-            texts=file_texts(self._session, both[0].revision),
+            forks=proven_forks(self._project, self._config.rootpath), texts=file_texts(self._session, both[0].revision),
             budget_s=max(remaining, 1.0) if isfinite(remaining) else 0.0,
         )  # fmt: skip
 

@@ -13,7 +13,7 @@ import pytest
 from pytest_perfgate import clock
 from pytest_perfgate.app.compare_arms import ROUND, Comparison, phase_of
 from pytest_perfgate.app.lockstep import Stage
-from pytest_perfgate.core.judge.calibration import INJECTED, LEAST
+from pytest_perfgate.core.judge.calibration import FORKED, INJECTED, LEAST
 from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.verdict import Arm, PairedRound
@@ -51,6 +51,8 @@ class Calibrating:
         self._config = gate.settings.pytest
         self._by: float | None = None
         """By how much the head is slowed now; ``None`` leaves both sides alone."""
+        self._forking = False
+        """Whether both sides are forked now."""
         self._others: list[PairedRound] = []
         """Rounds of tests that this run did not select: they stay."""
 
@@ -64,29 +66,37 @@ class Calibrating:
         comparison.resume(sound)
         if comparison.rounds:
             progress.tell(f"{_kept(comparison)} of earlier calibrations are kept")
-        for phase, by in self._turns(comparison, slowing=slowing):
+        turns = self._turns(comparison, slowing=slowing, forking=self._gate.settings.project.preload != "off")
+        for phase, by in turns:
             if clock.seconds() >= until:
                 break
-            self._by = by
+            self._by, self._forking = by, phase == FORKED
             count = _played(comparison, phase) + 1
             comparison.play(phase, dict.fromkeys(comparison.cases, count))
             if _played(comparison, phase) < count:
                 progress.tell(f"no test is left that runs: {_trouble(comparison)}")
                 break
             remaining = max(0.0, until - clock.seconds())
-            progress.tell(f"{_named(by)}: {plural(count, 'round')}, {remaining:.0f} s left")
+            said = "unchanged code in forks" if self._forking else _named(by)
+            progress.tell(f"{said}: {plural(count, 'round')}, {remaining:.0f} s left")
+        comparison.next.close()
         progress.close()
 
     @staticmethod
-    def _turns(comparison: Comparison, *, slowing: bool) -> Iterator[tuple[str, float | None]]:
+    def _turns(comparison: Comparison, *, slowing: bool, forking: bool = False) -> Iterator[tuple[str, float | None]]:
         """First as many rounds of unchanged code as anything is judged by; then whatever has the fewest."""
         kinds: list[tuple[str, float | None]] = [(ROUND, None)]
         kinds += [(phase_of(by), by) for by in INJECTED] if slowing else []
         while True:
             if _played(comparison, ROUND) < LEAST:
                 yield kinds[0]
-            else:
-                yield min(kinds, key=lambda kind: _played(comparison, kind[0]))
+                continue
+            if forking:
+                from pytest_perfgate.app.spread import on_devices
+
+                forking = False
+                kinds += [(FORKED, None)] if on_devices(comparison.cases.values(), comparison.rounds) else []
+            yield min(kinds, key=lambda kind: _played(comparison, kind[0]))
 
     def _stage(self, progress: Progress) -> Stage:
         config, project = self._config, self._gate.settings.project
@@ -98,6 +108,7 @@ class Calibrating:
             say=progress.tell,
             keep=lambda rounds: write_values(self._path, [*self._others, *rounds]),
             clock=clock.seconds,
+            forks=lambda key, device: 0.0 if self._forking else None,  # noqa: ARG005 - of each call alike
         )
 
     def _spec(self, arm: Arm, cases: Sequence[Case], seed: int) -> ChildSpec:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import ast
+import gc
 import json
 import linecache
 import os
 import sys
 import types
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from _pytest.assertion.rewrite import rewrite_asserts
 
 from pytest_perfgate.clock import seconds
 from pytest_perfgate.model.protocol import (
+    START,
     Bye,
     Capture,
     Collected,
@@ -33,7 +36,7 @@ from pytest_perfgate.plugin.benches import MeasuringBench
 from pytest_perfgate.plugin.fixture import Perfgate
 from pytest_perfgate.plugin.measuring import Measuring, figures_for, measuring_tools
 from pytest_perfgate.wiring import parent_channel
-from pytest_perfgate.wiring.devices import untouched
+from pytest_perfgate.wiring.devices import unforkable, untouched
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,9 +54,9 @@ _CHAINED = ("The above exception was the direct cause", "During handling of the 
 class ChildBench(MeasuringBench):
     """Stops at every call and measures as often as the parent asks."""
 
-    def __init__(self, case: Case, measuring: Measuring, parent: Parent) -> None:
+    def __init__(self, case: Case, measuring: Measuring, parent: Parent, start: str = "") -> None:
         super().__init__(case, measuring)
-        self._parent, self._turns = parent, False
+        self._parent, self._turns, self._start = parent, False, start
 
     @property
     def _compares(self) -> bool:
@@ -64,7 +67,8 @@ class ChildBench(MeasuringBench):
         taken: list[Samples] = []
         while not isinstance(command := self._parent.receive(), Finish):
             if isinstance(command, Measure):
-                taken.append(self._measuring.samples(asked, command.plan))
+                samples = self._measuring.samples(asked, command.plan)
+                taken.append(replace(samples, notes=(*samples.notes, (START, self._start))) if self._start else samples)
                 self._parent.send(Taken(key=asked.key, samples=taken[-1]))
         self._turns = command.references
         return self._measuring.packed(asked, self.case.plan, taken)
@@ -74,11 +78,8 @@ class ChildRole:
     """Hooks of a child."""
 
     def __init__(self, config: pytest.Config, address: str) -> None:
-        self._parent: Parent = parent_channel(address)
-        job = self._parent.receive()
-        if not isinstance(job, Job):
-            raise pytest.UsageError("PERFGATE_CHANNEL leads to no perfgate")
-        self._job = job
+        self._parent = parent_channel(address)
+        self._job = job = self._received()
         self._cases = {case.nodeid: case for case in job.cases}
         self._measuring = measuring_tools(config, job.root)
         self._measuring.tell_waits(lambda text: self._parent.send(Waits(text=text)))
@@ -93,6 +94,12 @@ class ChildRole:
         for name, text in job.options:
             setattr(config.option, name, json.loads(text))
 
+    def _received(self) -> Job:
+        job = self._parent.receive()
+        if not isinstance(job, Job):
+            raise pytest.UsageError("PERFGATE_CHANNEL leads to no perfgate")
+        return job
+
     def before(self, session: pytest.Session, gated: list[pytest.Item]) -> None:
         """The parent leads."""
 
@@ -100,7 +107,7 @@ class ChildRole:
         """The parent reports."""
 
     def gate(self, item: pytest.Item) -> Perfgate:
-        bench = ChildBench(self._cases[item.nodeid], self._measuring, self._parent)
+        bench = ChildBench(self._cases[item.nodeid], self._measuring, self._parent, self._job.start)
         self._bench = bench
         return Perfgate(self._cases[item.nodeid], bench)
 
@@ -122,8 +129,10 @@ class ChildRole:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        nodeids = tuple(item.nodeid for item in session.items)
-        self._parent.send(Collected(found=nodeids, errors=tuple(self._errors), untouched=untouched()))
+        self._collected(session.items)
+        if self._job.preload:
+            self._forked(session)
+            self._collected(session.items)
         if self._job.cpus:
             os.sched_setaffinity(0, self._job.cpus)
         elif "PERFGATE_CORES" in os.environ:
@@ -141,6 +150,28 @@ class ChildRole:
         beside = neighbour_modules(session.config.rootpath, names) if self._job.beside else ()
         self._parent.send(Bye(modules=loaded_modules(names), beside=beside))
         return True
+
+    def _collected(self, items: list[pytest.Item]) -> None:
+        found = tuple(item.nodeid for item in items)
+        self._parent.send(Collected(found=found, errors=tuple(self._errors), untouched=untouched()))
+
+    def _forked(self, session: pytest.Session) -> None:
+        """Returns in a fork, as the child of a round of its own; what was collected waits to be forked."""
+        gc.collect()
+        gc.freeze()  # else each fork's collections touch, and so copy, all that was imported
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self._parent, output = self._parent.forked(unforkable)
+        capture: Any = session.config.pluginmanager.get_plugin("capturemanager")
+        capture.stop_global_capturing()
+        with open(output, "ab") as own:  # noqa: PTH123 - no path of ours: two descriptors
+            os.dup2(own.fileno(), 1)
+            os.dup2(own.fileno(), 2)
+        capture.start_global_capturing()
+        capture.suspend_global_capture()
+        self._job = self._received()
+        self._cases = {case.nodeid: case for case in self._job.cases}
+        self.pytest_collection_modifyitems(session.items)
 
     def _run(self, item: pytest.Item, behind: pytest.Item | None) -> None:
         self._bench, self._reports[:] = None, []

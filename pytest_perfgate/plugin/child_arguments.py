@@ -7,7 +7,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -25,7 +25,7 @@ from pytest_perfgate.plugin.measuring import COLD
 if TYPE_CHECKING:
     from pytest_perfgate.core.judge.rounds import Design
     from pytest_perfgate.core.stats.costs import PairCost
-    from pytest_perfgate.model.plan import Case
+    from pytest_perfgate.model.plan import Case, CaseKey
     from pytest_perfgate.model.project import Config
     from pytest_perfgate.model.verdict import Arm
     from pytest_perfgate.plugin.reporting import Progress
@@ -236,3 +236,23 @@ _CORES = 4
 def spare_cores() -> bool:
     """Whether processes can start beside others that measure on a device."""
     return len(os.sched_getaffinity(0)) >= _CORES if hasattr(os, "sched_getaffinity") else False
+
+
+def proven_forks(project: Config, root: Path) -> Callable[[CaseKey, str], float | None] | None:
+    """What fresh A/A pairs of a call scatter by on a device, where pairs of forks are shown to scatter no more."""
+    if project.preload == "off":
+        return None
+    from pytest_perfgate.app.compare_arms import ROUND, captures_of
+    from pytest_perfgate.core.judge.calibration import FORKED, forkable
+    from pytest_perfgate.core.judge.samples import pair_of
+    from pytest_perfgate.model.verdict import PairedRound
+    from pytest_perfgate.wiring import calibration_path, read_values
+
+    rounds = read_values(calibration_path(root), PairedRound)
+    fresh, forked = captures_of(rounds, ROUND), captures_of(rounds, FORKED)
+    proven = {
+        (key, fresh[key][-1][0].device.key): forkable(pair_of(fresh[key]), pair_of(pairs))
+        for key, pairs in forked.items()
+        if {both[0].device.key for both in (*fresh.get(key, ()), *pairs)} == {pairs[-1][0].device.key} and key in fresh
+    }
+    return lambda key, device: proven.get((key, device))

@@ -16,8 +16,8 @@ from pytest_perfgate.app.measure import Rounds, measurements
 from pytest_perfgate.app.screening import MOST, SPENDS_S, FirstSitting
 from pytest_perfgate.app.spread import run_spread
 from pytest_perfgate.clock import HOST_CLOCK, seconds
-from pytest_perfgate.core.judge.rounds import SCREENING
 from pytest_perfgate.core.stats.costs import (
+    SCREENING,
     START_S,
     STARTING,
     affordable,

@@ -158,6 +158,11 @@ def interpreter(*, here: bool, prelude: str = "") -> tuple[str, ...]:
     return found(here=here, prelude=prelude)
 
 
+def calibration_path(root: Path) -> Path:
+    """Where the rounds of ``perfgate calibrate`` are kept: they are of this machine."""
+    return root / ".perfgate" / "calibration.bin"
+
+
 def parent_channel(address: str) -> ParentChannel:
     """A child's way to its parent."""
     from pytest_perfgate.adapters.children.channel import connect_parent

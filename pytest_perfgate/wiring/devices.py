@@ -155,6 +155,18 @@ def untouched() -> bool:
     return names == {"libcuda.so"} and CudaDriver().untouched()
 
 
+def unforkable() -> str:
+    """Why this process must not be forked; empty where one thread runs, and no driver of a device was initialised."""
+    from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
+    from pytest_perfgate.adapters.system.processes import drivers, threads
+
+    if (count := threads()) != 1:
+        return f"{count or 'nobody knows how many'} threads run once all is imported"
+    if others := sorted(drivers() - {"libcuda.so"}):
+        return f"{others[0]} is loaded, and cannot tell whether it was initialised"
+    return "importing or collecting initialised CUDA" if drivers() and CudaDriver().initialised() else ""
+
+
 def settle_near() -> None:
     """Put this child next to its devices, where the run says so; after the imports, which count cores."""
     from pytest_perfgate.adapters.devices import host
@@ -182,7 +194,7 @@ def pick_device(options: Any) -> None:
     """
     import os
 
-    from pytest_perfgate.app.spread import picked
+    from pytest_perfgate.app.instrument import picked
 
     devices = fleet() if options.perfgate_device else None
     if devices is None or not devices.devices:

@@ -1,15 +1,17 @@
 /* A driver of our own making: one device, one simulated clock. Kernels are launched by fake_launch. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef int (*entry)(void);
 static double now = 1000, ready = 0; /* nanoseconds, of the host and of the device */
 static unsigned *gate = 0;
 int fake_lost = 0, fake_no_wait_value = 0;
 char fake_log[65536];
-enum { OK = 0, INVALID = 1, NO_DEVICE = 100, NOT_FOUND = 500, NOT_SUPPORTED = 801, LOST = 46 };
+enum { OK = 0, INVALID = 1, NOT_INITIALISED = 3, NO_DEVICE = 100, NOT_FOUND = 500, NOT_SUPPORTED = 801, LOST = 46 };
 
 static void note(const char *what) {
     if (strlen(fake_log) + strlen(what) + 2 < sizeof fake_log) { strcat(fake_log, what); strcat(fake_log, " "); }
@@ -72,18 +74,29 @@ int cuMemsetD8Async(unsigned long long d, unsigned char c, size_t n, void *s) { 
 int cuMemsetD8_v2(unsigned long long d, unsigned char c, size_t n) { note("touch"); now += 3000; ready = at() + 1000; return OK; }
 int cuMemcpyAsync(unsigned long long to, unsigned long long from, size_t n, void *s) { note("copy"); fake_launch(60000); return OK; }
 
-int cuInit(unsigned f) { return OK; }
+/* With FAKE_CUDA_LOG the driver has a state, as the real one does, and writes who changes it. */
+static int initialised = 0;
+static int logged(const char *what) {
+    const char *path = getenv("FAKE_CUDA_LOG");
+    FILE *log = path ? fopen(path, "a") : 0;
+    if (log) { fprintf(log, "%s %d\n", what, (int)getpid()); fclose(log); }
+    return path != 0;
+}
+int cuInit(unsigned f) { logged("init"); initialised = 1; return OK; }
 int cuDriverGetVersion(int *v) { *v = 13000; return OK; }
 int cuGetErrorName(int e, const char **t) { *t = e == LOST ? "CUDA_ERROR_DEVICE_UNAVAILABLE" : "CUDA_ERROR"; return OK; }
 int cuGetErrorString(int e, const char **t) { *t = e == LOST ? "device fell off the bus" : "failed"; return OK; }
-int cuDeviceGetCount(int *n) { *n = 1; return OK; }
+int cuDeviceGetCount(int *n) {
+    *n = 1;
+    return getenv("FAKE_CUDA_LOG") && !initialised ? NOT_INITIALISED : OK;
+}
 int cuDeviceGet(int *d, int i) { *d = i; return i ? INVALID : OK; }
 int cuDeviceGetName(char *t, int n, int d) { strncpy(t, "NVIDIA H200", n); return OK; }
 int cuDeviceGetUuid_v2(char *u, int d) { memset(u, 0x11, 16); return OK; }
 int cuDeviceGetPCIBusId(char *t, int n, int d) { strncpy(t, "00000000:1B:00.0", n); return OK; }
 int cuDeviceTotalMem_v2(size_t *m, int d) { *m = 1ull << 37; return OK; }
 int cuDeviceGetAttribute(int *v, int a, int d) { *v = a == 75 ? 9 : a == 76 ? 0 : a == 16 ? 132 : a == 38 ? 1 << 20 : 1; return OK; }
-int cuDevicePrimaryCtxRetain(void **c, int d) { *c = (void *)7; return OK; }
+int cuDevicePrimaryCtxRetain(void **c, int d) { logged("context"); *c = (void *)7; return OK; }
 int cuDevicePrimaryCtxRelease_v2(int d) { return OK; }
 int cuDevicePrimaryCtxGetState(int d, unsigned *f, int *a) { *f = 0; *a = 1; return OK; }
 int cuCtxSetCurrent(void *c) { return OK; }

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
 
 import numpy as np
 import pytest
 
-from pytest_perfgate.core.judge.rounds import CLEARS, IN_CI, OFTEN, Design, Pairs, look, more_slow
+from pytest_perfgate.core.judge.rounds import CLEARS, FORKS, IN_CI, MARGIN, OFTEN, Design, Pairs, look, more_slow
 from pytest_perfgate.core.stats.inference import fisher
+from pytest_perfgate.core.stats.summary import t_quantile
 from pytest_perfgate.model.plan import Decision
 
 LIMIT = 0.03
@@ -115,3 +120,96 @@ def test_a_third_of_all_processes_three_times_slower_is_found_and_on_both_sides_
             found[share] += told.decision is Decision.SLOWER
     assert found[0.0] >= 0.75 * 60
     assert found[1 / 3] <= 2
+
+
+TAPE = Path(__file__).resolve().parents[2] / "ci/bench/verdicts/recordings/h100/pairs.jsonl"
+
+
+def on_tape() -> Array:
+    """Differences of pairs of processes that an H100 measured of unchanged kernels, about their middle."""
+    pairs = [json.loads(line) for line in TAPE.read_text(encoding="utf-8").splitlines()]
+    turns = [one[name] for one in pairs for name in ("gemm/1000", "sdpa/1000")]
+    return np.array([math.log(median(head[0] / base[0] for base, head in one)) for one in turns])
+
+
+def replayed(dice: np.random.Generator, size: tuple[int, ...]) -> Array:
+    """Either process of a recorded pair as the base."""
+    return dice.choice(on_tape(), size) * dice.choice([-1.0, 1.0], size)
+
+
+NUMBERS = (0, *(number for number in range(1, 11) for _ in range(FORKS)))[: Design().last]
+"""A round of fresh processes, then preloads."""
+
+
+def forked(dice: np.random.Generator, scattered, count: int, within: float = 0.3) -> tuple[Array, Array]:
+    """Rounds of which those of a preload share what it drew; and what fifteen fresh rounds were seen to scatter by."""
+    unit = within * float(np.std(scattered(dice, (400,))))
+    drawn = scattered(dice, (count, 1 + max(NUMBERS)))[:, NUMBERS]
+    fresh = scattered(dice, (count, 15)) + dice.normal(0, unit, (count, 15))
+    return drawn + dice.normal(0, unit, drawn.shape), fresh.std(axis=1, ddof=1)
+
+
+def told(differences: Array, floors: Array, limit: float, *, preloads: tuple[int, ...] = NUMBERS) -> list[Decision]:
+    """What the rule itself says."""
+    ones = (1.0,) * len(NUMBERS)
+    rows = zip(np.exp(differences), floors)
+    pairs = (Pairs(base=ones, head=tuple(row), spread=0.01, preloads=preloads, floor=floor) for row, floor in rows)
+    return [look(None, one, limit, Design()).decision for one in pairs]
+
+
+def drawn_slower(differences: Array, floors: Array, limit: float) -> tuple[Array, Array]:
+    """The same rule for many rows at once: which it finds slower, and which it clears before that."""
+    slower, clear = np.zeros((2, len(differences)), bool)
+    for rounds in (10, 13, 16, 19, 22, 25, 28, 30):
+        edges = [0, *range(1, rounds, FORKS), rounds]
+        means = np.stack([differences[:, a:b].mean(1) for a, b in pairwise(edges)], axis=1)
+        error = np.maximum(means.std(axis=1, ddof=1), floors) / math.sqrt(means.shape[1])
+        mean, dof = means.mean(1), means.shape[1] - 1
+        beyond = (mean - MARGIN * math.log1p(limit)) / error
+        sure = (beyond >= t_quantile(1 - Design().level, dof)) & (mean >= math.log1p(limit))
+        slower |= ~clear & sure & (rounds in {10, 19, 30})
+        clear |= ~slower & (mean + t_quantile(1 - CLEARS, dof) * error < math.log1p(limit))
+    return slower, clear
+
+
+@pytest.mark.parametrize("scattered", [calm, heavy, states, replayed])
+def test_unchanged_code_in_forks_alarms_in_less_than_one_of_a_hundred(scattered) -> None:
+    """A limit far below the scatter: whatever each preload draws, three of them rarely draw the same slowdown."""
+    for within in (0.0, 0.3, 2.0):
+        slower, _ = drawn_slower(*forked(np.random.default_rng(23), scattered, 20_000, within), limit=1e-5)
+        assert slower.mean() <= 0.01
+
+
+def test_what_is_slower_by_just_its_limit_is_cleared_in_one_of_twenty_at_most() -> None:
+    for scattered in (calm, heavy, states):
+        differences, floors = forked(np.random.default_rng(31), scattered, 20_000)
+        assert drawn_slower(differences + math.log1p(LIMIT), floors, LIMIT)[1].mean() <= 0.05
+
+
+@pytest.mark.parametrize("by", [0.0, 0.03, 0.10])
+def test_the_rule_of_draws_is_this_one(by: float) -> None:
+    differences, floors = forked(np.random.default_rng(37), calm, 12)
+    differences += math.log1p(by)
+    slower, clear = drawn_slower(differences, floors, LIMIT)
+    expected = [Decision.SLOWER if s else Decision.NOT_SLOWER if c else None for s, c in zip(slower, clear)]
+    assert [one if one is not Decision.UNDECIDED else None for one in told(differences, floors, LIMIT)] == expected
+
+
+def test_a_tenth_more_is_found_in_three_preloads_and_unchanged_code_cleared() -> None:
+    """Tiny kernels of a device, whose pairs scatter by 0.3 %."""
+
+    def tiny(dice: np.random.Generator, size: tuple[int, ...]) -> Array:
+        return dice.normal(0, 0.003, size)
+
+    differences, floors = forked(np.random.default_rng(29), tiny, 2000)
+    rest = np.full((2000, len(NUMBERS) - 10), np.nan)  # no round beyond the tenth
+    for by, which in ((0.10, 0), (0.0, 1)):
+        first = np.concatenate([differences[:, :10] + math.log1p(by), rest], axis=1)
+        assert drawn_slower(first, floors, LIMIT)[which].mean() >= 0.95
+
+
+def test_forks_that_each_counted_for_themselves_would_alarm() -> None:
+    """What counting by preloads is for."""
+    differences, floors = forked(np.random.default_rng(41), calm, 150, within=0.0)
+    assert told(differences, floors, 1e-5, preloads=()).count(Decision.SLOWER) >= 6
+    assert drawn_slower(differences, floors, 1e-5)[0].sum() <= 1

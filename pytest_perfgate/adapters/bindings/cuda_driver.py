@@ -117,6 +117,17 @@ class CudaDriver:
         except (OSError, AttributeError):
             return False
 
+    def initialised(self) -> bool:
+        """Whether anything has initialised the driver that this process has loaded; none is loaded for the answer."""
+        try:
+            self._library = self._library or ctypes.CDLL(LIBRARY, mode=os.RTLD_NOLOAD)
+            self._call("cuDeviceGetCount", ctypes.byref(ctypes.c_int(0)))
+        except DriverFault as fault:
+            return fault.status != _NOT_INITIALISED
+        except (OSError, AttributeError):
+            return True
+        return True
+
     def _active(self, index: int) -> bool:
         device, flags, active = ctypes.c_int(0), ctypes.c_uint(0), ctypes.c_int(0)
         self._call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(index))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,7 +18,7 @@ import msgspec
 
 from pytest_perfgate.model import protocol
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.protocol import Answer, Command, Hello
+from pytest_perfgate.model.protocol import Answer, Command, Fork, Forked, Hello, Reap, Reaped
 from pytest_perfgate.model.values import plain
 
 VARIABLE = "PERFGATE_CHANNEL"
@@ -48,6 +50,10 @@ class Line:
         line, _, self._rest = b"".join(parts).partition(b"\n")
         return decode_line(line)
 
+    def drop(self) -> None:
+        """Lets go of a connection that another process goes on with."""
+        self._connection.close()
+
     def close(self) -> None:
         """Ends both directions; a thread that waits for a message wakes up."""
         with suppress(OSError):
@@ -74,6 +80,33 @@ class ParentChannel:
             _leave()
         return command
 
+    def forked(self, refusal: Callable[[], str]) -> tuple[ParentChannel, str]:
+        """Forks as often as the parent asks; returns in each fork, with its own channel and the file for its output.
+
+        The process that is forked never returns: it ends with its parent, and its forks with it.
+        """
+        me = os.getpid()
+        while True:
+            order = self.receive()
+            if isinstance(order, Reap):
+                self.send(Reaped(code=_ended(order.pid)))
+            elif not isinstance(order, Fork):
+                _leave()
+            elif why := refusal():
+                self.send(Forked(why=why))
+            elif pid := os.fork():
+                with suppress(OSError):  # the fork does the same: whoever comes first
+                    os.setpgid(pid, pid)
+                self.send(Forked(pid=pid))
+            else:
+                end_with_parent()
+                os.setpgid(0, 0)
+                if os.getppid() != me:
+                    _leave()
+                self._line.drop()
+                os.environ[MARK] = order.mark  # whatever it starts is its own, and not of its siblings
+                return connect_parent(order.address), order.output
+
 
 def connect_parent(address: str) -> ParentChannel:
     """Answer the parent that left its address in our environment."""
@@ -90,6 +123,15 @@ def connect_parent(address: str) -> ParentChannel:
     return channel
 
 
+def _ended(pid: int) -> int | None:
+    """The exit code of a fork, a signal as a negative number; nothing while it runs."""
+    try:
+        done, status = os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return 0
+    return os.waitstatus_to_exitcode(status) if done else None
+
+
 def _leave() -> Any:
     """The parent is gone: leave without a word, and without running anything more of the user's tests."""
     os._exit(0)
@@ -102,7 +144,7 @@ _KINDS: dict[str, type] = {
     for kind in (
         protocol.Job, protocol.Go, protocol.Skip, protocol.Measure, protocol.Finish, protocol.Hello,
         protocol.Collected, protocol.Ready, protocol.Entered, protocol.Waits, protocol.Taken, protocol.Finished,
-        protocol.Bye,
+        protocol.Bye, protocol.Fork, protocol.Reap, protocol.Forked, protocol.Reaped,
     )
 }  # fmt: skip
 
@@ -232,3 +274,28 @@ def _environ(folder: Path) -> list[bytes]:
         return (folder / "environ").read_bytes().split(b"\0")
     except OSError:
         return []
+
+
+class ForkedProcess:
+    """A fork of a child: who it is and how it ended is asked of that."""
+
+    def __init__(self, pid: int, asked: Callable[[Command], Answer]) -> None:
+        self.pid, self._asked = pid, asked
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        if self._code is None:
+            try:
+                answer = self._asked(Reap(pid=self.pid))
+                self._code = answer.code if isinstance(answer, Reaped) else None
+            except PerfgateError:  # the preload is gone, which ends its forks
+                self._code = None if any_running(self.pid) else -int(signal.SIGTERM)
+        return self._code
+
+    def wait(self, timeout: float) -> int:
+        until = time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if time.monotonic() > until:
+                raise subprocess.TimeoutExpired("fork", timeout)
+            time.sleep(0.01)
+        return code

@@ -19,10 +19,18 @@ from importlib.util import find_spec
 from itertools import islice
 from typing import IO, Any, TypeVar
 
-from pytest_perfgate.adapters.children.channel import MARK, PARENT, VARIABLE, Line, any_running, marked
+from pytest_perfgate.adapters.children.channel import (
+    MARK,
+    PARENT,
+    VARIABLE,
+    ForkedProcess,
+    Line,
+    any_running,
+    marked,
+)
 from pytest_perfgate.clock import seconds
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.protocol import Answer, ChildSpec, Command, Hello
+from pytest_perfgate.model.protocol import Answer, ChildSpec, Command, Fork, Forked, Hello
 
 _TAIL_BYTES = 4000
 
@@ -130,8 +138,32 @@ class LocalChild:
         self._process = family.leader
         self._line: Line | None = None
         self._said = ""
-        self._closing = threading.Lock()
+        self._closing, self._asking = threading.Lock(), threading.Lock()
         self._closed = False
+
+    def fork(self) -> LocalChild:
+        """A child of this one, which waits for that."""
+        listener, token, mark = socket.create_server(("127.0.0.1", 0)), secrets.token_hex(16), secrets.token_hex(8)
+        output = tempfile.NamedTemporaryFile()  # noqa: SIM115 - lives as long as the child
+        try:
+            pid = self._forked(Fork(address=f"{listener.getsockname()[1]}:{token}", output=output.name, mark=mark))
+        except PerfgateError:
+            output.close()
+            listener.close()
+            raise
+        WATCHER.begin(pid)
+        return LocalChild(self.label, Family(ForkedProcess(pid, self._asked), mark), (listener, token), output)
+
+    def _forked(self, order: Fork) -> int:
+        answer = self._asked(order)
+        if not isinstance(answer, Forked) or not answer.pid:
+            raise PerfgateError("child-start", getattr(answer, "why", "") or f"{self.label} answered {answer}")
+        return answer.pid
+
+    def _asked(self, command: Command) -> Answer:
+        with self._asking:
+            self.send(command)
+            return self.receive(_SEND_S)
 
     def send(self, command: Command) -> None:
         try:
@@ -240,7 +272,7 @@ def _pin(pid: int, cpus: tuple[int, ...]) -> None:
 class Family:
     """A child with what it started: its process group, and on Linux what left that for a session of its own."""
 
-    def __init__(self, leader: subprocess.Popen[bytes], mark: str) -> None:
+    def __init__(self, leader: subprocess.Popen[bytes] | ForkedProcess, mark: str) -> None:
         self.leader, self._mark = leader, mark
 
     def end(self) -> None:

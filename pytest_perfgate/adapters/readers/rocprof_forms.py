@@ -60,8 +60,7 @@ _YEAR = 365 * 86400e9
 
 _SPANS = (("Start_Timestamp", "End_Timestamp"), ("BeginNs", "EndNs"))
 
-_SIGNED = frozenset(("Agent_Id", "Queue_Id", "Stream_Id", "queue-id", "gpu-id", "Queue_ID", "GPU_ID"))
-"""Numbers by which something goes, of which -1 may stand for none."""
+_SIGNED = frozenset(("Agent_Id", "Queue_Id", "Stream_Id", "queue-id", "gpu-id", "Queue_ID", "GPU_ID"))  # -1: none
 
 
 def _trace(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
@@ -134,8 +133,7 @@ def _by_dispatch(rows: Sequence[Row], path: Path) -> dict[Dispatch, list[Row]]:
 
 _TWICE = "a row that came twice counts twice"
 
-Dispatch = tuple[str, str, str, Union[str, None]]
-"""Its number, kernel, process and agent."""
+Dispatch = tuple[str, str, str, Union[str, None]]  # its number, kernel, process and agent
 
 
 def _refuse_uneven(dispatches: Mapping[Dispatch, Sequence[Row]], path: Path) -> None:

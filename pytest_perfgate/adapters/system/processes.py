@@ -51,6 +51,14 @@ def drivers(maps: Path = Path("/proc/self/maps")) -> frozenset[str]:
     return frozenset(name for name in _DRIVERS if f"/{name}" in text)
 
 
+def threads(tasks: Path = Path("/proc/self/task")) -> int:
+    """How many threads this process has; 0 where the system does not tell."""
+    try:
+        return sum(1 for _ in tasks.iterdir())
+    except OSError:
+        return 0
+
+
 def run_logged(command: Sequence[str], log: Path, *, folder: Path, env: Mapping[str, str], timeout_s: float) -> int:
     """Run a command with its output at the end of a log; its exit code, 128 + N after signal N, or ``TIMED_OUT``."""
     if not is_installed(command[0], folder, env.get("PATH", "")):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
+from statistics import stdev
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from pytest_perfgate.model.plan import Decision
 from pytest_perfgate.model.values import Dimension, value
 
 INJECTED = (0.02, 0.03, 0.05, 0.10)
+
+FORKED = "forked"
+"""The phase of a calibration's rounds whose processes are forks of preloads."""
 
 LIMITS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.10, 0.15, 0.20)
 
@@ -51,6 +55,16 @@ class Injected:
     rounds: int
 
 
+def forkable(fresh: Pairs, forked: Pairs) -> float | None:
+    """What fresh pairs scatter by, where as many pairs of forks as one judges by are shown to scatter no more."""
+    few = min(len(fresh.base), len(forked.base)) < LEAST
+    return None if few or not all(forked.preloads) or _scatter(forked) > _scatter(fresh) else _scatter(fresh)
+
+
+def _scatter(pairs: Pairs) -> float:
+    return stdev(pairs.differences) if len(pairs.base) > 1 else 0.0
+
+
 @value
 class Recorded:
     """Rounds as they were measured: the same code on both sides, and with one side kept busy."""
@@ -59,6 +73,7 @@ class Recorded:
     slowed: Mapping[float, Mapping[str, Pairs]] = field(default_factory=dict)
     shares: Mapping[str, float] = field(default_factory=dict)
     """Seconds of a round by test."""
+    forked: Mapping[str, Pairs] = field(default_factory=dict)  # of the same code, by forks of preloads
 
 
 @value
@@ -80,6 +95,7 @@ class Calibration:
     seconds: float
     """Of one verdict on the whole suite, where the rounds were clocked."""
     injected: tuple[Injected, ...]
+    forks: tuple[tuple[str, float, float], ...] = ()  # test, what pairs of fresh processes scatter by, of forks
 
     @property
     def suits(self) -> float:
@@ -115,6 +131,7 @@ def calibration(recorded: Recorded, limit: float, *, suites: int, seed: int = 0)
             for by, slowed in sorted(recorded.slowed.items())
             if slowed
         ),
+        forks=tuple((name, _scatter(measured[name]), _scatter(pairs)) for name, pairs in recorded.forked.items()),
     )
 
 
@@ -204,8 +221,11 @@ def calibration_document(found: Calibration) -> Document:
         ),
         rows=found.own,
     )
+    kinds = [Column(name=kind, dimension=fraction, digits=2, absent="-") for kind in ("fresh pairs", "pairs of forks")]
+    forks = Table(title="What unchanged code scatters by", columns=(Column(name="test"), *kinds), rows=found.forks)
     blocks: tuple[Block, ...] = (Paragraph(text=alarms), Paragraph(text=source), power, *_injected(found), curve(found))
-    return Document(title="Calibration", blocks=(*blocks, Paragraph(text=_advice(found)), own))
+    last: tuple[Block, ...] = (Paragraph(text=_advice(found)), own, *((forks,) if found.forks else ()))
+    return Document(title="Calibration", blocks=(*blocks, *last))
 
 
 def _cost(found: Calibration) -> str:
@@ -289,6 +309,7 @@ def calibration_facts(found: Calibration) -> dict[str, object]:
             {"by": one.by, "found": one.found, "rounds": one.rounds, "seen": _facts(one.seen)} for one in found.injected
         ],
         "suits": found.suits,
+        "forks": [dict(zip(("test", "fresh", "forked"), one)) for one in found.forks],
         "tests": [
             {"test": name, "own_shift": own, "limit": limit, "rounds": rounds} for name, own, limit, rounds in found.own
         ],

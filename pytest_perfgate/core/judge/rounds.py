@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from statistics import NormalDist, fmean, median
 from typing import NamedTuple, TypeVar
 
@@ -16,7 +17,7 @@ from pytest_perfgate.core.stats.inference import (
     shift_interval,
     signed_rank,
 )
-from pytest_perfgate.core.stats.summary import GAP, deviation, split
+from pytest_perfgate.core.stats.summary import GAP, deviation, split, t_quantile, t_tail
 from pytest_perfgate.model.metric import Figure, FigurePairs, Interval
 from pytest_perfgate.model.plan import LEAST, Compare, Decision, Limit, Operator
 from pytest_perfgate.model.values import Dimension, value
@@ -45,6 +46,9 @@ the sum over looks is no guess (`tests/properties/test_round_rates.py` draws it)
 
 SHIFTED, GROUPED = 0.75, 0.25
 """How the chance of a false alarm is shared: by the shift of a case, and by the number of its slow processes."""
+
+FORKS, PRELOADS = 3, 3
+"""Rounds that are forked from one preloaded pair of processes, and such pairs below which forks decide nothing."""
 
 SLOWER_LOOKS = 3
 """Looks at which a case may be found slower: the earliest, the last round of all, and one between them."""
@@ -87,6 +91,9 @@ class Pairs:
     head: tuple[float, ...]
     spread: float
     """The interquartile range within a process, as a fraction."""
+    preloads: tuple[int, ...] = ()
+    """Which preload each round was forked from, 0 for fresh processes; empty where all were fresh."""
+    floor: float = math.inf  # what draws of forks scatter by at least: as fresh pairs of unchanged code did here
 
     @property
     def differences(self) -> tuple[float, ...]:
@@ -95,7 +102,19 @@ class Pairs:
 
     def first(self, count: int) -> Pairs:
         """The rounds as they were after so many."""
-        return replace(self, base=self.base[:count], head=self.head[:count])
+        return replace(self, base=self.base[:count], head=self.head[:count], preloads=self.preloads[:count])
+
+    @property
+    def draws(self) -> tuple[tuple[float, ...], ...]:
+        """Differences that share what their processes drew when they started: those of one preload, else of a round."""
+        numbers = self.preloads or (0,) * len(self.base)
+        runs = groupby(enumerate(self.differences), key=lambda one: numbers[one[0]] or -1 - one[0])
+        return tuple(tuple(d for _, d in run) for _, run in runs)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the last of the draws has all of its rounds."""
+        return not self.preloads or not self.preloads[-1] or len(self.draws[-1]) == FORKS
 
 
 @value
@@ -113,7 +132,7 @@ class Finding:
     unstable: bool
     decision: Decision
     scatter: float
-    """Standard deviation of the differences."""
+    """Standard deviation of the differences, as of a round of fresh processes."""
     faster: bool = False
     """Shown faster, as a regression would be shown."""
     settled: bool = False
@@ -122,19 +141,51 @@ class Finding:
     """Slow processes of head and base, where those are what was found."""
 
 
+class Reading(NamedTuple):
+    """What differences say without a limit: the shift and the interval that clears, as logarithms."""
+
+    shift: float
+    interval: Interval
+    p: Callable[[Sequence[float]], float]
+    """One-sided, of "above zero"."""
+
+
+def exact(d: Sequence[float]) -> Reading:
+    """Of fresh pairs, whatever they scatter like."""
+    return Reading(hodges_lehmann(d), shift_interval(d, 1 - 2 * CLEARS), signed_rank)
+
+
+def by_draws(means: Sequence[float], floor: float) -> Reading:
+    """Of draws that are too few for an exact test: Student's, with no less scatter than fresh pairs are known to have.
+
+    Draws of fewer rounds scatter more. For what is symmetric the test then errs less. (B. Efron, 1969.)
+    """
+    dof, mean = max(1, len(means) - 1), fmean(means)
+    error = max(deviation(means, mean), floor) / math.sqrt(len(means))
+    reach = t_quantile(1 - CLEARS, dof) * error
+
+    def above(shifted: Sequence[float]) -> float:
+        return t_tail(fmean(shifted) / error, dof) if error else float(fmean(shifted) <= 0)
+
+    return Reading(mean, Interval(low=mean - reach, high=mean + reach, confidence=1 - 2 * CLEARS), above)
+
+
 def finding(pairs: Pairs, counts: float, design: Design | None = None) -> Finding:
-    """Shift, exact interval, whether the processes stand in groups, and what this look says by itself."""
+    """Shift, interval, whether the processes stand in groups, and what this look says by itself."""
     design = design or Design()
-    d, limit = pairs.differences, math.log1p(max(counts, 0.0))
-    count, shift = len(d), hodges_lehmann(d)
-    interval = shift_interval(d, 1 - 2 * CLEARS)
-    bounds = Interval(low=math.expm1(interval.low), high=math.expm1(interval.high), confidence=interval.confidence)
-    p = signed_rank(beyond(d, counts))
-    looks = design.looks
-    slower = count in looks and p <= design.level and shift >= math.log1p(counts)
-    clear = not slower and is_look(count) and bounds.high < counts
+    limit, count, looks = math.log1p(max(counts, 0.0)), len(pairs.base), design.looks
+    d = [fmean(draw) for draw in pairs.draws]
+    shift, interval, test = by_draws(d, pairs.floor) if pairs.preloads else exact(d)
+    enough = not pairs.preloads or len({*pairs.preloads} - {0}) >= PRELOADS
+    high = _expm1(interval.high) if enough else max(_expm1(interval.high), counts)  # too few clear nothing
+    bounds = Interval(low=_expm1(interval.low), high=high, confidence=interval.confidence)
+    p = test(beyond(d, counts))
+    ends = enough and (pairs.whole or count >= design.last)
+    reached = [look for look in looks if ends and count - len(pairs.draws[-1]) < look <= count]
+    slower = bool(reached) and p <= design.level and shift >= math.log1p(counts)
+    clear = not slower and ends and is_look(count) and bounds.high < counts
     ahead = shift <= -limit
-    faster = count == looks[0] and ahead and signed_rank(beyond([-x for x in d], counts)) <= design.level
+    faster = looks[0] in reached and ahead and test(beyond([-x for x in d], counts)) <= design.level
     return Finding(
         rounds=count,
         shift=math.expm1(shift),
@@ -143,10 +194,15 @@ def finding(pairs: Pairs, counts: float, design: Design | None = None) -> Findin
         visible=max(counts, visible(d)),
         unstable=unstable(pairs),
         decision=Decision.SLOWER if slower else Decision.NOT_SLOWER if clear else Decision.UNDECIDED,
-        scatter=deviation(d, math.fsum(d) / count),
+        scatter=deviation(d, math.fsum(d) / len(d)) * math.sqrt(count / len(d)),
         faster=faster,
         settled=slower or count >= design.last or (clear and (not ahead or count >= looks[0])),
     )
+
+
+def _expm1(bound: float) -> float:
+    """Of a bound that few draws push beyond what a float holds."""
+    return math.expm1(min(bound, 700.0))
 
 
 def is_look(count: int) -> bool:
@@ -213,7 +269,8 @@ def more_slow(
 
     All cases whose processes stand in groups share the chance of a false alarm, whatever their shift says.
     """
-    groups = {key: both for key, one in pairs.items() if (both := slow_processes(one)) is not None}
+    fresh = {key: one for key, one in pairs.items() if not one.preloads}  # forks of a preload share its state
+    groups = {key: both for key, one in fresh.items() if (both := slow_processes(one)) is not None}
     level = GROUPED * alpha / max(len(groups), 1)
     changed = dict(found)
     for key, (head, base) in groups.items():
@@ -233,35 +290,7 @@ def beyond(differences: Iterable[float], counts: float) -> list[float]:
 MOST = 200
 """Rounds beyond which a case is not worth its time: its shift all but equals what counts."""
 
-SCREENING = 0.4
-"""The part of a budget that the accepted times may take: the rest is for the two builds."""
-
 _POWER = 0.8
-
-
-@value
-class Want:
-    """What one case asks for before it is decided."""
-
-    rounds: int
-    seconds: float
-    """Of one round."""
-    suspected: bool
-    """It reads slower than its limit."""
-
-    @property
-    def cost(self) -> float:
-        return self.rounds * self.seconds
-
-
-@value
-class Allotment:
-    """Rounds by case, and those that the budget does not reach."""
-
-    rounds: Mapping[str, int]
-    beyond: Mapping[str, Want]
-    cost: float
-    """Seconds, the starting of processes included."""
 
 
 def wanted(found: Finding, counts: float, design: Design) -> int:
@@ -291,31 +320,6 @@ def _rounds(level: float, scatter: float, gap: float) -> int:
         return MOST
     standard = (level + NormalDist().inv_cdf(_POWER)) * scatter / gap
     return min(MOST, math.ceil(standard**2))
-
-
-def allotted(wants: Mapping[str, Want], left_s: float, start_s: float) -> Allotment:
-    """What reads slower first, then the rest; of each those that are nearest to a decision.
-
-    A round starts its processes once for all cases in it, so rounds that others have anyway cost less.
-    """
-    granted: dict[str, Want] = {}
-    beyond: dict[str, Want] = {}
-    for name, want in sorted(wants.items(), key=lambda pair: (not pair[1].suspected, pair[1].cost)):
-        fits = cost_of({**granted, name: want}.values(), start_s) <= left_s
-        (granted if fits else beyond)[name] = want
-    rounds = {name: want.rounds for name, want in granted.items()}
-    return Allotment(rounds=rounds, beyond=beyond, cost=cost_of(granted.values(), start_s))
-
-
-def cost_of(wants: Iterable[Want], start_s: float) -> float:
-    """Seconds of rounds that are played together."""
-    wants = list(wants)
-    return max((want.rounds for want in wants), default=0) * start_s + math.fsum(want.cost for want in wants)
-
-
-def shrunk(needed_s: float, has_s: float, least: float) -> float:
-    """The part of the usual sampling time that a budget allows, at least so much."""
-    return 1.0 if needed_s <= has_s else max(least, has_s / needed_s)
 
 
 _UPPER = frozenset({Operator.AT_MOST, Operator.LESS})

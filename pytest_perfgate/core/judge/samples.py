@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, takewhile
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -28,8 +28,7 @@ BOUND = 1.02
 CLOCKS_APART, WATTS_APART = 0.005, 0.02
 """How far the clocks, or the watts, of two builds lie apart that share neither."""
 
-LEAST_TURNS = 3
-"""Of fewer turns the middle is no witness."""
+LEAST_TURNS = 3  # of fewer the middle is no witness
 
 
 def pair_of(rounds: Sequence[tuple[Capture, Capture]]) -> Pairs:
@@ -40,13 +39,22 @@ def pair_of(rounds: Sequence[tuple[Capture, Capture]]) -> Pairs:
     if differs_in_power(long := settled_turns(rounds)):
         spreads = sorted(spread(capture.samples[-1], busy=False) for both in rounds for capture in both)
         base, head = zip(*((before.time, after.time) for before, after in long))
-        return Pairs(base=base, head=head, spread=median(spreads))
+        return Pairs(base=base, head=head, spread=median(spreads), preloads=preloads_of(rounds))
     sides = [[capture.samples[-1] for capture in side] for side in zip(*rounds)]
     busy = by_cpu_time(*sides)
     base = tuple(time_of(samples, busy=busy) for samples in sides[0])
     head = tuple(time * apart(*both, busy=busy) for time, both in zip(base, zip(*sides)))
     spreads = sorted(spread(samples, busy=busy) for side in sides for samples in side)
-    return Pairs(base=base, head=head, spread=median(spreads))
+    return Pairs(base=base, head=head, spread=median(spreads), preloads=preloads_of(rounds))
+
+
+def preloads_of(rounds: Iterable[Sequence[Capture]]) -> tuple[int, ...]:
+    """Which preload the processes of each round were forked from, 0 where fresh; empty where all were."""
+    from pytest_perfgate.model.protocol import FORK, START
+
+    starts = (next((dict(s.notes).get(START, "") for c in one for s in c.samples[-1:]), "") for one in rounds)
+    numbers = tuple(int(text[len(FORK) :].partition(":")[0]) if text.startswith(FORK) else 0 for text in starts)
+    return numbers if any(numbers) else ()
 
 
 def by_cpu_time(*sides: Sequence[Samples]) -> bool:
@@ -117,12 +125,8 @@ def _turns(samples: Samples, *, busy: bool) -> list[float]:
     ends = list(accumulate(samples.turns))
     if not ends or ends[-1] != len(times) or min(samples.turns) < 1:
         return []
-    of_turn = min if is_host(samples) else _middle
+    of_turn = min if is_host(samples) else lambda times: median(sorted(times))
     return [of_turn(times[end - count : end]) for end, count in zip(ends, samples.turns)]
-
-
-def _middle(times: Sequence[float]) -> float:
-    return median(sorted(times))
 
 
 def is_host(samples: Samples) -> bool:

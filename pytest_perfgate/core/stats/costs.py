@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
-from pytest_perfgate.core.judge.rounds import shrunk
 from pytest_perfgate.core.render.words import about, plural
+from pytest_perfgate.model.values import value
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.plan import Case
@@ -248,3 +248,57 @@ def costs_digest(costs: Mapping[str, float]) -> str:
 def positions(universe: Sequence[str], chosen: Collection[str]) -> tuple[int, ...]:
     """Where the chosen stand in the universe."""
     return tuple(at for at, nodeid in enumerate(universe) if nodeid in chosen)
+
+
+SCREENING = 0.4
+"""The part of a budget that the accepted times may take: the rest is for the two builds."""
+
+
+@value
+class Want:
+    """What one case asks for before it is decided."""
+
+    rounds: int
+    seconds: float
+    """Of one round."""
+    suspected: bool
+    """It reads slower than its limit."""
+
+    @property
+    def cost(self) -> float:
+        return self.rounds * self.seconds
+
+
+@value
+class Allotment:
+    """Rounds by case, and those that the budget does not reach."""
+
+    rounds: Mapping[str, int]
+    beyond: Mapping[str, Want]
+    cost: float
+    """Seconds, the starting of processes included."""
+
+
+def allotted(wants: Mapping[str, Want], left_s: float, start_s: float) -> Allotment:
+    """What reads slower first, then the rest; of each those that are nearest to a decision.
+
+    A round starts its processes once for all cases in it, so rounds that others have anyway cost less.
+    """
+    granted: dict[str, Want] = {}
+    beyond: dict[str, Want] = {}
+    for name, want in sorted(wants.items(), key=lambda pair: (not pair[1].suspected, pair[1].cost)):
+        fits = cost_of({**granted, name: want}.values(), start_s) <= left_s
+        (granted if fits else beyond)[name] = want
+    rounds = {name: want.rounds for name, want in granted.items()}
+    return Allotment(rounds=rounds, beyond=beyond, cost=cost_of(granted.values(), start_s))
+
+
+def cost_of(wants: Iterable[Want], start_s: float) -> float:
+    """Seconds of rounds that are played together."""
+    wants = list(wants)
+    return max((want.rounds for want in wants), default=0) * start_s + math.fsum(want.cost for want in wants)
+
+
+def shrunk(needed_s: float, has_s: float, least: float) -> float:
+    """The part of the usual sampling time that a budget allows, at least so much."""
+    return 1.0 if needed_s <= has_s else max(least, has_s / needed_s)

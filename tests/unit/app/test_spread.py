@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from pytest_perfgate.app.instrument import picked
 from pytest_perfgate.app.measure import ChildSettings as Crew
 from pytest_perfgate.app.measure import Rounds
-from pytest_perfgate.app.spread import Fleet, at_once, lane_of, picked, run_spread
+from pytest_perfgate.app.spread import Fleet, at_once, lane_of, run_spread
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Identity, Samples, Stop

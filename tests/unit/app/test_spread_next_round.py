@@ -6,15 +6,28 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_perfgate.app.compare_arms import Comparison
 from pytest_perfgate.app.lockstep import OwnFiles
 from pytest_perfgate.app.spread import NextRound, Start
+from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Identity
-from pytest_perfgate.model.plan import CaseKey
-from pytest_perfgate.model.protocol import Capture, Ready
+from pytest_perfgate.model.plan import CaseKey, Decision
+from pytest_perfgate.model.protocol import START, Capture, ChildSpec, Collected, Job, Ready, Taken
 from pytest_perfgate.model.verdict import PairedRound
-from tests.unit.app.scripted_pairs import ScriptedChild, World, arm, cases, compared, slower, spec, staged
+from tests.unit.app.scripted_pairs import (
+    PROOF,
+    ScriptedChild,
+    World,
+    arm,
+    cases,
+    compared,
+    heard,
+    slower,
+    spec,
+    staged,
+)
 
 CARD = Device(key="card", name="card", kind="gpu", uuid="GPU-1")
 
@@ -139,7 +152,9 @@ def test_processes_that_died_while_they_waited_are_started_once_more(always: boo
     world = Lossy(time=slower("", 0.0), device=CARD, untouched=True, timer="events")
     world.always = always
     comparison, found, _ = compared(world, count=1)
-    assert (found["0"].rounds, len(world.spawned), world.open) == (rounds, starts, 0)
+    assert set(found) == (set() if always else {"0"}), "a test that stopped to run has no verdict of its own"
+    played = sum(not one.trouble for one in comparison.rounds)
+    assert (played, len(world.spawned), world.open) == (rounds, starts, 0)
     trouble = comparison.results()["t.py::test_0"].trouble
     assert trouble == (("the base arm died of SIGKILL",) if always else ())
 
@@ -150,3 +165,96 @@ def test_a_waiting_child_says_what_it_collected() -> None:
     base.send(starts[0].job)
     assert base.receive(1.0).untouched
     assert isinstance(base.receive(1.0), Ready)
+
+
+class Forking(World):
+    """Its processes wait where they are asked to, and are forked."""
+
+    refuses, crashes = "", 0
+
+    def spawn(self, spec: ChildSpec) -> ForkingChild:
+        super().spawn(spec)
+        return ForkingChild(spec, self)
+
+
+class ForkingChild(ScriptedChild):
+    start = ""
+
+    def send(self, command: object) -> None:
+        if isinstance(command, Job) and command.preload:
+            self._out.append(Collected(found=(), untouched=True))
+            return
+        self.start = command.start if isinstance(command, Job) else self.start
+        super().send(command)
+
+    def receive(self, timeout_s: float) -> object:
+        answer = super().receive(timeout_s)
+        if not isinstance(answer, Taken) or not self.start:
+            return answer
+        self._taken[-1] = replace(answer.samples, notes=((START, self.start),))
+        return replace(answer, samples=self._taken[-1])
+
+    def fork(self) -> ForkingChild:
+        if self._world.refuses:
+            raise PerfgateError("child-start", self._world.refuses)
+        self._world.open += 1
+        return ForkingChild(self._spec, self._world)
+
+    def __init__(self, spec: ChildSpec, world: World) -> None:
+        super().__init__(spec, world)
+        self._spec = spec
+
+
+def forked(world: World, *, known: float | None = 0.002, count: int = 1):
+    """What comes of a comparison whose calls are known to scatter no more where they are forked."""
+    world.modules = PROOF
+    stage = replace(staged(world, [], []), forks=lambda key, device: known if device == CARD.key else None)
+    comparison = Comparison((arm("base"), arm("head")), cases(count), stage, Design())
+    found = heard(comparison)
+    starts = [
+        [dict(side[0].samples[-1].notes).get(START, "") for side in (one.base, one.head)] for one in comparison.rounds
+    ]
+    return {key.nodeid[-1]: paired for key, paired in found.items()}, starts
+
+
+def forking(**more) -> Forking:
+    return Forking(**{"time": slower("1", 0.06), "device": CARD, "untouched": True, "timer": "events", **more})
+
+
+def test_three_preloads_a_build_decide_and_each_stands_for_three_rounds() -> None:
+    world = forking()
+    found, starts = forked(world, count=2)
+    decided = {name: (one.decision, one.rounds) for name, one in found.items()}
+    assert decided == {"0": (Decision.NOT_SLOWER, 10), "1": (Decision.SLOWER, 10)}
+    assert [seed for seed, _ in world.begun][:8] == [1, 1, 2, 2, 5, 5, 8, 8], "both sides share the seed"
+    told = [(base.partition(":")[0], base == head) for base, head in starts[::2]]
+    expected = ["", *(f"fork of preload {seed}" for seed in (2, 5, 8) for _ in range(3))]
+    assert told == [(text, True) for text in expected]
+    assert "PYTORCH_NVML_BASED_CUDA_CHECK=1" in starts[-1][0]
+    assert "OMP_NUM_THREADS=1" in starts[-1][0]
+    assert world.open == 0
+
+
+def test_a_preload_starts_while_the_last_round_of_the_one_before_measures() -> None:
+    world = forking(time=slower("", 0.0))
+    forked(world)
+    turns = len(world.turns) // 10
+    assert world.begun[2:8:2] == [(2, turns), (5, 3 * turns), (8, 6 * turns)]
+
+
+@pytest.mark.parametrize("other", [{"device": replace(CARD, kind="host")}, {"timer": "host"}])
+def test_what_the_host_measures_is_never_forked(other) -> None:
+    world = forking(**other)
+    _, starts = forked(world)
+    assert {text for both in starts for text in both} == {""}
+    assert len(world.spawned) == 2 * len(starts)
+
+
+@pytest.mark.parametrize(("known", "refuses"), [(None, ""), (0.002, "2 threads run once all is imported")])
+def test_what_is_not_forked_has_fresh_interpreters_and_says_why(known, refuses) -> None:
+    world = forking()
+    world.refuses = refuses
+    _, starts = forked(world, known=known)
+    why = refuses or "no A/A pairs on this machine show that forks of t.py::test_0 scatter no more"
+    assert starts == [["", ""], *([[f"fresh interpreter: {why}"] * 2] * (len(starts) - 1))]
+    assert world.open == 0

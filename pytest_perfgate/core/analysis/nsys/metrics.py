@@ -54,9 +54,8 @@ def _balances(job: Job) -> Iterator[Metric]:
 
 def scope(result: RankResult, row: OverlapRow) -> Labels:
     """A stage is a stage; what lies outside is a category, so that a limit on stages leaves it alone."""
-    if row.outside:
-        return labels(rank=result.rank.name, category=row.stage)
-    return labels(rank=result.rank.name, stage=row.stage)
+    kind = "category" if row.outside else "stage"
+    return labels(rank=result.rank.name, **{kind: row.stage})
 
 
 def figures(row: OverlapRow, *, original: bool) -> tuple[float, int]:

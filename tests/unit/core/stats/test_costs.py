@@ -11,12 +11,16 @@ import pytest
 from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.core.stats.costs import (
     PAIRED,
+    SCREENING,
     STARTING,
     PairCost,
     TimeLeft,
+    Want,
     affordable,
+    allotted,
     bare_name,
     cost_line,
+    cost_of,
     costs_digest,
     costs_of,
     divided,
@@ -24,6 +28,7 @@ from pytest_perfgate.core.stats.costs import (
     paired_costs,
     positions,
     seconds_of,
+    shrunk,
     starting_guess,
 )
 from pytest_perfgate.model.plan import Case, Plan
@@ -211,3 +216,40 @@ def test_the_digest_of_costs_tells_them_apart() -> None:
 
 def test_positions_in_the_universe() -> None:
     assert positions(["a", "b", "c"], {"c", "a", "z"}) == (0, 2)
+
+
+def want(rounds: int, seconds: float = 1.0, *, suspected: bool = True) -> Want:
+    return Want(rounds=rounds, seconds=seconds, suspected=suspected)
+
+
+def test_suspects_come_first_and_of_them_the_cheapest_to_decide() -> None:
+    wants = {"wild": want(100), "calm": want(10), "open": want(2, suspected=False)}
+    plan = allotted(wants, left_s=30, start_s=1)
+    assert plan.rounds == {"calm": 10, "open": 2}
+    assert set(plan.beyond) == {"wild"}
+    assert plan.cost == 10 * 1 + 10 + 2
+    assert allotted(wants, math.inf, 1).beyond == {}
+    assert allotted(wants, 0, 1).rounds == {}
+
+
+def test_rounds_are_started_once_for_all_in_them() -> None:
+    together = cost_of([want(10), want(8)], start_s=2)
+    assert together == 10 * 2 + 18
+    assert together < cost_of([want(10)], 2) + cost_of([want(8)], 2)
+    assert cost_of([], 2) == 0
+
+
+@pytest.mark.parametrize(("needs", "has", "expected"), [(10, 20, 1.0), (10, 5, 0.5), (10, 0, 0.25), (0, 0, 1.0)])
+def test_sampling_shrinks_to_what_is_there(needs: float, has: float, expected: float) -> None:
+    assert shrunk(needs, has, 0.25) == expected
+
+
+def test_what_fits_exactly_is_given_and_suspects_first_even_where_they_cost_more() -> None:
+    suspect, other = Want(rounds=10, seconds=1.0, suspected=True), Want(rounds=2, seconds=1.0, suspected=False)
+    plan = allotted({"open": other, "suspect": suspect}, left_s=21, start_s=1)
+    assert (plan.rounds, set(plan.beyond)) == ({"suspect": 10}, {"open"})
+    assert not allotted({"open": other, "suspect": suspect}, left_s=22, start_s=1).beyond, "they share their starts"
+
+
+def test_accepted_times_leave_three_fifths_of_a_budget_to_the_builds() -> None:
+    assert pytest.approx(2 / 5) == SCREENING
