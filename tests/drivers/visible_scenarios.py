@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 from pytest_perfgate.adapters.bindings.nvml import Nvml
 from pytest_perfgate.adapters.devices.visible import visible_cards
-from pytest_perfgate.app.spread import picked
+from pytest_perfgate.app.instrument import picked
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.plugin.measuring import insist_on_devices
 from pytest_perfgate.wiring.devices import fleet, pick_device

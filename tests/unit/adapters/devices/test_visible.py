@@ -15,7 +15,8 @@ from pytest_perfgate.adapters.devices.visible import (
     surroundings_amd,
     visible_amd,
 )
-from pytest_perfgate.app.spread import Fleet, picked
+from pytest_perfgate.app.instrument import picked
+from pytest_perfgate.app.spread import Fleet
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.wiring import devices as wired
 
