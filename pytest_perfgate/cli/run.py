@@ -50,7 +50,8 @@ def run_run(options: Namespace) -> int:
     words = [*_policies(options.policy), *words]
     has_mode = any(word.startswith("--perfgate=") or word == "--perfgate" for word in words)
     began = time.time()
-    command = [sys.executable, "-m", "pytest", *([] if has_mode else ["--perfgate=full"]), *words]
+    # named, the plugin is there whatever addopts say of it; the words behind it have the last word
+    command = [sys.executable, "-m", "pytest", "-p", "perfgate", *([] if has_mode else ["--perfgate=full"]), *words]
     status = _status(command, apart=options.json)
     report = _record(project, began)
     code = _code(status, report)

@@ -61,6 +61,8 @@ _NAMED = 3
 _LEAST_COLUMNS = 4
 """Outcome, test, time and interval stay, however narrow a terminal is."""
 
+_LEAST_NAME = 24
+
 _KEPT = (Outcome.PASSED, Outcome.NOT_APPLICABLE, Outcome.ACCEPTED)
 
 _SLOWER = frozenset({Outcome.SUSPECT, Outcome.MOVED, Outcome.REGRESSED})
@@ -126,7 +128,7 @@ def is_record(path: Path) -> bool:
 
 
 def _tables(reports: Sequence[CaseReport], *, width: int = ANY) -> list[str]:
-    """A line a case; where lines would be torn, without the files, then without the last columns."""
+    """A line a case; where lines would be torn, without the files, without the last columns, then with short names."""
     table = verdict_table(reports)
     lines = list(table_lines(table)) if reports else []
     if _fits(lines, width):
@@ -136,8 +138,10 @@ def _tables(reports: Sequence[CaseReport], *, width: int = ANY) -> list[str]:
         short = replace(table, columns=table.columns[:kept], rows=tuple(row[:kept] for row in rows))
         lines = list(table_lines(short))
         if _fits(lines, width):
-            break
-    return lines
+            return lines
+    beyond = max(map(display_width, lines)) - width
+    name = max(len(str(row[1])) for row in short.rows) - beyond
+    return list(table_lines(short, max(_LEAST_NAME, name)))
 
 
 def _fits(lines: Iterable[str], width: int) -> bool:

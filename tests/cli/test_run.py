@@ -23,7 +23,6 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
     for name in (*OUTSIDE, "PYTEST_ADDOPTS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.setenv("PYTEST_PLUGINS", "pytest_perfgate.plugin")
     monkeypatch.chdir(tmp_path)
     started = command._status
 
@@ -110,6 +109,18 @@ def test_in_ci_a_run_without_a_gated_test_has_kept_nothing(tmp_path: Path, run: 
     (tmp_path / "test_it.py").write_text(TESTS)
     assert run("-k", "plain", ci=True).code == 4
     assert run("-k", "wrong", ci=True).code == 1
+
+
+@pytest.mark.parametrize("addopts", ["--disable-plugin-autoload", "-p no:perfgate"])
+def test_no_settings_take_the_gate_out_of_the_command(tmp_path: Path, run: Run, addopts: str) -> None:
+    """pytest itself loads no plugin then, and its tests pass by a fixture of the project."""
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\naddopts = {addopts}\n")
+    (tmp_path / "conftest.py").write_text("import pytest\n\n\n@pytest.fixture\ndef perfgate():\n    return print\n")
+    (tmp_path / "test_it.py").write_text("def test_gated(perfgate):\n    perfgate(int)\n")
+    done = run(ci=True)
+    assert done.code == 4, done.out + done.err
+    assert "NOT MEASURED" in done.err
+    assert "nothing was measured" in run("-p", "no:perfgate", ci=True).err, "who runs it may"
 
 
 def test_the_options_that_list_are_known_before_their_module_is() -> None:

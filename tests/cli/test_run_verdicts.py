@@ -87,6 +87,8 @@ def test_run_hands_policies_to_pytest(monkeypatch: pytest.MonkeyPatch, place: Pl
     (command,) = seen
     at = command.index("pytest")
     assert command[at + 1 :] == [
+        "-p",
+        "perfgate",
         "--perfgate=full",
         "--perfgate-policy=undecided=fail",
         "--perfgate-policy=moved=fail",

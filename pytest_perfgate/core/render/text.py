@@ -124,10 +124,10 @@ def _bullets(bullets: Bullets, width: int) -> Iterator[str]:
         yield from _wrapped(item, width, mark)
 
 
-def table_lines(table: Table) -> Iterator[str]:
-    """A table with aligned columns; numbers to the right."""
+def table_lines(table: Table, widest: int = _WIDEST) -> Iterator[str]:
+    """A table with aligned columns; numbers to the right, and of names that are wider both ends."""
     yield from (table.title,) if table.title else ()
-    yield from _rows(table)
+    yield from _rows(table, widest)
     yield from filter(None, (left_out(table), table.note))
 
 
@@ -148,8 +148,8 @@ def _fitted(table: Table, width: int, room: int) -> Iterator[str]:
         yield from _wrapped(text, width)
 
 
-def _rows(table: Table) -> Iterator[str]:
-    rows = [_clipped(row) for row in shown_rows(table)]
+def _rows(table: Table, widest: int = _WIDEST) -> Iterator[str]:
+    rows = [_clipped(row, widest) for row in shown_rows(table)]
     yield from _aligned([[heading(column) for column in table.columns], *rows], table.columns)
 
 
@@ -225,8 +225,8 @@ def _row(cells: list[str], widths: list[int], right: list[bool]) -> str:
     )
 
 
-def _clipped(row: Sequence[str]) -> list[str]:
-    return [_clip(text, last=at == len(row) - 1) for at, text in enumerate(row)]
+def _clipped(row: Sequence[str], widest: int = _WIDEST) -> list[str]:
+    return [_clip(text, last=at == len(row) - 1, widest=widest) for at, text in enumerate(row)]
 
 
 def _clip(text: str, *, last: bool, widest: int = _WIDEST) -> str:

@@ -17,7 +17,7 @@ RUN_CODES: tuple[Code, ...] = (
         family=Family.CONFIGURATION,
         title="The configuration file cannot be read",
         why="limits may be written in it, and they would be lost in silence",
-        mend="mend the file at the line that is named; python -m tomllib < pyproject.toml reads it too",
+        mend="mend the file at the line that is named; `perfgate doctor` reads it again",
     ),
     Code(
         name="config-unknown-key",

@@ -315,6 +315,11 @@ def test_no_line_of_the_table_is_torn_by_a_narrow_terminal() -> None:
     fewer = _tables(reports, width=max(map(len, narrow)) - 1)
     assert fewer[-1].rstrip().endswith("slowdown <= 3%")
     assert _tables(reports, width=10)[0].split() == ["outcome", "test", "time", "interval"], "these stay"
+    long = [case("test_mean_of_a_masked_batch_of_sequences[float32]", 2.0), *reports]
+    lines = _tables(long, width=80)
+    assert max(map(len, lines)) == 80
+    assert ["…::test_mean" in line and "float32]" in line for line in lines].count(True) == 1, "both ends of a name"
+    assert lines[-1].split()[1] == "…::test_gemm[128]", "what fits is whole"
 
 
 def test_a_case_has_one_line_with_its_time_its_interval_and_the_worst_of_its_limits() -> None:
