@@ -129,6 +129,7 @@ class Finding:
     p: float
     """One-sided, of "slower by more than a third of what counts", as it counts among all looks and cases."""
     visible: float
+    """The smallest slowdown that these rounds surely show: the limit itself where their interval lies below it."""
     unstable: bool
     decision: Decision
     scatter: float
@@ -191,7 +192,7 @@ def finding(pairs: Pairs, counts: float, design: Design | None = None) -> Findin
         shift=math.expm1(shift),
         interval=bounds,
         p=min(1.0, p * design.alpha / design.level),
-        visible=max(counts, visible(d)),
+        visible=counts if bounds.high < counts else max(counts, visible(d)),
         unstable=unstable(pairs),
         decision=Decision.SLOWER if slower else Decision.NOT_SLOWER if clear else Decision.UNDECIDED,
         scatter=deviation(d, math.fsum(d) / len(d)) * math.sqrt(count / len(d)),

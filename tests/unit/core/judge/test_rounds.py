@@ -64,6 +64,15 @@ def test_a_wide_scatter_leaves_it_open_and_says_what_it_could_have_seen() -> Non
     assert math.isinf(visible([0.1]))
 
 
+def test_what_is_cleared_would_have_shown_its_limit_whatever_a_far_round_does_to_the_scatter() -> None:
+    ratios = [1.0, 1.01, 0.99, 1.0, 1.005, 1.0, 0.995, 0.6]
+    assert visible([math.log(ratio) for ratio in ratios]) > 0.1
+    found = finding(pairs(*ratios), 0.03)
+    assert (found.decision, found.visible) == (Decision.NOT_SLOWER, 0.03)
+    faster = pairs(*(0.9 * ratio for ratio in ratios))
+    assert look(None, faster, 0.03, Design()).visible == 0.03, "it has more rounds for its improvement"
+
+
 def test_a_case_pays_for_the_others_and_for_its_other_looks() -> None:
     assert [Design(cases=cases).looks for cases in (0, 1, 4, 12, 40, 200)] == [
         (9, 17, 30), (9, 17, 30), (11, 19, 30), (13, 20, 30), (14, 21, 30), (17, 23, 30),
