@@ -320,7 +320,7 @@ def _evidence(name: Bottleneck, signals: Signals, at: Thresholds) -> Iterator[st
         number = _known(getattr(signals, field))
         if number is not None:
             yield f"{words} {number * 100:.1f} %{' of its roof' if (field, words) in _ROOFS else ''}"
-        elif name not in _SHOWN:
+        elif name not in _SHOWN and not _idles(signals, at):
             yield f"{words} not collected"
     short = _known(signals.kernel_ns)
     if name is Bottleneck.LAUNCH and short is not None:

@@ -277,7 +277,9 @@ def _gain(row: Row, situation: Situation) -> tuple[Interval | None, str]:
 
 
 def _written(fact: Fact) -> str:
-    return fact if isinstance(fact, str) else f"{fact:.4g}"
+    if isinstance(fact, str):
+        return fact
+    return f"{fact:.0f}" if abs(fact) >= 1000 else f"{fact:.4g}"
 
 
 def advice_items(advice: Sequence[Finding]) -> Iterator[str]:
@@ -299,8 +301,10 @@ def gain_text(finding: Finding) -> str:
 
 
 def sentence(text: str) -> str:
-    """The same from a capital to a full stop."""
-    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
+    """The same from a capital to a full stop; a name of code keeps its letters."""
+    first = text.partition(" ")[0]
+    start = text[:1] if "_" in first or "::" in first else text[:1].upper()
+    return start + text[1:] + ("" if text.endswith(".") else ".")
 
 
 def four_sections(
@@ -335,7 +339,7 @@ def findings_block(found: Sequence[Finding]) -> Block:
 
 def _text_of(finding: Finding) -> str:
     trigger = f"[{finding.trigger}]" if finding.trigger else ""
-    return " ".join(filter(None, (sentence(finding.title), finding.detail, trigger)))
+    return " ".join(filter(None, (*map(sentence, filter(None, (finding.title, finding.detail))), trigger)))
 
 
 def saving(low: float, high: float) -> Interval:

@@ -41,6 +41,11 @@ class Occupancy:
     def enough(self) -> bool:
         return self.warps >= ENOUGH_WARPS
 
+    @property
+    def note(self) -> str:
+        """What lets no more blocks in, or why none starts."""
+        return self.why_none or f"limited by {', '.join(self.limiting)}"
+
 
 def occupancy(
     sm: SmLimits,
@@ -70,7 +75,9 @@ def occupancy(
         warps=blocks * warps,
         fraction=blocks * warps / sm.warps,
         limits=limits,
-        limiting=tuple(name for name, limit in limits if limit == min(n for _, n in limits)),
+        limiting=("the block itself",)
+        if why
+        else tuple(n for n, limit in limits if limit == min(dict(limits).values())),
         threads=threads,
         shared=allocated,
         registers=per_warp,

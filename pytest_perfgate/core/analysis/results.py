@@ -345,7 +345,7 @@ def issues_of(cases: Sequence[CaseReport]) -> Iterator[str]:
                 yield f"{case.key}: {verdict.outcome.value}, {figure}{verdict.limit.text}; {verdict.sentence}"
         metrics = case.measurement.metrics if case.measurement is not None else MetricSet()
         numbers = {name: found.value for name in _HEALTH if (found := of_longest(metrics, name)) is not None}
-        yield from (f"{case.key}: {health_sentence(row, number)}" for row, number in unhealthy(numbers))
+        yield from (f"{case.key}: {health_sentence(row, number, numbers)}" for row, number in unhealthy(numbers))
 
 
 _HEALTH = ("tc_util", "dram", "occupancy", "l2_hit", "spills", "waves")

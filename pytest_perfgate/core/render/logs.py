@@ -177,7 +177,17 @@ def _change(now: Metric, then: Metric | None) -> str:
         return ABSENT
     if now.dimension is Dimension.FRACTION:
         return f"{(now.value - then.value) * 100:+.1f} points"
-    return signed(now.value / then.value - 1) if then.value else ""
+    return _moved(now.value / then.value - 1, now.name) if then.value else ""
+
+
+def _moved(change: float, name: str) -> str:
+    """A time in words, for a minus in front of a time is read either way; the others signed."""
+    text = signed(change)
+    return (
+        f"{text.lstrip('+-')} {'faster' if change < 0 else 'slower'}"
+        if name in ("time", "duration") and change
+        else text
+    )
 
 
 def _against(found: Metric, better: Better, measurement: Measurement, then: float | None) -> str:
@@ -185,14 +195,14 @@ def _against(found: Metric, better: Better, measurement: Measurement, then: floa
     time = of_longest(measurement.metrics, "time")
     if time is None or not then or found.dimension is Dimension.FRACTION:
         return ""
-    return signed(time.value / then - 1 if better is Better.LOWER else then / time.value - 1)
+    return _moved(time.value / then - 1 if better is Better.LOWER else then / time.value - 1, found.name)
 
 
 def _bottleneck(measurement: Measurement) -> str:
     findings = (f for f in measurement.findings if "bound" in f"{f.title} {f.detail.partition(':')[0]}".lower())
     finding = next(findings, None)
     if finding:
-        return _one_line(f"{finding.title}. {finding.detail}".strip())
+        return _one_line(": ".join(filter(None, (finding.title, finding.detail))))
     sol = next((m for m in measurement.metrics.find("sol") if not m.labels), None)
     if sol is None:
         return ABSENT

@@ -89,7 +89,8 @@ def diagnose(
     room = _room(classification, inputs)
     if classification.bottleneck is not Bottleneck.NOT_COLLECTED:
         situation["class"] = classification.bottleneck.value
-        situation["cause"] = classification.cause
+        if not facts.arch.startswith("gfx"):  # nothing that is read here collects what warps of AMD wait for
+            situation["cause"] = classification.cause
     if room is not None:
         situation["room"] = room
     return Diagnosis(

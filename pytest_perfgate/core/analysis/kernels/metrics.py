@@ -100,7 +100,7 @@ def _kernel_metrics(diagnosis: Diagnosis, who: Labels, opcodes: Iterable[str]) -
     for name, number in diagnosis.numbers.items():
         yield metric(name, number, who, diagnosis.answered.get(name) or diagnosis.facts.notes.get(name, ""))
     if diagnosis.occupancy is not None:
-        yield metric("occupancy_limit", diagnosis.occupancy.fraction, who, ", ".join(diagnosis.occupancy.limiting))
+        yield metric("occupancy_limit", diagnosis.occupancy.fraction, who, diagnosis.occupancy.note)
     elif (percent := theoretical(diagnosis)) is not None:
         yield metric("occupancy_limit", percent, who, "as ncu says")
     if diagnosis.cliff is not None and not diagnosis.cliff.moot:
@@ -346,7 +346,6 @@ def _answers(diagnosis: Diagnosis, asked: RequestedLaunch, limits: Mapping[str, 
         limits[arch], threads=asked.threads, registers=resources, shared=shared, most=facts.most_threads
     )
     step = cliff(limits[arch], threads=asked.threads, registers=resources, shared=shared)
-    why = occupied.why_none or ", ".join(occupied.limiting)
-    yield metric("occupancy_limit", occupied.fraction, who, "; ".join(filter(None, (why, note))))
+    yield metric("occupancy_limit", occupied.fraction, who, "; ".join(filter(None, (occupied.note, note))))
     if not step.moot:
         yield metric("cliff_distance", step.edge - step.shared, who, note)

@@ -8,7 +8,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.core.analysis.classify import Bottleneck
-from pytest_perfgate.core.analysis.decisions import NO_ROW, advice_items, gain_text
+from pytest_perfgate.core.analysis.decisions import NO_ROW, advice_items, gain_text, sentence
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, code_evidence
 from pytest_perfgate.core.analysis.kernels.sass_facts import Change, changes, same_code
 from pytest_perfgate.core.analysis.kernels.views import Health, health_sentence, moved_table, paired, unhealthy
@@ -39,7 +39,7 @@ def contract_document(diagnoses: Sequence[Diagnosis], given: Given | None = None
     """Configuration, stages, the bottleneck of the longest stage, three opportunities, the baseline."""
     given = given or Given()
     longest = longest_stage(diagnoses)
-    settings = configuration(diagnoses, given)
+    settings = _columns(configuration(diagnoses, given))
     sections: list[Block] = [
         Section(
             title="Configuration",
@@ -66,6 +66,15 @@ def configuration(diagnoses: Sequence[Diagnosis], given: Given) -> dict[str, str
         **_configuration(longest_stage(diagnoses)),
         **({"profiler": profiler} if profiler else {}),
     }
+
+
+def _columns(settings: Mapping[str, str]) -> dict[str, str]:
+    """A column each for the parameters of a test; a problem in words of its own keeps one."""
+    parts = [part.partition("=") for part in settings.get("parameters", "").split(", ")]
+    if not all(name.isidentifier() and text and "=" not in text for name, _, text in parts):
+        return dict(settings)
+    rest = {name: text for name, text in settings.items() if name != "parameters"}
+    return {**{name: text for name, _, text in parts}, **rest}
 
 
 def profiler_of(diagnoses: Sequence[Diagnosis]) -> str:
@@ -99,12 +108,7 @@ def said(diagnosis: Diagnosis) -> str:
 def root_cause(diagnosis: Diagnosis) -> str:
     """Two sentences at the most."""
     classification = diagnosis.classification
-    first = f"{diagnosis.name} is {classification.sentence}."
-    return (
-        f"{first} {classification.notes[0][:1].upper()}{classification.notes[0][1:]}."
-        if classification.notes
-        else first
-    )
+    return " ".join((f"{diagnosis.name} is {classification.sentence}.", *map(sentence, classification.notes[:1])))
 
 
 def _stage(diagnosis: Diagnosis) -> tuple[str, ...]:
@@ -121,21 +125,23 @@ def _stage(diagnosis: Diagnosis) -> tuple[str, ...]:
 def _issue(diagnosis: Diagnosis) -> str:
     first = (*diagnosis.advice, *top_opportunities(diagnosis))
     titles = (finding.title for finding in first if finding.trigger != NO_ROW)
-    ill = (health_sentence(row, number).partition(" (")[0] for row, number in unhealthy(diagnosis.numbers))
+    ill = (f"{row.name} {quantity(number, row.dimension, 3)}" for row, number in unhealthy(diagnosis.numbers))
     return next(titles, None) or next(ill, "none seen")
 
 
 def top_opportunities(diagnosis: Diagnosis) -> tuple[Finding, ...]:
-    """Our advice and the profiler's own rules by what they could gain; ours come first where nobody knows."""
+    """Our advice and the profiler's own rules by what they could gain; our first one is always among them."""
     own = [f for f in diagnosis.advice if f.trigger != NO_ROW]
     every = [*own, *(f for f in diagnosis.facts.findings if f.gain)]
-    return tuple(sorted(every, key=lambda f: f.gain.high if f.gain else -1.0, reverse=True))[:_TOP]
+    ranked = sorted(every, key=lambda f: f.gain.high if f.gain else -1.0, reverse=True)
+    top = ranked[:_TOP]
+    return tuple(top if not own or own[0] in top else [*top[: _TOP - 1], own[0]])
 
 
 def _opportunities(diagnosis: Diagnosis) -> Iterator[str]:
     for finding in top_opportunities(diagnosis):
         gain = f"est. {finding.gain.high * 100:.0f}% gain at most" if finding.gain else gain_text(finding)
-        doubt = f" ({finding.doubt})" if finding.doubt else ""
+        doubt = f" ({finding.doubt.removeprefix('at most ')})" if finding.doubt else ""
         yield f"{finding.title} — {gain}{doubt} — trigger: {finding.trigger}"
 
 
@@ -291,9 +297,10 @@ def _weighted(diagnoses: Sequence[Diagnosis], name: str) -> float | None:
 
 def _findings(diagnoses: Sequence[Diagnosis]) -> Iterator[str]:
     for d in sorted(diagnoses, key=lambda d: d.numbers.get("duration", 0.0), reverse=True):
+        ill = ((row, n) for row, n in unhealthy(d.numbers) if not _noted(d, row))
         yield f"{d.name}: {d.classification.sentence}"
         yield from (f"{d.name}: {note}" for note in d.classification.notes)
-        yield from (f"{d.name}: {health_sentence(row, n)}" for row, n in unhealthy(d.numbers) if not _noted(d, row))
+        yield from (f"{d.name}: {health_sentence(row, n, d.numbers)}" for row, n in ill)
         yield from (f"{d.name}: {f.title} — {f.detail}" for f in d.facts.findings if f.gain)
 
 

@@ -310,7 +310,8 @@ def _static_cliff(diagnosis: Diagnosis) -> str:
         return "Shared memory a block: not collected."
     own = quantity(shared_of(diagnosis.facts), Dimension.BYTES)
     at = f"the cliff is at {quantity(edge(diagnosis.sm), Dimension.BYTES)}; " if diagnosis.sm else ""
-    how = "what the launch adds is not known (--set threads=256 --set smem=48KiB)"
+    unknown = "what the launch adds is not known (--set threads=256 --set smem=48KiB)"
+    how = (diagnosis.occupancy and diagnosis.occupancy.why_none) or unknown
     return f"Static shared memory a block: {own}; {at}{how}."
 
 

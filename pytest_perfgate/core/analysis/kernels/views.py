@@ -279,8 +279,15 @@ def unhealthy(numbers: Mapping[str, float]) -> Iterator[tuple[Health, float]]:
     return ((row, number) for row, number in bad if not (excused and row.name in _SIDES))
 
 
-def health_sentence(row: Health, number: float) -> str:
-    return f"{row.name} {quantity(number, row.dimension, 3)} (healthy: {row.words}): {row.otherwise}"
+def health_sentence(row: Health, number: float, numbers: Mapping[str, float]) -> str:
+    why = _otherwise(row, numbers)
+    return f"{row.name} {quantity(number, row.dimension, 3)} (healthy: {row.words}): {why}"
+
+
+def _otherwise(row: Health, numbers: Mapping[str, float]) -> str:
+    """What it means; blocks that do not fill the device once leave it empty, whatever each of them takes."""
+    few = row.name == "occupancy" and numbers.get("waves", 1.0) < 1
+    return "too few blocks for the device: see waves" if few else row.otherwise
 
 
 def health_view(diagnoses: Sequence[Diagnosis], title: str) -> Document:
@@ -298,7 +305,7 @@ def _rows(numbers: Mapping[str, float]) -> Iterator[tuple[str, str, str, str]]:
     bad = {row.name for row, _ in unhealthy(numbers)}
     for row in HEALTH:
         number = numbers.get(row.name)
-        text = "the other side binds" if row.name not in bad else row.otherwise
+        text = "the other side binds" if row.name not in bad else _otherwise(row, numbers)
         if number is None or row.keeps(number):
             text = "" if number is None else "healthy"
         yield row.name, quantity(number, row.dimension, 3), row.words, text

@@ -240,7 +240,7 @@ def key_findings(lines: Lines, pairs: Sequence[Pair], roofs: Roofs) -> tuple[str
     known = [pair for pair in pairs if pair.before is not None and pair.after is not None]
     spent = {side: sum(pair.total[0] for pair in known if pair.bound == side) for side in ("memory", "compute")}
     total = sum(spent.values())
-    texts = [_neutral(lines)]
+    texts = []
     if total:
         side = max(spent, key=lambda name: spent[name])
         texts.append(f"{spent[side] / total:.0%} of the compared operators' time in the reference is bound by {side}.")
@@ -265,7 +265,8 @@ def _dominates(bound: str, lines: Lines, roofs: Roofs) -> list[str]:
     ratio, expected = lines[1].computation / lines[0].computation, rates[0] / rates[1]
     near = 1 / BEYOND < ratio / expected < BEYOND
     ends = f"suggests that {bound} dominates" if near else f"is not what {bound} explains: look at the operators below"
-    return [f"{_reason(bound, roofs)}, so {expected:.2f} of the time was to be expected; {ratio:.2f} {ends}."]
+    wanted = f"{_reason(bound, roofs)}, so {expected:.2f} times its compute time was to be expected"
+    return [f"{wanted}; the {ratio:.2f} times that it took {ends}."]
 
 
 def _rates(bound: str, roofs: Roofs) -> tuple[float, float] | None:

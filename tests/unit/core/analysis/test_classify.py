@@ -160,3 +160,11 @@ def test_a_busy_multiprocessor_that_no_pipe_explains_is_said() -> None:
     explained = launch(counters={**BUSY, f"sm__inst_executed_pipe_lsu{ELAPSED}": 94.0}).classification
     assert not any("no pipe" in note for note in explained.notes)
     assert not any("no pipe" in note for note in launch(counters=IDLE).classification.notes)
+
+
+def test_a_class_that_rests_on_idle_time_says_nothing_of_roofs_that_nobody_saw() -> None:
+    found = classify(Signals(idle=0.5, launch_share=0.02))
+    assert found.bottleneck is Bottleneck.LATENCY
+    assert len(found.evidence) == 1
+    assert "50.0 %" in found.evidence[0]
+    assert classify(Signals(idle=0.1)).bottleneck is Bottleneck.NOT_COLLECTED

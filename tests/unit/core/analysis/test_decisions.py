@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from pytest_perfgate.core.analysis.decisions import ROWS, recommendations
+from pytest_perfgate.core.analysis.decisions import ROWS, recommendations, sentence
 
 
 def titles(**situation: object) -> list[str]:
@@ -96,3 +96,14 @@ def test_conflicts_are_those_of_the_kernel_at_hand(situation: dict, conflict: st
         assert finding.conflicts == ()
     else:
         assert any(conflict in text for text in finding.conflicts)
+
+
+def test_a_trigger_is_written_without_exponents() -> None:
+    situation = {"class": "memory", "ratio": 2.5, "cliff_distance": 41984.0, "async_copies": 0}
+    (found,) = recommendations(situation)
+    assert found.trigger == "class=memory, ratio=2.5, cliff_distance=41984, async_copies=0"
+
+
+@pytest.mark.parametrize(("text", "start"), [("idle time", "I"), ("aten::mm waits", "a"), ("matmul_kernel waits", "m")])
+def test_a_sentence_begins_with_a_capital_and_a_name_of_code_as_it_is(text: str, start: str) -> None:
+    assert sentence(text) == f"{start}{text[1:]}."

@@ -72,7 +72,7 @@ def test_titles_and_figures_of_a_processor_agree() -> None:
 
 def test_a_class_in_the_findings_is_the_bottleneck() -> None:
     seen = Finding(title="gemm", detail="compute-bound: compute 70.4 % of its roof")
-    assert "**Bottleneck**: gemm. compute-bound: compute 70.4 %" in entry(findings=(seen,))
+    assert "**Bottleneck**: gemm: compute-bound: compute 70.4 %" in entry(findings=(seen,))
 
 
 def test_what_changed_in_the_kernels_stands_before_what_people_write() -> None:
@@ -158,7 +158,7 @@ def entry_of(*findings: Finding, sol: bool = False) -> str:
 
 
 def test_an_entry_names_the_bottleneck() -> None:
-    assert "**Bottleneck**: memory-bound. DRAM 80 %" in entry_of(Finding(title="memory-bound", detail="DRAM 80 %"))
+    assert "**Bottleneck**: memory-bound: DRAM 80 %" in entry_of(Finding(title="memory-bound", detail="DRAM 80 %"))
     with_sol = entry_of(sol=True)
     assert "**Bottleneck**: 66 % of SOL; compute roof" in with_sol
     assert "| Achieved TFLOPs/s | 100 TFLOPS | -16.7 % |" in with_sol
@@ -176,7 +176,7 @@ def test_an_entry_compares_with_what_was_measured_before() -> None:
     place = (now.key, DEVICE.key)
     before = {place: Previous(commit="b2c3d4e", when="2026-05-30", metrics=then.measurement.metrics)}
     text = render_entry(Version(name="v3"), [now], before=before)
-    assert "| Duration | 900 µs | -10.0 % |" in text
+    assert "| Duration | 900 µs | 10.0 % faster |" in text
     assert "| Occupancy | 50 % | +12.5 points |" in text
     assert "Previous: measured (b2c3d4e, 2026-05-30)." in text
     bare = {place: replace(before[place], metrics=made(1e6, None).measurement.metrics, commit="")}

@@ -1,12 +1,25 @@
-"""What the log keeps of kernels, and what changed in them."""
+"""Contract, analysis and log of kernels."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_perfgate.core.analysis.kernels.reports import MOST, devlog_part
+from pytest_perfgate.core.analysis.kernels.diagnosis import diagnose
+from pytest_perfgate.core.analysis.kernels.reports import (
+    MOST,
+    Given,
+    analysis_report,
+    contract_data,
+    contract_document,
+    devlog_part,
+    top_opportunities,
+)
+from pytest_perfgate.core.analysis.kernels.sections import cliff_section, occupancy_section
 from pytest_perfgate.core.render.html import render_markdown
-from tests.launches import ELAPSED, compiled, launch
+from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.model.metric import Document, Finding, Interval
+from pytest_perfgate.model.profiles import Launch
+from tests.launches import BUSY, ELAPSED, SM, compiled, launch
 
 
 def told(now: list, then: list) -> str:
@@ -55,3 +68,48 @@ def test_code_that_differs_in_operands_alone_is_not_called_the_same() -> None:
 
 def test_a_class_that_nobody_collected() -> None:
     assert "- Bottleneck: not collected" in told([compiled("copy_wide")], [])
+
+
+def test_parameters_of_a_test_are_columns_and_a_problem_in_words_is_one() -> None:
+    def heads(problem: str) -> list[str]:
+        (table,) = contract_document([launch()], Given(configuration={"parameters": problem})).blocks[0].blocks
+        return [column.name for column in table.columns][:3]
+
+    assert heads("b=32, s=16, t=4096") == ["b", "s", "t"]
+    assert heads("GEMM, M=N=K=4096")[0] == "parameters"
+
+
+def test_the_key_issue_is_among_the_opportunities_whatever_it_gains() -> None:
+    found = launch(counters={**dict.fromkeys(BUSY, 30.0), f"l1tex__lsuin_requests{ELAPSED}": 95.0})
+    known = tuple(Finding(title=f"rule {n}", gain=Interval(low=0.0, high=0.1 * n)) for n in range(1, 5))
+    found = replace(found, facts=replace(found.facts, findings=known))
+    assert found.advice[0].gain is None
+    assert [f.title for f in top_opportunities(found)] == ["rule 4", "rule 3", found.advice[0].title]
+    assert contract_data([found])["opportunities"][-1]["gain"] is None
+
+
+def test_few_blocks_and_not_registers_hold_occupancy_down() -> None:
+    low = {**BUSY, "sm__warps_active.avg.pct_of_peak_sustained_active": 6.0}
+    few = render_text(analysis_report([launch(counters={**low, "launch__waves_per_multiprocessor": 0.1})], "T"))
+    many = render_text(analysis_report([launch(counters={**low, "launch__waves_per_multiprocessor": 3.0})], "T"))
+    assert "registers or shared memory" not in " ".join(few.split())
+    assert "registers or shared memory" in " ".join(many.split())
+
+
+def test_no_tool_that_amd_lacks_is_advised() -> None:
+    def titles(arch: str) -> list[str]:
+        facts = replace(launch(counters=dict.fromkeys(BUSY, 30.0)).facts, arch=arch)
+        return [finding.title for finding in diagnose(facts, "k", None).advice]
+
+    assert "Collect the leading stall" in titles("sm_90")
+    assert "Collect the leading stall" not in titles("gfx942")
+
+
+def test_a_block_that_cannot_start_is_held_by_itself() -> None:
+    facts = replace(launch(launch=Launch(block=(512, 1, 1))).facts, most_threads=256)
+    found = diagnose(facts, "k", SM["sm_90"])
+    page = render_text(Document(title="", blocks=(*occupancy_section(found), *cliff_section(found))))
+    assert found.occupancy is not None
+    assert found.occupancy.blocks == 0
+    assert "Limiting: the block itself" in page
+    assert "is not known" not in page

@@ -209,6 +209,7 @@ def test_a_comparison_says_its_key_findings_and_why(kineto, tmp_path):
         "Appendix",
     ]
     assert "times the reference's" in page
+    assert page.count("Compute time of the target") == 1
     for name in ("both", "only_reference", "only_target", "timeline", "collectives", "reference", "target"):
         assert render_text(analysis.views[name]())
     counts = {
