@@ -207,7 +207,7 @@ def test_the_devlog_compares_with_the_commit_before(project: Place) -> None:
     project.record(run(case("test_same", 2e6), environment=before, started="2026-05-30T10:00:00+00:00"))
     project.record(run(SAME, started="2026-06-03T10:00:00+00:00"))
     text = project.perfgate("devlog").out
-    assert "| Duration | 1.001 ms | -50.0 % |" in text
+    assert "| Duration | 1.001 ms | 50.0 % faster |" in text
     assert "Previous: measured (b2c3d4e, 2026-05-30)." in text
 
 

@@ -127,12 +127,13 @@ class TraceView:
     def findings(self) -> tuple[Finding, ...]:
         found = findings(self.survey, self.line, self.rows, self.kernels, self.roof)
         stepped = coverage_findings(self.whole, self.steps) if self.asked.window else ()
-        return (*stepped, *found, *window_findings(self.bottleneck))
+        held = tuple(window_findings(self.bottleneck))
+        return (*held, *stepped, *found) if self.problems else (*stepped, *found, *held)
 
     @cached_property
     def bottleneck(self) -> Classification | None:
         """What holds the window back; none of several devices, or of a program on the host."""
-        return window_class(self.survey, self.rows, self.roof)
+        return window_class(self.survey, self.rows, self.roof, self.problems)
 
     def metrics(self, scopes: Sequence[Labels] = (), most: int = MOST) -> MetricSet:
         """Its figures under these scopes: bare, and under its rank where that is known, unless they say otherwise."""

@@ -180,7 +180,7 @@ def _page(
 def _report(one: TraceView) -> Document:
     page = report_document(one.survey, one.rows, one.kernels, one.findings, one.roof)
     if one.bottleneck is not None:
-        page = replace(page, blocks=(Paragraph(text=f"The window is {one.bottleneck.sentence}."), *page.blocks))
+        page = replace(page, blocks=(Paragraph(text=one.bottleneck.of_window), *page.blocks))
     if not one.asked.replay:
         return page
     return replace(page, blocks=(*page.blocks, Section(title="Replay", blocks=(Paragraph(text=_replayed(one)),))))
@@ -276,7 +276,7 @@ def _steps_block(one: TraceView) -> Block:
 def _class_of(one: TraceView, part: Survey, count: int) -> str:
     """The class of one step; the roofs of many are not worked out."""
     rows = operators(part) if count <= _FEW else ()
-    found = window_class(part, rows, one.roof)
+    found = window_class(part, rows, one.roof, one.problems)
     return found.bottleneck.value if found is not None else ""
 
 

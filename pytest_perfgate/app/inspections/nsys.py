@@ -15,7 +15,14 @@ from pytest_perfgate.core.analysis.intervals import BLOCKS, LAUNCHES
 from pytest_perfgate.core.analysis.nsys import overlap, views
 from pytest_perfgate.core.analysis.nsys.compare import comparison, comparison_metrics, difference
 from pytest_perfgate.core.analysis.nsys.lanes import Recorded, hidden_talkers, lanes
-from pytest_perfgate.core.analysis.nsys.metrics import findings, metrics, problems, window_findings, window_text
+from pytest_perfgate.core.analysis.nsys.metrics import (
+    findings,
+    invalid_findings,
+    metrics,
+    problems,
+    window_findings,
+    window_text,
+)
 from pytest_perfgate.core.analysis.nsys.setup import (
     OPTIONS,
     check_copies,
@@ -78,12 +85,8 @@ class Nsys:
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         job, exports = self._job(paths, self._asked(options))
-        every = (
-            *coverage_findings(job),
-            *window_findings(job.ranks),
-            *class_findings(job.ranks),
-            *findings(job),
-        )
+        found = (*coverage_findings(job), *window_findings(job.ranks), *class_findings(job.ranks), *findings(job))
+        every = tuple(invalid_findings(job)) or found
         pages: dict[str, Callable[[], Document]] = {
             "overlap": lambda: views.overlap(job, every),
             "setup": lambda: views.setup(job),

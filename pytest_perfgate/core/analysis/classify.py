@@ -121,6 +121,11 @@ class Classification:
         return f"{self._named}: {', '.join(self.evidence)}{self._near}" if self.evidence else self._named
 
     @property
+    def of_window(self) -> str:
+        known = self.bottleneck is not Bottleneck.NOT_COLLECTED
+        return f"{'The window' if known else 'What holds the window back'} is {self.sentence}."
+
+    @property
     def short(self) -> str:
         """The class and how far the next one is, for where the evidence has lines of its own."""
         return f"{self._named}{self._near}" if self.evidence else self._named

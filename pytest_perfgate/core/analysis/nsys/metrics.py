@@ -142,6 +142,18 @@ def problems(job: Job) -> tuple[Problem, ...]:
     return (*_lacking(job), *_untimed(job), *_graphs(job), *_faults(job), *_unnamed(job), *_unlinked(job))
 
 
+def invalid_findings(job: Job) -> Iterator[Finding]:
+    """What makes every figure doubtful: nothing else is advised beside it."""
+    for problem in problems(job):
+        yield Finding(
+            title="The figures are INVALID for limits",
+            detail=problem.what,
+            trigger="class=invalid",
+            advice=f"mend this first: perfgate explain {problem.code}",
+            severity=Severity.WARNING,
+        )
+
+
 def _lacking(job: Job) -> Iterator[Problem]:
     for facts in job.files:
         if facts.lacking:

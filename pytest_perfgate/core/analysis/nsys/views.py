@@ -78,9 +78,9 @@ def count(name: str) -> Column:
     return Column(name=name, dimension=Dimension.COUNT)
 
 
-def notes(job: Job) -> tuple[Block, ...]:
-    """What makes limits INVALID first, then what a reader should doubt."""
-    items = [f"INVALID for limits: {problem.what}" for problem in problems(job)]
+def notes(job: Job, *, led: bool = False) -> tuple[Block, ...]:
+    """What makes limits INVALID first, where no finding led with it, then what a reader should doubt."""
+    items = [f"INVALID for limits: {problem.what}" for problem in problems(job) if not led]
     items += [f"{finding.title}{f' ({finding.detail})' if finding.detail else ''}" for finding in doubts(job)]
     return (Bullets(items=tuple(items)),) if items else ()
 
@@ -98,10 +98,17 @@ _LAST = (count("kernels"), text("window"))
 def overlap(job: Job, findings: Sequence[Finding] = ()) -> Document:
     """What was hidden, for a person in three sentences and for a tool in a table."""
     blocks: list[Block] = [*_lead(job, findings), overlap_table(job), *_barriers(job)]
-    held = [] if job.reading.original else [Paragraph(text=text) for text in class_sentences(job.ranks)]
     names = distinct_names([facts.path for facts in job.files])
     files = ", ".join(names) if len(names) < 3 else f"{len(names):,} files"
-    return Document(title=f"Overlap per rank and stage of {files}", blocks=(*blocks, *held, *notes(job)))
+    return Document(title=f"Overlap per rank and stage of {files}", blocks=(*blocks, *_last(job)))
+
+
+def _last(job: Job) -> Iterator[Block]:
+    """What holds windows and stages, then notes; the original says the notes alone, and an INVALID job no class."""
+    original = job.reading.original
+    if not original and not problems(job):
+        yield from (Paragraph(text=text) for text in class_sentences(job.ranks))
+    yield from notes(job, led=not original)
 
 
 def _lead(job: Job, findings: Sequence[Finding]) -> Iterator[Block]:
@@ -176,9 +183,10 @@ def window(job: Job) -> Document:
     columns = (text("pid"), text("rank"), ns("start"), ns("end"), time("length"), count("kernels"),
                count("straddling"), time("cut off"), part("coverage"), time("step to step"), text("limited by"),
                text("chosen as"))  # fmt: skip
+    wrong = problems(job)
     rows = tuple(
         (str(r.rank.pid), r.rank.name, w.start, w.end, w.length, len(r.lane.kernels), r.lane.straddlers, r.lane.cut,
-         w.covers, w.apart, rank_class(r).bottleneck.value, w.how)
+         w.covers, w.apart, Bottleneck.INVALID.value if wrong else rank_class(r).bottleneck.value, w.how)
         for r in job.ranks
         for w in (r.lane.window,)
     )  # fmt: skip
@@ -212,7 +220,7 @@ def summary(
 ) -> Document:
     """Kernels of the whole capture, and the window's devices and host; (rank, total) pairs in."""
     kernels = kernel_table(totals, communication(job.reading.preset.communication), shown)
-    blocks = (*_lead(job, findings), kernels, *window_tables(job, calls, shown), *notes(job))
+    blocks = (*_lead(job, findings), kernels, *window_tables(job, calls, shown), *_last(job))
     return Document(title="Summary", subtitle=window_text(job.ranks), blocks=blocks)
 
 
@@ -257,7 +265,7 @@ def window_tables(job: Job, calls: Iterable[tuple[str, ApiTotal]], shown: int) -
 
 def analysis(job: Job, findings: Sequence[Finding]) -> Document:
     """The report in four sections: summary, metrics of every rank, findings, recommendations."""
-    held = [f for f in findings if f.trigger.startswith("class=") and not f.advice]
+    held = [f for f in findings if f.trigger.startswith("class=") and (not f.advice or f.trigger == "class=invalid")]
     summary = " ".join([sentences(job), *(f"{f.title}: {f.detail}" for f in held)])
     metrics = [pair for result in job.ranks for pair in _rank_metrics(result, alone=len(job.ranks) == 1)]
     return four_sections(("Report", window_text(job.ranks)), summary, metrics, findings)

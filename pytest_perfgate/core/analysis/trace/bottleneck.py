@@ -30,6 +30,7 @@ from pytest_perfgate.model.metric import (
     Metric,
     MetricSet,
     Paragraph,
+    Problem,
     Section,
     Severity,
 )
@@ -141,9 +142,11 @@ def _roofs(rows: Sequence[OperatorRow], roof: Roof | None) -> tuple[float | None
     return compute, memory
 
 
-def window_class(seen: Survey, rows: Sequence[OperatorRow] = (), roof: Roof | None = None) -> Classification | None:
-    """The class of a window, with the numbers that it rests on."""
-    signals = window_signals(seen, rows, roof)
+def window_class(
+    seen: Survey, rows: Sequence[OperatorRow] = (), roof: Roof | None = None, problems: Sequence[Problem] = ()
+) -> Classification | None:
+    """The class of a window, with the numbers that it rests on; none but invalid where something is wrong with them."""
+    signals = Signals(problems=tuple(p.what for p in problems)) if problems else window_signals(seen, rows, roof)
     return classify(signals) if signals is not None else None
 
 

@@ -63,10 +63,14 @@ def test_two_files_of_one_rank_are_refused(kineto, tmp_path):
 def test_coverage_under_the_floor_makes_limits_invalid(kineto, tmp_path):
     events = [launch(0, 1), kernel("a", 5, 10, correlation=1), kernel("b", 20, 30, correlation=77)]
     path = written(tmp_path / "t.json", events)
-    (problem,) = kineto.inspect([path], {}).problems
+    analysis = kineto.inspect([path], {})
+    (problem,) = analysis.problems
     assert problem.code == "trace-coverage"
     assert "25.0%" in problem.what
-    assert not kineto.inspect([path], {"floor": "0.2"}).problems
+    assert analysis.findings[0].trigger == "class=invalid"
+    enough = kineto.inspect([path], {"floor": "0.2"})
+    assert not enough.problems
+    assert not [finding for finding in enough.findings if finding.trigger == "class=invalid"]
 
 
 def test_a_gpu_program_without_gpu_activity_has_absent_figures(kineto, tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -153,3 +155,31 @@ def test_one_rank_is_looked_at_where_it_is_named(tmp_path: Path) -> None:
     with pytest.raises(PerfgateError) as error:
         Nsys(read_nsys).inspect([tmp_path / "x.sqlite"], {"rank": "7"})
     assert error.value.code.name == "nsys-option"
+
+
+def test_nothing_is_advised_from_an_export_whose_kernels_are_hidden(tmp_path: Path) -> None:
+    def made(name: str) -> Path:
+        maker = ExportMaker(tmp_path / name)
+        for n in range(30):
+            maker.kernel(1, 100_000 * n, 100_000 * n + 3_000, "tiny", launched=100_000 * n)
+        return maker.done()
+
+    paths = made("plain.sqlite"), made("graphs.sqlite")
+    with closing(sqlite3.connect(paths[1])) as database, database:
+        database.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INT)")
+        database.execute("INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (1)")
+    plain, hidden = (Nsys(read_nsys).inspect([path], {}) for path in paths)
+    assert [problem.code for problem in hidden.problems] == ["nsys-graphs"]
+    assert [finding.trigger for finding in hidden.findings] == ["class=invalid"]
+    assert "latency" in render_text(plain.views["window"]())
+    assert "latency" not in render_text(hidden.views["window"]())
+    for view in ("summary", "analysis"):
+        page = render_text(hidden.views[view]())
+        assert "perfgate explain nsys-graphs" in " ".join(page.split())
+        assert "nothing stands out" not in page
+
+
+def test_the_summary_says_that_kernels_hold_a_window(tmp_path: Path) -> None:
+    maker = ExportMaker(tmp_path / "x.sqlite")
+    maker.kernel(1, 0, 900_000, "gemm", launched=0)
+    assert "its kernels do" in " ".join(render_text(inspected(maker).views["summary"]()).split())
