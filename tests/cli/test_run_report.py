@@ -187,7 +187,7 @@ def test_the_devlog_keeps_what_people_wrote(project: Place) -> None:
     log = Path("LOG.md")
     text = log.read_text(encoding="utf-8")
     assert text.startswith("# Development log\n\n## v2 (2026-06-01)\n\nTMA loads\n")
-    assert "| Duration | 1.2 ms | +20.0 % |" in text
+    assert "| Duration | 1.2 ms | 20.0 % slower |" in text
     assert "| Occupancy | not collected |  |" in text
     log.write_text(
         text.replace("**Issues**\n\n", "**Issues**\n\nodd sizes spill\n\n- n = 4097\n", 1) + "\n## v1\n\nold\n",
