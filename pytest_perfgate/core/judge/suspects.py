@@ -161,7 +161,7 @@ def by_arms(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
         return resting_on_arms(confirmed, suspicion.metric, paired, _processes(trial))
     if paired.decision is Decision.NOT_SLOWER and paired.shared:
         sentence = f"{SLOWER}, but not {than}; {indistinguishable(paired)}: it may be that, or the machine"
-        return _ruling(suspicion, Outcome.SUSPECT, sentence, _act(trial), facts)
+        return _ruling(suspicion, Outcome.SUSPECT, sentence, _look(trial), facts)
     if paired.decision is Decision.NOT_SLOWER:
         sentence = f"{SLOWER}, but not {than}; what differs: {named(trial.baseline, paired.moved)}"
         if cause := brought(paired.moved, trial.context.environment_edits, _installed(trial)):
@@ -268,7 +268,14 @@ def _sittings(count: int) -> str:
 
 
 def _act(trial: JudgedMeasurement) -> tuple[str, ...]:
-    return (*trial.profiles, trial.accepting(REASON))
+    """A look at what is slower first; then it may be accepted."""
+    return (*_look(trial), trial.accepting(REASON))
+
+
+def _look(trial: JudgedMeasurement) -> tuple[str, ...]:
+    """What may have made it slower: its kernels, or what the change edits."""
+    base = trial.paired.base if trial.paired is not None else ""
+    return trial.profiles or ((f"git diff --stat {base}",) if base else ())
 
 
 def _suspect(suspicion: Suspicion, why: str, then: tuple[str, ...]) -> Ruling:

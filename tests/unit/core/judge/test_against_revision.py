@@ -158,10 +158,17 @@ def test_two_arms_confirm_what_the_baseline_suspected() -> None:
     assert paired_verdict(1.1e6, replace(SLOWER, stands_in="it is gone")).evidence[0] == ("beside", "it is gone")
 
 
+def test_what_is_shown_slower_is_looked_at_before_it_is_accepted() -> None:
+    found = paired_verdict(1.1e6, SLOWER)
+    assert [step.partition(" -")[0] for step in found.next[:1]] == ["git diff"]
+    assert found.next[1].startswith("perfgate accept ")
+
+
 def test_two_arms_that_share_a_file_of_the_change_clear_nothing() -> None:
     found = paired_verdict(1.1e6, replace(NOT_SLOWER, shared=("tuning.txt", "a.json", "b.json", "c.json")))
     assert (found.outcome, found.effect) == (Outcome.SUSPECT, Effect.WARN)
     assert "; tuning.txt, a.json, b.json and 1 more changed since a1b2c3d, and both arms read" in found.sentence
+    assert not any("accept" in step for step in found.next), "nothing is shown"
     three = paired_verdict(1.1e6, replace(NOT_SLOWER, shared=("a.json", "b.json", "c.json"))).sentence
     assert "; a.json, b.json, c.json changed since" in three
     assert paired_verdict(1.1e6, replace(SLOWER, shared=("tuning.txt",))).outcome is Outcome.REGRESSED
