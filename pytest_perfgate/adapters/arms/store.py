@@ -75,7 +75,7 @@ class ArmStore:
         mode = self._mode()
         digest = self._digest(wanted, mode)
         folder = self._home / digest
-        with explained(f"the {name} arm ({revision or 'the working copy'}, {wanted.commit[:10]})", self._home):
+        with explained(f"the {name} arm ({_which(revision, wanted.commit)})", self._home):
             hide_from_git(self._home.parent)
             with exclusive(self._home / f"{digest}.lock"):
                 facts = built(folder)
@@ -310,3 +310,9 @@ def discard(folder: Path, git: Git) -> None:
     """An arm's folder; a worktree in it is unregistered too."""
     git.remove_worktree(folder / "tree")
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _which(revision: str, commit: str) -> str:
+    """``HEAD~1, 1304fd37d5``; a revision that is the commit itself is named once."""
+    name = revision or "the working copy"
+    return commit[:10] if commit.startswith(name) else f"{name}, {commit[:10]}"

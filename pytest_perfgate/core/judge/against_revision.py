@@ -18,7 +18,7 @@ from pytest_perfgate.core.judge.samples import (
     slow_processes,
     wanting,
 )
-from pytest_perfgate.core.judge.suspects import SAME, Suspicion, clock_event, contested, expired
+from pytest_perfgate.core.judge.suspects import SAME, Suspicion, clock_event, contested, expired, more_rounds
 from pytest_perfgate.core.limits.merge import applies_on, limits_for, without_case
 from pytest_perfgate.core.render.words import plural, quantity, signed
 from pytest_perfgate.model.metric import Metric, Problem
@@ -56,12 +56,12 @@ def _demanded(limit: Limit, trial: JudgedMeasurement, metric: Metric) -> Ruling:
     if paired.edited:
         return _ruling(trial, Outcome.SUSPECT, not_compared(paired), metric, (f"{trial.rerun} --perfgate=full",))
     if paired.rounds < LEAST:
-        return _ruling(trial, Outcome.UNDECIDED, _open(paired), metric, (_more(trial, paired),))
+        return _ruling(trial, Outcome.UNDECIDED, _open(paired), metric, more_rounds(trial, paired))
     keeps = kept(limit, metric)
     if keeps is None and paired.unstable:
         return _ruling(trial, Outcome.UNSTABLE, _grouped(paired), metric, ())
     if keeps is None:
-        return _ruling(trial, Outcome.UNDECIDED, _spanning(paired), metric, (_more(trial, paired),))
+        return _ruling(trial, Outcome.UNDECIDED, _spanning(paired), metric, more_rounds(trial, paired))
     if keeps and paired.same:
         return _ruling(trial, Outcome.MOVED, f"faster in {_rounds_text(paired)}, {SAME}", metric, ("perfgate doctor",))
     text = f"the whole interval of {_rounds_text(paired)} {'keeps' if keeps else 'misses'} the limit"
@@ -89,7 +89,7 @@ def _decided(limit: Limit, trial: JudgedMeasurement, metric: Metric, counts: flo
         return _ruling(trial, outcome, f"{'faster' if paired.faster else 'no slower'} in {source}", metric, ())
     if paired.unstable:
         return _ruling(trial, Outcome.UNSTABLE, _grouped(paired), metric, ())
-    return _ruling(trial, Outcome.UNDECIDED, f"{_open(paired)}{wanting(paired)}", metric, (_more(trial, paired),))
+    return _ruling(trial, Outcome.UNDECIDED, f"{_open(paired)}{wanting(paired)}", metric, more_rounds(trial, paired))
 
 
 def _rounds_text(paired: Paired) -> str:
@@ -98,11 +98,6 @@ def _rounds_text(paired: Paired) -> str:
 
 def _grouped(paired: Paired) -> str:
     return f"processes stand in groups over {_rounds_text(paired)}: the machine or the code is in two states"
-
-
-def _more(trial: JudgedMeasurement, paired: Paired) -> str:
-    """The command that plays twice as many rounds."""
-    return f"{trial.rerun} --perfgate-against {paired.base} --perfgate-rounds={2 * max(paired.rounds, LEAST)}"
 
 
 def not_compared(paired: Paired) -> str:

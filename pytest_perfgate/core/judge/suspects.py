@@ -31,6 +31,7 @@ from pytest_perfgate.core.judge.samples import (
 from pytest_perfgate.core.render.words import detectable, plural, quantity, signed
 from pytest_perfgate.core.stats.inference import Prediction, freedom, predict, prior
 from pytest_perfgate.model.measurement import DIRTY, Baseline, short_commit
+from pytest_perfgate.model.plan import LEAST as LEAST_ROUNDS
 from pytest_perfgate.model.plan import Compare, Decision, Limit, Mode, Outcome
 from pytest_perfgate.model.values import Dimension
 
@@ -170,7 +171,7 @@ def by_arms(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
             return ruling._replace(policy="moved_by_change")
         known = paired.moved or trial.baseline is None or trial.baseline.surroundings is None
         return _ruling(suspicion, Outcome.MOVED, sentence, (trial.accepting(REASON) if known else DOCTOR,), facts)
-    return resting_on_arms(_open(suspicion, paired, than, facts), suspicion.metric, paired, _processes(trial))
+    return resting_on_arms(_open(suspicion, trial, than, facts), suspicion.metric, paired, _processes(trial))
 
 
 def _installed(trial: JudgedMeasurement) -> set[str]:
@@ -183,13 +184,21 @@ def _processes(trial: JudgedMeasurement) -> int:
     return len(trial.measurement.processes)
 
 
-def _open(suspicion: Suspicion, paired: Paired, beside: str, facts: tuple[tuple[str, str], ...]) -> Ruling:
+def _open(suspicion: Suspicion, trial: JudgedMeasurement, beside: str, facts: tuple[tuple[str, str], ...]) -> Ruling:
     """What the rounds leave open: nothing of it is to be accepted."""
+    paired = trial.paired
+    assert paired is not None
     if paired.unstable:
         text = f"processes stand in groups beside {paired.base or 'the base'}, as many of them slow in either build"
         return _ruling(suspicion, Outcome.UNSTABLE, text, (), facts)
     text = f"undecided whether slower {beside}{wanting(paired)}"
-    return _ruling(suspicion, Outcome.UNDECIDED, text, (), facts)
+    return _ruling(suspicion, Outcome.UNDECIDED, text, more_rounds(trial, paired), facts)
+
+
+def more_rounds(trial: JudgedMeasurement, paired: Paired) -> tuple[str, ...]:
+    """The command that plays twice as many rounds, of this test alone."""
+    rounds = 2 * max(paired.rounds, LEAST_ROUNDS)
+    return (f"{trial.rerun} {AGAINST} {paired.base} --perfgate-rounds={rounds}",) if paired.base else ()
 
 
 def _by_prediction(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:

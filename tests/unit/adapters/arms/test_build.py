@@ -84,6 +84,8 @@ def test_a_project_can_have_a_command_of_its_own_and_its_folder_must_be_there(re
     assert gone.code.name == "arm-no-project"
     assert gone.what.startswith("the base arm (HEAD~1, ")
     assert gone.what.endswith("): the revision has no folder 'one'")
+    full = git(repo, "rev-parse", "HEAD~1").strip()
+    assert failure(repo, settings, full).what.startswith(f"the base arm ({full[:10]}): "), "named once"
 
 
 def installed(name: str) -> str:
