@@ -20,6 +20,7 @@ from pytest_perfgate.adapters.stores.sittings import (
     text_of,
     words_of,
 )
+from pytest_perfgate.adapters.system.files import uncollected
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import CaseKey, parse_case_key
 
@@ -179,11 +180,13 @@ class PostgresHistory:
         listed = [(n, place, of[place] if of else ()) for n, place in every if of is None or place in of]
         some = max(1, _PART // (counts[0] or _PART))
         for first in range(0, len(listed), some):
-            yield from self._some(listed[first : first + some], counts)
+            with uncollected():
+                lines = self._some(listed[first : first + some], counts)
+            yield from lines
 
     def _some(
         self, listed: Sequence[tuple[int, tuple[str, CaseKey], Collection[FigureName]]], counts: tuple[int, int, int]
-    ) -> Iterator[tuple[tuple[Sitting, ...], Levels]]:
+    ) -> list[tuple[tuple[Sitting, ...], Levels]]:
         """The lines of these cases, read at once."""
         last, detailed, least = counts
         with self._opened() as cursor:
@@ -194,11 +197,13 @@ class PostgresHistory:
             most = {number: last or None if names else detailed for number, _, names in listed}
             asked = [(number, run) for number, columns in lines.items() for run in columns[0][: most[number]]]
             figures = _figures(cursor, asked)
+        read = []
         for number, place, names in listed:
             if number in lines:
-                texts = [figures.get((number, run), "") for run in lines[number][0]]
+                texts = [figures.get((number, run), "") for run in lines[number][0]] if asked else []
                 line = self._line(place, lines[number], texts[:detailed])
-                yield line, {name: level[::-1] for name, level in levels_of(texts, names).items()}
+                read.append((line, {name: level[::-1] for name, level in levels_of(texts, names).items()}))
+        return read
 
     def _line(
         self, place: tuple[str, CaseKey], columns: Sequence[Sequence[Any]], texts: Sequence[str] = ()
