@@ -138,6 +138,8 @@ class Workflow:
         store, name = self.home / "artifacts", filled(str(given.get("name", "")), context)
         if action == "actions/checkout":
             shutil.copytree(self.project, folder)
+        elif action == "actions/setup-python":
+            assert given["python-version"]
         elif action == "actions/upload-artifact":
             (store / name).mkdir(parents=True)
             for path in str(given["path"]).split():

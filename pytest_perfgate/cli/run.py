@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from pytest_perfgate.cli.dispatch import Project, add_root
 from pytest_perfgate.cli.output import columns, plain, say, say_written, show, wide, write, write_file, write_json
 from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.plan import Effect
+from pytest_perfgate.model.values import first_of
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.judge.shards import Source
@@ -29,6 +31,9 @@ RUN_PASSES_ON = True
 """Words that this command does not know are pytest's."""
 
 _STDERR, _NOTHING = 2, 4
+
+_NAMED = 8
+"""Names that a line of a note has."""
 
 _UNGATED = "nothing was measured: no gated test ran, and pytest left no record; look at what was collected and chosen"
 
@@ -146,8 +151,8 @@ def run_merge(options: Namespace) -> int:
     write(f"{plural(len(report.shards), 'shard')} merged{f', {len(lost)} missing' if lost else ''}")
     write("\n".join((summary_line(report), *failed_lines(report))))
     for note in report.notes:
-        if note.kind == SHARDS:
-            write(f"{note.effect.value}  {note.text}{': ' if note.names else ''}{', '.join(note.names)}")
+        if note.kind == SHARDS or note.effect is Effect.FAIL:
+            write(f"{note.effect.value}  {note.text}{': ' if note.names else ''}{first_of(note.names, _NAMED)}")
     written = [f"wrote {where}" for where in (project.shown(path), options.to) if where]
     write("\n".join([*written, *(["next  perfgate report"] if code else [])]))
     return code

@@ -15,8 +15,8 @@ import pytest
 
 from pytest_perfgate.adapters.stores.records import Records, read_record, render_record
 from pytest_perfgate.core.judge.policy import REGRESSED, UNMEASURED
-from pytest_perfgate.model.plan import Outcome
-from pytest_perfgate.model.verdict import RunReport
+from pytest_perfgate.model.plan import Effect, Outcome
+from pytest_perfgate.model.verdict import RunReport, SuiteNote
 from tests.cli.conftest import Place
 from tests.reports import case
 from tests.shards import A100, record
@@ -101,6 +101,15 @@ def test_what_is_missing_is_not_measured(place: Place) -> None:
     answer = json.loads(done.out)
     assert (done.code, answer["exit"], answer["missing"]) == (UNMEASURED, UNMEASURED, ["2/2 on NVIDIA H200"])
     assert place.perfgate("merge", "1.json").code == UNMEASURED
+
+
+def test_what_failed_the_suite_is_said_where_every_case_passed(place: Place) -> None:
+    note = SuiteNote(kind="unused", effect=Effect.FAIL, text="2 baselines that no limit asked for", names=("a", "b"))
+    keep(place, "1.json", replace(record(1, "ac"), notes=(note,), status=1))
+    keep(place, "2.json", record(2, "bd"))
+    done = place.perfgate("merge", "1.json", "2.json")
+    assert done.code == UNMEASURED
+    assert "fail  2 baselines that no limit asked for: a, b\n" in done.out
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def loaded(path: Path) -> dict[Any, Any]:
         ("vendor.buildkite", [ROOT / "ci" / "templates" / "buildkite.yml"]),
         ("vendor.github-issue-forms", FORMS),
         ("vendor.github-issue-config", [GITHUB / "ISSUE_TEMPLATE" / "config.yml"]),
-        ("vendor.gitlab-ci", [ROOT / "ci" / "templates" / "gitlab.yml"]),
+        ("vendor.gitlab-ci", sorted((ROOT / "ci" / "templates").glob("gitlab*.yml"))),
     ],
 )
 def test_files_keep_the_schema_of_the_forge(schema: str, paths: list[Path]) -> None:
@@ -37,6 +37,20 @@ def test_files_keep_the_schema_of_the_forge(schema: str, paths: list[Path]) -> N
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, *map(str, paths)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+NODE_24 = {
+    "actions/checkout": 5, "actions/setup-python": 6, "actions/upload-artifact": 6, "actions/download-artifact": 7,
+    "actions/upload-pages-artifact": 5, "actions/deploy-pages": 5,
+}  # fmt: skip
+"""From which version on an action runs on Node 24: runners of GitHub had 20 until September 2026."""
+
+
+def test_actions_run_on_what_runners_have() -> None:
+    paths = [*WORKFLOWS, *(ROOT / "ci" / "templates").glob("github*.yml")]
+    used = [name for path in paths for name in re.findall(r"uses: (actions/\S+)@v(\d+)", path.read_text("utf-8"))]
+    assert {name for name, _ in used} == NODE_24.keys()
+    assert [(name, version) for name, version in used if int(version) < NODE_24[name]] == []
 
 
 @pytest.mark.parametrize("path", FORMS, ids=lambda path: path.name)

@@ -59,7 +59,8 @@ def test_a_template_leaves_the_comment_of_a_change(tmp_path: Path, script, varia
     done = subprocess.run(["bash", "-c", script()], cwd=tmp_path, env=env, capture_output=True, check=False)
     assert done.returncode == 1, done.stderr
     calls = (tmp_path / "called").read_text(encoding="utf-8").splitlines()
-    assert calls == ["report --html report.html --to json:record.json", *comments]
+    metrics = ["report record.json --to openmetrics:metrics.txt"] if script is gitlab else []
+    assert calls == ["report --html report.html --to json:record.json", *metrics, *comments]
 
 
 @pytest.mark.parametrize(("merge", "written"), [(0, True), (4, True), (12, False)])

@@ -108,7 +108,7 @@ def test_a_fork_that_breaks_a_limit_fails_and_is_commented_on_by_the_second_job_
     names = environment(tools(tmp_path / "trusted", gh=gh), GITHUB_TOKEN="t0ken", GITHUB_REPOSITORY="o/n")
     names |= {"GITHUB_API_URL": forge[0], "RUN": "1", "HEAD": "c0ffee", "OWNER": "somebody", "BRANCH": "b"}
     (tmp_path / "empty").mkdir()
-    for step in steps:
+    for step in (step for step in steps if "run" in step):
         done = shell(step["run"], tmp_path / "empty", names)
         assert done.returncode == 0, done.stderr
     (comment,) = forge[1]
@@ -150,6 +150,27 @@ def test_gitlab_ends_as_the_gate_did_and_leaves_a_note(tmp_path: Path, forge) ->
     done = shell(script, project(tmp_path / "project", "1 ns"), names)
     assert done.returncode == 1, done.stdout + done.stderr
     assert [comment["path"] for comment in forge[1]] == ["/projects/9/merge_requests/7/notes"]
+
+
+@SLOW
+@pytest.mark.parametrize(("limit", "jobs", "ends"), [("1 ns", 2, 1), ("1 s", 1, 4)])
+def test_gitlab_joins_the_records_of_its_jobs(tmp_path: Path, forge, limit: str, jobs: int, ends: int) -> None:
+    """Also where one of them is lost. What a job left reaches the next one where it failed too."""
+    told = yaml.safe_load(read("gitlab-shards.yml").replace("--expect 4", "--expect 2"))
+    names = environment(
+        tools(tmp_path / "bin"), GITLAB_CI="true", CI_API_V4_URL=forge[0], CI_PROJECT_ID="9", CI_MERGE_REQUEST_IID="7",
+        GITLAB_TOKEN="t0ken",
+    )  # fmt: skip
+    home = project(tmp_path / "project", limit)
+    assert told["measure"]["artifacts"] == {"when": "always", "paths": ["shards"]}
+    script = "\n".join(told["measure"]["script"]).replace("rm -rf", "true")
+    for job in range(jobs):
+        shell(script, home, {**names, "CI_NODE_INDEX": str(job + 1), "CI_NODE_TOTAL": "2"})
+    done = shell("\n".join(told["verdict"]["script"]), home, names)
+    assert done.returncode == ends, done.stdout + done.stderr
+    (comment,) = forge[1]
+    assert comment["path"] == "/projects/9/merge_requests/7/notes"
+    assert ("NOT MEASURED" if jobs == 1 else "BROKEN") in comment["body"]
 
 
 @SLOW
