@@ -186,7 +186,7 @@ class PostgresHistory:
 
     def _some(
         self, listed: Sequence[tuple[int, tuple[str, CaseKey], Collection[FigureName]]], counts: tuple[int, int, int]
-    ) -> list[tuple[tuple[Sitting, ...], Levels]]:
+    ) -> Sequence[tuple[tuple[Sitting, ...], Levels]]:
         """The lines of these cases, read at once."""
         last, detailed, least = counts
         with self._opened() as cursor:
