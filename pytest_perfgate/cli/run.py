@@ -152,7 +152,7 @@ def run_merge(options: Namespace) -> int:
     write("\n".join((summary_line(report), *failed_lines(report))))
     for note in report.notes:
         if note.kind == SHARDS or note.effect is Effect.FAIL:
-            write(f"{note.effect.value}  {note.text}{': ' if note.names else ''}{first_of(note.names, _NAMED)}")
+            write(f"{note.effect.value}  {note.text}{': ' if note.unsaid else ''}{first_of(note.unsaid, _NAMED)}")
     written = [f"wrote {where}" for where in (project.shown(path), options.to) if where]
     write("\n".join([*written, *(["next  perfgate report"] if code else [])]))
     return code

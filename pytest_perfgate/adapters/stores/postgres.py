@@ -180,10 +180,9 @@ class PostgresHistory:
         listed = [(n, place, of[place] if of else ()) for n, place in every if of is None or place in of]
         some = max(1, _PART // (counts[0] or _PART))
         for first in range(0, len(listed), some):
-            with uncollected():
-                lines = self._some(listed[first : first + some], counts)
-            yield from lines
+            yield from self._some(listed[first : first + some], counts)
 
+    @uncollected()
     def _some(
         self, listed: Sequence[tuple[int, tuple[str, CaseKey], Collection[FigureName]]], counts: tuple[int, int, int]
     ) -> Sequence[tuple[tuple[Sitting, ...], Levels]]:
@@ -198,11 +197,10 @@ class PostgresHistory:
             asked = [(number, run) for number, columns in lines.items() for run in columns[0][: most[number]]]
             figures = _figures(cursor, asked)
         read = []
-        for number, place, names in listed:
-            if number in lines:
-                texts = [figures.get((number, run), "") for run in lines[number][0]] if asked else []
-                line = self._line(place, lines[number], texts[:detailed])
-                read.append((line, {name: level[::-1] for name, level in levels_of(texts, names).items()}))
+        for number, place, names in (one for one in listed if one[0] in lines):
+            texts = [figures.get((number, run), "") for run in lines[number][0]] if asked else []
+            levels = {name: level[::-1] for name, level in levels_of(texts, names).items()}
+            read.append((self._line(place, lines[number], texts[:detailed]), levels))
         return read
 
     def _line(
