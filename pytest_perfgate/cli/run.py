@@ -15,7 +15,6 @@ from pytest_perfgate.cli.dispatch import Project, add_root
 from pytest_perfgate.cli.output import columns, plain, say, say_written, show, wide, write, write_file, write_json
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Effect
-from pytest_perfgate.model.values import first_of
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.judge.shards import Source
@@ -31,9 +30,6 @@ RUN_PASSES_ON = True
 """Words that this command does not know are pytest's."""
 
 _STDERR, _NOTHING = 2, 4
-
-_NAMED = 8
-"""Names that a line of a note has."""
 
 _UNGATED = "nothing was measured: no gated test ran, and pytest left no record; look at what was collected and chosen"
 
@@ -133,7 +129,7 @@ def merge_arguments(parser: ArgumentParser) -> None:
 def run_merge(options: Namespace) -> int:
     from pytest_perfgate.core.judge.policy import run_code
     from pytest_perfgate.core.judge.shards import SHARDS, merged, missing_places
-    from pytest_perfgate.core.render.report import failed_lines, summary_line
+    from pytest_perfgate.core.render.report import failed_lines, named_note, summary_line
     from pytest_perfgate.core.render.words import plural
     from pytest_perfgate.wiring.stores import write_record
 
@@ -152,7 +148,7 @@ def run_merge(options: Namespace) -> int:
     write("\n".join((summary_line(report), *failed_lines(report))))
     for note in report.notes:
         if note.kind == SHARDS or note.effect is Effect.FAIL:
-            write(f"{note.effect.value}  {note.text}{': ' if note.unsaid else ''}{first_of(note.unsaid, _NAMED)}")
+            write(f"{note.effect.value}  {named_note(note)}")
     written = [f"wrote {where}" for where in (project.shown(path), options.to) if where]
     write("\n".join([*written, *(["next  perfgate report"] if code else [])]))
     return code

@@ -154,12 +154,13 @@ def _own_gate(report: RunReport) -> list[Block]:
 
 def _notes(report: RunReport) -> list[Block]:
     notes = other_notes(report.cases, report.notes)
-    items = tuple(printable(f"{note.effect.value.upper()}  {note.text}{_named(note.unsaid)}") for note in notes)
+    items = tuple(printable(f"{note.effect.value.upper()}  {named_note(note)}") for note in notes)
     return [Section(title="The suite", blocks=(Bullets(items=items),))] if items else []
 
 
-def _named(names: Sequence[str]) -> str:
-    return f": {first_of(names, _NAMED)}" if names else ""
+def named_note(note: SuiteNote) -> str:
+    """What it says, and of whom, as far as a line goes."""
+    return f"{note.text}: {first_of(note.unsaid, _NAMED)}" if note.unsaid else note.text
 
 
 def _block(case: CaseReport, width: int) -> Code:

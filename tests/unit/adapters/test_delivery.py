@@ -186,6 +186,11 @@ def test_the_comment_keeps_its_form() -> None:
     assert text.rstrip().endswith("</details>")
 
 
+def test_a_note_of_the_comment_says_of_which_tests() -> None:
+    note = SuiteNote(kind="dropped", effect=Effect.FAIL, text="1 accepted case no longer collected", names=("t.py::a",))
+    assert "1 accepted case no longer collected: t.py::a" in render_comment(replace(CLEAN, notes=(note,)))
+
+
 def ours() -> list[str]:
     return [comment["body"] for comment in Host.comments if MARK in comment["body"]]
 
