@@ -27,7 +27,7 @@ from pytest_perfgate.model.measurement import Sitting
 from pytest_perfgate.model.metric import Block, Bullets, Cell, Code, Column, Document, Metric, Paragraph, Section, Table
 from pytest_perfgate.model.plan import Compare, Effect, Outcome
 from pytest_perfgate.model.values import Dimension, first_of
-from pytest_perfgate.model.verdict import THEN, CaseReport, RunReport, Shard, Verdict
+from pytest_perfgate.model.verdict import THEN, CaseReport, RunReport, Shard, SuiteNote, Verdict
 
 History = Mapping[str, Sequence[Sitting]]
 
