@@ -129,7 +129,7 @@ def merge_arguments(parser: ArgumentParser) -> None:
 def run_merge(options: Namespace) -> int:
     from pytest_perfgate.core.judge.policy import run_code
     from pytest_perfgate.core.judge.shards import SHARDS, merged, missing_places
-    from pytest_perfgate.core.render.report import failed_lines, named_note, summary_line
+    from pytest_perfgate.core.render.report import failed_lines, summary_line
     from pytest_perfgate.core.render.words import plural
     from pytest_perfgate.wiring.stores import write_record
 
@@ -148,7 +148,7 @@ def run_merge(options: Namespace) -> int:
     write("\n".join((summary_line(report), *failed_lines(report))))
     for note in report.notes:
         if note.kind == SHARDS or note.effect is Effect.FAIL:
-            write(f"{note.effect.value}  {named_note(note)}")
+            write(f"{note.effect.value}  {note.sentence}")
     written = [f"wrote {where}" for where in (project.shown(path), options.to) if where]
     write("\n".join([*written, *(["next  perfgate report"] if code else [])]))
     return code

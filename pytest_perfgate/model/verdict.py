@@ -9,7 +9,7 @@ from pytest_perfgate.model.measurement import Baseline, Environment, Measurement
 from pytest_perfgate.model.metric import Figure, FigurePairs, Interval, Metric, Problem
 from pytest_perfgate.model.plan import CaseKey, Decision, Effect, Limit, Outcome, Policy
 from pytest_perfgate.model.protocol import Capture
-from pytest_perfgate.model.values import value
+from pytest_perfgate.model.values import first_of, value
 
 THEN = "then"
 """The name of the fact that stands where a stored baseline would: what the other arm took."""
@@ -116,6 +116,11 @@ class SuiteNote:
     def unsaid(self) -> tuple[str, ...]:
         """Names that the text does not have."""
         return tuple(name for name in self.names if name not in self.text)
+
+    @property
+    def sentence(self) -> str:
+        """The text, and ten of the names at most."""
+        return f"{self.text}: {first_of(self.unsaid, 10)}" if self.unsaid else self.text
 
 
 @value

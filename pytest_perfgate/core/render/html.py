@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pytest_perfgate.core.judge.policy import run_code
 from pytest_perfgate.core.render.block import calm, render_block
-from pytest_perfgate.core.render.report import families_of, headline, named_note, sentence, summary_line, verdict_table
+from pytest_perfgate.core.render.report import families_of, headline, sentence, summary_line, verdict_table
 from pytest_perfgate.core.render.text import (
     cell_text,
     heading,
@@ -281,7 +281,7 @@ def render_comment(report: RunReport, *, only_changes: bool = False) -> str:
     lines += [f"**{sentence(HEADING)}**", "", *_bullets(edits), ""] if edits else []
     lines += [f"{summary_line(report)} {_place(report)}".rstrip(), ""]
     notes = other_notes(report.cases, report.notes)
-    lines += [*(f"- **{note.effect.value}** {calm(escape(named_note(note)))}" for note in notes), ""] if notes else []
+    lines += [*(f"- **{note.effect.value}** {calm(escape(note.sentence))}" for note in notes), ""] if notes else []
     for case in shown_cases[:_COMMENT_ROWS]:
         block = render_block(case).rstrip("\n")
         fence = "`" * (3 + block.count("```"))

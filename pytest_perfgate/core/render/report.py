@@ -26,8 +26,8 @@ from pytest_perfgate.core.render.words import (
 from pytest_perfgate.model.measurement import Sitting
 from pytest_perfgate.model.metric import Block, Bullets, Cell, Code, Column, Document, Metric, Paragraph, Section, Table
 from pytest_perfgate.model.plan import Compare, Effect, Outcome
-from pytest_perfgate.model.values import Dimension, first_of
-from pytest_perfgate.model.verdict import THEN, CaseReport, RunReport, Shard, SuiteNote, Verdict
+from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.verdict import THEN, CaseReport, RunReport, Shard, Verdict
 
 History = Mapping[str, Sequence[Sitting]]
 
@@ -40,7 +40,6 @@ _PICTURED = 40
 
 _BLIND = 10.0
 
-_NAMED = 10
 
 NONE = "-"
 """What was not measured, or is not asked: a test is collected, whatever it lacks."""
@@ -154,13 +153,8 @@ def _own_gate(report: RunReport) -> list[Block]:
 
 def _notes(report: RunReport) -> list[Block]:
     notes = other_notes(report.cases, report.notes)
-    items = tuple(printable(f"{note.effect.value.upper()}  {named_note(note)}") for note in notes)
+    items = tuple(printable(f"{note.effect.value.upper()}  {note.sentence}") for note in notes)
     return [Section(title="The suite", blocks=(Bullets(items=items),))] if items else []
-
-
-def named_note(note: SuiteNote) -> str:
-    """What it says, and of whom, as far as a line goes."""
-    return f"{note.text}: {first_of(note.unsaid, _NAMED)}" if note.unsaid else note.text
 
 
 def _block(case: CaseReport, width: int) -> Code:
