@@ -236,7 +236,7 @@ def _part_outside(there: Sequence[RankResult], at: int) -> Iterator[Finding]:
 
 
 _GAPS = "open the export in Nsight Systems and look at what the host does in the gaps"
-_APART = "overlap it with compute, or ask all ranks"
+_APART = "overlap it with compute; the ranks together show who waits for whom"
 _IN_LINE = "move it to a stream of its own: on one that computes nothing can cover it"
 
 

@@ -105,7 +105,7 @@ def _longer_than_the_trace(seen: Survey) -> Iterator[Finding]:
 
 def _time_outside(line: Timeline) -> Iterator[Finding]:
     parts = (line.idle, line.exposed_comm, line.exposed_memcpy)
-    asked = (PERFETTO, "overlap it with compute, or ask all ranks")
+    asked = (PERFETTO, "overlap it with compute; the ranks together show who waits for whom")
     return outside_computation(line.share(line.computation), tuple(map(line.share, parts)), "the window", asked)
 
 

@@ -139,11 +139,12 @@ class Job:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What was seen, once a pattern: of the rank where it is worst, with how many others have it."""
-        kinds: dict[tuple[str, str], list[tuple[int, Finding]]] = defaultdict(list)
+        kinds: dict[tuple[str, str, bool], list[tuple[int, Finding]]] = defaultdict(list)
         for one in self.ranks:
             for finding in one.findings:
                 name, _, reached = finding.trigger.partition("=")
-                kinds[finding.trigger if reached.isalpha() else name, finding.scope].append((one.rank, finding))
+                kind = finding.trigger if reached.isalpha() else name
+                kinds[kind, finding.scope, bool(finding.advice)].append((one.rank, finding))
         return tuple(_worst(found) for found in kinds.values())
 
     @property

@@ -167,3 +167,12 @@ def test_ranks_of_another_class_do_not_have_the_like() -> None:
     ]
     told = {finding.trigger: finding.detail for finding in Job.of(ranks).findings}
     assert told == {"class=communication": "So. 1 more rank has the like.", "class=latency": "So."}
+
+
+def test_advice_that_follows_from_a_class_stands_beside_it() -> None:
+    found = (
+        Finding(title="The window is communication-bound", trigger="class=communication"),
+        Finding(title="Overlap", trigger="class=communication", advice="overlap it"),
+    )
+    ranks = tuple(replace(rank_of(number, []), findings=found) for number in (0, 1))
+    assert [finding.advice for finding in Job(ranks=ranks).findings] == ["", "overlap it"]
