@@ -218,7 +218,8 @@ def _finding(row: Row, situation: Situation) -> Finding:
     return Finding(
         title=row.name,
         detail=sentence(row.why) if row.why else "",
-        trigger=", ".join(f"{name}={_written(situation[name])}" for name, _, _ in row.when) or NO_ROW,
+        trigger=", ".join(f"{name}={_written(situation[name])}" for name in dict.fromkeys(n for n, *_ in row.when))
+        or NO_ROW,
         advice=row.advice,
         gain=gain,
         doubt=doubt,
@@ -302,8 +303,7 @@ def gain_text(finding: Finding) -> str:
 
 def sentence(text: str) -> str:
     """The same from a capital to a full stop; a name of code keeps its letters."""
-    first = text.partition(" ")[0]
-    start = text[:1] if "_" in first or "::" in first else text[:1].upper()
+    start = text[:1] if any(mark in text.partition(" ")[0] for mark in ("_", "::")) else text[:1].upper()
     return start + text[1:] + ("" if text.endswith(".") else ".")
 
 

@@ -102,6 +102,7 @@ def test_a_trigger_is_written_without_exponents() -> None:
     situation = {"class": "memory", "ratio": 2.5, "cliff_distance": 41984.0, "async_copies": 0}
     (found,) = recommendations(situation)
     assert found.trigger == "class=memory, ratio=2.5, cliff_distance=41984, async_copies=0"
+    assert recommendations({"class": "memory", "ratio": 10.0})[0].trigger == "ratio=10, class=memory"
 
 
 @pytest.mark.parametrize(("text", "start"), [("idle time", "I"), ("aten::mm waits", "a"), ("matmul_kernel waits", "m")])
