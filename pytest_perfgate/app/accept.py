@@ -23,20 +23,21 @@ from pytest_perfgate.core.judge.accepting_figures import check_named, with_figur
 from pytest_perfgate.core.judge.samples import busy_processors
 from pytest_perfgate.core.judge.suite import SKIPPED, UNUSED
 from pytest_perfgate.core.limits.grammar import FAMILY_MEAN
-from pytest_perfgate.core.limits.merge import Selects, matching, named, spelled
+from pytest_perfgate.core.limits.merge import matching, named, spelled
 from pytest_perfgate.core.limits.scope import proposal
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline, Environment, Sitting, commit_name
 from pytest_perfgate.model.plan import CaseKey, Effect, Outcome, parse_case_key
 from pytest_perfgate.model.values import first_of, value
-from pytest_perfgate.model.verdict import CaseReport, RunReport
 
 if TYPE_CHECKING:
+    from pytest_perfgate.core.limits.merge import Selects
     from pytest_perfgate.model.ports import BaselineStore, Repository
     from pytest_perfgate.model.profiles import BenchFile, BenchResult
+    from pytest_perfgate.model.verdict import CaseReport, RunReport
 
-Sittings = Callable[[CaseReport], Sequence[Sitting]]
+    Sittings = Callable[[CaseReport], Sequence[Sitting]]
 
 _OF_FAMILIES = frozenset({FAMILY_MEAN, "unmeasured"})
 """Notes whose names are families."""

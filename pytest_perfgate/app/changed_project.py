@@ -102,11 +102,12 @@ def changed_settings(change: Change) -> Differences:
     return Differences(names=names if names and (then or any_lines(change.gate_judge, change.base)) else ())
 
 
+def _merge_base(gate_judge: GateJudge) -> str:
+    return gate_judge.accepted.base.commit
+
+
 def _settings(change: Change) -> tuple[Mapping[str, str], Mapping[str, str]]:
     return change.gate_judge.tools.settings(change.base), change.gate_judge.tools.settings("")
-
-
-_ENDING = ".py.yaml"
 
 
 def any_lines(gate_judge: GateJudge, revision: str) -> bool:
@@ -127,7 +128,7 @@ def moved_root_lines(change: Change) -> Differences:
 def _edited(gate_judge: GateJudge, base: str, new: Iterable[tuple[Baseline, str]]) -> Iterator[str]:
     repository = gate_judge.tools.repository
     assert repository is not None
-    files, below = repository.elsewhere(base, _ENDING), repository.below()
+    files, below = repository.elsewhere(base, ".py.yaml"), repository.below()
     read: dict[tuple[str, str], Mapping[str, Baseline]] = {}
     for line, path in new:
         at = (line.device, path)
@@ -143,10 +144,6 @@ def _edited(gate_judge: GateJudge, base: str, new: Iterable[tuple[Baseline, str]
 def _lines(gate_judge: GateJudge, device: str, path: str, text: str | None) -> Mapping[str, Baseline]:
     store = gate_judge.tools.baselines
     return store.parsed(text, device, path) if text is not None and store is not None else {}
-
-
-def _merge_base(gate_judge: GateJudge) -> str:
-    return gate_judge.accepted.base.commit
 
 
 CHANGES = (
@@ -283,21 +280,15 @@ def unready(comparison: Comparison) -> dict[str, str]:
 
 def edited_imports(case: Case, loaded: Iterable[str], tests: Iterable[str], root: Path, show: Show) -> tuple[str, ...]:
     """Those of the files that a test had loaded which say something else at the base; other test files are not its."""
-    return tuple(_edited_file(case, [path for path in loaded if path not in set(tests) - {case.path}], root, show))
+    test, others = case.nodeid.partition("::")[2].partition("[")[0], set(tests) - {case.path}
 
-
-def _edited_file(case: Case, paths: Iterable[str], root: Path, show: Show) -> Iterator[str]:
-    test = case.nodeid.partition("::")[2].partition("[")[0]
-    for path in paths:
+    def differs(path: str) -> bool:
         then, now = show(path), _text(root / path)
         if path == case.path:
-            if then is not None and not same_test(then, now, test):
-                yield path
-        elif then is None:
-            if (root / path).exists():
-                yield path
-        elif not same_program(then, now):
-            yield path
+            return then is not None and not same_test(then, now, test)
+        return (root / path).exists() if then is None else not same_program(then, now)
+
+    return tuple(path for path in loaded if path not in others and differs(path))
 
 
 def _text(path: Path) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pytest_perfgate.core.analysis.roofline import ceiling_roof, roofs
 from pytest_perfgate.core.stats.summary import exhausted, left_of
@@ -28,11 +28,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.ports import Clocks, ClockWatch, Instruments, Runtime, Timer
 
 
-class _Named(Protocol):
-    name: str
-
-
-N = TypeVar("N", bound=_Named)
+N = TypeVar("N", "Runtime", "Timer")
 
 _UNUSABLE = {"runtime": "runtime-unavailable", "timer": "timer-unsuited"}
 
@@ -54,12 +50,13 @@ def _chosen(plan: Plan, runtimes: Sequence[Runtime], modules: frozenset[str], ca
         runtime = _asked(plan.runtime, runtimes, "runtime")
         _insist(runtime.availability(), "runtime")
         return runtime
-    for runtime in runtimes:
-        if runtime.recognises(modules) and _touches(runtime, call):
+    for runtime in (one for one in runtimes if one.recognises(modules)):
+        telling = runtime if call is not None and isinstance(runtime, SupportsTouches) else None
+        if telling is None or telling.touches(call):  # a library that cannot tell is believed
             availability = runtime.availability()
             if availability.usable:
                 return runtime
-            if call is not None and isinstance(runtime, SupportsTouches):
+            if telling is not None:
                 _insist(availability, "runtime")
     return runtimes[-1]
 
@@ -75,11 +72,6 @@ def choose_timer(plan: Plan, timers: Sequence[Timer], runtime: Runtime) -> Timer
         why = "; ".join(f"{t.name}: {t.availability(runtime).why}" for t in timers)
         raise PerfgateError("timer-unsuited", f"no timer works with {runtime.name}", why=why)
     return usable
-
-
-def _touches(runtime: Runtime, call: object) -> bool:
-    """Whether a call has anything of the library within reach; a library that cannot tell is believed."""
-    return call is None or not isinstance(runtime, SupportsTouches) or runtime.touches(call)
 
 
 def per_call(samples: Samples, calls: int) -> Samples:
@@ -110,10 +102,9 @@ def at_least(plan: Plan, samples: int) -> Plan:
 def identity(instruments: Instruments, plan: Plan, runtime: Runtime, timer: str, call: object = None) -> Identity:
     """Everything that must agree before this measurement may be compared with another."""
     device = keyed(runtime.device(), plan)
-    host = device.kind == "host"
     return Identity(
         device=device.key,
-        clocks="off" if host else plan.clocks.value,
+        clocks="off" if device.kind == "host" else plan.clocks.value,
         timer=timer,
         cache=plan.cache.value,
         data=plan.data,
@@ -166,12 +157,9 @@ def lease_name(device: Device) -> str:
 
 def begins(device: Device, asked: str) -> bool:
     """Whether a UUID that was cut short, as CUDA takes it, is of this device."""
-    return asked.startswith(("GPU-", "MIG-")) and len(asked) > len("GPU-") and _prefixed(device).startswith(asked)
-
-
-def _prefixed(device: Device) -> str:
-    """The UUID as the driver writes it."""
-    return device.uuid if device.uuid.startswith(("GPU-", "MIG-")) else f"GPU-{device.uuid}"
+    prefixes = ("GPU-", "MIG-")
+    as_driver_writes = device.uuid if device.uuid.startswith(prefixes) else f"GPU-{device.uuid}"
+    return asked.startswith(prefixes) and len(asked) > len("GPU-") and as_driver_writes.startswith(asked)
 
 
 def key_patterns(host: Device, cards: Iterable[Device]) -> tuple[str, ...]:
@@ -299,11 +287,8 @@ def picked(devices: Sequence[Device], asked: str) -> Device:
     plain = asked.removeprefix("GPU-")
     for at, device in enumerate(devices):
         names = {str(at), device.uuid, device.pci, device.name, device.key}
-        if (
-            asked in names
-            or plain == device.uuid.removeprefix("GPU-")
-            or (device.key and asked.startswith(f"{device.key}-"))
-        ):
+        same = asked in names or plain == device.uuid.removeprefix("GPU-")
+        if same or (device.key and asked.startswith(f"{device.key}-")):
             return device
     begun = [device for device in devices if begins(device, asked)]
     if len(begun) == 1:

@@ -14,7 +14,6 @@ from pytest_perfgate.core.judge.readings import figures_of, over_processes
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Measurement
 from pytest_perfgate.model.metric import Labels, MetricSet, Problem
-from pytest_perfgate.model.plan import Case, CaseKey
 from pytest_perfgate.model.protocol import (
     READ,
     Bye,
@@ -40,12 +39,13 @@ from pytest_perfgate.model.values import array_value
 from pytest_perfgate.model.verdict import CaseReport, RunReport
 
 if TYPE_CHECKING:
+    from pytest_perfgate.model.plan import Case, CaseKey
     from pytest_perfgate.model.ports import GateTools
+
+    Progress = Callable[[int, Case, Finished], None]
 
 FATAL = ("child-crashed", "child-hung")
 """What a test does to its process that no other process should meet."""
-
-Progress = Callable[[int, Case, Finished], None]
 
 
 @array_value

@@ -8,7 +8,6 @@ import json
 import os
 import sys
 import textwrap
-from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from functools import cached_property
 from importlib import import_module
@@ -172,8 +171,7 @@ def _alone(options: argparse.Namespace) -> argparse.Namespace:
 
 def _said(error: PerfgateError, *, as_json: bool) -> int:
     if as_json:
-        fields = {"code": error.code.name, "what": error.what, "why": error.why, "next": error.mend}
-        sys.stdout.write(json.dumps({"error": {**fields, "place": error.place}}, ensure_ascii=False) + "\n")
+        sys.stdout.write(_error_json(error.code.name, error.what, error.mend, error.why, error.place))
     sys.stderr.write(f"perfgate: {error.text()}\n")
     return error.exit
 
@@ -196,8 +194,8 @@ def _nearest(name: str) -> str:
     return f"did you mean 'perfgate {near[0]}'?" if near else "perfgate --help lists the commands"
 
 
-def _error_json(code: str, what: str, then: str) -> str:
-    fields = {"code": code, "what": what, "why": "", "next": then, "place": ""}
+def _error_json(code: str, what: str, then: str, why: str = "", place: str = "") -> str:
+    fields = {"code": code, "what": what, "why": why, "next": then, "place": place}
     return json.dumps({"error": fields}, ensure_ascii=False) + "\n"
 
 
@@ -251,14 +249,14 @@ class Page(argparse.RawDescriptionHelpFormatter):
 _SIGNS = ("pyproject.toml", "pytest.ini", ".pytest.ini", "tox.ini", "setup.cfg", ".perfgate", ".git")
 
 
-def add_root(parser: ArgumentParser) -> None:
+def add_root(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--root", default="", metavar="DIR", help="the project's folder (default: found upwards)")
 
 
 class Project:
     """A folder with tests, settings, baselines and records."""
 
-    def __init__(self, options: Namespace) -> None:
+    def __init__(self, options: argparse.Namespace) -> None:
         self.root = _found(options.root)
 
     @cached_property

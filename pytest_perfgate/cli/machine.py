@@ -9,7 +9,7 @@ import shlex
 import subprocess
 import sys
 from argparse import ArgumentParser, Namespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate import wiring
 from pytest_perfgate.app.devices import (
@@ -27,6 +27,9 @@ from pytest_perfgate.cli.output import above_zero, from_zero, room, say, show, w
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.wiring import devices
+
+if TYPE_CHECKING:
+    from pytest_perfgate.core.judge.calibration import Calibration, Rate
 
 CEILINGS_ABOUT = """Measure the highest rates that this machine reaches: a large product of each dtype, a large copy.
 
@@ -165,7 +168,7 @@ def calibrate_arguments(parser: ArgumentParser) -> None:
 
 
 def run_calibrate(options: Namespace) -> int:
-    from pytest_perfgate.core.judge.calibration import calibration, calibration_document, calibration_facts, curve
+    from pytest_perfgate.core.judge.calibration import calibration, calibration_document, curve
     from pytest_perfgate.core.render.drawing import alone
 
     result = calibration(_measured(options), options.limit / 100, suites=options.suites)
@@ -175,7 +178,7 @@ def run_calibrate(options: Namespace) -> int:
     if options.json:
         from pytest_perfgate.cli.output import write_json
 
-        write_json(calibration_facts(result))
+        write_json(_calibration_facts(result))
     else:
         show(calibration_document(result), options)
     return 0
@@ -258,3 +261,28 @@ def _pytest(options: Namespace, path: str) -> None:
         raise
     if done.returncode not in {0, 5}:
         raise PerfgateError("calibration-wrong", f"pytest ended with exit code {done.returncode}; it says why above")
+
+
+def _calibration_facts(found: Calibration) -> dict[str, object]:
+    """All of a calibration by name, rates with their bounds: for programs."""
+    return {
+        "limit": found.limit,
+        "rounds": found.rounds,
+        "alarms": _rated(found.alarms),
+        "undecided": _rated(found.undecided),
+        "processes": found.processes,
+        "seconds": found.seconds,
+        "power": [{"by": by, "seen": _rated(rate)} for by, rate in found.power],
+        "injected": [
+            {"by": one.by, "found": one.found, "rounds": one.rounds, "seen": _rated(one.seen)} for one in found.injected
+        ],
+        "suits": found.suits,
+        "forks": [dict(zip(("test", "fresh", "forked"), one)) for one in found.forks],
+        "tests": [
+            {"test": name, "own_shift": own, "limit": limit, "rounds": rounds} for name, own, limit, rounds in found.own
+        ],
+    }
+
+
+def _rated(rate: Rate) -> dict[str, float]:
+    return {"hits": rate.hits, "count": rate.count, "rate": rate.rate, "low": rate.bounds.low, "high": rate.bounds.high}

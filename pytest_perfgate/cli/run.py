@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -60,8 +61,6 @@ def run_run(options: Namespace) -> int:
         code = _NOTHING
         sys.stderr.write(f"perfgate: {_UNGATED}\n")
     if options.json:
-        from pytest_perfgate.cli.output import plain
-
         write_json({"exit": code, "pytest": status, "record": plain(report) if report else None})
     return code
 
@@ -92,8 +91,6 @@ def _status(command: list[str], *, apart: bool) -> int:
 
 def _record(project: Project, began: float) -> Any:
     """The record that this run left; one from before is not its own."""
-    from pytest_perfgate.model.errors import PerfgateError
-
     try:
         path = project.records.last()
         return project.records.read(str(path)) if path.stat().st_mtime >= began - 1 else None
@@ -169,13 +166,6 @@ def _sources(names: list[str], project: Project) -> Iterator[Source]:
             yield Source(place=str(path), report=project.records.read(str(path)))
 
 
-def _draw(options: Namespace, document: Any) -> None:
-    from pytest_perfgate.wiring.profiling import write_pictures
-
-    for path in write_pictures(Path(options.pictures), document):
-        say(f"wrote {path}", options)
-
-
 REPORT_ABOUT = """Show the last run, or a record, as text, HTML or Markdown; or take it somewhere.
 
   perfgate report --html report.html
@@ -220,7 +210,10 @@ def run_report(options: Namespace) -> int:
         write_file(options.markdown, render_markdown(document))
     say_written(options)
     if options.pictures:
-        _draw(options, run_document(report, history_of(project, report)))
+        from pytest_perfgate.wiring.profiling import write_pictures
+
+        for path in write_pictures(Path(options.pictures), run_document(report, history_of(project, report))):
+            say(f"wrote {path}", options)
     if options.to:
         say(_delivered(options, report, project), options)
     if options.json:
@@ -250,9 +243,8 @@ def _verdict(report: Any) -> int:
 
     code = run_code(report, report.status)
     if code:
-        sys.stderr.write(
-            f"perfgate: this run ended with {code}, and so does its report; a record that is named ends with 0\n"
-        )
+        message = f"this run ended with {code}, and so does its report; a record that is named ends with 0"
+        sys.stderr.write(f"perfgate: {message}\n")
     return code
 
 
@@ -271,8 +263,6 @@ def _placed(report: Any, project: Project, *, delivers: bool) -> Any:
 
 def _foreign(then: Any, head: str) -> str:
     """What is measured in another place; empty where nothing says so."""
-    import os
-
     from pytest_perfgate.model.project import FACT, ci_run
 
     if then.commit and head and then.commit != head:
@@ -301,8 +291,7 @@ def _delivered(options: Namespace, report: Any, project: Project) -> str:
     posting = Posting(key=options.comment_key, only_changes=options.only_changes, dry_run=options.dry_run)
     by_name = {delivery.name: delivery for delivery in deliveries(project.root)}
     if name not in by_name:
-        mend = f"one of: {', '.join(by_name)}"
-        raise PerfgateError("delivery-failed", f"nothing delivers to '{name}'", mend=mend)
+        raise PerfgateError("delivery-failed", f"nothing delivers to '{name}'", mend=f"one of: {', '.join(by_name)}")
     delivery = by_name[name]
     if isinstance(delivery, SupportsPosting):
         delivery = delivery.posting(posting)

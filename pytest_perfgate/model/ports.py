@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_perfgate.model.device import Availability, Device, DeviceSpec, SupportsWait
-from pytest_perfgate.model.measurement import Artifact, Baseline, Environment, Samples, Sitting, Stop
-from pytest_perfgate.model.metric import Analysis, FigureName, Levels, MetricKind, Problem
-from pytest_perfgate.model.plan import Base, Case, CaseKey, Plan
-from pytest_perfgate.model.protocol import ChildSpawner
 from pytest_perfgate.model.values import array_value
-from pytest_perfgate.model.verdict import CaseReport, RunReport
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.measurement import Artifact, Baseline, Environment, Samples, Sitting, Stop
+    from pytest_perfgate.model.metric import Analysis, FigureName, Levels, MetricKind, Problem
+    from pytest_perfgate.model.plan import Base, Case, CaseKey, Plan
+    from pytest_perfgate.model.protocol import ChildSpawner
+    from pytest_perfgate.model.verdict import CaseReport, RunReport
+
+    Convict = Callable[[Mapping[CaseKey, CaseReport], Mapping[str, Case]], Mapping[CaseKey, CaseReport]]
+    """Tries suspects against their baseline's own commit and returns the reports that changed."""
 
 Call = Callable[[], Any]
 
@@ -365,10 +370,6 @@ class Instruments:
     """What reads the joules that a device has taken so far; ``None`` of one that does not count them."""
     pools: Callable[[object], str] = _none
     """What libraries that a call uses were told of theirs, whatever else has loaded them."""
-
-
-Convict = Callable[[Mapping[CaseKey, CaseReport], Mapping[str, Case]], Mapping[CaseKey, CaseReport]]
-"""Tries suspects against their baseline's own commit and returns the reports that changed."""
 
 
 @array_value

@@ -15,10 +15,10 @@ from pytest_perfgate.model.device import SupportsInputs
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Discard, Reading, Samples, Stop
 from pytest_perfgate.model.metric import Finding, MetricSet, Problem
-from pytest_perfgate.model.plan import CaseKey
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.device import Device
+    from pytest_perfgate.model.plan import CaseKey
     from pytest_perfgate.model.values import Work
 
 
@@ -225,9 +225,9 @@ class Brought:
         )
 
 
-Metrics = Callable[[CaseKey], MetricSet | None]
+Metrics = Callable[["CaseKey"], MetricSet | None]
 
-Fate = Callable[[CaseKey], str]
+Fate = Callable[["CaseKey"], str]
 """Why a call has no measurement, as far as somebody knows."""
 
 

@@ -134,7 +134,7 @@ def ending_of(session: SessionState, status: int = 0) -> Ending:
 def shard_of(session: SessionState) -> Shard:
     """Which part of a run this is, and on what machine; all of it where it was not divided."""
     from pytest_perfgate.wiring.devices import device_here
-    from pytest_perfgate.wiring.stores import changes_of, environment_digest
+    from pytest_perfgate.wiring.stores import environment_digest, repository
 
     config, environment = session.settings.pytest, session.gate_judge.tools.environment()
     shard = division(config)
@@ -147,7 +147,7 @@ def shard_of(session: SessionState) -> Shard:
         run=session.run,
         host=platform.node(),
         device=device_here() if shard.count > 1 else "",
-        changes=changes_of(config.rootpath) if environment.dirty else "",
+        changes=repository(config.rootpath).changes() if environment.dirty else "",
         facts=environment_digest(environment),
         costs=tuple((name, round(cost, 4)) for name, cost in sorted(session.costs.items())),
     )

@@ -87,9 +87,8 @@ class SessionState:
     def gate_judge(self) -> GateJudge:
         if self._gate_judge is None:
             settings = self.settings
-            tools = gate_tools(
-                settings.pytest.rootpath, settings.project, settings.kinds, child_environment(settings.pytest)
-            )
+            environment = child_environment(settings.pytest)
+            tools = gate_tools(settings.pytest.rootpath, settings.project, settings.kinds, environment)
             confirm = self.convictor(self, tools) if self.convictor is not None else None
             self._gate_judge = GateJudge(replace(tools, confirm=confirm), self._context())
             self._gate_judge.merged = self.settings.collector.merged
@@ -194,8 +193,6 @@ class Settings:
 
     @cached_property
     def mode(self) -> Mode:
-        from pytest_perfgate.model.plan import Mode
-
         mode = self.options.perfgate_mode or self.project.mode or ("full" if self.ci else "quick")
         return Mode.FULL if self.options.perfgate_against and mode != "off" else Mode(mode)
 
@@ -212,11 +209,8 @@ class Settings:
     @property
     def command(self) -> str:
         """How pytest must be started to run these tests again: with the plugin that was asked for by hand."""
-        return (
-            f"pytest -p {COMPAT}"
-            if any(arg.endswith(COMPAT) for arg in self.pytest.invocation_params.args)
-            else "pytest"
-        )
+        by_hand = any(word.endswith(COMPAT) for word in self.pytest.invocation_params.args)
+        return f"pytest -p {COMPAT}" if by_hand else "pytest"
 
     @property
     def debugging(self) -> bool:
@@ -301,8 +295,4 @@ class ReadablePhases:
 def spare(item: pytest.Item, died: Container[str]) -> None:
     """Neither the fixtures nor the body of such a test run; its phases do, and the gate says its verdict."""
     if item.nodeid in died:
-        vars(item).update(setup=_nothing, runtest=_nothing)
-
-
-def _nothing() -> None:
-    """In place of what would run."""
+        vars(item).update(setup=lambda: None, runtest=lambda: None)

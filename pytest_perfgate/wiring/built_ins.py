@@ -88,8 +88,8 @@ class BuiltIns:
 
     def pytest_perfgate_profilers(self) -> list[Profiler]:
         from pytest_perfgate.adapters.bindings.cupti import CuptiRecorder
-        from pytest_perfgate.adapters.profilers.in_process import Cupti, EventTimes, Torch
-        from pytest_perfgate.adapters.profilers.tools import CubinKeeper, Ncu, Nsys, switched
+        from pytest_perfgate.adapters.profilers.in_process import CubinKeeper, Cupti, EventTimes, Torch
+        from pytest_perfgate.adapters.profilers.tools import Ncu, Nsys, switched
         from pytest_perfgate.wiring import configuration
         from pytest_perfgate.wiring.profiling import scrubber
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
@@ -13,12 +15,12 @@ from pytest_perfgate.model.device import SupportsOwnQueue
 from pytest_perfgate.model.protocol import IN_PROCESS, STATIC, TIMED, VARIABLE
 from pytest_perfgate.model.verdict import CaseReport, RunReport
 from pytest_perfgate.wiring import CommandLineTools, command_line_tools, configuration, joined, own_host
-from pytest_perfgate.wiring import devices as clocks_page
-from pytest_perfgate.wiring import devices as devices_page
+from pytest_perfgate.wiring import devices as machine
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from pytest_perfgate.adapters.stores.profiles import ProfileFolders
     from pytest_perfgate.app.diagnosis import DoctorTools
     from pytest_perfgate.app.profile import Profiled, ProfileTools
     from pytest_perfgate.model.metric import Analysis, Document
@@ -46,22 +48,17 @@ def profile_tools(
     out: Path | None = None,
 ) -> ProfileTools:
     """What profiling asks of the world; a pytest brings its own plugins, command line and environment."""
-    from functools import partial
-
     from pytest_perfgate.adapters.stores.profiles import ProfileFolders
     from pytest_perfgate.app.profile import ProfileTools
-    from pytest_perfgate.wiring.devices import leases
 
     hook = hooks if hooks is not None else own_host(root).hook
     tools = CommandLineTools(hook)
-    lease, project, folders = leases(), configuration(root), ProfileFolders(root, write_views, out)
+    lease, project, folders = machine.leases(), configuration(root), ProfileFolders(root, write_views, out)
     return ProfileTools(
         profilers=tuple(joined(hook.pytest_perfgate_profilers())),
         folders=folders,
         execute=partial(_execute, env),
-        inspect=lambda paths, limits="": _inspected(
-            paths, tools, {"limits": limits, **(folders.statement(paths[0]) if paths else {})}
-        ),
+        inspect=partial(_inspected, tools, folders),
         command=partial(_launched, project.launcher, command or partial(_command, root)),
         root=root,
         timeout_s=project.timeout,
@@ -86,17 +83,14 @@ def _execute(
     from pytest_perfgate.adapters.system.processes import run_logged
 
     log.unlink(missing_ok=True)
-    variables = {**(os.environ if env is None else env), **extra}
-    return run_logged(argv, log, folder=cwd, env=variables, timeout_s=timeout_s)
+    return run_logged(argv, log, folder=cwd, env={**(os.environ if env is None else env), **extra}, timeout_s=timeout_s)
 
 
-def _inspected(paths: Sequence[Path], tools: CommandLineTools, stated: Mapping[str, str]) -> Analysis:
+def _inspected(tools: CommandLineTools, folders: ProfileFolders, paths: Sequence[Path], limits: str = "") -> Analysis:
     """What a profile left, read with all that is known beside it and that the inspector asks for."""
-    from pytest_perfgate.app.inspect import choose
-
+    stated = {"limits": limits, **(folders.statement(paths[0]) if paths else {})}
     inspector = choose(paths, {}, inspectors=tools.inspectors, peek=tools.peek)
-    names = {name for name, _ in inspector.options}
-    return inspector.inspect(paths, {name: text for name, text in stated.items() if name in names})
+    return inspector.inspect(paths, {name: stated[name] for name, _ in inspector.options if name in stated})
 
 
 def _launched(launcher: Sequence[str], command: Command, nodeid: str, assigned: Assignment) -> Sequence[str]:
@@ -117,8 +111,8 @@ def _command(root: Path, nodeid: str, assigned: Assignment) -> list[str]:
     """A pytest of the command line: the project's own settings, one test."""
     from pytest_perfgate.wiring import interpreter
 
-    start = interpreter(here=True, prelude=prelude(assigned, root))
-    return [*start, nodeid, "-q", "--no-header", "-p", "no:cacheprovider"]
+    words = (nodeid, "-q", "--no-header", "-p", "no:cacheprovider")
+    return [*interpreter(here=True, prelude=prelude(assigned, root)), *words]
 
 
 def write_views(folder: Path, views: Mapping[str, Document]) -> None:
@@ -166,10 +160,9 @@ def write_times(folder: Path, capture: Capture) -> None:
 
 def attachment_files(name: str, thing: Any, home: Path, nodeid: str) -> Iterator[tuple[str, Path]]:
     """The files behind what a test attaches; what is no file yet is written into a folder of that test."""
-    from pytest_perfgate.adapters.stores.profiles import attachments as found
-    from pytest_perfgate.adapters.stores.profiles import safe
+    from pytest_perfgate.adapters.stores import profiles
 
-    return found(name, thing, home / safe(nodeid))
+    return profiles.attachments(name, thing, home / profiles.safe(nodeid))
 
 
 Place = Union[str, Path]
@@ -183,8 +176,6 @@ def look(*paths: Place, **options: Any) -> Analysis:
 
 def profile(nodeid: str, mode: str = "annotation", *, out: Place = "", kernel: str = "", launches: int = 0) -> Profiled:
     """Profile one test of the project here, as ``perfgate profile`` does: its folder, its files and their analysis."""
-    from dataclasses import replace
-
     from pytest_perfgate.app import profile as use_case
     from pytest_perfgate.model.plan import ClockPolicy, Plan, parse_case_key
 
@@ -285,13 +276,13 @@ def doctor_tools(instruments: Any, profilers: Any, root: Path) -> DoctorTools:
     from pytest_perfgate.adapters.devices.clock_locks import read_locks
     from pytest_perfgate.app.diagnosis import DoctorTools, timed_here
 
-    devices, libraries = devices_page.machine(instruments.runtimes)
-    for runtime in instruments.runtimes:
-        if runtime.availability().usable and isinstance(runtime, SupportsOwnQueue):
+    devices, libraries = machine.machine(instruments.runtimes)
+    runtimes = [runtime for runtime in instruments.runtimes if runtime.availability().usable]
+    for runtime in runtimes:
+        if isinstance(runtime, SupportsOwnQueue):
             runtime.own_queue()
-    management = clocks_page.management()
+    management, shown = machine.management(), permissions.visible_devices()
     library = management.availability()
-    shown, runtimes = permissions.visible_devices(), [r for r in instruments.runtimes if r.availability().usable]
     return DoctorTools(
         devices=devices,
         libraries=libraries,
@@ -304,7 +295,7 @@ def doctor_tools(instruments: Any, profilers: Any, root: Path) -> DoctorTools:
         locks=read_locks(),
         visible=shown or "nothing restricts them",
         restricted=bool(shown),
-        resolution=devices_page.finest,
+        resolution=machine.finest,
         driven=[card.described().name for card in management.every()] if library.usable else [],
         faulty=tuple(faulty_cards(root, management)) if library.usable else (),
     )

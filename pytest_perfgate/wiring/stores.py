@@ -98,11 +98,6 @@ def environment_digest(environment: Environment) -> str:
     return digest_of(environment)
 
 
-def changes_of(root: Path) -> str:
-    """Digest of what makes the work tree other than its commit."""
-    return repository(root).changes()
-
-
 def merge_request(environment: Mapping[str, str]) -> bool:
     """Whether CI says that this is a change about to be merged."""
     from pytest_perfgate.adapters.stores.base_revision import targets

@@ -104,7 +104,9 @@ def test_what_is_missing_is_not_measured(place: Place) -> None:
 
 
 def test_what_failed_the_suite_is_said_where_every_case_passed(place: Place) -> None:
-    note = SuiteNote(kind="unused", effect=Effect.FAIL, text="2 baselines that no limit asked for", names=("x::a", "x::b"))
+    note = SuiteNote(
+        kind="unused", effect=Effect.FAIL, text="2 baselines that no limit asked for", names=("x::a", "x::b")
+    )
     keep(place, "1.json", replace(record(1, "ac"), notes=(note,), status=1))
     keep(place, "2.json", record(2, "bd"))
     done = place.perfgate("merge", "1.json", "2.json")

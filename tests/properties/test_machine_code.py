@@ -14,9 +14,9 @@ from pytest_perfgate.adapters.readers.cubin_elf import CUDA_MACHINE, architectur
 from pytest_perfgate.adapters.readers.ncu_csv import parse_csv
 from pytest_perfgate.adapters.readers.ncu_report import MAGIC, check_whole
 from pytest_perfgate.core.analysis.kernels.diagnosis import diagnose
-from pytest_perfgate.core.analysis.kernels.sass_facts import kernels, loops, main_loop
+from pytest_perfgate.core.analysis.kernels.sass_facts import identity, kernels, loops, main_loop
 from pytest_perfgate.core.analysis.kernels.sass_mix import control, mix
-from pytest_perfgate.core.analysis.kernels.sass_opcodes import INSTRUCTION, branch_target, identity, parse_controls
+from pytest_perfgate.core.analysis.kernels.sass_opcodes import INSTRUCTION, branch_target, parse_controls
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.profiles import Disassembly, KernelCode
 from tests.kernels import CUBINS

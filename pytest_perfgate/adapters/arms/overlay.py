@@ -8,7 +8,7 @@ import shutil
 import site
 import sys
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
@@ -24,8 +24,7 @@ def make_overlay(folder: Path, editable: Sequence[str]) -> tuple[Path, Path]:
     A ``.pth`` names the caller's folders. Their own ``.pth`` files are not run, so an editable
     install of the package under test stays out of sight; other editable packages are listed.
     """
-    line = [sys.executable, "-I", "-m", "venv", "--without-pip", "--symlinks", str(folder)]
-    done = run_captured(line, None)
+    done = run_captured([sys.executable, "-I", "-m", "venv", "--without-pip", "--symlinks", str(folder)], None)
     if done.returncode:
         output = (done.stdout + done.stderr).decode("utf-8", "replace").strip()[-400:]
         raise PerfgateError("arm-not-made", f"python -m venv: exit {done.returncode}: {output}", place=str(folder))
@@ -40,7 +39,8 @@ def make_overlay(folder: Path, editable: Sequence[str]) -> tuple[Path, Path]:
 def parent_folders(editable: Sequence[str]) -> list[str]:
     """What the overlay puts behind itself on the path."""
     user = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
-    installed = [*site.getsitepackages(), *user, *_linked()]
+    given = [entry for entry in sys.path if Path(entry).name in {"site-packages", "dist-packages"}]
+    installed = [*site.getsitepackages(), *user, *given]
     ours = str(Path(__file__).resolve().parents[3])
     folders = [*editable, *installed, *([] if ours in installed else [ours])]
     return list(dict.fromkeys(str(Path(folder).resolve()) for folder in folders if Path(folder).is_dir()))
@@ -49,14 +49,8 @@ def parent_folders(editable: Sequence[str]) -> list[str]:
 def surroundings(editable: Sequence[str]) -> list[str]:
     """What is installed beside the package, by name and version: an arm built against others is another arm."""
     folders = [Path(folder) for folder in parent_folders(editable)]
-    return [str(folder) for folder in folders] + sorted(
-        entry.name for folder in folders for entry in folder.glob("*.dist-info")
-    )
-
-
-def _linked() -> list[str]:
-    """Site-packages that the caller's own environment was given, by whatever means, to stand behind it."""
-    return [entry for entry in sys.path if Path(entry).name in {"site-packages", "dist-packages"}]
+    names = sorted(entry.name for folder in folders for entry in folder.glob("*.dist-info"))
+    return [*map(str, folders), *names]
 
 
 def launch_line(python: Path) -> tuple[str, ...]:
@@ -108,10 +102,8 @@ def with_conftests(paths: Sequence[str]) -> tuple[str, ...]:
 def only_tests(folder: Path, paths: Sequence[str]) -> bool:
     """Whether a checkout holds no code but tests: they are the same on both sides, and nothing is left to prove."""
     known = {folder / path for path in paths}
-    code_files = (place for place in folder.rglob("*") if place.suffix in _CODE)
-    code = (
-        place for place in code_files if ".perfgate" not in place.relative_to(folder).parts
-    )  # it may lie in one itself
+    files = (place for place in folder.rglob("*") if place.suffix in _CODE)
+    code = (place for place in files if ".perfgate" not in place.relative_to(folder).parts)  # it may lie in one itself
     return all(place in known or place.name == "conftest.py" or place.name.startswith("test_") for place in code)
 
 
@@ -128,8 +120,6 @@ def lay_over(source: Path, target: Path) -> None:
 _FULL = ("No space left on device", "Disk quota exceeded", "not enough space", "No usable temporary directory")
 
 _LEAST = 4 << 20
-
-_MB = 1e6
 
 
 @contextmanager
@@ -162,7 +152,7 @@ def _no_room(what: str, home: Path) -> PerfgateError:
         scratch = tempfile.gettempdir()
     except OSError:
         scratch = "/tmp"  # noqa: S108 - only to say how full it is
-    free = ", ".join(f"{_free(Path(place)) / _MB:.0f} MB on {place}" for place in (str(home), scratch))
+    free = ", ".join(f"{_free(Path(place)) / 1e6:.0f} MB on {place}" for place in (str(home), scratch))
     return PerfgateError("arm-no-room", f"{what}\n  left free: {free}")
 
 
@@ -185,28 +175,24 @@ def loaded_modules(names: Collection[str]) -> tuple[tuple[str, str], ...]:
     With them every shared library that the arm has, and that was loaded from another place: a path in the environment
     or in the library's own header leads past the arm as an import does.
     """
-    wanted = set(names)
-    files = {
-        str(file.resolve())
-        for name, module in list(sys.modules.items())
-        if name.split(".", 1)[0] in wanted and (file := _file_of(module)) is not None
-    }
+    files = {str(file) for file in _loaded(lambda name: name in names)}
     files.update(foreign_libraries(_mapped(), Path(sys.prefix).parent))
     return tuple((file, _digest(Path(file))) for file in sorted(files))
 
 
 def neighbour_modules(root: Path, names: Collection[str]) -> tuple[tuple[str, str], ...]:
     """(path from the root, hash) of loaded modules below it that are neither the package's nor installed."""
-    places = {
-        file.resolve()
-        for name, module in list(sys.modules.items())
-        if name.split(".", 1)[0] not in names and (file := _file_of(module)) is not None
-    }
     top = root.resolve()
-    inside = {place.relative_to(top).as_posix(): place for place in places if place.is_relative_to(top)}
-    return tuple(
-        (path, _digest(inside[path])) for path in sorted(inside) if not _INSTALLED.intersection(path.split("/"))
-    )
+    below = (file for file in _loaded(lambda name: name not in names) if file.is_relative_to(top))
+    inside = {file.relative_to(top).as_posix(): file for file in below}
+    paths = (path for path in sorted(inside) if not _INSTALLED.intersection(path.split("/")))
+    return tuple((path, _digest(inside[path])) for path in paths)
+
+
+def _loaded(is_wanted: Callable[[str], bool]) -> set[Path]:
+    """Files of loaded modules, by their top-level names."""
+    modules = (module for name, module in list(sys.modules.items()) if is_wanted(name.partition(".")[0]))
+    return {file.resolve() for file in map(_file_of, modules) if file is not None}
 
 
 def _file_of(module: object) -> Path | None:

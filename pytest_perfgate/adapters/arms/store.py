@@ -105,12 +105,6 @@ class ArmStore:
         """What an interrupted run left behind."""
         return tuple(leftovers(self._home, self.git))
 
-    def remove(self) -> None:
-        """Delete all arms; a worktree is unregistered too."""
-        for entry in self._home.glob("*/"):
-            discard(entry, self.git)
-        shutil.rmtree(self._home, ignore_errors=True)
-
     def _mode(self) -> str:
         """What the settings say; ``auto`` asks the working copy, so that both sides are made the same way.
 
@@ -213,16 +207,15 @@ def _caches(folder: Path) -> tuple[tuple[str, str], ...]:
 
 
 def _facts(python: Path, cwd: Path, root: Path, modules: tuple[str, ...]) -> Built:
-    launch = launch_line(python)
-    content = content_of(root)
-    stated: _Stated = {
+    return {
         "python": str(python),
-        "launch": list(launch),
+        "launch": list(launch_line(python)),
         "cwd": str(cwd),
         "root": str(root),
         "modules": list(modules),
+        "content": content_of(root),
+        "sources": sources_of(root),
     }
-    return {**stated, "content": content, "sources": sources_of(root)}
 
 
 def _log(folder: Path) -> str:
@@ -291,19 +284,13 @@ def _unfinished(home: Path) -> Iterator[Leftover]:
 
 def forget_unused(home: Path, git: Git) -> None:
     """Every edit of the working copy makes an arm; those that were not asked for lately are removed."""
-    for folder in (path for path in home.glob("*/") if not (path / READY).is_file()):
-        _forget(folder, folder.stat().st_mtime, git)
-    used = {folder.parent: folder.stat().st_mtime for folder in home.glob(f"*/{READY}")}
-    oldest_first = sorted(used, key=lambda folder: used[folder])
-    for folder in oldest_first[: max(0, len(used) - _KEPT)]:
-        _forget(folder, used[folder], git)
-
-
-def _forget(folder: Path, used: float, git: Git) -> None:
-    lock = folder.parent / f"{folder.name}.lock"
-    if HOST_CLOCK.date() - used > _UNUSED_S and not is_locked(lock):
-        discard(folder, git)
-        lock.unlink(missing_ok=True)
+    unready = [(path.stat().st_mtime, path) for path in home.glob("*/") if not (path / READY).is_file()]
+    oldest_first = sorted((path.stat().st_mtime, path.parent) for path in home.glob(f"*/{READY}"))
+    for used, folder in (*unready, *oldest_first[:-_KEPT]):
+        lock = home / f"{folder.name}.lock"
+        if HOST_CLOCK.date() - used > _UNUSED_S and not is_locked(lock):
+            discard(folder, git)
+            lock.unlink(missing_ok=True)
 
 
 def discard(folder: Path, git: Git) -> None:

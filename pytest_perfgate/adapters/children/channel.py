@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -222,7 +222,8 @@ def end_with_parent() -> None:
 
 def stray_children(processes: Path = _PROCESSES) -> tuple[int, ...]:
     """Process ids, as far as this user may look; empty where there is no ``/proc``."""
-    return tuple(sorted(_found(processes)))
+    parents = ((folder.name, _parent(folder)) for folder in processes.glob("[0-9]*"))
+    return tuple(sorted(int(pid) for pid, parent in parents if parent and not (processes / parent).exists()))
 
 
 def marked(mark: str, processes: Path = _PROCESSES) -> tuple[int, ...]:
@@ -252,13 +253,6 @@ def _state(folder: Path) -> str:
 
 def _group(folder: Path) -> int:
     return int(next(iter(_stat(folder)[2:3]), -1))
-
-
-def _found(processes: Path) -> Iterator[int]:
-    for folder in processes.glob("[0-9]*"):
-        parent = _parent(folder)
-        if parent and not (processes / parent).exists():
-            yield int(folder.name)
 
 
 def _parent(folder: Path) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -14,14 +14,32 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pytest_perfgate.adapters.bindings.border import quietly
 from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
 from pytest_perfgate.adapters.bindings.cupti import prove
-from pytest_perfgate.adapters.profilers.tools import AttachedProfiler, settle
+from pytest_perfgate.adapters.profilers.tools import settle
 from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
+from pytest_perfgate.model.profiles import CODE_SUFFIXES
 from pytest_perfgate.model.protocol import TIMED
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.plan import Plan
+
+
+class AttachedProfiler:
+    """Everything of a profiler but its artifacts."""
+
+    name: str
+
+    def availability(self) -> Availability:
+        return Availability(name=self.name, usable=True)
+
+    def command(self, argv: Sequence[str], out: Path, plan: Plan) -> list[str]:
+        del out, plan
+        return list(argv)
+
+    def region(self, out: Path) -> AbstractContextManager[None]:
+        del out
+        return nullcontext()
 
 
 class OwnTraces:
@@ -180,3 +198,20 @@ class EventTimes(AttachedProfiler):
         if not path.is_file():
             raise PerfgateError("profile-child", "no call was timed", mend="perfgate(fn) in the test", place=str(out))
         return (Artifact(kind="record", path=str(path)),)
+
+
+class CubinKeeper(AttachedProfiler):
+    """The child writes what the test attaches."""
+
+    name = "cubin"
+
+    def artifacts(self, out: Path) -> tuple[Artifact, ...]:
+        cubins = sorted(path for path in out.rglob("*") if path.suffix in CODE_SUFFIXES)
+        if not cubins:
+            raise PerfgateError(
+                "kernel-none",
+                "the test handed over no machine code",
+                mend="perfgate.attach('kernel.cubin', path), or perfgate.attach('kernel', compiled) for Triton",
+                place=str(out),
+            )
+        return tuple(Artifact(kind="cubin", path=str(path)) for path in cubins)

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,10 +20,10 @@ from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.nsys import REPORTS
-from pytest_perfgate.model.profiles import CODE_SUFFIXES, Scrub
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.plan import Plan
+    from pytest_perfgate.model.profiles import Scrub
 
 OLDEST = (2022, 2)
 """Before it, --capture-range-end and node-level graph tracing are missing."""
@@ -75,7 +75,7 @@ class Nsys:
 
     def command(self, argv: Sequence[str], out: Path, plan: Plan) -> Sequence[str]:  # noqa: ARG002 - the port's
         """The child behind nsys, and both behind the launcher."""
-        profile = ["nsys", "profile", *FLAGS, *self._range, f"--output={_stem(out)}", *argv]
+        profile = ["nsys", "profile", *FLAGS, *self._range, f"--output={out.absolute() / 'capture'}", *argv]
         return behind(self._launcher, profile)
 
     @contextmanager
@@ -115,10 +115,6 @@ def behind(launcher: Sequence[str], argv: Sequence[str]) -> list[str]:
     if Path(launcher[0]).name in _REMOTE:
         return [*launcher, " ".join(shlex.quote(word) for word in argv)]
     return [*launcher, *argv]
-
-
-def _stem(out: Path) -> Path:
-    return out.absolute() / "capture"
 
 
 def _ran(argv: Sequence[str], timeout_s: float) -> str:
@@ -299,37 +295,3 @@ class Ncu:
             lines = [line for line in log_text.splitlines() if line.startswith(("==ERROR==", "==WARNING=="))]
             raise PerfgateError("ncu-nothing", lines[-1] if lines else "ncu left no report", place=str(out))
         return (Artifact(kind="ncu", path=str(report), parameters=(("mode", self.name),)),)
-
-
-class AttachedProfiler:
-    """Everything of a profiler but its artifacts."""
-
-    name: str
-
-    def availability(self) -> Availability:
-        return Availability(name=self.name, usable=True)
-
-    def command(self, argv: Sequence[str], out: Path, plan: Plan) -> list[str]:
-        del out, plan
-        return list(argv)
-
-    def region(self, out: Path) -> AbstractContextManager[None]:
-        del out
-        return nullcontext()
-
-
-class CubinKeeper(AttachedProfiler):
-    """The child writes what the test attaches."""
-
-    name = "cubin"
-
-    def artifacts(self, out: Path) -> tuple[Artifact, ...]:
-        cubins = sorted(path for path in out.rglob("*") if path.suffix in CODE_SUFFIXES)
-        if not cubins:
-            raise PerfgateError(
-                "kernel-none",
-                "the test handed over no machine code",
-                mend="perfgate.attach('kernel.cubin', path), or perfgate.attach('kernel', compiled) for Triton",
-                place=str(out),
-            )
-        return tuple(Artifact(kind="cubin", path=str(path)) for path in cubins)

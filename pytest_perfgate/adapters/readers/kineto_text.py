@@ -34,8 +34,6 @@ _TAIL = 2**18
 
 MARK = b"\xef\xbb\xbf"
 
-_WIDE = {b"\xff\xfe", b"\xfe\xff"}
-
 OPENING = re.compile(rb'"traceEvents"\s*:\s*\[')
 
 BARE = re.compile(rb"\s*\[")
@@ -57,8 +55,6 @@ _FILLED = b"\xff" * 4
 _RUN = re.compile(rb"([\x01-\x08\x0b\x0c\x0e-\x1f\x80-\xff])\1{3,}")
 """A control character, or a byte that UTF-8 has at most three times in a row, four times."""
 
-_NUMBERS = {b"NaN", b"Infinity", b"nan", b"inf", b"Inf", b"N/A"}
-
 
 def blocks(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes]:
     """The file's text in blocks, unpacked where it is gzip; offsets are for plain files."""
@@ -77,10 +73,9 @@ def _unmarked(read: Iterator[bytes], path: Path, *, packed: bool) -> Iterator[by
     first = next(read, b"")
     wide = wide_encoding(first)
     if wide:
-        source = (
-            f"gzip -dc {path.name} | iconv -f {wide} -t UTF-8" if packed else f"iconv -f {wide} -t UTF-8 {path.name}"
-        )
-        mend = f"convert it: {source} > utf8.json (PowerShell's > writes UTF-16)"
+        convert = f"iconv -f {wide} -t UTF-8"
+        command = f"gzip -dc {path.name} | {convert}" if packed else f"{convert} {path.name}"
+        mend = f"convert it: {command} > utf8.json (PowerShell's > writes UTF-16)"
         what = f"the file is {wide} text, and a trace is UTF-8"
         raise PerfgateError("trace-encoding", what, mend=mend, place=str(path))
     yield first.removeprefix(MARK)
@@ -103,8 +98,8 @@ def _plain(raw: BinaryIO, end: int | None) -> Iterator[bytes]:
 
 def _unpacked(raw: BinaryIO, path: Path) -> Iterator[bytes]:
     """The text of one gzip member after the other; what follows the last must be padding."""
-    done, raw_at, packed = 0, 0, b""
-    while True:
+    done, packed = 0, raw.read(_PACKED)
+    while packed:
         member = zlib.decompressobj(wbits=31)
         while not member.eof:
             packed = packed or raw.read(_PACKED)
@@ -121,8 +116,6 @@ def _unpacked(raw: BinaryIO, path: Path) -> Iterator[bytes]:
             if block:
                 yield block
         packed = _next_member(raw, member.unused_data, path)
-        if not packed:
-            return
 
 
 def _damaged(broken: zlib.error, between: tuple[int, int], done: int, path: Path) -> PerfgateError:
@@ -137,16 +130,15 @@ def _damaged(broken: zlib.error, between: tuple[int, int], done: int, path: Path
 
 def _next_member(raw: BinaryIO, rest: bytes, path: Path) -> bytes:
     """What follows a gzip member: another one, or nothing but padding."""
-    while not rest.lstrip(b"\0"):
+    while not (member := rest.lstrip(b"\0")):
         rest = raw.read(_PACKED)
         if not rest:
             return b""
-    rest = rest.lstrip(b"\0")
-    if not rest.startswith(GZIP[: len(rest)]):
-        at = raw.tell() - len(rest)
+    if not member.startswith(GZIP[: len(member)]):
+        at = raw.tell() - len(member)
         text = f"the gzip stream ends at byte {at:,} of the file, and what follows is not gzip"
         raise PerfgateError("trace-trailing", text, place=str(path))
-    return rest
+    return member
 
 
 def wide_encoding(head: bytes) -> str:
@@ -154,7 +146,7 @@ def wide_encoding(head: bytes) -> str:
     zeros = [at % 4 for at in range(min(len(head), 4)) if not head[at]]
     if head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")) or len(zeros) == 3:
         return "UTF-32"
-    if head[:2] in _WIDE:
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "UTF-16"
     return "UTF-16LE" if zeros == [1, 3] else "UTF-16BE" if zeros == [0, 2] else ""
 
@@ -200,18 +192,15 @@ def _mended_token(found: re.Match[bytes]) -> bytes:
     token = found.group()
     if token == b",":
         return b""
-    if token.lstrip(b"-") in _NUMBERS:
+    if not token.startswith(b'"'):
         return b"null"
-    clean = token.decode("utf-8", errors="replace").encode("utf-8")
-    clean = _ESCAPE.sub(_mended_escape, clean)
+    clean = _ESCAPE.sub(_mended_escape, token.decode("utf-8", errors="replace").encode("utf-8"))
     return _CONTROL.sub(lambda char: b"\\u%04x" % char.group()[0], clean)
 
 
 def _mended_escape(found: re.Match[bytes]) -> bytes:
     """Half a character is replaced, a backslash that escapes nothing is escaped itself."""
-    if found["half"]:
-        return b"\\ufffd"
-    return found["pair"] or found["good"] or b"\\\\"
+    return b"\\ufffd" if found["half"] else found["pair"] or found["good"] or b"\\\\"
 
 
 NOTHING = msgspec.Raw(b"")

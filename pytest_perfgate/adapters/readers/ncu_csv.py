@@ -48,6 +48,7 @@ _AS_TEXT = re.compile(r"^ +Section: .+\n +-{5,}|^ +-{5,}[ -]*\n +Metric Name +Me
 _DIMENSIONS = re.compile(r"\(\s*(\d{1,10}),\s*(\d{1,10}),\s*(\d{1,10})\s*\)")
 
 _SHAPE = re.compile(r"(?<=,)\(\d+, *\d+, *\d+\)(?=,)")
+"""Commas that need quotes around them, which something may have taken away."""
 
 _DURATION = "gpu__time_duration.sum"
 
@@ -76,13 +77,11 @@ def parse_csv(data: bytes, place: str) -> Iterator[KernelFacts]:
     if not pages and SOURCE_PAGE.search(text):
         yield from parse_source(text, place)
         return
+    if not pages:
+        raise _no_page(text, place)
     launches = [launch for line, page in pages for launch in _kernels(page, line, place)]
     if not launches:
-        raise (
-            _no_page(text, place)
-            if not pages
-            else PerfgateError("ncu-nothing", "the page holds no kernel", place=place)
-        )
+        raise PerfgateError("ncu-nothing", "the page holds no kernel", place=place)
     _refuse_copies(launches, place)
     yield from (replace(facts, index=index) for index, (_, _, facts) in enumerate(launches))
 
@@ -97,16 +96,13 @@ def _fault(place: str, what: str, why: str) -> PerfgateError:
 
 def _refuse_copies(found: Sequence[Found], place: str) -> None:
     """A launch that two pages hold with every figure the same is one: a file was appended to itself."""
-    fault = partial(_fault, place)
-    figures = [(line, (*who, *map(str, facts.counters.values()))) for line, who, facts in found]
-    alike = {key: who for (_, key), (_, who, _) in zip(figures, found)}
     lines: dict[tuple[str, ...], int] = {}
-    for line, key in figures:
-        before = lines.setdefault(key, line)
+    for line, who, facts in found:
+        before = lines.setdefault((*who, *map(str, facts.counters.values())), line)
         if before != line:
-            named = " ".join(filter(None, alike[key]))
+            named = " ".join(filter(None, who))
             what = f"launch {named} stands twice with the same figures, in line {before} and in line {line}"
-            raise fault(what, "a file that was appended to itself counts twice")
+            raise _fault(place, what, "a file that was appended to itself counts twice")
 
 
 def _pages(text: str) -> list[tuple[int, str]]:
@@ -143,7 +139,7 @@ def _no_page(text: str, place: str) -> PerfgateError:
 def _rows(page: str, first: int, place: str) -> list[Numbered]:
     """The rows of a page with their lines, without those that the program printed between them."""
     fault = partial(_fault, place)
-    lines = [_quoted(line) for line in io.StringIO(page)]
+    lines = [line if '"' in line else _SHAPE.sub(r'"\g<0>"', line) for line in io.StringIO(page)]
     quoted, mark = lines[0].startswith('"'), ";" if lines[0].count(";") > lines[0].count(",") else ","
     table_lines = [line if not line.startswith("==") else "\n" for line in lines]
     records = list(Lines(table_lines, mark, first, fault).records())
@@ -178,25 +174,11 @@ def _without_rules(header: Sequence[str], cells: list[str]) -> list[str]:
     return cells
 
 
-def _quoted(line: str) -> str:
-    """A line whose quotes something has taken away, with those again that its shapes need."""
-    return line if '"' in line else _SHAPE.sub(r'"\g<0>"', line)
-
-
 def _printed(line: str, cells: Sequence[str], header: Sequence[str], *, quoted: bool) -> bool:
     """Whether a line is none of the page: the program printed it, between rows that all begin with a quote."""
     if quoted:
         return not line.startswith('"')
-    return len(cells) < len(header) and (len(cells) <= header.index(_NAME) or not _is_number(cells[0]))
-
-
-def _is_number(cell: str | None) -> bool:
-    return parse_numeral(cell) is not None
-
-
-def _value(row: Row) -> str | None:
-    """Of a line of a metric; the mean of all launches in a summary."""
-    return row.get("Average") if "Average" in row else row.get("Metric Value")
+    return len(cells) < len(header) and (len(cells) <= header.index(_NAME) or parse_numeral(cells[0]) is None)
 
 
 def _pointed(rows: list[Numbered]) -> list[Numbered]:
@@ -225,7 +207,8 @@ def _long(rows: Sequence[Numbered], place: str) -> Iterator[Found]:
         first, head = lines[0]
         counters = dict(_launch_counters(head))
         for line, row in lines:
-            for name, counter in _counters(row.get("Metric Name"), row.get("Metric Unit"), _value(row), line, place):
+            cell = row.get("Average", row.get("Metric Value"))  # in a summary the mean of all launches
+            for name, counter in _counters(row.get("Metric Name"), row.get("Metric Unit"), cell, line, place):
                 _refuse_other(counters.get(name), counter, line, place)
                 counters[name] = counter
         facts = _facts(head, counters, tuple(_rules(lines, place)), (place, index))

@@ -65,7 +65,7 @@ class Connection:
     def numbered(self, table: str) -> bool:
         """Whether the rows of a table have numbers, by which they are read in parts."""
         try:
-            self._inner.execute(f"SELECT rowid FROM {self._quoted(table)} LIMIT 0")
+            self._inner.execute(f"SELECT rowid FROM {self._actual(table)} LIMIT 0")
         except sqlite3.OperationalError:
             return False
         return True
@@ -77,7 +77,7 @@ class Connection:
     def columns(self, table: str) -> Mapping[str, str]:
         """A table's columns with what they are declared as; none when it is absent."""
         if table not in self._kinds:
-            rows = self.rows(f"PRAGMA table_info({self._quoted(table)})") if self.has(table) else []
+            rows = self.rows(f"PRAGMA table_info({self._actual(table)})") if self.has(table) else []
             self._kinds[table] = {str(row[1]): f"{row[2]}{NEVER_NULL if row[3] else ''}".upper() for row in rows}
         return self._kinds[table]
 
@@ -90,13 +90,13 @@ class Connection:
             kinds = self.columns(table)
             odd = [name for name in NUMBERS if name in kinds and "INT" not in kinds[name]]
             cast = [f"CAST({name} AS INTEGER) AS {name}" for name in odd]
-            columns = [_name(name) for name in kinds if name not in odd]
-            whole = self._quoted(table)
+            columns = [quoted(name) for name in kinds if name not in odd]
+            whole = self._actual(table)
             self._sources[table] = f"(SELECT {', '.join(['rowid', *cast, *columns])} FROM {whole})" if odd else whole
         return self._sources[table]
 
-    def _quoted(self, table: str) -> str:
-        return _name(self._tables[table.lower()])
+    def _actual(self, table: str) -> str:
+        return quoted(self._tables[table.lower()])
 
     def rows(self, sql: str, args: Sequence[object] = ()) -> list[Any]:
         with self._mapped():
@@ -116,7 +116,7 @@ def _by_name(listed: Sequence[str]) -> dict[str, str]:
     return {name: actual for name, (_, actual) in ranked.items()}
 
 
-def _name(text: str) -> str:
+def quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
@@ -166,13 +166,9 @@ def connect(path: Path) -> Connection:
 
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
-
 COPIES = "CUPTI_ACTIVITY_KIND_MEMCPY"
-
 MEMSETS = "CUPTI_ACTIVITY_KIND_MEMSET"
-
 RUNTIME = "CUPTI_ACTIVITY_KIND_RUNTIME"
-
 GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 
 RANGES = "NVTX_EVENTS"
@@ -210,11 +206,9 @@ _ALSO = (
 NUMBERS = frozenset({name for names in NEEDED.values() for name in names} | set(_ALSO)) - {"value"}
 """Columns that hold whole numbers, in whichever table."""
 
-_READ = frozenset(
-    name.lower() for name in (KERNELS, COPIES, MEMSETS, RUNTIME, GRAPHS, RANGES, STRINGS, THREADS, *GPUS, *METADATA)
-)
+_TABLES = (KERNELS, COPIES, MEMSETS, RUNTIME, GRAPHS, RANGES, STRINGS, THREADS, *GPUS, *METADATA)
 
-_SCHEMA = frozenset({"sqlite_master", "sqlite_schema"})
+_READ = frozenset({"sqlite_master", "sqlite_schema", *map(str.lower, _TABLES)})
 
 _ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_PRAGMA})
 
@@ -230,10 +224,8 @@ def plain(table: str) -> tuple[str, int]:
 
 def allow(action: int, table: str | None, *_: object) -> int:
     """SQLite asks this for every column it is about to read: a door, not a promise."""
-    if action == sqlite3.SQLITE_READ:
-        name, _number = plain(table or "")
-        return sqlite3.SQLITE_OK if name in _READ or name in _SCHEMA else sqlite3.SQLITE_DENY
-    return sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
+    allowed = plain(table or "")[0] in _READ if action == sqlite3.SQLITE_READ else action in _ALLOWED
+    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 
 
 _ROCPD = "rocpd_"
@@ -299,9 +291,8 @@ def _misnumbered(db: Connection) -> str:
 
 def lacking(db: Connection, filled: tuple[str, ...]) -> tuple[str, ...]:
     """Columns that filled tables do not have and figures need."""
-    return tuple(
-        f"{table}.{name}" for table in filled for name in NEEDED.get(table, ()) if name not in db.columns(table)
-    )
+    needed = ((table, name) for table in filled for name in NEEDED.get(table, ()))
+    return tuple(f"{table}.{name}" for table, name in needed if name not in db.columns(table))
 
 
 def complete(db: Connection, table: str) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
-from pytest_perfgate.adapters.readers.nsys_connection import STRINGS, connect, plain, read_head
+from pytest_perfgate.adapters.readers.nsys_connection import STRINGS, connect, plain, quoted, read_head
 from pytest_perfgate.adapters.readers.nsys_export import Export, open_export
 from pytest_perfgate.adapters.system.files import first_bytes, last_lines, unpacked_head
 from pytest_perfgate.adapters.system.processes import run_captured
@@ -32,14 +32,9 @@ _MINUTES = 30
 
 
 def read_nsys(path: Path) -> Export:
-    """An open export of either kind of file."""
-    return _exported(path) if path.suffix in REPORTS and _is_report(path) else open_export(path)
-
-
-def _is_report(path: Path) -> bool:
-    """Whether it has content, and other content than an export that only bears a report's name."""
-    head = read_head(path)
-    return head != b"" and not head.startswith(SQLITE)
+    """An open export of either kind of file; an export may bear a report's name."""
+    head = read_head(path) if path.suffix in REPORTS else b""
+    return _exported(path) if head and not head.startswith(SQLITE) else open_export(path)
 
 
 def version_in(path: Path) -> str:
@@ -104,11 +99,9 @@ def scrub(path: Path, out: Path) -> Scrubbed:
             done = _rebuild(path, target)
         partial.replace(out)
     except (sqlite3.Error, OSError) as error:
-        partial.unlink(missing_ok=True)
         raise PerfgateError("nsys-scrub", str(error), place=str(path)) from error
-    except BaseException:
+    finally:
         partial.unlink(missing_ok=True)
-        raise
     return replace(done, path=str(path), out=str(out))
 
 
@@ -120,9 +113,8 @@ def is_secret(table: str) -> bool:
 
 def _rebuild(path: Path, target: sqlite3.Connection) -> Scrubbed:
     """Tables that may stay are copied, their texts without names; what is dropped never was in the new file."""
-    target.execute("PRAGMA trusted_schema = OFF")
-    target.execute("PRAGMA synchronous = OFF")
-    target.execute("PRAGMA journal_mode = MEMORY")
+    for setting in ("trusted_schema = OFF", "synchronous = OFF", "journal_mode = MEMORY"):
+        target.execute(f"PRAGMA {setting}")
     target.execute("ATTACH ? AS source", (_uri(path, "ro&immutable=1"),))
     listed = target.execute(
         "SELECT type, name, tbl_name, sql FROM source.sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'"
@@ -135,16 +127,15 @@ def _rebuild(path: Path, target: sqlite3.Connection) -> Scrubbed:
     target.execute("BEGIN")
     for name in public:
         target.execute(tables[name])
-        target.execute(f"INSERT INTO main.{_quoted(name)} SELECT {chosen[name]} FROM source.{_quoted(name)}")
+        target.execute(f"INSERT INTO main.{quoted(name)} SELECT {chosen[name]} FROM source.{quoted(name)}")
     for kind, _, table, sql in listed:
         if kind == "index" and not is_secret(table):
             target.execute(sql)
     target.execute("COMMIT")
     target.execute("DETACH source")
-    counted = [
-        f"SELECT count(*) FROM {_quoted(name)} WHERE value = '{REMOVED}'" for name in public if _is_strings(name)
-    ]
-    strings = sum(target.execute(sql).fetchone()[0] for sql in counted)
+    texts = [quoted(name) for name in public if _is_strings(name)]
+    counted = (target.execute(f"SELECT count(*) FROM {name} WHERE value = '{REMOVED}'") for name in texts)
+    strings = sum(rows.fetchone()[0] for rows in counted)
     dropped = tuple(name for name in tables if is_secret(name))
     return Scrubbed(path=str(path), out="", tables=dropped, strings=strings, named=len(changed))
 
@@ -157,13 +148,12 @@ def _selected(target: sqlite3.Connection, table: str, kept: Sequence[str]) -> st
     """What is copied of a table, in the order of its columns."""
     if _is_strings(table):
         return _pointed_to(target, kept)
-    return ", ".join(
-        _quoted(column) if _is_number(kind) else _shareable(_quoted(column)) for column, kind in _columns(target, table)
-    )
+    columns = ((quoted(column), kind) for column, kind in _columns(target, table))
+    return ", ".join(column if _is_number(kind) else _shareable(column) for column, kind in columns)
 
 
 def _columns(target: sqlite3.Connection, table: str) -> list[tuple[str, str]]:
-    rows = target.execute(f"PRAGMA source.table_info({_quoted(table)})").fetchall()
+    rows = target.execute(f"PRAGMA source.table_info({quoted(table)})").fetchall()
     return [(name, str(kind).upper()) for _, name, kind, *_ in rows]
 
 
@@ -191,8 +181,8 @@ def _names(target: sqlite3.Connection, tables: Iterable[str]) -> Names:
     for table in listed:
         pairs += _named_values(target, table)
         for column in (column for column, kind in _columns(target, table) if not _is_number(kind)):
-            homes = " OR ".join(f"{_quoted(column)} LIKE '%{part}%'" for part in ("/home", "Users"))
-            blocks = f" OR instr(CAST({_quoted(column)} AS BLOB), x'00')" if _is_strings(table) else ""
+            homes = " OR ".join(f"{quoted(column)} LIKE '%{part}%'" for part in ("/home", "Users"))
+            blocks = f" OR instr(CAST({quoted(column)} AS BLOB), x'00')" if _is_strings(table) else ""
             texts += [text for (text,) in _cells(target, table, (column,), homes + blocks)]
     texts += [text for _, text in pairs]
     pairs += [pair for text in texts if "=" in text for pair in _PAIR.findall(text)]
@@ -217,8 +207,8 @@ def _known(pairs: Sequence[tuple[str, str]]) -> Names:
 
 
 def _cells(target: sqlite3.Connection, table: str, columns: Sequence[str], where: str) -> Iterator[tuple[str, ...]]:
-    chosen = ", ".join(f"CAST({_quoted(column)} AS BLOB)" for column in columns)
-    for row in target.execute(f"SELECT {chosen} FROM source.{_quoted(table)} WHERE {where}"):
+    chosen = ", ".join(f"CAST({quoted(column)} AS BLOB)" for column in columns)
+    for row in target.execute(f"SELECT {chosen} FROM source.{quoted(table)} WHERE {where}"):
         yield tuple((cell or b"").decode(errors="replace") for cell in row)
 
 
@@ -251,7 +241,7 @@ def _pointed_to(target: sqlite3.Connection, kept: Sequence[str]) -> str:
     strings that no other table names; a block of variables is taken out even if a number meets it.
     """
     pointing = [
-        f"SELECT {_quoted(column)} FROM source.{_quoted(table)}"
+        f"SELECT {quoted(column)} FROM source.{quoted(table)}"
         for table in kept
         for column, kind in _columns(target, table)
         if not _is_strings(table) and "INT" in kind and _POINTS.search(column)
@@ -269,10 +259,6 @@ def _door(action: int, table: str | None, *_: object) -> int:
     """SQLite asks before it reads a column: of a table that is dropped it reads none."""
     refused = action == sqlite3.SQLITE_READ and table is not None and is_secret(table)
     return sqlite3.SQLITE_DENY if refused else sqlite3.SQLITE_OK
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 _SAYS = re.compile(r'"((?i:host_?name|computer_?name|user_?name|logname)|USER|HOST)"\s*:\s*"([^"\\]+)"')
@@ -298,13 +284,10 @@ def _pairs(path: Path, head: bytes) -> Iterator[tuple[str, str]]:
     yield from _SAYS.findall(text)
     yield from _PAIR.findall(text) if path.suffix in REPORTS else ()
     yield from (("host", host) for pattern in _TOLD for host in pattern.findall(f"{text}\n{path.name}"))
-    before, told, rows = text.partition(_HOST_COLUMN)
+    before, told, rows = text.partition('"Host Name"')
     if told:
         place = before.rpartition("\n")[2].count('",')
         yield from (("host", row[place]) for row in csv.reader(rows.splitlines()[1:]) if row[place : place + 1] > [""])
-
-
-_HOST_COLUMN = '"Host Name"'
 
 
 def _pairs_of_export(path: Path) -> list[tuple[str, str]]:

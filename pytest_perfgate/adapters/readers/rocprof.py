@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.adapters.readers.csv_rows import Lines, Row, header_of, refuse_repeated, refuse_zeros, row_of
-from pytest_perfgate.adapters.readers.rocprof_forms import form_of, identity_of, wrong_in
+from pytest_perfgate.adapters.readers.rocprof_forms import form_of, identity_of, number_of
 from pytest_perfgate.model.errors import PerfgateError
 
 if TYPE_CHECKING:
@@ -87,13 +87,37 @@ def _read(path: Path) -> Iterator[KernelFacts]:
     form = form_of([row for _, row in rows], path)
     fault = partial(_fault, path)
     for line, row in rows:
-        wrong = wrong_in(row)
+        wrong = _wrong_in(row)
         if wrong:
             raise fault(f"line {line}: {wrong}", "a cell under the wrong column, or a file that is damaged")
     refuse_repeated([(line, key) for line, row in rows if (key := identity_of(row, form))], "dispatch", fault)
     machine = _machine(path)
     for facts in form([row for _, row in rows], path):
         yield replace(facts, arch=machine.get("gpu_arch", "gfx"), device=machine.get("gpu_model", ""))
+
+
+def _wrong_in(row: Row) -> str:
+    """What no dispatch can have: an end before its start, a year of work, a size or a count below zero."""
+    for begin, end in _SPANS:
+        first, last = number_of(row.get(begin)), number_of(row.get(end))
+        if first and last and last < first:
+            return f"{end} {row[end]} is before {begin} {row[begin]}"
+        if first and last and last - first > _YEAR:
+            return f"{end} {row[end]} is over a year after {begin} {row[begin]}"
+    for name in _LENGTHS:
+        if (number_of(row.get(name)) or 0.0) > _YEAR:
+            return f"{name} is {row[name]} ns, over a year"
+    negative = next((name for name in row if name not in _SIGNED and (number_of(row[name]) or 0.0) < 0), "")
+    return f"{negative} is {row[negative]}, and it is at least 0" if negative else ""
+
+
+_LENGTHS = ("DurationNs", "TotalDurationNs", "AverageNs", "MaxNs", "Mean(ns)")
+
+_YEAR = 365 * 86400e9
+
+_SPANS = (("Start_Timestamp", "End_Timestamp"), ("BeginNs", "EndNs"))
+
+_SIGNED = frozenset(("Agent_Id", "Queue_Id", "Stream_Id", "queue-id", "gpu-id", "Queue_ID", "GPU_ID"))  # -1: none
 
 
 def _rows(path: Path) -> list[tuple[int, Row]]:

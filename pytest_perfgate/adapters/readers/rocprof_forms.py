@@ -7,13 +7,15 @@ import re
 from collections import Counter as TotalOf
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Union
+from typing import TYPE_CHECKING, Union
 
-from pytest_perfgate.adapters.readers.csv_rows import Row
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.profiles import Counter, KernelFacts, Launch, Resources
 
-Form = Callable[[Sequence[Row], Path], Iterator[KernelFacts]]
+if TYPE_CHECKING:
+    from pytest_perfgate.adapters.readers.csv_rows import Row
+
+    Form = Callable[[Sequence[Row], Path], Iterator[KernelFacts]]
 
 
 def form_of(rows: Sequence[Row], path: Path) -> Form:
@@ -39,35 +41,10 @@ def identity_of(row: Row, form: Form) -> tuple[str, ...]:
     return tuple(row[name] for name in names if name in row) if any(row.get(name) for name in names[:1]) else ()
 
 
-def wrong_in(row: Row) -> str:
-    """What no dispatch can have: an end before its start, a year of work, a size or a count below zero."""
-    for begin, end in _SPANS:
-        first, last = _number(row.get(begin)), _number(row.get(end))
-        if first and last and last < first:
-            return f"{end} {row[end]} is before {begin} {row[begin]}"
-        if first and last and last - first > _YEAR:
-            return f"{end} {row[end]} is over a year after {begin} {row[begin]}"
-    for name in _LENGTHS:
-        if (_number(row.get(name)) or 0.0) > _YEAR:
-            return f"{name} is {row[name]} ns, over a year"
-    negative = next((name for name in row if name not in _SIGNED and (_number(row[name]) or 0.0) < 0), "")
-    return f"{negative} is {row[negative]}, and it is at least 0" if negative else ""
-
-
-_LENGTHS = ("DurationNs", "TotalDurationNs", "AverageNs", "MaxNs", "Mean(ns)")
-
-_YEAR = 365 * 86400e9
-
-_SPANS = (("Start_Timestamp", "End_Timestamp"), ("BeginNs", "EndNs"))
-
-_SIGNED = frozenset(("Agent_Id", "Queue_Id", "Stream_Id", "queue-id", "gpu-id", "Queue_ID", "GPU_ID"))  # -1: none
-
-
 def _trace(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
     """Of rocprofv3: the kernel trace: times and shapes."""
     for row in rows:
         block, grid = (_axes(row, stem) for stem in ("Workgroup_Size", "Grid_Size"))
-        dispatch, agent = row.get("Dispatch_Id", ""), row.get("Agent_Id", "")
         yield KernelFacts(
             name=row["Kernel_Name"],
             arch="",
@@ -80,7 +57,11 @@ def _trace(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
                 "Private_Segment_Size Scratch_Size",
             ),
             duration=_between(row.get("Start_Timestamp"), row.get("End_Timestamp")),
-            notes={"dispatch": dispatch, "process": _process(path, row), "agent": agent},
+            notes={
+                "dispatch": row.get("Dispatch_Id", ""),
+                "process": _process(path, row),
+                "agent": row.get("Agent_Id", ""),
+            },
         )
 
 
@@ -97,16 +78,16 @@ def _counters(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
     for (dispatch, *_), lines in dispatches.items():
         values: dict[str, float] = {}
         for line in lines:
-            number = _number(line.get("Counter_Value"))
+            number = number_of(line.get("Counter_Value"))
             if number is not None:
                 values[line["Counter_Name"]] = values.get(line["Counter_Name"], 0.0) + number
         first = lines[0]
-        size = int(_number(first.get("Workgroup_Size")) or 0)
+        size = int(number_of(first.get("Workgroup_Size")) or 0)
         yield KernelFacts(
             name=first["Kernel_Name"],
             arch="",
             source=str(path),
-            launch=_launch((size, 1, 1), (int(_number(first.get("Grid_Size")) or 0), 1, 1)),
+            launch=_launch((size, 1, 1), (int(number_of(first.get("Grid_Size")) or 0), 1, 1)),
             resources=_resources(first, "VGPR_Count Vgpr_Count", "LDS_Block_Size Lds_Block_Size", "Scratch_Size"),
             counters={name: Counter(name=name, value=number) for name, number in values.items()},
             duration=_between(first.get("Start_Timestamp"), first.get("End_Timestamp")),
@@ -155,10 +136,10 @@ def _results(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
             name=_bare(row["KernelName"]),
             arch="",
             source=str(path),
-            launch=_launch((int(_number(row.get("wgr")) or 0), 1, 1), (int(_number(row.get("grd")) or 0), 1, 1)),
+            launch=_launch((int(number_of(row.get("wgr")) or 0), 1, 1), (int(number_of(row.get("grd")) or 0), 1, 1)),
             resources=_resources(row, "arch_vgpr vgpr", "lds", "scr"),
             counters=_columns(row, _V1),
-            duration=_between(row.get("BeginNs"), row.get("EndNs")) or _number(row.get("DurationNs")),
+            duration=_between(row.get("BeginNs"), row.get("EndNs")) or number_of(row.get("DurationNs")),
             notes={"dispatch": row.get("Index", "")},
         )
 
@@ -192,14 +173,14 @@ def _statistics(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
         what = "these are statistics of calls or copies, and of no kernel"
         raise PerfgateError("rocprof-csv", what, place=str(path), mend="name results.stats.csv or *_kernel_stats.csv")
     for row in kernels:
-        calls = _number(row["Calls"])
-        numbers = ((name, _number(row.get(name))) for name in _CALLS)
+        calls = number_of(row["Calls"])
+        numbers = ((name, number_of(row.get(name))) for name in _CALLS)
         yield KernelFacts(
             name=_bare(row["Name"]),
             arch="",
             source=str(path),
             counters={name: Counter(name=name, value=number) for name, number in numbers if number is not None},
-            duration=_number(row["AverageNs"]) or None,
+            duration=number_of(row["AverageNs"]) or None,
             notes={"duration": f"mean of {calls:,.0f} dispatches" if calls is not None else ""},
         )
 
@@ -207,12 +188,12 @@ def _statistics(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
 def _most(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
     """Of rocprof-compute, the kernels that took most: a line a kernel, all its dispatches together."""
     for row in rows:
-        calls = _number(row["Count"])
+        calls = number_of(row["Count"])
         yield KernelFacts(
             name=_bare(row["Kernel_Name"]),
             arch="",
             source=str(path),
-            duration=_number(row["Mean(ns)"]) or None,
+            duration=number_of(row["Mean(ns)"]) or None,
             notes={"duration": f"mean of {calls:,.0f} dispatches" if calls is not None else ""},
         )
 
@@ -264,12 +245,9 @@ _IDENTITY: dict[Form, tuple[str, ...]] = {
 
 
 def _columns(row: Row, known: frozenset[str]) -> dict[str, Counter]:
-    numbers = ((name, _number(cell)) for name, cell in row.items() if name and name not in known)
-    return {
-        name: Counter(name=name, value=number)
-        for name, number in numbers
-        if number is not None and not name.startswith(_REPEATED)
-    }
+    names = (name for name in row if name and name not in known and not name.startswith(_REPEATED))
+    numbers = {name: number_of(row[name]) for name in names}
+    return {name: Counter(name=name, value=number) for name, number in numbers.items() if number is not None}
 
 
 def _launch(block: tuple[int, int, int], items: tuple[int, int, int]) -> Launch | None:
@@ -281,13 +259,13 @@ def _launch(block: tuple[int, int, int], items: tuple[int, int, int]) -> Launch 
 
 
 def _axes(row: Row, stem: str) -> tuple[int, int, int]:
-    x, y, z = (int(_number(row.get(f"{stem}_{axis}")) or 0) for axis in "XYZ")
+    x, y, z = (int(number_of(row.get(f"{stem}_{axis}")) or 0) for axis in "XYZ")
     return x, y, z
 
 
 def _first(row: Row, columns: str) -> float | None:
     """Of several names that versions gave a column, separated by spaces."""
-    numbers = (_number(row.get(name)) for name in columns.split())
+    numbers = (number_of(row.get(name)) for name in columns.split())
     return next((number for number in numbers if number is not None), None)
 
 
@@ -317,7 +295,8 @@ def _between(start: str | None, end: str | None) -> float | None:
     return float(spent) if 0 < spent < _MOST else None
 
 
-def _number(cell: str | None) -> float | None:
+def number_of(cell: str | None) -> float | None:
+    """A cell as a finite number."""
     try:
         number = float(cell or "")
     except ValueError:

@@ -115,14 +115,11 @@ class GitRepository:
     def elsewhere(self, revision: str, ending: str) -> Mapping[str, bool]:
         """Files of a revision with such an ending above or beside this folder, from here, and whether HEAD has them."""
         place = self.below() or "."
-        there, here = (self._whole(one) for one in (revision, "HEAD"))
-        paths = (path for path in there if path.endswith(ending))
-        named = {posixpath.relpath(path, place): path in here for path in paths}
+        whole = ("ls-tree", "-r", "-z", "--name-only", "--full-tree")
+        there, here = ((self._git(*whole, one) or "").split("\0") for one in (revision, "HEAD"))
+        now = frozenset(here)
+        named = {posixpath.relpath(path, place): path in now for path in there if path.endswith(ending)}
         return {path: known for path, known in named.items() if place == "." or path.startswith("../")}
-
-    def _whole(self, revision: str) -> frozenset[str]:
-        """Every file of a revision, from the top of the repository."""
-        return frozenset((self._git("ls-tree", "-r", "-z", "--name-only", "--full-tree", revision) or "").split("\0"))
 
     def changed(self, revision: str) -> tuple[str, ...]:
         """Files that git knows, there or here, and that are other than in a revision."""
@@ -279,21 +276,16 @@ def _here(path: Path) -> str | None:
 def kept_before(root: Path, folder: str, environment: Mapping[str, str]) -> bool:
     """Whether a revision that this change may have left has the folder; which one judges is found out afterwards."""
     requests = "".join(f"{revision}:./{folder}\n" for revision in dict.fromkeys(_revisions(environment)))
-    done = ask_git(
-        root, "cat-file", "--batch-check", env=environment, stdin=requests.encode("utf-8", "surrogateescape")
-    )
-    if done is None:
-        return False
-    return any(line.split()[1:2] == [b"tree"] for line in done.stdout.splitlines())
+    stdin = requests.encode("utf-8", "surrogateescape")
+    done = ask_git(root, "cat-file", "--batch-check", env=environment, stdin=stdin)
+    return done is not None and any(line.split()[1:2] == [b"tree"] for line in done.stdout.splitlines())
 
 
 def _revisions(environment: Mapping[str, str]) -> Iterator[str]:
-    names = (*targets(environment), default_branch(environment), *USUAL)
-    yield from (commit for commit in (named_base(environment), requested(environment), pushed(environment)) if commit)
+    yield from filter(None, (named_base(environment), requested(environment), pushed(environment)))
     yield "HEAD^1"
-    for branch in names:
-        if branch:
-            yield from (f"refs/remotes/origin/{branch}", f"refs/heads/{branch}")
+    for branch in filter(None, (*targets(environment), default_branch(environment), *USUAL)):
+        yield from (f"refs/remotes/origin/{branch}", f"refs/heads/{branch}")
     yield "refs/remotes/origin/HEAD"
 
 

@@ -15,6 +15,7 @@ from pytest_perfgate.adapters.timers.event_pairs import (
     Empty,
     allocate,
     calibrated,
+    chunk_of,
     escaped,
     idle_pairs,
     net,
@@ -22,7 +23,6 @@ from pytest_perfgate.adapters.timers.event_pairs import (
     queued,
     refuse_short,
 )
-from pytest_perfgate.adapters.timers.events import chunk_of
 from pytest_perfgate.model.device import Availability, SupportsBind, SupportsWait
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Samples

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from math import isfinite, sqrt
 from statistics import fmean, median
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from pytest_perfgate.adapters.timers.bench import Bench, Undisturbed, sound
@@ -14,10 +14,12 @@ from pytest_perfgate.model.device import SupportsLook, SupportsRelease
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.plan import Plan
-from pytest_perfgate.model.ports import Call, Event, QueueRuntime
 from pytest_perfgate.model.values import value
 
-Pair = tuple[Event, Event]
+if TYPE_CHECKING:
+    from pytest_perfgate.model.ports import Call, Event, QueueRuntime
+
+    Pair = tuple[Event, Event]
 
 Record = Callable[[], None]
 
@@ -34,6 +36,8 @@ SEEN_NS, SLOW = 300_000.0, 0.6
 
 SHRUNK = 2.0
 """Samples may be so many times shorter than a call must be that is tried before: chance refuses none."""
+
+_CHUNK_NS, _MOST_PAIRS = 50e6, 64
 
 TIMES = 20
 """An event pair measures what is twenty times its own overhead and resolution."""
@@ -83,7 +87,7 @@ class Empty:
         return TIMES * (self.overhead + self.resolution)
 
 
-class Pairs(list[Pair]):
+class Pairs(list["Pair"]):
     """Pairs with whatever is called of them looked up once."""
 
     def __init__(self, pairs: Iterable[Pair]) -> None:
@@ -97,6 +101,11 @@ class Pairs(list[Pair]):
 def look(start: Event, end: Event) -> Look:
     """What reads a pair, and what it is given: the library's own method where it offers one."""
     return end.look(start) if isinstance(end, SupportsLook) else (end.since, start)
+
+
+def chunk_of(duration: float) -> int:
+    """Pairs to keep in flight: some fifty milliseconds of them."""
+    return int(max(1.0, min(_MOST_PAIRS, _CHUNK_NS / duration)))
 
 
 def allocate(runtime: QueueRuntime, count: int) -> Pairs:

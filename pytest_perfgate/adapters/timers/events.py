@@ -17,6 +17,7 @@ from pytest_perfgate.adapters.timers.event_pairs import (
     allocate,
     believable,
     calibrated,
+    chunk_of,
     enclosed,
     escaped,
     idle_pairs,
@@ -33,10 +34,6 @@ from pytest_perfgate.model.measurement import Samples
 if TYPE_CHECKING:
     from pytest_perfgate.model.plan import Plan
     from pytest_perfgate.model.ports import Call, Runtime
-
-CHUNK_NS = 50e6
-
-MOST_PAIRS = 64
 
 
 class EventsTimer:
@@ -98,11 +95,6 @@ class _Queue:
         durations, dry = queued(self._bench, self._pairs, self._calls)
         self._chunks, self._dry = self._chunks + 1, self._dry + dry
         return durations
-
-
-def chunk_of(duration: float) -> int:
-    """Pairs to keep in flight: some fifty milliseconds of them."""
-    return int(max(1.0, min(MOST_PAIRS, CHUNK_NS / duration)))
 
 
 def launch_gap(bench: Bench, durations: Sequence[float]) -> float:

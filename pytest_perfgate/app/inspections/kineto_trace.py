@@ -18,7 +18,7 @@ from pytest_perfgate.core.analysis.trace.bottleneck import (
     window_class,
     window_findings,
 )
-from pytest_perfgate.core.analysis.trace.figures import names_rows
+from pytest_perfgate.core.analysis.trace.figures import names_rows, row_metrics
 from pytest_perfgate.core.analysis.trace.findings import findings
 from pytest_perfgate.core.analysis.trace.job import Job, RankFigures
 from pytest_perfgate.core.analysis.trace.metrics import (
@@ -30,7 +30,7 @@ from pytest_perfgate.core.analysis.trace.metrics import (
     without_operators,
 )
 from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow, collectives, kernels, operators
-from pytest_perfgate.core.analysis.trace.rates import impact_metrics, row_metrics, utilisation
+from pytest_perfgate.core.analysis.trace.rates import impact_metrics, utilisation
 from pytest_perfgate.core.analysis.trace.survey import (
     MOST,
     Settings,

@@ -13,7 +13,6 @@ from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.analysis.trace import tables
 from pytest_perfgate.core.analysis.trace.bottleneck import step_metrics_of_all, throughput, wants_replay, window_class
 from pytest_perfgate.core.analysis.trace.job import Job, RankFigures, meeting_document
-from pytest_perfgate.core.analysis.trace.metrics import unobservable
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow, collectives, operators, selection_table
 from pytest_perfgate.core.analysis.trace.passes import (
     fusion_candidates,
@@ -37,9 +36,22 @@ from pytest_perfgate.core.analysis.trace.report import (
 )
 from pytest_perfgate.core.analysis.trace.survey import Survey, step_lines, timelines
 from pytest_perfgate.core.analysis.trace.timeline import steps
+from pytest_perfgate.core.metric_kinds import KERNEL_KINDS
 from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Analysis, Block, Code, Column, Document, Paragraph, Picture, Section, labels
+from pytest_perfgate.model.metric import (
+    Absent,
+    Analysis,
+    Block,
+    Code,
+    Column,
+    Document,
+    MetricSet,
+    Paragraph,
+    Picture,
+    Section,
+    labels,
+)
 from pytest_perfgate.model.values import Dimension
 
 if TYPE_CHECKING:
@@ -65,8 +77,6 @@ TRACE_TABLES = (
 _OF_RANK = ("overlap", "roofline", "tree", "kernels")
 """Pictures of one rank."""
 
-_OF_TRACE = ("steps", "timeline", "mfu", *_OF_RANK)
-
 _FEW = 32
 """Steps of which each has its operators' roofs looked at."""
 _GLANCE = 16
@@ -80,6 +90,19 @@ def _draw(name: str, again: Callable[[], Iterator[TraceView]], job: Job | None =
     return pictures.of_job(name, job, again()) if job else pictures.of_trace(name, next(again()))
 
 
+_TOOLS = {
+    "ncu": "profile the kernel with ncu, or with rocprof on AMD, and check that report",
+    "cubin": "check the cubin: perfgate check KERNEL.cubin",
+    "rocprof": "profile the kernel with rocprof and check its CSV",
+}
+
+
+def _unobservable() -> MetricSet:
+    """The figures of counters and machine code, absent from every trace."""
+    why = "not observable in a trace"
+    return MetricSet(absent=tuple(Absent(name=k.name, why=why, mend=_TOOLS[k.source]) for k in KERNEL_KINDS))
+
+
 def analysis_of(seen: TraceView) -> Analysis:
     """The analysis of one trace."""
     rank = seen.whole.trace.rank or 0
@@ -87,7 +110,7 @@ def analysis_of(seen: TraceView) -> Analysis:
     meeting = Meeting(parts=collectives(seen.survey, rank), present=frozenset({rank}))
     views = _pages(subject, lambda: iter((seen,)))
     own = {"ranks": lambda: meeting_document(meeting, subject)}
-    whole = seen.metrics() | meeting_metrics(meeting) | unobservable()
+    whole = seen.metrics() | meeting_metrics(meeting) | _unobservable()
     return Analysis(
         kind="kineto",
         subject=subject,
@@ -116,7 +139,7 @@ def job_analysis(job: Job, again: Callable[[], Iterator[TraceView]]) -> Analysis
         "fair": lambda: _of_job(job, subject, views["fair"]()),
         "rough": lambda: _of_job(job, subject, views["rough"]()),
     }
-    whole = job.metrics | meeting_metrics(meeting) | unobservable()
+    whole = job.metrics | meeting_metrics(meeting) | _unobservable()
     return Analysis(
         kind="kineto",
         subject=subject,

@@ -45,13 +45,13 @@ from pytest_perfgate.core.analysis.kernels.views import (
 )
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis
-from pytest_perfgate.model.profiles import KernelFacts
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.device import DeviceSpec
     from pytest_perfgate.model.ports import Catalogue
+    from pytest_perfgate.model.profiles import KernelFacts
 
-Read = Callable[[Sequence[Path]], Sequence[KernelFacts]]
+    Read = Callable[[Sequence[Path]], Sequence[KernelFacts]]
 
 
 def total_time(diagnoses: Sequence[Diagnosis]) -> float | None:

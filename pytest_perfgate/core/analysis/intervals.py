@@ -163,8 +163,6 @@ def communication(extra: Sequence[str] = ()) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{pattern})" for pattern in (*PATTERNS, *extra)))
 
 
-WORDS = {Kind.COMPUTE: "compute", Kind.COMMUNICATION: "communication", Kind.MEMCPY: "memcpy", Kind.MEMSET: "memset"}
-
 _COPY = re.compile(r"^MEMORY_COPY_|__amd_rocclr_copyBuffer|CopyDeviceToHost|CopyHostToDevice|CopyDeviceToDevice")
 
 _FILL = re.compile(r"fillBuffer|^MEMORY_FILL")

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.core.judge.against_limit import against_limit, holds, speed_up, undecided
-from pytest_perfgate.core.judge.against_revision import against_revision, renewing, run_out, unheld_line
+from pytest_perfgate.core.judge.against_revision import against_revision, renewing, unheld_line
 from pytest_perfgate.core.judge.context import (
     REASON,
     JudgeContext,
@@ -17,6 +17,7 @@ from pytest_perfgate.core.judge.context import (
     facts_of,
     incomparable,
     moves,
+    run_out,
     tolerance,
 )
 from pytest_perfgate.core.judge.rounds import is_look

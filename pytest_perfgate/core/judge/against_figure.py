@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.core.judge.against_limit import missing_siblings, sides_of, without_metric
-from pytest_perfgate.core.judge.against_revision import run_out
 from pytest_perfgate.core.judge.context import (
     REASON,
     JudgeContext,
     JudgedMeasurement,
     Ruling,
     incomparable,
+    run_out,
 )
 from pytest_perfgate.core.judge.readings import SPEEDUP, THIS, Sides, reach_in_turns
 from pytest_perfgate.core.judge.rounds import figure_finding

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.judge.against_limit import kept
-from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, incomparable, tolerance
+from pytest_perfgate.core.judge.context import JudgeContext, JudgedMeasurement, Ruling, incomparable, run_out, tolerance
 from pytest_perfgate.core.judge.rounds import is_look
 from pytest_perfgate.core.judge.samples import (
     base_words,
@@ -218,12 +218,6 @@ def accepting(trial: JudgedMeasurement) -> Baseline | None:
     if line is None or before is None or (trial.paired is not None and trial.paired.revision):
         return None
     return line if expired(before, trial.context) or line.time > before.time else None
-
-
-def run_out(baseline: Baseline) -> str:
-    """When the acceptance of a line ended, and what it was for."""
-    why = f': "{baseline.why}"' if baseline.why else ""
-    return f"the acceptance expired on {baseline.expires}{why}"
 
 
 def arms_of(paired: Paired | None) -> Arms | None:

@@ -195,10 +195,11 @@ def _block(pairs: Pairs, start: int, count: int) -> Pairs:
 
 def calibration_document(found: Calibration) -> Document:
     """Rates with their bounds, the power curve, and a limit for each test."""
+    cost = f"; {span(found.seconds)} a run" if found.seconds else ""
     alarms = (
         f"{_rate(found.alarms)} of suites of this project's {found.tests} tests alarm on unchanged code, at "
         f"{signed(found.limit)}; {_rate(found.undecided)} of verdicts stay undecided; "
-        f"{found.processes:.1f} processes a side on average{_cost(found)}."
+        f"{found.processes:.1f} processes a side on average{cost}."
     )
     source = (
         f"Suites are resampled from {found.rounds} rounds with the same code on both sides; slowdowns scale the times "
@@ -226,10 +227,6 @@ def calibration_document(found: Calibration) -> Document:
     blocks: tuple[Block, ...] = (Paragraph(text=alarms), Paragraph(text=source), power, *_injected(found), curve(found))
     last: tuple[Block, ...] = (Paragraph(text=_advice(found)), own, *((forks,) if found.forks else ()))
     return Document(title="Calibration", blocks=(*blocks, *last))
-
-
-def _cost(found: Calibration) -> str:
-    return f"; {span(found.seconds)} a run" if found.seconds else ""
 
 
 def _injected(found: Calibration) -> tuple[Table, ...]:
@@ -293,31 +290,6 @@ def _legend(frame: Frame, found: Calibration) -> list[str]:
         words(frame.left + 330 + 110 * at, 18, f"● {kind}", colour=colour) for at, (kind, colour) in enumerate(kinds)
     ]
     return [label, *named]
-
-
-def calibration_facts(found: Calibration) -> dict[str, object]:
-    """All of it by name, rates with their bounds: for programs."""
-    return {
-        "limit": found.limit,
-        "rounds": found.rounds,
-        "alarms": _facts(found.alarms),
-        "undecided": _facts(found.undecided),
-        "processes": found.processes,
-        "seconds": found.seconds,
-        "power": [{"by": by, "seen": _facts(rate)} for by, rate in found.power],
-        "injected": [
-            {"by": one.by, "found": one.found, "rounds": one.rounds, "seen": _facts(one.seen)} for one in found.injected
-        ],
-        "suits": found.suits,
-        "forks": [dict(zip(("test", "fresh", "forked"), one)) for one in found.forks],
-        "tests": [
-            {"test": name, "own_shift": own, "limit": limit, "rounds": rounds} for name, own, limit, rounds in found.own
-        ],
-    }
-
-
-def _facts(rate: Rate) -> dict[str, float]:
-    return {"hits": rate.hits, "count": rate.count, "rate": rate.rate, "low": rate.bounds.low, "high": rate.bounds.high}
 
 
 def _rate(rate: Rate) -> str:

@@ -14,15 +14,17 @@ from pytest_perfgate.core.metric_kinds import PASSES
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Absent, Labels, MetricKind, MetricSet
 from pytest_perfgate.model.metric import matches as metric_matches
-from pytest_perfgate.model.plan import CaseKey, Limit
 from pytest_perfgate.model.protocol import OWN, READ, RECORD, STATIC
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.device import Device
     from pytest_perfgate.model.measurement import Measurement
+    from pytest_perfgate.model.plan import CaseKey, Limit
     from pytest_perfgate.model.project import ConfigPattern
 
-Layer = Iterable[Limit]
+    Layer = Iterable[Limit]
+
+    Selects = Callable[[CaseKey], bool]
 
 _FAR = frozenset({"configuration", "default", "command line"})
 
@@ -151,8 +153,6 @@ def _meant_for(limit: Limit, key: CaseKey) -> bool:
     case = case_of(limit)
     return not case or metric_matches((("case", key.name),), (("case", case),))
 
-
-Selects = Callable[[CaseKey], bool]
 
 _TOKEN = re.compile(r"\s*(?:([()])|([^\s()]+))")
 

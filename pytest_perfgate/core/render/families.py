@@ -46,17 +46,15 @@ class Pivot:
     rows: str
     columns: str
     metric: str = ""
-    """Empty for the one that the tests have a limit on."""
+    """Empty for the one that the tests have a limit on; time where that has no figure."""
 
 
 def parse_pivot(text: str) -> Pivot:
     """``n x dtype``, and ``n x dtype of mfu``."""
     match = _PIVOT.fullmatch(text)
     if match is None or match[1] == match[2]:
-        what = f"{text!r} names no two parameters"
-        raise PerfgateError(
-            "option-wrong", what, mend='write two of them, and a metric if you like: "n x dtype of mfu"'
-        )
+        mend = 'write two of them, and a metric if you like: "n x dtype of mfu"'
+        raise PerfgateError("option-wrong", f"{text!r} names no two parameters", mend=mend)
     return Pivot(rows=match[1], columns=match[2], metric=match[3] or "")
 
 
@@ -125,13 +123,12 @@ def _implementations(name: str, members: Sequence[Member], *, drawn: bool) -> Se
     """Sizes by implementations: the time of each call, and how much faster than its reference it is."""
     if not any(member.measurement.references for member in members):
         return None
-    parameters = [parameter for parameter, _ in members[0].measurement.params]
     names = list(dict.fromkeys(member.case.key.name for member in members))
     rows = _ordered(list(dict.fromkeys(member.row() for member in members)))
     cells = {(member.row(), member.case.key.name): member for member in members}
     table = Table(
         columns=(
-            *(Column(name=parameter) for parameter in parameters),
+            *(Column(name=parameter) for parameter, _ in members[0].measurement.params),
             *(Column(name=one or "call", absent=_NOTHING) for one in names),
         ),
         rows=tuple((*row, *(_timed(cells.get((row, one))) for one in names)) for row in rows),
@@ -146,7 +143,7 @@ def _timed(member: Member | None) -> Cell:
     time = _figure(member, TIME) if member else None
     if member is None or time is None:
         return None
-    ratios = [m for m in member.measurement.metrics.metrics if m.name == SPEEDUP]
+    ratios = member.measurement.metrics.find(SPEEDUP)
     named = [(dict(m.labels).get("over", ""), quantity(m.value, m.dimension, 3)) for m in ratios]
     texts = [f"{text} {over}" if len(named) > 1 else text for over, text in named]
     return printable(", ".join((quantity(time.value, time.dimension), *texts, *_trouble(member))))
@@ -162,10 +159,9 @@ def _of_families(members: Sequence[Member]) -> str:
     """The mean and the worst of each implementation over each reference, in a line."""
     ratios: dict[tuple[str, str], list[tuple[Metric, str]]] = {}
     for member in members:
-        for metric in member.measurement.metrics.metrics:
-            if metric.name == SPEEDUP:
-                over = dict(metric.labels).get("over", "")
-                ratios.setdefault((member.case.key.name, over), []).append((metric, _place(member)))
+        for metric in member.measurement.metrics.find(SPEEDUP):
+            over = dict(metric.labels).get("over", "")
+            ratios.setdefault((member.case.key.name, over), []).append((metric, _place(member)))
     texts = (f"{name or 'call'} over {over}: {summed(figures)}" for (name, over), figures in ratios.items())
     return printable("; ".join(texts))
 
@@ -185,7 +181,7 @@ def _place(member: Member) -> str:
 def _figure(member: Member, name: str) -> Metric | None:
     """The figure that a limit was held against, else the plain one of that name."""
     judged = next((v.metric for v in member.case.verdicts if v.metric and v.metric.name == name), None)
-    return judged or next((m for m in member.measurement.metrics.find(name)), None)
+    return judged or next(iter(member.measurement.metrics.find(name)), None)
 
 
 def _ordered(rows: list[Values]) -> list[Values]:
@@ -214,7 +210,8 @@ def _fits(members: Sequence[Member], pivot: Pivot) -> bool:
 
 def _pivoted(name: str, members: Sequence[Member], pivot: Pivot) -> Section:
     """One table for each combination of the other parameters."""
-    metric = pivot.metric or _limited(members)
+    limited = (verdict.metric.name for member in members for verdict in member.case.verdicts if verdict.metric)
+    metric = pivot.metric or next(limited, TIME)
     groups: dict[str, list[Member]] = {}
     for member in (one for one in members if _figure(one, metric)):
         others = {one: text for one, text in member.params.items() if one not in {pivot.rows, pivot.columns}}
@@ -222,12 +219,6 @@ def _pivoted(name: str, members: Sequence[Member], pivot: Pivot) -> Section:
         groups.setdefault(shown, []).append(member)
     tables = tuple(_pivot_table(of_group, pivot, metric, title) for title, of_group in groups.items())
     return Section(title=printable(f"{name}: {metric}, {pivot.rows} x {pivot.columns}"), blocks=tables)
-
-
-def _limited(members: Sequence[Member]) -> str:
-    """What the tests have a limit on; time where that has no figure."""
-    metrics = (v.metric.name for member in members for v in member.case.verdicts if v.metric)
-    return next(metrics, TIME)
 
 
 def _pivot_table(members: Sequence[Member], pivot: Pivot, metric: str, title: str) -> Table:
@@ -289,8 +280,8 @@ def _plot(name: str, rows: Sequence[Values], series: dict[str, list[Member | Non
 
 
 def _heading(series: dict[str, list[Member | None]]) -> str:
-    member = next((member for members in series.values() for member in members if member), None)
-    return ", ".join(name for name, _ in member.measurement.params) if member else ""
+    members = (member for members in series.values() for member in members if member)
+    return next((", ".join(name for name, _ in member.measurement.params) for member in members), "")
 
 
 def _sizes(across: Sequence[float], labels: Sequence[str], *, numeric: bool, label: str) -> Axis:

@@ -16,10 +16,10 @@ from pytest_perfgate.core.render.words import ABSENT, change_of, figure_text, pl
 from pytest_perfgate.core.stats.change_points import ChangePoint, change_points
 from pytest_perfgate.model.measurement import Baseline, Measurement, Sitting, short_commit
 from pytest_perfgate.model.metric import Block, Column, Document, Figure, Metric, Paragraph, Section, Table
-from pytest_perfgate.model.plan import CaseKey
 from pytest_perfgate.model.values import Better, Dimension, value
 
 if TYPE_CHECKING:
+    from pytest_perfgate.model.plan import CaseKey
     from pytest_perfgate.model.verdict import CaseReport
 
 ROWS: tuple[tuple[str, str, Dimension, Better], ...] = (
@@ -257,7 +257,7 @@ def _one_line(text: str) -> str:
     return " ".join(printable(text).split())
 
 
-Told = tuple[CaseKey, str, Sequence[Sitting], "Baseline | None"]
+Told = tuple["CaseKey", str, Sequence[Sitting], "Baseline | None"]
 
 _BARS = "▁▂▃▄▅▆▇█"
 

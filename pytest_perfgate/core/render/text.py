@@ -58,7 +58,8 @@ def _block(block: Block, width: int, room: int, depth: int) -> Iterator[str]:
     if isinstance(block, Paragraph):
         yield from _wrapped(block.text, width) or [""]
     elif isinstance(block, Bullets):
-        yield from _bullets(block, width)
+        for number, item in enumerate(block.items, 1):
+            yield from _wrapped(item, width, f"{number}. " if block.ordered else "- ")
     elif isinstance(block, Code):
         yield from (" " * INDENT + line for line in block.text.splitlines())
     elif isinstance(block, Link):
@@ -116,12 +117,6 @@ def _section(section: Section, width: int, room: int, depth: int) -> Iterator[st
         if number:
             yield ""
         yield from _block(block, width, room, depth + 1)
-
-
-def _bullets(bullets: Bullets, width: int) -> Iterator[str]:
-    for number, item in enumerate(bullets.items, 1):
-        mark = f"{number}. " if bullets.ordered else "- "
-        yield from _wrapped(item, width, mark)
 
 
 def table_lines(table: Table, widest: int = _WIDEST) -> Iterator[str]:
@@ -212,17 +207,14 @@ def _aligned(rows: Sequence[list[str]], columns: Sequence[Column]) -> Iterator[s
     """A line a row, the first being the heads, with a rule below it."""
     widths = [max(map(display_width, cells)) for cells in zip(*rows)]
     right = [is_number(column) for column in columns]
-    yield _row(rows[0], widths, right)
-    yield "  ".join("-" * width for width in widths)
-    for row in rows[1:]:
-        yield _row(row, widths, right)
+    head, *lines = (_row(row, widths, right) for row in rows)
+    yield from (head, "  ".join("-" * width for width in widths))
+    yield from lines
 
 
 def _row(cells: list[str], widths: list[int], right: list[bool]) -> str:
-    return "  ".join(
-        " " * (w - display_width(c)) + c if r else c + " " * (w - display_width(c))
-        for c, w, r in zip(cells, widths, right)
-    )
+    spaces = (" " * (width - display_width(cell)) for cell, width in zip(cells, widths))
+    return "  ".join(space + cell if number else cell + space for cell, space, number in zip(cells, spaces, right))
 
 
 def _clipped(row: Sequence[str], widest: int = _WIDEST) -> list[str]:
@@ -242,9 +234,7 @@ def _clip(text: str, *, last: bool, widest: int = _WIDEST) -> str:
         folder = text.rfind("/", 0, file)
         fits = folder > 0 and len(text) - folder < widest
         text = f"…{text[folder:] if fits else text[file:]}"
-    if len(text) <= widest:
-        return text
-    return text[: widest - 21] + "…" + text[-20:]
+    return text if len(text) <= widest else f"{text[: widest - 21]}…{text[-20:]}"
 
 
 _UNITS = {**TIME_UNITS, "%": 0.01}
@@ -281,11 +271,7 @@ def is_number(column: Column) -> bool:
 def shown_rows(table: Table) -> list[list[str]]:
     """The rows a person sees, as text."""
     rows = table.rows[: table.limit] if table.limit else table.rows
-    return [[_safe_text(cell, column) for cell, column in zip(row, table.columns)] for row in rows]
-
-
-def _safe_text(cell: Cell, column: Column) -> str:
-    return shown(partial(cell_text, cell, column), lambda why: why)
+    return [[shown(partial(cell_text, cell, column), str) for cell, column in zip(row, table.columns)] for row in rows]
 
 
 def left_out(table: Table) -> str:
@@ -304,8 +290,7 @@ def render_screen(groups: Iterable[tuple[str, Sequence[Line]]], width: int = 100
 
 
 def _lines(lines: Sequence[Line], width: int) -> Iterator[str]:
-    label = max((len(name) for name, _, _ in lines), default=0)
-    mark = max((len(sign) for _, sign, _ in lines), default=0)
+    label, mark = (max((len(line[at]) for line in lines), default=0) for at in (0, 1))
     last = ""
     for name, sign, text in lines:
         head = f"  {'' if name == last else name:<{label}}  {sign:<{mark}}  "

@@ -48,7 +48,8 @@ def seconds_of(cases: Iterable[Case], known: Mapping[str, float]) -> tuple[float
 def affordable(cases: Iterable[Case], known: Mapping[str, float], left_s: float) -> float:
     """The part of their sampling time that so many seconds allow."""
     starts, total = seconds_of(cases, known)
-    return shrunk(total, max(0.0, left_s - starts), _SHORTEST)
+    sampling_s = max(0.0, left_s - starts)
+    return 1.0 if total <= sampling_s else max(_SHORTEST, sampling_s / total)
 
 
 def _most_s(case: Case) -> float:
@@ -297,8 +298,3 @@ def cost_of(wants: Iterable[Want], start_s: float) -> float:
     """Seconds of rounds that are played together."""
     wants = list(wants)
     return max((want.rounds for want in wants), default=0) * start_s + math.fsum(want.cost for want in wants)
-
-
-def shrunk(needed_s: float, has_s: float, least: float) -> float:
-    """The part of the usual sampling time that a budget allows, at least so much."""
-    return 1.0 if needed_s <= has_s else max(least, has_s / needed_s)

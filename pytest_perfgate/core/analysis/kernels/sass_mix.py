@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TypeVar
 
@@ -230,3 +230,33 @@ def usual_stall(code: KernelCode, family: str, rows: Sequence[int] | range) -> i
 def barrier_waits(code: KernelCode, rows: Sequence[int] | range) -> int | None:
     """Instructions that wait for at least one scoreboard barrier."""
     return sum(1 for bits in at_rows(code.controls, rows) if bits & _WAITS) if code.controls else None
+
+
+def counted(code: KernelCode, whole: Mix, rows: range) -> Iterator[tuple[str, int | None]]:
+    """What there is of the counted instructions, with the usual stall in these rows or else in the kernel."""
+    for name in COUNTED:
+        if whole.counts.get(name):
+            root = name.partition(".")[0]
+            here = usual_stall(code, root, rows)
+            yield name, here if here is not None else usual_stall(code, root, range(len(code)))
+
+
+_FREQUENT = 4
+"""Opcodes that are named of all that have no line of their own."""
+
+
+def others(whole: Mix, loop: Mix | None) -> Iterator[tuple[str, int, int | None, str, str]]:
+    """What has no line of its own, so that the column adds up: addresses, conversions, branches."""
+    rest = {name: _left(whole, name) for name in whole.counts}
+    total = sum(rest.values())
+    if total:
+        ranked = sorted((n for n in rest if rest[n]), key=lambda n: (-rest[n], n))[:_FREQUENT]
+        most = ", ".join(f"{rest[name]:,} {name}" for name in ranked)
+        yield "others", total, sum(_left(loop, name) for name in loop.counts) if loop else None, "", most
+
+
+def _left(mix: Mix, name: str) -> int:
+    """Instructions of an opcode that the lines of the table leave out; of ``BAR`` all but ``BAR.SYNC``."""
+    if name in COUNTED or name == TENSOR_TOTAL:
+        return 0
+    return mix.counts[name] - sum(mix.counts.get(n, 0) for n in COUNTED if n.startswith(f"{name}."))

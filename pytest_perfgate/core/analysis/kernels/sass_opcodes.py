@@ -5,7 +5,6 @@ The names are those of NVIDIA's instruction set reference and of what its disass
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -221,12 +220,6 @@ def branch_target(operands: str) -> int | None:
         return int(last, 16) if last.startswith("0x") else None
     except ValueError:
         return None
-
-
-def identity(code: KernelCode) -> str:
-    """A hash of the machine code without its padding; of the listing where the code itself was not at hand."""
-    text = code.words or repr((code.predicates, code.opcodes, code.operands)).encode()
-    return hashlib.sha256(text).hexdigest()[:16]
 
 
 _ENTRY = re.compile(r"Compiling entry function '(.+)' for '(sm_\w+)'")

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.analysis.kernels.diagnosis import Diagnosis, shared_of, theoretical_warps
 from pytest_perfgate.core.analysis.kernels.sass_mix import (
-    COUNTED,
     LOCAL,
     TENSOR,
     TENSOR_TOTAL,
     Mix,
     barriers_a_stage,
-    usual_stall,
+    counted,
+    others,
 )
 from pytest_perfgate.core.analysis.occupancy import WARP, Occupancy, edge, occupancy, register_cap
 from pytest_perfgate.core.render.words import quantity
@@ -22,7 +22,7 @@ from pytest_perfgate.model.values import Dimension
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.device import SmLimits
-    from pytest_perfgate.model.profiles import KernelCode, KernelFacts
+    from pytest_perfgate.model.profiles import KernelFacts
 
 _TIGHT = {
     "IMMA": (4, "S02 is possible: 15-20 % is claimed, 0 to 1.6 % was measured with care"),
@@ -204,41 +204,11 @@ def mix_section(diagnosis: Diagnosis) -> Iterator[Block]:
         rows=(
             *((name, whole.counts[name], inner.counts.get(name, 0) if diagnosis.loop else None,
                _stall(stall), _note(name, diagnosis, stall))
-              for name, stall in _counted(code, whole, rows)),
-            *_others(whole, inner if diagnosis.loop else None),
+              for name, stall in counted(code, whole, rows)),
+            *others(whole, inner if diagnosis.loop else None),
         ),
         note=f"{whole.instructions:,} instructions, {_looped(diagnosis)}. {code.compiler}".rstrip(),
     )  # fmt: skip
-
-
-def _counted(code: KernelCode, whole: Mix, rows: range) -> Iterator[tuple[str, int | None]]:
-    """What there is of the counted instructions, with the usual stall in these rows or else in the kernel."""
-    for name in COUNTED:
-        if whole.counts.get(name):
-            root = name.partition(".")[0]
-            here = usual_stall(code, root, rows)
-            yield name, here if here is not None else usual_stall(code, root, range(len(code)))
-
-
-_FREQUENT = 4
-"""Opcodes that are named of all that have no line of their own."""
-
-
-def _others(whole: Mix, loop: Mix | None) -> Iterator[tuple[str, int, int | None, str, str]]:
-    """What has no line of its own, so that the column adds up: addresses, conversions, branches."""
-    rest = {name: _left(whole, name) for name in whole.counts}
-    total = sum(rest.values())
-    if total:
-        ranked = sorted((n for n in rest if rest[n]), key=lambda n: (-rest[n], n))[:_FREQUENT]
-        most = ", ".join(f"{rest[name]:,} {name}" for name in ranked)
-        yield "others", total, sum(_left(loop, name) for name in loop.counts) if loop else None, "", most
-
-
-def _left(mix: Mix, name: str) -> int:
-    """Instructions of an opcode that the lines of the table leave out; of ``BAR`` all but ``BAR.SYNC``."""
-    if name in COUNTED or name == TENSOR_TOTAL:
-        return 0
-    return mix.counts[name] - sum(mix.counts.get(n, 0) for n in COUNTED if n.startswith(f"{name}."))
 
 
 _SHOWN, _LEAST = 16, 0.001

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_perfgate.core.analysis.decisions import gain_text
 from pytest_perfgate.core.analysis.kernels.bottleneck import Timing, bottleneck_report
 from pytest_perfgate.core.analysis.kernels.counters import PLAIN
-from pytest_perfgate.core.analysis.kernels.sass_facts import changes, loops, same_code
-from pytest_perfgate.core.analysis.kernels.sass_opcodes import identity
+from pytest_perfgate.core.analysis.kernels.sass_facts import changes, identity, loops, same_code
 from pytest_perfgate.core.render.words import quantity, signed
 from pytest_perfgate.model.metric import (
     Block,

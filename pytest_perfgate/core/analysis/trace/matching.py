@@ -64,7 +64,7 @@ class Pair:
 
 def by_arguments(before: Sequence[OperatorRow], after: Sequence[OperatorRow], roofs: Roofs) -> tuple[Pair, ...]:
     """Operators with equal arguments."""
-    return _paired(before, after, lambda row: (row.name, arguments(row)), roofs)
+    return _paired(before, after, lambda row: (row.name, row.arguments), roofs)
 
 
 def by_operator(before: Sequence[OperatorRow], after: Sequence[OperatorRow], roofs: Roofs) -> tuple[Pair, ...]:
@@ -82,13 +82,6 @@ def by_kernel(before: Sequence[KernelRow], after: Sequence[KernelRow]) -> tuple[
     first, second = _kernels(before), _kernels(after)
     pairs = [_pair(name, "", first.get(name), second.get(name)) for name in dict.fromkeys((*first, *second))]
     return tuple(sorted(pairs, key=lambda pair: -max(pair.total)))
-
-
-def arguments(row: OperatorRow) -> str:
-    """Shapes and types as one text: what two calls must share to be compared."""
-    call = row.call
-    shapes = " ".join("×".join(map(str, call.dims[at])) or "scalar" for at in call.tensors())
-    return f"{shapes} {'/'.join(dict.fromkeys(call.dtype(at) for at in call.tensors()))}".strip()
 
 
 @value

@@ -11,7 +11,6 @@ import numpy as np
 from pytest_perfgate.core.analysis.roofline import GIVEN, place
 from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow, recompute_share
 from pytest_perfgate.core.analysis.trace.survey import Survey, pooled, timelines
-from pytest_perfgate.core.metric_kinds import KERNEL_KINDS
 from pytest_perfgate.model.metric import Absent, Labels, Metric, MetricSet, labels
 from pytest_perfgate.model.profiles import Category
 from pytest_perfgate.model.values import Dimension
@@ -313,26 +312,6 @@ def _with(scope: Labels, **more: object) -> Labels:
 
 def _metric(name: str, number: float, dimension: Dimension, where: Labels, note: str = "") -> Metric:
     return Metric(name=name, value=float(number), dimension=dimension, labels=where, source="trace", note=note)
-
-
-UNSEEN = (
-    ("bank conflicts, coalescing, cache hits, stall reasons", "ncu, or rocprof on AMD"),
-    ("occupancy and registers", "ncu, or the cubin: perfgate inspect KERNEL.cubin"),
-    ("why the host was late", "a profile with stacks, or the trace in Perfetto"),
-)
-"""What a trace cannot tell, and what can."""
-
-_TOOLS = {
-    "ncu": "profile the kernel with ncu, or with rocprof on AMD, and check that report",
-    "cubin": "check the cubin: perfgate check KERNEL.cubin",
-    "rocprof": "profile the kernel with rocprof and check its CSV",
-}
-
-
-def unobservable() -> MetricSet:
-    """The figures of counters and machine code, absent from every trace."""
-    why = "not observable in a trace"
-    return MetricSet(absent=tuple(Absent(name=k.name, why=why, mend=_TOOLS[k.source]) for k in KERNEL_KINDS))
 
 
 _NEEDED = ("op_time", "op_count", "op_share", "op_mean", "op_variants", "op_running", "modelled", "tflops", "bandwidth",

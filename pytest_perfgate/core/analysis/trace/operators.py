@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pytest_perfgate.core.analysis.intervals import WORDS
 from pytest_perfgate.core.analysis.operators import Call, category_of, parse_call, work_of
 from pytest_perfgate.core.analysis.trace.ranks import Collective
 from pytest_perfgate.core.analysis.trace.survey import OUTSIDE, Survey
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
+
+WORDS = {Kind.COMPUTE: "compute", Kind.COMMUNICATION: "communication", Kind.MEMCPY: "memcpy", Kind.MEMSET: "memset"}
 
 _LINK = re.compile(r"^Memcpy (HtoD|DtoH|HtoH|PtoP)|CopyHostToDevice|CopyDeviceToHost")
 
@@ -51,6 +52,13 @@ class OperatorRow(Spread):
     """The number of that event in the file."""
     kernel: str
     """Its longest kernel's name."""
+
+    @property
+    def arguments(self) -> str:
+        """Shapes and types as one text: what two calls must share to be compared."""
+        call = self.call
+        shapes = " ".join("×".join(map(str, call.dims[at])) or "scalar" for at in call.tensors())
+        return f"{shapes} {'/'.join(dict.fromkeys(call.dtype(at) for at in call.tensors()))}".strip()
 
 
 def operators(seen: Survey, by_leaf: bool = False) -> tuple[OperatorRow, ...]:

@@ -12,7 +12,6 @@ import numpy as np
 
 from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.core.analysis.roofline import place
-from pytest_perfgate.core.analysis.trace.matching import arguments
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow, short_name
 from pytest_perfgate.core.analysis.trace.rates import utilisation
 from pytest_perfgate.core.analysis.trace.survey import step_lines, timelines
@@ -222,7 +221,7 @@ def operators_picture(
     """Operators under the roof; of two traces each with the place where it was."""
     if roof is None or not roof.bandwidth or not roof.compute:
         raise nothing("no roof is known", "give --device, or --peak and --bandwidth")
-    past = {(row.name, arguments(row)): row for row in before}
+    past = {(row.name, row.arguments): row for row in before}
     every = list(_operator_points(rows, roof, past, old or roof))
     points = every[:_POINTS]
     if not points:
@@ -244,7 +243,7 @@ def _operator_points(
         at = place(row.work, row.total / row.count, roof) if row.work else None
         if at is None or not at.intensity or not at.flops_rate:
             continue
-        then = past.get((row.name, arguments(row)))
+        then = past.get((row.name, row.arguments))
         was = place(then.work, then.total / then.count, old) if then and then.work else None
         before = (was.intensity, was.flops_rate) if was and was.intensity and was.flops_rate else None
         reached = "more than the hardware can do" if at.impossible else _reached(at.fraction)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.core.analysis.roofline import GIVEN, Placement, place
-from pytest_perfgate.core.analysis.trace import tables
 from pytest_perfgate.core.analysis.trace.figures import distinct_labels, table_metrics
-from pytest_perfgate.core.analysis.trace.metrics import rates
-from pytest_perfgate.core.analysis.trace.passes import fusion_candidates, fusion_table, passes, passes_table
 from pytest_perfgate.core.analysis.trace.survey import Survey, narrowed
 from pytest_perfgate.core.analysis.trace.tables import shapes
 from pytest_perfgate.core.analysis.trace.timeline import busy
@@ -25,7 +21,7 @@ from pytest_perfgate.model.values import Dimension, array_value, value
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow
+    from pytest_perfgate.core.analysis.trace.operators import OperatorRow
 
     Floats = NDArray[np.float64]
 
@@ -202,38 +198,6 @@ def _metric(name: str, number: float, dimension: Dimension, where: Labels, note:
     return Metric(name=name, value=number, dimension=dimension, labels=where, source="trace", note=note)
 
 
-_ROW_RATES = ("calls", "GPU time", "intensity", "rate", "bandwidth", "of the roof")
-"""Columns of the roofline whose metrics are made with the note that says which roof was used, or stand elsewhere."""
-
-
-def row_metrics(
-    seen: Survey,
-    rows: Sequence[OperatorRow],
-    kernels: Sequence[KernelRow],
-    roof: Roof | None,
-    scopes: Sequence[Labels],
-    most: int,
-) -> MetricSet:
-    """What every row of every table of one trace says; the longest rows, where there are more than ``most`` figures."""
-    apart = distinct_labels(rows)
-    made = chain(
-        table_metrics("arguments", tables.argument_table(rows), apart, scopes, most),
-        table_metrics("roofline", tables.roofline_table(rows, roof), apart, scopes, most, _ROW_RATES),
-        _rated(rows, apart, roof, scopes, most),
-        _kernels(seen, kernels, scopes, most),
-        _modules(seen, scopes, most),
-    )
-    return MetricSet(metrics=tuple(made))
-
-
-def _rated(
-    rows: Sequence[OperatorRow], apart: Sequence[Labels], roof: Roof | None, scopes: Sequence[Labels], most: int
-) -> Iterator[Metric]:
-    for row, where in list(zip(rows, apart))[: most // (8 * len(scopes))]:
-        for scope in scopes:
-            yield from rates([row], roof, tuple(sorted((*scope, *where))))
-
-
 def impact_metrics(
     rows: Sequence[OperatorRow], top: int, roof: Roof | None, total: float, scopes: Sequence[Labels]
 ) -> MetricSet:
@@ -244,28 +208,6 @@ def impact_metrics(
     table = impact_table([made for made, _ in impacts])
     known = ("GPU time", "of the roof")
     return MetricSet(metrics=tuple(table_metrics("impact", table, where, scopes, 10**6, known)))
-
-
-def _kernels(seen: Survey, rows: Sequence[KernelRow], scopes: Sequence[Labels], most: int) -> Iterator[Metric]:
-    if seen.on_host:
-        return
-    several = len(intervals.distinct(seen.device)) > 1
-    where = [
-        labels(kernel=row.name, launcher=row.launcher, stream=row.stream, **({"gpu": row.device} if several else {}))
-        for row in rows
-    ]
-    yield from table_metrics("kernels", tables.kernel_table(rows), where, scopes, most)
-
-
-def _modules(seen: Survey, scopes: Sequence[Labels], most: int) -> Iterator[Metric]:
-    """Modules and passes, where the trace has stacks or sequence numbers at all."""
-    if any(name.startswith("nn.Module: ") for name in seen.trace.names):
-        candidates = fusion_candidates(seen)
-        where = [labels(module=one.module) for one in candidates]
-        yield from table_metrics("fusion", fusion_table(candidates), where, scopes, most)
-    if len(seen.trace) and int(seen.trace.sequence.max()) >= 0:
-        both = passes(seen)
-        yield from table_metrics("backward", passes_table(both), [labels(op=one.name) for one in both], scopes, most)
 
 
 TARGETS = (0.2, 0.5, 0.8)

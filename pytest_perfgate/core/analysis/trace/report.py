@@ -18,7 +18,6 @@ from pytest_perfgate.core.analysis.trace.bottleneck import (
     left_over,
     wants_replay,
 )
-from pytest_perfgate.core.analysis.trace.metrics import UNSEEN
 from pytest_perfgate.core.analysis.trace.operators import (
     KernelRow,
     OperatorRow,
@@ -113,8 +112,14 @@ def subtitle(seen: Survey) -> str:
 
 
 def unseen_block() -> Block:
-    """What a trace cannot tell."""
-    return Bullets(items=tuple(f"{what}: use {tool}" for what, tool in UNSEEN))
+    """What a trace cannot tell, and what can."""
+    return Bullets(
+        items=(
+            "bank conflicts, coalescing, cache hits, stall reasons: use ncu, or rocprof on AMD",
+            "occupancy and registers: use ncu, or the cubin: perfgate inspect KERNEL.cubin",
+            "why the host was late: use a profile with stacks, or the trace in Perfetto",
+        )
+    )
 
 
 def name_of(seen: Survey) -> str:

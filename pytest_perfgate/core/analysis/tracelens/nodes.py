@@ -28,6 +28,9 @@ Span = tuple[float, float]
 
 _NAMELESS = "Unknown"
 
+_GRAPHS = ("cudaGraphLaunch", "hipGraphLaunch")
+"""What starts GPU rows that the reference takes without an arrow."""
+
 
 class Forest:
     """Operators with the GPU rows below them, in the file's own floating-point microseconds."""
@@ -44,17 +47,19 @@ class Forest:
         """Whether the file writes its durations as whole microseconds."""
         parents, roots = _tree(seen, stamps, lengths)
         arrows = np.isin(trace.correlation[seen.rows], list(trace.flows))
-        replayed = _graph_launches(seen)
-        linked = np.isin(seen.link.launch, list(roots)) & (arrows | replayed)
+        launch = seen.link.launch
+        graphs = np.array([name in _GRAPHS for name in trace.names] or [False])
+        replayed = (launch >= 0) & graphs[trace.name[np.maximum(launch, 0)]]
+        linked = np.isin(launch, list(roots)) & (arrows | replayed)
         self.gpu = seen.rows[linked]
         self.kinds = dict(zip(self.gpu.tolist(), seen.kinds[linked].tolist()))
         self.direct: dict[int, list[int]] = defaultdict(list)
         self.below: dict[int, list[int]] = defaultdict(list)
-        self.launch = dict(zip(self.gpu.tolist(), seen.link.launch[linked].tolist()))
+        self.launch = dict(zip(self.gpu.tolist(), launch[linked].tolist()))
         self.parents: list[int] = parents.tolist()
-        self._category: list[int] = trace.category.tolist()
+        self.category: list[int] = trace.category.tolist()
         for row, call in self.launch.items():
-            if self._category[call] == Category.RUNTIME:
+            if self.category[call] == Category.RUNTIME:
                 self.direct[self._launcher(call)].append(row)
             at = call
             while at >= 0:
@@ -62,7 +67,7 @@ class Forest:
                 at = self.parents[at]
         self.children: dict[int, list[int]] = defaultdict(list)
         for row in sorted(self.below):
-            if self._category[row] == Category.OPERATOR:
+            if self.category[row] == Category.OPERATOR:
                 self.children[self.parents[row]].append(row)
         self.worked: dict[tuple[object, ...], Figures | None] = {}
         """What a call computes and moves, by its signature and its kernels."""
@@ -74,7 +79,7 @@ class Forest:
     def _launcher(self, call: int) -> int:
         """The nearest operator above a call of the runtime; the call itself where there is none."""
         above = self.parents[call]
-        while above >= 0 and self._category[above] != Category.OPERATOR:
+        while above >= 0 and self.category[above] != Category.OPERATOR:
             above = self.parents[above]
         return above if above >= 0 else call
 
@@ -103,11 +108,7 @@ class Forest:
 
     def launchers(self) -> list[int]:
         """Operators that launch something other than communication themselves, in the order of the file."""
-        rows = (row for row, below in self.direct.items() if any(not self.is_communication(r) for r in below))
-        return sorted(rows)
-
-    def category(self, row: int) -> int:
-        return self._category[row]
+        return sorted(row for row, below in self.direct.items() if not all(map(self.is_communication, below)))
 
     def thread(self, row: int) -> tuple[str, str, str]:
         thread = self.trace.threads[int(self.trace.place[row])]
@@ -117,17 +118,6 @@ class Forest:
 def _call(trace: Trace, name: int, argument: int) -> Call:
     text = trace.names[name]
     return parse_call(text, trace.arguments[argument]) if argument >= 0 else Call(name=text)
-
-
-_GRAPHS = ("cudaGraphLaunch", "hipGraphLaunch")
-
-
-def _graph_launches(seen: Survey) -> NDArray[np.bool_]:
-    """Which GPU rows the launch of a graph started: the reference takes them without an arrow."""
-    names = np.array([name in _GRAPHS for name in seen.trace.names] or [False])
-    launch = seen.link.launch
-    found: NDArray[np.bool_] = (launch >= 0) & names[seen.trace.name[np.maximum(launch, 0)]]
-    return found
 
 
 def recorded(call: Call) -> tuple[object, ...]:
@@ -176,14 +166,10 @@ def minus(spans: Sequence[Span], cover: Sequence[Span]) -> list[Span]:
     bare: list[Span] = []
     for start, end in spans:
         at = start
-        for low, high in cover:
-            if high <= at or low >= end:
-                continue
+        for low, high in (*(part for part in cover if part[1] > start and part[0] < end), (end, end)):
             if low > at:
                 bare.append((at, low))
             at = max(at, high)
-        if at < end:
-            bare.append((at, end))
     return bare
 
 
@@ -208,7 +194,7 @@ def aggregates(column: str, numbers: Sequence[float], parts: Sequence[str] = PAR
 
 def with_shares(rows: list[Row], column: str) -> list[Row]:
     """Rows by falling column, with their percentage and its running sum."""
-    ordered = sorted(rows, key=lambda row: (-float(row[column]), _order(row)))  # type: ignore[arg-type]
+    ordered = sorted(rows, key=lambda row: (-float(row[column]), int(row.get("ex_UID") or row.get("UID_first") or 0)))  # type: ignore[arg-type, call-overload]
     total = sum(float(row[column]) for row in ordered)  # type: ignore[arg-type, misc]
     running = 0.0
     for row in ordered:
@@ -216,10 +202,6 @@ def with_shares(rows: list[Row], column: str) -> list[Row]:
         running += share
         row["Percentage (%)"], row["Cumulative Percentage (%)"] = share, running
     return ordered
-
-
-def _order(row: Row) -> int:
-    return int(row.get("ex_UID") or row.get("UID_first") or 0)  # type: ignore[call-overload, no-any-return]
 
 
 Kernels = Sequence[Sequence[tuple[str, object, float]]]
@@ -275,16 +257,16 @@ def chosen(forest: Forest) -> Iterator[Choice]:
     """From the roots down; a kernel that belongs to none of these is listed as an operator of its own, behind them."""
     taken: set[int] = set()
     for root in (row for row in sorted(forest.below) if not _inside(forest, row)):
-        if forest.category(root) == Category.OPERATOR:
+        if forest.category[root] == Category.OPERATOR:
             for choice in _below(forest, root):
                 taken.update(choice[2])
                 yield choice
     left = {r: row for row, direct in forest.direct.items() for r in direct if r not in taken}
     alone = [r for r in sorted(left) if not forest.is_communication(r)]
     orphans: dict[int, list[int]] = {}
-    for kernel in (r for r in alone if forest.category(left[r]) != Category.OPERATOR):
+    for kernel in (r for r in alone if forest.category[left[r]] != Category.OPERATOR):
         orphans.setdefault(left[kernel], []).append(kernel)
-    beside = [r for r in alone if forest.category(left[r]) == Category.OPERATOR]
+    beside = [r for r in alone if forest.category[left[r]] == Category.OPERATOR]
     for kernel in (*(r for kernels in orphans.values() for r in kernels), *beside):
         yield left[kernel], f"{forest.name(left[kernel])}->{forest.name(kernel)} (Synthetic Op)", [kernel], False
 
@@ -314,5 +296,5 @@ def _modelled_below(forest: Forest, row: int) -> bool:
 
 def first_kernel(forest: Forest, row: int) -> str:
     """What an operator launches first itself; the reference asks no call of the runtime for it."""
-    direct = forest.direct.get(row, ()) if forest.category(row) == Category.OPERATOR else ()
+    direct = forest.direct.get(row, ()) if forest.category[row] == Category.OPERATOR else ()
     return next((forest.name(kernel) for kernel in direct if not forest.is_communication(kernel)), "")

@@ -109,7 +109,7 @@ def _timeline(forest: Forest) -> list[Row]:
 def _kernels(forest: Forest, timeline: Sequence[Row]) -> list[Row]:
     trace, groups = forest.trace, defaultdict(list)
     for at in forest.gpu.tolist():
-        if forest.category(at) != Category.KERNEL:
+        if forest.category[at] != Category.KERNEL:
             continue
         owner = int(forest.seen.tree.operator[forest.launch[at]])
         name = forest.name(owner) if owner >= 0 else ""

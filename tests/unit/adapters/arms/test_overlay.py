@@ -21,7 +21,7 @@ from pytest_perfgate.adapters.arms.overlay import (
     only_tests,
     source_modules,
 )
-from pytest_perfgate.adapters.arms.store import ArmStore
+from pytest_perfgate.adapters.arms.store import ArmStore, discard
 from pytest_perfgate.core.judge.against_revision import foreign_modules, same_code
 from pytest_perfgate.model.verdict import ArmSettings
 from tests.layouts import PLACES, contents, editable, git, make_repo, sources, write
@@ -91,7 +91,8 @@ def test_each_arm_loads_its_own_files(tmp_path: Path, layout: str) -> None:
     assert after == before
     assert arms.prepare("base", "HEAD").reused
     assert arms.leftovers() == ()
-    arms.remove()
+    for folder in (repo / ".perfgate" / "arms").glob("*/"):
+        discard(folder, arms.git)
     assert "tree" not in git(repo, "worktree", "list")
 
 

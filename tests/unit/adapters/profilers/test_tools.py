@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.adapters.profilers.tools import SECTIONS, CubinKeeper, Ncu, Nsys, behind
+from pytest_perfgate.adapters.profilers.in_process import CubinKeeper
+from pytest_perfgate.adapters.profilers.tools import SECTIONS, Ncu, Nsys, behind
 from pytest_perfgate.adapters.readers.nsys_connection import connect
 from pytest_perfgate.adapters.readers.nsys_export import Export
 from pytest_perfgate.adapters.readers.nsys_report import read_nsys, scrub

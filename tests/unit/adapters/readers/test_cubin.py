@@ -14,9 +14,8 @@ from pytest_perfgate.adapters.readers import cubin
 from pytest_perfgate.adapters.readers import cubin as tools
 from pytest_perfgate.adapters.readers.cubin import read_cubins, stated_launches
 from pytest_perfgate.adapters.readers.cubin_elf import is_cubin, parse_cubin
-from pytest_perfgate.core.analysis.kernels.sass_facts import kernels, loops
+from pytest_perfgate.core.analysis.kernels.sass_facts import identity, kernels, loops
 from pytest_perfgate.core.analysis.kernels.sass_mix import mix
-from pytest_perfgate.core.analysis.kernels.sass_opcodes import identity
 from pytest_perfgate.model.errors import PerfgateError
 from tests.kernels import ARTIFACTS, CUBINS, FILES, disassembly
 from tests.tools import needs_tools

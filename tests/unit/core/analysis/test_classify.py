@@ -8,7 +8,7 @@ import math
 import pytest
 
 from pytest_perfgate.core.analysis.classify import Bottleneck, Signals, classify
-from pytest_perfgate.core.analysis.intervals import WORDS
+from pytest_perfgate.core.analysis.trace.operators import WORDS
 from pytest_perfgate.model.profiles import Kind
 from tests.kineto_file import kernel, seen
 from tests.launches import ELAPSED, launch

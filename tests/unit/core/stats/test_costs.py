@@ -28,7 +28,6 @@ from pytest_perfgate.core.stats.costs import (
     paired_costs,
     positions,
     seconds_of,
-    shrunk,
     starting_guess,
 )
 from pytest_perfgate.model.plan import Case, Plan
@@ -239,9 +238,8 @@ def test_rounds_are_started_once_for_all_in_them() -> None:
     assert cost_of([], 2) == 0
 
 
-@pytest.mark.parametrize(("needs", "has", "expected"), [(10, 20, 1.0), (10, 5, 0.5), (10, 0, 0.25), (0, 0, 1.0)])
-def test_sampling_shrinks_to_what_is_there(needs: float, has: float, expected: float) -> None:
-    assert shrunk(needs, has, 0.25) == expected
+def test_nothing_to_measure_is_cut_by_no_budget() -> None:
+    assert affordable([], {}, 0.0) == 1.0
 
 
 def test_what_fits_exactly_is_given_and_suspects_first_even_where_they_cost_more() -> None:

@@ -9,6 +9,7 @@ import pytest
 from pytest_perfgate.core.analysis.kernels.sass_facts import (
     Loop,
     changes,
+    identity,
     loops,
     main_loop,
     same_code,
@@ -17,7 +18,6 @@ from pytest_perfgate.core.analysis.kernels.sass_facts import (
     static_shared,
 )
 from pytest_perfgate.core.analysis.kernels.sass_mix import Mix, mix
-from pytest_perfgate.core.analysis.kernels.sass_opcodes import identity
 from pytest_perfgate.model.profiles import KernelCode
 from tests.kernels import ARCHES, kernel
 
