@@ -41,7 +41,7 @@ def identity_of(row: Row, form: Form) -> tuple[str, ...]:
     if any(row.get(name) for name in names[:1]):
         return tuple(row[name] for name in names if name in row)
     timed = names and any(_number(row.get(begin)) for begin, _ in _SPANS)
-    return tuple(row[name] for name in _WHERE_AND_WHEN if row.get(name)) if timed else ()
+    return tuple(row.values()) if timed else ()
 
 
 def _trace(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
@@ -245,13 +245,6 @@ _IDENTITY: dict[Form, tuple[str, ...]] = {
     _statistics: ("Name",),
 }
 """Columns that no two dispatches of a file have in common, or no two rows of statistics."""
-
-
-_WHERE_AND_WHEN = (
-    "Kernel_Name", "KernelName", "Guid", "Process_Id", "PID", "pid", "Agent_Id", "GPU_ID", "gpu-id",
-    "Queue_Id", "Queue_ID", "queue-id", "Stream_Id", "Start_Timestamp", "BeginNs", "End_Timestamp", "EndNs",
-)  # fmt: skip
-"""Where a row has no number of its own: one queue starts no kernel twice at once."""
 
 
 def _columns(row: Row, known: frozenset[str]) -> dict[str, Counter]:

@@ -33,7 +33,7 @@ NAMELESS = "Kernel_Name,Kernel_Id,Queue_Id,Process_Id,Start_Timestamp,End_Timest
         (RESULTS.replace("1000", "32000000000000000"), "line 2: DurationNs is 32000000000000000 ns, over a year"),
         (TRACE.replace("100,1100", "100,32000000000000200"), "End_Timestamp 32000000000000200 is over a year after"),
         (COUNTED + COUNTED, "the header stands again in line 4"),
-        (NAMELESS + NAMELESS.splitlines()[1] + "\n", "dispatch k 7 1 100 350 stands twice, in line 2 and in line 4"),
+        (NAMELESS + NAMELESS.splitlines()[1] + "\n", "dispatch k 4 1 7 100 350 stands twice, in line 2 and in line 4"),
         (TRACE.replace("100,1100", "1100,100"), "line 2: End_Timestamp 100 is before Start_Timestamp 1100"),
         (TRACE.replace("64,2,1,1024", "-64,2,1,1024"), "line 2: Workgroup_Size_X is -64"),
         (TRACE.replace("k(int)", "k\0\0\0int", 1), "line 2 holds 3 NUL bytes"),
