@@ -40,7 +40,7 @@ def identity_of(row: Row, form: Form) -> tuple[str, ...]:
     names = _IDENTITY.get(form, ())
     if any(row.get(name) for name in names[:1]):
         return tuple(row[name] for name in names if name in row)
-    timed = names and any(_number(row.get(begin)) for begin, _ in _SPANS)
+    timed = names and any(row.get(begin, "0").strip("0") for begin in ("Start_Timestamp", "BeginNs"))
     return tuple(row.values()) if timed else ()
 
 
