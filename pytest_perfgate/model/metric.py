@@ -194,7 +194,7 @@ class MetricSet:
 
 def selected(named: Sequence[Metric], scope: Labels) -> tuple[Metric, ...]:
     """Of metrics of one name those that a scope selects; see ``MetricSet.find``."""
-    hits = [m for m in named if matches(m.labels, scope)] if scope else named
+    hits = [m for m in named if m.labels == scope or matches(m.labels, scope)] if scope else named
     if len(hits) < 2:
         return tuple(hits)
     fewest = min(len(m.labels) for m in hits)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.core.judge.against_limit import missing_siblings, sides_of, without_metric
@@ -162,6 +163,8 @@ def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
     sides = sides_of(metric, then, trial) if metric.name == SPEEDUP else None
     if sides is not None:
         ruling = _by_the_reference(ruling._replace(evidence=(*ruling.evidence, *sides.facts)), sides, trial)
+    if ruling.figure is then and ruling.outcome is Outcome.PASSED:  # most: a copy takes as long as the comparison
+        return ruling
     return ruling._replace(metric=metric, figure=then, against=ruling.outcome is not Outcome.PASSED)
 
 
@@ -285,8 +288,13 @@ def _reach(pair: Comparison, trial: JudgedMeasurement) -> float:
         expected = max(expected, prior(measurement.device.kind, measurement.identity.clocks))
     if not expected and not then.scatter:
         return 0.0
-    chance = predict(expected, scatter=then.scatter, sittings=then.sittings, gates=trial.context.gates)
-    return chance.log_reach * _unit(pair)
+    return _chance(expected, then.scatter, then.sittings, trial.context.gates) * _unit(pair)
+
+
+@lru_cache(maxsize=1024)
+def _chance(expected: float, scatter: float, sittings: int, gates: int) -> float:
+    """What one more sitting may lie off by, as a logarithm: the same for most figures of a kind."""
+    return predict(expected, scatter=scatter, sittings=sittings, gates=gates).log_reach
 
 
 def _kept(pair: Comparison, moved: Moved, reach: float, trial: JudgedMeasurement) -> Ruling:
@@ -300,7 +308,8 @@ def _kept(pair: Comparison, moved: Moved, reach: float, trial: JudgedMeasurement
             next=_accept(trial, " --improved"),
         )
     exact = is_exact(pair.metric, trial.context)
-    return Ruling(outcome=Outcome.PASSED, sentence="", visible=None if exact else reach)
+    seen = None if exact else reach
+    return Ruling(outcome=Outcome.PASSED, sentence="", metric=pair.metric, visible=seen, figure=pair.then)
 
 
 def _broken(pair: Comparison, moved: Moved, reach: float, trial: JudgedMeasurement) -> Ruling:
