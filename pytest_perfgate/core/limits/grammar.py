@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from pytest_perfgate.core.limits.merge import check_tail
 from pytest_perfgate.core.limits.scope import (
     CHANGE,
+    CHANGE_SHAPE,
+    CHANGE_WORD,
     Span,
     Written,
     change_bound,
@@ -106,6 +108,9 @@ def _kind(written: Written, kinds: Kinds, own: Callable[[str], str], at: int) ->
     meant = own(match[1]) if match[1] not in kinds else ""
     if meant == match[1]:
         return own_kind(match[1]), match.end()
+    if match[1] == CHANGE_WORD:
+        start = Span(start=match.start(1), end=match.end(1))
+        raise written.fault("limit-syntax", "a change of what?", start, CHANGE_SHAPE)
     if match[1] not in kinds:
         raise written.fault(
             "limit-unknown-metric",
@@ -156,10 +161,14 @@ def _measured(
         return kind
     name, (kinds, own) = dict(labels).get("of", ""), known
     of = name.partition("(")[0].strip()
-    if of and of not in kinds and own(of) == name:
-        return own_kind(of)
     start = written.text.index(kind.name)
     span = Span(start=start, end=start + len(kind.name))
+    if of == CHANGE_WORD:
+        mend = f"write {name} <= ... alone: each case of the test keeps it by itself"
+        raise written.fault("limit-scope", f"'{kind.name}' is of a metric, and not of its change", span, mend)
+    if of and of not in kinds and own(of) == of:
+        scope_of(name, kinds)
+        return own_kind(of)
     if of not in kinds or kinds[of].name in OF_FAMILIES:
         word = "a mean of what?" if kind.name == FAMILY_MEAN else "the worst of what?"
         near = own(of) if of not in kinds else ""
@@ -180,12 +189,12 @@ def _measured(
 def scope_of(text: str, kinds: Kinds) -> tuple[str, Labels]:
     """The metric that a mean is of, and its scope: ``speedup(over=eager)``."""
     name, bracket, _ = text.partition("(")
-    written = Written(text=text)
+    written, name = Written(text=text), name.strip()
     if not bracket:
-        return name.strip(), ()
-    return name.strip(), parse_scope(
-        written, Span(start=len(name) + 1, end=closing(written, len(name))), kinds[name.strip()]
-    )
+        return name, ()
+    start = text.index(bracket)
+    kind = kinds.get(name) or own_kind(name)
+    return name, parse_scope(written, Span(start=start + 1, end=closing(written, start)), kind)
 
 
 _NUMBER = re.compile(r"[+\-−]?(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][+\-−]?\d+)?", re.ASCII)

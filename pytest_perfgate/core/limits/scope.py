@@ -260,7 +260,9 @@ class Written:
 
 CHANGE = re.compile(r"\s*change\s*\(", re.ASCII)
 
-_CHANGE_SHAPE = "a change reads change(METRIC[(SCOPE)]) OP VALUE, such as 'change(registers) <= 0'"
+CHANGE_WORD = "change"
+
+CHANGE_SHAPE = "a change reads change(METRIC[(SCOPE)]) OP VALUE, such as 'change(registers) <= 0'"
 
 _POINTS = "pp"
 """Points of a percentage: 80 % less 2pp is 78 %."""
@@ -271,7 +273,7 @@ def change_end(written: Written, opened: int, at: int) -> int:
     rest = written.text[at:]
     if not rest.lstrip().startswith(")"):
         span = Span(start=opened, end=opened + 1)
-        raise written.fault("limit-syntax", "change(...) holds one metric with its scope", span, _CHANGE_SHAPE)
+        raise written.fault("limit-syntax", "change(...) holds one metric with its scope", span, CHANGE_SHAPE)
     return at + rest.index(")") + 1
 
 
@@ -317,8 +319,8 @@ def _wrong_unit(written: Written, span: Span, unit: str, mend: str) -> PerfgateE
 _NAMED_OTHERWISE = {
     "time": "slowdown <= 3%",
     "slowdown": "slowdown <= 3%",
-    "geomean": "geomean(slowdown) <= 1%",
-    "worst": "a limit on each case: change(METRIC) ...",
+    "geomean": "geomean(slowdown) <= 1%, or change(METRIC), which each case of the test keeps by itself",
+    "worst": "change(METRIC), which each case of the test keeps by itself",
 }
 """Metrics that are changes already, and the time, whose change has a name of its own."""
 
@@ -345,7 +347,10 @@ def check_change(
         demand = demand.replace("%", "pp") if kind.dimension is Dimension.FRACTION else demand
         head = f"change({kind.name}{render_scope(labels, kind)}) {right}"
         what = f"{'less' if right == '<=' else 'more'} {kind.name} is better, so this would demand a regression"
-        mend = f"write {head} {'...' if bound else '0'}; to demand an improvement, {head} {demand}"
+        meant = written.text[sign.end :].strip().lstrip("+-−") if bound else "0"
+        mend = (
+            f"write {head} {'-' if right == '>=' and bound else ''}{meant}; to demand an improvement, {head} {demand}"
+        )
         raise written.fault("limit-direction", what, sign, mend)
 
 

@@ -153,6 +153,10 @@ def test_aliases_read_as_the_metric_itself() -> None:
         ("geomean <= 1%", "limit-scope", "a mean of what?", "geomean(slowdown)", "geomean"),
         ("geomean(slodown) <= 1%", "limit-scope", "'slodown' is not a metric", "'slowdown'", "geomean"),
         ("geomean(geomean) <= 1%", "limit-scope", "not a metric", "", "geomean"),
+        ("worst(change(mfu)) >= -1pp", "limit-scope", "not of its change", "change(mfu)", "worst"),
+        ("change <= 1%", "limit-syntax", "a change of what?", "change(METRIC[(SCOPE)])", "change"),
+        ("change mfu >= -1pp", "limit-syntax", "a change of what?", "change(METRIC[(SCOPE)])", "change"),
+        ("change(change(mfu)) >= -1pp", "limit-syntax", "a change of what?", "change(METRIC[(SCOPE)])", "change"),
     ],
 )
 def test_each_way_of_being_wrong_has_its_own_message(text: str, code: str, said: str, mend: str, under: str) -> None:
