@@ -15,7 +15,7 @@ from pytest_perfgate.core.judge.rounds import Design, beyond
 from pytest_perfgate.core.judge.samples import BESIDE, excused
 from pytest_perfgate.core.judge.suspects import SAME
 from pytest_perfgate.core.limits.grammar import FAMILY_MEAN, FAMILY_WORST, OF_FAMILIES, scope_of
-from pytest_perfgate.core.limits.merge import applies_on
+from pytest_perfgate.core.limits.merge import applies_on, case_of
 from pytest_perfgate.core.limits.scope import noun
 from pytest_perfgate.core.render.words import detectable, edges, plural, quantity, signed
 from pytest_perfgate.core.stats.inference import hodges_lehmann, pairs_needed, predict, prior, signed_rank
@@ -72,12 +72,14 @@ def _judged(
     if measured and measured[0].measurement and not applies_on(limit, measured[0].measurement.device):
         return
     of, scope = scope_of(dict(limit.labels)["of"], context.kinds)
+    named, scope = case_of(limit) or dict(scope).get("case", ""), tuple(pair for pair in scope if pair[0] != "case")
     members = [report for report in members if report.key.name != dict(scope).get("over", report)]
+    members = [report for report in members if not named or fnmatchcase(report.key.name, named)]
     meant = [effective_members(report, limit) for report in members] if of in CHANGES else members
     metrics = [_metric(report, of, scope) for report in meant]
     if not members or None in metrics:
         gaps = [report for report, metric in zip(meant, metrics) if metric is None]
-        yield _note(family, limit, Outcome.NOT_MEASURED, _gaps(of, gaps, members), context)
+        yield _note(family, limit, Outcome.NOT_MEASURED, _gaps(limit, of, gaps, members), context)
         return
     strange = next((metric for metric in metrics if metric and metric.dimension is not limit.dimension), None)
     if strange is not None:
@@ -93,11 +95,17 @@ def _judged(
     yield _note(family, limit, outcome, f"{_reading(mean, of)} over {plural(len(members), 'case')}{why}", context)
 
 
-def _gaps(of: str, gaps: Sequence[CaseReport], members: Sequence[CaseReport]) -> str:
+def _gaps(limit: Limit, of: str, gaps: Sequence[CaseReport], members: Sequence[CaseReport]) -> str:
+    """How many cases have no figure, with why; of a figure that one call of each test has, how to name that."""
     if not members:
         return "no case was measured"
     why = next((report.unheld for report in gaps if report.unheld and of in CHANGES), "")
     count = f"{of} of {len(gaps)} of {plural(len(members), 'case')} was not measured"
+    without = {report.key.name for report in gaps}
+    have = {report.key.name for report in members} - without
+    taken = not why and all(report.measurement and not report.problems for report in gaps)
+    if taken and len(have) == 1 and have != {""}:
+        why = f"it is a figure of the call {min(have)}: {limit.metric}({dict(limit.labels)['of']}, case={min(have)})"
     return f"{count}: {why}" if why else count
 
 

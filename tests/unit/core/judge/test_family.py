@@ -155,6 +155,26 @@ def test_a_mean_of_figures_of_the_tests_own(text: str, outcome: str) -> None:
     assert told.text.startswith(outcome)
 
 
+def test_a_figure_that_one_call_of_each_test_has_is_named_with_its_call() -> None:
+    loss = MetricSet(metrics=(Metric(name="loss", value=1.0, dimension=Dimension.PLAIN),))
+    members = [
+        judge(measured(1e6, key=CaseKey(nodeid=f"{MATRIX_FAMILY}[{at}]", name=name), metrics=metrics), [], baseline=None,
+              context=PLAIN_CONTEXT)
+        for at in range(2) for name, metrics in (("ours", loss), ("plain", MetricSet()))
+    ]  # fmt: skip
+
+    def told(text: str) -> str:
+        asked = parse_limit(text, kinds=KINDS, own=lambda name: name if name == "loss" else "")
+        (found,) = family_notes(members, {MATRIX_FAMILY: [asked]}, PLAIN_CONTEXT)
+        return found.text
+
+    assert told("worst(loss) <= 2").endswith(
+        "was not measured: it is a figure of the call ours: worst(loss, case=ours)"
+    )
+    for text in ("worst(loss, case=ours) <= 2", "worst(loss(case=ours)) <= 2", "geomean(loss, case=o*) <= 2"):
+        assert told(text).startswith("passed: ")
+
+
 def test_a_mean_against_lines_of_noisy_sittings_is_not_known() -> None:
     def of(time: float, *blind: float) -> str:
         members = [report(time, str(at), blind=unknown) for at, unknown in enumerate(blind)]
@@ -393,6 +413,10 @@ def faster(number: int, ratio: float, name: str = "ours") -> CaseReport:
         ("worst(time) <= 1.5 ms", "broken", "at test_f[2]"),
         ("worst(time) <= 2 ms", "undecided", "at test_f[2]"),
         ("worst(mfu) >= 5%", "not measured", "mfu of 4 of 4 cases"),
+        ("worst(time, case=eager) <= 2.5 ms", "passed", "at test_f[2]#eager, of 2 cases"),
+        ("worst(time(case=our*)) <= 2.5 ms", "passed", "at test_f[2]#ours, of 2 cases"),
+        ("geomean(speedup(case=ours, over=eager)) >= 1.2x", "passed", "over 2 cases"),
+        ("worst(time, case=none) <= 2 ms", "not measured", "no case was measured"),
     ],
 )
 def test_a_family_by_its_mean_and_by_its_worst(text: str, outcome: str, figure: str) -> None:
