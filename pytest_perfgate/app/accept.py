@@ -91,7 +91,9 @@ def decisions(report: RunReport, request: Request, store: BaselineStore, sitting
         decide(case, lines.of(case), sittings(case), _signed(request, case, meant), add=request.add)
         for case in selected(report, request)
     )
-    families = {name for note in report.notes if note.kind in _OF_FAMILIES for name in note.names}
+    families: dict[str, bool] = {}
+    for name, text in ((name, note.text) for note in report.notes if note.kind in _OF_FAMILIES for name in note.names):
+        families[name] = families.get(name, False) or "slowdown" in text.partition(name)[2]
     decided = tuple(unasked(decision, families) for decision in decided)
     decided = tuple(d if request.each or meant(d.report.key) else unmoved(d) for d in decided)
     decided = mark_slower_successors(decided, _gone(report, decided, request.base, store))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -316,12 +316,16 @@ def unmoved(found: Decision) -> Decision:
     return Decision(report=found.report, change=Change.MOVED, before=found.before, why=why)
 
 
-def unasked(found: Decision, families: Collection[str]) -> Decision:
-    """A new line that no limit asks for would be one too many from the next complete run on."""
+def unasked(found: Decision, families: Mapping[str, bool]) -> Decision:
+    """A new line that no limit asks for would be one too many from the next complete run on.
+
+    ``families`` are those that means run over, and whether one of these is of the slowdown.
+    """
     report = found.report
-    wants_slowdown = not report.verdicts or any(v.limit.metric == "slowdown" for v in report.verdicts)
+    wants_slowdown = families.get(report.key.nodeid.partition("[")[0], not report.verdicts)
+    wants_slowdown |= any(v.limit.metric == "slowdown" for v in report.verdicts)
     wants_slowdown |= any(v.limit.metric == SPEEDUP and v.metric is not None for v in report.verdicts)
-    if found.change is not Change.NEW or wants_slowdown or report.key.family in families:
+    if found.change is not Change.NEW or wants_slowdown:
         return found
     change = Change.UNASKED if found.before is None else Change.KEPT
     return Decision(report=report, change=change, before=found.before, why="no limit of it asks for an accepted time")

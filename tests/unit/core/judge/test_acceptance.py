@@ -272,27 +272,31 @@ def test_a_commit_keeps_its_mark_when_it_is_cut() -> None:
 @pytest.mark.parametrize(
     ("text", "families", "change"),
     [
-        ("time <= 1s", (), Change.UNASKED),
-        ("time <= 1s", ("tests/test_k.py::test_a",), Change.NEW),
-        ("slowdown <= 3%", (), Change.NEW),
-        ("", (), Change.NEW),
+        ("time <= 1s", {}, Change.UNASKED),
+        ("time <= 1s", {"tests/test_k.py::test_a": True}, Change.NEW),
+        ("slowdown <= 3%", {}, Change.NEW),
+        ("", {}, Change.NEW),
+        ("", {"tests/test_k.py::test_a": True}, Change.NEW),
+        ("", {"tests/test_k.py::test_a": False}, Change.UNASKED),
+        ("slowdown <= 3%", {"tests/test_k.py::test_a": False}, Change.NEW),
     ],
-    ids=["no slowdown", "a mean over the family", "a slowdown", "a record without limits"],
-)
-def test_a_new_line_that_no_limit_asks_for_is_not_written(text: str, families: tuple[str, ...], change: Change) -> None:
+    ids=["no slowdown", "a mean over the family", "a slowdown", "a record without limits", "in a mean of slowdowns alone",
+         "in means of other figures alone", "a slowdown beside means of other figures"],
+)  # fmt: skip
+def test_a_new_line_that_no_limit_asks_for_is_not_written(text: str, families: dict[str, bool], change: Change) -> None:
     report = case("test_a[1]", 1e6, None, Outcome.UNBASELINED)
     verdicts = tuple(replace(v, limit=limit(text)) for v in report.verdicts) if text else ()
     found = unasked(decide(replace(report, verdicts=verdicts), None, (), Signature()), families)
     assert (found.change, found.writes) == (change, change is Change.NEW)
     kept = decide(report, baseline("test_a[1]", 1e6), (), Signature())
-    assert unasked(kept, ()) == kept, "a line that is there is prune's"
+    assert unasked(kept, {}) == kept, "a line that is there is prune's"
 
 
 def test_one_limit_among_others_asks_for_a_line() -> None:
     report = case("test_a", 1e6, None, Outcome.UNBASELINED)
     other = replace(report.verdicts[0], limit=limit("time <= 1s"))
     for verdicts in ((*report.verdicts, other), (other, *report.verdicts)):
-        assert unasked(decide(replace(report, verdicts=verdicts), None, (), Signature()), ()).change is Change.NEW
+        assert unasked(decide(replace(report, verdicts=verdicts), None, (), Signature()), {}).change is Change.NEW
 
 
 def test_one_sitting_more_is_the_mean_and_the_deviation_of_all() -> None:

@@ -139,9 +139,9 @@ def test_only_a_new_line_is_asked_whether_a_limit_wants_it() -> None:
     report = case("test_a", 1.5e6, 1e6)
     of_time = replace(report, verdicts=(replace(report.verdicts[0], limit=limit("time <= 1s")),))
     kept, new = decide(of_time, line(), (), TODAY), decide(of_time, None, (), TODAY)
-    assert unasked(kept, ()) is kept
-    assert unasked(new, ()).change is Change.UNASKED
-    assert unasked(new, (report.key.family,)) is new
+    assert unasked(kept, {}) is kept
+    assert unasked(new, {}).change is Change.UNASKED
+    assert unasked(new, {report.key.family: True}) is new
 
 
 @pytest.mark.parametrize("outcome", [Outcome.SUSPECT, Outcome.PASSED])

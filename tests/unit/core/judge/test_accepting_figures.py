@@ -37,7 +37,7 @@ def report(
 def decision(
     found: CaseReport, before: Baseline | None, *names: str, signature: Signature = TODAY, add: bool = False
 ) -> Decision:
-    made = unasked(decide(found, before, (), signature, add=add), ())
+    made = unasked(decide(found, before, (), signature, add=add), {})
     return with_figures(made, names, signature, add=add)
 
 
