@@ -280,7 +280,7 @@ def _figures(report: CaseReport, stem: str) -> list[tuple[str, object]]:
     metrics = report.measurement.metrics.metrics if report.measurement else ()
     by_arms = {v.metric.name: v.metric for v in report.verdicts if v.metric and v.metric.source.startswith(BESIDE)}
     plain = (by_arms.get(metric.name, metric) for metric in metrics if not metric.labels)
-    tails = (metric for metric in metrics if {name for name, _ in metric.labels} & {"q", "stat"})
+    tails = (metric for metric in metrics if {name for name, _ in metric.labels} & {"q", "stat", "over"})
     named = [(one.name, one) for one in plain] + [(f"{one.name}{render_scope(one.labels)}", one) for one in tails]
     gated = {v.figure.title: v for v in report.verdicts if v.figure is not None}
     return [

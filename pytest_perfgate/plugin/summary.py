@@ -17,7 +17,7 @@ from pytest_perfgate.core.judge.family import family_limits, is_in_a_mean
 from pytest_perfgate.core.judge.readings import tally, word_of
 from pytest_perfgate.core.render.block import WIDTH, render_block
 from pytest_perfgate.core.render.report import NONE, detectable_cell, families_text
-from pytest_perfgate.core.render.text import table_lines
+from pytest_perfgate.core.render.text import WIDEST, table_lines
 from pytest_perfgate.core.render.words import (
     HEADING,
     by_floor,
@@ -209,9 +209,10 @@ def verdict_row(report: CaseReport) -> tuple[Cell, ...]:
     if not report.verdicts:
         return ("no limit", str(report.key), time, interval, None, None, None)
     worst = next(v for v in report.verdicts if v.outcome is report.worst)
-    others = f", {plural(len(report.verdicts) - 1, 'more limit')}" if len(report.verdicts) > 1 else ""
     change = signed(worst.metric.value) if worst.metric is not None and worst.limit.metric == "slowdown" else None
-    limit = by_floor(worst.limit.text, worst.raised) + figure_note(worst) + others
+    limit = by_floor(worst.limit.text, worst.raised) + figure_note(worst)
+    if others := len(report.verdicts) - 1:
+        limit += more if len(limit + (more := f", {plural(others, 'more limit')}")) <= WIDEST else f", {others} more"
     return (word_of(report, worst), str(report.key), time, interval, change, limit, detectable_cell(worst))
 
 

@@ -27,7 +27,7 @@ from pytest_perfgate.model.values import TIME_UNITS, Dimension, display_width
 INDENT = 4
 """Columns before the lines of code."""
 
-_WIDEST = 60
+WIDEST = 60
 
 _WORD = 30
 
@@ -119,7 +119,7 @@ def _section(section: Section, width: int, room: int, depth: int) -> Iterator[st
         yield from _block(block, width, room, depth + 1)
 
 
-def table_lines(table: Table, widest: int = _WIDEST) -> Iterator[str]:
+def table_lines(table: Table, widest: int = WIDEST) -> Iterator[str]:
     """A table with aligned columns; numbers to the right, and of names that are wider both ends."""
     yield from (table.title,) if table.title else ()
     yield from _rows(table, widest)
@@ -143,7 +143,7 @@ def _fitted(table: Table, width: int, room: int) -> Iterator[str]:
         yield from _wrapped(text, width)
 
 
-def _rows(table: Table, widest: int = _WIDEST) -> Iterator[str]:
+def _rows(table: Table, widest: int = WIDEST) -> Iterator[str]:
     rows = [_clipped(row, widest) for row in shown_rows(table)]
     yield from _aligned([[heading(column) for column in table.columns], *rows], table.columns)
 
@@ -200,7 +200,7 @@ def _in_words(table: Table, width: int) -> Iterator[str]:
 
 def _whole(row: Sequence[str], above: Sequence[int], width: int) -> str:
     """The texts of a row in a line or two; of one that is wider than the page both ends."""
-    return _BETWEEN.join(_clip(row[at], last=False, widest=max(width, _WIDEST)) for at in above if row[at])
+    return _BETWEEN.join(_clip(row[at], last=False, widest=max(width, WIDEST)) for at in above if row[at])
 
 
 def _aligned(rows: Sequence[list[str]], columns: Sequence[Column]) -> Iterator[str]:
@@ -217,11 +217,11 @@ def _row(cells: list[str], widths: list[int], right: list[bool]) -> str:
     return "  ".join(space + cell if number else cell + space for cell, space, number in zip(cells, spaces, right))
 
 
-def _clipped(row: Sequence[str], widest: int = _WIDEST) -> list[str]:
+def _clipped(row: Sequence[str], widest: int = WIDEST) -> list[str]:
     return [_clip(text, last=at == len(row) - 1, widest=widest) for at, text in enumerate(row)]
 
 
-def _clip(text: str, *, last: bool, widest: int = _WIDEST) -> str:
+def _clip(text: str, *, last: bool, widest: int = WIDEST) -> str:
     """Long names keep both ends: template arguments sit in the middle, and of a test its file tells least.
 
     A sentence at the end of a line stays whole, since nothing stands behind it and its end may be the point.

@@ -20,6 +20,7 @@ from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.render.words import significant
 from pytest_perfgate.core.stats.costs import TimeLeft
 from pytest_perfgate.core.stats.summary import Stopping, WarmUp
+from pytest_perfgate.model.measurement import Reference
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
 from pytest_perfgate.model.protocol import Finished
 from pytest_perfgate.plugin import reporting
@@ -275,6 +276,14 @@ def test_rounds_of_two_arms_are_shown_as_they_end(live: bool) -> None:
 @pytest.mark.parametrize(("text", "shown"), [("核心", "核 "), ("abcd", "abc"), ("e\u0301", "e\u0301  ")])
 def test_wide_letters_take_their_columns(text: str, shown: str) -> None:
     assert in_columns(text, 3) == shown
+
+
+def test_a_speed_up_is_a_property_by_its_reference() -> None:
+    beside = Reference(over="eager", ours=(1e6,) * 3, theirs=(1.5e6,) * 3)
+    report = judge(
+        measured(1e6, references=(beside,)), [limit("speedup(over=eager) >= 1.2x")], baseline=None, context=CONTEXT
+    )
+    assert float(str(dict(properties([report]))["perfgate.speedup(over=eager)"])) == pytest.approx(1.5)
 
 
 @pytest.mark.parametrize(("paired", "slowdown"), [(None, 0.1), (SLOWER, SLOWER.shift), (NOT_SLOWER, 0.1)])

@@ -329,6 +329,11 @@ def test_a_case_has_one_line_with_its_time_its_interval_and_the_worst_of_its_lim
     assert row[:3] == ("regressed", str(two.key), 2e6)
     assert str(row[3]).startswith("[")
     assert row[4:6] == ("+100.0 %", "slowdown <= 3%, 1 more limit")
+    long = replace(
+        slow.verdicts[0], limit=parse_limit("change(kernel_time(kernel=attention_forward)) <= 3%", kinds=by_name())
+    )
+    (row,) = verdict_table([replace(slow, verdicts=(long, *slow.verdicts))]).rows
+    assert str(row[5]).endswith("<= 3%, 1 more"), "a longer cell would lose its middle"
     assert not is_clean(two)
     assert is_clean(case("test_b", 1e6, 1e6)), "passed"
     assert is_clean(replace(two, verdicts=())), "without a limit"
