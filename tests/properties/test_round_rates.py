@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from pytest_perfgate.core.judge.rounds import CLEARS, FORKS, IN_CI, MARGIN, OFTEN, Design, Pairs, look, more_slow
-from pytest_perfgate.core.stats.inference import fisher
+from pytest_perfgate.core.stats.inference import far, fisher
 from pytest_perfgate.core.stats.summary import t_quantile
 from pytest_perfgate.model.plan import Decision
 
@@ -104,6 +104,20 @@ def test_clean_processes_in_groups_alarm_in_less_than_one_of_four_hundred_suites
         slow = dice.random((40, 2, 30)) < 0.3
         level = 0.0025 / 40
         alarmed += any(fisher(int(head.sum()), int(base.sum()), 30) <= level for base, head in slow)
+    assert alarmed <= 2
+
+
+def test_far_rounds_of_unchanged_code_alarm_no_more_often_than_coins() -> None:
+    """By the differences of rounds: 200 suites of ten cases, a third of whose rounds lie far off on either side."""
+    dice = np.random.default_rng(12)
+    alarmed = seen = 0
+    for _ in range(200):
+        signs = np.where(dice.random((10, 60)) < 0.5, 1.0, -1.0)
+        size = np.where(dice.random((10, 60)) < 1 / 3, 1.1, 0.02 * dice.random((10, 60)))
+        told = [far(one) for one in (signs * size).tolist()]
+        seen += sum(one is not None for one in told)
+        alarmed += any(one is not None and one[1] <= 0.0025 / 10 for one in told)
+    assert seen > 1900, "where most lie far off nothing parts them"
     assert alarmed <= 2
 
 

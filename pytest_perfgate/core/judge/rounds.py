@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from pytest_perfgate.core.stats.inference import (
     ALARM,
+    far,
     fisher,
     hodges_lehmann,
     pairs_needed,
@@ -29,7 +30,6 @@ SURELY = 2.33 + 0.84
 
 MARGIN = 1 / 3
 """Part of the limit that the test has to rule out: where code lies in memory alone shifts unchanged code by 1 %."""
-
 
 OFTEN = 30
 """Rounds up to which every one is followed by a look; from then on every tenth."""
@@ -268,18 +268,20 @@ def more_slow(
 ) -> dict[K, Finding]:
     """Undecided cases of which more processes are slow in the head than in the base: by Fisher's exact test.
 
-    All cases whose processes stand in groups share the chance of a false alarm, whatever their shift says.
+    On a busy machine not times stand in groups, but differences of rounds. All such cases share the chance of an alarm.
     """
     fresh = {key: one for key, one in pairs.items() if not one.preloads}  # forks of a preload share its state
-    groups = {key: both for key, one in fresh.items() if (both := slow_processes(one)) is not None}
+    groups: dict[K, tuple[tuple[int, int], float]] = {}
+    for key, one in fresh.items():
+        both = slow_processes(one)
+        if apart := (both, fisher(*both, len(one.base))) if both else far(one.differences):
+            groups[key] = apart
     level = GROUPED * alpha / max(len(groups), 1)
     changed = dict(found)
-    for key, (head, base) in groups.items():
-        d = pairs[key].differences
-        p = fisher(head, base, len(d))
-        if found[key].decision is Decision.UNDECIDED and p <= level and fmean(d) >= math.log1p(counts[key]):
-            decided = replace(found[key], decision=Decision.SLOWER, p=min(1.0, p * alpha / level), slow=(head, base))
-            changed[key] = decided
+    for key, (slow, p) in groups.items():
+        shown = p <= level and fmean(pairs[key].differences) >= math.log1p(counts[key])
+        if found[key].decision is Decision.UNDECIDED and shown:
+            changed[key] = replace(found[key], decision=Decision.SLOWER, p=min(1.0, p * alpha / level), slow=slow)
     return changed
 
 

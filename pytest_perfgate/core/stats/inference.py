@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_perfgate.core.stats.summary import median, t_quantile
+from pytest_perfgate.core.stats.summary import median, split, t_quantile
 from pytest_perfgate.model.metric import Interval
 
 if TYPE_CHECKING:
@@ -148,6 +148,20 @@ def fisher(hits: int, others: int, count: int) -> float:
     both = hits + others
     ways = sum(math.comb(count, k) * math.comb(count, both - k) for k in range(hits, min(both, count) + 1))
     return ways / math.comb(2 * count, both)
+
+
+def far(differences: Sequence[float]) -> tuple[tuple[int, int], float] | None:
+    """How many lie far above and far below zero, if a gap parts them from the rest, and the chance of so many above.
+
+    The gap is drawn without a look at the signs, which are fair coins of what is symmetric.
+    """
+    sizes = [abs(d) for d in differences]
+    edges = split(sizes, median(sorted(sizes)))
+    if edges is None:
+        return None
+    above, below = sum(d >= edges[1] for d in differences), sum(-d >= edges[1] for d in differences)
+    ways = sum(math.comb(above + below, k) for k in range(above, above + below + 1))
+    return (above, below), ways / 2 ** (above + below)
 
 
 def _crossing(rising: Callable[[float], float]) -> float:

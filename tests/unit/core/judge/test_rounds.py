@@ -144,6 +144,25 @@ def test_more_slow_processes_than_the_base_has_are_a_regression(head: int, base:
     assert slower or told == found
 
 
+def busy(above: int, below: int = 0, rounds: int = 60) -> Pairs:
+    """Rounds on a machine whose neighbours make both sides up to four times as slow, some of them far apart."""
+    slow = [1.0 + 3 * (at * 7 % rounds) / rounds for at in range(rounds)]
+    place = [at * 37 % rounds for at in range(rounds)]
+    by = [3.0 if at < above else 1 / 3 if at < above + below else 1.0 + 0.001 * (at % 3) for at in place]
+    base = tuple(100 * times for times in slow)
+    return Pairs(base=base, head=tuple(time * apart for time, apart in zip(base, by)), spread=0.6)
+
+
+@pytest.mark.parametrize(("above", "below", "slower"), [(20, 0, True), (10, 1, False), (10, 10, False), (0, 20, False)])
+def test_far_rounds_are_found_where_neighbours_blur_the_groups(above: int, below: int, slower: bool) -> None:
+    both = busy(above, below)
+    assert slow_processes(both) is None
+    found = look(None, both, 0.1, Design(most=60))
+    (told,) = more_slow({"a": found}, {"a": both}, {"a": 0.1}, 0.01).values()
+    assert (told.decision is Decision.SLOWER and told.slow == (above, below)) is slower
+    assert slower or told == found
+
+
 def test_cases_in_groups_share_the_chance_of_an_alarm_and_a_small_step_is_none() -> None:
     pairs_, counts = {"a": groups(8, 0)}, {"a": 0.1}
     found = {"a": look(None, pairs_["a"], 0.1, Design())}
