@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -28,13 +27,12 @@ from pytest_perfgate.core.limits.scope import proposal
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline, Environment, Sitting, commit_name
-from pytest_perfgate.model.plan import CaseKey, Effect, Outcome, parse_case_key
+from pytest_perfgate.model.plan import Effect, Outcome
 from pytest_perfgate.model.values import first_of, value
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.limits.merge import Selects
     from pytest_perfgate.model.ports import BaselineStore, Repository
-    from pytest_perfgate.model.profiles import BenchFile, BenchResult
     from pytest_perfgate.model.verdict import CaseReport, RunReport
 
     Sittings = Callable[[CaseReport], Sequence[Sitting]]
@@ -225,57 +223,6 @@ class Lines:
         if at not in self._read:
             self._read[at] = self._store.read(*at)
         return self._read[at].get(str(case.key))
-
-
-@value
-class Imported:
-    """What an import came to."""
-
-    lines: tuple[Baseline, ...]
-    kept: tuple[str, ...] = ()
-    """Cases that had a line already."""
-    left: tuple[str, ...] = ()
-    """Benchmarks without a time."""
-
-
-def imported(file: BenchFile, device: str, store: BaselineStore, *, who: str, when: str) -> Imported:
-    """The lines that an import would write."""
-    known = store.read_all(device)
-    lines, unchanged, omitted = [], [], []
-    for result in file.results:
-        key = case_key(file.tool, result)
-        if not result.time:
-            omitted.append(result.name)
-        elif str(key) in known:
-            unchanged.append(str(key))
-        else:
-            lines.append(_line(key, result, file, device))
-    signed = tuple(_signed_import(line, who, when) for line in _once(lines))
-    return Imported(lines=signed, kept=tuple(unchanged), left=tuple(omitted))
-
-
-def case_key(tool: str, result: BenchResult) -> CaseKey:
-    """A node id where the tool has them; otherwise a file named after the tool."""
-    name = result.name if re.match(r"[^:\[]+\.py::", result.name) else f"{tool}::{result.name}"
-    return parse_case_key(name)
-
-
-def _line(key: CaseKey, result: BenchResult, file: BenchFile, device: str) -> Baseline:
-    why = f"imported from {file.tool}, {result.statistic}"
-    return Baseline(key=key, device=device, time=result.time or 0.0, commit=_hash(file.commit), why=why)
-
-
-def _hash(commit: str) -> str:
-    return commit if re.fullmatch(r"[0-9a-f]{7,40}", commit) else ""
-
-
-def _signed_import(line: Baseline, who: str, when: str) -> Baseline:
-    return replace(line, who=who, when=when)
-
-
-def _once(lines: Sequence[Baseline]) -> list[Baseline]:
-    """The first of several with one name: devices of another tool's file share names."""
-    return list({str(line.key): line for line in reversed(lines)}.values())[::-1]
 
 
 def unused(report: RunReport, store: BaselineStore) -> tuple[Baseline, ...]:

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import cached_property
 from itertools import product
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -22,14 +23,15 @@ from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import CaseReport, RunReport, Shard
 
 if TYPE_CHECKING:
-    from pytest_perfgate.model.metric import Metric
-    from pytest_perfgate.model.ports import GateTools, HistoryStore, Repository
+    from pytest_perfgate.model.ports import GateTools, HistoryStore
 
 Lines = Mapping[str, Baseline]
+Facts = tuple[tuple[str, str], ...]
 
 _LEANED_ON = (
     "time", "figures", "scatter", "sittings", "blind", "commit", "expires", "anchor", "identity", "environment",
 )  # fmt: skip
+"""What of a line a verdict leans on."""
 
 
 class Accepted:
@@ -38,18 +40,15 @@ class Accepted:
     def __init__(self, tools: GateTools) -> None:
         self._tools = tools
         self._read: dict[tuple[str, str, str], Lines] = {}
-        self._base: Base | None = None
         self._gone: dict[str, tuple[Baseline, ...]] = {}
         self._texts: dict[str, tuple[str | None, str | None]] = {}
         self.moved: dict[str, str] = {}
         """Cases of the merge base whose lines judge under another path, with the names that they have now."""
 
-    @property
+    @cached_property
     def base(self) -> Base:
         """The revision whose accepted lines judge, asked once."""
-        if self._base is None:
-            self._base = self._tools.repository.base() if self._tools.repository is not None else Base()
-        return self._base
+        return self._tools.repository.base() if self._tools.repository is not None else Base()
 
     def read_files(self, paths: Iterable[str]) -> None:
         """Every file that these test files may be judged by; raises where one does not read."""
@@ -80,7 +79,8 @@ class Accepted:
         then = then or self._forerunner(measurement.key, device)
         if then is None:
             return now, None
-        return replace(then, place=now.place), None if _same(then, now) else now
+        untouched = all(getattr(then, name) == getattr(now, name) for name in _LEANED_ON)
+        return replace(then, place=now.place), None if untouched else now
 
     def came_with(self, measurement: Measurement) -> bool:
         """Whether the line that judges is one that this change brought: there was none at the merge base."""
@@ -159,11 +159,6 @@ class Accepted:
         return self._read[at]
 
 
-def _same(then: Baseline, now: Baseline) -> bool:
-    """Whether the change under test leaves all of a line that a verdict leans on as it was."""
-    return all(getattr(then, name) == getattr(now, name) for name in _LEANED_ON)
-
-
 _LAST_SITTINGS, _READ = 20, 100
 
 UNREACHABLE = "history-unreachable"
@@ -211,7 +206,7 @@ def sittings(report: RunReport) -> Iterator[Sitting]:
     shards = {(name, shard.device): shard for shard in report.shards for name in shard.names}
     alone = Shard(run=run_name(report), environment=report.environment, started=report.started)
     others = report.shards[0] if len(report.shards) == 1 else alone
-    around: dict[tuple[int, int], tuple[str, tuple[tuple[str, str], ...]]] = {}
+    around: dict[tuple[int, int], tuple[str, Facts]] = {}
     how: dict[tuple[int, bool | None], str] = {}
     for case in report.cases:
         measurement = case.measurement
@@ -227,6 +222,8 @@ def sittings(report: RunReport) -> Iterator[Sitting]:
             alike = id(measurement.identity), limited(measurement.processes)
             if alike not in how:
                 how[alike] = how_measured(measurement.identity, at_limit=alike[1])
+            limits = dict.fromkeys(verdict.limit for verdict in case.verdicts)
+            chosen = (metric for limit in limits for metric in selected_figures(limit, measurement))
             yield Sitting(
                 key=case.key,
                 device=measurement.device.key,
@@ -241,14 +238,8 @@ def sittings(report: RunReport) -> Iterator[Sitting]:
                 host=host,
                 card=measurement.device.uuid,
                 facts=facts,
-                metrics=measurement.metrics.metrics if timed else tuple(_gated_figures(case, measurement)),
+                metrics=measurement.metrics.metrics if timed else tuple(dict.fromkeys(chosen)),  # a trace has thousands
             )
-
-
-def _gated_figures(case: CaseReport, measurement: Measurement) -> Iterator[Metric]:
-    """Of what a file says the figures that limits on a change select: a trace has thousands of others."""
-    limits = dict.fromkeys(v.limit for v in case.verdicts)
-    yield from dict.fromkeys(metric for limit in limits for metric in selected_figures(limit, measurement))
 
 
 def gated(case: CaseReport) -> bool:
@@ -256,15 +247,12 @@ def gated(case: CaseReport) -> bool:
     return not case.problems and any(v.limit.compare is not Compare.FIGURE for v in case.verdicts)
 
 
-def _surroundings(
-    host: str, environment: Environment, measurement: Measurement
-) -> tuple[str, tuple[tuple[str, str], ...]]:
+def _surroundings(host: str, environment: Environment, measurement: Measurement) -> tuple[str, Facts]:
     """The host, and what else surrounded a case and outlives its run."""
     lasting = environment.lasting
     around = (("system", lasting.platform), ("python", lasting.python), *lasting.packages, *lasting.facts)
     facts = dict((*around, *measurement.device.facts))
-    named = host or facts.pop("host", "")
-    return named, tuple((name, text) for name, text in facts.items() if text)
+    return host or facts.pop("host", ""), tuple((name, text) for name, text in facts.items() if text)
 
 
 @value
@@ -304,17 +292,9 @@ def added(
             yield Added(record=source.name, fault=fault)
 
 
-_DIGITS = 16
-
-
 def run_name(report: RunReport) -> str:
     """Names a run wherever its record lies: the same of a part of it that was written while it went on."""
     environment = report.environment
     devices = {(m.device.key, m.device.uuid) for m in (case.measurement for case in report.cases) if m is not None}
     known = (report.started, report.root, environment.commit, environment.platform, environment.facts, sorted(devices))
-    return hashlib.sha256(repr(known).encode("utf-8", "replace")).hexdigest()[:_DIGITS]
-
-
-def placed(environment: Callable[[], Environment], repository: Repository) -> Environment:
-    """What surrounds this process, and the commit that it runs."""
-    return replace(environment(), commit=repository.head(), dirty=repository.dirty())
+    return hashlib.sha256(repr(known).encode("utf-8", "replace")).hexdigest()[:16]

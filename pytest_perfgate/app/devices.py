@@ -61,36 +61,6 @@ def sheet_document(specs: Sequence[DeviceSpec]) -> Document:
     return Document(title="Data sheets", blocks=tuple(_sheet(spec) for spec in specs))
 
 
-def machine_document(here: tuple[Sequence[Device], Sequence[Availability]]) -> Document:
-    """What this machine has, and which libraries can use it."""
-    devices, libraries = here
-    rows = tuple(
-        (d.key, d.name, d.kind, d.uuid or d.pci, d.memory_bytes, d.spec.name if d.spec else None) for d in devices
-    )
-    table = Table(
-        columns=(
-            Column(name="key"),
-            Column(name="device"),
-            Column(name="kind"),
-            Column(name="id"),
-            Column(name="memory", dimension=Dimension.BYTES, absent="-"),
-            Column(name="data sheet"),
-        ),
-        rows=rows,
-    )
-    return Document(title="This machine", blocks=(table, availability_table("Libraries", libraries)))
-
-
-def availability_table(title: str, found: Sequence[Availability]) -> Table:
-    """What works here, and in a sentence why not."""
-    rows = tuple(
-        (a.name, "yes" if a.usable else "no", a.version if a.usable else a.why, a.mend if not a.usable else "")
-        for a in found
-    )
-    names = ("name", "works", "version, or why not", "next")
-    return Table(columns=tuple(Column(name=name) for name in names), rows=rows, title=title)
-
-
 def _sheet(spec: DeviceSpec) -> Section:
     peaks = Table(
         columns=(

@@ -16,6 +16,7 @@ from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.device import Availability, Device, SupportsWait
 from pytest_perfgate.model.errors import PerfgateError, speaks_of_a_file
 from pytest_perfgate.model.errors import refusal as errors_refusal
+from pytest_perfgate.model.metric import Column, Document, Table
 from pytest_perfgate.model.protocol import TIMED
 from pytest_perfgate.model.values import Dimension, value
 
@@ -259,3 +260,33 @@ def refusal(found: Availability) -> str:
     """``cupy: No module named 'cupy' > pip install cupy-cuda13x``."""
     why = textwrap.shorten(_KIND.sub("", found.why), _LONGEST, placeholder=" …") if found.name else found.why
     return f"{f'{found.name}: ' if found.name else ''}{why}{f' > {found.mend}' if found.mend else ''}"
+
+
+def machine_document(here: tuple[Sequence[Device], Sequence[Availability]]) -> Document:
+    """What this machine has, and which libraries can use it."""
+    devices, libraries = here
+    rows = tuple(
+        (d.key, d.name, d.kind, d.uuid or d.pci, d.memory_bytes, d.spec.name if d.spec else None) for d in devices
+    )
+    table = Table(
+        columns=(
+            Column(name="key"),
+            Column(name="device"),
+            Column(name="kind"),
+            Column(name="id"),
+            Column(name="memory", dimension=Dimension.BYTES, absent="-"),
+            Column(name="data sheet"),
+        ),
+        rows=rows,
+    )
+    return Document(title="This machine", blocks=(table, availability_table("Libraries", libraries)))
+
+
+def availability_table(title: str, found: Sequence[Availability]) -> Table:
+    """What works here, and in a sentence why not."""
+    rows = tuple(
+        (a.name, "yes" if a.usable else "no", a.version if a.usable else a.why, a.mend if not a.usable else "")
+        for a in found
+    )
+    names = ("name", "works", "version, or why not", "next")
+    return Table(columns=tuple(Column(name=name) for name in names), rows=rows, title=title)

@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import CaseKey, ClockPolicy, Plan
 from pytest_perfgate.model.protocol import (
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.measurement import Artifact
     from pytest_perfgate.model.metric import Analysis, Document
     from pytest_perfgate.model.ports import Profiler
-    from pytest_perfgate.model.profiles import Scrub, Scrubbed
 
 TIMED_OUT = 124  # the exit code of a child that had to be ended, as timeout(1) gives it
 
@@ -299,30 +297,3 @@ def metrics_data(analysis: Analysis) -> dict[str, Any]:
             for a in analysis.metrics.absent_once()
         ],
     }
-
-
-def scrub(path: Path, out: Path | None, clean: Scrub, *, in_place: bool = False, force: bool = False) -> Scrubbed:
-    """What was left out; never over another file unless forced, never in place unless asked."""
-    if path.is_dir():
-        raise PerfgateError("nsys-scrub", "it is a folder", mend="name one export in it", place=str(path))
-    if in_place and out is not None:
-        raise PerfgateError("nsys-scrub", "--in-place and --output are two targets", mend="drop one of them")
-    target = path if in_place else out or path.with_name(f"{path.stem}.clean{path.suffix}")
-    if not in_place and target.resolve() == path.resolve():
-        raise PerfgateError("nsys-scrub", f"{target} is the export itself", mend="ask for it with --in-place")
-    if not in_place and target.exists() and not force:
-        raise PerfgateError("nsys-scrub", f"{target} exists", why="it would be lost", mend="--force, or --output PATH")
-    return clean(path, target)
-
-
-def sentence(done: Scrubbed) -> str:
-    """What a person is told."""
-    tables = f"without {', '.join(done.tables)}" if done.tables else "there was no table of the environment"
-    texts = "1 text" if done.strings == 1 else f"{done.strings:,} texts"
-    lines = f", and without {texts} that nothing in it points to" if done.strings else ""
-    names = (
-        f"; {plural(done.named, 'text')} named a person, a machine or a home folder, and no longer"
-        if done.named
-        else ""
-    )
-    return f"{done.out}: {tables}{lines}{names}"

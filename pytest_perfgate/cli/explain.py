@@ -25,21 +25,38 @@ class Term:
     page: str
     also: tuple[str, ...] = ()
     """Other words for it, which `perfgate explain` knows too."""
-    linked: bool = True
-    """Whether a page links its first use; words of everyday English are left alone."""
+
+    @property
+    def linked(self) -> bool:
+        """Whether a page links its first use."""
+        return self.name in _LINKED
 
 
-def _term(name: str, meaning: str, page: str, *also: str, linked: bool = True) -> Term:
-    return Term(name=name, meaning=meaning, page=page, also=also, linked=linked)
+def _term(name: str, meaning: str, page: str, *also: str) -> Term:
+    return Term(name=name, meaning=meaning, page=page, also=also)
 
+
+_LINKED = frozenset(
+    (
+        "baseline",
+        "can detect",
+        "ceiling",
+        "confirmed regression",
+        "interval",
+        "merge base",
+        "round",
+        "sample",
+        "suspect",
+    )
+)
+"""Terms whose first use a page links; words of everyday English are left alone."""
 
 TERMS: tuple[Term, ...] = (
-    _term("accept", "Write a measured time into the baseline, with a reason.", "accepting", linked=False),
+    _term("accept", "Write a measured time into the baseline, with a reason.", "accepting"),
     _term(
         "anchor",
         "What small steps are counted from: the oldest accepted time of ninety days, or that of a fixed revision.",
         "verdicts",
-        linked=False,
     ),
     _term(
         "base",
@@ -48,7 +65,6 @@ TERMS: tuple[Term, ...] = (
         "base revision",
         "arm",
         "arms",
-        linked=False,
     ),
     _term(
         "baseline",
@@ -65,15 +81,8 @@ TERMS: tuple[Term, ...] = (
         "blind below",
         "resolution",
     ),
-    _term(
-        "capture", "A profile taken beside the timing: torch, nsys, ncu or cubin.", "captures", "profile", linked=False
-    ),
-    _term(
-        "case",
-        "One call of one test with its parameters. It has its own limits, verdict and baseline.",
-        "fixture",
-        linked=False,
-    ),
+    _term("capture", "A profile taken beside the timing: torch, nsys, ncu or cubin.", "captures", "profile"),
+    _term("case", "One call of one test with its parameters. It has its own limits, verdict and baseline.", "fixture"),
     _term(
         "ceiling",
         "The highest rate that this machine was measured to reach; below the peak of the data sheet.",
@@ -86,48 +95,30 @@ TERMS: tuple[Term, ...] = (
         "regression",
         "confirmed",
     ),
-    _term(
-        "floor",
-        "The smallest difference in time that counts as slower, whatever the limit says.",
-        "outcomes",
-        linked=False,
-    ),
-    _term("head", "The change under test; also its build.", "against-a-revision", linked=False),
-    _term(
-        "history", "The times of earlier full runs on this machine, `.perfgate/history.db`.", "verdicts", linked=False
-    ),
+    _term("floor", "The smallest difference in time that counts as slower, whatever the limit says.", "outcomes"),
+    _term("head", "The change under test; also its build.", "against-a-revision"),
+    _term("history", "The times of earlier full runs on this machine, `.perfgate/history.db`.", "verdicts"),
     _term(
         "interval", "The range in which a figure lies with 95 % confidence; a limit is judged by all of it.", "outcomes"
     ),
-    _term("limit", "What a case must keep: `METRIC OP VALUE`, such as `slowdown <= 3%`.", "limits", linked=False),
+    _term("limit", "What a case must keep: `METRIC OP VALUE`, such as `slowdown <= 3%`.", "limits"),
     _term(
         "merge base",
         "The newest commit that a change shares with its target branch. Its baselines judge the change.",
         "nothing-passes-vacuously",
     ),
-    _term("metric", "A named figure that a limit can hold, such as `time` or `mfu`.", "limits", linked=False),
-    _term("MFU", "Model FLOPs utilisation: operations per second over the peak of the device.", "work", linked=False),
+    _term("metric", "A named figure that a limit can hold, such as `time` or `mfu`.", "limits"),
+    _term("MFU", "Model FLOPs utilisation: operations per second over the peak of the device.", "work"),
     _term(
         "noise",
         "What the time of unchanged code varies by: within a process, between processes, between runs.",
         "verdicts",
-        linked=False,
     ),
-    _term("outcome", "What a limit came to: PASSED, REGRESSED and eleven more.", "outcomes", "verdict", linked=False),
-    _term(
-        "peak",
-        "The highest rate that the data sheet of the device allows at the clock it ran at.",
-        "devices",
-        linked=False,
-    ),
-    _term("policy", "What an outcome does to its test: pass, warn or fail.", "outcomes", linked=False),
-    _term(
-        "process",
-        "One fresh Python process that measures every case; its median is one number.",
-        "verdicts",
-        linked=False,
-    ),
-    _term("record", "The file that a run leaves: every sample, verdict and fact of the machine.", "ci", linked=False),
+    _term("outcome", "What a limit came to: PASSED, REGRESSED and eleven more.", "outcomes", "verdict"),
+    _term("peak", "The highest rate that the data sheet of the device allows at the clock it ran at.", "devices"),
+    _term("policy", "What an outcome does to its test: pass, warn or fail.", "outcomes"),
+    _term("process", "One fresh Python process that measures every case; its median is one number.", "verdicts"),
+    _term("record", "The file that a run leaves: every sample, verdict and fact of the machine.", "ci"),
     _term(
         "round",
         "A pair of fresh processes, base and head, that run in turns on one core; it gives one difference.",
@@ -139,7 +130,6 @@ TERMS: tuple[Term, ...] = (
         "One execution of the tests. What it measured of a case is one number with an interval.",
         "outcomes",
         "sitting",
-        linked=False,
     ),
     _term("sample", "One timed call, or the mean of a batch of calls that are too short to time alone.", "timing"),
     _term(
@@ -149,18 +139,12 @@ TERMS: tuple[Term, ...] = (
         "speed-of-light",
         "speed of light",
         "roofline",
-        linked=False,
     ),
     _term(
         "suspect", "A case that looks slower than its limit allows and is not confirmed yet.", "outcomes", "suspects"
     ),
-    _term(
-        "timer",
-        "The instrument that turns a call into samples: the host's clock, events, graph, CUPTI.",
-        "timing",
-        linked=False,
-    ),
-    _term("work", "What one call does, in operations and bytes; `mfu` and `sol` need it.", "work", linked=False),
+    _term("timer", "The instrument that turns a call into samples: the host's clock, events, graph, CUPTI.", "timing"),
+    _term("work", "What one call does, in operations and bytes; `mfu` and `sol` need it.", "work"),
 )
 
 ADVICE: Mapping[Outcome, str] = {
@@ -247,8 +231,7 @@ def overview() -> Document:
 
 
 def _code(word: str) -> Section | None:
-    code = CODES.get(word.casefold())
-    if code is None:
+    if (code := CODES.get(word.casefold())) is None:
         return None
     return _section(
         "Error code",
@@ -279,14 +262,11 @@ def _outcome(word: str) -> Section | None:
 
 def _word(word: str) -> Section | None:
     term = find_term(word)
-    if term is None:
-        return None
-    return _section(f"Term: {term.name}", term.meaning, page=f"{term.page}.md")
+    return _section(f"Term: {term.name}", term.meaning, page=f"{term.page}.md") if term else None
 
 
 def _metric(word: str) -> Section | None:
-    kind = by_name().get(word.casefold())
-    if kind is None:
+    if (kind := by_name().get(word.casefold())) is None:
         return None
     better = {"lower": "Lower is better.", "higher": "Higher is better."}.get(kind.better.value, "")
     return _section(
@@ -300,8 +280,7 @@ def _metric(word: str) -> Section | None:
 
 
 def _setting(word: str) -> Section | None:
-    key = next((key for key in KEYS if key.name == word.casefold()), None)
-    if key is None:
+    if (key := next((key for key in KEYS if key.name == word.casefold()), None)) is None:
         return None
     return _section(
         "Setting of [tool.perfgate]",

@@ -30,6 +30,7 @@ from pytest_perfgate.model.plan import ClockPolicy, Compare, Plan, parse_case_ke
 if TYPE_CHECKING:
     from pytest_perfgate.app.inspect import Look
     from pytest_perfgate.model.metric import Analysis, Document
+    from pytest_perfgate.model.profiles import Scrubbed
     from pytest_perfgate.model.verdict import Verdict
 
 CHECK_ABOUT = """Hold limits against files, without running anything.
@@ -316,7 +317,7 @@ def scrub_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_scrub(options: argparse.Namespace) -> int:
-    from pytest_perfgate.app.profile import scrub, sentence
+    from pytest_perfgate.app.inspections.nsys import scrub
     from pytest_perfgate.wiring.profiling import scrubber
 
     (path,) = output.named_files([options.file])
@@ -325,8 +326,19 @@ def run_scrub(options: argparse.Namespace) -> int:
     if options.json:
         output.write_json(plain(done))
     else:
-        output.write(sentence(done))
+        output.write(scrub_sentence(done))
     return 0
+
+
+def scrub_sentence(done: Scrubbed) -> str:
+    """What a person is told."""
+    from pytest_perfgate.core.render.words import plural
+
+    tables = f"without {', '.join(done.tables)}" if done.tables else "there was no table of the environment"
+    texts = "1 text" if done.strings == 1 else f"{done.strings:,} texts"
+    lines = f", and without {texts} that nothing in it points to" if done.strings else ""
+    named = f"; {plural(done.named, 'text')} named a person, a machine or a home folder, and no longer"
+    return f"{done.out}: {tables}{lines}{named if done.named else ''}"
 
 
 IMPORT_ABOUT = """Begin baselines from JSON of pytest-benchmark, asv, NVBench, Google Benchmark or hyperfine.
@@ -350,7 +362,7 @@ def import_arguments(parser: argparse.ArgumentParser) -> None:
 def run_import(options: argparse.Namespace) -> int:
     import datetime as dt
 
-    from pytest_perfgate.app.accept import imported
+    from pytest_perfgate.app.inspections.results import imported
     from pytest_perfgate.cli.accept import check_place
     from pytest_perfgate.wiring import stores
 

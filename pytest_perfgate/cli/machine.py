@@ -16,7 +16,6 @@ from pytest_perfgate.app.devices import (
     catalogue_document,
     ceilings_document,
     clocks_document,
-    machine_document,
     measured_ceilings,
     reset,
     sheet_document,
@@ -130,6 +129,8 @@ def devices_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_devices(options: argparse.Namespace) -> int:
     if options.here:
+        from pytest_perfgate.app.doctor import machine_document
+
         show(machine_document(wiring.here(Project(options).config)), options)
         return 0
     catalogue = devices.catalogue(Project(options).config)

@@ -48,8 +48,7 @@ def run_arguments(parser: ArgumentParser) -> None:
 
 def run_run(options: Namespace) -> int:
     project = Project(options)
-    words = options.words[1:] if options.words[:1] == ["--"] else options.words
-    words = [*_policies(options.policy), *words]
+    words = [*_policies(options.policy), *(options.words[1:] if options.words[:1] == ["--"] else options.words)]
     has_mode = any(word.startswith("--perfgate=") or word == "--perfgate" for word in words)
     began = time.time()
     # named, the plugin is there whatever addopts say of it; the words behind it have the last word

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from glob import glob
 from pathlib import Path
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.app.passes import References
     from pytest_perfgate.model.measurement import Artifact, Measurement, Reading, Reference, Samples
     from pytest_perfgate.model.plan import Case
-    from pytest_perfgate.model.ports import Inspector, Profiler
+    from pytest_perfgate.model.ports import Inspector
     from pytest_perfgate.model.protocol import Capture
     from pytest_perfgate.plugin.measuring import Measuring
 
@@ -236,64 +236,6 @@ class MeasuringBench(Bench):
 
             readings += named_among(offered, self.case.limits)
         return replace(capture, identity=identity, artifacts=tuple(self.artifacts), readings=readings)
-
-
-class QuickBench(MeasuringBench):
-    """``quick``: the captures that work in this process are taken here, after a call was timed."""
-
-    def _shown(self, asked: MeasuredCall) -> object:
-        if not self._profilers():
-            return asked.once()
-        asked.prepare()
-        with self._profiled(asked.key):
-            result = asked.timed()()
-        asked.judge(result)
-        self._taken[asked.key] = self._with_profile(self._taken[asked.key])
-        return result
-
-    @contextmanager
-    def around(self, brought: Brought) -> Iterator[None]:
-        """A region runs once, under the profiler: it has no time of its own then."""
-        if not self._profilers():
-            yield
-            return
-        from pytest_perfgate.plugin.captures import untimed
-
-        with self._profiled(brought.key):
-            yield
-        metrics, notes = self._measuring.profiled(self.case.plan, brought.key, self._limited(brought.limits))
-        brought.metrics, brought.durations = metrics | untimed(self.case), []
-        self.artifacts += [artifact for artifact in notes if artifact not in self.artifacts]
-
-    def captures(self) -> tuple[Capture, ...]:
-        captures = super().captures()
-        if not self.case.plan.captures:
-            return captures
-        from pytest_perfgate.plugin.captures import untaken
-
-        absent, lost = untaken(self.case)
-        return tuple(
-            replace(capture, metrics=capture.metrics | absent, findings=(*capture.findings, *lost))
-            for capture in captures
-        )
-
-    def _profilers(self) -> tuple[Profiler, ...]:
-        return self._measuring.profilers(self.case.plan)
-
-    def _profiled(self, key: CaseKey) -> AbstractContextManager[None]:
-        """The captures that were asked for, around one call or region."""
-        from pytest_perfgate.plugin.captures import profiled
-
-        return profiled(key, self._profilers())
-
-    def _with_profile(self, capture: Capture) -> Capture:
-        metrics, notes = self._measuring.profiled(self.case.plan, capture.key, self._limited(capture.limits))
-        self.artifacts += notes
-        return replace(capture, metrics=capture.metrics | metrics)
-
-    def _limited(self, own: Sequence[str]) -> str:
-        """The limits that what was captured will meet."""
-        return "\n".join((*(limit.text for limit in self.case.limits), *own))
 
 
 def read_artifact(

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import platform
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,7 +19,7 @@ from pytest_perfgate.core.limits.grammar import FAMILY_MEAN
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.model.errors import PerfgateError, fault_error
 from pytest_perfgate.model.plan import Effect, Mode
-from pytest_perfgate.model.verdict import RunReport, Shard, SuiteNote, Universe
+from pytest_perfgate.model.verdict import RunReport, SuiteNote
 from pytest_perfgate.plugin.measure_ahead import take_back
 from pytest_perfgate.plugin.measuring import built_ins
 from pytest_perfgate.plugin.options import child_environment
@@ -33,7 +31,9 @@ from pytest_perfgate.plugin.selection import (
     left_out,
     pattern_notes,
     reach_of,
+    shard_of,
     skipped_files,
+    unreported_notes,
 )
 
 if TYPE_CHECKING:
@@ -128,28 +128,6 @@ def ending_of(session: SessionState, status: int = 0) -> Ending:
         left_out=left_out(config),
         shard=shard_of(session),
         tables=session.settings.project.tables,
-    )
-
-
-def shard_of(session: SessionState) -> Shard:
-    """Which part of a run this is, and on what machine; all of it where it was not divided."""
-    from pytest_perfgate.wiring.devices import device_here
-    from pytest_perfgate.wiring.stores import environment_digest, repository
-
-    config, environment = session.settings.pytest, session.gate_judge.tools.environment()
-    shard = division(config)
-    if shard is None:
-        limits = {**dict.fromkeys(session.faults, ()), **{name: case.limits for name, case in session.cases.items()}}
-        universe = Universe(cases=tuple(sorted(limits.items())), policy=session.settings.policy)
-        shard = Shard(universe=universe, chosen=tuple(range(len(limits))))
-    return replace(
-        shard,
-        run=session.run,
-        host=platform.node(),
-        device=device_here() if shard.count > 1 else "",
-        changes=repository(config.rootpath).changes() if environment.dirty else "",
-        facts=environment_digest(environment),
-        costs=tuple((name, round(cost, 4)) for name, cost in sorted(session.costs.items())),
     )
 
 
@@ -267,29 +245,6 @@ def receive_reports(session: SessionState, report: pytest.TestReport) -> None:
     """A test was run, or something before it says why it was not."""
     if report.when == "call" or not report.passed:
         session.heard.add(report.nodeid)
-
-
-def unreported_notes(session: SessionState) -> tuple[SuiteNote, ...]:
-    """One note of a whole run; it fails where a verdict would have, and else by what is done of the unmeasured."""
-    lost = [nodeid for nodeid in session.cases if nodeid not in session.heard]
-    if not lost or not session.complete or session.mode is Mode.OFF:
-        return ()
-    why = "by a hook of a conftest or a plugin that stands in for pytest's own"
-    failing = any(report.effect is Effect.FAIL for nodeid in lost for report in session.reports.get(nodeid, ()))
-    return (
-        SuiteNote(
-            kind="unrun",
-            effect=Effect.FAIL if failing else session.gate_judge.context.policy.effect("unmeasured"),
-            text=f"{plural(len(lost), 'gated test')} chosen and not run, {why}: no report carries a verdict",
-            names=tuple(name for nodeid in lost for name in _said(session, nodeid)),
-        ),
-    )
-
-
-def _said(session: SessionState, nodeid: str) -> Iterator[str]:
-    """The test, and what it came to where it was measured."""
-    outcomes = [f"{report.key}: {report.worst.value}" for report in session.reports.get(nodeid, ())]
-    yield from outcomes or [nodeid]
 
 
 def stand_by(state: SessionState, config: pytest.Config) -> None:

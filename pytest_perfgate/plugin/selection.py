@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+import platform
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
@@ -14,7 +16,7 @@ from pytest_perfgate.core.judge.suite import LeftOut
 from pytest_perfgate.core.limits.grammar import FAMILY_MEAN
 from pytest_perfgate.core.limits.merge import unmatched
 from pytest_perfgate.core.limits.scope import proposal
-from pytest_perfgate.core.render.words import printable
+from pytest_perfgate.core.render.words import plural, printable
 from pytest_perfgate.core.stats.costs import bare_name, costs_digest, divided, positions
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Effect, Mode, Reach
@@ -243,3 +245,48 @@ def _unopened(config: pytest.Config) -> str:
     """Files whose tests nobody saw, because they skipped themselves while they were collected."""
     files = sorted(skipped_files(config))
     return first_of(files, 3)
+
+
+def shard_of(session: SessionState) -> Shard:
+    """Which part of a run this is, and on what machine; all of it where it was not divided."""
+    from pytest_perfgate.wiring.devices import device_here
+    from pytest_perfgate.wiring.stores import environment_digest, repository
+
+    config, environment = session.settings.pytest, session.gate_judge.tools.environment()
+    shard = division(config)
+    if shard is None:
+        limits = {**dict.fromkeys(session.faults, ()), **{name: case.limits for name, case in session.cases.items()}}
+        universe = Universe(cases=tuple(sorted(limits.items())), policy=session.settings.policy)
+        shard = Shard(universe=universe, chosen=tuple(range(len(limits))))
+    return replace(
+        shard,
+        run=session.run,
+        host=platform.node(),
+        device=device_here() if shard.count > 1 else "",
+        changes=repository(config.rootpath).changes() if environment.dirty else "",
+        facts=environment_digest(environment),
+        costs=tuple((name, round(cost, 4)) for name, cost in sorted(session.costs.items())),
+    )
+
+
+def unreported_notes(session: SessionState) -> tuple[SuiteNote, ...]:
+    """One note of a whole run; it fails where a verdict would have, and else by what is done of the unmeasured."""
+    lost = [nodeid for nodeid in session.cases if nodeid not in session.heard]
+    if not lost or not session.complete or session.mode is Mode.OFF:
+        return ()
+    why = "by a hook of a conftest or a plugin that stands in for pytest's own"
+    failing = any(report.effect is Effect.FAIL for nodeid in lost for report in session.reports.get(nodeid, ()))
+    return (
+        SuiteNote(
+            kind="unrun",
+            effect=Effect.FAIL if failing else session.gate_judge.context.policy.effect("unmeasured"),
+            text=f"{plural(len(lost), 'gated test')} chosen and not run, {why}: no report carries a verdict",
+            names=tuple(name for nodeid in lost for name in _said(session, nodeid)),
+        ),
+    )
+
+
+def _said(session: SessionState, nodeid: str) -> Iterator[str]:
+    """The test, and what it came to where it was measured."""
+    outcomes = [f"{report.key}: {report.worst.value}" for report in session.reports.get(nodeid, ())]
+    yield from outcomes or [nodeid]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,7 +16,7 @@ from pytest_perfgate.core.render.block import WIDTH, render_block
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Case, CaseKey, Effect, Mode
 from pytest_perfgate.model.protocol import CaseResult
-from pytest_perfgate.plugin.benches import Bench, JudgedBench, MeasuringBench, QuickBench
+from pytest_perfgate.plugin.benches import Bench, JudgedBench, MeasuringBench
 from pytest_perfgate.plugin.fixture import Perfgate
 from pytest_perfgate.plugin.measure_ahead import begin, insist_on_folder
 from pytest_perfgate.plugin.measuring import measuring_tools
@@ -34,12 +36,72 @@ from pytest_perfgate.wiring.devices import pick_device
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.measurement import Measurement
-    from pytest_perfgate.model.ports import Convict, GateTools
+    from pytest_perfgate.model.ports import Convict, GateTools, Profiler
+    from pytest_perfgate.model.protocol import Capture
     from pytest_perfgate.model.verdict import CaseReport
+    from pytest_perfgate.plugin.calls import Brought, MeasuredCall
     from pytest_perfgate.plugin.state import Settings
 
 
 _LATE = "it asked for perfgate only while it ran, after the measuring: take it as an argument, or mark the test"
+
+
+class QuickBench(MeasuringBench):
+    """``quick``: the captures that work in this process are taken here, after a call was timed."""
+
+    def _shown(self, asked: MeasuredCall) -> object:
+        if not self._profilers():
+            return asked.once()
+        asked.prepare()
+        with self._profiled(asked.key):
+            result = asked.timed()()
+        asked.judge(result)
+        self._taken[asked.key] = self._with_profile(self._taken[asked.key])
+        return result
+
+    @contextmanager
+    def around(self, brought: Brought) -> Iterator[None]:
+        """A region runs once, under the profiler: it has no time of its own then."""
+        if not self._profilers():
+            yield
+            return
+        from pytest_perfgate.plugin.captures import untimed
+
+        with self._profiled(brought.key):
+            yield
+        metrics, notes = self._measuring.profiled(self.case.plan, brought.key, self._limited(brought.limits))
+        brought.metrics, brought.durations = metrics | untimed(self.case), []
+        self.artifacts += [artifact for artifact in notes if artifact not in self.artifacts]
+
+    def captures(self) -> tuple[Capture, ...]:
+        captures = super().captures()
+        if not self.case.plan.captures:
+            return captures
+        from pytest_perfgate.plugin.captures import untaken
+
+        absent, lost = untaken(self.case)
+        return tuple(
+            replace(capture, metrics=capture.metrics | absent, findings=(*capture.findings, *lost))
+            for capture in captures
+        )
+
+    def _profilers(self) -> tuple[Profiler, ...]:
+        return self._measuring.profilers(self.case.plan)
+
+    def _profiled(self, key: CaseKey) -> AbstractContextManager[None]:
+        """The captures that were asked for, around one call or region."""
+        from pytest_perfgate.plugin.captures import profiled
+
+        return profiled(key, self._profilers())
+
+    def _with_profile(self, capture: Capture) -> Capture:
+        metrics, notes = self._measuring.profiled(self.case.plan, capture.key, self._limited(capture.limits))
+        self.artifacts += notes
+        return replace(capture, metrics=capture.metrics | metrics)
+
+    def _limited(self, own: Sequence[str]) -> str:
+        """The limits that what was captured will meet."""
+        return "\n".join((*(limit.text for limit in self.case.limits), *own))
 
 
 class GateSession(SessionState):

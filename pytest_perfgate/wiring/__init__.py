@@ -172,6 +172,7 @@ def parent_channel(address: str) -> ParentChannel:
 
 def gate_tools(root: Path, project: Config, kinds: Any, environment: Any = None) -> GateTools:
     """What judging asks of the world."""
+    from dataclasses import replace
     from functools import cache, partial
 
     from pytest_perfgate.adapters.children.spawn import LocalSpawner
@@ -179,7 +180,6 @@ def gate_tools(root: Path, project: Config, kinds: Any, environment: Any = None)
     from pytest_perfgate.adapters.stores.configuration import declared_names, settings_at
     from pytest_perfgate.adapters.stores.records import Records
     from pytest_perfgate.adapters.stores.repository import GitRepository
-    from pytest_perfgate.app.accepted import placed
     from pytest_perfgate.model.ports import GateTools
     from pytest_perfgate.wiring.stores import baseline_store, history_store
 
@@ -187,10 +187,15 @@ def gate_tools(root: Path, project: Config, kinds: Any, environment: Any = None)
     repository = GitRepository(root, environment, project.target)
     probe = partial(probe_environment, partial(declared_names, root, (".", *(one.path for one in project.projects))))
     baselines = baseline_store(root, project, repository)
+
+    @cache
+    def environment_here() -> Any:
+        return replace(probe(), commit=repository.head(), dirty=repository.dirty())
+
     return GateTools(
         kinds=kinds,
         spawner=LocalSpawner(),
-        environment=cache(partial(placed, probe, repository)),
+        environment=environment_here,
         roofed=wiring_devices.roofed(baselines),
         baselines=baselines,
         committed=baselines.committed,

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.protocol import Assignment, Capture
 
     Command = Callable[[str, Assignment], Sequence[str]]
-
     Environ = Mapping[str, str]
 
 

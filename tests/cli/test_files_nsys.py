@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from pytest_perfgate.cli.files import scrub_sentence
+from pytest_perfgate.model.profiles import Scrubbed
 from tests.nsys_file import SECRET, ExportMaker, small_export
 
 
@@ -150,3 +152,15 @@ label = 'worker (\\d+)'
     assert place.perfgate("inspect", "a.sqlite", "--start", "0", "--end", "9us").code == 0, "another window"
     (place.root / "pyproject.toml").write_text("[tool.perfgate.nsys]\nstages = 'x'\n")
     assert place.perfgate("inspect", "a.sqlite").code == 2
+
+
+@pytest.mark.parametrize(
+    ("tables", "strings", "told"),
+    [
+        ((), 0, "b: there was no table of the environment"),
+        (("T_ENV",), 1, "b: without T_ENV, and without 1 text that nothing in it points to"),
+        ((), 2, "b: there was no table of the environment, and without 2 texts that nothing in it points to"),
+    ],
+)
+def test_the_sentence_names_what_the_copy_lacks(tables, strings, told) -> None:
+    assert scrub_sentence(Scrubbed(path="a", out="b", tables=tables, strings=strings)) == told

@@ -7,9 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_perfgate.core.analysis import intervals
-from pytest_perfgate.core.analysis.trace.matching import edits, node
+from pytest_perfgate.core.analysis.trace.matching import edits
 from pytest_perfgate.core.analysis.trace.timeline import busy, statistics, timeline
-from pytest_perfgate.core.analysis.trace.tree import STRADDLE_NS, nest
+from pytest_perfgate.core.analysis.trace.tree import STRADDLE_NS, nest, node
 from pytest_perfgate.model.profiles import Kind
 
 SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 30)), min_size=1, max_size=40)

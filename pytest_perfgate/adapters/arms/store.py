@@ -83,6 +83,7 @@ class ArmStore:
                     os.utime(folder / READY)
                 else:
                     facts = self._make(folder, wanted, mode)
+        caches = ((key, str(folder / "caches" / sub)) for key, sub in _CACHES.items())
         return Arm(
             name=name,
             revision=wanted.commit,
@@ -91,7 +92,7 @@ class ArmStore:
             mode=mode,
             python=facts["python"],
             launch=tuple(facts["launch"]),
-            environment=(*_caches(folder), ("PYTHONPATH", self._python_path(Path(facts["cwd"]), mode))),
+            environment=(*caches, ("PYTHONPATH", self._python_path(Path(facts["cwd"]), mode))),
             cwd=facts["cwd"],
             root=facts["root"],
             modules=self._settings.packages or tuple(facts["modules"]),
@@ -180,7 +181,8 @@ class ArmStore:
         build_into(self._site(folder, packages), tree / self._inside, self._settings)
         modules = installed_modules(packages)
         if not modules:
-            raise PerfgateError("arm-empty", "its build installed nothing that can be imported", place=_log(folder))
+            what = "its build installed nothing that can be imported"
+            raise PerfgateError("arm-empty", what, place=str(folder / "build.log"))
         self.git.remove_worktree(tree)
         return _facts(python, self._rootdir, packages, modules)
 
@@ -199,11 +201,7 @@ class ArmStore:
 
     def _site(self, folder: Path, packages: Path) -> Site:
         variables = build_environment(os.pathsep.join(self._outside()))
-        return Site(packages=packages, scratch=folder / "build", log=Path(_log(folder)), environment=variables)
-
-
-def _caches(folder: Path) -> tuple[tuple[str, str], ...]:
-    return tuple((key, str(folder / "caches" / sub)) for key, sub in _CACHES.items())
+        return Site(packages=packages, scratch=folder / "build", log=folder / "build.log", environment=variables)
 
 
 def _facts(python: Path, cwd: Path, root: Path, modules: tuple[str, ...]) -> Built:
@@ -216,10 +214,6 @@ def _facts(python: Path, cwd: Path, root: Path, modules: tuple[str, ...]) -> Bui
         "content": content_of(root),
         "sources": sources_of(root),
     }
-
-
-def _log(folder: Path) -> str:
-    return str(folder / "build.log")
 
 
 READY = "ready.json"

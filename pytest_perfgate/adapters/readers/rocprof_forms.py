@@ -283,16 +283,12 @@ def _resources(row: Row, registers: str, shared: str, scratch: str) -> Resources
     )
 
 
-_MOST = 1 << 64
-"""Nanoseconds: no clock counts further."""
-
-
 def _between(start: str | None, end: str | None) -> float | None:
     try:
         spent = int((end or "").removesuffix(".0")) - int((start or "").removesuffix(".0"))
     except ValueError:
         return None
-    return float(spent) if 0 < spent < _MOST else None
+    return float(spent) if 0 < spent < 1 << 64 else None  # no clock counts further
 
 
 def number_of(cell: str | None) -> float | None:

@@ -49,11 +49,11 @@ from pytest_perfgate.core.analysis.trace.matching import (
     by_kernel,
     by_operator,
     edits,
-    forest,
 )
 from pytest_perfgate.core.analysis.trace.operators import collectives, selection_table
 from pytest_perfgate.core.analysis.trace.report import name_of, standalone_fair
 from pytest_perfgate.core.analysis.trace.survey import MOST, OUTSIDE, survey
+from pytest_perfgate.core.analysis.trace.tree import forest
 from pytest_perfgate.core.render.words import pair_of_names
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import (

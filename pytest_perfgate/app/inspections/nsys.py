@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from pytest_perfgate.core.analysis.foreign_files import foreign
 from pytest_perfgate.core.analysis.intervals import BLOCKS, LAUNCHES
 from pytest_perfgate.core.analysis.nsys import overlap, views
 from pytest_perfgate.core.analysis.nsys.compare import comparison, comparison_metrics, difference
-from pytest_perfgate.core.analysis.nsys.lanes import Recorded, hidden_talkers, lanes
+from pytest_perfgate.core.analysis.nsys.lanes import Recorded, check_copies, check_distinct, hidden_talkers, lanes
 from pytest_perfgate.core.analysis.nsys.metrics import (
     findings,
     invalid_findings,
@@ -25,8 +26,6 @@ from pytest_perfgate.core.analysis.nsys.metrics import (
 )
 from pytest_perfgate.core.analysis.nsys.setup import (
     OPTIONS,
-    check_copies,
-    check_distinct,
     order,
     ranks,
     reading,
@@ -51,6 +50,9 @@ from pytest_perfgate.model.nsys import (
     Reading,
     Window,
 )
+
+if TYPE_CHECKING:
+    from pytest_perfgate.model.profiles import Scrub, Scrubbed
 
 MAGICS = (SQLITE, b"NVIDIA Tegra Profiler Report")
 
@@ -276,3 +278,17 @@ def _calls(job: Job, file: int, export: NsysExport) -> list[tuple[str, ApiTotal]
     for rank in mine:
         names[rank.pid] = f"{names[rank.pid]}, {rank.name}" if rank.pid in names else rank.name
     return [(names[row.pid], row) for row in export.api_totals(_spans(mine)) if row.pid in names]
+
+
+def scrub(path: Path, out: Path | None, clean: Scrub, *, in_place: bool = False, force: bool = False) -> Scrubbed:
+    """What was left out; never over another file unless forced, never in place unless asked."""
+    if path.is_dir():
+        raise PerfgateError("nsys-scrub", "it is a folder", mend="name one export in it", place=str(path))
+    if in_place and out is not None:
+        raise PerfgateError("nsys-scrub", "--in-place and --output are two targets", mend="drop one of them")
+    target = path if in_place else out or path.with_name(f"{path.stem}.clean{path.suffix}")
+    if not in_place and target.resolve() == path.resolve():
+        raise PerfgateError("nsys-scrub", f"{target} is the export itself", mend="ask for it with --in-place")
+    if not in_place and target.exists() and not force:
+        raise PerfgateError("nsys-scrub", f"{target} exists", why="it would be lost", mend="--force, or --output PATH")
+    return clean(path, target)

@@ -33,7 +33,7 @@ from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline, Identity, Measurement
 from pytest_perfgate.model.metric import Analysis, Document, MetricSet, Problem
-from pytest_perfgate.model.plan import OF_FILE, Case, CaseKey, Compare, Limit, Plan
+from pytest_perfgate.model.plan import OF_FILE, Case, CaseKey, Compare, Limit, Plan, parse_case_key
 from pytest_perfgate.model.protocol import READ
 from pytest_perfgate.model.values import value
 from pytest_perfgate.model.verdict import CaseReport, RunReport, Verdict
@@ -41,8 +41,8 @@ from pytest_perfgate.model.verdict import CaseReport, RunReport, Verdict
 if TYPE_CHECKING:
     from pytest_perfgate.core.limits.grammar import Kinds
     from pytest_perfgate.model.plan import Policy
-    from pytest_perfgate.model.ports import GateTools
-    from pytest_perfgate.model.profiles import BenchReader, BenchResult
+    from pytest_perfgate.model.ports import BaselineStore, GateTools
+    from pytest_perfgate.model.profiles import BenchFile, BenchReader, BenchResult
 
 
 _NVBENCH = ((b'"nvbench"',), (b'"sm_version"', b'"devices"'), (b'"meta"', b'"argv"'))
@@ -348,3 +348,47 @@ def in_order(limits: Sequence[Limit], plain: Sequence[Verdict], report: CaseRepo
     """All verdicts in the order in which their limits were given."""
     texts = [limit.text for limit in limits]
     return tuple(sorted((*plain, *(report.verdicts if report else ())), key=lambda v: texts.index(v.limit.text)))
+
+
+@value
+class Imported:
+    """What an import came to."""
+
+    lines: tuple[Baseline, ...]
+    kept: tuple[str, ...] = ()
+    """Cases that had a line already."""
+    left: tuple[str, ...] = ()
+    """Benchmarks without a time."""
+
+
+def imported(file: BenchFile, device: str, store: BaselineStore, *, who: str, when: str) -> Imported:
+    """The lines that an import would write."""
+    known = store.read_all(device)
+    lines, unchanged, omitted = [], [], []
+    for result in file.results:
+        key = _case_key(file.tool, result)
+        if not result.time:
+            omitted.append(result.name)
+        elif str(key) in known:
+            unchanged.append(str(key))
+        else:
+            lines.append(_imported_line(key, result, file, device))
+    signed = tuple(replace(line, who=who, when=when) for line in _once(lines))
+    return Imported(lines=signed, kept=tuple(unchanged), left=tuple(omitted))
+
+
+def _case_key(tool: str, result: BenchResult) -> CaseKey:
+    """A node id where the tool has them; otherwise a file named after the tool."""
+    name = result.name if re.match(r"[^:\[]+\.py::", result.name) else f"{tool}::{result.name}"
+    return parse_case_key(name)
+
+
+def _imported_line(key: CaseKey, result: BenchResult, file: BenchFile, device: str) -> Baseline:
+    commit = file.commit if re.fullmatch(r"[0-9a-f]{7,40}", file.commit) else ""
+    why = f"imported from {file.tool}, {result.statistic}"
+    return Baseline(key=key, device=device, time=result.time or 0.0, commit=commit, why=why)
+
+
+def _once(lines: Sequence[Baseline]) -> list[Baseline]:
+    """The first of several with one name: devices of another tool's file share names."""
+    return list({str(line.key): line for line in reversed(lines)}.values())[::-1]

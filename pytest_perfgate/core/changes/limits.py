@@ -7,14 +7,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.changes.marks import EXCUSES, Mark, marked
 from pytest_perfgate.core.changes.source import AROUND, ITSELF, PARAMETERS, Parts, other_parameters, parts_of
 from pytest_perfgate.core.changes.tests import same_bodies
-from pytest_perfgate.core.limits.grammar import OF_FAMILIES, Kinds, parse_limit
+from pytest_perfgate.core.limits.grammar import OF_FAMILIES, parse_limit
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Limit, Operator
 from pytest_perfgate.model.values import value
+
+if TYPE_CHECKING:
+    from pytest_perfgate.core.limits.grammar import Kinds
 
 Merged = Callable[[str, Sequence[Sequence[Limit]]], tuple[Limit, ...]]
 """Limits of a test by its node id and those of its marks, with the project's own beneath them."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.limits.merge import check_tail
 from pytest_perfgate.core.limits.scope import (
@@ -27,11 +28,13 @@ from pytest_perfgate.core.limits.scope import (
 )
 from pytest_perfgate.core.metric_kinds import OWN_KIND, own_kind
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.metric import Labels, MetricKind
 from pytest_perfgate.model.plan import CHANGES, Compare, Limit, Operator
 from pytest_perfgate.model.values import DECIMAL, UNITS, USUAL, Dimension, dimension_of
 
-Kinds = Mapping[str, MetricKind]
+if TYPE_CHECKING:
+    from pytest_perfgate.model.metric import Labels, MetricKind
+
+    Kinds = Mapping[str, MetricKind]
 
 _METRIC = re.compile(r"\s*([A-Za-z_][\w.]*)\s*", re.ASCII)
 

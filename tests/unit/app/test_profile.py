@@ -13,7 +13,7 @@ import pytest
 
 from pytest_perfgate.adapters.profilers.in_process import TIMES
 from pytest_perfgate.adapters.stores.profiles import ProfileFolders
-from pytest_perfgate.app.profile import ProfileTools, profile, sentence
+from pytest_perfgate.app.profile import ProfileTools, profile
 from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.device import Availability, Device
@@ -21,7 +21,6 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact, Identity, Samples, Stop
 from pytest_perfgate.model.metric import Analysis, Document, MetricSet, Paragraph
 from pytest_perfgate.model.plan import Case, CaseKey, Plan
-from pytest_perfgate.model.profiles import Scrubbed
 from pytest_perfgate.model.protocol import CAPTURES, Capture, parse_assignment
 from pytest_perfgate.plugin.captures import asking
 from pytest_perfgate.wiring.profiling import profile_tools, write_times
@@ -324,15 +323,3 @@ def test_what_a_limit_asks_for_reaches_the_inspector_of_a_capture(tmp_path: Path
     tools = replace(profile_tools(tmp_path), profilers=(Leaves("ncu"),), execute=execute)
     done = profile(KEY, "ncu", Plan(), asking(tools, case))
     assert [m.value for m in done.analysis.metrics.find(limit.metric, limit.labels)] == [8.0]
-
-
-@pytest.mark.parametrize(
-    ("tables", "strings", "told"),
-    [
-        ((), 0, "b: there was no table of the environment"),
-        (("T_ENV",), 1, "b: without T_ENV, and without 1 text that nothing in it points to"),
-        ((), 2, "b: there was no table of the environment, and without 2 texts that nothing in it points to"),
-    ],
-)
-def test_the_sentence_names_what_the_copy_lacks(tables, strings, told) -> None:
-    assert sentence(Scrubbed(path="a", out="b", tables=tables, strings=strings)) == told

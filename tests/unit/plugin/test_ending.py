@@ -16,9 +16,9 @@ from pytest_perfgate.plugin.ending import (
     receive_reports,
     stand_by,
     text_of,
-    unreported_notes,
 )
 from pytest_perfgate.plugin.options import STARTED_WITH
+from pytest_perfgate.plugin.selection import unreported_notes
 from pytest_perfgate.plugin.summary import reported_text
 from tests.reports import case
 

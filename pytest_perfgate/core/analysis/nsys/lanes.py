@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pytest_perfgate.core.analysis import intervals
+from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.nsys import Activity, Calls, Lane, Preset, Ranges, Rank, Reading, Window, pid_of
 from pytest_perfgate.model.values import array_value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from pytest_perfgate.model.nsys import RankResult
 
     Ints = NDArray[np.int64]
 
@@ -261,3 +264,29 @@ def qualified(name: str) -> str:
 
 def _short(name: str) -> str:
     return name.rpartition("::")[2]
+
+
+def check_distinct(found: Sequence[Rank], files: Sequence[str]) -> None:
+    """Two processes with one rank would be added up as one."""
+    known: dict[str, Rank] = {}
+    for rank in found:
+        other = known.setdefault(rank.name, rank)
+        if other is not rank:
+            here, there = (f"process {r.pid} of {files[r.file]}" for r in (rank, other))
+            raise PerfgateError("nsys-ranks", f"rank {rank.name} is {there} and {here}")
+
+
+def check_copies(found: Sequence[RankResult], files: Sequence[str]) -> None:
+    """Without labels, two files in which the same processes run the same kernels at the same times are one."""
+    known: dict[tuple[int, int, int, int], RankResult] = {}
+    for result in (result for result in found if not result.rank.label):
+        rank, window = result.rank, result.lane.window
+        other = known.setdefault((rank.pid, rank.device, window.start, window.end), result)
+        if other.rank.file != rank.file and _same(other.lane.kernels, result.lane.kernels):
+            here, there = files[rank.file], files[other.rank.file]
+            what = "the same file was given twice" if here == there else f"{here} is a copy of {there}"
+            raise PerfgateError("nsys-ranks", f"{what}: every kernel of process {rank.pid} is in both")
+
+
+def _same(one: Activity, other: Activity) -> bool:
+    return len(one) > 0 and np.array_equal(one.start, other.start) and np.array_equal(one.end, other.end)

@@ -12,7 +12,7 @@ import numpy as np
 
 from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.nsys import OPEN, Activity, Extent, Preset, Ranges, Rank, RankResult, Reading, Window, pid_of
+from pytest_perfgate.model.nsys import OPEN, Extent, Preset, Ranges, Rank, Reading, Window, pid_of
 from pytest_perfgate.model.values import TIME_UNIT, TIME_UNITS
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ def ranks(
     result = []
     for number, (pid, device) in enumerate(order, first):
         label = labels.get(pid, "")
-        name = _rank(label, preset) if label else str(number)
+        hit = re.search(preset.rank, label, re.IGNORECASE) or re.search(preset.thread, label)
+        name = str(number) if not label else hit.group(1) if hit else ""
         if label and devices[pid] > 1:
             name = f"{name}/gpu{device}"
         result.append(_named(name, pid, device, label, preset, file))
@@ -58,11 +59,6 @@ def _labels(ranges: Ranges, preset: Preset) -> dict[int, str]:
     return labels
 
 
-def _rank(label: str, preset: Preset) -> str:
-    hit = re.search(preset.rank, label, re.IGNORECASE) or re.search(preset.thread, label)
-    return hit.group(1) if hit else ""
-
-
 def _named(name: str, pid: int, device: int, label: str, preset: Preset, file: int) -> Rank:
     mesh = re.findall(preset.mesh, label, re.IGNORECASE)
     settings = re.findall(preset.settings, label, re.IGNORECASE)
@@ -75,32 +71,6 @@ def _named(name: str, pid: int, device: int, label: str, preset: Preset, file: i
         mesh=tuple((axis.lower(), int(at), int(size)) for axis, at, size in mesh),
         settings=tuple((key.lower(), int(number)) for key, number in settings),
     )
-
-
-def check_distinct(found: Sequence[Rank], files: Sequence[str]) -> None:
-    """Two processes with one rank would be added up as one."""
-    known: dict[str, Rank] = {}
-    for rank in found:
-        other = known.setdefault(rank.name, rank)
-        if other is not rank:
-            here, there = (f"process {r.pid} of {files[r.file]}" for r in (rank, other))
-            raise PerfgateError("nsys-ranks", f"rank {rank.name} is {there} and {here}")
-
-
-def check_copies(found: Sequence[RankResult], files: Sequence[str]) -> None:
-    """Without labels, two files in which the same processes run the same kernels at the same times are one."""
-    known: dict[tuple[int, int, int, int], RankResult] = {}
-    for result in (result for result in found if not result.rank.label):
-        rank, window = result.rank, result.lane.window
-        other = known.setdefault((rank.pid, rank.device, window.start, window.end), result)
-        if other.rank.file != rank.file and _same(other.lane.kernels, result.lane.kernels):
-            here, there = files[rank.file], files[other.rank.file]
-            what = "the same file was given twice" if here == there else f"{here} is a copy of {there}"
-            raise PerfgateError("nsys-ranks", f"{what}: every kernel of process {rank.pid} is in both")
-
-
-def _same(one: Activity, other: Activity) -> bool:
-    return len(one) > 0 and np.array_equal(one.start, other.start) and np.array_equal(one.end, other.end)
 
 
 def order(rank: Rank) -> tuple[int, str]:

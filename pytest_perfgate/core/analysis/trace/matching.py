@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pytest_perfgate.core.analysis.roofline import bound
-from pytest_perfgate.model.profiles import Category
 from pytest_perfgate.model.values import value
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow
-    from pytest_perfgate.core.analysis.trace.survey import Survey
+    from pytest_perfgate.core.analysis.trace.tree import Node
     from pytest_perfgate.model.device import Roof
 
 BEYOND = 1.5
@@ -177,16 +176,6 @@ CELLS = 4_000_000
 
 
 @value
-class Node:
-    """An operator with the operators below it that reach the GPU."""
-
-    name: str
-    children: tuple[Node, ...] = ()
-    size: int = 1
-    key: int = 0
-
-
-@value
 class Edit:
     """One difference: its path from the root, and what stands on each side."""
 
@@ -195,47 +184,6 @@ class Edit:
     after: str
     size: int
     """Operators that the difference holds."""
-
-
-def forest(seen: Survey) -> Node:
-    """Operators that launch GPU work, under one root."""
-    trace = seen.trace
-    alive = np.zeros(len(trace), bool)
-    at = seen.link.launch[seen.link.launch >= 0]
-    while len(at):
-        alive[at] = True
-        at = seen.tree.parent[at]
-        at = np.unique(at[at >= 0])
-    children: dict[int, list[int]] = defaultdict(list)
-    rows = np.flatnonzero(alive & (trace.category == Category.OPERATOR))
-    order = rows[np.lexsort((-trace.end[rows], trace.start[rows]))]
-    above = np.where(seen.tree.parent[order] >= 0, seen.tree.operator[np.maximum(seen.tree.parent[order], 0)], -1)
-    for row, parent in zip(order.tolist(), above.tolist()):
-        children[parent].append(row)
-    made: dict[int, Node] = {}
-    for row in _deepest_first(children):
-        made[row] = node(trace.names[trace.name[row]], tuple(made[c] for c in children[row]))
-    return node("", tuple(made[c] for c in children[-1]))
-
-
-def _deepest_first(children: dict[int, list[int]]) -> list[int]:
-    """Rows in an order that has every child before its parent, whatever their times say."""
-    walked, ahead = [], list(children[-1])
-    while ahead:
-        row = ahead.pop()
-        walked.append(row)
-        ahead += children[row]
-    return walked[::-1]
-
-
-def node(name: str, children: tuple[Node, ...] = ()) -> Node:
-    """A node with the key by which equal subtrees are known."""
-    return Node(
-        name=name,
-        children=children,
-        size=1 + sum(c.size for c in children),
-        key=hash((name, tuple(c.key for c in children))),
-    )
 
 
 def edits(before: Node, after: Node, path: str = "") -> tuple[Edit, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -9,10 +10,12 @@ import numpy as np
 
 from pytest_perfgate.core.analysis.operators import CATEGORIES, model_of
 from pytest_perfgate.model.profiles import HOST, Category, Trace
-from pytest_perfgate.model.values import Work, array_value
+from pytest_perfgate.model.values import Work, array_value, value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from pytest_perfgate.core.analysis.trace.survey import Survey
 
     Ints = NDArray[np.int64]
 
@@ -234,3 +237,54 @@ def _latest(keys: Ints, rows: Ints, wanted: Ints) -> Ints:
     hit = rows[order[np.maximum(at, 0)]]
     same = (at >= 0) & (keys[order[np.maximum(at, 0)]] == wanted) & (wanted > 0)
     return np.where(same, hit, -1)
+
+
+@value
+class Node:
+    """An operator with the operators below it that reach the GPU."""
+
+    name: str
+    children: tuple[Node, ...] = ()
+    size: int = 1
+    key: int = 0
+
+
+def forest(seen: Survey) -> Node:
+    """Operators that launch GPU work, under one root."""
+    trace = seen.trace
+    alive = np.zeros(len(trace), bool)
+    at = seen.link.launch[seen.link.launch >= 0]
+    while len(at):
+        alive[at] = True
+        at = seen.tree.parent[at]
+        at = np.unique(at[at >= 0])
+    children: dict[int, list[int]] = defaultdict(list)
+    rows = np.flatnonzero(alive & (trace.category == Category.OPERATOR))
+    order = rows[np.lexsort((-trace.end[rows], trace.start[rows]))]
+    above = np.where(seen.tree.parent[order] >= 0, seen.tree.operator[np.maximum(seen.tree.parent[order], 0)], -1)
+    for row, parent in zip(order.tolist(), above.tolist()):
+        children[parent].append(row)
+    made: dict[int, Node] = {}
+    for row in _deepest_first(children):
+        made[row] = node(trace.names[trace.name[row]], tuple(made[c] for c in children[row]))
+    return node("", tuple(made[c] for c in children[-1]))
+
+
+def _deepest_first(children: dict[int, list[int]]) -> list[int]:
+    """Rows in an order that has every child before its parent, whatever their times say."""
+    walked, ahead = [], list(children[-1])
+    while ahead:
+        row = ahead.pop()
+        walked.append(row)
+        ahead += children[row]
+    return walked[::-1]
+
+
+def node(name: str, children: tuple[Node, ...] = ()) -> Node:
+    """A node with the key by which equal subtrees are known."""
+    return Node(
+        name=name,
+        children=children,
+        size=1 + sum(c.size for c in children),
+        key=hash((name, tuple(c.key for c in children))),
+    )
