@@ -225,14 +225,27 @@ def icicle(name: str, alt: str, root: Node) -> Picture:
     key = [("worse", "slower: +"), ("better", "faster: −"), ("idle", "alike")] if compared else []
 
     def draw(width: int) -> str:
-        marks, top = legend(key, 0, 2, width)
-        top += 6 if key else 0
+        shown = [
+            *key,
+            *([("other", "small ones together")] if _gathers(root, (width - 2.0) / (root.width or 1.0)) else []),
+        ]
+        marks, top = legend(shown, 0, 2, width)
+        top += 6 if shown else 0
         drawn = list(_node(root, (1.0, top, (width - 2.0) / (root.width or 1.0)), 0, compared=compared))
         deep = max((depth for depth, _ in drawn), default=0)
         marks += [mark for _, mark in drawn]
         return sheet(width, top + (deep + 1) * _ROW + 4, marks, alt)
 
     return responsive(name, draw, alt, ("share of the whole",), list(_branches(root, root.width or 1.0, 0)))
+
+
+def _gathers(node: Node, scale: float, depth: int = 0) -> bool:
+    """Whether places are too narrow to be drawn each, and together wide enough."""
+    if depth + 1 >= _DEEPEST:
+        return False
+    small = sum(child.width for child in node.children if child.width * scale < _LEAST)
+    wide = (child for child in node.children if child.width * scale >= _LEAST)
+    return small * scale >= _LEAST or any(_gathers(child, scale, depth + 1) for child in wide)
 
 
 def _node(node: Node, place: tuple[float, float, float], depth: int, *, compared: bool) -> Iterator[tuple[int, str]]:
@@ -274,10 +287,21 @@ def _figure_text(node: Node) -> str:
     return f"{now}, {signed(node.amount / node.before - 1)}"
 
 
+_BRANCHES, _SEEN = (6, 3, 2, 1), 0.02
+"""Branches of each depth that a terminal lists, and the part of the whole from which on one is worth its line."""
+
+
 def _branches(node: Node, whole: float, depth: int) -> Iterator[Bar]:
     """The widest branches with what is in them, for a terminal."""
     yield Bar(label="  " * depth + node.name, parts=(node.width / whole,), text=_figure_text(node))
-    if depth < 4:
-        for child in sorted(node.children, key=lambda one: -one.width)[: (6, 3, 2, 1)[depth]]:
-            if child.width >= 0.02 * whole:
-                yield from _branches(child, whole, depth + 1)
+    if depth >= len(_BRANCHES):
+        return
+    widest = sorted(node.children, key=lambda one: -one.width)
+    listed = [child for child in widest[: _BRANCHES[depth]] if child.width >= _SEEN * whole]
+    for child in listed:
+        yield from _branches(child, whole, depth + 1)
+    rest = widest[len(listed) :]
+    width = sum(child.width for child in rest)
+    if listed and width >= _SEEN * whole:
+        amount = quantity(sum(child.amount for child in rest), Dimension.TIME, 3)
+        yield Bar(label=f"{'  ' * (depth + 1)}{len(rest)} more", parts=(width / whole,), text=amount)

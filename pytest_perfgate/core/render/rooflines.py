@@ -176,8 +176,12 @@ _BADGE = 8.5
 
 
 def _points(frame: Frame, points: Sequence[Point], labels: Sequence[Label]) -> Iterator[str]:
-    """A disc where compute binds, else a square, with its number in it; one that has no room is led aside."""
+    """A disc where compute binds, else a square, with its number in it; one that has no room is led aside.
+
+    Dots and lines lie below: no number is crossed by those of a neighbour.
+    """
     taken: list[Place] = []
+    badges: list[str] = []
     for number, point in enumerate(points, 1):
         x, y = frame.at(point.intensity, point.rate)
         title = f"<title>{escape(f'{number} {point.label}: {point.text}')}</title>"
@@ -193,8 +197,8 @@ def _points(frame: Frame, points: Sequence[Point], labels: Sequence[Label]) -> I
             yield rule((x, y), place, wide=0.8) if place else ""
         if place:
             taken.append(place)
-            yield _badge(place, point.bound, title)
-            yield words(place[0], place[1] + 4.2, str(number), anchor="middle")
+            badges += [_badge(place, point.bound, title), words(place[0], place[1] + 4.2, str(number), anchor="middle")]
+    yield from badges
 
 
 def _badge(place: Place, bound: str, title: str) -> str:

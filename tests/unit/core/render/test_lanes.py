@@ -68,6 +68,7 @@ def test_an_icicle_is_as_wide_as_its_times() -> None:
     widths = sorted({round(box[2]) for box in areas(picture.svg)}, reverse=True)
     assert widths[1] / widths[0] == pytest.approx(0.6, rel=1e-2)
     assert "10 small ones together" in picture.svg
+    assert "small ones together" in texts(picture.svg), "what is filled so stands in the legend"
     assert "&lt;lambda&gt;" in picture.svg
     assert picture.bars[2].label == "    aten::mm"
 
@@ -98,3 +99,10 @@ def test_a_deep_tree_stays_of_a_bounded_height() -> None:
     for depth in range(200):
         node = Node(name=f"level {depth}", amount=1.0, children=(node,))
     assert not flaws(icicle("tree", "deep", node))
+
+
+def test_the_rows_of_a_terminal_add_up_to_what_is_above_them() -> None:
+    layers = tuple(Node(name=f"layer {n}", amount=10.0) for n in range(8))
+    bars = icicle("tree", "calls", Node(name="all", amount=80.0, children=layers)).bars
+    assert [bar.label for bar in bars[-2:]] == ["  layer 5", "  2 more"]
+    assert sum(bar.parts[0] for bar in bars[1:]) == pytest.approx(bars[0].parts[0])

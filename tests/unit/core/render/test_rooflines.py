@@ -59,6 +59,13 @@ def test_what_moved_has_a_line_from_where_it_was() -> None:
     assert moved.count("<circle") - still.count("<circle") == 1
 
 
+def test_no_dot_lies_on_a_number() -> None:
+    """Points of one place are led aside; what leads there is drawn before all that must be read."""
+    svg = roofline("roofline", "points", [point(10, 1e12) for _ in range(6)], ROOF).svg
+    assert svg.count('r="3"') == 5
+    assert svg.rindex('r="3"') < svg.index(">1</text>")
+
+
 def test_a_drawing_keeps_within_its_frame_and_its_size() -> None:
     times = [1e5 + n % 7 * 100 for n in range(499)] + [1e9]
     key = CaseKey(nodeid="t.py::test_a")
