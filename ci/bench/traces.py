@@ -6,6 +6,7 @@
     python ci/bench/traces.py --reference VENV/bin/python --file T.json.gz                # beside TraceLens and HTA
     python ci/bench/traces.py --reference VENV/bin/python --repeat T.json.gz --megabytes 62
 
+Whole commands run in turns, --repeats rounds of them, and the least of each counts; a tiny trace shows the start.
 The environment has TraceLens (github.com/AMD-AGI/TraceLens) and HolisticTraceAnalysis installed. What is timed is whole
 commands: TraceLens' own report with its defaults, written as CSV; HTA's temporal and kernel breakdown and its overlap.
 
@@ -137,25 +138,32 @@ def command(argv: list[str]) -> dict[str, float]:
     }
 
 
-def best(argv: list[str], repeats: int) -> dict[str, float]:
-    return min((command(argv) for _ in range(repeats)), key=lambda figures: figures["wall"])
+def in_turns(commands: dict[str, list[str]], repeats: int) -> dict[str, dict[str, float]]:
+    """The least that each took of several rounds: a neighbour of one round slows all of it."""
+    rounds = [{name: command(argv) for name, argv in commands.items()} for _ in range(repeats)]
+    return {name: {part: min(one[name][part] for one in rounds) for part in rounds[0][name]} for name in commands}
 
 
 def against_reference(path: str, python: str, repeats: int) -> None:
     """Whole commands in turn; python is that of an environment with TraceLens and HolisticTraceAnalysis."""
     inspect = [sys.executable, "-c", MAIN, "inspect", path]
     with tempfile.TemporaryDirectory() as out:
+        tiny = Path(out) / "tiny.json"
+        write_trace(tiny, 60)
         commands = {
             "perfgate inspect": inspect,
             "TraceLens, all tables": [python, "-c", TRACELENS, path],
             "--compat tracelens --csv": [*inspect, "--compat", "tracelens", "--csv", out],
             "HTA, breakdowns, overlap": [python, "-c", HTA, path],
+            "inspect, a tiny trace": [*inspect[:-1], str(tiny)],
+            "python and numpy alone": [sys.executable, "-c", "import numpy"],
         }
         command(inspect)  # byte code and the file in memory, for whoever comes first
-        times = {name: best(argv, repeats) for name, argv in commands.items()}
+        print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+        times = in_turns(commands, repeats)
     for name, figures in times.items():
         row(name, figures)
-    ours, theirs, same, hta = times.values()
+    ours, theirs, same, hta, *_ = times.values()
     for name, one, other in (
         ("TraceLens / report", theirs, ours),
         ("TraceLens / its tables", theirs, same),
