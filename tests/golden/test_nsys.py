@@ -80,3 +80,10 @@ def test_the_picture_of_the_window_is_in_its_view(analysis: Analysis) -> None:
     page = render_html(document)
     assert picture.svg in page
     assert picture.narrow in page
+
+
+def test_a_lane_without_communication_is_not_said_to_be_marked(tmp_path: Path) -> None:
+    maker = ExportMaker(tmp_path / "alone.sqlite")
+    maker.kernel(100, 10_000, 200_000, "gemm_bf16", launched=1_500)
+    alone = Nsys(read_nsys).inspect([maker.done()], {}).pictures["timeline"]()
+    assert alone.alt.endswith("no communication stands exposed")

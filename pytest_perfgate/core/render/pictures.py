@@ -113,9 +113,10 @@ def _spark(numbers: Sequence[float], axis: Axis) -> str:
 
 
 def _usual(durations: Sequence[float]) -> list[float]:
-    """Samples without the slowest hundredth, which would squeeze the rest together."""
+    """Samples without the slowest hundredth, and those beyond three times the third quartile."""
     finite = sorted(d for d in durations if math.isfinite(d))
-    return finite[: max(1, math.ceil(len(finite) * 0.99))]
+    kept = finite[: max(1, math.ceil(len(finite) * 0.99))]
+    return [d for d in kept if d <= 3 * kept[len(kept) * 3 // 4]]
 
 
 def _binned(numbers: Sequence[float], axis: Axis) -> list[int]:

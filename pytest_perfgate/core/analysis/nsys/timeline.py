@@ -83,7 +83,9 @@ def timeline_picture(job: Job) -> Picture:
     """A lane a stream of the first ranks; what stands exposed is marked across the lanes of its rank."""
     shown = job.ranks[:_RANKS]
     part = "" if len(shown) == len(job.ranks) else f"{len(shown)} of "
-    alt = f"A lane per stream of {part}{plural(len(job.ranks), 'rank')}; exposed communication is marked"
+    bare = any(len(exposed(result.lane)[0]) for result in shown)
+    said = "exposed communication is marked" if bare else "no communication stands exposed"
+    alt = f"A lane per stream of {part}{plural(len(job.ranks), 'rank')}; {said}"
     return lanes.timeline("timeline", alt, [_group(result) for result in shown], lanes.LANE_KEY)
 
 

@@ -79,6 +79,17 @@ def test_a_row_a_process_and_one_for_the_runs_before() -> None:
     assert "accepted 1 ms" in texts(picture.svg)
 
 
+def test_calls_that_waited_for_a_processor_do_not_squeeze_the_rest() -> None:
+    """A neighbour held a tenth of the calls up for a hundred times as long: all others fell into one column."""
+    assert SLOW.measurement is not None
+    first = SLOW.measurement.processes[0]
+    held_up = replace(first, durations=(*(1e6 + n * 2e3 for n in range(90)), *(1e8 + n for n in range(10))))
+    picture = distribution_picture(replace(SLOW, measurement=replace(SLOW.measurement, processes=(held_up,))))
+    assert picture is not None
+    assert picture.svg.count(" samples</title>") > 10
+    assert "10 slowest of all samples are beyond" in picture.alt
+
+
 def test_what_is_accepted_has_its_scatter_and_its_anchor() -> None:
     assert SLOW.baseline is not None
     held = replace(SLOW, baseline=replace(SLOW.baseline, scatter=0.01, anchor=9e5))
