@@ -216,7 +216,7 @@ class Node:
         return max(self.amount, self.before or 0.0, sum(child.width for child in self.children))
 
 
-_ROW, _DEEPEST, _LEAST = 24, 12, 2.0
+_ROW, _DEEPEST, _LEAST, _TOGETHER = 24, 12, 2.0, "small ones together"
 
 
 def icicle(name: str, alt: str, root: Node) -> Picture:
@@ -225,27 +225,17 @@ def icicle(name: str, alt: str, root: Node) -> Picture:
     key = [("worse", "slower: +"), ("better", "faster: −"), ("idle", "alike")] if compared else []
 
     def draw(width: int) -> str:
-        shown = [
-            *key,
-            *([("other", "small ones together")] if _gathers(root, (width - 2.0) / (root.width or 1.0)) else []),
-        ]
-        marks, top = legend(shown, 0, 2, width)
-        top += 6 if shown else 0
-        drawn = list(_node(root, (1.0, top, (width - 2.0) / (root.width or 1.0)), 0, compared=compared))
+        for shown in (key, [*key, ("other", _TOGETHER)]):
+            marks, top = legend(shown, 0, 2, width)
+            top += 6 if shown else 0
+            drawn = list(_node(root, (1.0, top, (width - 2.0) / (root.width or 1.0)), 0, compared=compared))
+            if not any(_TOGETHER in mark for _, mark in drawn):
+                break
         deep = max((depth for depth, _ in drawn), default=0)
         marks += [mark for _, mark in drawn]
         return sheet(width, top + (deep + 1) * _ROW + 4, marks, alt)
 
     return responsive(name, draw, alt, ("share of the whole",), list(_branches(root, root.width or 1.0, 0)))
-
-
-def _gathers(node: Node, scale: float, depth: int = 0) -> bool:
-    """Whether places are too narrow to be drawn each, and together wide enough."""
-    if depth + 1 >= _DEEPEST:
-        return False
-    small = sum(child.width for child in node.children if child.width * scale < _LEAST)
-    wide = (child for child in node.children if child.width * scale >= _LEAST)
-    return small * scale >= _LEAST or any(_gathers(child, scale, depth + 1) for child in wide)
 
 
 def _node(node: Node, place: tuple[float, float, float], depth: int, *, compared: bool) -> Iterator[tuple[int, str]]:
@@ -268,7 +258,7 @@ def _node(node: Node, place: tuple[float, float, float], depth: int, *, compared
         x += child.width * scale
     if small * scale >= _LEAST:
         rest = sum(child.width * scale < _LEAST for child in node.children)
-        yield depth + 1, area(x, y + _ROW, small * scale, _ROW - 2, "other", f"{rest} small ones together")
+        yield depth + 1, area(x, y + _ROW, small * scale, _ROW - 2, "other", f"{rest} {_TOGETHER}")
 
 
 def _side(node: Node) -> str:
