@@ -34,13 +34,14 @@ from pytest_perfgate.core.changes.source import may_be_read, same_program, same_
 from pytest_perfgate.core.changes.tests import absent, forerunner
 from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.plan import Case, CaseKey, Effect
-from pytest_perfgate.model.ports import DEPENDENCIES, Repository
+from pytest_perfgate.model.project import DEPENDENCIES
 from pytest_perfgate.model.values import Dimension
 
 if TYPE_CHECKING:
     from pytest_perfgate.app.judge import GateJudge
     from pytest_perfgate.core.judge.suite import Suite
     from pytest_perfgate.model.measurement import Baseline
+    from pytest_perfgate.model.ports import Repository
     from pytest_perfgate.model.verdict import Paired
 
 FOLDER = ".perfgate"

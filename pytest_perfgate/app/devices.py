@@ -7,11 +7,12 @@ from statistics import median
 from typing import TYPE_CHECKING, Protocol
 
 from pytest_perfgate.core.render.text import table_lines
+from pytest_perfgate.core.render.words import display_width
 from pytest_perfgate.model.device import Availability, Ceilings, Device, DeviceSpec, Peak
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Cell, Column, Document, Paragraph, Section, Table
 from pytest_perfgate.model.plan import Cache, Plan
-from pytest_perfgate.model.values import Dimension, display_width
+from pytest_perfgate.model.values import Dimension
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.measurement import Samples

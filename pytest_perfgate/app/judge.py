@@ -43,12 +43,13 @@ from pytest_perfgate.model.measurement import (
 )
 from pytest_perfgate.model.metric import MetricKind, MetricSet
 from pytest_perfgate.model.plan import Case, CaseKey, Compare, Limit, Mode, Outcome
-from pytest_perfgate.model.ports import DEPENDENCIES, GateTools
+from pytest_perfgate.model.project import DEPENDENCIES
 from pytest_perfgate.model.protocol import STATIC, TIMED, CaseResult
 from pytest_perfgate.model.verdict import CaseReport, Excuse, Paired
 
 if TYPE_CHECKING:
     from pytest_perfgate.core.changes.limits import Merged
+    from pytest_perfgate.model.ports import GateTools
     from pytest_perfgate.model.values import Work
 
 COMMIT_FIRST = "commit, run again, and accept that"

@@ -104,6 +104,8 @@ def _folded(line: str, width: int) -> list[str]:
 
 def _machine(project: Project, seconds: float) -> tuple[DoctorTools, tuple[float, float] | None]:
     """What was looked at, and the same call against itself."""
+    import numpy  # noqa: F401, ICN001 - where it is missing, drivers that want it say so in their own ways
+
     from pytest_perfgate.app.diagnosis import same_against_same
     from pytest_perfgate.wiring import devices, doctor_tools
 

@@ -230,11 +230,13 @@ def _write_files(options: argparse.Namespace, documents: dict[str, Document], an
 
 
 def _write_more(options: argparse.Namespace, documents: dict[str, Document], analysis: Analysis) -> bool:
-    from pytest_perfgate.wiring.profiling import write_reports, write_workbook
-
     if options.xlsx:
+        from pytest_perfgate.wiring.profiling import write_workbook
+
         say(str(write_workbook(placed(options.xlsx), documents)), options)
     if options.reports:
+        from pytest_perfgate.wiring.profiling import write_reports
+
         say("\n".join(map(str, write_reports(Path(options.reports), analysis))), options)
     if options.code:
         for path in _write_texts(Path(options.code), analysis.files):

@@ -324,10 +324,6 @@ class Repository(Protocol):
     def author(self) -> str: ...
 
 
-DEPENDENCIES = "project: dependencies"
-"""Under this name settings have what the project declares to depend on, as a list in JSON."""
-
-
 def _none(call: object) -> str:
     """No library has a pool of its own."""
     del call

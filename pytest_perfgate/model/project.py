@@ -104,6 +104,9 @@ class ConfigKey:
 
 _MODES, _CLOCKS = ("full", "quick", "off"), ("lock", "try-lock", "observe", "off")
 
+DEPENDENCIES = "project: dependencies"
+"""Under this name settings have what the project declares to depend on, as a list in JSON."""
+
 KEYS: tuple[ConfigKey, ...] = (
     ConfigKey(
         name="limits",

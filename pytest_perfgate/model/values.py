@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields, is_dataclass, make_dataclass, replace
 from functools import cached_property
@@ -32,7 +31,13 @@ def array_value(cls: type[T]) -> type[T]:
     """Declare a value that holds arrays and is therefore compared by identity."""
     if "__repr__" not in vars(cls):
         cls.__repr__ = _shown  # type: ignore[method-assign]
+    cls.__doc__, texts = cls.__doc__ or cls.__name__, cls.__annotations__
+    # a dataclass parses each text in search of a ClassVar: that was a twentieth of the start of a command
+    cls.__annotations__ = {name: text if "ClassVar" in str(text) else object for name, text in texts.items()}
     made: Any = dataclass(init=False, slots=True, kw_only=True, eq=False, repr=False)(cls)
+    made.__annotations__ = texts
+    for one in fields(made):
+        one.type = texts.get(one.name, one.type)
     made.__init__ = _deferred(made)
     made.__setattr__ = made.__delattr__ = _refuse
     made.__getstate__, made.__setstate__ = _state, _restored
@@ -389,8 +394,3 @@ def first_of(names: Sequence[str], most: int) -> str:
     """``a, b and 3 more``."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
-
-
-def display_width(text: str) -> int:
-    """Columns a terminal needs; wide characters take two, combining ones none."""
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

@@ -19,11 +19,11 @@ import pytest
 from pytest_perfgate.clock import seconds
 from pytest_perfgate.core.judge.samples import BESIDE
 from pytest_perfgate.core.limits.scope import render_scope
-from pytest_perfgate.core.render.words import HEADING, about, figure_text, shown, writable
+from pytest_perfgate.core.render.words import HEADING, about, display_width, figure_text, shown, writable
 from pytest_perfgate.core.stats.costs import TimeLeft
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import Outcome
-from pytest_perfgate.model.values import Dimension, display_width
+from pytest_perfgate.model.values import Dimension
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.plan import Case

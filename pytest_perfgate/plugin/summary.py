@@ -21,6 +21,7 @@ from pytest_perfgate.core.render.text import WIDEST, table_lines
 from pytest_perfgate.core.render.words import (
     HEADING,
     by_floor,
+    display_width,
     edges,
     figure_note,
     other_notes,
@@ -32,7 +33,7 @@ from pytest_perfgate.core.render.words import (
 )
 from pytest_perfgate.model.metric import Cell, Column, Table
 from pytest_perfgate.model.plan import Effect, Mode, Outcome
-from pytest_perfgate.model.values import Dimension, display_width, first_of
+from pytest_perfgate.model.values import Dimension, first_of
 from pytest_perfgate.plugin.ending import FROM, REPORT, name_of, text_of, write_next
 from pytest_perfgate.plugin.reporting import ANY, Standpoint, columns, folded, write_painted
 from pytest_perfgate.plugin.reporting import here as written
@@ -136,8 +137,7 @@ def _tables(reports: Sequence[CaseReport], *, width: int = ANY) -> list[str]:
     rows = tuple((row[0], f"…::{str(row[1]).partition('::')[2]}", *row[2:]) for row in table.rows)
     for kept in range(len(table.columns), _LEAST_COLUMNS - 1, -1):
         short = replace(table, columns=table.columns[:kept], rows=tuple(row[:kept] for row in rows))
-        lines = list(table_lines(short))
-        if _fits(lines, width):
+        if _fits(lines := list(table_lines(short)), width):
             return lines
     beyond = max(map(display_width, lines)) - width
     name = max(len(str(row[1])) for row in short.rows) - beyond

@@ -292,3 +292,12 @@ def test_no_form_of_output_names_a_person_a_machine_or_a_secret(command, project
 
 
 FORMS = {".html", ".md", ".csv", ".svg", ".xml"}
+
+
+HEAVY = ("concurrent.futures", "importlib.resources", "logging", "pandas", "pytest")
+
+
+def test_a_trace_is_inspected_without_what_takes_long_to_import(traced, project: Path) -> None:
+    code = f"import sys; from pytest_perfgate.cli import main; main(['inspect', 't.json']); print([m for m in {HEAVY} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=project, capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("[]\n"), done.stdout[-200:]

@@ -13,8 +13,9 @@ from pytest_perfgate.core.render.charts import MOST_ROWS, Row, lengths_picture, 
 from pytest_perfgate.core.render.lanes import LANE_KEY, Group, Lane, Node, icicle, timeline
 from pytest_perfgate.core.render.rooflines import Ceiling, Point, roofline
 from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.core.render.words import display_width
 from pytest_perfgate.model.metric import Document
-from pytest_perfgate.model.values import Dimension, display_width
+from pytest_perfgate.model.values import Dimension
 from tests.drawings import areas, flaws
 
 NAMES = st.text(alphabet="abcXYZ_:<>&'\" 0µ複", max_size=90)

@@ -8,8 +8,8 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from importlib.resources import files
 from math import inf
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_perfgate.model.device import Device, DeviceSpec, Peak, SmLimits
@@ -84,7 +84,7 @@ def lookup_spec(name: str) -> DeviceSpec | None:
 
 def read_specs() -> tuple[DeviceSpec, ...]:
     """The data file of the package."""
-    text = files("pytest_perfgate.adapters.devices").joinpath("catalogue.json").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("catalogue.json").read_text(encoding="utf-8")
     return tuple(parse_spec(line, place="catalogue.json") for line in json.loads(text))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, Union
@@ -30,7 +29,7 @@ _BETWEEN = re.compile(
 )
 """The same as other writers indent and order it: the second event is known by a key that nothing inside one has."""
 
-_TAIL = 2**18
+_TAIL, _NEAR = 2**18, 2**13
 
 MARK = b"\xef\xbb\xbf"
 
@@ -84,6 +83,8 @@ def _unmarked(read: Iterator[bytes], path: Path, *, packed: bool) -> Iterator[by
 
 def _ahead(read: Iterator[bytes]) -> Iterator[bytes]:
     """The same blocks, each unpacked in a thread while the one before is parsed: zlib works beside the interpreter."""
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(1) as pool:
         coming = pool.submit(next, read, b"")
         while block := coming.result():
@@ -162,7 +163,7 @@ def last_cut(text: bytes | bytearray, searched: int = 0) -> int:
     """Where the last event that is surely whole ends, or -1; in what was searched before there is none."""
     tail = max(0, len(text) - _TAIL)
     first = max(0, min(searched, tail) - _LONGEST_CUT)
-    for start in (tail, first) if tail > first else (first,):
+    for start in sorted({max(first, len(text) - _NEAR), max(tail, first), first}, reverse=True):
         at = text.rfind(CUTS[0], start)
         at = at if at >= 0 else max(text.rfind(cut, start) for cut in CUTS[1:])
         if at >= 0:
@@ -209,20 +210,22 @@ _Made = TypeVar("_Made", bound=msgspec.Struct)
 
 
 class Arguments(msgspec.Struct, gc=False):
-    """The arguments that analyses need."""
+    """The arguments that analyses need, in the order in which PyTorch writes them: the decoder looks in turn."""
 
-    correlation: int = -1
     external: int = msgspec.field(name="External id", default=-1)
-    sequence: int = msgspec.field(name="Sequence number", default=-1)
-    forward_thread: int = msgspec.field(name="Fwd thread id", default=-1)
-    device: Union[int, str] = -1
-    stream: Union[int, str, None] = -1
-    size: Any = msgspec.field(name="bytes", default=-1)
-    rank: Union[int, str, None] = None
-    dims: msgspec.Raw = msgspec.field(name="Input Dims", default=NOTHING)
+    concrete: msgspec.Raw = msgspec.field(name="Concrete Inputs", default=NOTHING)
     types: msgspec.Raw = msgspec.field(name="Input type", default=NOTHING)
     strides: msgspec.Raw = msgspec.field(name="Input Strides", default=NOTHING)
-    concrete: msgspec.Raw = msgspec.field(name="Concrete Inputs", default=NOTHING)
+    dims: msgspec.Raw = msgspec.field(name="Input Dims", default=NOTHING)
+    forward_thread: int = msgspec.field(name="Fwd thread id", default=-1)
+    sequence: int = msgspec.field(name="Sequence number", default=-1)
+    device: Union[int, str] = -1
+    stream: Union[int, str, None] = -1
+    correlation: int = -1
+    size: Any = msgspec.field(name="bytes", default=-1)
+    memory_of: Union[int, None] = msgspec.field(name="Device Type", default=0)
+    """Of a record of memory: 0 is the host."""
+    rank: Union[int, str, None] = None
     name: Any = None
     labels: Any = None
     collective: Union[str, None] = msgspec.field(name="Collective name", default=None)
@@ -231,8 +234,6 @@ class Arguments(msgspec.Struct, gc=False):
     sent: Any = msgspec.field(name="In msg nelems", default=None)
     received: Any = msgspec.field(name="Out msg nelems", default=None)
     dtype: Any = None
-    memory_of: Union[int, None] = msgspec.field(name="Device Type", default=0)
-    """Of a record of memory: 0 is the host."""
 
 
 class Event(msgspec.Struct, gc=False):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,6 +59,8 @@ def _ahead(read: Callable[[int], Sequence[str | None]], firsts: Sequence[int]) -
     if len(firsts) < 2:
         yield from map(read, firsts)
         return
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(1) as reader:
         coming = reader.submit(read, firsts[0])
         for first in firsts[1:]:

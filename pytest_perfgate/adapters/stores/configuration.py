@@ -13,8 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.ports import DEPENDENCIES
-from pytest_perfgate.model.project import KEYS, POLICIES, TEST_KEYS, Config, ConfigKey, ConfigPattern, ConfigProject
+from pytest_perfgate.model.project import (
+    DEPENDENCIES,
+    KEYS,
+    POLICIES,
+    TEST_KEYS,
+    Config,
+    ConfigKey,
+    ConfigPattern,
+    ConfigProject,
+)
 from pytest_perfgate.model.values import span_seconds
 
 _DAMAGED = frozenset("\0\x1f")

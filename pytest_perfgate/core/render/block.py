@@ -14,6 +14,7 @@ from pytest_perfgate.core.render.words import (
     change_of,
     change_text,
     detectable,
+    display_width,
     edges,
     figure_text,
     plural,
@@ -26,7 +27,7 @@ from pytest_perfgate.core.render.words import (
 from pytest_perfgate.model.measurement import Baseline, Measurement, short_commit
 from pytest_perfgate.model.metric import Figure, Severity
 from pytest_perfgate.model.plan import Compare, Limit, Outcome
-from pytest_perfgate.model.values import Dimension, display_width
+from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import THEN, CaseReport, Verdict
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
-from pytest_perfgate.core.render.words import quantity, shown, significant
+from pytest_perfgate.core.render.words import display_width, quantity, shown, significant
 from pytest_perfgate.model.metric import (
     Block,
     Bullets,
@@ -22,7 +22,7 @@ from pytest_perfgate.model.metric import (
     Section,
     Table,
 )
-from pytest_perfgate.model.values import TIME_UNITS, Dimension, display_width
+from pytest_perfgate.model.values import TIME_UNITS, Dimension
 
 INDENT = 4
 """Columns before the lines of code."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -338,3 +339,8 @@ def _excused(reports: Sequence[CaseReport]) -> Iterator[tuple[str, str]]:
     for report in reports:
         if report.excuse is Excuse.EXPECTED_TO_FAIL:
             yield "xfail hides", f"{report.worst.value}: {report.key}"
+
+
+def display_width(text: str) -> int:
+    """Columns a terminal needs; wide characters take two, combining ones none."""
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

@@ -17,7 +17,7 @@ from pytest_perfgate.app.changed_project import edited_imports, with_files
 from pytest_perfgate.app.lockstep import OwnFiles
 from pytest_perfgate.core.judge.suite import Suite
 from pytest_perfgate.model.plan import Base, CaseKey, Choice, Decision, Effect, Policy, Reach
-from pytest_perfgate.model.ports import DEPENDENCIES
+from pytest_perfgate.model.project import DEPENDENCIES
 from pytest_perfgate.model.verdict import CaseReport, Paired, PairedRound, SuiteNote
 from tests.unit.app.checks import notes_on
 from tests.unit.app.scripted_pairs import arm, cases

@@ -181,3 +181,9 @@ def test_values_are_frozen_and_copied() -> None:
     assert replace(point, y=3) == Point(x=1, y=3)
     assert pickle.loads(pickle.dumps(point)) == point
     assert [one.name for one in fields(Point)] == ["x", "y", "note"]
+
+
+def test_a_field_keeps_the_text_of_its_type() -> None:
+    """Tools that look at a value see what was written, whatever a dataclass was shown of it."""
+    assert [(one.name, one.type) for one in fields(Made)] == [("x", "int"), ("parts", "list[int]")]
+    assert Made.__annotations__ == {"x": "int", "parts": "list[int]"}

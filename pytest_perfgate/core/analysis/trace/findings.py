@@ -13,6 +13,7 @@ from pytest_perfgate.core.analysis.decisions import SHORT_NS, mostly_short, outs
 from pytest_perfgate.core.analysis.roofline import place
 from pytest_perfgate.core.analysis.trace.operators import KernelRow, OperatorRow, recompute_share
 from pytest_perfgate.core.render.words import quantity
+from pytest_perfgate.core.stats.summary import median
 from pytest_perfgate.model.metric import Finding, Severity
 from pytest_perfgate.model.profiles import Category
 from pytest_perfgate.model.values import Dimension
@@ -329,7 +330,7 @@ def elementwise_baseline(rows: Sequence[OperatorRow], roof: Roof | None) -> floa
         if (at := place(row.work, row.total / row.count, roof)).memory is not None
     ]
     known = [part for part in reached if part is not None]
-    return float(np.median(known)) if known else None
+    return median(sorted(known)) if known else None
 
 
 def _rank(row: OperatorRow) -> int:

@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.core.render.words import display_width
 from pytest_perfgate.model.metric import Bar, Column, Document, Paragraph, Picture, Table
-from pytest_perfgate.model.values import Dimension, display_width
+from pytest_perfgate.model.values import Dimension
 from tests.unit.core.render.documents import DOCUMENT
 
 
