@@ -92,6 +92,9 @@ def decisions(report: RunReport, request: Request, store: BaselineStore, sitting
     families: dict[str, bool] = {}
     for name, text in ((name, note.text) for note in report.notes if note.kind in _OF_FAMILIES for name in note.names):
         families[name] = families.get(name, False) or "slowdown" in text.partition(name)[2]
+    for case in report.cases:  # a call without a limit, in a test whose limits name another call
+        if case.verdicts and case.key.name:
+            families.setdefault(case.key.nodeid.partition("[")[0], False)
     decided = tuple(unasked(decision, families) for decision in decided)
     decided = tuple(d if request.each or meant(d.report.key) else unmoved(d) for d in decided)
     decided = mark_slower_successors(decided, _gone(report, decided, request.base, store))

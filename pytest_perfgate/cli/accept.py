@@ -192,7 +192,8 @@ def _notes(found: Any, options: Namespace, project: Project) -> list[dict[str, s
         why, mend = project.repository.trouble() or ("", "")
         of_here = not options.source and bool(why)
         lines, source = plural(count, "line names", "lines name"), why if of_here else "the record names none"
-        what = f"{lines} no commit, so paired rounds cannot confirm its suspects: {source}"
+        whose = "it" if count == 1 else "them"
+        what = f"{lines} no commit, so paired rounds cannot confirm a suspect of {whose}: {source}"
         notes.append({"what": what, "next": "" if options.source else mend})
     return notes
 

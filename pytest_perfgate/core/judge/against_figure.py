@@ -50,6 +50,12 @@ def against_figure(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     metrics = trial.metrics.find(limit.metric, scope)
     if not metrics:
         return without_metric(limit, trial)
+    own = metrics[0].better  # of a figure of the test's own this is known when it was taken
+    if own is not None and demands_regression(own, limit.operator):
+        wanted = f"{'less' if own is Better.LOWER else 'more'} {limit.metric} is better"
+        return Ruling(
+            outcome=Outcome.INVALID, sentence=f"{wanted}: {limit.text} demands a regression", metric=metrics[0]
+        )
     if trial.paired is not None and trial.paired.revision:
         rulings = [_in_both_builds(limit, metric, trial) for metric in metrics]
         return max(rulings, key=lambda ruling: _badness(limit, ruling))
@@ -96,9 +102,8 @@ def _in_both_builds(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> R
         outcome, word = Outcome.MOVED if paired.same else Outcome.REGRESSED, "worse"
     elif heard.decision is Decision.NOT_SLOWER:
         outcome, word = (Outcome.IMPROVED, "better") if heard.better else (Outcome.PASSED, "no worse")
-    return Ruling(
-        outcome=outcome, sentence=f"{word} in {beside}", metric=metric, figure=heard.base, rounds=heard.rounds
-    )  # fmt: skip
+    text = f"{word} in {beside}"
+    return Ruling(outcome=outcome, sentence=text, metric=metric, figure=heard.base, rounds=heard.rounds)
 
 
 def _by_builds(limit: Limit, metric: Metric, ruling: Ruling, trial: JudgedMeasurement) -> Ruling:
@@ -155,7 +160,7 @@ def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
     if then is None:
         title = Figure(name=metric.name, value=0, dimension=metric.dimension, labels=metric.labels).title
         return _unbaselined(limit, trial, f"no value of {title} is accepted", metric)
-    if wrong := _mistaken(limit, metric, then, trial.context):
+    if wrong := _mistaken(limit, metric, then):
         return Ruling(outcome=Outcome.INVALID, sentence=wrong, metric=metric)
     if metric.value == then.value and metric.interval is None and _allows(limit, 0.0, 0.0):
         return Ruling(outcome=Outcome.PASSED, sentence="", metric=metric, figure=then)
@@ -176,14 +181,12 @@ def _by_the_reference(ruling: Ruling, sides: Sides, trial: JudgedMeasurement) ->
     return ruling._replace(outcome=Outcome.MOVED, sentence=sentence, next=(trial.accepting(REASON),))
 
 
-def _mistaken(limit: Limit, metric: Metric, then: Figure, context: JudgeContext) -> str:
+def _mistaken(limit: Limit, metric: Metric, then: Figure) -> str:
     """Why nothing is compared: of a figure of the test's own, the limit could not know what it is."""
     if not math.isfinite(metric.value) or not comparable(then.dimension, metric.dimension):
         return f"{then.title} was accepted as {quantity(then.value, then.dimension)}, and is none that compares"
     if metric.better is None:
         return ""  # of every other metric the limit was checked when it was read
-    if demands_regression(better_of(metric, context.kinds), limit.operator):
-        return f"{limit.text} would demand a regression of {metric.name}"
     if limit.compare is Compare.RELATIVE and metric.dimension is Dimension.FRACTION:
         return f"{metric.name} is a percentage itself: write its change in points, such as 2pp"
     if limit.compare is Compare.ABSOLUTE and limit.bound and not comparable(limit.dimension, metric.dimension):
@@ -307,8 +310,7 @@ def _kept(pair: Comparison, moved: Moved, reach: float, trial: JudgedMeasurement
             sentence=f"better than accepted: {pair.texts}",
             next=_accept(trial, " --improved"),
         )
-    exact = is_exact(pair.metric, trial.context)
-    seen = None if exact else reach
+    seen = None if is_exact(pair.metric, trial.context) else reach
     return Ruling(outcome=Outcome.PASSED, sentence="", metric=pair.metric, visible=seen, figure=pair.then)
 
 

@@ -75,7 +75,7 @@ def change_text(moved: float, limit: Limit, dimension: Dimension | None = None) 
     if not moved:
         return "0"
     if math.isinf(moved):
-        return "more" if moved > 0 else "less"
+        return "up from 0" if moved > 0 else "down from 0"
     if limit.compare is Compare.RELATIVE:
         return signed(moved)
     of = dimension or limit.dimension

@@ -15,7 +15,7 @@ from pytest_perfgate.core.judge.suite import SKIPPED
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline, Identity
 from pytest_perfgate.model.plan import Effect, Outcome
-from pytest_perfgate.model.verdict import Arms, SuiteNote
+from pytest_perfgate.model.verdict import Arms, CaseReport, SuiteNote
 from tests.reports import DEVICE, baseline, case, run
 
 TODAY = "2026-05-02"  # the day of the line in tests.reports, as "TMA loads" is its reason
@@ -97,6 +97,33 @@ def test_what_both_arms_of_a_revision_were_pinned_for_is_no_accepted_time(
     with pytest.raises(PerfgateError, match=r"1 case measured on one core, beside a revision: .*test_a") as said:
         check_decisions(found, request)
     assert "pytest --perfgate=full" in said.value.mend
+
+
+def call_of(name: str, *, limited: bool) -> CaseReport:
+    report = case("test_a[1]", 1e6, None, Outcome.UNBASELINED)
+    return replace(report, key=replace(report.key, name=name), verdicts=report.verdicts if limited else ())
+
+
+@pytest.mark.parametrize(
+    ("means", "limited", "written"),
+    [
+        ((), True, ["ours"]),
+        ((), False, ["ours", "other"]),
+        (("worst(peak_memory) <= 1 MB",), False, []),
+        (("worst(peak_memory) <= 1 MB", "geomean(slowdown) <= 1%"), False, ["ours", "other"]),
+        (("geomean(slowdown) <= 1%",), True, ["ours", "other"]),
+    ],
+    ids=["a limit names another call", "no limits", "a mean of figures", "means of both", "a mean beside a limit"],
+)
+def test_a_time_is_written_of_a_call_that_a_limit_on_a_slowdown_asks_about(means, limited: bool, written) -> None:
+    calls = (call_of("ours", limited=limited), call_of("other", limited=False))
+    family = calls[0].key.nodeid.partition("[")[0]
+    notes = tuple(
+        SuiteNote(kind="geomean", effect=Effect.PASS, text=f"passed: {family}: {mean}: 1", names=(family,))
+        for mean in means
+    )
+    found = decisions(run(*calls, notes=notes), Request(), Accepted(), lambda _case: ())
+    assert [decision.report.key.name for decision in found if decision.writes] == written
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.model.measurement import Baseline
 from pytest_perfgate.model.metric import Figure, Interval, Metric, MetricSet
 from pytest_perfgate.model.plan import Choice, Effect, Outcome, Policy
-from pytest_perfgate.model.values import Dimension
+from pytest_perfgate.model.values import Better, Dimension
 from pytest_perfgate.model.verdict import Verdict
 from tests.unit.core.judge.bench import CONTEXT, accepted, limit, measured
 
@@ -124,6 +124,21 @@ def test_without_an_accepted_value_there_is_nothing_to_hold() -> None:
     expired = judged("change(registers) <= 0", metric("registers", 1), figure("registers", 1), expires="2026-01-01",
                      context=replace(CONTEXT, today="2026-02-01"))  # fmt: skip
     assert expired.outcome is Outcome.UNBASELINED
+
+
+@pytest.mark.parametrize(
+    ("text", "better", "outcome"),
+    [
+        ("change(metric(loss)) >= 5%", Better.LOWER, Outcome.INVALID),
+        ("change(metric(loss)) <= -5%", Better.HIGHER, Outcome.INVALID),
+        ("change(metric(loss)) <= 5%", Better.LOWER, Outcome.UNBASELINED),
+        ("change(metric(loss)) >= -5%", Better.HIGHER, Outcome.UNBASELINED),
+        ("change(metric(loss)) >= 5%", Better.NEITHER, Outcome.UNBASELINED),
+    ],
+)
+def test_the_wrong_direction_of_an_own_figure_is_told_before_anything_is_accepted(text: str, better, outcome) -> None:
+    now = replace(metric("loss", 1.0, Dimension.PLAIN), better=better)
+    assert judged(text, now).outcome is outcome
 
 
 def test_another_dimension_is_none_that_compares() -> None:
