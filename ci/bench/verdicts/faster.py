@@ -227,6 +227,39 @@ def table(suites: int) -> str:
     return "\n".join(rows) + "\n"
 
 
+ESTIMATES = {"median": 0.5, "second least": 0.15, "least": 0.0}
+"""Of ten processes: the median of their ratios, or the ratio of two times that neighbours touched least."""
+
+
+def estimated(turns: list[Turn], rank: float) -> float:
+    """The ratio of a sitting, as a logarithm, by one of these."""
+    if rank == ESTIMATES["median"]:
+        return math.log(median(theirs / ours for ours, theirs in turns))
+    ours, theirs = (sorted(side)[int(rank * len(turns))] for side in zip(*turns))
+    return math.log(theirs / ours)
+
+
+def spread() -> str:
+    """Ten processes against ten others: the lowest hundredth of clean ratios, and the middle of slowed ones."""
+    rows = ["| condition | ratio of | lowest 1 % of clean ones | middle of slowed ones |", "|" + " --- |" * 4]
+    for condition in (*CONDITIONS, *UNLIKE):
+        rounds = tape(condition)
+        windows = [[rounds[(at + step) % len(rounds)] for step in range(MOST)] for at in range(len(rounds))]
+        for title, rank in ESTIMATES.items():
+            moved: dict[int, list[float]] = {0: [], 1: []}
+            for at, then in enumerate(windows):
+                for apart in {MOST, len(rounds) // 2}:
+                    now = windows[(at + apart) % len(rounds)]
+                    for name in rounds[0]:
+                        before = estimated([tuple(one[name][0]) for one in then], rank)
+                        for work, found in moved.items():
+                            found.append(estimated([tuple(one[name][work]) for one in now], rank) - before)
+            clean, slow = (sorted(math.expm1(one) for one in moved[work]) for work in (0, 1))
+            shown = condition.replace("unlike", "another kernel")
+            rows.append(f"| {shown} | {title} | {clean[len(clean) // 100]:+.1%} | {median(slow):+.1%} |")
+    return "\n".join(rows) + "\n"
+
+
 SUITE = """
 import os
 from functools import partial
@@ -277,11 +310,15 @@ def main() -> None:
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--unlike", action="store_true", help="with --record: another kernel as the reference")
     parser.add_argument("--live", type=int, default=0)
+    parser.add_argument("--spread", action="store_true", help="what ratios of ten processes can tell apart")
     parser.add_argument("--suites", type=int, default=300)
     parser.add_argument("--write", type=Path)
     asked = parser.parse_args()
     if asked.child:
         child(unlike=asked.unlike)
+        return
+    if asked.spread:
+        print(spread())
         return
     if asked.live:
         print(live(asked.live))
