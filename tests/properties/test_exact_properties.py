@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_perfgate.core.judge.rounds import Design, Pairs, finding, look
-from pytest_perfgate.core.stats.inference import adjusted, clopper_pearson, hodges_lehmann, shift_interval, signed_rank
+from pytest_perfgate.core.stats.inference import clopper_pearson, hodges_lehmann, shift_interval, signed_rank
 from pytest_perfgate.model.plan import Decision
 
 shifts = st.lists(st.floats(-1, 1, allow_subnormal=False), min_size=1, max_size=14)
@@ -54,25 +54,6 @@ def test_loosening_a_limit_never_turns_a_pass_into_a_regression(d: list[float], 
     tight, loose = finding(whole, counts), finding(whole, counts + more)
     assert tight.decision is not Decision.NOT_SLOWER or loose.decision is Decision.NOT_SLOWER
     assert loose.decision is not Decision.SLOWER or tight.decision is not Decision.NOT_SLOWER
-
-
-def stepped_down(p: list[float], alpha: float) -> list[bool]:
-    """Holm's procedure in its own words: from the smallest on, until one is not below its share of what is left."""
-    rejected = [False] * len(p)
-    for step, at in enumerate(sorted(range(len(p)), key=p.__getitem__)):
-        if p[at] > alpha / (len(p) - step):
-            break
-        rejected[at] = True
-    return rejected
-
-
-@given(levels, st.floats(0.001, 0.2))
-def test_holm_rejects_no_more_than_each_test_and_no_less_than_bonferroni(p: list[float], alpha: float) -> None:
-    for level, rejected, counted in zip(p, stepped_down(p, alpha), adjusted(p)):
-        assert not rejected or level <= alpha
-        assert rejected or level > alpha / len(p)
-        assert counted >= level
-        assert rejected == (counted <= alpha) or math.isclose(counted, alpha, rel_tol=1e-9)
 
 
 @given(st.integers(1, 400), st.data())

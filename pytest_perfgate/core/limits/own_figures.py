@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_perfgate.core.metric_kinds import by_name, own_kind
+from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Reading
 from pytest_perfgate.model.values import UNITS, Better, Dimension, dimension_of
 
 if TYPE_CHECKING:
-    from pytest_perfgate.model.metric import MetricKind
     from pytest_perfgate.model.plan import Limit
 
 _NAME = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)
@@ -105,9 +103,3 @@ def _number(one: Any, name: str) -> float:
 
 def _wrong(what: str, mend: str) -> PerfgateError:
     return PerfgateError("call-wrong", what, mend=mend)
-
-
-def own_kinds(readings: Iterable[Reading]) -> Mapping[str, MetricKind]:
-    """What limits may name of figures that a test took itself."""
-    own = (one for one in readings if one.better is not None)
-    return {one.name: replace(own_kind(one.name), better=one.better or Better.NEITHER) for one in own}

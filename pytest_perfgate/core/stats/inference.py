@@ -104,20 +104,6 @@ def shift_interval(differences: Sequence[float], confidence: float = CONFIDENCE)
     return Interval(low=averages[at], high=averages[len(averages) - 1 - at], confidence=covered)
 
 
-def adjusted(levels: Sequence[float], among: int = 0) -> tuple[float, ...]:
-    """Each p as it counts after Holm: rejected at any family-wise level that is no smaller.
-
-    Of so many tests ``among`` which these are, where the others are asked elsewhere: those may all be surer.
-    """
-    order = sorted(range(len(levels)), key=levels.__getitem__)
-    tests = max(among, len(levels))
-    counted, highest = [0.0] * len(levels), 0.0
-    for step, at in enumerate(order):
-        highest = max(highest, min(1.0, (tests - step) * levels[at]))
-        counted[at] = highest
-    return tuple(counted)
-
-
 def clopper_pearson(hits: int, count: int, confidence: float = CONFIDENCE) -> Interval:
     """The exact two-sided interval of a rate, found where the binomial tails meet the level."""
     if not 0 <= hits <= count or count < 1:

@@ -24,8 +24,6 @@ BULK, _BULK_STORE = ("UBLKCP", "UTMALDG"), "UBLKCP.G"
 
 LOADS = ("LDG", "LDGSTS", *BULK)
 
-BARRIERS = ("BAR", "SYNCS", "WARPSYNC", "UCGABAR_ARV")
-
 LOCAL = ("LDL", "STL")
 
 COUNTED = (
@@ -194,8 +192,6 @@ def barriers_a_stage(code: KernelCode, rows: range) -> float:
             filled = filled or opcode.partition(".")[0] in _SHARED_STORES
     return barriers / max(1, stages)
 
-
-NO_BARRIER = 7
 
 _STALL, _WAITS = 0xF, 0x3F << 11
 

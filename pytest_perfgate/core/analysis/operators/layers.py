@@ -98,8 +98,6 @@ MODELS = {
     "primus_turbo::grouped_gemm": grouped,
 }
 
-CATEGORY = "GEMM"
-
 
 def convolution(call: Call) -> Work:
     return conv(

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.limits.merge import own_name
-from pytest_perfgate.core.limits.own_figures import named_among, own_kinds, own_reading, recorded
+from pytest_perfgate.core.limits.own_figures import named_among, own_reading, recorded
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Reading
 from pytest_perfgate.model.values import Better, Dimension
@@ -63,11 +63,6 @@ def test_what_no_limit_could_hold_is_refused(name, values, keywords) -> None:
 
 def read(*values: float, **fields) -> Reading:
     return Reading(**{"name": "loss", "values": values, "dimension": Dimension.PLAIN, "better": Better.LOWER} | fields)
-
-
-def test_kinds_of_own_figures_know_their_direction() -> None:
-    kinds = own_kinds([read(1.0, better=Better.HIGHER), read(1.0, name="peak_memory", better=None)])
-    assert {name: kind.better for name, kind in kinds.items()} == {"loss": Better.HIGHER}
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from pytest_perfgate.core.stats.inference import (
     FIGURES,
     Figures,
     Prior,
-    adjusted,
     at_most,
     calls_needed,
     clopper_pearson,
@@ -79,13 +78,6 @@ def test_the_interval_of_the_shift_covers_what_it_says(dice: np.random.Generator
     assert np.mean([i.holds(0.0) for i in found]) >= found[0].confidence - 0.03
 
 
-def test_holm_by_hand() -> None:
-    assert adjusted([0.004, 0.03, 0.02, 0.2]) == pytest.approx((0.016, 0.06, 0.06, 0.2))
-    assert adjusted([0.004, 0.012, 0.013, 0.2]) == pytest.approx((0.016, 0.036, 0.036, 0.2))
-    assert adjusted([0.01, 0.02, 0.5]) == pytest.approx((0.03, 0.04, 0.5))
-    assert adjusted([]) == ()
-
-
 @pytest.mark.parametrize(("hits", "count"), [(0, 300), (3, 300), (1, 1), (150, 300), (12000, 12000), (17, 12000)])
 def test_clopper_pearson_is_the_oracles(hits: int, count: int) -> None:
     stats = pytest.importorskip("scipy.stats")
@@ -109,8 +101,6 @@ def test_certain_and_impossible_rates() -> None:
 
 
 def test_a_level_is_reached_by_what_equals_it() -> None:
-    assert adjusted([0.025, 0.0500001]) == (0.05, 0.0500001)
-    assert adjusted([0.9, 0.8]) == (1.0, 1.0)
     assert walsh_rank(6, 1 / 32) == (1, 1 - 1 / 32)
     assert walsh_rank(6, 0.04) == (1, 1 - 1 / 32)
     assert walsh_rank(5, 0.05) == (0, 1 - 1 / 16)

@@ -7,9 +7,12 @@ import re
 import pytest
 
 from pytest_perfgate.core.analysis.kernels.sass_facts import kernels
-from pytest_perfgate.core.analysis.kernels.sass_mix import NO_BARRIER, barriers_a_stage, control, mix
+from pytest_perfgate.core.analysis.kernels.sass_mix import barriers_a_stage, control, mix
 from pytest_perfgate.model.profiles import KernelCode
 from tests.kernels import ARCHES, FILES, disassembly
+
+NO_BARRIER = 7
+"""What a control word says where it waits for nothing."""
 
 CONSTANT, PRODUCT = "R5,-RZ,RZ,1.875,0", "R5,R6,R7,R8"
 
