@@ -91,9 +91,8 @@ def views_of(analysis: Analysis) -> tuple[str, ...]:
 def picture(analysis: Analysis, name: str) -> Picture:
     """One picture, or the error that says why there is none."""
     if name not in analysis.pictures:
-        there = ", ".join(analysis.pictures)
-        what = f"a {analysis.kind} file has no picture '{name}'"
-        raise PerfgateError("view-unknown", what, mend=f"one of: {there}" if there else "perfgate inspect FILE")
+        mend = f"one of: {', '.join(analysis.pictures)}" if analysis.pictures else "perfgate inspect FILE"
+        raise PerfgateError("view-unknown", f"a {analysis.kind} file has no picture '{name}'", mend=mend)
     return analysis.pictures[name]()
 
 
@@ -189,9 +188,8 @@ def _check_options(inspector: Inspector, options: Mapping[str, str]) -> None:
     known = [name for name, _ in inspector.options]
     strange = [name for name in options if name not in known]
     if strange:
-        listed = ", ".join(known) or "none"
-        what = f"'{strange[0]}' means nothing to a {inspector.name} file"
-        raise PerfgateError("option-unknown", what, mend=f"options for {inspector.name}: {listed}")
+        mend = f"options for {inspector.name}: {', '.join(known) or 'none'}"
+        raise PerfgateError("option-unknown", f"'{strange[0]}' means nothing to a {inspector.name} file", mend=mend)
 
 
 class Shareable:
@@ -212,7 +210,11 @@ class Shareable:
         return self._inspector.recognises(path, head)
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
-        return _Cleaner(self._named(paths)).shared(self._inspector.inspect(paths, options))
+        analysis = self._inspector.inspect(paths, options)
+        if len(set(paths)) < len(paths):  # a kind that knows ranks has refused it by now, and says more
+            what = f"{max(paths, key=paths.count)} is given twice"
+            raise PerfgateError("artifact-mixed", what, why="both would count", mend="give each file once")
+        return _Cleaner(self._named(paths)).shared(analysis)
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         return _Cleaner(self._named([*before, *after])).shared(self._inspector.compare(before, after, options))
@@ -355,8 +357,8 @@ def _with(one: Capture, done: Profiled) -> Capture:
 
 def _without(case: Case, one: Capture, mode: str, fault: PerfgateError) -> Capture:
     """A capture that failed: whatever is limited and came from nowhere else says why it is not there."""
-    log = f"; see {fault.place}" if "\n" in fault.what and fault.place else ""
-    said = fault.what.partition("\n")[0].removesuffix("; it said:") + log
+    said = fault.what.partition("\n")[0].removesuffix("; it said:")
+    said += f"; see {fault.place}" if "\n" in fault.what and fault.place else ""
     finding = capture_failed(mode, said, fault.mend)
     why = f"{finding.title}: {said}"
     return replace(one, metrics=one.metrics | lacking(case, why, fault.mend), findings=(*one.findings, finding))
@@ -395,5 +397,4 @@ def capture_notes(reports: Iterable[CaseReport], policy: Policy) -> tuple[SuiteN
         if finding.title.endswith(LOST)
     )
     text = f"{len(names)} capture{'' if len(names) == 1 else 's'} asked for and not taken"
-    note = SuiteNote(kind="captures", effect=policy.effect("unmeasured"), text=text, names=names)
-    return (note,) if names else ()
+    return (SuiteNote(kind="captures", effect=policy.effect("unmeasured"), text=text, names=names),) if names else ()

@@ -72,7 +72,7 @@ def refuse_repeated(keys: Sequence[tuple[int, tuple[str, ...]]], what: str, faul
     for line, key in keys:
         before = lines.setdefault(key, line)
         if before != line:
-            named = " ".join(filter(None, key))
+            named = " ".join(filter(None, key))[:80]
             raise fault(f"{what} {named} stands twice, in line {before} and in line {line}", "both would count")
 
 

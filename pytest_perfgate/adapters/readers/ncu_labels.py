@@ -221,6 +221,8 @@ class _Block:
     header: Sequence[str] = ()
     code: list[tuple[int, SourceLine]] = field(default_factory=list)
     source: list[SourceLine] = field(default_factory=list)
+    met: set[int] = field(default_factory=set)
+    """Addresses of its instructions."""
 
 
 def parse_source(text: str, place: str) -> Iterator[KernelFacts]:
@@ -266,7 +268,7 @@ def _blocks(rows: Iterator[tuple[int, list[str]]], place: str) -> Iterator[_Bloc
         elif "Address" in row and "Source" in row:
             block.header = row
         elif block.header and len(row) == len(block.header):
-            _take(block, row)
+            _take(block, row, line)
         elif block.header and len(row) > 1:
             short = "it is cut short: " if len(row) < len(block.header) else ""
             what = f"{short}line {line} has {len(row)} cells, and the header has {len(block.header)}"
@@ -274,13 +276,17 @@ def _blocks(rows: Iterator[tuple[int, list[str]]], place: str) -> Iterator[_Bloc
     yield block
 
 
-def _take(block: _Block, row: Sequence[str]) -> None:
+def _take(block: _Block, row: Sequence[str], line: int) -> None:
     """One row: an instruction where it has an address, a line of source where it has a number."""
     header = list(block.header)
     at = header.index("Address")
     address = _address(row[at])
     number = next((row[header.index(name)] for name in ("Line No", "#") if name in header), "")
     if address is not None:
+        if "Line No" not in header and address in block.met:  # beside its source, code that is inlined stands again
+            what = f"{block.name}: the instruction at {row[at]} stands again in line {line}"
+            raise PerfgateError("ncu-report", what, why="its samples would count twice")
+        block.met.add(address)
         block.code.append((address, _line(header, row, row[at + 1], "")))
     elif number.isdigit():
         where = f"{block.file or 'source'}:{number}"

@@ -36,9 +36,12 @@ def _lacking(columns: set[str]) -> str:
 
 
 def identity_of(row: Row, form: Form) -> tuple[str, ...]:
-    """What tells a row from every other of its file; empty where a dispatch has a row for each of its counters."""
+    """What tells a row from every other of its file; empty where nothing does, such as a row for each counter."""
     names = _IDENTITY.get(form, ())
-    return tuple(row[name] for name in names if name in row) if any(row.get(name) for name in names[:1]) else ()
+    if any(row.get(name) for name in names[:1]):
+        return tuple(row[name] for name in names if name in row)
+    timed = names and any(row.get(begin, "0").strip("0") for begin in ("Start_Timestamp", "BeginNs"))
+    return tuple(row.values()) if timed else ()
 
 
 def _trace(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:

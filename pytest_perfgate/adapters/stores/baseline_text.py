@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -163,7 +164,7 @@ def _entry(key: yaml.ScalarNode, node: yaml.Node, place: str, device: str, line:
     where = f"{place}: baselines.'{key.value}'"
     if not key.value:
         raise PerfgateError("baseline-value", "a case without a name", place=f"{place}: baselines")
-    fields = parse_fields(_plain(node, where), where, device)
+    fields = parse_fields(_plain(node, where, set()), where, device)
     first = key.start_mark.line if line is None else line
     after = first + 1 if line is not None else max(first + 1, _behind(node))
     return Entry(name=key.value, fields=fields, first=first, after=after)
@@ -175,14 +176,19 @@ def _behind(node: yaml.Node) -> int:
     return int(node.end_mark.line + (0 if block or not node.end_mark.column else 1))
 
 
-def _plain(node: yaml.Node, place: str) -> Node:
+def _plain(node: yaml.Node, place: str, met: set[int]) -> Node:
+    """Texts, lists and mappings; one that stands in itself, or in another twice, could grow without an end."""
     import yaml
 
     if isinstance(node, yaml.ScalarNode):
         return str(node.value)
+    if id(node) in met:
+        what = "an alias (*name) stands for a list or a mapping that this case has already"
+        raise PerfgateError("baseline-unreadable", what, place=place)
+    met.add(id(node))
     if isinstance(node, yaml.SequenceNode):
-        return [_plain(child, place) for child in node.value]
-    return {key: _plain(child, f"{place}.{key}") for key, (_, child) in _pairs(node, place)}
+        return [_plain(child, place, met) for child in node.value]
+    return {key: _plain(child, f"{place}.{key}", met) for key, (_, child) in _pairs(node, place)}
 
 
 def _loader() -> Any:
@@ -310,6 +316,8 @@ _PARTS = frozenset(IDENTITY) - {"notes"}
 
 _TEXTS = tuple(name for name in FIELDS if _FORMS.get(name) in {f"({WORD})", _TEXT, _DAY})
 
+_DAYS = tuple(name for name in FIELDS if _FORMS.get(name) == _DAY)
+
 _LARGEST = 1e30
 
 
@@ -340,6 +348,8 @@ def own_fields(line: str, device: str) -> tuple[str, dict[str, Any]] | None:
     if anchor:
         fields["anchor"] = float(anchor) * TIME_UNITS[anchor_unit]
     fields |= {k: t for k, t in zip(_TEXTS, texts) if t is not None}
+    if not all(_on_the_calendar(fields[name]) for name in _DAYS if name in fields):
+        return None
     if power:
         fields["limited"] = True
     if identity is not None:
@@ -347,6 +357,15 @@ def own_fields(line: str, device: str) -> tuple[str, dict[str, Any]] | None:
         if fields["identity"] is None:
             return None
     return name.replace("''", "'"), fields
+
+
+@lru_cache(maxsize=4096)
+def _on_the_calendar(day: str) -> bool:
+    try:
+        dt.date.fromisoformat(day)
+    except ValueError:
+        return False
+    return True
 
 
 @lru_cache(maxsize=256)

@@ -75,6 +75,8 @@ class Signals:
     """Mean kernel of a train of kernels back to back; leave out for a single kernel."""
     exposed: float | None = None
     sync: float | None = None
+    waits: int | None = None
+    """How many blocking synchronisations."""
     l2_hit: float | None = None
     stall: tuple[str, float] | None = None
     """The leading stall reason and its share."""
@@ -324,7 +326,8 @@ def _evidence(name: Bottleneck, signals: Signals, at: Thresholds) -> Iterator[st
     for field, words in (*_SHOWN.get(name, ()), *_ROOFS):
         number = _known(getattr(signals, field))
         if number is not None:
-            yield f"{words} {number * 100:.1f} %{' of its roof' if (field, words) in _ROOFS else ''}"
+            more = f" in {signals.waits:,} calls" if field == "sync" and signals.waits else ""
+            yield f"{words} {number * 100:.1f} %{' of its roof' if (field, words) in _ROOFS else more}"
         elif name not in _SHOWN and not _idles(signals, at):
             yield f"{words} not collected"
     short = _known(signals.kernel_ns)

@@ -314,7 +314,8 @@ def _cards(site: Site, trend: Trend) -> Iterator[str]:
     cards = [("newest", trend.of.text(now), "" if trend.of.title else _outcome(trend.newest.outcome).html)]
     for name, line in (("accepted", trend.accepted), ("anchor", trend.anchor)):
         if line is not None and line.time > 0:
-            beside = f"{trend.of.step(line.time, now)} now; {line.when[:10]} {printable(line.why)}"
+            since = f"{line.when[:10]} {printable(line.why)}".strip()
+            beside = f"{trend.of.step(line.time, now)} now{'; ' if since else ''}{since}"
             cards.append((name, trend.of.text(line.time), escape(beside)))
     if trend.changes:
         at = trend.sittings[trend.changes[-1].index]
@@ -348,11 +349,14 @@ def _levels(site: Site, trend: Trend) -> Iterator[str]:
 
 def _metrics(trend: Trend, gated: Mapping[str, Trend]) -> Iterator[str]:
     """Every figure of the newest run, how it came there, and what is accepted."""
-    detailed = [sitting for sitting in trend.runs[-_DETAILED:] if sitting.metrics]
+    detailed, trends = (
+        [one for one in trend.runs[-_DETAILED:] if one.metrics],
+        {trend.of.title or "time": trend, **gated},
+    )
     rows = []
     for now in detailed[-1].metrics if detailed else ():
         line = [m.value for s in detailed for m in s.metrics if (m.name, m.labels) == (now.name, now.labels)]
-        name, held = figure_title(now.name, now.labels), gated.get(figure_title(now.name, now.labels))
+        name, held = figure_title(now.name, now.labels), trends.get(figure_title(now.name, now.labels))
         before = FigureLevel(dimension=now.dimension).step(line[-2], now.value) if line[-2:-1] > [0.0] else ""
         rows.append((
             _text(name), _figure(quantity(now.value, now.dimension)),

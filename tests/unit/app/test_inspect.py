@@ -235,3 +235,11 @@ def test_no_answer_of_an_inspector_names_a_person_or_a_machine() -> None:
         assert (picture.svg, picture.alt) == ("<svg><text>~/k.cu</text></svg>", "of [user]")
     (section,) = known.inspect([], {}).views["report"]().blocks
     assert section.blocks[0].rows[0] == ("src/k.cu", 1.0), "what lies in the project is named from there"
+
+
+def test_a_file_that_is_given_twice_counts_once_or_not_at_all() -> None:
+    known = Shareable(Telling(), lambda _: Names())
+    with pytest.raises(PerfgateError, match="is given twice") as caught:
+        known.inspect([Path("k.csv"), Path("j.csv"), Path("k.csv")], {})
+    assert caught.value.code.name == "artifact-mixed"
+    assert known.compare([Path("k.csv")], [Path("k.csv")], {}).subject == "k", "a file may be held against itself"

@@ -88,8 +88,14 @@ def counter_overview(diagnoses: Sequence[Diagnosis], title: str) -> Document:
          d.classification.bottleneck.value)
         for d in ranked
     )  # fmt: skip
-    table = Table(columns=columns, rows=rows, note=f"Not collected for any of them: {missing}." if missing else "")
-    return Document(title=title, blocks=(*_by_name(ranked), table, *_evidence(ranked), *_loud(ranked)))
+    by_name = tuple(_by_name(ranked))
+    note = f"Not collected for any of them: {missing}." if missing else ""
+    table = Table(columns=columns, rows=rows, note=note, limit=_LAUNCHES if by_name else 0)
+    return Document(title=title, blocks=(*by_name, table, *_evidence(ranked), *_loud(ranked)))
+
+
+_LAUNCHES = 20
+"""Launches that a person sees one by one, where a table above has them by kernel."""
 
 
 def _by_name(ranked: Sequence[Diagnosis]) -> Iterator[Table]:

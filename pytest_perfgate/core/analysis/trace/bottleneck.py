@@ -80,9 +80,7 @@ def host_calls(seen: Survey) -> HostCalls | None:
 
 
 def _edges(seen: Survey) -> tuple[int, int]:
-    if seen.window is not None:
-        return seen.window.pair
-    return int(seen.start.min()), int(seen.end.max())
+    return seen.window.pair if seen.window is not None else (int(seen.start.min()), int(seen.end.max()))
 
 
 def _named(seen: Survey, rows: Ints, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
@@ -110,6 +108,7 @@ def window_signals(seen: Survey, rows: Sequence[OperatorRow] = (), roof: Roof | 
         idle=line.share(line.idle),
         launch_share=calls.launch / total if calls else None,
         sync=calls.sync / total if calls else None,
+        waits=calls.waits if calls else None,
         kernel_ns=_train(seen),
         compute=compute,
         memory=memory,

@@ -15,6 +15,10 @@ STATISTICS = '"Name","Calls","TotalDurationNs","AverageNs","Percentage"\n"k",10,
 RESULTS = '"Index","KernelName","grd","wgr","DurationNs"\n0,"k",64,64,1000\n'
 
 
+NAMELESS = "Kernel_Name,Kernel_Id,Queue_Id,Process_Id,Start_Timestamp,End_Timestamp\nk,4,1,7,100,350\nk,4,1,7,400,650\n"
+"""Dispatches without a number: their queue and their times tell them apart."""
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -29,6 +33,7 @@ RESULTS = '"Index","KernelName","grd","wgr","DurationNs"\n0,"k",64,64,1000\n'
         (RESULTS.replace("1000", "32000000000000000"), "line 2: DurationNs is 32000000000000000 ns, over a year"),
         (TRACE.replace("100,1100", "100,32000000000000200"), "End_Timestamp 32000000000000200 is over a year after"),
         (COUNTED + COUNTED, "the header stands again in line 4"),
+        (NAMELESS + NAMELESS.splitlines()[1] + "\n", "dispatch k 4 1 7 100 350 stands twice, in line 2 and in line 4"),
         (TRACE.replace("100,1100", "1100,100"), "line 2: End_Timestamp 100 is before Start_Timestamp 1100"),
         (TRACE.replace("64,2,1,1024", "-64,2,1,1024"), "line 2: Workgroup_Size_X is -64"),
         (TRACE.replace("k(int)", "k\0\0\0int", 1), "line 2 holds 3 NUL bytes"),
@@ -39,3 +44,8 @@ def test_a_damaged_row_is_refused_with_its_line(tmp_path: Path, text: str, said:
     (tmp_path / "t.csv").write_text(text)
     with pytest.raises(PerfgateError, match=said):
         read_rocprof([tmp_path / "t.csv"])
+
+
+def test_dispatches_without_a_number_that_follow_each_other_are_several(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(NAMELESS)
+    assert [kernel.duration for kernel in read_rocprof([tmp_path / "t.csv"])] == [250.0, 250.0]

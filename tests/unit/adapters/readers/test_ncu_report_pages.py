@@ -266,3 +266,12 @@ def test_a_source_page_with_a_count_that_none_can_be_is_refused(tmp_path: Path, 
     with pytest.raises(PerfgateError, match="has a count of") as caught:
         read_ncu([tmp_path / "page.csv"])
     assert caught.value.place.endswith("page.csv")
+
+
+def test_an_instruction_stands_once_unless_it_is_inlined_below_several_lines_of_source(tmp_path: Path) -> None:
+    (tmp_path / "page.csv").write_text(SASS + SASS.splitlines()[-1] + "\n")
+    with pytest.raises(PerfgateError, match="stands again in line"):
+        read_ncu([tmp_path / "page.csv"])
+    (tmp_path / "both.csv").write_text(BOTH + BOTH.splitlines()[-1] + "\n")
+    (kernel,) = read_ncu([tmp_path / "both.csv"])
+    assert [line.offset for line in kernel.lines] == [0, 0]

@@ -168,3 +168,8 @@ def test_a_class_that_rests_on_idle_time_says_nothing_of_roofs_that_nobody_saw()
     assert len(found.evidence) == 1
     assert "50.0 %" in found.evidence[0]
     assert classify(Signals(idle=0.1)).bottleneck is Bottleneck.NOT_COLLECTED
+
+
+def test_synchronisations_are_told_with_their_number() -> None:
+    assert classify(Signals(sync=0.2, waits=3)).evidence[0].endswith("20.0 % in 3 calls")
+    assert not any("calls" in text for text in classify(Signals(exposed=0.5, sync=0.2, waits=3)).evidence)

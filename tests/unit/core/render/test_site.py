@@ -93,6 +93,16 @@ def test_a_case_shows_its_levels_and_what_came_with_them() -> None:
     assert '<p class="good">Nothing.</p>' in pages(trend)["index.html"], "what was accepted is no regression"
 
 
+def test_the_table_of_figures_says_what_time_is_accepted() -> None:
+    took = (Metric(name="time", value=110.0, dimension=Dimension.TIME),)
+    sittings = [replace(s, metrics=took) for s in line(110.0, 110.0)]
+    page = pages(Trend(sittings, Baseline(key=KEY, device="H/200", time=100.0)))[case_path("H/200", KEY)]
+    row = page.partition("<tr><td>time<td>110 ns<td>")[2]
+    assert row.startswith("100 ns<td")
+    assert "+10.0 %" in row.partition("<tr>")[0]
+    assert "<p>+10.0 % now</p>" in page
+
+
 def test_figures_and_speed_ups_have_a_place() -> None:
     metrics = (
         Metric(name="mfu", value=0.5, dimension=Dimension.FRACTION),
