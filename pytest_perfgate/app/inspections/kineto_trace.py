@@ -128,7 +128,8 @@ class TraceView:
         found = findings(self.survey, self.line, self.rows, self.kernels, self.roof)
         stepped = coverage_findings(self.whole, self.steps) if self.asked.window else ()
         held = tuple(window_findings(self.bottleneck))
-        return (*held, *stepped, *found) if self.problems else (*stepped, *found, *held)
+        wrong = any(finding.trigger == "class=invalid" for finding in held)
+        return (*held, *stepped, *found) if wrong else (*stepped, *found, *held)
 
     @cached_property
     def bottleneck(self) -> Classification | None:

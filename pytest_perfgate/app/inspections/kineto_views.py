@@ -24,7 +24,7 @@ from pytest_perfgate.core.analysis.trace.passes import (
     stack_document,
 )
 from pytest_perfgate.core.analysis.trace.ranks import Meeting, meeting_metrics, straggler
-from pytest_perfgate.core.analysis.trace.rates import impact, impact_table, utilisation
+from pytest_perfgate.core.analysis.trace.rates import impact, impact_table, rate_text, utilisation
 from pytest_perfgate.core.analysis.trace.report import (
     Material,
     analysis_document,
@@ -361,7 +361,7 @@ def _analysis_page(one: TraceView) -> Document:
     extra = (
         [("throughput", f"{quantity(rate[0], Dimension.RATE).removesuffix('/s').strip()} {rate[1]}/s")] if rate else []
     )
-    shown = {m.name: quantity(m.value, m.dimension) for m in (*apart, *metrics)}
+    shown = {m.name: rate_text(m) for m in (*apart, *metrics)}
     extra += [(title, shown[name]) for name, title in _FIGURES.items() if name in shown]
     return analysis_document(material_of(one), extra)
 

@@ -52,6 +52,8 @@ class Thresholds:
     alone: float = 0.80
     """From here on a roof holds a kernel, whatever the other one, which nobody measured, may be."""
     near: float = 0.10
+    beyond: float = 1.05
+    """No hardware does more of a roof than this: the peak or the work is wrong."""
     warps: float = 8.0
     l2_hit: float = 0.80
 
@@ -229,6 +231,9 @@ def classify(signals: Signals, at: Thresholds = THRESHOLDS) -> Classification:
     if signals.problems:
         return Classification(bottleneck=Bottleneck.INVALID, evidence=signals.problems)
     signals = completed(signals)
+    wrong = tuple(_beyond(signals, at))
+    if wrong:
+        return Classification(bottleneck=Bottleneck.INVALID, evidence=wrong)
     margins = [(name, margin(signals, at), closed) for name, margin, closed in ORDER]
     names = [name for name, margin, closed in margins if margin is not None and _holds(margin, closed)]
     if names:
@@ -242,6 +247,13 @@ def classify(signals: Signals, at: Thresholds = THRESHOLDS) -> Classification:
             bottleneck=Bottleneck.NOT_COLLECTED, evidence=tuple(_evidence(Bottleneck.BALANCED, signals, at))
         )
     return _named(Bottleneck.LATENCY, [], signals, at)
+
+
+def _beyond(signals: Signals, at: Thresholds) -> Iterator[str]:
+    for field, words in _ROOFS:
+        number = _known(getattr(signals, field))
+        if number is not None and number > at.beyond:
+            yield f"{words} {number:.1%} of its roof is more than the hardware can do: its peak or the work is wrong"
 
 
 def _idles(signals: Signals, at: Thresholds) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from pytest_perfgate.core.analysis import intervals
-from pytest_perfgate.core.analysis.roofline import place
+from pytest_perfgate.core.analysis.roofline import BEYOND, place
 from pytest_perfgate.core.analysis.trace.operators import OperatorRow, short_name
 from pytest_perfgate.core.analysis.trace.rates import utilisation
 from pytest_perfgate.core.analysis.trace.survey import step_lines, timelines
@@ -210,6 +210,8 @@ def utilisation_picture(
     figures = [(dict(m.labels)["step"], m.value) for m in rates if "step" in dict(m.labels)]
     if len(figures) < 2:
         raise nothing(f"the trace has {plural(len(figures), 'step')} with known work, and a line needs two")
+    if max(figure for _, figure in figures) > BEYOND:
+        raise nothing("the MFU of a step is more than the hardware can do", "check --peak, or --device")
     mean = sum(figure for _, figure in figures) / len(figures)
     alt = f"MFU over {len(figures)} steps, idle time included: {mean:.1%} on average"
     return over_steps("mfu", alt, figures, "MFU, data sheet", Dimension.FRACTION)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pytest_perfgate.core.analysis import intervals
-from pytest_perfgate.core.analysis.roofline import GIVEN, Placement, place
+from pytest_perfgate.core.analysis.roofline import BEYOND, GIVEN, Placement, place
 from pytest_perfgate.core.analysis.trace.figures import distinct_labels, table_metrics
 from pytest_perfgate.core.analysis.trace.survey import Survey, narrowed
 from pytest_perfgate.core.analysis.trace.tables import shapes
@@ -75,9 +75,16 @@ def utilisation(
 
 def utilised(seen: Survey, rows: Sequence[OperatorRow], roof: Roof | None) -> str:
     """The same of the whole window as a sentence; empty where no work is known."""
-    texts = {m.name: quantity(m.value, m.dimension) for m in utilisation(seen, rows, (), roof, ((),)).metrics}
+    texts = {m.name: rate_text(m) for m in utilisation(seen, rows, (), roof, ((),)).metrics}
     named = [f"{texts[name]} ({name})" for name in ("tflops", "bandwidth", *_SHEET) if name in texts]
     return f"Over the whole window, idle time included: {', '.join(named)}." if named else ""
+
+
+def rate_text(metric: Metric) -> str:
+    """The figure; one of a peak that the hardware cannot reach says so."""
+    text = quantity(metric.value, metric.dimension)
+    wrong = metric.dimension is Dimension.FRACTION and metric.value > BEYOND
+    return f"INVALID, {text} of the peak is more than the hardware can do" if wrong else text
 
 
 def _calls(rows: Sequence[OperatorRow], roof: Roof | None) -> Calls:

@@ -278,15 +278,17 @@ def _bounds(rows: Sequence[OperatorRow], roof: Roof | None) -> Iterator[tuple[st
     """What MFU this mix of operators could have, and which of them moves most."""
     moved: Counter[str] = Counter()
     at_peak = least = 0.0
+    wrong = False
     for row in rows:
         if row.work is None:
             continue
         moved[row.name] += int((row.work.bytes or 0) * row.count)
         at = place(row.work, row.total / row.count, roof) if roof else None
+        wrong = wrong or bool(at and at.impossible)
         if at and at.compute is not None and at.ideal_ns:
             at_peak += at.compute * row.total
             least += at.ideal_ns * row.count
-    if least:
+    if least and not wrong:
         yield "MFU with every operator at its roof, without idle time", _part(at_peak / least)
     if moved.total():
         name, most = moved.most_common(1)[0]

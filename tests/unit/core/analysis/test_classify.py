@@ -173,3 +173,8 @@ def test_a_class_that_rests_on_idle_time_says_nothing_of_roofs_that_nobody_saw()
 def test_synchronisations_are_told_with_their_number() -> None:
     assert classify(Signals(sync=0.2, waits=3)).evidence[0].endswith("20.0 % in 3 calls")
     assert not any("calls" in text for text in classify(Signals(exposed=0.5, sync=0.2, waits=3)).evidence)
+
+
+@pytest.mark.parametrize(("compute", "memory", "wrong"), [(1.04, 0.1, False), (1.06, 0.1, True), (0.1, 75.0, True)])
+def test_more_than_a_roof_is_no_class(compute: float, memory: float, wrong: bool) -> None:
+    assert (classify(Signals(compute=compute, memory=memory)).bottleneck is Bottleneck.INVALID) is wrong

@@ -86,3 +86,16 @@ def test_no_known_work_is_not_measured_and_says_how(kineto, tmp_path):
     assert verdict.outcome is Outcome.NOT_MEASURED
     assert "no operator of this window has a work model" in verdict.sentence
     assert "pytest_perfgate_operators" in verdict.next[0]
+
+
+def test_rates_that_no_hardware_has_are_invalid_in_views_as_in_limits(kineto, tmp_path):
+    path = written(tmp_path / "t.json", [*product(0, 1, 20), *product(40, 2, 20)])
+    wrong = kineto.inspect([path], {**PEAKS, "peak": "fp32=1GFLOPS"})
+    assert wrong.findings[0].trigger == "class=invalid"
+    pages = {name: " ".join(render_text(wrong.views[name]()).split()) for name in ("report", "analysis", "fair")}
+    assert all("more than the hardware can do" in page for page in pages.values())
+    assert "MFU: INVALID" in pages["analysis"]
+    assert "every operator at its roof" not in pages["analysis"]
+    assert not any("-bound" in page for page in pages.values())
+    right = kineto.inspect([path], PEAKS)
+    assert "MFU: INVALID" not in " ".join(render_text(right.views["analysis"]()).split())
