@@ -340,7 +340,7 @@ def slow_processes(paired: Paired) -> str:
     if paired.slow is None:
         return ""
     head, base = paired.slow
-    return f"{head} of {plural(paired.rounds, 'process', 'processes')} slow and {base} of the base's:"
+    return f"{head} of {plural(paired.rounds, 'process', 'processes')} slow and {base} of the base's: slower"
 
 
 def indistinguishable(paired: Paired) -> str:
