@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     Sittings = Callable[[CaseReport], Sequence[Sitting]]
 
 _OF_FAMILIES = frozenset({FAMILY_MEAN, "unmeasured"})
-"""Notes whose names are families."""
+"""Notes that name a family; a record keeps no name that its text has."""
 
 _LAST = 20
 
@@ -90,8 +90,10 @@ def decisions(report: RunReport, request: Request, store: BaselineStore, sitting
         for case in selected(report, request)
     )
     families: dict[str, bool] = {}
-    for name, text in ((name, note.text) for note in report.notes if note.kind in _OF_FAMILIES for name in note.names):
-        families[name] = families.get(name, False) or "slowdown" in text.partition(name)[2]
+    means = [note.text for note in report.notes if note.kind in _OF_FAMILIES]
+    for name in {case.key.nodeid.partition("[")[0] for case in report.cases} if means else ():
+        if limits := [text.partition(f": {name}: ")[2] for text in means if f": {name}: " in text]:
+            families[name] = any("slowdown" in text for text in limits)
     for case in report.cases:  # a call without a limit, in a test whose limits name another call
         if case.verdicts and case.key.name:
             families.setdefault(case.key.nodeid.partition("[")[0], False)

@@ -118,10 +118,7 @@ def call_of(name: str, *, limited: bool) -> CaseReport:
 def test_a_time_is_written_of_a_call_that_a_limit_on_a_slowdown_asks_about(means, limited: bool, written) -> None:
     calls = (call_of("ours", limited=limited), call_of("other", limited=False))
     family = calls[0].key.nodeid.partition("[")[0]
-    notes = tuple(
-        SuiteNote(kind="geomean", effect=Effect.PASS, text=f"passed: {family}: {mean}: 1", names=(family,))
-        for mean in means
-    )
+    notes = tuple(SuiteNote(kind="geomean", effect=Effect.PASS, text=f"passed: {family}: {mean}: 1") for mean in means)
     found = decisions(run(*calls, notes=notes), Request(), Accepted(), lambda _case: ())
     assert [decision.report.key.name for decision in found if decision.writes] == written
 
