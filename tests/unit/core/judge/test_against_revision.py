@@ -271,7 +271,9 @@ def test_rounds_that_a_budget_ends_between_two_looks_clear_nothing(rounds: int, 
 
 def test_slow_processes_that_the_base_has_not_are_said() -> None:
     slow = replace(SLOWER, slow=(9, 0), differences=(0.0,) * 30)
-    assert paired_verdict(1e6, slow).sentence.startswith("9 of 30 processes slow and 0 of the base's: slower than a1b2c3d")
+    assert paired_verdict(1e6, slow).sentence.startswith(
+        "9 of 30 processes slow and 0 of the base's: slower than a1b2c3d"
+    )
     assert paired_verdict(1e6, replace(slow, revision=True)).sentence.startswith("9 of 30 processes slow")
 
 
