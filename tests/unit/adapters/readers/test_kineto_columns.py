@@ -83,7 +83,7 @@ def test_an_event_with_one_odd_field_keeps_the_others(kineto, tmp_path, spent):
     odd = {**KERNEL, "ts": 50, "dur": spent, "pid": {}}
     analysis = kineto.inspect([written(tmp_path / "t.json", [*LAUNCHED, KERNEL, odd])], {})
     assert "1 left out" in analysis.window
-    assert analysis.findings[0].title == "1 GPU duration cannot be read"
+    assert "1 GPU duration cannot be read" in {finding.title for finding in analysis.findings}
 
 
 BROKEN = {

@@ -9,9 +9,10 @@ import pytest
 
 from pytest_perfgate.adapters.readers.nsys_report import REMOVED, is_secret, named_by, read_nsys, scrub, version_in
 from pytest_perfgate.adapters.readers.nsys_report import SECRET as SECRETS
-from pytest_perfgate.app import profile as use
+from pytest_perfgate.app.inspections import nsys as use
 from pytest_perfgate.app.inspections.nsys import Nsys
 from pytest_perfgate.cli import main
+from pytest_perfgate.cli.files import scrub_sentence
 from pytest_perfgate.core.render.html import render_markdown
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
@@ -137,7 +138,7 @@ def test_the_clean_copy_names_nobody(export, tmp_path) -> None:
     assert "[user] on [host]: /scratch/[user]/repo/train.py, [host]" in texts
     assert "load data/a.bin" in texts, "what lay in the folder of the run is named from there"
     assert done.named == 4
-    assert "4 texts" in use.sentence(done)
+    assert "4 texts" in scrub_sentence(done)
 
 
 def test_who_made_an_export_that_holds_no_environment_is_in_no_clean_copy(tmp_path) -> None:
@@ -224,7 +225,7 @@ def test_another_file_is_not_overwritten(export, tmp_path) -> None:
     (tmp_path / "job.clean.sqlite").write_text("mine")
     with pytest.raises(PerfgateError, match="exists"):
         use.scrub(export, None, scrub)
-    assert "TARGET_INFO_SYSTEM_ENV" in use.sentence(use.scrub(export, None, scrub, force=True))
+    assert "TARGET_INFO_SYSTEM_ENV" in scrub_sentence(use.scrub(export, None, scrub, force=True))
 
 
 def test_indexes_and_bytes_that_are_no_text_survive(tmp_path) -> None:
