@@ -223,12 +223,11 @@ def _reading(mean: Metric, of: str) -> str:
 
 
 def _note(family: str, limit: Limit, outcome: Outcome, text: str, context: JudgeContext) -> SuiteNote:
-    """Its name is that of a family whose accepted times it needs: accepting writes them for it."""
     return SuiteNote(
         kind=FAMILY_MEAN if outcome is not Outcome.NOT_MEASURED else "unmeasured",
         effect=effect(outcome, context.policy, context.mode),
         text=f"{outcome.value}: {family}: {limit.text}: {text}",
-        names=(family,) if dict(limit.labels)["of"] in CHANGES else (),
+        names=(family,),
     )
 
 
