@@ -17,8 +17,7 @@ from pytest_perfgate.adapters.stores.configuration import (
     settings_at,
 )
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.ports import DEPENDENCIES
-from pytest_perfgate.model.project import KEYS, POLICIES, Config, ConfigProject
+from pytest_perfgate.model.project import DEPENDENCIES, KEYS, POLICIES, Config, ConfigProject
 from tests.unit.core.judge.bench import HOST
 
 GOOD = """
