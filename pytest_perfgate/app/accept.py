@@ -136,10 +136,10 @@ def check_decisions(found: Sequence[Decision], request: Request, again: str = ""
     """Refuse the whole request where a part of it must not be written; ``again`` is what asks for it with a reason."""
     asking = {
         Change.SLOWER: "slower",
-        Change.OTHER: "measured differently than what was accepted",
+        Change.OTHER: "measured differently than accepted",
         Change.RENEWED: "accepted for a while only",
-        Change.FASTER: "faster than what was accepted for a while, which has ended or is given another end",
-        Change.NEW: "slower than one that is gone",
+        Change.FASTER: "faster than a time accepted for a while, whose end has passed or is changed",
+        Change.NEW: "slower than a removed case of a similar name",
         Change.WORSE: "worse in an accepted figure",
     }
     for change, reason in asking.items():
@@ -148,12 +148,12 @@ def check_decisions(found: Sequence[Decision], request: Request, again: str = ""
             what = f"{plural(len(names), 'case is', 'cases are')} {reason}: {first_of(names, _NAMED)}"
             raise PerfgateError("accept-reason", what, mend=again)
     if request.signature.anchor and not request.signature.why:
-        raise PerfgateError("accept-reason", "--anchor lets the drift of a line begin anew", mend=again)
+        raise PerfgateError("accept-reason", "--anchor starts the drift of a line anew", mend=again)
     refuse_pinned(found)
     if stale := [d for d in found if d.asks and says_nothing_new(d)]:
-        what = f"the reason given stands there from an acceptance of today: {stale[0].report.key}"
-        why = "an edit of the line with its old reason would look alike, and is refused where it is judged"
-        raise PerfgateError("accept-reason", what, why=why, mend="say what is new in this change")
+        what = f"the same reason was given in an acceptance of today: {stale[0].report.key}"
+        why = "an edit of the line under its old reason would look the same, so the gate would refuse it"
+        raise PerfgateError("accept-reason", what, why=why, mend="give the reason of this change")
     if untrusted := [d for d in found if d.change is Change.UNTRUSTED and request.names]:
         raise PerfgateError("accept-untrusted", untrusted[0].why, place=str(untrusted[0].report.key))
 
@@ -166,17 +166,17 @@ def _asks_as(decision: Decision) -> Change:
 def refuse_pinned(found: Sequence[Decision]) -> None:
     """Refuse what was measured beside a revision, on the one core of both arms."""
     if pinned := [str(d.report.key) for d in found if d.change is Change.PINNED]:
-        what = f"{plural(len(pinned), 'case')} measured on one core, beside a revision: {first_of(pinned, _NAMED)}"
+        what = f"{plural(len(pinned), 'case')} measured on one core, against a revision: {first_of(pinned, _NAMED)}"
         raise PerfgateError("accept-pinned", what)
 
 
 def refuse_busy_machine(found: Sequence[Decision], request: Request, again: str) -> None:
-    """Refuse in CI what was measured beside busy neighbours, where nobody says why it shall stand."""
+    """Refuse in CI what was measured while other programs were busy, where nobody says why it shall stand."""
     names = [str(d.report.key) for d in found if d.writes and d.report.measurement
              and busy_processors(d.report.measurement.processes)]  # fmt: skip
     if names and not request.signature.why:
         cases = plural(len(names), "case was", "cases were")
-        what = f"{cases} measured beside busy neighbours: {first_of(names, _NAMED)}"
+        what = f"{cases} measured while other programs were busy: {first_of(names, _NAMED)}"
         raise PerfgateError("accept-reason", what, mend=again)
 
 
@@ -209,7 +209,7 @@ def accept(found: Sequence[Decision], store: BaselineStore) -> tuple[str, ...]:
     except PerfgateError as fault:
         if fault.code.name != "file-unwritable":
             raise
-        why = "this file is as it was: what was to be accepted in it is not; the record still has it"
+        why = "the file is unchanged and nothing was accepted in it; the record still has the measurements"
         mend = "make the folder writable, or free its disk, and run perfgate accept again"
         raise PerfgateError(fault.code.name, fault.what, why=why, mend=mend, place=fault.place) from fault
 
@@ -271,7 +271,7 @@ def _cure(failing: Sequence[CaseReport]) -> str:
     """What makes the failed cases pass: what only lacks a line is accepted, and the rest is looked at."""
     if all(case.worst is Outcome.UNBASELINED for case in failing):
         return "perfgate accept --new, and run everything again: pytest --perfgate=full"
-    return "see what failed: perfgate report; mend or accept it, and run everything again: pytest --perfgate=full"
+    return "see what failed: perfgate report; fix or accept it, and run everything again: pytest --perfgate=full"
 
 
 def prune(lines: Sequence[Baseline], store: BaselineStore) -> tuple[str, ...]:

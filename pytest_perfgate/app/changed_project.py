@@ -150,24 +150,24 @@ def _lines(gate_judge: GateJudge, device: str, path: str, text: str | None) -> M
 CHANGES = (
     Check(
         kind="committed", compare=tracked_files, effect=lambda _: Effect.FAIL,
-        sentence=lambda _, n: f"{plural(n, 'file')} under {FOLDER}/ {'is' if n == 1 else 'are'} committed: what lies "
-        f"there is believed to be this machine's own; git rm -r --cached {FOLDER}",
+        sentence=lambda _, n: f"{plural(n, 'file')} under {FOLDER}/ {'is' if n == 1 else 'are'} committed: perfgate "
+        f"trusts that folder as this machine's own; git rm -r --cached {FOLDER}",
     ),
     Check(
         kind="binary", against=since, compare=binary_files,
-        sentence=lambda change, n: f"{plural(n, 'file')} committed since {change.commit} that Python may load in place "
-        "of a source, or at its start",
+        sentence=lambda change, n: f"{plural(n, 'file')} committed since {change.commit} that Python may load "
+        "instead of a source file, or at start-up",
     ),
     Check(
         kind="uprooted", against=_merge_base, compare=moved_root_lines,
         effect=lambda gate_judge: gate_judge.context.policy.effect("no_base"),
-        sentence=lambda _, n: f"{plural(n, 'line')} of this change judged in place of those of the merge base, which "
-        "lie where this root was not: move them as they are, or accept with a reason",
+        sentence=lambda _, n: f"{plural(n, 'line')} of this change judged instead of the merge base's lines, "
+        "which are under another root: move them unchanged, or accept with a reason",
     ),
     Check(
         kind="dependencies", against=_merge_base, compare=changed_requirements,
-        sentence=lambda change, _: f"declared dependencies changed since {change.commit}; two builds share what is "
-        "installed now",
+        sentence=lambda change, _: f"declared dependencies changed since {change.commit}; base and head share "
+        "the packages installed now",
     ),
     Check(
         kind="settings", against=_merge_base, compare=changed_settings,
@@ -176,11 +176,11 @@ CHANGES = (
     ),
     Check(
         kind="absent", against=lambda gate_judge: gate_judge.revision, ci=False, compare=absent_tests,
-        sentence=lambda change, n: f"{plural(n, 'gated test')} of {change.commit} alone, not compared",
+        sentence=lambda change, n: f"{plural(n, 'gated test')} only in {change.commit}, not compared",
     ),
     Check(
         kind="newly marked", against=_merge_base, read=WORDS, compare=newly_marked,
-        sentence=lambda change, n: f"{plural(n, 'accepted test')} deselected, and their marks are edited since "
+        sentence=lambda change, n: f"{plural(n, 'accepted test')} deselected, whose marks are edited since "
         f"{change.commit}",
     ),
     Check(
@@ -191,22 +191,22 @@ CHANGES = (
     Check(
         kind="reworked", against=since, read=WORDS, unknown="gated tests", compare=reworked_tests,
         sentence=lambda change, n: f"{plural(n, 'gated test')} edited since {change.commit}, "
-        f"{'and both arms ran them as they are now' if change.gate_judge.revision else 'the accepted lines are not'}: "
+        f"{'and both builds ran the new ones' if change.gate_judge.revision else 'the accepted lines are not'}: "
         "they may measure something else",
     ),
     Check(
         kind="borrowed", against=since, read=ANY, compare=fixture_parts,
-        sentence=lambda change, n: f"{plural(n, 'file')} edited since {change.commit} that gated tests take fixtures, "
-        "helpers, marks or parameters from: they may measure something else, or hold less",
+        sentence=lambda change, n: f"{plural(n, 'file')} edited since {change.commit} with fixtures, helpers, "
+        "marks or parameters of gated tests: these may measure something else, or check less",
     ),
     Check(
         kind="loosened", ci=False, compare=loosened_lines, effect=improved,
-        sentence=lambda _, n: f"{plural(n, 'line')} of this change accepted as slower than measured: accept what is "
-        "measured",
+        sentence=lambda _, n: f"{plural(n, 'line')} of this change accepted as slower than measured: accept the "
+        "measured time",
     ),
     Check(
         kind="widened", ci=False, compare=widened_lines, effect=improved,
-        sentence=lambda _, n: f"{plural(n, 'line')} of this change would hold less than before, and no reason says why",
+        sentence=lambda _, n: f"{plural(n, 'line')} of this change would check less than before, without a reason",
     ),
     Check(
         kind="renamed", compare=renamed_lines,

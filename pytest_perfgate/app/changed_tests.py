@@ -126,7 +126,7 @@ def change_notes(check: Check, change: Change) -> Iterator[SuiteNote]:
         differences = check.compare(change)
     except Unanswered:
         if check.unknown:
-            text = f"which {check.unknown} changed since {change.commit} is not known: git did not answer for the files"
+            text = f"unknown which {check.unknown} changed since {change.commit}: git did not answer for the files"
             yield SuiteNote(kind=check.kind, effect=Effect.WARN, text=text)
         return
     if differences.names:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 ROUND = "round"
 
 _MISSING = {
-    "worktree": "; this arm runs inside a checkout: what must be built there, 'build' in [tool.perfgate] builds",
-    "overlay": "; is that another editable package, 'editable' in [tool.perfgate] lists its folder",
+    "worktree": "; this build runs inside a checkout: set 'build' in [tool.perfgate] to the commands that build it",
+    "overlay": "; if that is another editable package, list its folder in 'editable' of [tool.perfgate]",
 }
 """What a module that is not found in an arm most often is."""
 
@@ -319,9 +319,9 @@ def _one_sided(duet: LockstepPair, nodeid: str, arms: Sequence[Arm]) -> str:
     """A test that only one arm could collect, and what the other said."""
     for side, arm in enumerate(arms):
         if nodeid not in duet.found[side]:
-            reason = "; ".join(duet.errors[side]) or "it is not there"
+            reason = "; ".join(duet.errors[side]) or "it is missing"
             hint = _MISSING.get(arm.mode, "") if "ModuleNotFoundError" in reason else ""
-            return f"the {arm.name} arm could not collect it: {reason}{hint}"
+            return f"the {arm.name} build could not collect it: {reason}{hint}"
     return "the children ended before it"
 
 

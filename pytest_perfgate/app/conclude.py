@@ -93,7 +93,7 @@ def _noted(part: Callable[[], Iterable[SuiteNote]]) -> tuple[SuiteNote, ...]:
     except PerfgateError:
         raise
     except Exception as fault:  # noqa: BLE001 - one kind of note costs no other, and no case its verdict
-        text = fault_sentence(fault, "looked at the suite", SHOWING)
+        text = fault_sentence(fault, "checked the suite", SHOWING)
         return (SuiteNote(kind="fault", effect=Effect.FAIL, text=text),)
 
 
@@ -132,7 +132,7 @@ def _drifted(gate_judge: GateJudge, cases: Mapping[str, Case], reports: Sequence
     release = repository.last_release() if repository is not None else ""
     drifts = sorted(text for report in reports if (text := _drift(gate_judge, _anchor(cases, report, release), report)))
     if drifts:
-        what = f"{len(drifts)} slower than the fixed anchor, however small the steps: perfgate history CASE shows them"
+        what = f"{len(drifts)} slower than the fixed anchor by small steps: perfgate history CASE shows them"
         yield SuiteNote(kind="anchor", effect=Effect.WARN, text=what, names=tuple(drifts))
 
 
@@ -152,7 +152,7 @@ def _crept(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Iterable[Sui
         (further if goes_on else known).append(text)
     ci, far = gate_judge.context.policy.ci, f"more than {gate_judge.context.anchor:.0%} over the anchor"
     source = "--from RECORD " if ci else ""
-    step = f'perfgate accept {source}--anchor --reason "..." begins anew where that is meant'
+    step = f'perfgate accept {source}--anchor --reason "..." starts the count anew if that is intended'
     if further:
         effect = Effect.FAIL if ci else Effect.WARN
         lines = plural(len(further), "line")
@@ -323,9 +323,9 @@ def alike_arms(gate_judge: GateJudge) -> Iterable[SuiteNote]:
         return
     text = f"both builds held the same code, that of {named}"
     if edits := gate_judge.environment_edits:
-        text = f"{text}, and share what is installed now: {edits.text()}, and that was not compared"
+        text = f"{text}, and share what is installed now: {edits.text()}, which was not compared"
     else:
-        text = f"{text}: what differed was the machine"
+        text = f"{text}: the machine differed"
     yield SuiteNote(kind="uncompared", effect=Effect.WARN, text=text)
 
 
@@ -336,14 +336,14 @@ _NAMED = 3
 def pages_alone(gate_judge: GateJudge, baselines: str) -> str:
     """What the change edits where code loads and reads none of it; empty where it edits more.
 
-    ``README.md alone, which no code reads``.
+    ``README.md only, which no code reads``.
     """
     base, repository = gate_judge.accepted.base.commit, gate_judge.tools.repository
     edited = repository.pages_alone(base, baselines) if base and repository is not None else None
     if edited is None:
         return ""
     named = ", ".join(edited) if len(edited) <= _NAMED else plural(len(edited), "page")
-    return f"{named} alone, which no code reads" if edited else "nothing"
+    return f"{named} only, which no code reads" if edited else "nothing"
 
 
 def as_at_base(

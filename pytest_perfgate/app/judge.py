@@ -112,7 +112,7 @@ class GateJudge:
 
     def _uncalled(self, case: Case) -> CaseReport:
         """A test that timed nothing; limits on machine code lack the capture that reads it, not a call."""
-        why = "the test called perfgate() nowhere, and entered no region"
+        why = "the test did not call perfgate() and entered no region"
         key = CaseKey(nodeid=case.nodeid)
         if set(case.plan.captures) - {TIMED} or self.context.mode is Mode.OFF:
             return self.unmeasured(case, key, why)
@@ -208,7 +208,7 @@ class GateJudge:
 
 def _unbaselined(device: str, tools: GateTools) -> str:
     """Why a device whose baselines are committed has none."""
-    return f"none has been accepted for {device} yet" if tools.committed(device) else ""
+    return f"no time has been accepted for {device} yet" if tools.committed(device) else ""
 
 
 def _own_names(result: CaseResult) -> set[str]:
@@ -240,7 +240,7 @@ def _brought(text: str, kinds: Mapping[str, MetricKind], place: str, own: Collec
     if limit.metric in OF_FAMILIES:
         raise PerfgateError(
             "call-wrong",
-            f"{limit.text!r} speaks of the whole parametrised test, and limits= of one call",
+            f"{limit.text!r} applies to the whole parametrised test, and limits= to one call",
             mend=f"write it on the test: @pytest.mark.perfgate({limit.text!r})",
             place=place,
         )
@@ -252,7 +252,7 @@ def _unpaired(baseline: Baseline | None, fault: PerfgateError | None, heard: str
     if why := uncommitted(baseline):
         return Unpaired(why=why, step=COMMIT_FIRST)
     if fault is None:
-        return Unpaired(why=heard or "it did not run in both arms")
+        return Unpaired(why=heard or "it did not run in both builds")
     if fault.code.name == "revision-missing":
         return Unpaired(why=error_summary(fault), base_missing=True)
     return Unpaired(why=error_summary(fault), step=fault.mend)
@@ -318,9 +318,9 @@ def _bare(report: CaseReport) -> bool:
 
 
 def _why(result: CaseResult) -> str:
-    reason = "; ".join(result.trouble) or "its measurement never came"
+    reason = "; ".join(result.trouble) or "its measurement is missing"
     if result.outcome == "died":
-        return f"{reason}; nothing of this test was run again"
+        return f"{reason}; the test was not run again"
     words = {"skipped": "skipped", "xfailed": "xfailed", "failed": "the test failed while it was measured"}
     return f"{words[result.outcome]}: {reason}" if result.outcome in words else reason
 
@@ -365,7 +365,7 @@ def error_summary(fault: PerfgateError) -> str:
     return "\n".join([first, *lines, *([f"all of it: {fault.place}"] if rest and fault.place else [])])
 
 
-_STRANGE = "called in the test, but not while it was measured: the call does not always happen"
+_STRANGE = "called in the test, but not in the measuring process: the call does not always happen"
 
 _UNCALLED = "measured before the tests, but never called in the test itself: the call does not always happen"
 

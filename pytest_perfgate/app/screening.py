@@ -90,7 +90,7 @@ class Screening:
         """What its rounds leave undecided since its test failed in them: no verdict, and no more rounds to wait for."""
         said = stopped(self._all)
         open_ = (key for key, one in self._found.items() if one.decision is Decision.UNDECIDED and key.nodeid in said)
-        return {key: f"it failed in two builds before they decided: {said[key.nodeid]}" for key in open_}
+        return {key: f"it failed in base or head before they decided: {said[key.nodeid]}" for key in open_}
 
     def _look(self) -> None:
         """A case that is settled stays as it was found, though another call of its test has more rounds."""
@@ -256,7 +256,7 @@ class Blurred:
 
     def __str__(self) -> str:
         """``test_sum can detect +12.0 % after 10 processes, its limit asks for +5.0 %``."""
-        after = f"after {plural(self.processes, 'process', 'processes')}, its limit asks for {detectable(self.asks)}"
+        after = f"after {plural(self.processes, 'process', 'processes')}, and its limit needs {detectable(self.asks)}"
         return f"{short_name(self.key)} can detect {detectable(self.half)} {after}"
 
     @property
@@ -356,7 +356,7 @@ class FirstSitting:
         first = max((case.plan.rounds for case in cases), default=MOST)
         names, more = self._open(cases), f"up to {plural(MOST - first, 'more round')}, at most {span(within_s)}"
         if names and first < MOST and self._fitting(names, within_s, start_s):
-            tell(f"{plural(len(names), 'case')} cannot see what the limit asks yet: {more}")
+            tell(f"{plural(len(names), 'case')} too noisy for the limit so far: {more}")
         end = self._clock() + within_s
         for number in range(first, MOST):
             fit = self._fitting(names, end - self._clock(), start_s)
@@ -381,8 +381,8 @@ def _tell_left(left: Sequence[Blurred], tell: Callable[[str], None]) -> None:
     """What could not be reached: by how much, and what would."""
     if beside := [one.beside for one in left if one.machine_busy]:
         cases = f"{plural(len(beside), 'case')} without an accepted time"
-        text = f"others kept {max(beside):.1f} processors busy beside {cases}"
-        tell(f"{text}, whose times may be slow by as much; next: run again when they are idle, before you accept")
+        text = f"other programs used {max(beside):.1f} processors during {cases}"
+        tell(f"{text}, so their times may be slow; next: run again on an idle machine before you accept")
     wide = [one for one in left if not one.machine_busy]
     for one in wide[:_NAMED]:
         tell(f"{one}; next: {one.remedy}")

@@ -55,12 +55,12 @@ TERMS: tuple[Term, ...] = (
     _term("accept", "Write a measured time into the baseline, with a reason.", "accepting"),
     _term(
         "anchor",
-        "What small steps are counted from: the oldest accepted time of ninety days, or that of a fixed revision.",
+        "The time from which drift is counted: the oldest accepted time of ninety days, or that of a fixed revision.",
         "verdicts",
     ),
     _term(
         "base",
-        "The revision that a change is compared with; also its build, one of the two arms that run in turns.",
+        "The revision that a change is compared with, and its build, which runs in turns with the head.",
         "against-a-revision",
         "base revision",
         "arm",
@@ -75,7 +75,7 @@ TERMS: tuple[Term, ...] = (
     ),
     _term(
         "can detect",
-        "The smallest slowdown that a measurement would have shown; below it, it says nothing.",
+        "The smallest slowdown that a measurement would have shown. It says nothing about smaller ones.",
         "accepting",
         "blind",
         "blind below",
@@ -90,18 +90,18 @@ TERMS: tuple[Term, ...] = (
     ),
     _term(
         "confirmed regression",
-        "A slowdown that fresh rounds of base and head showed again, beyond chance: REGRESSED.",
+        "A slowdown that rounds of base and head showed beyond chance: REGRESSED.",
         "verdicts",
         "regression",
         "confirmed",
     ),
-    _term("floor", "The smallest difference in time that counts as slower, whatever the limit says.", "outcomes"),
-    _term("head", "The change under test; also its build.", "against-a-revision"),
+    _term("floor", "A difference in time that a project sets; smaller ones never count as slower.", "outcomes"),
+    _term("head", "The change under test, and its build.", "against-a-revision"),
     _term("history", "The times of earlier full runs on this machine, `.perfgate/history.db`.", "verdicts"),
     _term(
         "interval", "The range in which a figure lies with 95 % confidence; a limit is judged by all of it.", "outcomes"
     ),
-    _term("limit", "What a case must keep: `METRIC OP VALUE`, such as `slowdown <= 3%`.", "limits"),
+    _term("limit", "A condition that a case must keep: `METRIC OP VALUE`, such as `slowdown <= 3%`.", "limits"),
     _term(
         "merge base",
         "The newest commit that a change shares with its target branch. Its baselines judge the change.",
@@ -111,12 +111,12 @@ TERMS: tuple[Term, ...] = (
     _term("MFU", "Model FLOPs utilisation: operations per second over the peak of the device.", "work"),
     _term(
         "noise",
-        "What the time of unchanged code varies by: within a process, between processes, between runs.",
+        "The variation in the time of unchanged code: within a process, between processes, between runs.",
         "verdicts",
     ),
-    _term("outcome", "What a limit came to: PASSED, REGRESSED and eleven more.", "outcomes", "verdict"),
+    _term("outcome", "The result of a limit: PASSED, REGRESSED and eleven more.", "outcomes", "verdict"),
     _term("peak", "The highest rate that the data sheet of the device allows at the clock it ran at.", "devices"),
-    _term("policy", "What an outcome does to its test: pass, warn or fail.", "outcomes"),
+    _term("policy", "The rule by which an outcome passes, warns or fails its test.", "outcomes"),
     _term("process", "One fresh Python process that measures every case; its median is one number.", "verdicts"),
     _term("record", "The file that a run leaves: every sample, verdict and fact of the machine.", "ci"),
     _term(
@@ -127,7 +127,7 @@ TERMS: tuple[Term, ...] = (
     ),
     _term(
         "run",
-        "One execution of the tests. What it measured of a case is one number with an interval.",
+        "One execution of the tests. Its result for a case is one number with an interval.",
         "outcomes",
         "sitting",
     ),
@@ -144,17 +144,17 @@ TERMS: tuple[Term, ...] = (
         "suspect", "A case that looks slower than its limit allows and is not confirmed yet.", "outcomes", "suspects"
     ),
     _term("timer", "The instrument that turns a call into samples: the host's clock, events, graph, CUPTI.", "timing"),
-    _term("work", "What one call does, in operations and bytes; `mfu` and `sol` need it.", "work"),
+    _term("work", "The operations and bytes of one call; `mfu` and `sol` need it.", "work"),
 )
 
 ADVICE: Mapping[Outcome, str] = {
     Outcome.PASSED: "Nothing.",
-    Outcome.IMPROVED: "Look whether the work is still done. If it is, accept the faster time: "
+    Outcome.IMPROVED: "Check that the work is still done. If it is, accept the faster time: "
     "perfgate accept --improved. Otherwise a later slowdown back to the old time passes.",
     Outcome.ACCEPTED: "Review the line and its reason in the diff.",
     Outcome.NOT_APPLICABLE: "Nothing: the limit names other devices.",
-    Outcome.MOVED: "Look at what the block says differs: a package, a driver, clocks, the machine. "
-    "Then accept the new time with that as the reason.",
+    Outcome.MOVED: "The block names what differs: a package, a driver, clocks, the machine. "
+    "Fix that, or accept the new time with that as the reason.",
     Outcome.SUSPECT: "Decide it with paired rounds: pytest --perfgate-against REV. "
     "In quick mode: pytest --perfgate=full.",
     Outcome.UNSTABLE: "Look for two states of the kernel or the machine: alignment, clocks, a cache, an autotuner. "
@@ -164,10 +164,10 @@ ADVICE: Mapping[Outcome, str] = {
     Outcome.UNBASELINED: "Accept a first time: perfgate accept --new --reason TEXT. "
     "Where a baseline exists, the block names what differs from it.",
     Outcome.NOT_MEASURED: "Call perfgate(fn) in the test, run it, and take the capture that the metric comes from.",
-    Outcome.INVALID: "Mend what the block names (clocks, a shared device, the work count) and measure again.",
-    Outcome.REGRESSED: "Mend the code. If the slowdown is meant, accept it with a reason: "
+    Outcome.INVALID: "Fix what the block names (clocks, a shared device, the work count) and measure again.",
+    Outcome.REGRESSED: "Fix the code. If the slowdown is intended, accept it with a reason: "
     "perfgate accept CASE --reason TEXT.",
-    Outcome.BROKEN: "Mend the code, or change the limit where people review it.",
+    Outcome.BROKEN: "Fix the code, or change the limit where people review it.",
 }
 """What to do about an outcome."""
 

@@ -185,7 +185,7 @@ def suspicion_line(session: SessionState, cases: Iterable[Case], known: Mapping[
     if not count or not ((store is not None and store.devices()) or (ci and base.commit)):
         return ""
     if pages := pages_alone(session.gate_judge, session.settings.project.baselines):
-        return f"; beside the base nothing is built: the change edits {pages}"
+        return f"; nothing is built: the change edits {pages}"
     return trying_line(count, pair_cost((case.nodeid for case in cases), known))
 
 

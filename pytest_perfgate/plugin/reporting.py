@@ -160,7 +160,7 @@ def without_repeats(fault: PerfgateError, nodeid: str, told: dict[str, str]) -> 
     """A fault whole for the first test that meets it, such as a file of baselines that does not read."""
     text = fault.text()
     first = told.setdefault(text, nodeid)
-    return text if first == nodeid else f"{text.partition(chr(10))[0]}\n  why   {first} says it whole"
+    return text if first == nodeid else f"{text.partition(chr(10))[0]}\n  why   {first} shows the whole error"
 
 
 _TOLD = pytest.StashKey[str]()

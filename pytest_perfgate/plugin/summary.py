@@ -292,7 +292,7 @@ def constant(reports: Sequence[CaseReport]) -> list[str]:
     keys = [str(key) for key, names in measured if any(f.title == CONSTANT for f in names.findings)]
     if not keys:
         return []
-    return [printable(f"{CONSTANT}, on which a GPU may run faster than on data: {first_of(keys, _NAMED)}")]
+    return [printable(f"{CONSTANT}, on which a GPU may run faster than on real data: {first_of(keys, _NAMED)}")]
 
 
 _SHORT_NS = 1000.0
@@ -311,7 +311,7 @@ def empty(reports: Sequence[CaseReport]) -> list[str]:
     most = _ALIKE * _empty_call_ns() if short else 0.0
     keys = [key for key, time in short if time <= most]
     return (
-        [printable(f"no longer than a call of nothing, so only the call is timed: {first_of(keys, _NAMED)}")]
+        [printable(f"no longer than an empty call, so only the call overhead is timed: {first_of(keys, _NAMED)}")]
         if keys
         else []
     )
@@ -332,7 +332,7 @@ def hidden(session: SessionState) -> list[str]:
 
 _NAMED_CASES = 5
 
-_BEHIND = "the same command again: it goes on behind the rounds that were finished"
+_BEHIND = "the same command again: it continues after the finished rounds"
 
 
 def cut_short_lines(session: SessionState) -> list[str]:
@@ -341,7 +341,7 @@ def cut_short_lines(session: SessionState) -> list[str]:
     if not missing and not _fewer(session) and not _untried(session):
         return []
     if session.resumable and len(missing) == len(session.cases):
-        return ["cut short before any verdict: the finished rounds of both arms are kept", f"next  {_BEHIND}"]
+        return ["cut short before any verdict: the finished rounds are kept", f"next  {_BEHIND}"]
     lines = [_headline(session, len(missing))]
     if len(missing) < len(session.cases):
         lines += [f"  not measured  {case.nodeid}" for case in missing[:_NAMED_CASES]]
@@ -359,7 +359,7 @@ def _headline(session: SessionState, missing: int) -> str:
     text += " and kept" if measured else ", nothing is kept"
     text += f"; {fewer} of them in fewer processes than asked for" if fewer else ""
     untried = _untried(session)
-    return f"{text}; {plural(untried, 'suspect')} not tried to the end" if untried else text
+    return f"{text}; {plural(untried, 'suspect')} not decided" if untried else text
 
 
 def _untried(session: SessionState) -> int:
@@ -397,4 +397,4 @@ def _onward(session: SessionState, missing: Sequence[Case]) -> list[str]:
         names = " ".join(shlex.quote(here.nodeid(case.nodeid)) for case in missing)
         rest = "that measures the rest; the same command again measures everything"
         return [f"next  pytest --perfgate={session.mode.value} {names}", rest]
-    return ["next  the same command again: it measures everything anew"]
+    return ["next  the same command again: it measures everything again"]

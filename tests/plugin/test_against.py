@@ -21,7 +21,7 @@ def test_a_slower_head_is_confirmed_and_nothing_of_the_user_is_touched(repositor
     assert "2 cases in two builds, 7 to 30 rounds" in run.text
     assert re.search(r"2 of 2 cases decided in \d+ to \d+ rounds", run.text)
     assert "REGRESSED" in run.says("test_work")
-    assert "10 rounds beside" in run.says("test_work")
+    assert "10 rounds against" in run.says("test_work")
     assert run.outcome("test_other") == "passed", run.text
     assert git(repository.root, "status", "--porcelain") == "M kern.py"
     assert git(repository.root, "worktree", "list").count("\n") <= 2

@@ -121,7 +121,7 @@ def test_a_native_part_that_became_slower_is_confirmed(tmp_path: Path, build: st
         write(user.repo, {"tests/conftest.py": hooked})
         told = user.against("HEAD~1")
         assert "full: 1 invalid" in told, told
-        assert "the base arm loaded files of the package under test that are not its own" in told, told
+        assert "the base build loaded files of the package under test from elsewhere" in told, told
         (user.repo / "tests" / "conftest.py").unlink()
 
     write(user.repo, {"_loop.c": "#error out of order\n"})

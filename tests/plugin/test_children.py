@@ -66,7 +66,7 @@ TROUBLE = """
 """
 LOST = {
     "test_dies": "SIGKILL",
-    "test_exits": "exit code 7; nothing of this test was run again",
+    "test_exits": "exit code 7; the test was not run again",
     "test_hangs": "said nothing for 6 s",
     "test_half_a_message": "ended with exit code 0",
     "test_no_message": "which is not a message",

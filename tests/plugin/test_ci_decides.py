@@ -107,7 +107,7 @@ def test_two_fifths_more_is_a_regression_whatever_sitting_was_accepted(upstream:
     run = upstream.run(TWO_FIFTHS_MORE)
     assert run.code == 1, run.text
     assert "REGRESSED" in run.says("test_work"), run.text
-    assert re.search(r"slower than \w+ beside it over \d+ rounds: \+[34]\d", run.says("test_work")), run.text
+    assert re.search(r"slower than base \w+ in \d+ rounds: \+[34]\d", run.says("test_work")), run.text
     assert run.outcome("test_other") == "passed", run.text
 
 

@@ -216,7 +216,7 @@ def _place_of(file: str) -> str:
 
 CONFTEST, PACKAGE = "conftest.py", "__init__.py"
 
-LOOSE = "what it runs when it is imported"
+LOOSE = "code that runs at import"
 
 WHOLE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 

@@ -23,7 +23,7 @@ _FIXTURES = {"perfgate", "benchmark"}
 
 ITSELF = "the test itself"
 
-AROUND = "what stands around it"
+AROUND = "code around it"
 
 Parts = Mapping[str, str]
 """Each name with all that is said of it."""

@@ -43,7 +43,7 @@ _CLEARLY = 0.9
 
 _ROUNDING = 1e-4
 
-TOO_FAR = "further from its anchor than the setting anchor allows, which fails in CI; accept with --anchor where meant"
+TOO_FAR = "further from its anchor than the setting anchor allows, which fails in CI; add --anchor if that is intended"
 """What is said of a decision that creeps."""
 
 _MOVED = frozenset({Outcome.REGRESSED, Outcome.IMPROVED, Outcome.MOVED, Outcome.SUSPECT})
@@ -239,7 +239,7 @@ def _same_code(change: Change, before: Baseline, signature: Signature) -> bool:
 def _counted(before: Baseline, time: Metric, signature: Signature) -> str:
     """Why a sitting is not counted again; empty where it is new."""
     if signature.started and signature.started <= before.counted:
-        return f"it began at {signature.started}; the line counts runs up to {before.counted}"
+        return f"it began at {signature.started}; the line already counts runs up to {before.counted}"
     same = not before.counted and f"{time.value:.5g}" == f"{before.time:.5g}"
     return "the line was made from this time" if same else ""
 
@@ -312,7 +312,7 @@ def unmoved(found: Decision) -> Decision:
     """A slower time of code that two arms found no slower writes nothing: it would hide as much from then on."""
     if found.change is not Change.SLOWER or not _machine_moved(found.report):
         return found
-    why = "the machine moved, not the code: accepted only where it is named itself"
+    why = "the machine moved, not the code: name the test or case to accept it"
     return Decision(report=found.report, change=Change.MOVED, before=found.before, why=why)
 
 
@@ -328,7 +328,7 @@ def unasked(found: Decision, families: Mapping[str, bool]) -> Decision:
     if found.change is not Change.NEW or wants_slowdown:
         return found
     change = Change.UNASKED if found.before is None else Change.KEPT
-    return Decision(report=report, change=change, before=found.before, why="no limit of it asks for an accepted time")
+    return Decision(report=report, change=change, before=found.before, why="none of its limits needs an accepted time")
 
 
 def on_one_core(reports: Iterable[CaseReport]) -> bool:
@@ -345,7 +345,7 @@ def unpinned(found: Decision, *, beside: bool) -> Decision:
     was = before.identity if before is not None else None
     if was is not None and report.measurement is not None and was.affinity == report.measurement.identity.affinity:
         return found
-    why = "both arms of --perfgate-against are; other runs compare their times with no such line"
+    why = "--perfgate-against pins base and head; no other run could be compared with such a line"
     return Decision(report=report, change=Change.PINNED, before=before, why=why)
 
 

@@ -239,7 +239,7 @@ class Drift:
         """What happened; empty while the anchor holds."""
         if not self.alarms:
             return ""
-        small = "no step of them beyond the limit" if self.largest <= self.limit else "with a step beyond the limit"
+        small = "no single step exceeds the limit" if self.largest <= self.limit else "a single step exceeds the limit"
         return f"slower than the anchor after {plural(self.steps, 'run')}, {small}"
 
 

@@ -101,7 +101,9 @@ def _named(text: str, measurement: Measurement) -> tuple[Metric, ...]:
     """Metrics by the text of ``--metric``; a case without any of that name is passed over."""
     parsed = parse_figure_title(text)
     if parsed is None:
-        raise PerfgateError("command-usage", f"--metric {text!r} is no metric", mend="write registers, or NAME(SCOPE)")
+        raise PerfgateError(
+            "command-usage", f"--metric {text!r} is not a metric", mend="write registers, or NAME(SCOPE)"
+        )
     if parsed[0] == "slowdown" or parsed == ("time", ()):  # the line has the time by itself
         return ()
     return measurement.metrics.find(*parsed)

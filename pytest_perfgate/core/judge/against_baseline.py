@@ -89,7 +89,7 @@ def _held(limit: Limit, trial: JudgedMeasurement) -> Ruling:
 def _without_line(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     """Two builds decide where nobody has accepted a time; that one is missing is a note."""
     ruling = against_revision(limit, trial)
-    note = ("no accepted time", f"two builds decided; {trial.accepting()} keeps one")
+    note = ("no accepted time", f"base and head decided; {trial.accepting()} adds one")
     return ruling._replace(evidence=(*ruling.evidence, note))
 
 
@@ -120,13 +120,13 @@ def _silent(trial: JudgedMeasurement) -> str:
     edited = trial.context.edited
     if edited is None or expired(edited, trial.context) or incomparable(edited, trial.measurement, trial.context):
         return ""
-    return "; the line of this change gives no reason of its own"
+    return "; this change's line has no new reason"
 
 
 def _unbaselined(trial: JudgedMeasurement, reason: str, then: str = "") -> Ruling:
     """What there is to accept; a time that becomes this machine's own line waits for nobody."""
     local = trial.context.policy.records and trial.baseline is None and not trial.context.unbaselined
-    text = "; this measurement is kept under .perfgate/ as the local one, and judges the next run" if local else ""
+    text = "; this measurement is stored under .perfgate/ and judges the next local run" if local else ""
     return Ruling(
         outcome=Outcome.UNBASELINED,
         sentence=f"{reason}{text}",
@@ -176,7 +176,7 @@ def _by_builds(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: 
         doubtful = speed_up(shift_metric(paired)) >= SUSPICIOUS
         text = f"faster than {base_words(paired)}{f'; {DOUBTFUL}' if doubtful else ''}"
         ruling = ruling._replace(outcome=Outcome.IMPROVED, sentence=text, next=(trial.accepting(" --improved"),))
-    facts = (("beside", paired.stands_in),) if paired.stands_in else ()
+    facts = (("base", paired.stands_in),) if paired.stands_in else ()
     return resting_on_arms(ruling._replace(evidence=facts), metric, paired, len(trial.measurement.processes))
 
 
@@ -255,7 +255,7 @@ def _unseen(kept: Ruling, trial: JudgedMeasurement, visible: float) -> Ruling:
     decides = "two builds decide" if trial.context.paired_available else "it clears nothing by itself"
     return kept._replace(
         outcome=Outcome.UNDECIDED,
-        sentence=f"the accepted time is of {count}, and the next may lie {detectable(between)} off: {decides}",
+        sentence=f"the accepted time rests on {count}, and the next run may be {detectable(between)} off: {decides}",
         next=tuple(against_accepted(trial)),
         visible=max(visible, between),
     )
@@ -291,7 +291,7 @@ def _of_a_blind_sitting(metric: Metric, allowed: Tolerance, visible: float, tria
     better = _agreeing(trial, allowed)
     if better is not None and better.blind < allowed.blind:
         now, steps = quantity(better.time, Dimension.TIME), tuple[str, ...]()
-        then = f"this change accepts {now} from one that saw more, which judges once it is merged"
+        then = f"this change accepts {now} from a run that detects more; it judges once it is merged"
     else:
         then, steps = _MAY_BE_OFF, tuple(deciding(trial))
     return Ruling(
@@ -317,13 +317,13 @@ def _calmed(ruling: Ruling, limit: Limit, metric: Metric, trial: JudgedMeasureme
 def _spanning(metric: Metric, trial: JudgedMeasurement, allowed: Tolerance, visible: float) -> Ruling:
     ruling = undecided(metric, trial)
     if allowed.own > allowed.asked:
-        own = f"unchanged code moves by {signed(allowed.own)} here, and the limit is finer than that"
+        own = f"unchanged code moves by {signed(allowed.own)} here, more than the limit"
         ruling = ruling._replace(sentence=f"{ruling.sentence}; {own}")
     return _spread(ruling, visible)
 
 
 def _spread(ruling: Ruling, visible: float) -> Ruling:
-    text = f"{ruling.sentence}; the smallest slowdown it could have seen is {signed(visible)}"
+    text = f"{ruling.sentence}; the smallest slowdown it can detect is {signed(visible)}"
     return ruling._replace(sentence=text, visible=visible, against=True)
 
 

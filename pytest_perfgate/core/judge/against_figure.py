@@ -93,10 +93,10 @@ def _in_both_builds(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> R
     pairs, paired = _pairs_of(metric, trial), trial.paired
     assert paired is not None
     if pairs is None:
-        why = f"{metric.name} was not taken in both builds"
+        why = f"{metric.name} was not measured in both builds"
         return Ruling(outcome=Outcome.NOT_MEASURED, sentence=why, metric=metric)
     heard = figure_finding(pairs, limit, trial.context.gates)
-    beside = f"{plural(heard.rounds, 'round')} beside {paired.base}"
+    beside = f"{plural(heard.rounds, 'round')} against {paired.base}"
     outcome, word = Outcome.UNDECIDED, "undecided whether worse"
     if heard.decision is Decision.SLOWER:
         outcome, word = Outcome.MOVED if paired.same else Outcome.REGRESSED, "worse"
@@ -112,7 +112,7 @@ def _by_builds(limit: Limit, metric: Metric, ruling: Ruling, trial: JudgedMeasur
     if pairs is None or paired is None or pairs.repeats or ruling.outcome not in _CONTESTED:
         return ruling
     heard = figure_finding(pairs, limit, trial.context.gates)
-    beside = f"than {paired.base or 'the base'} beside it over {plural(heard.rounds, 'round')}"
+    beside = f"than {f'base {paired.base}' if paired.base else 'the base'} in {plural(heard.rounds, 'round')}"
     if heard.decision is Decision.SLOWER:
         return ruling._replace(outcome=Outcome.REGRESSED, sentence=f"{ruling.sentence}; worse {beside}")
     if heard.decision is Decision.NOT_SLOWER:
@@ -132,7 +132,7 @@ def unheld_figures(trial: JudgedMeasurement) -> str:
 
 def _unbaselined(limit: Limit, trial: JudgedMeasurement, reason: str, metric: Metric | None = None) -> Ruling:
     local = trial.context.policy.records and not trial.context.unbaselined and _is_local(trial.baseline)
-    text = "; this measurement is kept under .perfgate/ as the local one, and judges the next run" if local else ""
+    text = "; this measurement is stored under .perfgate/ and judges the next local run" if local else ""
     return Ruling(
         outcome=Outcome.UNBASELINED,
         sentence=f"{limit.metric}{render_scope(limit.labels)}: {reason}{text}",
@@ -159,7 +159,7 @@ def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
         then = edited.figure(metric.name, metric.labels)
     if then is None:
         title = Figure(name=metric.name, value=0, dimension=metric.dimension, labels=metric.labels).title
-        return _unbaselined(limit, trial, f"no value of {title} is accepted", metric)
+        return _unbaselined(limit, trial, f"no value of {title} has been accepted", metric)
     if wrong := _mistaken(limit, metric, then):
         return Ruling(outcome=Outcome.INVALID, sentence=wrong, metric=metric)
     if metric.value == then.value and metric.interval is None and _allows(limit, 0.0, 0.0):
@@ -177,7 +177,7 @@ def _by_the_reference(ruling: Ruling, sides: Sides, trial: JudgedMeasurement) ->
     """A speed-up that is better since its reference got slower is no improvement of the call."""
     if ruling.outcome is not Outcome.IMPROVED or sides.alone in ("", THIS):
         return ruling
-    sentence = f"{ruling.sentence}, and it is {sides.alone} that got slower"
+    sentence = f"{ruling.sentence}, because {sides.alone} got slower"
     return ruling._replace(outcome=Outcome.MOVED, sentence=sentence, next=(trial.accepting(REASON),))
 
 
@@ -188,7 +188,7 @@ def _mistaken(limit: Limit, metric: Metric, then: Figure) -> str:
     if metric.better is None:
         return ""  # of every other metric the limit was checked when it was read
     if limit.compare is Compare.RELATIVE and metric.dimension is Dimension.FRACTION:
-        return f"{metric.name} is a percentage itself: write its change in points, such as 2pp"
+        return f"{metric.name} is a percentage: write its change in points, such as 2pp"
     if limit.compare is Compare.ABSOLUTE and limit.bound and not comparable(limit.dimension, metric.dimension):
         return f"{metric.name} is {noun(metric.dimension)}, and the limit on its change {noun(limit.dimension)}"
     return ""
@@ -318,13 +318,13 @@ def _broken(pair: Comparison, moved: Moved, reach: float, trial: JudgedMeasureme
     """Worse than accepted: accepted by the change itself, beyond chance, or nobody can tell."""
     text = f"{pair.texts}, {change_text(moved.value, pair.limit, pair.metric.dimension)}"
     if not pair.then.value and pair.metric.value and pair.limit.compare is Compare.RELATIVE:
-        text = f"{pair.texts}: from an accepted 0 any rise breaks a relative limit"
+        text = f"{pair.texts}: the accepted value is 0, so any rise breaks a relative limit"
     if (ruling := _edited(pair, text, trial)) is not None:
         return ruling
     profiles = trial.profiles if trial.measurement.processes else ()
     far = abs(moved.value) > reach and _keeps(pair.limit, moved, 0.0) is False
     if not is_exact(pair.metric, trial.context) and _to_be_paired(trial):
-        sentence = f"{text}; to be confirmed beside the accepted commit"
+        sentence = f"{text}; not confirmed: compare with the accepted commit"
         return Ruling(outcome=Outcome.SUSPECT, sentence=sentence, visible=reach or None)
     if far:
         act = (*profiles, *_accept(trial, REASON))
@@ -368,7 +368,7 @@ def _gone(limit: Limit, trial: JudgedMeasurement) -> Iterator[Ruling]:
     for one in accepted_elsewhere(limit, trial.measurement.with_metrics(trial.metrics), trial.baseline.figures):
         yield Ruling(
             outcome=Outcome.NOT_MEASURED,
-            sentence=f"{one.title} was {accepted}{quantity(one.value, one.dimension)}, and is not there any more",
+            sentence=f"{one.title} was {accepted}{quantity(one.value, one.dimension)}, and is missing now",
             next=_accept(trial, REASON),
             fails=True,
             figure=one,

@@ -31,9 +31,9 @@ PLAY = 1.05
 BELIEVED = 2.0
 """Past twice a measured ceiling no noise of measuring it explains the figure."""
 
-FAR_PAST_CEILING = "more than twice the measured ceiling, so the ceiling or the work count is wrong"
+FAR_PAST_CEILING = "more than twice the measured ceiling: the ceiling or the work count is wrong"
 
-CHECK_CEILING = ("perfgate ceilings, on a quiet machine; and count the work= of this call again",)
+CHECK_CEILING = ("run perfgate ceilings on a quiet machine, and check the work= of this call",)
 
 _HOLDS: Mapping[Operator, Callable[[float, float], bool]] = {
     Operator.AT_MOST: operator.le,
@@ -43,7 +43,7 @@ _HOLDS: Mapping[Operator, Callable[[float, float], bool]] = {
     Operator.EQUAL: operator.eq,
 }
 
-PAST_PEAK = "more than the hardware can do, so the peak or the work count is wrong"
+PAST_PEAK = "more than the hardware can do: the peak or the work count is wrong"
 
 CHECK_PEAK = ("check --peak and --bandwidth, or --device",)
 
@@ -132,7 +132,7 @@ def without_metric(limit: Limit, trial: JudgedMeasurement) -> Ruling:
             fails=True,
         )
     kind = trial.context.kinds.get(limit.metric)
-    why = missing.why if missing else f"nothing here produces {limit.metric}"
+    why = missing.why if missing else f"this test does not measure {limit.metric}"
     if missing and (missing.mend or missing.code):
         return _lacking(limit, replace(missing, labels=()))
     read = trial.measurement.identity.timer == READ  # what is not in a file is not captured by another look at it
@@ -160,7 +160,7 @@ def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
             return Ruling(outcome=Outcome.INVALID, sentence=FAR_PAST_CEILING, next=CHECK_CEILING, metric=metric)
         return Ruling(
             outcome=Outcome.UNDECIDED,
-            sentence="above the measured ceiling: the ceiling is too low to judge by",
+            sentence="above the measured ceiling: the ceiling is too low",
             next=("perfgate ceilings",),
             metric=metric,
         )
@@ -189,9 +189,7 @@ def _held(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
             evidence=_in_turns(metric, trial),
         )
     if keeps is False and metric.name == SPEEDUP and hidden_by_neighbours(metric, limit.bound, trial):
-        sentence = (
-            "it misses the limit by no more than busy neighbours explain: they slow two calls by different amounts"
-        )
+        sentence = "busy neighbours may explain the miss: they slow two calls by different amounts"
         again = undecided(metric, trial)
         return again._replace(sentence=sentence)
     return undecided(metric, trial) if keeps is None else _broken(metric, trial)
@@ -310,8 +308,8 @@ def _unknown(metric: str, kind: str) -> Absent:
     """A figure that this kind of file never has."""
     if metric == "slowdown":
         mend = "compare two: perfgate compare BEFORE AFTER LIMIT"
-        return Absent(name=metric, why="one file alone is no slower than itself", mend=mend)
-    return Absent(name=metric, why=f"nothing in {kind} gives it")
+        return Absent(name=metric, why="one file has nothing to be compared with", mend=mend)
+    return Absent(name=metric, why=f"{kind} does not contain it")
 
 
 def _invalid(limit: Limit, problems: Sequence[Problem]) -> Ruling:
@@ -346,7 +344,7 @@ def _window_of(metric: Metric, analysis: Analysis) -> str:
     if covered >= HALF or between or not (stepwise or analysis.kind == "nsys"):
         return window
     share = quantity(covered, Dimension.FRACTION, 2)
-    return f"{window}; such windows cover {share} of the capture: what happens between them is in no figure of theirs"
+    return f"{window}; such windows cover {share} of the capture; their figures leave out the time between them"
 
 
 def _artifact_ruling(limit: Limit, metric: Metric, window: str) -> Ruling:

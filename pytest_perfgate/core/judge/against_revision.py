@@ -93,30 +93,30 @@ def _decided(limit: Limit, trial: JudgedMeasurement, metric: Metric, counts: flo
 
 
 def _rounds_text(paired: Paired) -> str:
-    return f"{plural(paired.rounds, 'round')} beside {paired.base}"
+    return f"{plural(paired.rounds, 'round')} against {paired.base}"
 
 
 def _grouped(paired: Paired) -> str:
-    return f"processes stand in groups over {_rounds_text(paired)}: the machine or the code is in two states"
+    return f"processes fall into groups in {_rounds_text(paired)}: the machine or the code has two states"
 
 
 def not_compared(paired: Paired) -> str:
     """Why two arms say nothing of a test that the change edits beside the package."""
     files = ", ".join(paired.edited)
-    return f"{BARE}, and the change under test edits {files}: both arms take that from the head, so it is not compared"
+    return f"{BARE}, and the change edits {files}: base and head both use the new version, so they do not compare it"
 
 
 def arm_facts(paired: Paired) -> Iterator[tuple[str, str]]:
     """How the arms differ from a package of two revisions under one test tree."""
     if paired.bare and not paired.edited:
-        apart = "what differs is a file that it reads, or the machine"
+        apart = "the difference comes from a file that it reads, or from the machine"
         yield "arms", f"{BARE}: {apart if paired.decision is Decision.SLOWER else 'both arms are the same'}"
     if paired.shared and paired.revision:
         yield "arms", indistinguishable(paired)
     if paired.own_file:
-        yield "arms", f"the base arm {paired.own_file}, and ran the file of {paired.base}"
+        yield "arms", f"the base {paired.own_file}, and ran the test file of {paired.base}"
     if paired.own_test:
-        yield "arms", "the test says something else there: where it has more to do now, that is in the slowdown"
+        yield "arms", "the test differs there: any work that it does in addition now is part of the slowdown"
     yield from paired.tunings
 
 
@@ -147,7 +147,7 @@ def _shares(counts: Counter[tuple[str, str]]) -> str:
 
 def _facts(paired: Paired, seen_ns: float) -> Iterator[tuple[str, str]]:
     if paired.base_ns:
-        yield THEN, f"{quantity(paired.base_ns, Dimension.TIME)}  {paired.base}, beside it"
+        yield THEN, f"{quantity(paired.base_ns, Dimension.TIME)}  {paired.base}, the base"
         yield from _stretched(paired, seen_ns / paired.base_ns - 1)
     yield from arm_facts(paired)
     yield from power_facts(paired)
@@ -159,13 +159,13 @@ def _stretched(paired: Paired, apart: float) -> Iterator[tuple[str, str]]:
     """Why the two times that are shown are further apart than the verdict says, or less far."""
     bounds = paired.interval
     if bounds is not None and not bounds.low - _CLOSE <= apart <= bounds.high + _CLOSE:
-        yield "busy", f"{signed(apart)} from then to now: other work is in both; the verdict is of turns side by side"
+        yield "busy", f"{signed(apart)} from then to now; both include other programs. The verdict comes from the turns"
 
 
 def _open(paired: Paired) -> str:
     """Why it is undecided."""
     if paired.rounds < LEAST:
-        return f"the budget ended after {paired.rounds} of at least {LEAST} rounds beside {paired.base}"
+        return f"the budget ended after {paired.rounds} of at least {LEAST} rounds against {paired.base}"
     return _spanning(paired)
 
 
@@ -263,14 +263,14 @@ def foreign_modules(arm: Arm, loaded: Sequence[tuple[str, str]]) -> Problem | No
     if strangers:
         evidence = (("arm", arm.name), ("belongs below", arm.root), *(("loaded", file) for file in strangers[:5]))
         more = f" and {len(strangers) - 1} more" if len(strangers) > 1 else ""
-        what = f"the {arm.name} arm loaded files of the package under test that are not its own: {strangers[0]}{more}"
+        what = f"the {arm.name} build loaded files of the package under test from elsewhere: {strangers[0]}{more}"
         return Problem(code="arm-foreign-module", what=what, evidence=evidence, retry=False)
     if not loaded:
-        what = f"the {arm.name} arm loaded no module of the package under test ({', '.join(arm.modules)})"
+        what = f"the {arm.name} build loaded no module of the package under test ({', '.join(arm.modules)})"
         return Problem(code="arm-foreign-module", what=what, evidence=(("arm", arm.name),), retry=False)
     built = dict(arm.sources)
     if written := [file for file, digest in loaded if built.get(file, digest) != digest]:
-        what = f"the {arm.name} arm loaded a file that something wrote after it was built: {written[0]}"
+        what = f"the {arm.name} build loaded a file that was changed after the build: {written[0]}"
         return Problem(code="arm-foreign-module", what=what, evidence=(("arm", arm.name),), retry=False)
     return None
 

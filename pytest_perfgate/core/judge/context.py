@@ -230,9 +230,9 @@ def incomparable(baseline: Baseline | None, measurement: Measurement, context: J
     if baseline is None:
         return context.unbaselined or "there is no baseline for this device"
     if not (baseline.time > 0 and math.isfinite(baseline.time)) and not baseline.figures:
-        return f"the accepted time reads {baseline.time} ns"
+        return f"the accepted time is {baseline.time} ns"
     if baseline.device != measurement.device.key:
-        return f"the baseline is of {baseline.device}, this is {measurement.device.key}: not compared"
+        return f"the baseline is of {baseline.device}, and this device is {measurement.device.key}: not compared"
     return measured_differently(baseline, measurement) or _surroundings(baseline, measurement, context.facts)
 
 
@@ -305,7 +305,7 @@ def rounded(text: str, level: str) -> tuple[str, ...]:
 APART = 0.02
 """Clocks nearer than this are the same."""
 
-UNKNOWN = "not known: the line was accepted without its environment"
+UNKNOWN = "unknown: the line was accepted without its environment"
 
 Facts = tuple[tuple[str, str, str], ...]
 """(name, then, now)"""
@@ -333,7 +333,7 @@ def named(baseline: Baseline | None, facts: Facts) -> str:
     if facts:
         return ", ".join(f"{name} {then} -> {now}" for name, then, now in facts)
     known = baseline is not None and baseline.surroundings is not None
-    return "nothing that perfgate records" if known else UNKNOWN
+    return "none of the facts that perfgate records" if known else UNKNOWN
 
 
 def _clocks(baseline: Baseline, measurement: Measurement, sittings: Sequence[Sitting]) -> Facts:

@@ -162,7 +162,7 @@ def _outcome(
     reach, arms = max(_reach(members, context), _blind(members)), all(map(_by_arms, members))
     confirmed = arms and slower_in_family(together(members), limit.bound, among)
     if mean.value <= reach and not confirmed:
-        text = f"; chance explains up to {signed(reach)}, for one run moves all cases together"
+        text = f"; chance explains up to {signed(reach)}, because one run moves all cases together"
         return open_in_family(members, among) if arms else (Outcome.SUSPECT, text)
     if any(member.arms and member.arms.same for member in members):
         return Outcome.MOVED, f"; {SAME}"

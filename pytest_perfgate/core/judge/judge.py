@@ -46,11 +46,11 @@ from pytest_perfgate.model.verdict import CaseReport, Paired, SuiteNote
 if TYPE_CHECKING:
     from pytest_perfgate.model.measurement import Baseline, Measurement
 
-RECORDED = "give record() times above zero, and unit= if they are no nanoseconds"
+RECORDED = "give record() times above zero, and unit= if they are not nanoseconds"
 
 JUDGING_FAILED = "judging-failed"
 
-OF_OTHERS = Ruling(outcome=Outcome.NOT_APPLICABLE, sentence="nothing was timed: it is for tests that time a call")
+OF_OTHERS = Ruling(outcome=Outcome.NOT_APPLICABLE, sentence="it needs a timed call, and this test timed none")
 
 __all__ = ["JudgeContext", "judge", "not_measured", "suspects"]
 
@@ -208,10 +208,10 @@ def _ruling(limit: Limit, trial: JudgedMeasurement) -> Ruling:
         named = ", ".join(limit.on)
         return Ruling(
             outcome=Outcome.NOT_APPLICABLE,
-            sentence=f"meant for {named}, this is {trial.measurement.device.name or trial.measurement.device.key}",
+            sentence=f"for {named} only; this is {trial.measurement.device.name or trial.measurement.device.key}",
         )
     if limit.metric == SPEEDUP and is_reference(limit, trial.measurement.key, trial.references):
-        return Ruling(outcome=Outcome.NOT_APPLICABLE, sentence="it is a reference itself")
+        return Ruling(outcome=Outcome.NOT_APPLICABLE, sentence="it is the reference itself")
     if trial.problems:
         return _invalid(trial.problems, trial)
     if limit.compare is not Compare.FIGURE:
@@ -275,7 +275,7 @@ def not_called(key: CaseKey, limits: Sequence[Limit], why: tuple[str, str], cont
     def ruling(limit: Limit) -> Ruling:
         if limit.metric not in CODE_NAMES:
             return Ruling(outcome=Outcome.NOT_MEASURED, sentence=sentence, next=(then,) if then else ())
-        unread = f"nothing was told to read machine code for it: the test has no capture={STATIC!r}"
+        unread = f"no capture reads its machine code: the test has no capture={STATIC!r}"
         step = f"@pytest.mark.perfgate({limit.text!r}, capture={STATIC!r})"
         return Ruling(outcome=Outcome.NOT_MEASURED, sentence=unread, next=(step,))
 
@@ -285,7 +285,7 @@ def not_called(key: CaseKey, limits: Sequence[Limit], why: tuple[str, str], cont
 def judging_failed(measurement: Measurement, limits: Sequence[Limit], what: str, context: JudgeContext) -> CaseReport:
     """INVALID under each limit, whatever the policy says; what was measured stays in the record."""
     ruling = Ruling(
-        outcome=Outcome.INVALID, sentence=what, next=("report it: this is a fault of perfgate",), fails=True
+        outcome=Outcome.INVALID, sentence=what, next=("report this: it is a fault of perfgate",), fails=True
     )
     report = without_measurement(measurement.key, limits, context, lambda _: ruling)
     problem = Problem(code=JUDGING_FAILED, what=what, retry=False)
@@ -353,11 +353,11 @@ def _lost_ruling(limit: Limit, calls: Sequence[str], *, of_file: bool) -> Ruling
 def _without_reference(over: str, calls: Sequence[str]) -> Ruling:
     """A speed-up that nobody took: the reference is no call of the test, or its only one."""
     if over in calls:
-        sentence = f"the test times nothing but what it names as a reference: {over}"
+        sentence = f"the test times only its reference {over}"
         return Ruling(
             outcome=Outcome.NOT_MEASURED,
             sentence=sentence,
-            next=(f"call what is to be faster than {over}",),
+            next=(f"also call the function that should be faster than {over}",),
             fails=True,
         )
     near = proposal(over, calls, all_of="there are") if calls else "none of its calls has a name"

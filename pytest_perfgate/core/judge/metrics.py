@@ -64,7 +64,7 @@ def timed_metrics(
 ) -> MetricSet:
     """The same, of a sitting that was summed up before; ``tails`` are the quantiles that limits ask for."""
     if seen is None:
-        why = "the samples are not to be trusted" if measurement.processes else "nothing was timed"
+        why = "the samples cannot be trusted" if measurement.processes else "nothing was timed"
         mend = "" if measurement.processes else _instead(measurement.metrics.names())
         return MetricSet(absent=absences(tuple(sorted(DERIVED)), why, mend))
     return Derived(Call(measurement, baseline, seen, tails))
@@ -72,7 +72,7 @@ def timed_metrics(
 
 def _instead(names: Sequence[str]) -> str:
     """What a test may limit that timed nothing: what it read."""
-    return f"give the test a limit on what it read: {first_of(names, _NAMED)}" if names else ""
+    return f"give the test a limit on a figure that it read: {first_of(names, _NAMED)}" if names else ""
 
 
 class Call:
@@ -347,7 +347,7 @@ def absolute(measurement: Measurement, seen: Summary) -> Absolute | tuple[Absent
         )
     timed = Net(seen.time, seen.interval.low, seen.interval.high, seen.interval.confidence)
     if timed.low <= seen.overhead:
-        return absences(OF_WORK, "the call is no longer than the overhead of timing it", "raise calls=")
+        return absences(OF_WORK, "the call takes no longer than the overhead of timing it", "raise calls=")
     return Absolute(measurement, measurement.work, timed)
 
 

@@ -20,8 +20,8 @@ KEPT, REGRESSED, UNDECIDED, UNMEASURED = 0, 1, 3, 4
 RULES: tuple[Rule, ...] = (
     Rule(
         outcome=Outcome.PASSED,
-        meaning="limits kept by the whole interval; the upper bound of the slowdown is below its limit, or below the "
-        "floor where one is set and raised it, which is then said",
+        meaning="limits kept by the whole interval; the upper bound of the slowdown is below its limit, or below a "
+        "floor that the project set, and the output says so",
     ),
     Rule(
         outcome=Outcome.IMPROVED,
@@ -31,8 +31,8 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         outcome=Outcome.ACCEPTED,
-        meaning="slower, or measured differently, but this change edits the baseline's line with a reason that the "
-        "measurement agrees with",
+        meaning="slower, or measured differently, and this change edits the baseline's line with a reason and a "
+        "value that the measurement agrees with",
     ),
     Rule(
         outcome=Outcome.NOT_APPLICABLE,
@@ -40,14 +40,14 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         outcome=Outcome.MOVED,
-        meaning="slower than the stored baseline, but not than the other build measured beside it here; a speed-up "
+        meaning="slower than the accepted time, but not slower than the base measured here in turns; or a speed-up "
         "that is better because its reference got slower",
         key="moved",
         exit=REGRESSED,
     ),
     Rule(
         outcome=Outcome.SUSPECT,
-        meaning="slower, and nothing here can confirm: quick mode, or no second arm",
+        meaning="slower, and not confirmed: quick mode, or no second build to compare with",
         key="suspect",
         exit=UNDECIDED,
     ),
@@ -65,19 +65,19 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         outcome=Outcome.UNBASELINED,
-        meaning="a slowdown limit without a baseline that can be compared on this device",
+        meaning="a slowdown limit, and no baseline to compare with on this device",
         key="missing",
         exit=UNMEASURED,
     ),
     Rule(
         outcome=Outcome.NOT_MEASURED,
-        meaning="collected, but never measured, or the metric never appeared",
+        meaning="the test was not measured, or the metric never appeared",
         key="unmeasured",
         exit=UNMEASURED,
     ),
     Rule(
         outcome=Outcome.INVALID,
-        meaning="the measurement is not to be trusted",
+        meaning="the measurement cannot be trusted",
         effect=Effect.FAIL,
         exit=UNMEASURED,
     ),
@@ -159,7 +159,7 @@ def _pair(text: str, place: str) -> tuple[str, str]:
     key, sign, choice = (part.strip() for part in text.partition("="))
     if not sign:
         raise PerfgateError(
-            "policy-unknown", f"'{text}' is no KEY=VALUE", mend="write missing=warn, for one", place=place
+            "policy-unknown", f"'{text}' is not of the form KEY=VALUE", mend="such as missing=warn", place=place
         )
     return key, choice
 

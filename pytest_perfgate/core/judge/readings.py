@@ -67,9 +67,9 @@ def _of_memory(metrics: Sequence[Metric]) -> Iterator[Metric]:
     if traced is None:
         return
     if resident is not None and resident.value > traced.value * MORE_RESIDENT + MORE_BYTES:
-        yield replace(resident, labels=(), note="resident: more than Python was told of")
+        yield replace(resident, labels=(), note="resident: more than Python counts")
     else:
-        yield replace(traced, labels=(), note="traced: what Python and numpy asked for")
+        yield replace(traced, labels=(), note="traced: requests of Python and numpy")
 
 
 def _of(readings: Sequence[Reading], name: str, labels: object) -> tuple[Reading, ...]:
@@ -85,7 +85,7 @@ def _joined(processes: Sequence[tuple[Reading, ...]]) -> Metric | Absent:
         return _differs(first, f"{lost} of {len(values)} processes did not read it")
     apart = {(one.dimension, one.better, one.exact) for readings in processes for one in readings}
     if len(apart) > 1:
-        return _differs(first, "it was given with another unit=, better= or exact= another time")
+        return _differs(first, "two calls give it different unit=, better= or exact=")
     if first.exact and len(set().union(*values)) > 1:
         least, most = min(map(min, values)), max(map(max, values))
         return _differs(first, f"it is exact, and was {least:g} one time and {most:g} another")
@@ -141,7 +141,7 @@ def no_reference(over: str) -> Absent:
     named = f"perfgate(reference, name={over!r})"
     return Absent(
         name=SPEEDUP,
-        why=f"no call {over!r} was timed beside this one",
+        why=f"no call {over!r} was timed with this one",
         mend=f"measure it in the same test, {named}, after the call whose limits= names it",
     )
 
@@ -167,7 +167,7 @@ def reference_of(over: str, ours: Samples, theirs: Samples) -> Reference:
 def _unlike(over: str, ours: Samples, theirs: Samples) -> Iterator[Problem]:
     """What keeps two sides from being compared at all."""
     if ours.timer != theirs.timer:
-        what = f"timed by {ours.timer}, and {over} by {theirs.timer}: the two see different times of a call"
+        what = f"timed by {ours.timer}, and {over} by {theirs.timer}: the two measure different times of a call"
         yield Problem(code="reference-unlike", what=what, retry=False)
     for side, samples in (("the call", ours), (over, theirs)):
         if why := untimed(samples):
@@ -283,14 +283,14 @@ def tail_of(processes: Sequence[Samples], labels: Labels) -> Metric | Absent:
         return Metric(name="time", value=median(least), dimension=Dimension.TIME, labels=labels, interval=edges)
     batch = max(one.batch for one in processes)
     if batch > 1:
-        why = f"each sample is the mean of {batch} calls, in which a slow one vanishes"
+        why = f"each sample is the mean of {batch} calls, which hides a slow one"
         return Absent(name="time", labels=labels, why=why, mend="leave calls= out")
     share = share_of(asked) or 0.5
     ordered = sorted(time for one in processes for time in _unqueued(one))
     if len(ordered) < (needed := calls_needed(share)):
-        why = f"{len(ordered)} calls cannot tell a quantile of {asked}: it takes {needed}"
+        why = f"{len(ordered)} calls are too few for a quantile of {asked}: it takes {needed}"
         recorded = processes[0].stop is Stop.RECORDED
-        mend = "give record() as many" if recorded else "a call this long takes --perfgate=full, or more rounds"
+        mend = "give record() that many" if recorded else "a call this long takes --perfgate=full, or more rounds"
         return Absent(name="time", labels=labels, why=why, mend=mend)
     ranks = quantile_ranks(len(ordered), share)
     return Metric(

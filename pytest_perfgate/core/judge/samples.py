@@ -306,17 +306,17 @@ def excused(processes: Sequence[Samples], time: float, reach: float) -> str:
         return ""
     if len(processes) < LEAST:
         count = plural(len(processes), "process", "processes")
-        return f"{count} cannot tell how far processes are apart: it takes {LEAST}"
+        return f"{count} cannot show how far processes differ: it takes {LEAST}"
     own = [_own(one) for one in processes]
     known = [number for number in own if number is not None]
     if len(known) < len(own):
-        return "it is unknown how long the calls waited for a processor; a quieter machine would"
+        return "it is unknown how long the calls waited for a processor"
     shift = median(sorted(known)) / time - 1
     neighbours = min(max(UNKNOWN if one.others is None else one.others for one in processes), MOST)
     shared = (1 + reach) * (1 + (neighbours if neighbours > FEW else 0.0)) - 1
     if shift > shared:
         return ""
-    text = f"without waiting for a processor it is {signed(shift) if shift > 0 else 'no slower'}"
+    text = f"without the wait for a processor it is {signed(shift) if shift > 0 else 'no slower'}"
     if shift <= reach:
         return f"{text}: the machine was busy"
     return f"with {neighbours:.1f} processors in use by others up to {detectable(shared)}, and {text}"
@@ -336,22 +336,22 @@ _SHOWN = 3
 
 
 def slow_processes(paired: Paired) -> str:
-    """``10 of 30 processes slow, 0 of the base's``, where that is what was found."""
+    """``more slow processes (10 of 30, 0 in the base)``, where Fisher's test confirmed that."""
     if paired.slow is None:
         return ""
     head, base = paired.slow
-    return f"{head} of {plural(paired.rounds, 'process', 'processes')} slow and {base} of the base's: slower"
+    return f"more slow processes ({head} of {paired.rounds}, {base} in the base)"
 
 
 def indistinguishable(paired: Paired) -> str:
     """Files that both arms took from the head, though they are other ones since the base."""
     shown, base = first_of(paired.shared, _SHOWN), paired.base or "the base"
-    return f"{shown} changed since {base}, and both arms read the version of the head"
+    return f"{shown} changed since {base}, and both builds read the head's version"
 
 
 def wanting(paired: Paired) -> str:
     """How much more time what is undecided asks for."""
-    return f"; {about(paired.wants_s)} more would decide it" if paired.wants_s else ""
+    return f"; {about(paired.wants_s)} more would decide" if paired.wants_s else ""
 
 
 def shift_metric(paired: Paired) -> Metric:
@@ -375,16 +375,16 @@ def power_facts(paired: Paired) -> Iterator[tuple[str, str]]:
         if figures is not None
         for then, now in [[quantity(figure, dimension) for figure in figures]]
     ]
-    decides = "; turns of a second decide, since short ones share one clock" if paired.limited.decides else ""
+    decides = "; turns of a second decide, because short ones share one clock" if paired.limited.decides else ""
     yield "power", f"at the device's limit: {', '.join(facts) or 'clocks are not known'}{decides}"
 
 
 def base_words(paired: Paired) -> str:
     """``33bcf03592 beside it over 9 rounds: +4.2 %``."""
-    base = paired.base or "the base"
+    base = f"base {paired.base}" if paired.base else "the base"
     if paired.unbuilt:
-        return f"{base}: the change edits nothing that code loads or reads, so both are the same code"
-    return f"{base} beside it over {plural(paired.rounds, 'round')}: {signed(paired.shift)}"
+        return f"{base}: the change edits no file that code loads or reads, so both are the same code"
+    return f"{base} in {plural(paired.rounds, 'round')}: {signed(paired.shift)}"
 
 
 def resting_on_arms(ruling: Ruling, screened: Metric, paired: Paired, processes: int) -> Ruling:

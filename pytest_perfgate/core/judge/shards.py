@@ -64,7 +64,7 @@ def place_of(text: str, environment: Mapping[str, str]) -> Place:
             where = f"{counted.number}={index} {counted.total}={count}"
             return _checked(_whole(index, where) - first + 1, _whole(count, where), where)
     known = ", ".join(counted.number for counted in COUNTED)
-    what = f"auto, and nothing says which of how many jobs this is: neither {OWN} is set nor one of {known}"
+    what = f"auto, and no variable gives the number of this job: neither {OWN} is set nor one of {known}"
     raise PerfgateError("shard-unknown", what)
 
 
@@ -85,7 +85,7 @@ def _whole(text: str, place: str) -> int:
 
 def _checked(index: int, count: int, place: str) -> Place:
     if not 1 <= index <= count:
-        raise PerfgateError("shard-unknown", f"there is no shard {index} of {count}: they count from 1", place=place)
+        raise PerfgateError("shard-unknown", f"there is no shard {index} of {count}: shards count from 1", place=place)
     return Place(index, count)
 
 
@@ -105,7 +105,7 @@ def foreign_split(options: Mapping[str, object]) -> None:
         number = index if plugin == "pytest-split" else index + 1
         words = (f"--{name.replace('_', '-')} {value}" for name, value in ((count_name, count), (index_name, index)))
         what = f"{plugin} divides this run ({' '.join(words)}), and it has gated tests"
-        raise PerfgateError("shard-foreign", what, mend=f"--perfgate-shard {number}/{count} in its place")
+        raise PerfgateError("shard-foreign", what, mend=f"use --perfgate-shard {number}/{count} instead")
 
 
 SHARDS = "shards"
@@ -290,7 +290,7 @@ def absent_devices(shards: Sequence[Shard], lines: Mapping[str, Iterable[Baselin
     for device in sorted(device for device in lines if device not in here and not device.startswith(_HOST)):
         if count := sum(line.key.nodeid in tests for line in lines[device]):
             known = plural(count, "accepted line")
-            text = f"{device} has {known} of these tests, and no record is here; --expect makes that fail"
+            text = f"{device} has {known} of these tests, and there is no record of it; --expect makes that fail"
             yield SuiteNote(kind=SHARDS, effect=Effect.WARN, text=text)
 
 
@@ -329,7 +329,7 @@ def _of_absent(device: str, group: Held, mode: str) -> Iterator[CaseReport]:
     first = group[0][1]
     lost = [pair for pair in first.universe.cases if pair[0] not in present]
     places = first_of(list(_places(device, group)), 3)
-    yield from _unmeasured(lost, f"the record of its shard is not here: {places}", first, mode)
+    yield from _unmeasured(lost, f"the record of its shard is missing: {places}", first, mode)
 
 
 def _owned(shard: Shard) -> Iterator[tuple[tuple[str, tuple[Limit, ...]], bool]]:
@@ -348,10 +348,10 @@ def _shard_notes(shards: Sequence[Shard], lost: tuple[str, ...], expect: int) ->
     """Notes on shards that are not here."""
     effect = shards[0].universe.policy.effect("unmeasured")
     if lost:
-        text = f"{plural(len(lost), 'shard')} of this run not here: what belongs there is not measured"
+        text = f"{plural(len(lost), 'shard')} of this run missing: their cases are not measured"
         yield SuiteNote(kind=SHARDS, effect=effect, text=text, names=lost)
     if expect and len(shards) < expect:
-        text = f"{plural(expect, 'shard')} expected, and {len(shards)} are here"
+        text = f"{plural(expect, 'shard')} expected, {len(shards)} found"
         yield SuiteNote(kind=SHARDS, effect=effect, text=text)
 
 

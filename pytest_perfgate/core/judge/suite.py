@@ -112,7 +112,7 @@ def _quick_in_ci(suite: Suite) -> Iterator[SuiteNote]:
         yield SuiteNote(
             kind="quick",
             effect=Effect.WARN,
-            text="quick mode in CI: one process a case, so no slowdown is confirmed; --perfgate=full decides",
+            text="quick mode in CI: one process for each case, so no slowdown is confirmed; --perfgate=full decides",
         )
 
 
@@ -168,7 +168,7 @@ def _dropped(suite: Suite) -> Iterator[SuiteNote]:
     yield SuiteNote(
         kind="dropped",
         effect=suite.context.policy.effect("unused"),
-        text=f"{plural(len(gone), 'accepted case')} no longer collected; perfgate prune removes what is gone",
+        text=f"{plural(len(gone), 'accepted case')} no longer collected; perfgate prune removes them",
         names=tuple(f"{name} (renamed to {moved[name]}?)" if name in moved else name for name in gone),
     )
 
@@ -198,7 +198,7 @@ def _unused(reports: Sequence[CaseReport], suite: Suite) -> Iterator[SuiteNote]:
         yield SuiteNote(
             kind=UNUSED,
             effect=suite.context.policy.effect("unused"),
-            text=f"{plural(len(idle), 'baseline')} that no limit asked for; perfgate prune removes what is unused",
+            text=f"{plural(len(idle), 'baseline')} that no limit asked for; perfgate prune removes them",
             names=tuple(idle),
         )
 
@@ -208,7 +208,7 @@ def _of_family(key: CaseKey, families: Families) -> bool:
     return any(dict(m.labels).get("of") in CHANGES for m in families.get(key.nodeid.partition("[")[0], ()))
 
 
-_MEND = "without the setting floor none is raised; calls=N times more calls together"
+_MEND = "remove the setting floor, or time more calls together with calls=N"
 
 
 def floored(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
@@ -221,7 +221,7 @@ def floored(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
         if v.raised is not None and v.metric is not None and _by_floor_alone(v, v.metric.value)
     ]
     if raised:
-        alone = f"; {plural(len(names), 'limit')} kept by that alone" if names else ""
+        alone = f"; {plural(len(names), 'limit')} kept only by the floor" if names else ""
         text = f"the floor raised limits of {len(raised)} of {plural(len(reports), 'case')}{alone}: {_MEND}"
         yield SuiteNote(kind="floor", effect=Effect.WARN, text=text, names=tuple(names))
 
@@ -241,7 +241,7 @@ def common_moves(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
     if len(moved) >= _FEW and 2 * len(moved) >= len(compared):
         text = (
             f"{len(moved)} of {len(compared)} cases with a baseline moved, so the machine is the likely "
-            "cause: run perfgate doctor, and measure again where it is quiet before you accept any of them"
+            "cause: run perfgate doctor, and measure again on a quiet machine before you accept any of them"
         )
         yield SuiteNote(kind="together", effect=Effect.WARN, text=text)
 
@@ -299,7 +299,8 @@ def _behind(device: str, cards: Mapping[str, list[float]]) -> Iterator[SlowCard]
 def slow_card_notes(reports: Iterable[CaseReport]) -> Iterator[SuiteNote]:
     """One note on cards whose figures say more of the card than of the code."""
     if slow := slow_cards(reports):
-        text = f"{plural(len(slow), 'card')} more than {SLOW:.0%} behind its siblings: look at it before the code"
+        count = plural(len(slow), "card")
+        text = f"{count} more than {SLOW:.0%} slower than others of the kind: check the cards before the code"
         yield SuiteNote(kind=SLOW_CARD, effect=Effect.WARN, text=text, names=tuple(card.text for card in slow))
 
 
@@ -310,8 +311,8 @@ def removed(
     lost = {str(b.key) for b in gone if b.key.nodeid not in found and reach.holds(b.key.nodeid)}
     names = sorted(f"{name} -> {moved[name]}, where this run did not look" if name in moved else name for name in lost)
     if names and not reach.unknown:
-        what = "moved to where this run does not look" if lost <= set(moved) else "removed by this change"
-        text = f"{plural(len(names), 'accepted case')} {what}: test and baseline both"
+        what = "moved outside the paths of this run" if lost <= set(moved) else "removed by this change"
+        text = f"{plural(len(names), 'accepted case')} {what}: both test and baseline"
         yield SuiteNote(kind="removed", effect=Effect.WARN, text=text, names=tuple(names))
 
 
@@ -320,8 +321,8 @@ def unlined(gone: Iterable[Baseline], asked: frozenset[str], effect: Effect) -> 
     names = sorted({str(b.key) for b in gone if str(b.key) in asked})
     if names:
         text = (
-            f"{plural(len(names), 'accepted line')} of the merge base taken away by this change, and the limit is still"
-            " here: put it back, or accept what is measured with a reason"
+            f"{plural(len(names), 'accepted line')} of the merge base removed by this change, but the limits remain: "
+            "restore them, or accept the measured times with a reason"
         )
         yield SuiteNote(kind="taken away", effect=effect, text=text, names=tuple(names))
 
@@ -330,7 +331,7 @@ def left_out(lines: Sequence[Baseline], found: frozenset[str], left: LeftOut) ->
     """Accepted cases that the project's own settings keep from being measured, run after run."""
     names = sorted({str(b.key) for b in lines if _left(b.key.nodeid, found, left)})
     if names:
-        by = "deselected" if left.commanded else "by addopts or a conftest and no word of the command"
+        by = "deselected" if left.commanded else "left out by addopts or a conftest, not by the command line"
         text = f"{plural(len(names), 'accepted case')} not measured, {by}"
         yield SuiteNote(kind="left out", effect=Effect.WARN, text=text, names=() if left.commanded else tuple(names))
 

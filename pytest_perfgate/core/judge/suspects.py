@@ -45,7 +45,7 @@ AGAINST = "--perfgate-against"
 
 DOCTOR = "perfgate doctor"
 
-SAME = "though both sides ran the same code: it is the machine or the measurement that moves, not the code"
+SAME = "though both builds hold the same code: the machine or the measurement moves, not the code"
 
 
 class Suspicion(NamedTuple):
@@ -74,7 +74,7 @@ def _held_against(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
     if trial.context.mode is Mode.QUICK:
         return _suspect(suspicion, "measured in one process; a full run decides", (f"{trial.rerun} --perfgate=full",))
     if trial.context.paired_available:
-        return _suspect(suspicion, "to be confirmed beside the accepted commit", ())
+        return _suspect(suspicion, "not confirmed: compare with the accepted commit", ())
     return _by_prediction(suspicion, trial)
 
 
@@ -86,7 +86,7 @@ def expired(line: Baseline, context: JudgeContext) -> bool:
 def renewed(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None:
     """An acceptance that ran out, accepted anew by the change under test; nothing where the two do not agree."""
     edited = trial.context.edited
-    return _agreed(suspicion, trial, edited, "the acceptance before has expired") if edited is not None else None
+    return _agreed(suspicion, trial, edited, "the earlier acceptance has expired") if edited is not None else None
 
 
 def _edited(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None:
@@ -115,7 +115,7 @@ def _unheard(trial: JudgedMeasurement) -> Iterator[tuple[str, str]]:
         return
     if apart := incomparable(edited, trial.measurement, trial.context):
         accepts = f'this change accepts {quantity(edited.time, Dimension.TIME)}, "{edited.why}"'
-        yield "why", f"{accepts}, which says nothing here: {apart}"
+        yield "why", f"{accepts}, which does not explain it: {apart}"
 
 
 def _agreed(suspicion: Suspicion, trial: JudgedMeasurement, edited: Baseline, said: str) -> Ruling | None:
@@ -151,7 +151,7 @@ def by_arms(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
     assert paired is not None
     than = f"than {base_words(paired)}"
     facts = tuple(("moved", f"{name} {then} -> {now}") for name, then, now in paired.moved)
-    facts = (("beside", paired.stands_in), *facts) if paired.stands_in else facts
+    facts = (("base", paired.stands_in), *facts) if paired.stands_in else facts
     facts = (*facts, *power_facts(paired))
     slower = paired.decision is Decision.SLOWER and paired.shift >= suspicion.counts
     if slower and paired.same:
@@ -161,12 +161,12 @@ def by_arms(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
         confirmed = _ruling(suspicion, Outcome.REGRESSED, f"{how} {than}", _act(trial), facts)
         return resting_on_arms(confirmed, suspicion.metric, paired, _processes(trial))
     if paired.decision is Decision.NOT_SLOWER and paired.shared:
-        sentence = f"{SLOWER}, but not {than}; {indistinguishable(paired)}: it may be that, or the machine"
+        sentence = f"{SLOWER}, but not slower {than}; {indistinguishable(paired)}: the cause is that, or the machine"
         return _ruling(suspicion, Outcome.SUSPECT, sentence, _look(trial), facts)
     if paired.decision is Decision.NOT_SLOWER:
-        sentence = f"{SLOWER}, but not {than}; what differs: {named(trial.baseline, paired.moved)}"
+        sentence = f"{SLOWER}, but not slower {than}; what differs: {named(trial.baseline, paired.moved)}"
         if cause := brought(paired.moved, trial.context.environment_edits, _installed(trial)):
-            sentence = f"{sentence}; {cause}, which both builds share"
+            sentence = f"{sentence}; {cause}, which base and head share"
             ruling = _ruling(suspicion, Outcome.MOVED, sentence, (trial.accepting(REASON),), facts)
             return ruling._replace(policy="moved_by_change")
         known = paired.moved or trial.baseline is None or trial.baseline.surroundings is None
@@ -189,7 +189,7 @@ def _open(suspicion: Suspicion, trial: JudgedMeasurement, beside: str, facts: tu
     paired = trial.paired
     assert paired is not None
     if paired.unstable:
-        text = f"processes stand in groups beside {paired.base or 'the base'}, as many of them slow in either build"
+        text = f"processes fall into groups, and {paired.base or 'the base'} has as many slow ones"
         return _ruling(suspicion, Outcome.UNSTABLE, text, (), facts)
     text = f"undecided whether slower {beside}{wanting(paired)}"
     return _ruling(suspicion, Outcome.UNDECIDED, text, more_rounds(trial, paired), facts)
@@ -213,7 +213,7 @@ def _by_prediction(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
             return _ruling(suspicion, Outcome.REGRESSED, sentence, _act(trial))
         explained = f"{explained}; {excuse}"
     elif suspicion.metric.value > reach:
-        explained = f"{explained}, and this is more; what keeps it from a confirmation is {_loose(suspicion, trial)}"
+        explained = f"{explained}, and this is more. It is not confirmed because of {_loose(suspicion, trial)}"
     return _suspect(suspicion, explained, tuple(deciding(trial)))
 
 
@@ -244,13 +244,13 @@ def _loose(suspicion: Suspicion, trial: JudgedMeasurement) -> str:
     count = len(trial.measurement.processes)
     rests = f"of {plural(count, 'process', 'processes')}"
     begins = signed(suspicion.metric.low)
-    return f"its own interval {rests}: it begins at {begins}, where {signed(suspicion.counts)} count"
+    return f"its own interval {rests}: it begins at {begins}, and only {signed(suspicion.counts)} or more counts"
 
 
 def unpaired_ruling(ruling: Ruling, unpaired: Unpaired) -> Ruling:
     """A ruling by the stored line, with why two builds did not decide."""
     steps = (unpaired.step, *ruling.next) if unpaired.step else ruling.next
-    return ruling._replace(evidence=(*ruling.evidence, ("no arms", unpaired.why)), next=steps)
+    return ruling._replace(evidence=(*ruling.evidence, ("not built", unpaired.why)), next=steps)
 
 
 def uncommitted(baseline: Baseline | None) -> str:
@@ -346,7 +346,7 @@ def clock_event(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None
         return None  # at the power limit the clock follows from what the code draws
     if trial.paired is not None:
         then, now = trial.paired.clocks_hz or (None, None)
-        shift, since = trial.paired.shift, f"in {trial.paired.base or 'the base'} beside it"
+        shift, since = trial.paired.shift, f"in {trial.paired.base or 'the base'} at the same time"
     else:
         then = trial.context.then_hz
         now = clock_of(trial.measurement.processes) if then is not None else None
@@ -385,11 +385,11 @@ def other_state(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None
         return by_arms(suspicion, trial)
     if trial.paired is not None:
         beside = plural(trial.paired.rounds, "round")
-        return _of_states(suspicion, Outcome.PASSED, f"{text}; no slower in {beside} beside {trial.paired.base}", ())
+        return _of_states(suspicion, Outcome.PASSED, f"{text}; no slower in {beside} against {trial.paired.base}", ())
     if trial.context.paired_available:
-        return _of_states(suspicion, Outcome.SUSPECT, f"{text}; to be decided beside the accepted commit", ())
+        return _of_states(suspicion, Outcome.SUSPECT, f"{text}; undecided: compare with the accepted commit", ())
     then_what = tuple(deciding(trial))
-    return _of_states(suspicion, Outcome.UNDECIDED, f"{text}: nothing is held against such a line", then_what)
+    return _of_states(suspicion, Outcome.UNDECIDED, f"{text}: a line of the other state is not compared", then_what)
 
 
 def _of_states(suspicion: Suspicion, outcome: Outcome, sentence: str, then: tuple[str, ...]) -> Ruling:

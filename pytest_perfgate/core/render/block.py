@@ -244,7 +244,7 @@ def _labelled(label: str, text: str, width: int) -> list[str]:
     return lines
 
 
-_WHOLE, _AGAIN = "a full run sees more, and takes its place", "run again on a quieter machine, or keep it"
+_WHOLE, _AGAIN = "a full run detects more and replaces it", "run again on a quieter machine, or keep the line"
 
 _SAID = (Change.UNTRUSTED, Change.UNTIMED, Change.COUNTED, Change.MOVED, Change.PINNED)
 
@@ -284,7 +284,7 @@ def _warnings(shown: Sequence[Decision]) -> Iterator[str]:
         yield f"warning  {count} of {plural(len(shown), 'case')}, {scanty}; {_WHOLE}"
     if blind := sum(d.blind is not None and _asks_for_time(d) for d in shown):
         share = f"{blind} of {plural(len(shown), 'case')}"
-        yield f"warning  {share} could not have seen a slowdown as small as the limit{_busy_note(shown)}; {_AGAIN}"
+        yield f"warning  {share} too noisy to detect a slowdown as small as the limit{_busy_note(shown)}; {_AGAIN}"
     if far := sum(d.creeps for d in shown):
         yield f"warning  {far} of {plural(len(shown), 'case')} {TOO_FAR}"
 
@@ -298,7 +298,7 @@ def _asks_for_time(decision: Decision) -> bool:
 def _busy_note(shown: Sequence[Decision]) -> str:
     """How busy others kept the machine meanwhile."""
     most = max((busy_processors(d.report.measurement.processes) for d in shown if d.report.measurement), default=0.0)
-    return f": others kept {most:.1f} processors busy beside them" if most else ""
+    return f": other programs used {most:.1f} processors meanwhile" if most else ""
 
 
 def _warning(decision: Decision) -> str:

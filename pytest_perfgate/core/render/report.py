@@ -91,7 +91,7 @@ def summary_line(report: RunReport) -> str:
     """How many cases came to what, and whether that is all of them."""
     text = tally(report.cases)
     parts = [f"{plural(len(report.cases), 'case')}: {text}" if text else "No case was measured"]
-    parts += [] if report.complete else ["the run was interrupted: this is what it had"]
+    parts += [] if report.complete else ["the run was interrupted: this is its part"]
     parts += [_left_out(report)] if report.filtered and report.mode != "check" else []
     return "; ".join(parts) + "."
 
@@ -111,9 +111,9 @@ def _left_out(report: RunReport) -> str:
     """Why this is not the whole suite."""
     one = report.shards[0] if len(report.shards) == 1 else None
     if len(report.shards) > 1 and not any(shard.filtered for shard in report.shards):
-        return "not all of its shards are here"
+        return "some of its shards are missing"
     if one is None or one.count == 1:
-        return "only tests that were named or selected"
+        return "only the named or selected tests"
     return f"shard {one.index}/{one.count}, {len(one.chosen)} of {plural(len(one.universe.cases), 'gated test')}"
 
 

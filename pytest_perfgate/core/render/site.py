@@ -138,7 +138,7 @@ def _index(site: Site, trends: Sequence[Trend], every: Findings) -> str:
 
 
 def _slower(site: Site, every: Findings) -> Iterator[str]:
-    yield "<h2>Got slower and stayed so</h2>"
+    yield "<h2>Lasting slowdowns</h2>"
     if not every.slower:
         yield '<p class="good">Nothing.</p>'
     for mover, group in by_commit(every.slower):
@@ -187,7 +187,7 @@ def _steps(site: Site, every: Sequence[Step], *, by_one: bool = False) -> Iterat
     ]  # fmt: skip
     yield from markup_table(heads, rows)
     if len(ordered) > _STEPS:
-        yield f'<p class="note">{len(ordered) - _STEPS:,} more with smaller changes: the pages of the devices</p>'
+        yield f'<p class="note">{len(ordered) - _STEPS:,} more with smaller changes are on the pages of the devices</p>'
 
 
 def _devices(trends: Sequence[Trend], every: Findings, runs: Sequence[Sequence[Sitting]]) -> Iterator[str]:
@@ -221,7 +221,7 @@ def _listed(site: Site, runs: Sequence[Sequence[Sitting]]) -> Iterator[str]:
 
 
 def _device(site: Site, device: str, trends: Sequence[Trend], figures: Sequence[Trend]) -> str:
-    body = [f'<p class="subtitle">{plural(len(trends), "case")}; those that got worse first</p>']
+    body = [f'<p class="subtitle">{plural(len(trends), "case")}; the largest worsening first</p>']
     gated = {figure.key for figure in figures}
     body += _overview(site, [trend for trend in trends if trend.sittings or trend.key not in gated])
     moved = [one for one in figures if _news(one)]
@@ -388,5 +388,5 @@ def _runs(site: Site, trend: Trend, figures: Sequence[Trend]) -> Iterator[str]:
 def _facts(newest: Sitting) -> Iterator[str]:
     facts = [("measured with", newest.identity), ("host", newest.host), ("card", newest.card), *newest.facts]
     if rows := [(_text(name), _text(text)) for name, text in facts if text]:
-        yield "<details><summary>What surrounded the newest run</summary>"
+        yield "<details><summary>Environment of the newest run</summary>"
         yield from (*markup_table(("what", "value"), rows), "</details>")

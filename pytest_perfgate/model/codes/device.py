@@ -8,7 +8,7 @@ DEVICE_CODES: tuple[Code, ...] = (
     Code(
         name="device-entry",
         family=Family.CONFIGURATION,
-        title="A device's data sheet does not read",
+        title="A device's data sheet is not valid",
         why="a wrong peak makes every fraction of it wrong",
         mend="see docs/devices.md for the keys and their units",
     ),
@@ -16,7 +16,7 @@ DEVICE_CODES: tuple[Code, ...] = (
         name="device-unknown",
         family=Family.DEVICE,
         title="No device of the catalogue or of this machine has this name",
-        why="without its data sheet there is no peak to hold a measurement against",
+        why="without its data sheet there is no peak to compare a measurement with",
         mend="`perfgate devices` lists the catalogue; add your own under [tool.perfgate.device.NAME]",
     ),
     Code(
@@ -29,7 +29,7 @@ DEVICE_CODES: tuple[Code, ...] = (
     Code(
         name="devices-few",
         family=Family.DEVICE,
-        title="A case asks for more devices of one kind than this process sees",
+        title="A case needs more devices of one kind than this process sees",
         why="on fewer devices it would be another measurement",
         mend="run it where there are enough, or lower devices= of its marker; `perfgate devices --here` lists them",
     ),
@@ -37,7 +37,7 @@ DEVICE_CODES: tuple[Code, ...] = (
         name="runtime-unavailable",
         family=Family.DEVICE,
         title="A GPU library that was asked for does not work here",
-        why="another library in its place would measure another thing",
+        why="another library would measure something else",
         mend="`perfgate doctor` says what each library needs",
     ),
     Code(
@@ -70,14 +70,14 @@ DEVICE_CODES: tuple[Code, ...] = (
         name="timer-unsuited",
         family=Family.DEVICE,
         title="A timer does not fit the library that the test uses",
-        why="a timer in its place would be another instrument, and its numbers another quantity",
+        why="another timer would measure another quantity",
         mend='leave timer="auto", or name one that `perfgate doctor` shows as usable',
     ),
     Code(
         name="timer-too-coarse",
         family=Family.DEVICE,
         title="The kernel is too short for this timer",
-        why="below twenty times its overhead and resolution an event pair measures itself",
+        why="below twenty times its overhead and resolution, an event pair mostly measures itself",
         mend='use timer="cupti" or timer="graph", or calls=N to time a batch',
     ),
     Code(
@@ -132,8 +132,8 @@ DEVICE_CODES: tuple[Code, ...] = (
     Code(
         name="driver-silent",
         family=Family.DEVICE,
-        title="The device's management library was asked and never answered",
-        why="a driver that hangs holds up whoever asks it, and what is measured beside it cannot be trusted",
+        title="The device's management library did not answer",
+        why="a hanging driver blocks every caller, and measurements beside it cannot be trusted",
         mend="see whether nvidia-smi (or amd-smi) answers, and the driver's log (`dmesg`); reload the driver",
     ),
     Code(
@@ -160,7 +160,7 @@ DEVICE_CODES: tuple[Code, ...] = (
     Code(
         name="clocks-unsupported",
         family=Family.DEVICE,
-        title="This device cannot do that to its clocks",
+        title="This device does not support that change of its clocks",
         mend="use --perfgate-clocks=observe",
     ),
     Code(
@@ -173,7 +173,7 @@ DEVICE_CODES: tuple[Code, ...] = (
     Code(
         name="clocks-not-restored",
         family=Family.DEVICE,
-        title="The clocks could not be put back",
+        title="The clocks could not be restored",
         why="the card stays locked for everybody on this machine",
         mend="run `perfgate clocks reset`, or `nvidia-smi -rgc -rmc` as an administrator",
     ),
@@ -182,13 +182,13 @@ DEVICE_CODES: tuple[Code, ...] = (
         family=Family.DEVICE,
         title="The folder of locks and leases cannot be used",
         why="without it two measurements on one device do not know of each other, and a lock left behind has no name",
-        mend="make room there, or let its owner remove what is another user's; PERFGATE_LOCKS names another folder",
+        mend="free space there, or let the owner remove another user's files; PERFGATE_LOCKS names another folder",
     ),
     Code(
         name="platform-unsupported",
         family=Family.DEVICE,
         title="This system cannot measure",
-        why="devices are leased, children ended and clocks put back by means of POSIX",
+        why="leases, the end of children and restored clocks need POSIX",
         mend="run it under Linux, macOS or WSL; reading, comparing and accepting records need no device",
     ),
     Code(
@@ -202,27 +202,27 @@ DEVICE_CODES: tuple[Code, ...] = (
         name="ceilings-none",
         family=Family.DEVICE,
         title="No ceiling could be measured",
-        why="a file without ceilings would take the place of one that has some",
+        why="an empty file would replace one that has ceilings",
         mend="each load says why, above; `perfgate doctor` says what works here",
     ),
     Code(
         name="ceilings-unreadable",
         family=Family.CONFIGURATION,
-        title="A file of measured ceilings does not read",
+        title="A file of measured ceilings cannot be read",
         mend="run `perfgate ceilings` to measure again",
     ),
     Code(
         name="work-escaped",
         family=Family.DEVICE,
         title="Work of the call ran outside the events that time it",
-        why="what runs on another stream is not in the time",
+        why="work on another stream is not in the time",
         mend='let the call wait for its own streams, or measure with timer="cupti"',
     ),
     Code(
         name="output-not-written",
         family=Family.DEVICE,
         title="The call did not write the whole of its output",
-        why="what was put there beforehand was still there: a right answer left over from another call is none",
+        why="values that perfgate had written there were unchanged: the result may be left over from another call",
         mend="return only what the call writes; for a call that works in place, pass setup= that makes it fresh",
     ),
     Code(

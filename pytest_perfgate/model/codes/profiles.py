@@ -23,7 +23,7 @@ TRACE_CODES: tuple[Code, ...] = (
         name="trace-trailing",
         family=Family.ARTIFACT,
         title="Something else follows a trace in its file",
-        why="two writes to one file leave that, and the first may be the older",
+        why="two writes to one file cause this, and the first may be the older one",
         mend="copy the file again from where it was made; gzip -t FILE tells whether a packed one is whole",
     ),
     Code(
@@ -36,7 +36,7 @@ TRACE_CODES: tuple[Code, ...] = (
     Code(
         name="trace-foreign",
         family=Family.ARTIFACT,
-        title="A list of trace events holds none of PyTorch's",
+        title="A list of trace events has no event of PyTorch",
         why="an event of an unknown category may be GPU or host work: a figure of it would be a guess",
         mend="give a file written by torch.profiler's export_chrome_trace or tensorboard_trace_handler",
     ),
@@ -50,7 +50,7 @@ TRACE_CODES: tuple[Code, ...] = (
     Code(
         name="trace-malformed",
         family=Family.ARTIFACT,
-        title="A trace is not JSON, even after mending what writers are known to break",
+        title="A trace is not JSON, even after known defects of writers are repaired",
         why="what follows the broken byte cannot be trusted",
         mend="look at the named byte; export the trace again",
     ),
@@ -92,7 +92,7 @@ TRACE_CODES: tuple[Code, ...] = (
     Code(
         name="trace-option",
         family=Family.USAGE,
-        title="An option of the trace inspector does not read",
+        title="An option of the trace inspector has a wrong value",
         mend="perfgate inspect --help lists the options",
     ),
     Code(
@@ -112,14 +112,14 @@ TRACE_CODES: tuple[Code, ...] = (
     Code(
         name="cluster-tool",
         family=Family.TOOL,
-        title="The cluster that traces were to be looked at on is not there",
-        why="looking at thousands of files here instead could take hours and the machine's memory",
+        title="The cluster for reading traces does not answer",
+        why="reading thousands of files here instead could take hours and the machine's memory",
         mend="start a scheduler and workers with this package on them, or leave workers= away",
     ),
     Code(
         name="cluster-lost",
         family=Family.TOOL,
-        title="Workers of the cluster died while they looked at a file",
+        title="Workers of the cluster died while they read a file",
         why="the figures of its rank are missing, and a job without one of its ranks would be judged as another job",
         mend="give workers more memory (dask worker --memory-limit), or read the file alone: perfgate inspect FILE",
     ),
@@ -133,8 +133,8 @@ TRACE_CODES: tuple[Code, ...] = (
     Code(
         name="picture-tool",
         family=Family.TOOL,
-        title="Nothing here makes a PNG of a drawing",
-        why="pictures are drawn as SVG, and another program turns them into points",
+        title="No program here converts a picture to PNG",
+        why="pictures are drawn as SVG, and another program must convert them",
         mend="pip install cairosvg, or have rsvg-convert or chromium on the PATH; or name a file that ends in .svg",
     ),
     Code(
@@ -155,7 +155,7 @@ TRACE_CODES: tuple[Code, ...] = (
         name="trace-coverage",
         family=Family.ARTIFACT,
         title="Too little of the GPU time is linked to a launch",
-        why="figures by operator would speak of a part and look like the whole",
+        why="figures by operator would cover a part and look like the whole",
         mend="record CPU activities too and start the profiler before the step; or lower it with --set floor=0.5",
     ),
 )
@@ -177,15 +177,15 @@ NSYS_CODES: tuple[Code, ...] = (
     Code(
         name="nsys-schema",
         family=Family.ARTIFACT,
-        title="The export has other tables or columns than any version that is known",
-        why="what is not there would be guessed, and the figures would look like figures",
+        title="The export has tables or columns of no known version",
+        why="missing columns would be guessed, and wrong figures would look right",
         mend="export the report again, whole: nsys export --type=sqlite --force-overwrite=true REPORT.nsys-rep",
     ),
     Code(
         name="nsys-damaged",
         family=Family.ARTIFACT,
         title="The export is cut short or damaged",
-        why="figures from half a file would look like figures",
+        why="figures from half a file would be wrong and look right",
         mend="export it again: nsys export --type=sqlite --force-overwrite=true REPORT.nsys-rep",
     ),
     Code(
@@ -226,14 +226,14 @@ NSYS_CODES: tuple[Code, ...] = (
     Code(
         name="nsys-window",
         family=Family.USAGE,
-        title="The window holds no kernel, or does not read as start and end",
+        title="The window holds no kernel, or is not a start and an end",
         why="a figure means nothing without its window",
         mend="name a step, an anchor, or --start and --end such as 1.5ms, in which kernels ran",
     ),
     Code(
         name="nsys-option",
         family=Family.USAGE,
-        title="An option for an nsys export does not read",
+        title="An option for an nsys export has a wrong value",
         mend="perfgate inspect --help lists the options",
     ),
     Code(
@@ -246,7 +246,7 @@ NSYS_CODES: tuple[Code, ...] = (
     Code(
         name="nsys-report",
         family=Family.TOOL,
-        title="A report has to be exported first and nsys is not on the PATH, or failed",
+        title="A report must be exported first, and nsys failed or is not on the PATH",
         why="the report's own format is not published; only nsys reads it",
         mend="put nsys on the PATH, or export the report where nsys is: nsys export --type=sqlite REPORT.nsys-rep",
     ),
@@ -300,15 +300,15 @@ KERNEL_CODES: tuple[Code, ...] = (
         name="kernel-broken",
         family=Family.ARTIFACT,
         title="A cubin is cut short or damaged",
-        why="what can still be read may be half of it",
+        why="the readable part may be half of it",
         mend="build it again",
     ),
     Code(
         name="kernel-stripped",
         family=Family.ARTIFACT,
         title="A cubin was stripped of its symbols",
-        why="which code is which kernel, and what it takes, is kept with the symbols",
-        mend="hand over the cubin as the compiler wrote it",
+        why="the symbols tell which code belongs to which kernel",
+        mend="give the cubin as the compiler wrote it",
     ),
     Code(
         name="kernel-arch",
@@ -320,7 +320,7 @@ KERNEL_CODES: tuple[Code, ...] = (
     Code(
         name="kernel-option",
         family=Family.USAGE,
-        title="An option of an inspector does not read",
+        title="An option of an inspector has a wrong value",
         why="a launch that was not understood would be judged as another",
         mend="perfgate inspect --help lists the options; a launch reads threads=256, smem=48KiB, arch=sm_90",
     ),
@@ -371,7 +371,7 @@ KERNEL_CODES: tuple[Code, ...] = (
         name="profile-child",
         family=Family.CHILD,
         title="The test failed under the profiler",
-        why="what the profiler saw is not what was asked about",
+        why="the profile is not one of a passing test",
         mend="run the test without a profiler first; the log is in the folder of the profile",
     ),
 )

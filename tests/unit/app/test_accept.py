@@ -35,9 +35,9 @@ def test_the_same_words_on_the_same_day_are_refused(why: str, when: str, *, refu
         return
     mine = replace(report, baseline=replace(report.baseline, local=True))
     check_decisions([decide(mine, mine.baseline, (), signature)], Request(signature=signature))
-    with pytest.raises(PerfgateError, match="stands there from an acceptance of today") as said:
+    with pytest.raises(PerfgateError, match="was given in an acceptance of today") as said:
         check_decisions([found], Request(signature=signature))
-    assert said.value.mend == "say what is new in this change"
+    assert said.value.mend == "give the reason of this change"
 
 
 def test_of_many_cases_the_first_are_named_and_the_others_counted() -> None:
@@ -51,7 +51,7 @@ def test_a_faster_time_in_the_place_of_an_acceptance_that_has_ended_is_refused_w
     report = case("test_a", 0.8e6, 1e6)
     before = replace(report.baseline, expires="2026-05-01")
     found = decide(report, before, (), Signature(when=TODAY))
-    with pytest.raises(PerfgateError, match="1 case is faster than what was accepted for a while, which has ended"):
+    with pytest.raises(PerfgateError, match="1 case is faster than a time accepted for a while, whose end has passed"):
         check_decisions([found], Request())
 
 
@@ -94,7 +94,7 @@ def test_what_both_arms_of_a_revision_were_pinned_for_is_no_accepted_time(
     if not refused:
         check_decisions(found, request)
         return
-    with pytest.raises(PerfgateError, match=r"1 case measured on one core, beside a revision: .*test_a") as said:
+    with pytest.raises(PerfgateError, match=r"1 case measured on one core, against a revision: .*test_a") as said:
         check_decisions(found, request)
     assert "pytest --perfgate=full" in said.value.mend
 

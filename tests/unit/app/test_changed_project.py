@@ -47,7 +47,7 @@ def absent_notes(
 def test_a_test_of_the_revision_alone_is_listed_with_what_became_of_it() -> None:
     (note,) = absent_notes({"t.py": (OLD, OLD), "gone.py": (OLD, None), "n.py": (OLD, OLD.replace("test_b", "test_c"))})
     assert (note.kind, note.effect) == ("absent", Effect.WARN)
-    assert note.text == "5 gated tests of c0ffee alone, not compared"
+    assert note.text == "5 gated tests only in c0ffee, not compared"
     assert note.names == (
         "gone.py::test_a: gone",
         "gone.py::test_b: gone",
@@ -173,7 +173,7 @@ def test_what_can_loosen_a_limit_is_named_first_with_before_and_after() -> None:
 def test_dependencies_that_the_change_declares_otherwise_are_a_note_of_their_own() -> None:
     then = THEN | {DEPENDENCIES: '["fakedep==1.0", "numpy"]'}
     first, _ = settings_notes({**NOW, DEPENDENCIES: '["fakedep==2.0", "numpy"]'}, then=then)
-    assert first.text == "declared dependencies changed since c0ffee; two builds share what is installed now"
+    assert first.text == "declared dependencies changed since c0ffee; base and head share the packages installed now"
     assert first.names == ("-fakedep==1.0", "+fakedep==2.0")
     assert len(settings_notes(NOW, then=THEN)) == 1
 

@@ -172,9 +172,7 @@ def test_against_a_revision_an_edit_that_both_arms_ran_is_named_too() -> None:
     (note,) = body_notes(
         TEXTS, revision="d00d" * 10, paired={KEY: SimpleNamespace(revision=True, own_file="")}, base=""
     )
-    said = (
-        "1 gated test edited since d00dd00dd0, and both arms ran them as they are now: they may measure something else"
-    )
+    said = "1 gated test edited since d00dd00dd0, and both builds ran the new ones: they may measure something else"
     assert (note.text, note.names) == (said, (f"{KEY.path}::test_gemm: pk",))
 
 
@@ -203,7 +201,7 @@ def test_an_edit_without_a_reason_of_its_own_explains_nothing() -> None:
 
 def test_where_git_does_not_answer_for_bodies_that_is_said() -> None:
     (note,) = body_notes(None)
-    assert note.text == "which gated tests changed since c0ffee is not known: git did not answer for the files"
+    assert note.text == "unknown which gated tests changed since c0ffee: git did not answer for the files"
 
 
 def test_an_edited_test_that_was_not_measured_is_named_too() -> None:

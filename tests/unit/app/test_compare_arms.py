@@ -94,14 +94,14 @@ def test_a_test_on_one_side_only_is_listed_and_not_judged() -> None:
     comparison, found, _ = compared(World(time=slower("", 0.0), missing={"base": {"t.py::test_2"}}))
     assert set(found) == {"0", "1"}
     lost = comparison.results()["t.py::test_2"]
-    assert lost.trouble == ("the base arm could not collect it: it is not there",)
+    assert lost.trouble == ("the base build could not collect it: it is missing",)
 
 
 def test_a_module_that_an_arm_does_not_find_says_which_setting_brings_it() -> None:
     error = "t.py: ModuleNotFoundError: No module named 'beside'"
     world = World(time=slower("", 0.0), missing={"base": {"t.py::test_2"}}, errors=(error,))
     (said,) = compared(world)[0].results()["t.py::test_2"].trouble
-    assert said.startswith(f"the base arm could not collect it: {error}; is that another editable package, 'editable'")
+    assert said.startswith(f"the base build could not collect it: {error}; if that is another editable package")
 
 
 def test_a_test_that_kills_its_arm_is_out_and_the_rest_goes_on() -> None:
@@ -175,7 +175,7 @@ def test_a_file_that_the_base_arm_cannot_collect_is_its_own_there_for_tests_that
     why = "cannot collect this test file"
     assert told == {"0": (Decision.SLOWER, why, False), "1": (Decision.NOT_SLOWER, why, True)}
     assert comparison.problems == {}
-    said = "the base arm could not collect it: t.py: ImportError: no new"
+    said = "the base build could not collect it: t.py: ImportError: no new"
     assert comparison.troubles() == {"t.py::test_2": said}
 
 

@@ -57,9 +57,9 @@ def test_the_commit_under_test_held_against_itself_was_not_compared() -> None:
 def test_another_commit_with_the_same_code_is_said_and_fails_nothing() -> None:
     (note,) = notes(head="fedcba")
     assert (note.kind, note.effect) == ("uncompared", Effect.WARN)
-    assert note.text == "both builds held the same code, that of 0123456789: what differed was the machine"
+    assert note.text == "both builds held the same code, that of 0123456789: the machine differed"
     (note,) = notes(head="fedcba", edits=EnvironmentEdits(files=("uv.lock",)))
-    assert note.text.endswith("share what is installed now: this change edits uv.lock, and that was not compared")
+    assert note.text.endswith("share what is installed now: this change edits uv.lock, which was not compared")
 
 
 def test_a_change_that_was_compared_has_no_such_note() -> None:
@@ -273,8 +273,8 @@ FIGURE = Figure(name="peak_memory", value=1.0, dimension=Dimension.BYTES)
     [
         (None, "c0ffee", ""),
         ((), "c0ffee", "nothing"),
-        (("README.md",), "c0ffee", "README.md alone, which no code reads"),
-        (("a.md", "b.md", "c.md", "d.md"), "c0ffee", "4 pages alone, which no code reads"),
+        (("README.md",), "c0ffee", "README.md only, which no code reads"),
+        (("a.md", "b.md", "c.md", "d.md"), "c0ffee", "4 pages only, which no code reads"),
         (("README.md",), "", ""),
     ],
 )

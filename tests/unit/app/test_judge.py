@@ -122,14 +122,14 @@ def test_why_no_arm_could_be_made_is_said() -> None:
         bench = gate_judge(Lines(line, line), confirm=lambda reports, cases: {})
         (report,) = bench.judge_result(captured(measured(1.2e6)))
         (verdict,) = bench.without_arms(case(), report, fault).verdicts
-        assert why in dict(verdict.evidence)["no arms"]
+        assert why in dict(verdict.evidence)["not built"]
         assert verdict.next[0] == mend
         assert f"--perfgate-against {commit}" not in " ".join(verdict.next), "no server has what a squash left behind"
         assert "next" not in dict(verdict.evidence)
     (verdict,) = bench.without_arms(case(), report, None).verdicts
-    assert verdict.evidence == (("no arms", "it did not run in both arms"),)
+    assert verdict.evidence == (("not built", "it did not run in both builds"),)
     (verdict,) = bench.without_arms(case(), report, None, "base: failed: no kernel").verdicts
-    assert verdict.evidence == (("no arms", "base: failed: no kernel"),)
+    assert verdict.evidence == (("not built", "base: failed: no kernel"),)
 
 
 @pytest.mark.parametrize(("dirty", "commit"), [(False, "c0ffee"), (True, "c0ffee+dirty")])
@@ -170,7 +170,7 @@ def test_what_cannot_be_kept_costs_nothing_else() -> None:
 
 
 def test_a_mean_over_a_family_is_no_limit_of_one_call() -> None:
-    with pytest.raises(PerfgateError, match="speaks of the whole parametrised test") as raised:
+    with pytest.raises(PerfgateError, match="applies to the whole parametrised test") as raised:
         gate_judge(Lines(None)).limits(case(), measured(1e6, limits=("geomean(slowdown) <= 1%",)))
     assert "@pytest.mark.perfgate('geomean(slowdown) <= 1%')" in raised.value.mend
 
@@ -182,7 +182,7 @@ def test_a_limit_on_machine_code_without_its_capture_is_told_the_capture() -> No
     assert code.outcome is clock.outcome is Outcome.NOT_MEASURED
     assert "capture='cubin'" in code.sentence
     assert code.next == ("@pytest.mark.perfgate('registers <= 128', capture='cubin')",)
-    assert clock.sentence.startswith("the test called perfgate() nowhere")
+    assert clock.sentence.startswith("the test did not call perfgate()")
     given = replace(asked, plan=Plan(captures=("ncu",)))
     (other,) = gate_judge(Lines(None)).judge_result(CaseResult(case=given, captures=((),)))
     assert {verdict.sentence for verdict in other.verdicts} == {clock.sentence}
@@ -194,7 +194,7 @@ def test_a_call_that_raised_has_no_measurement_and_says_what_it_raised() -> None
     assert (report.key, report.worst) == (KEY, Outcome.NOT_MEASURED)
     assert "ValueError: odd" in report.verdicts[0].sentence
     (silent,) = gate_judge(Lines(None)).judge_result(CaseResult(case=case(), captures=((),)))
-    assert "nowhere" in silent.verdicts[0].sentence
+    assert "did not call" in silent.verdicts[0].sentence
 
 
 def test_nothing_is_kept_of_what_raised_whatever_else_was_timed_of_it() -> None:
@@ -223,7 +223,7 @@ def test_a_limit_of_the_project_on_times_is_not_for_a_test_that_reads_figures_wi
     assert [v.outcome for v in gate_judge(Lines(None)).judged(plan, here).verdicts] == [Outcome.BROKEN]
     (alone,) = gate_judge(Lines(None)).judged(replace(plan, limits=(far,)), trace).verdicts
     assert (alone.limit, alone.outcome) == (far, Outcome.NOT_MEASURED), "nothing passes for want of a limit"
-    assert alone.next == ("give the test a limit on what it read: overlap",)
+    assert alone.next == ("give the test a limit on a figure that it read: overlap",)
     asked = replace(far, source="command line")
     both = gate_judge(Lines(None)).judged(replace(plan, limits=(own, asked)), trace).verdicts
     assert [v.outcome for v in both] == [Outcome.PASSED, Outcome.NOT_APPLICABLE], "what was asked for now is answered"

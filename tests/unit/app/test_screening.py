@@ -195,7 +195,7 @@ def test_processes_are_added_until_the_limit_is_seen_and_only_to_what_does_not_s
     assert wide == 3
     assert 3 < narrow < MOST
     assert blurred(bench.results()["t.py::narrow"], bench.judge) == ()
-    assert bench.told == ["1 case cannot see what the limit asks yet: up to 7 more rounds, at most 30 s"]
+    assert bench.told == ["1 case too noisy for the limit so far: up to 7 more rounds, at most 30 s"]
 
 
 def test_ten_processes_are_the_most_and_what_is_still_missing_is_said_with_what_would_bring_it() -> None:
@@ -203,7 +203,7 @@ def test_ten_processes_are_the_most_and_what_is_still_missing_is_said_with_what_
     assert bench.go_on() == [MOST]
     assert len(bench.told) == 2
     assert bench.told[1].startswith("hard can detect +")
-    assert "after 10 processes, its limit asks for +1.0 %; next: --perfgate-rounds=" in bench.told[1]
+    assert "after 10 processes, and its limit needs +1.0 %; next: --perfgate-rounds=" in bench.told[1]
     assert bench.told[1].endswith(", or a quieter machine")
 
 
@@ -258,8 +258,8 @@ def test_beside_busy_neighbours_more_processes_help_nothing_and_that_is_said() -
     bench = Bench(case("one", "slowdown <= 3%"), case("two", "slowdown <= 3%"), others=1.5)
     assert bench.go_on() == [3, 3]
     (text,) = bench.told
-    assert text.startswith("others kept 1.5 processors busy beside 2 cases without an accepted time")
-    assert text.endswith("run again when they are idle, before you accept")
+    assert text.startswith("other programs used 1.5 processors during 2 cases")
+    assert text.endswith("before you accept")
 
 
 def test_a_limit_that_does_not_read_is_left_to_the_judge() -> None:

@@ -82,7 +82,7 @@ def test_no_builds_are_asked_for_without_a_baseline_or_where_none_are_made(
     assert suspicion_line(session, [], {}) == ""
     tools.repository = SimpleNamespace(pages_alone=lambda revision, baselines: ("README.md",))
     if confirms:
-        assert "nothing is built: the change edits README.md alone" in suspicion_line(session, [held], {})
+        assert "nothing is built: the change edits README.md only" in suspicion_line(session, [held], {})
 
 
 def denied(path: Any, *given: Any, **named: Any) -> Any:
@@ -136,7 +136,7 @@ def test_what_mends_it_can_be_copied_whole() -> None:
 def test_a_fault_that_many_tests_meet_is_told_whole_once() -> None:
     fault, told = PerfgateError("baseline-value", "expected a time", place="baselines/h/t.py.yaml"), {}
     assert without_repeats(fault, "t.py::a", told) == fault.text()
-    short = "baselines/h/t.py.yaml: expected a time  [baseline-value]\n  why   t.py::a says it whole"
+    short = "baselines/h/t.py.yaml: expected a time  [baseline-value]\n  why   t.py::a shows the whole error"
     assert (without_repeats(fault, "t.py::b", told), without_repeats(fault, "t.py::a", told)) == (short, fault.text())
     with usage_errors(told):
         raise fault

@@ -102,7 +102,7 @@ def test_many_are_counted_and_fewer_processes_are_said() -> None:
         "cut short: 2 of 8 cases measured and kept; 2 of them in fewer processes than asked for",
         *(f"  not measured  {name}" for name in NAMES[2:7]),
         "  not measured  1 more case",
-        "next  the same command again: it measures everything anew",
+        "next  the same command again: it measures everything again",
     ]
     assert "fewer" not in cut_short_lines(session(2, processes=1, measured_ahead=False))[0]
 
@@ -110,11 +110,11 @@ def test_many_are_counted_and_fewer_processes_are_said() -> None:
 def test_nothing_measured_is_nothing_kept_but_finished_rounds() -> None:
     assert cut_short_lines(session(0, of=1)) == [
         "cut short: 0 of 1 case measured, nothing is kept",
-        "next  the same command again: it measures everything anew",
+        "next  the same command again: it measures everything again",
     ]
     assert cut_short_lines(session(0, of=1, resumable=True)) == [
-        "cut short before any verdict: the finished rounds of both arms are kept",
-        "next  the same command again: it goes on behind the rounds that were finished",
+        "cut short before any verdict: the finished rounds are kept",
+        "next  the same command again: it continues after the finished rounds",
     ]
     assert cut_short_lines(session(0, of=0)) == []
     assert cut_short_lines(session(8)) == [], "pytest stopped, and everything was measured before"
@@ -124,8 +124,8 @@ def test_suspects_that_nobody_tried_to_the_end_are_counted() -> None:
     held = session(2, of=2, resumable=True)
     held.reports[NAMES[0]] = (report_of("test_0", 1.2e6, 1e6, Outcome.SUSPECT),)
     assert cut_short_lines(held) == [
-        "cut short: 2 of 2 cases measured and kept; 1 suspect not tried to the end",
-        "next  the same command again: it goes on behind the rounds that were finished",
+        "cut short: 2 of 2 cases measured and kept; 1 suspect not decided",
+        "next  the same command again: it continues after the finished rounds",
     ]
     held.gate_judge.tools.confirm = None
     assert cut_short_lines(held) == []
@@ -284,7 +284,7 @@ def test_nobody_watches_the_lines_of_a_process_that_is_timed() -> None:
 def test_cases_on_constant_inputs_are_named_in_one_line() -> None:
     note = (Finding(title="constant inputs", detail="float16[64, 64] is all 0"),)
     plain, told = [case(f"t{at}", 1e6) for at in range(2)], [case(f"t{at}", 1e6, findings=note) for at in range(5)]
-    assert constant([*plain, *told[:2]])[0].endswith("on data: tests/test_k.py::t0, tests/test_k.py::t1")
+    assert constant([*plain, *told[:2]])[0].endswith("on real data: tests/test_k.py::t0, tests/test_k.py::t1")
     assert constant(told)[0].endswith("tests/test_k.py::t2 and 2 more")
     assert constant(plain) == []
 
@@ -298,7 +298,7 @@ def test_a_call_of_nothing_is_named_in_one_line() -> None:
 
     reports = [of("test_none", 0.5, "host"), of("test_work", 1e6, "host"), of("test_gpu", 0.5, "gpu")]
     (line,) = empty(reports)
-    assert line.startswith("no longer than a call of nothing")
+    assert line.startswith("no longer than an empty call")
     assert "test_none" in line
     assert not {"test_work", "test_gpu"} & set(line.replace("::", " ").split())
     assert empty([of("test_dict", 999, "host")]) == []

@@ -125,7 +125,7 @@ def test_of_a_module_what_marks_name_is_told_and_no_kernel(
 
 def test_a_file_that_is_new_or_gone_is_told_and_one_of_the_tests_is_not() -> None:
     tests = {"tests/test_k.py": (TEST, {"test_dot"})}
-    whole = {"tests/conftest.py": ("always", "matrix", "quiet", LOOSE)}  # it imports pk, and nothing there uses it
+    whole = {"tests/conftest.py": ("always", LOOSE, "matrix", "quiet")}  # it imports pk, and nothing there uses it
     assert fixture_sources(tests, {"tests/conftest.py": (None, CONFTEST)}) == whole
     assert fixture_sources(tests, {"tests/conftest.py": (CONFTEST, None)}) == whole
     assert fixture_sources(tests, {"tests/test_k.py": (TEST, "")}) == {}
@@ -306,7 +306,7 @@ def test_a_plugin_of_the_project_is_read_as_a_conftest_is() -> None:
     standing = {"conftest.py": "pytest_plugins = ['pk.myplug']"}
     changed = {"src/pk/myplug.py": (None, PATCH + PROJECT_CONFTEST), "src/myplug.py": (None, PATCH)}
     assert fixture_sources(tests, changed, standing) == {
-        "src/pk/myplug.py": ("always", "fast", "matrix", "quiet", LOOSE)
+        "src/pk/myplug.py": ("always", LOOSE, "fast", "matrix", "quiet")
     }
 
 

@@ -216,7 +216,7 @@ def test_a_sitting_that_saw_too_little_is_said(spread: float, then: float | None
     assert found.blind == (pytest.approx(blind) if blind else None)
     lines = list(acceptance_lines([found]))
     assert ("can detect +" in lines[0]) is bool(acceptance_json([found])[0]["warning"]) is (blind is not None)
-    said = "warning  1 of 1 case could not have seen a slowdown as small as the limit;"
+    said = "warning  1 of 1 case too noisy to detect a slowdown as small as the limit;"
     assert [line.startswith(said) for line in lines[2:]] == [True] * (blind is not None)
 
 

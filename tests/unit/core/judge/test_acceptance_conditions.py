@@ -213,13 +213,13 @@ def test_a_sitting_beside_busy_neighbours_is_one_that_could_not_see(others, blin
     assert found.blind == (pytest.approx(blind) if blind else None)
     assert found.after is not None
     assert found.after.blind == pytest.approx(blind or 0.0)
-    said = f": others kept {blind:.1f} processors busy beside them; " if blind else ""
+    said = f": other programs used {blind:.1f} processors meanwhile; " if blind else ""
     assert said in "\n".join(acceptance_lines([found]))
 
 
 def test_in_ci_nothing_that_was_measured_beside_busy_neighbours_is_accepted_without_a_reason() -> None:
     found = [decide(beside(case("test_a", 1e6), 1.4), None, (), Signature())]
-    with pytest.raises(PerfgateError, match=r"1 case was measured beside busy neighbours: .*test_a") as refused:
+    with pytest.raises(PerfgateError, match=r"1 case was measured while other programs were busy: .*test_a") as refused:
         refuse_busy_machine(found, Request(signature=Signature()), 'perfgate accept --reason "..."')
     assert refused.value.mend == 'perfgate accept --reason "..."'
     refuse_busy_machine(found, Request(signature=Signature(why="the runner is never quieter")), "")

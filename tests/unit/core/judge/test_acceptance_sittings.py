@@ -194,7 +194,7 @@ def test_a_line_says_that_it_stands_on_few_processes(mode: str, complete: bool, 
     assert found.after is not None
     assert found.after.processes == (count if said else 0)
     assert acceptance_json([found])[0]["warning"].startswith(said)
-    warned = [f"warning  2 of 3 cases, {said}; a full run sees more, and takes its place"] if said else []
+    warned = [f"warning  2 of 3 cases, {said}; a full run detects more and replaces it"] if said else []
     assert list(acceptance_lines([found, replace(found, scanty=""), found]))[4:] == warned
 
 

@@ -47,7 +47,9 @@ def test_a_time_accepted_from_a_blind_sitting_lets_nothing_pass_as_known() -> No
     context = replace(CONTEXT, edited=accepted(1e6, blind=0.02))
     done = verdict(1e6, baseline=blind, context=context)
     assert (done.outcome, done.next) == (Outcome.UNDECIDED, ()), "done already: nothing is left to do"
-    assert done.sentence.endswith(": this change accepts 1 ms from one that saw more, which judges once it is merged")
+    assert done.sentence.endswith(
+        ": this change accepts 1 ms from a run that detects more; it judges once it is merged"
+    )
     as_noisy = replace(CONTEXT, edited=accepted(1e6, blind=3.0))
     assert verdict(1e6, baseline=blind, context=as_noisy).next == same.next
     assert outcome_of(0.3e6, baseline=blind) is Outcome.UNDECIDED, "three times faster may have been so before"
@@ -104,7 +106,7 @@ def test_a_limit_that_unchanged_code_moves_by_exactly_is_not_finer_than_that() -
     for own, finer in ((0.5, False), (0.51, True)):
         found = judged_arms("slowdown <= 50%", 1.4e6, shape=(0.7, 1.0, 1.3), context=replace(CONTEXT, own_shift=own))
         assert found.outcome is Outcome.UNDECIDED
-        assert ("the limit is finer than that" in found.sentence) is finer
+        assert ("more than the limit" in found.sentence) is finer
 
 
 def test_an_edit_to_exactly_what_is_measured_agrees_whatever_counts() -> None:
@@ -164,7 +166,7 @@ def test_an_interval_across_the_limit_is_undecided_and_says_what_it_could_see() 
     found = verdict(1e6, shape=(0.97, 1.0, 1.03))
     assert found.outcome is Outcome.UNDECIDED
     assert found.visible == pytest.approx(math.expm1((6.9646 + 0.8416) * 0.03 / math.sqrt(3)), rel=1e-2)
-    assert f"the smallest slowdown it could have seen is +{found.visible * 100:.1f} %" in found.sentence
+    assert f"the smallest slowdown it can detect is +{found.visible * 100:.1f} %" in found.sentence
     assert found.next == (f"pytest '{KEY}' --perfgate=full --perfgate-rounds=6",)
 
 
@@ -244,7 +246,7 @@ def test_what_sittings_may_lie_off_is_no_improvement_and_one_process_shows_none(
     ci = verdict(0.85e6, context=replace(CONTEXT, policy=CI))
     assert (ci.outcome, ci.sentence) == (
         Outcome.UNDECIDED,
-        "the accepted time is of 1 run, and the next may lie +12.8 % off: it clears nothing by itself",
+        "the accepted time rests on 1 run, and the next run may be +12.8 % off: it clears nothing by itself",
     )
 
 
@@ -282,7 +284,7 @@ def test_quick_mode_suspects_and_names_what_decides() -> None:
 def test_where_two_arms_will_decide_nothing_else_confirms() -> None:
     found = verdict(2e6, context=replace(CONTEXT, paired_available=True))
     assert found.outcome is Outcome.SUSPECT
-    assert "to be confirmed" in found.sentence
+    assert "not confirmed" in found.sentence
     assert suspects([found]) == (found,)
     assert suspects([verdict(1e6)]) == ()
 
@@ -290,7 +292,7 @@ def test_where_two_arms_will_decide_nothing_else_confirms() -> None:
 def test_without_a_baseline() -> None:
     local = verdict(baseline=None)
     assert (local.outcome, local.effect) == (Outcome.UNBASELINED, Effect.WARN)
-    assert "kept under .perfgate/" in local.sentence
+    assert "stored under .perfgate/" in local.sentence
     assert local.next == (), "it judges the next run, whether anybody accepts it or not"
     ci = verdict(baseline=None, context=replace(CONTEXT, policy=CI))
     assert ci.effect is Effect.FAIL
@@ -303,10 +305,10 @@ def test_without_a_baseline() -> None:
 @pytest.mark.parametrize(
     ("baseline", "said"),
     [
-        (accepted(1e6, device=GPU), "the baseline is of NVIDIA-H200-lock, this is host-epyc-2"),
-        (accepted(0.0), "the accepted time reads 0.0 ns"),
-        (accepted(math.nan), "the accepted time reads nan ns"),
-        (accepted(math.inf), "the accepted time reads inf ns"),
+        (accepted(1e6, device=GPU), "the baseline is of NVIDIA-H200-lock, and this device is host-epyc-2"),
+        (accepted(0.0), "the accepted time is 0.0 ns"),
+        (accepted(math.nan), "the accepted time is nan ns"),
+        (accepted(math.inf), "the accepted time is inf ns"),
         (accepted(1e6, identity=Identity(device=HOST.key, cache="cold")), "cache cold -> warm"),
         (accepted(1e6, identity=Identity(device=HOST.key, calls="2")), "calls 2 -> 1"),
         (
@@ -349,7 +351,7 @@ def test_what_is_not_kept_is_not_said_to_be() -> None:
     """On a device whose baselines are committed only an acceptance writes one."""
     committed = replace(CONTEXT, unbaselined="none has been accepted for gpu yet")
     assert verdict(baseline=None, context=committed).sentence == "none has been accepted for gpu yet"
-    assert "kept under .perfgate/" in verdict(baseline=None, context=CONTEXT).sentence
+    assert "stored under .perfgate/" in verdict(baseline=None, context=CONTEXT).sentence
 
 
 @pytest.mark.parametrize(("time", "said"), [(1e6 / 9.5, "faster than accepted"), (1e6 / 10.5, "ten times faster")])

@@ -59,7 +59,7 @@ def test_without_a_reason_of_its_own_it_has_no_baseline_and_is_told_what_lacks()
     for line in (replace(NOW, why=""), replace(NOW, why=THEN.why, when=THEN.when)):
         (found,) = judged(2e6, line).verdicts
         assert (found.outcome, found.effect, found.baseline) == (Outcome.UNBASELINED, Effect.FAIL, THEN)
-        assert found.sentence.endswith("-> v2; the line of this change gives no reason of its own")
+        assert found.sentence.endswith("-> v2; this change's line has no new reason")
         assert found.next[0].endswith('--reason "..."')
     for other in (None, replace(NOW, why="", identity=replace(NEW, data="v3"))):
         (found,) = judged(2e6, other).verdicts

@@ -35,7 +35,7 @@ def test_a_reason_for_a_time_that_was_measured_differently_is_not_passed_over_in
     told = [text for label, text in found.evidence if label == "why" and "three passes" in text]
     assert found.outcome is Outcome.REGRESSED
     apart = "measured differently, not compared: affinity 1 -> none"
-    assert told == [f'this change accepts 2 ms, "three passes", which says nothing here: {apart}']
+    assert told == [f'this change accepts 2 ms, "three passes", which does not explain it: {apart}']
     silent = replace(CONTEXT, edited=replace(line, why="", when="2026-05-02"))
     assert "says nothing here" not in str(verdict(2e6, context=silent).evidence)
     over = replace(CONTEXT, today="2026-06-01", edited=replace(line, expires="2026-05-01"))
@@ -95,7 +95,7 @@ def test_an_acceptance_that_ran_out_says_why_it_was_made_and_is_renewed_by_a_rea
     renewing = replace(today, edited=replace(old, expires="2026-09-01", when="2026-05-02", why="no compiler yet"))
     again = verdict(1.01e6, baseline=old, context=renewing)
     assert again.outcome is Outcome.ACCEPTED
-    assert again.sentence == 'the acceptance before has expired; this change accepts 1 ms: "no compiler yet"'
+    assert again.sentence == 'the earlier acceptance has expired; this change accepts 1 ms: "no compiler yet"'
     for silent in (
         replace(renewing.edited, why=""),
         replace(old, expires=""),
@@ -151,5 +151,5 @@ def test_an_edit_that_has_run_out_is_not_told_to_lack_a_reason() -> None:
     silent = accepted(2e6, why="")
     for edited, said in ((silent, True), (replace(silent, expires="2026-06-01"), False)):
         context = replace(today, edited=edited)
-        assert ("no reason" in told(judge(measured(1e6), SLOWDOWN, baseline=apart, context=context))) is said
+        assert ("no new reason" in told(judge(measured(1e6), SLOWDOWN, baseline=apart, context=context))) is said
     assert told(judge(measured(1e6), SLOWDOWN, baseline=None, context=CONTEXT)).startswith("there is no baseline")

@@ -155,7 +155,7 @@ def test_two_arms_confirm_what_the_baseline_suspected() -> None:
     apart = judge(measured(1e6, shape=(0.05, 1.5, 30.0)), [limit("slowdown <= 3%")], baseline=accepted(1e6),
                   context=PAIRED_CONTEXT, paired=SLOWER)  # fmt: skip
     assert apart.verdicts[0].evidence == (("against the accepted time", "+50.0 % [too wide to say] of 3 processes"),)
-    assert paired_verdict(1.1e6, replace(SLOWER, stands_in="it is gone")).evidence[0] == ("beside", "it is gone")
+    assert paired_verdict(1.1e6, replace(SLOWER, stands_in="it is gone")).evidence[0] == ("base", "it is gone")
 
 
 def test_what_rounds_leave_open_says_how_to_play_more_of_them() -> None:
@@ -175,13 +175,13 @@ def test_what_is_shown_slower_is_looked_at_before_it_is_accepted() -> None:
 def test_two_arms_that_share_a_file_of_the_change_clear_nothing() -> None:
     found = paired_verdict(1.1e6, replace(NOT_SLOWER, shared=("tuning.txt", "a.json", "b.json", "c.json")))
     assert (found.outcome, found.effect) == (Outcome.SUSPECT, Effect.WARN)
-    assert "; tuning.txt, a.json, b.json and 1 more changed since a1b2c3d, and both arms read" in found.sentence
+    assert "; tuning.txt, a.json, b.json and 1 more changed since a1b2c3d, and both builds read" in found.sentence
     assert not any("accept" in step for step in found.next), "nothing is shown"
     three = paired_verdict(1.1e6, replace(NOT_SLOWER, shared=("a.json", "b.json", "c.json"))).sentence
     assert "; a.json, b.json, c.json changed since" in three
     assert paired_verdict(1.1e6, replace(SLOWER, shared=("tuning.txt",))).outcome is Outcome.REGRESSED
     named = paired_verdict(1.1e6, replace(NOT_SLOWER, shared=("tuning.txt",), revision=True)).evidence
-    assert ("arms", "tuning.txt changed since a1b2c3d, and both arms read the version of the head") in named
+    assert ("arms", "tuning.txt changed since a1b2c3d, and both builds read the head's version") in named
 
 
 def test_two_arms_that_agree_say_that_the_machine_moved() -> None:
@@ -201,16 +201,19 @@ def test_a_test_that_loads_nothing_of_the_package_is_the_same_in_both_arms() -> 
     slow = paired_verdict(1.1e6, replace(SLOWER, revision=True, bare=True, base_ns=1e6))
     assert (slow.outcome, slow.next) == (Outcome.REGRESSED, ("git diff --stat a1b2c3d",))
     assert slow.evidence == (
-        ("then", "1 ms  a1b2c3d, beside it"),
-        ("arms", "it loads nothing of the package: what differs is a file that it reads, or the machine"),
+        ("then", "1 ms  a1b2c3d, the base"),
+        (
+            "arms",
+            "it loads nothing of the package: the difference comes from a file that it reads, or from the machine",
+        ),
     ), "two arms that differ are not the same"
     report = judge(measured(1.1e6), [limit("slowdown <= 3%")], baseline=None, context=PAIRED_CONTEXT,
                    paired=replace(SLOWER, revision=True, base_ns=1e6))  # fmt: skip
-    assert "\n  then  1 ms  a1b2c3d, beside it\n  why   slower in 10" in render_block(report)
+    assert "\n  then  1 ms  a1b2c3d, the base\n  why   slower in 10" in render_block(report)
     for now, said in ((1.3e6, True), (1.12e6, True), (1.1e6, False), (1.06e6, False), (1.04e6, True), (1.0e6, True)):
         told = dict(paired_verdict(now, replace(SLOWER, revision=True, base_ns=1e6)).evidence)
         assert ("busy" in told) is said, "the two times that are shown need not be as far apart as the verdict says"
-        assert not said or told["busy"].startswith(f"{now / 1e4 - 100:+.1f} % from then to now: other work")
+        assert not said or told["busy"].startswith(f"{now / 1e4 - 100:+.1f} % from then to now")
     found = paired_verdict(1.1e6, replace(bare, edited=("tests/helper.py",)))
     assert (found.outcome, found.effect, found.evidence) == (Outcome.SUSPECT, Effect.WARN, ())
     assert "the change under test edits tests/helper.py" in found.sentence
@@ -245,7 +248,7 @@ def test_what_two_builds_show_faster_is_improved_and_what_they_do_not_show_is_no
     shown = paired_verdict(0.8e6, replace(faster, faster=True))
     assert (shown.outcome, shown.sentence) == (
         Outcome.IMPROVED,
-        "faster than a1b2c3d beside it over 10 rounds: -20.0 %",
+        "faster than base a1b2c3d in 10 rounds: -20.0 %",
     )
     assert shown.next == ("perfgate accept 'tests/bench.py::test_gemm[4096-bf16]' --improved",)
     odd = paired_verdict(1e3, replace(faster, faster=True, shift=-0.95, interval=Interval(low=-0.96, high=-0.94)))
@@ -256,9 +259,7 @@ def test_what_two_builds_leave_open_is_nothing_to_accept() -> None:
     for evidence, outcome in ((OPEN, Outcome.UNDECIDED), (replace(OPEN, unstable=True), Outcome.UNSTABLE)):
         found = paired_verdict(1.1e6, replace(evidence, wants_s=70.0))
         assert (found.outcome, [step for step in found.next if "accept" in step]) == (outcome, [])
-    assert paired_verdict(1.1e6, replace(OPEN, wants_s=70.0)).sentence.endswith(
-        "; about 1 min 10 s more would decide it"
-    )
+    assert paired_verdict(1.1e6, replace(OPEN, wants_s=70.0)).sentence.endswith("; about 1 min 10 s more would decide")
 
 
 @pytest.mark.parametrize(("rounds", "outcome"), [(7, "PASSED"), (30, "PASSED"), (33, "UNDECIDED"), (40, "PASSED")])
@@ -272,9 +273,11 @@ def test_rounds_that_a_budget_ends_between_two_looks_clear_nothing(rounds: int, 
 def test_slow_processes_that_the_base_has_not_are_said() -> None:
     slow = replace(SLOWER, slow=(9, 0), differences=(0.0,) * 30)
     assert paired_verdict(1e6, slow).sentence.startswith(
-        "9 of 30 processes slow and 0 of the base's: slower than a1b2c3d"
+        "more slow processes (9 of 30, 0 in the base) than base a1b2c3d"
     )
-    assert paired_verdict(1e6, replace(slow, revision=True)).sentence.startswith("9 of 30 processes slow")
+    assert paired_verdict(1e6, replace(slow, revision=True)).sentence.startswith(
+        "more slow processes (9 of 30, 0 in the base)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -286,8 +289,8 @@ def test_a_case_without_a_line_is_decided_by_two_builds_and_the_missing_line_is_
 ) -> None:
     found = paired_verdict(1e6, evidence, baseline=None, context=replace(PAIRED_CONTEXT, policy=CI))
     assert found.outcome is expected
-    keeps = "perfgate accept --from RECORD 'tests/bench.py::test_gemm[4096-bf16]' keeps one"
-    assert ("no accepted time", f"two builds decided; {keeps}") in found.evidence
+    keeps = "perfgate accept --from RECORD 'tests/bench.py::test_gemm[4096-bf16]' adds one"
+    assert ("no accepted time", f"base and head decided; {keeps}") in found.evidence
 
 
 @pytest.mark.parametrize(

@@ -85,10 +85,10 @@ def test_what_is_one_code_with_its_base_is_never_a_regression(
 @pytest.mark.parametrize(
     ("shift", "low", "high", "expected", "said"),
     [
-        (-0.25, -0.26, -0.24, Outcome.PASSED, "the whole interval of 10 rounds beside a1b2c3d keeps the limit"),
-        (-0.05, -0.06, -0.04, Outcome.BROKEN, "the whole interval of 10 rounds beside a1b2c3d misses the limit"),
-        (0.001, -0.01, 0.01, Outcome.BROKEN, "the whole interval of 10 rounds beside a1b2c3d misses the limit"),
-        (-0.2, -0.25, -0.15, Outcome.UNDECIDED, "the interval of 10 rounds beside a1b2c3d spans the limit"),
+        (-0.25, -0.26, -0.24, Outcome.PASSED, "the whole interval of 10 rounds against a1b2c3d keeps the limit"),
+        (-0.05, -0.06, -0.04, Outcome.BROKEN, "the whole interval of 10 rounds against a1b2c3d misses the limit"),
+        (0.001, -0.01, 0.01, Outcome.BROKEN, "the whole interval of 10 rounds against a1b2c3d misses the limit"),
+        (-0.2, -0.25, -0.15, Outcome.UNDECIDED, "the interval of 10 rounds against a1b2c3d spans the limit"),
     ],
 )
 def test_an_improvement_demanded_against_a_revision_is_held_against_the_pairs(
@@ -156,7 +156,7 @@ def test_two_arms_without_an_interval_find_no_acceptance() -> None:
 def test_the_same_code_in_both_arms_is_no_matter_where_neither_is_slower() -> None:
     same = replace(NOT_SLOWER, same=True)
     assert beside(1e6, replace(same, revision=True)).outcome is Outcome.PASSED
-    assert beside(1.1e6, same).sentence.startswith("slower than accepted, but not than a1b2c3d")
+    assert beside(1.1e6, same).sentence.startswith("slower than accepted, but not slower than base a1b2c3d")
     assert beside(1.1e6, replace(OPEN, same=True)).outcome is Outcome.UNDECIDED
     assert beside(1.1e6, replace(SLOWER, same=True)).outcome is Outcome.MOVED
 
@@ -172,7 +172,7 @@ def test_two_arms_of_one_test_tree_have_nothing_to_tell() -> None:
 
 def test_an_arm_without_a_name_is_the_base() -> None:
     for arms in (SLOWER, NOT_SLOWER, OPEN, replace(NOT_SLOWER, shared=("tuning.txt",))):
-        assert "the base beside it" in beside(1.1e6, replace(arms, base="")).sentence
+        assert "the base in 10 rounds" in beside(1.1e6, replace(arms, base="")).sentence
     shared = beside(1.1e6, replace(NOT_SLOWER, base="", shared=("tuning.txt",))).sentence
     assert "tuning.txt changed since the base," in shared
 
@@ -199,7 +199,7 @@ def test_an_arm_loads_its_own_files_and_some_of_them() -> None:
     strange = foreign_modules(ARM, [OWN, *[OTHER] * 7])
     assert strange is not None
     assert (strange.code, strange.retry) == ("arm-foreign-module", False)
-    said = "the base arm loaded files of the package under test that are not its own: /home/pkg/a.py"
+    said = "the base build loaded files of the package under test from elsewhere: /home/pkg/a.py"
     assert strange.what == f"{said} and 6 more"
     alone = foreign_modules(ARM, [OTHER])
     assert alone is not None
@@ -210,7 +210,7 @@ def test_an_arm_loads_its_own_files_and_some_of_them() -> None:
     assert foreign_modules(replace(ARM, sources=(OWN, ("/arms/base/pkg/b.py", "2"))), [OWN]) is None
     nothing = foreign_modules(ARM, [])
     assert nothing is not None
-    assert (nothing.what, nothing.retry) == ("the base arm loaded no module of the package under test (pkg)", False)
+    assert (nothing.what, nothing.retry) == ("the base build loaded no module of the package under test (pkg)", False)
     assert foreign_modules(ARM, [("/arms/base2/pkg/a.py", "1")]) is not None
 
 

@@ -161,7 +161,7 @@ def test_the_accepted_sitting_is_held_against_this_one() -> None:
     now = measured(1.1e6, environment=replace(THEN, python="3.13.0"))
     assert moved(line, now) == (("python", "3.12.3", "3.13.0"),)
     assert named(line, moved(line, now)) == "python 3.12.3 -> 3.13.0"
-    assert named(line, ()) == "nothing that perfgate records"
+    assert named(line, ()) == "none of the facts that perfgate records"
     assert moved(None, now) == ()
     assert named(accepted(1e6), moved(accepted(1e6), now)) == UNKNOWN
 
@@ -199,7 +199,7 @@ def test_a_verdict_of_moved_says_what_is_known() -> None:
     nothing = replace(NOT_SLOWER, moved=())
     still = accepted(1e6, surroundings=THEN, sittings=20, scatter=0.001)
     known = paired_verdict(1.1e6, nothing, baseline=still)
-    assert known.sentence.endswith("what differs: nothing that perfgate records")
+    assert known.sentence.endswith("what differs: none of the facts that perfgate records")
     assert known.next == ("perfgate doctor",), "a machine that is busy for a day is no reason to accept"
     unknown = paired_verdict(1.1e6, nothing, baseline=replace(still, surroundings=None))
     assert all("perfgate accept" in step for one in (said, unknown) for step in one.next)
@@ -216,7 +216,7 @@ def test_moved_by_what_the_change_installs_fails_by_its_policy_and_is_named() ->
     said = paired_verdict(1.1e6, facts, baseline=line, context=context)
     assert (said.outcome, said.effect) == (Outcome.MOVED, Effect.FAIL)
     assert said.sentence.endswith(
-        "what differs: numpy 2.0.1 -> 2.1.0; this change edits -numpy>=2.0, +numpy>=2.1, which both builds share"
+        "what differs: numpy 2.0.1 -> 2.1.0; this change edits -numpy>=2.0, +numpy>=2.1, which base and head share"
     )
     lenient = replace(context, policy=replace(CI, moved_by_change=Choice.WARN))
     assert paired_verdict(1.1e6, facts, baseline=line, context=lenient).effect is Effect.WARN
@@ -231,7 +231,7 @@ def test_a_change_that_edits_its_job_answers_for_what_no_run_explains_though_one
     line, nothing = accepted(1e6, surroundings=THEN), replace(NOT_SLOWER, moved=())
     said = paired_verdict(9e6, nothing, baseline=line, context=context)
     assert (said.outcome, said.effect) == (Outcome.MOVED, Effect.FAIL)
-    assert said.sentence.endswith("this change edits .github/workflows/bench.yml, which both builds share")
+    assert said.sentence.endswith("this change edits .github/workflows/bench.yml, which base and head share")
     assert paired_verdict(1.05e6, nothing, baseline=line, context=context).outcome is Outcome.PASSED
     blind = replace(line, blind=20.0)
     assert paired_verdict(9e6, nothing, baseline=blind, context=context).outcome is Outcome.PASSED
@@ -244,18 +244,18 @@ def test_unchanged_code_that_is_slower_is_the_machine_and_never_a_regression(rev
     same = replace(SLOWER, same=True, revision=revision)
     found = paired_verdict(1.1e6, same, context=JudgeContext(kinds=KINDS, paired_available=True))
     assert (found.outcome, found.effect) == (Outcome.MOVED, Effect.WARN)
-    assert "both sides ran the same code" in found.sentence
+    assert "both builds hold the same code" in found.sentence
     assert found.next == ("perfgate doctor",)
     assert paired_verdict(1.1e6, replace(same, same=False)).outcome is Outcome.REGRESSED
 
 
 def test_what_is_undecided_says_how_much_more_time_it_wants() -> None:
     open_ = replace(SLOWER, decision=NOT_SLOWER.decision.UNDECIDED, wants_s=130.0)
-    assert paired_verdict(1.1e6, open_).sentence.endswith("about 2 min 10 s more would decide it")
+    assert paired_verdict(1.1e6, open_).sentence.endswith("about 2 min 10 s more would decide")
     by_name = replace(open_, revision=True)
     said = paired_verdict(1.1e6, by_name)
     assert (said.outcome, said.effect) == (Outcome.UNDECIDED, Effect.WARN)
-    assert said.sentence.endswith("about 2 min 10 s more would decide it")
+    assert said.sentence.endswith("about 2 min 10 s more would decide")
     few = replace(by_name, differences=(0.0,) * 3)
     assert "the budget ended after 3 of at least 7 rounds" in paired_verdict(1.1e6, few).sentence
 

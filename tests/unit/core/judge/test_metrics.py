@@ -203,7 +203,7 @@ def test_of_samples_that_mean_nothing_nothing_is_made(bad: float) -> None:
     broken = replace(samples(1e5), durations=(1e5, bad, 1e5))
     found = metrics_of(measured(0, processes=(broken,), work=WORK), accepted(1e5))
     assert not found.metrics
-    assert found.missing("time").why == "the samples are not to be trusted"
+    assert found.missing("time").why == "the samples cannot be trusted"
     untimed = metrics_of(measured(0, processes=()), None).missing("time")
     assert (untimed.why, untimed.mend) == ("nothing was timed", "")
 

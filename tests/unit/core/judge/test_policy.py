@@ -97,7 +97,7 @@ def test_policies_read_from_the_command_line_and_from_configuration() -> None:
 @pytest.mark.parametrize(
     ("pair", "what", "mend"),
     [
-        ("missing", "'missing' is no KEY=VALUE", "missing=warn"),
+        ("missing", "'missing' is not of the form KEY=VALUE", "missing=warn"),
         ("mising=warn", "no policy 'mising'", "'missing'"),
         ("qqqq=warn", "no policy 'qqqq'", "the keys: improved, missing"),
         ("undecided=ignore", "'undecided' cannot be 'ignore'", "choose warn, fail"),

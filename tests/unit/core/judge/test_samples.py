@@ -158,7 +158,7 @@ def test_the_evidence_of_the_first_problem_is_told_and_of_several_processes_it_i
 def test_a_limit_of_other_devices_is_counted_as_not_applicable() -> None:
     found = verdict(2e6, limits=[limit("slowdown <= 3%", on=("H200*",))])
     assert (found.outcome, found.effect) == (Outcome.NOT_APPLICABLE, Effect.PASS)
-    assert found.sentence == "meant for H200*, this is AMD EPYC 7763"
+    assert found.sentence == "for H200* only; this is AMD EPYC 7763"
 
 
 def test_a_replaced_limit_and_a_mean_over_a_family_are_not_this_case_s() -> None:

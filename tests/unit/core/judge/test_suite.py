@@ -182,7 +182,7 @@ def test_a_mean_over_calls_that_queued_confirms_nothing(unqueued: tuple[float, f
         found += reports({name: time}, processes=processes)
     (note,) = notes(found, families={FAMILY: [limit("geomean(slowdown) <= 1%")]})
     assert note.text.startswith(outcome)
-    assert ("without waiting for a processor it is +10.0 %: the machine was busy" in note.text) == (
+    assert ("without the wait for a processor it is +10.0 %: the machine was busy" in note.text) == (
         outcome == "suspect"
     )
 

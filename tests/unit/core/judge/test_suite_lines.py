@@ -33,10 +33,10 @@ def test_a_case_that_went_with_its_line_is_named_in_ci() -> None:
     given = {"gone": gone, "collected": COLLECTED, "context": replace(PLAIN_CONTEXT, policy=CI)}
     (note,) = notes([], "removed", **given)
     assert (note.effect, note.names) == (Effect.WARN, (f"{FAMILY}[3]",))
-    assert note.text == "1 accepted case removed by this change: test and baseline both"
+    assert note.text == "1 accepted case removed by this change: both test and baseline"
     (note,) = notes([], "removed", **given, moved={f"{FAMILY}[3]": "slow/t.py::test_x[3]"})
     assert note.names == (f"{FAMILY}[3] -> slow/t.py::test_x[3], where this run did not look",)
-    assert note.text == "1 accepted case moved to where this run does not look: test and baseline both"
+    assert note.text == "1 accepted case moved outside the paths of this run: both test and baseline"
     assert notes([], "removed", **given, reach=Reach(beneath=("tests/other.py",))) == []
     assert notes([], "removed", **given, followed=frozenset({f"{FAMILY}[3]"})) == [], "the note on its new name tells"
     assert notes([], "removed", **given, reach=Reach(unknown="--lf")) == []
@@ -71,7 +71,7 @@ def test_a_floor_that_lets_a_slower_case_pass_is_said() -> None:
     (note,) = judge_suite([slower, quiet], Suite(context=CONTEXT))
     assert (note.kind, note.effect) == ("floor", Effect.WARN)
     assert note.names == (f"{slower.key}: slowdown <= 3%, the floor raised it to +20.0 %: +10.0 %",)
-    assert note.text.startswith("the floor raised limits of 2 of 2 cases; 1 limit kept by that alone")
+    assert note.text.startswith("the floor raised limits of 2 of 2 cases; 1 limit kept only by the floor")
     (note,) = judge_suite([quiet], Suite(context=CONTEXT))
     assert (note.text.partition(":")[0], note.names) == ("the floor raised limits of 1 of 1 case", ())
     exactly = replace(
@@ -88,7 +88,7 @@ def test_only_what_passes_by_the_floor_is_told_to_do_so() -> None:
     assert far.verdicts[0].raised is not None
     (note,), (alone,) = floored([slower, far, kept]), floored([slower])
     assert note.names == alone.names != ()
-    assert note.text.startswith("the floor raised limits of 2 of 3 cases; 1 limit kept by that alone")
+    assert note.text.startswith("the floor raised limits of 2 of 3 cases; 1 limit kept only by the floor")
     assert [one.names for one in floored([far, kept])] == [()]
     assert list(floored([kept])) == []
 
@@ -155,7 +155,7 @@ def deleted_notes(text: str, *policy: str):
 def test_a_line_may_not_go_while_its_limit_stays() -> None:
     (note,) = deleted_notes("slowdown <= 3%")
     assert (note.effect, note.names) == (Effect.FAIL, (str(KEY),))
-    assert "put it back, or accept what is measured" in note.text
+    assert "restore them, or accept" in note.text
     assert deleted_notes("slowdown <= 3%", "missing=warn")[0].effect is Effect.WARN
 
 

@@ -60,9 +60,9 @@ def test_what_chance_reaches_comes_from_the_history_or_from_the_line() -> None:
     two = replace(CONTEXT, scatter=0.005, sittings=2)
     assert "after 2 runs" in decided_verdict(1.1e6, context=two).sentence
     unstable = replace(decided(Decision.UNDECIDED, 0.04), revision=False, unstable=True)
-    assert "beside a1b2c3d" in decided_verdict(1.1e6, paired=unstable).sentence
+    assert "a1b2c3d" in decided_verdict(1.1e6, paired=unstable).sentence
     nameless = replace(unstable, base="")
-    assert "beside the base" in decided_verdict(1.1e6, paired=nameless).sentence
+    assert "the base has" in decided_verdict(1.1e6, paired=nameless).sentence
 
 
 CLOCK_CONTEXT = JudgeContext(kinds=KINDS, then_hz=1.5e9)
@@ -120,7 +120,7 @@ def paired_at(shift: float, clocks: tuple[float, float] | None, **fields) -> Pai
 def test_two_arms_are_held_to_their_cycles_too(revision: bool) -> None:
     found = clock_verdict(1.25e6, (1.5e9,), paired=paired_at(0.25, (1.5e9, 1.2e9), revision=revision))
     assert found.outcome is Outcome.INVALID
-    assert found.sentence.endswith("the clock ran at 1.2 GHz, and at 1.5 GHz in a1b2c3d beside it")
+    assert found.sentence.endswith("the clock ran at 1.2 GHz, and at 1.5 GHz in a1b2c3d at the same time")
     assert (found.rounds, found.baseline is None) == (10, revision)
     for clocks in (None, (1.5e9, 1.5e9)):
         assert clock_verdict(1.25e6, (), paired=paired_at(0.25, clocks, revision=revision)).outcome is Outcome.REGRESSED
@@ -183,7 +183,7 @@ def test_two_builds_decide_between_states_of_power() -> None:
     found = at_limit(1.25e6, 0.9, False, paired=slower)
     assert found.outcome is Outcome.REGRESSED
     assert dict(found.evidence)["power"] == (
-        "at the device's limit: 1.5 GHz then, 1.2 GHz now; turns of a second decide, since short ones share one clock"
+        "at the device's limit: 1.5 GHz then, 1.2 GHz now; turns of a second decide, because short ones share one clock"
     )
     alike = replace(slower, decision=Decision.NOT_SLOWER, shift=0.0)
     assert at_limit(1.25e6, 0.9, False, paired=alike).outcome is Outcome.PASSED
@@ -259,6 +259,6 @@ def test_two_arms_at_two_clocks_are_an_event_of_the_clock() -> None:
     arms = replace(SLOWER, shift=0.25, interval=Interval(low=0.2, high=0.3), clocks_hz=(1.5e9, 1.2e9))
     available = replace(CLOCK_CONTEXT, paired_available=True)
     assert clock_verdict(1.25e6, (1.2e9,), available, arms).outcome is Outcome.INVALID
-    assert "in the base beside it" in clock_verdict(1.25e6, (1.2e9,), available, replace(arms, base="")).sentence
+    assert "in the base at the same time" in clock_verdict(1.25e6, (1.2e9,), available, replace(arms, base="")).sentence
     less = replace(arms, shift=0.02, interval=Interval(low=0.015, high=0.025))
     assert clock_verdict(1.25e6, (1.2e9,), available, less).outcome is not Outcome.INVALID, "no slower by what counts"

@@ -118,7 +118,7 @@ def test_what_is_past_counting_has_one_form() -> None:
 def test_the_summary_says_what_is_missing() -> None:
     assert summary_line(run()) == "No case was measured."
     assert summary_line(run(SLOW, complete=False, filtered=True)).endswith(
-        "this is what it had; only tests that were named or selected."
+        "this is its part; only the named or selected tests."
     )
 
 
