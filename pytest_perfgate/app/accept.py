@@ -171,7 +171,7 @@ def refuse_pinned(found: Sequence[Decision]) -> None:
 
 
 def refuse_busy_machine(found: Sequence[Decision], request: Request, again: str) -> None:
-    """Refuse in CI what was measured while other programs were busy, where nobody says why it shall stand."""
+    """In CI, refuse measurements taken while other programs were busy, unless a reason is given."""
     names = [str(d.report.key) for d in found if d.writes and d.report.measurement
              and busy_processors(d.report.measurement.processes)]  # fmt: skip
     if names and not request.signature.why:

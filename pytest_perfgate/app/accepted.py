@@ -83,13 +83,13 @@ class Accepted:
         return replace(then, place=now.place), None if untouched else now
 
     def came_with(self, measurement: Measurement) -> bool:
-        """Whether the line that judges is one that this change brought: there was none at the merge base."""
+        """Whether the change itself added the line that judges: the merge base has none."""
         key, device = measurement.key, measurement.device.key
         known = str(key) in self.moved.values() or str(key) in self.then_and_now(device, key.path)[0]
         return bool(self.base.commit) and not known
 
     def gone(self, device: str) -> tuple[Baseline, ...]:
-        """Lines of the merge base that the work tree has no more; a file of before that does not read has none."""
+        """Lines of the merge base that the work tree lacks; an unreadable earlier file has none."""
         if device not in self._gone:
             self._gone[device] = tuple(self._went(device))
         return self._gone[device]
@@ -124,7 +124,7 @@ class Accepted:
         return replace(same[0], key=key)
 
     def then_and_now(self, device: str, path: str) -> tuple[Lines, Lines]:
-        """The lines of a file at the merge base, none where there is none, and in the work tree."""
+        """The lines of a file at the merge base and in the work tree; empty where the file is missing."""
         base = self.base.commit
         return (self._lines(device, path, base) if base else {}), self._lines(device, path)
 
@@ -162,11 +162,11 @@ class Accepted:
 _LAST_SITTINGS, _READ = 20, 100
 
 UNREACHABLE = "history-unreachable"
-"""Of a server that does not answer now: the run is judged without what it knows."""
+"""A note on a server that does not answer now: the run is judged without its data."""
 
 
 class Past:
-    """The newest sittings; where the store breaks under the run, what was measured is judged without it."""
+    """The newest runs; where the store breaks under the run, what was measured is judged without it."""
 
     def __init__(self, store: HistoryStore | None) -> None:
         self._store = store

@@ -247,7 +247,7 @@ def with_files(
         return replace(paired, bare=True, edited=edited)
 
     def _modules(nodeid: str, paired: Paired) -> Iterator[str]:
-        """Those that a test has loaded: the user who names a revision asks what one version of it comes to."""
+        """The files that a test has loaded; none with a named revision, which compares one version of the test."""
         case, loaded = comparison.cases[nodeid], () if paired.revision else comparison.beside.get(nodeid, ())
         edited = edited_imports(case, loaded, tests, root, show)
         return (path for path in edited if not (paired.own_file and path == case.path))

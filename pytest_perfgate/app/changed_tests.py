@@ -101,7 +101,7 @@ class Check:
     kind: str
     compare: Callable[[Change], Differences]
     sentence: Callable[[Change, int], str]
-    """Of the change and how many names there are."""
+    """The sentence of a check, from the change and the number of names."""
     against: Callable[[GateJudge], str] | None = None
     """The commit to compare with: without one there is no note. None where no commit is asked."""
     read: Sequence[str] = ()
@@ -183,7 +183,7 @@ def relaxed_limits(change: Change) -> Differences:
 
 
 def _asked(cases: Iterable[Case]) -> dict[str, list[tuple[Limit, ...]]]:
-    """What the tests of the run were asked by the project; a limit of the command line is none of it."""
+    """Limits that the project gives the tests of the run, without those of the command line."""
     limits: dict[str, list[tuple[Limit, ...]]] = {}
     for case in cases:
         ways = limits.setdefault(case.nodeid.partition("[")[0], [])
@@ -249,7 +249,7 @@ def _lined(gate_judge: GateJudge, key: CaseKey) -> bool:
 
 
 def improved(gate_judge: GateJudge) -> Effect:
-    """What a line that asks for less than what is measured comes to."""
+    """The text for a line that demands less than is measured."""
     return effect(Outcome.IMPROVED, gate_judge.context.policy, gate_judge.context.mode)
 
 

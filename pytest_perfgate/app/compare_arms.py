@@ -91,7 +91,7 @@ class Comparison:
         return self._seconds.get(nodeid, 0.0)
 
     def play(self, phase: str, counts: Mapping[str, int], over: Over = lambda: ()) -> None:
-        """So many rounds of each case that is not over, together; a budget ends them between two rounds."""
+        """Run this many rounds of each open case together; a budget ends them between two rounds."""
         planned = self.design.last if phase == ROUND else 0
         self._rounds = max(planned, *counts.values()) if counts else planned
         self._last = max(counts.values(), default=0)
@@ -122,7 +122,7 @@ class Comparison:
         return _results(self.cases, _by_case(self.rounds))
 
     def troubles(self) -> dict[str, str]:
-        """What was first said of each test that did not run on both sides, or was not timed there."""
+        """The first reason of each test that did not run on both sides, or was not timed there."""
         return _troubles(self.arms, self.rounds)
 
     def _lap(self, phase: str, number: int, cases: list[Case]) -> list[Case]:
@@ -226,13 +226,13 @@ def _read(rounds: Iterable[PairedRound]) -> set[str]:
 
 
 def _shared(fresh: Sequence[PairedRound], seconds: float) -> tuple[float, list[PairedRound]]:
-    """What a round took beside its tests, and its results with that as everybody's share."""
+    """The time of a round outside its tests, and its results with an equal share of that time each."""
     start_s = max(0.0, seconds - sum(one.seconds for one in fresh))
     return start_s, [replace(one, share_s=one.seconds + start_s / len(fresh)) for one in fresh]
 
 
 def _left(comparison: Comparison, at: tuple[str, int], cases: Sequence[Case], done: int) -> str:
-    """``, 1 min 8 s to 6 min left`` from the second round on: nobody knows which round decides."""
+    """``, 1 min 8 s to 6 min left`` from the second round on: it is unknown which round decides."""
     phase, number = at
     if phase != ROUND or not number or not comparison.start_s:
         return ""

@@ -87,7 +87,7 @@ def suite_notes(
 
 
 def _noted(part: Callable[[], Iterable[SuiteNote]]) -> tuple[SuiteNote, ...]:
-    """The notes of one kind; where that cannot be told, a note that fails: nobody knows what it would have said."""
+    """The notes of one kind; if they cannot be made, a note that fails, because its content is unknown."""
     try:
         return tuple(part())
     except PerfgateError:
@@ -137,7 +137,7 @@ def _drifted(gate_judge: GateJudge, cases: Mapping[str, Case], reports: Sequence
 
 
 def _crept(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
-    """Lines that came far from their anchor by accepted steps: a change that goes on fails, elsewhere it is told."""
+    """Lines far from their anchor by accepted steps: CI fails a change that goes on, elsewhere a note says so."""
     further: list[str] = []
     known: list[str] = []
     for report in reports:

@@ -190,7 +190,7 @@ def _read(card: Card) -> tuple[tuple[float | None, ...], str]:
 
 
 def lock_words(lock: Lock) -> str:
-    """Who, and whether that one is still there; by hand also where, which a driver that started anew does not keep."""
+    """The owner of a lock and whether it still runs; for a lock by hand also the clock, if the driver still has it."""
     if lock.by_hand:
         at = f"at {lock.sm_hz / 1e6:.0f} MHz" if lock.sm_hz else "at base"
         return f"locked by hand {at}"
@@ -198,7 +198,7 @@ def lock_words(lock: Lock) -> str:
 
 
 def clocks_document(rows: Sequence[Row], found: Availability) -> Document:
-    """The rows, or why there are none."""
+    """The rows, or the reason why there are none."""
     if not rows:
         why = found.why if not found.usable else "the driver sees no device"
         return Document(title="Clocks", blocks=(Paragraph(text=f"No clocks to show: {why}."),))

@@ -145,7 +145,7 @@ def figures(doctor_tools: DoctorTools, runtime: Runtime, timer: str) -> tuple[fl
 
 
 def tried(doctor_tools: DoctorTools, runtime: Runtime, timer: str) -> tuple[tuple[float | None, float | None], str]:
-    """Overhead and resolution, and why there are none of a timer that seems to work and fails when it is tried."""
+    """Overhead and resolution of a timer, or the reason why a timer that seems to work fails when it is tried."""
     try:
         return doctor_tools.resolution(runtime, timer), ""
     except PerfgateError as error:
@@ -180,7 +180,7 @@ def quietness(same: tuple[float, float]) -> str:
     """Whether small slowdowns can be seen here now."""
     if max(abs(same[0]), same[1]) <= QUIET:
         return "This machine is quiet."
-    return "Something else is running, or the clock moves: small slowdowns cannot be seen here now."
+    return "Something else is running, or the clock moves: small slowdowns cannot be detected here now."
 
 
 def _same(same: tuple[float, float] | None) -> tuple[Block, ...]:

@@ -288,5 +288,5 @@ def availability_table(title: str, found: Sequence[Availability]) -> Table:
         (a.name, "yes" if a.usable else "no", a.version if a.usable else a.why, a.mend if not a.usable else "")
         for a in found
     )
-    names = ("name", "works", "version, or why not", "next")
+    names = ("name", "works", "version, or reason", "next")
     return Table(columns=tuple(Column(name=name) for name in names), rows=rows, title=title)

@@ -43,7 +43,7 @@ Peek = Callable[[Path], bytes]
 """Reads the first bytes of a file; a folder has none."""
 
 Named = Callable[[Sequence[Path]], Names]
-"""Whom and which machines files name, and the folders of their projects."""
+"""The people and machines that files name, and the folders of their projects."""
 
 
 def inspect(
@@ -89,7 +89,7 @@ def views_of(analysis: Analysis) -> tuple[str, ...]:
 
 
 def picture(analysis: Analysis, name: str) -> Picture:
-    """One picture, or the error that says why there is none."""
+    """One picture, or an error with the reason why there is none."""
     if name not in analysis.pictures:
         mend = f"one of: {', '.join(analysis.pictures)}" if analysis.pictures else "perfgate inspect FILE"
         raise PerfgateError("view-unknown", f"a {analysis.kind} file has no picture '{name}'", mend=mend)

@@ -169,7 +169,7 @@ def key_patterns(host: Device, cards: Iterable[Device]) -> tuple[str, ...]:
 
 
 def ceiled(read: Callable[[str], Ceilings | None], device: Device) -> Device:
-    """The device with its measured ceilings, where somebody measured them."""
+    """The device with its measured ceilings, where there are any."""
     ceilings = read(device.key)
     if ceilings is None:
         return device
@@ -203,7 +203,7 @@ def watched(
 def _seen(
     take: Callable[[Plan], Samples], device: Device, plan: Plan, clocks: Clocks, clock: Callable[[], float]
 ) -> tuple[Samples, ClockWatch, float]:
-    """Samples, what was seen meanwhile, and the nanoseconds it took; waiting for a hot device is none of them."""
+    """Samples, observations during them, and their nanoseconds; without the wait for a hot device."""
     with clocks.hold(device, plan) as watch:
         begun = clock()
         samples = take(plan)
@@ -272,7 +272,7 @@ class Watches:
         return self._watches[0].watts()
 
     def capped(self) -> float | None:
-        """Of the device that was held down the longest: the others wait for it."""
+        """The share of the device that was held down the longest: the others wait for it."""
         return max((share for watch in self._watches if (share := watch.capped()) is not None), default=None)
 
     def facts(self) -> tuple[tuple[str, str], ...]:
@@ -295,5 +295,5 @@ def picked(devices: Sequence[Device], asked: str) -> Device:
         return begun[0]
     known = "; ".join(f"{at}: {device.name} {device.uuid}" for at, device in enumerate(devices))
     what = f"{len(begun)} devices begin with {asked!r}" if begun else f"no device {asked!r} is visible here"
-    why = "what is measured must be the device that was asked for"
+    why = "the measured device must be the requested one"
     raise PerfgateError("device-unknown", what, why=why, mend=f"one of {known}")

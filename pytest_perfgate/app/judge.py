@@ -63,9 +63,9 @@ class GateJudge:
         self.accepted = Accepted(tools)
         self.past = Past(tools.history)
         self.paired: Mapping[CaseKey, Paired] = {}
-        """What two arms came to, where the run compares with a revision."""
+        """The results of base and head, where the run compares with a revision."""
         self.revision = ""
-        """What the run compares with, where it was told to."""
+        """The revision that the run compares with, where one was named."""
         self.alike = False
         """Whether both arms of that held the same code."""
         self.new: frozenset[str] = frozenset()
@@ -202,7 +202,7 @@ class GateJudge:
             _check_items([*result.case.limits, *(_brought(text, kinds, "", own) for text in call.limits)], call.work)
 
     def _past(self, measurement: Measurement) -> Sequence[Sitting]:
-        """The newest sittings that the history knows, oldest first."""
+        """The newest runs that the history knows, oldest first."""
         return self.past.newest(measurement)
 
 
@@ -235,7 +235,7 @@ def _check_items(limits: Iterable[Limit], work: Work | None) -> None:
 
 
 def _brought(text: str, kinds: Mapping[str, MetricKind], place: str, own: Collection[str]) -> Limit:
-    """A limit of one call; a mean over the family is none, and would be held by nobody."""
+    """A limit of one call; a mean over the family is refused, because no call alone can be judged by it."""
     limit = parse_limit(text, kinds=kinds, source="fixture", place=place, own=partial(own_name, names=own))
     if limit.metric in OF_FAMILIES:
         raise PerfgateError(
@@ -259,7 +259,7 @@ def _unpaired(baseline: Baseline | None, fault: PerfgateError | None, heard: str
 
 
 def _scatter(past: Sequence[Sitting], baseline: Baseline | None, environment: Environment) -> tuple[float | None, int]:
-    """Relative scatter between sittings of what was accepted: what is under judgement never widens its own gate.
+    """Relative scatter between runs of what was accepted: what is under judgement never widens its own gate.
 
     Other code says something only where it lies on this level; the accepted commit is the same code wherever it lies.
     """
@@ -354,7 +354,7 @@ def with_raised_calls(
 
 
 _OF_PIP = ("subprocess-exited-with-error", "metadata-generation-failed", "failed-wheel-build", "from a subprocess")
-"""Pip's own words for somebody else's error."""
+"""pip's message for an error of another program."""
 
 
 def error_summary(fault: PerfgateError) -> str:

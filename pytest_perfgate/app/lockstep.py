@@ -79,7 +79,7 @@ class PairedCall:
 
 
 class LeftEarly(Exception):
-    """A side left its call before it was told to: the call raised there."""
+    """A side left its call before the end: the call raised there."""
 
     def __init__(self, side: int, answer: Answer) -> None:
         super().__init__(side)
@@ -330,7 +330,7 @@ class Stage:
     texts: Texts | None = None
     """Test files at the base and here: for those of the head that the base arm cannot collect."""
     show: Callable[[str, int, str], None] | None = None
-    """Told of each test that both sides went through: the round, which of its tests this is, the test."""
+    """Called for each test that both sides went through: the round, the number of the test in it, the test."""
     early: bool = False
     """Whether there are cores on which the next round's processes start meanwhile."""
     forks: Callable[[CaseKey, str], float | None] | None = None
@@ -357,7 +357,7 @@ class OwnFiles:
         """Why, by node id."""
 
     def take(self, lost: Iterable[Case], errors: Sequence[str]) -> None:
-        """Of tests that the base arm could not collect, those that its own version of the file has too."""
+        """Tests that the base could not collect, and that its own version of the file has too."""
         for case in lost:
             if any(error.startswith(f"{case.path}:") for error in errors):
                 self._taken(case, _UNCOLLECTED)

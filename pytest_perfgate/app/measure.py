@@ -201,7 +201,7 @@ class Rounds:
 
 
 def one_child_each(cases: Sequence[Case]) -> list[list[Case]]:
-    """The cases of one child after the other: a first call is told by a process that has compiled nothing else."""
+    """The cases of each child: only a process that has compiled nothing else can measure a first call."""
     alone = [[case] for case in cases if "compile_time" in case.plan.figures]
     return [[case for case in cases if "compile_time" not in case.plan.figures], *alone]
 
@@ -279,7 +279,7 @@ def _measurement(captures: list[Capture], rounds: int, tools: GateTools) -> Meas
 
 
 def _problems(captures: list[Capture], rounds: int) -> Iterable[Problem]:
-    """What makes the processes of one sitting no sitting."""
+    """What makes the processes of one run no run."""
     measured = sum(bool(capture.samples) for capture in captures) or len(captures)
     if measured < rounds:
         what = f"measured in {measured} of {rounds} rounds: the call does not always happen"
@@ -298,7 +298,7 @@ def _restless(here: Mapping[str, str], there: Mapping[str, str]) -> Problem:
     """Notes that are others in each process: measuring again only makes more of them."""
     key = next(key for key in (*here, *there) if here.get(key) != there.get(key))
     values = " and ".join(repr(notes.get(key, "nothing")) for notes in (here, there))
-    what = f"the note {key!r} differs between rounds: {values}; such a one cannot join the identity: leave it out"
+    what = f"the note {key!r} differs between rounds: {values}; a note must be the same in all rounds: leave it out"
     return Problem(code="rounds-differ", what=what, retry=False)
 
 

@@ -62,7 +62,7 @@ _LONG_NS = 1e9
 def readings_of(
     wanted: Sequence[str], passed: PassedCall, samples: Sequence[Samples], instruments: Instruments, clock: Clock
 ) -> Iterator[Reading | Absent]:
-    """The figures beside time that were asked for, each in runs of its own; or why there is none."""
+    """The requested figures beside time, each in runs of its own, or the reason why there is none."""
     if "peak_memory" in wanted:
         yield from _host_memory(passed, instruments, clock)
     if "peak_vram" in wanted or "allocations" in wanted:
@@ -76,7 +76,7 @@ def readings_of(
 def _host_memory(passed: PassedCall, instruments: Instruments, clock: Clock) -> Iterator[Reading | Absent]:
     memory = instruments.memory
     if memory is None:
-        yield Absent(name="peak_memory", why="nothing here looks at the host's memory")
+        yield Absent(name="peak_memory", why="no instrument here reads the host's memory")
         return
     for by, look in (("traced", memory.traced), ("resident", memory.resident)):
         peaks = [peak for peak in _looks(passed, look, clock) if peak is not None]
@@ -99,12 +99,12 @@ def _device_memory(wanted: Sequence[str], passed: PassedCall, clock: Clock) -> I
     names = [name for name in ("peak_vram", "allocations") if name in wanted]
     runtime: object = passed.runtime
     if not isinstance(runtime, SupportsMemory):
-        why = f"{passed.runtime.name} does not count what it gives out of a device's memory"
+        why = f"{passed.runtime.name} does not count its allocations of device memory"
         yield from (
             Absent(
                 name=name,
                 why=why,
-                mend="torch and CuPy do, for calls on a GPU; of a call on the host there is peak_memory",
+                mend="torch and CuPy do, for calls on a GPU; for a call on the host use peak_memory",
             )
             for name in names
         )
@@ -134,7 +134,7 @@ def _energy(passed: PassedCall, instruments: Instruments, clock: Clock) -> Readi
         return Absent(name="energy", why=why, mend="NVIDIA cards from Volta on have one: pip install nvidia-ml-py")
     burst = _burst(passed, clock)
     if not _stepped(passed, meter, burst, clock):
-        return Absent(name="energy", why="the device's counter of energy stands still under load")
+        return Absent(name="energy", why="the device's energy counter does not move under load")
     first, begun, count = meter(), clock(), 0
     while clock() - begun < _WINDOW_NS:
         count += _run(passed, burst)
@@ -172,7 +172,7 @@ def _stepped(passed: PassedCall, meter: Callable[[], float | None], burst: int, 
 
 def _compile_time(passed: PassedCall, samples: Sequence[Samples]) -> Reading | Absent:
     if passed.first_ns is None:
-        why = "only a fresh process with cold caches can tell a first call"
+        why = "only a fresh process with cold caches can measure a first call"
         return Absent(name="compile_time", why=why, mend="pytest --perfgate=full, with the limit on the test's marker")
     steady = median(duration for one in samples for duration in one.durations) * passed.calls
     first = max(0.0, passed.first_ns - steady)

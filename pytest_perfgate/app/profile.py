@@ -91,7 +91,7 @@ def narrowed(profiler: Profiler, only: tuple[str, int]) -> Profiler:
     if only == ("", 0):
         return profiler
     if not isinstance(profiler, SupportsKernels):
-        what = f"mode '{profiler.name}' cannot be told which kernels to collect"
+        what = f"mode '{profiler.name}' cannot collect chosen kernels only"
         raise PerfgateError("profile-mode", what, mend="leave out --kernel and --launches, or --mode annotation or ncu")
     chosen: Profiler = profiler.only(*only)
     return chosen
@@ -110,7 +110,7 @@ def choose_profiler(mode: str, profilers: Sequence[Profiler]) -> tuple[Profiler,
 
 
 def _read(artifacts: tuple[Artifact, ...]) -> tuple[Artifact, ...]:
-    """Of the traces that one process left, one for each time the region was entered, the last is the settled one."""
+    """The last of the traces that one process left, one for each entry into the region: it has settled."""
     return artifacts[-1:] if all(artifact.kind == "kineto" for artifact in artifacts) else artifacts
 
 
@@ -155,7 +155,7 @@ def _assigned(given: Assignment, mode: str, folder: Path) -> Assignment:
 
 
 def _check_entered(told: ProfilingResult, key: CaseKey, assigned: Assignment) -> None:
-    """A test that was left out, or never came to what is to be watched, leaves nothing to read."""
+    """Refuse a test that was skipped, or that never reached the profiled call."""
     if told.outcome == "skipped":
         raise PerfgateError("profile-child", f"the test was skipped: {told.text}", place=str(Path(assigned.out) / LOG))
     if told.outcome and not told.entered and assigned.mode != STATIC:
@@ -203,7 +203,7 @@ class Folders(Protocol):
         """What the child wrote; empty where it wrote nothing."""
 
     def tail(self, folder: Path, name: str) -> str:
-        """The last lines of a log, indented; empty where there are none."""
+        """The last lines of a log, indented; empty where it has none."""
 
     def write_pages(self, folder: Path, views: Mapping[str, Any]) -> None:
         """Tables as CSV, pictures as SVG, all views as one page."""
@@ -211,7 +211,7 @@ class Folders(Protocol):
 
 @array_value
 class Profiled:
-    """What a profile came to."""
+    """The result of a profile."""
 
     mode: str
     folder: Path

@@ -1,4 +1,4 @@
-"""Rounds are added until each case is decided: by two builds, or in a first sitting that will be accepted."""
+"""Rounds are added until each case is decided: by two builds, or in a first run that will be accepted."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _REPEATED = 3
 
 
 class Screening:
-    """One comparison from its first round to what it came to."""
+    """One comparison, from its first round to its result."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class Screening:
         return self._all.captures(ROUND).get(key, [])[: self._found[key].rounds]
 
     def _tunings(self, key: CaseKey) -> tuple[tuple[str, str], ...]:
-        """What is said of kernels that were tuned otherwise on a side."""
+        """The notes on kernels that were tuned differently on the two sides."""
         sides = zip(("base", "head"), zip(*self._rounds(key)))
         return tuning_facts({side: [capture.samples[-1] for capture in captures] for side, captures in sides})
 
@@ -226,10 +226,10 @@ def _usual(comparison: Comparison, key: CaseKey) -> float:
 
 
 MOST = 10
-"""Processes of a first sitting: from three to ten the interval of a kernel came from 253 % down to 24 %."""
+"""Processes of a first run: from three to ten the interval of a kernel came from 253 % down to 24 %."""
 
 SPENDS_S = 30.0
-"""What a first run outside CI may take for that in all: somebody waits for it."""
+"""The most seconds that a first run outside CI may take for this in all, because a person waits."""
 
 _WORTH = 40
 """Processes beyond which a case needs a quieter machine rather than more of them."""
@@ -239,11 +239,11 @@ _NAMED, _LEAST_ASKED = 5, 1e-3
 
 @value
 class Blurred:
-    """A call without an accepted time, whose sitting does not see the slowdown that its limit asks about."""
+    """A call without an accepted time, whose run does not see the slowdown that its limit asks about."""
 
     key: CaseKey
     half: float
-    """Of its interval, relative."""
+    """Half of its interval, relative."""
     asks: float
     processes: int
     beside: float = 0.0

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.verdict import Arm, PairedRound
 
 HOST = frozenset({"auto", "host", "fake"})
-"""Runtimes of which nobody can say beforehand that they use a device."""
+"""Runtimes that do not show beforehand whether they use a device."""
 
 
 @array_value
@@ -34,7 +34,7 @@ class Fleet:
     """The devices that this run may use."""
 
     devices: tuple[Device, ...]
-    """As the libraries number them; none where nobody can tell."""
+    """Devices by the libraries' numbers; empty where they are unknown."""
     surroundings: Callable[[Sequence[Device]], Mapping[str, str]]
     """The variables that make a process see these devices and no others."""
     hold: Callable[[Sequence[str]], AbstractContextManager[object]]
@@ -174,7 +174,7 @@ def on_devices(cases: Iterable[Case], rounds: Iterable[PairedRound]) -> bool:
 
 
 def leases(rounds: Iterable[PairedRound]) -> list[str]:
-    """Of all devices that these were measured on."""
+    """The devices that these cases were measured on."""
     captures = (capture for one in rounds for capture in (*one.base, *one.head))
     return sorted({lease_name(capture.device) for capture in captures if capture.device.kind == "gpu"})
 
@@ -212,7 +212,7 @@ class EarlyChild:
         return self._child.tail()
 
     def _sent(self, job: Job) -> None:
-        """A child takes its job once it has started, which is what nobody waits for here."""
+        """Give a child its job once it has started, without waiting for the start."""
         try:
             self._child.send(job)
         except PerfgateError as fault:
@@ -346,7 +346,7 @@ class NextRound:
         return cases
 
     def _fresh(self, cases: Sequence[Case], rounds: Sequence[PairedRound]) -> str | None:
-        """Why these are not forked; empty where they are, ``None`` where nobody asks for it, as of the host."""
+        """Why these cases are not forked: empty where they are, ``None`` where forking was not requested."""
         forks = self._stage.forks
         if forks is None or not on_devices(cases, rounds):
             return None

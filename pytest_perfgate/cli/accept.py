@@ -173,7 +173,7 @@ def _end(text: str, today: date) -> str:
         raise PerfgateError(
             "command-usage",
             f"--expires {text} has passed: today is {today.isoformat()} (UTC)",
-            why="the baseline would have run out before its first use",
+            why="the baseline would expire before its first use",
             mend="name a day from today on, or leave --expires out",
         )
     return end.isoformat()
@@ -199,7 +199,7 @@ def _notes(found: Any, options: Namespace, project: Project) -> list[dict[str, s
 
 
 def sittings_of(project: Project) -> Any:
-    """The last sittings of a case in the history, measured as this one."""
+    """The last runs of a case in the history, measured as this one."""
     from pytest_perfgate.app.accepted import sittings_like
 
     def sittings(case: Any) -> Any:
@@ -317,7 +317,7 @@ def _reasoned(decision: Any, signature: Any) -> Any:
         signed = {"why": reason, "who": signature.who, "when": signature.when} if reason else {}
         reasoned = replace(decision, after=replace(decision.after, **signed))
         if needed and reason and says_nothing_new(reasoned):
-            write("this one stands there from an acceptance of today: say what is new")
+            write("the same reason was given today: say what is new")
         elif reason or not needed:
             return reasoned
         else:

@@ -36,10 +36,8 @@ _BELOW = " " * 17
 
 def doctor_arguments(parser: ArgumentParser) -> None:
     add_root(parser)
-    parser.add_argument("-v", "--verbose", action="store_true", help="all that was found, each part in a table")
-    parser.add_argument(
-        "--seconds", type=from_zero, default=5.0, help="how long to time a call against itself; 0: not at all"
-    )
+    parser.add_argument("-v", "--verbose", action="store_true", help="every finding, each part in a table")
+    parser.add_argument("--seconds", type=from_zero, default=5.0, help="seconds to time a call against itself; 0: none")
 
 
 def run_doctor(options: Namespace) -> int:
@@ -59,7 +57,7 @@ def run_doctor(options: Namespace) -> int:
         mend = "pip install --force-reinstall pytest-perfgate"
         return _unexamined(options, findings, f"it cannot be looked at: {fault}", mend)
     except PerfgateError as fault:  # data sheets of its devices stand in the settings
-        return _unexamined(options, findings, f"it cannot be looked at: {fault.what}", fault.mend)
+        return _unexamined(options, findings, f"it cannot be checked: {fault.what}", fault.mend)
     if options.json:
         parts = {"instruments": (*doctor_tools.libraries, *doctor_tools.others), "devices": groups(doctor_tools)}
         rows = {name: [plain(one) for one in page] for name, page in parts.items()}
@@ -117,7 +115,7 @@ def _machine(project: Project, seconds: float) -> tuple[DoctorTools, tuple[float
 
 _OLD = 3600.0
 
-TAKEN = "setuptools takes {}/ for a package here, and 'pip install' ends or installs the wrong thing"
+TAKEN = "setuptools takes {}/ for a package here, so 'pip install' fails or installs the wrong thing"
 
 MERGE_LINE = "baselines/**/*.yaml merge=perfgate"
 
@@ -143,7 +141,7 @@ def plugin(project: Project) -> Iterator[Finding]:
     home = Path(__file__).resolve().parents[2]
     for place in (project.root / "pytest_perfgate" / "__init__.py", project.root / "pytest_perfgate.py"):
         if place.is_file() and not place.resolve().is_relative_to(home):
-            what = f"{place.relative_to(project.root)} of the project hides the plugin: pytest would load that instead"
+            what = f"{place.relative_to(project.root)} of the project hides the plugin: pytest would load it instead"
             yield Finding(name="plugin", level=Level.BAD, what=what, mend="give it another name")
             return
     names = [e.value for e in metadata.entry_points(group="pytest11") if e.value.startswith("pytest_perfgate")]
@@ -185,7 +183,7 @@ def settings(project: Project) -> Iterator[Finding]:
             name="settings",
             level=Level.NOTE,
             what="no device is listed: every baseline stays in this checkout",
-            mend='[tool.perfgate] devices = ["NVIDIA-H200*"]: those that count',
+            mend='[tool.perfgate] devices = ["NVIDIA-H200*"]: the devices that count',
         )
 
 
@@ -198,7 +196,7 @@ def hooks(project: Project) -> Iterator[Finding]:
         yield Finding(
             name="hooks",
             level=Level.NOTE,
-            what=f"{path.as_posix()} has hooks that the command line does not see",
+            what=f"{path.as_posix()} has hooks that perfgate's commands do not see",
             mend='move them to a module and name it in [tool.perfgate] plugins = ["..."]',
         )
 
@@ -232,10 +230,10 @@ def commits(project: Project) -> Iterator[Finding]:
     gone = repository.missing(named)
     count = sum(commit in gone for commit in named)
     if count and repository.brought(min(gone), project.config.baselines):
-        what = "not in this clone, as after a squash or a rebase: what brought them here stands in"
+        what = "not in this clone, as after a squash or a rebase: the commit that brought them is used instead"
         yield Finding(name="commits", level=Level.NOTE, what=f"{plural(count, 'line')} of a commit that is {what}")
     elif count:
-        what = "not in this clone: suspects of theirs have no second arm"
+        what = "not in this clone: their suspects cannot be compared with it"
         mend = "git fetch --unshallow, or accept again from a commit that is here"
         yield Finding(
             name="commits", level=Level.NOTE, what=f"{plural(count, 'line')} of a commit that is {what}", mend=mend
@@ -263,8 +261,8 @@ def _unmerged(git_says: Merging) -> str:
     if not git_says.asked:
         return "parallel acceptance may conflict"
     if not git_says.driver:
-        return "parallel acceptance may conflict: .gitattributes names a driver that this clone was not told of"
-    return "where the merge driver does not start, git keeps our side and drops the other without a marker"
+        return "parallel acceptance may conflict: .gitattributes names a driver that this clone's git config lacks"
+    return "if the merge driver does not start, git keeps our side and drops the other without a marker"
 
 
 def record(project: Project) -> Iterator[Finding]:
@@ -274,7 +272,7 @@ def record(project: Project) -> Iterator[Finding]:
         yield Finding(name="record", level=Level.NOTE, what="no run has left one", mend="pytest --perfgate=full")
         return
     if why := project.records.pointer.closed():
-        mend = "while a run goes on, nothing; else run the gate again, or name an earlier record: ls .perfgate/records"
+        mend = "wait while a run goes on; otherwise run the gate again, or name an earlier record: ls .perfgate/records"
         yield Finding(name="record", level=Level.NOTE, what=why, mend=mend)
         return
     report = project.records.read()
@@ -294,7 +292,7 @@ def leftovers(project: Project) -> Iterator[Finding]:
         p for root in roots if root.is_dir() for p in root.rglob(".*.new") if time.time() - p.stat().st_mtime > _OLD
     ]
     for path in files:
-        what = f"{_shown(path, project)} is half a file that a crash left"
+        what = f"{_shown(path, project)} is an incomplete file that a crash left"
         yield Finding(name="leftovers", level=Level.NOTE, what=what, mend=f"rm {_shown(path, project)}")
     if project.repository.present() and not _ignored(project):
         yield Finding(

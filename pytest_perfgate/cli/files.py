@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.profiles import Scrubbed
     from pytest_perfgate.model.verdict import Verdict
 
-CHECK_ABOUT = """Hold limits against files, without running anything.
+CHECK_ABOUT = """Check limits on files, without running anything.
 
   perfgate check trace.json.gz "overlap >= 80%" "exposed_comm <= 400us"
   perfgate check kernel.cubin "spills == 0" "registers <= 128"
@@ -50,8 +50,10 @@ What was not measured fails here as it does in CI, unless --policy unmeasured=wa
 def check_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", nargs="+", metavar="FILE|LIMIT")
     output.add_limit_options(parser)
-    parser.add_argument("--baseline", action="store_true", help="hold changes against this project's accepted figures")
-    parser.add_argument("--case", default="", metavar="NAME", help="what the file is called there (default: its path)")
+    parser.add_argument("--baseline", action="store_true", help="compare with this project's accepted figures")
+    parser.add_argument(
+        "--case", default="", metavar="NAME", help="the file's name in the baseline (default: its path)"
+    )
     add_root(parser)
     output.add_options(parser)
 
@@ -84,7 +86,7 @@ def _check_baseline(options: argparse.Namespace, files: list[Path], texts: list[
     changes = changes_of(limits, analysis.metrics)
     if not changes:
         mend = "perfgate check FILE 'change(registers) <= 0' --baseline"
-        raise PerfgateError("limit-missing", "--baseline holds changes, and no limit is on one", mend=mend)
+        raise PerfgateError("limit-missing", "--baseline needs a limit on a change", mend=mend)
     started = dt.datetime.now(dt.timezone.utc).isoformat(timespec="milliseconds")
     tools = gate_tools(project.root, project.config, look.kinds)
     policy = replace(look.policy, ci=project.ci)
@@ -158,7 +160,7 @@ def _compared(
 
 INSPECT_ABOUT = """Say what is in a file: a trace, an Nsight Systems export, an Nsight Compute report, a cubin.
 
-The content tells the kind of a file, not its name.
+perfgate knows a file by its content, not by its name.
 
 Several files are the ranks or processes of one job. Nothing is judged here: see perfgate check.
 """
@@ -248,7 +250,7 @@ def _write_texts(folder: Path, texts: Mapping[str, Callable[[], str]]) -> Iterat
     """What belongs beside a report; a report that holds none says so."""
     if not texts:
         mend = "perfgate profile NODEID --mode ncu"
-        raise PerfgateError("view-unknown", "the file holds no code to write", mend=mend)
+        raise PerfgateError("view-unknown", "the file has no code to write", mend=mend)
     for name, build in texts.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -277,9 +279,13 @@ def profile_arguments(parser: argparse.ArgumentParser) -> None:
         default="observe",
         help="of the device (default: observe)",
     )
-    parser.add_argument("--out", default="", metavar="FOLDER", help="where it is kept (default: .perfgate/profiles)")
+    parser.add_argument(
+        "--out", default="", metavar="FOLDER", help="folder for the profile (default: .perfgate/profiles)"
+    )
     parser.add_argument("--kernel", default="", metavar="NAME", help="only kernels whose name holds this (ncu)")
-    parser.add_argument("--launches", type=output.whole, default=0, metavar="N", help="so many launches at most (ncu)")
+    parser.add_argument(
+        "--launches", type=output.whole, default=0, metavar="N", help="at most this many launches (ncu)"
+    )
 
 
 def run_profile(options: argparse.Namespace) -> int:
@@ -313,9 +319,9 @@ written beside the export unless --in-place asks for the export itself. A .nsys-
 
 def scrub_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE")
-    parser.add_argument("--output", metavar="FILE", help="where the clean copy goes; default FILE.clean.sqlite")
+    parser.add_argument("--output", metavar="FILE", help="path of the clean copy; default FILE.clean.sqlite")
     parser.add_argument("--in-place", action="store_true", help="replace the export itself, in one step")
-    parser.add_argument("--force", action="store_true", help="overwrite what --output names")
+    parser.add_argument("--force", action="store_true", help="overwrite the file of --output")
 
 
 def run_scrub(options: argparse.Namespace) -> int:
@@ -333,7 +339,7 @@ def run_scrub(options: argparse.Namespace) -> int:
 
 
 def scrub_sentence(done: Scrubbed) -> str:
-    """What a person is told."""
+    """The message for a person."""
     from pytest_perfgate.core.render.words import plural
 
     tables = f"without {', '.join(done.tables)}" if done.tables else "there was no table of the environment"

@@ -153,7 +153,7 @@ def _exported(project: Project, options: Namespace) -> int:
     forms = tables()
     if form not in forms or not name:
         mend = f"one of: {', '.join(f'{known}:FILE' for known in forms)}"
-        raise PerfgateError("command-usage", f"--to {options.to} names no form and file", mend=mend)
+        raise PerfgateError("command-usage", f"--to {options.to} names no format and file", mend=mend)
     wanted = set(_selected(project.history.keys(options.device), options.case))
     lines = (
         line for line in project.history.lines(0, sys.maxsize) if line and (line[-1].device, line[-1].key) in wanted
@@ -190,7 +190,7 @@ def _selected(keys: Any, name: str) -> list[Any]:
 
     if not keys:
         mend = "full runs are remembered: pytest --perfgate=full"
-        raise PerfgateError("history-empty", "no run was ever recorded here", mend=mend)
+        raise PerfgateError("history-empty", "no run has been recorded here", mend=mend)
     exact = [(device, key) for device, key in keys if named([name])(key)] if name else list(keys)
     matches = exact or [(device, key) for device, key in keys if name.lower() in str(key).lower()]
     if not matches:

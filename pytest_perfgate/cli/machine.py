@@ -37,9 +37,9 @@ They are kept beside the baselines and give a host, or a device without a data s
 
 
 def ceilings_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--runtime", default="host", choices=("host", "torch"), help="what to measure with")
-    parser.add_argument("--dry-run", action="store_true", help="measure and show, keep nothing")
-    parser.add_argument("--show", action="store_true", help="show what is kept, measure nothing")
+    parser.add_argument("--runtime", default="host", choices=("host", "torch"), help="the library to measure with")
+    parser.add_argument("--dry-run", action="store_true", help="measure and show, store nothing")
+    parser.add_argument("--show", action="store_true", help="show the stored ceilings, measure nothing")
     parser.add_argument("--clocks", default="observe", choices=("lock", "observe", "off"), help="policy on a GPU")
     add_root(parser)
 
@@ -155,7 +155,7 @@ Both sides run the same code. Rounds are kept: run again, it adds to them.
 
 def calibrate_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--minutes", type=from_zero, default=10.0, metavar="N", help="measure for so long; 0: not at all (default 10)"
+        "--minutes", type=from_zero, default=10.0, metavar="N", help="minutes to measure; 0: none (default 10)"
     )
     parser.add_argument(
         "--limit", type=above_zero, default=3.0, metavar="PERCENT", help="the limit to judge by (default 3)"

@@ -116,9 +116,9 @@ It exits by what the gate found, as `perfgate run` does. Cases of a shard whose 
 def merge_arguments(parser: ArgumentParser) -> None:
     from pytest_perfgate.cli.output import whole
 
-    parser.add_argument("sources", nargs="+", metavar="RECORD|FOLDER|URL", help="all that lie below a folder")
+    parser.add_argument("sources", nargs="+", metavar="RECORD|FOLDER|URL", help="every record below a folder")
     parser.add_argument("--expect", type=whole, default=0, metavar="N", help="how many shards there must be in all")
-    parser.add_argument("--to", default="", metavar="FILE", help="write it here too, as one file")
+    parser.add_argument("--to", default="", metavar="FILE", help="also write it here, as one file")
     add_root(parser)
 
 
@@ -176,14 +176,16 @@ Without an option it is text, here. In CI it exits by what the gate found, as `p
 
 def report_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("source", nargs="?", default="", metavar="RECORD|URL", help="instead of the last record")
-    parser.add_argument("--from", default="", metavar="RECORD|URL", dest="origin", help="the same, as accept has it")
+    parser.add_argument("--from", default="", metavar="RECORD|URL", dest="origin", help="the same, as in accept")
     parser.add_argument("--html", default="", metavar="FILE", help="write one self-contained HTML file")
     parser.add_argument("--markdown", default="", metavar="FILE", help="write Markdown; - for standard output")
     parser.add_argument("--pictures", default="", metavar="FOLDER", help="write every picture of the page as SVG")
     to = "deliver: github, check, annotations, gitlab, webhook:URL, openmetrics:FILE, ..."
     parser.add_argument("--to", default="", metavar="NAME[:TARGET]", help=to)
-    parser.add_argument("--only-changes", action="store_true", help="post what needs a person, not the table of all")
-    parser.add_argument("--comment-key", default="", metavar="KEY", help="which comment is edited; else the job's own")
+    parser.add_argument("--only-changes", action="store_true", help="leave out the table of all cases")
+    parser.add_argument(
+        "--comment-key", default="", metavar="KEY", help="name of the comment to edit (default: the job's)"
+    )
     parser.add_argument("--dry-run", action="store_true", help="print what --to would post, and post nothing")
     parser.add_argument(
         "--table", action="append", default=[], metavar="PAIR", help="two parameters: 'n x dtype', 'n x dtype of mfu'"
@@ -271,7 +273,7 @@ def _foreign(then: Any, head: str) -> str:
 
 
 def history_of(project: Project, report: Any) -> dict[str, Any]:
-    """The sittings of every case that was measured, on each of its devices."""
+    """The runs of every case that was measured, on each of its devices."""
     sittings: dict[str, Any] = {}
     for case in report.cases:
         if case.measurement:
@@ -295,6 +297,6 @@ def _delivered(options: Namespace, report: Any, project: Project) -> str:
     if isinstance(delivery, SupportsPosting):
         delivery = delivery.posting(posting)
     elif posting != Posting():
-        what = f"'{name}' posts to no change: --only-changes, --comment-key and --dry-run say nothing to it"
+        what = f"'{name}' posts to no change: --only-changes, --comment-key and --dry-run have no effect"
         raise PerfgateError("command-usage", what, mend="leave them out, or --to github")
     return str(delivery.deliver(report, target))

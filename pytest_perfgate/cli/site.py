@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.measurement import Baseline
     from pytest_perfgate.model.plan import CaseKey
 
-REGRESSIONS_ABOUT = """What got slower and did not go away, by the commit that moved it; and cases that nobody measured.
+REGRESSIONS_ABOUT = """List lasting slowdowns by the commit that caused them, and cases that were not measured lately.
 
   perfgate regressions --since 7d --markdown digest.md
 
@@ -35,11 +35,11 @@ A change of level shows from three runs after it. A level that somebody accepted
 
 def regressions_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--since", default="", metavar="DAY", help="2026-06-01, or 7d: the last seven days")
-    parser.add_argument("--device", default="", metavar="KEY", help="only devices like this, such as 'NVIDIA-*'")
+    parser.add_argument("--device", default="", metavar="KEY", help="only devices that match, such as 'NVIDIA-*'")
     parser.add_argument("--over", type=share, default=None, metavar="SHARE", help="smallest change (default 2%%)")
-    parser.add_argument("--stale", type=whole, default=14, metavar="N", help="days without a sitting (default 14)")
+    parser.add_argument("--stale", type=whole, default=14, metavar="N", help="days without a run (default 14)")
     parser.add_argument("--markdown", default="", metavar="FILE", help="write it as Markdown; - for standard output")
-    parser.add_argument("--fail", action="store_true", help="exit with 1 where something got slower and stayed so")
+    parser.add_argument("--fail", action="store_true", help="exit with 1 if there is a lasting slowdown")
     add_root(parser)
 
 
@@ -71,18 +71,18 @@ SITE_ABOUT = """Write the history of the project as pages: an overview, a page a
   perfgate site public
   perfgate site public runs/          take these records in first
 
-They open from disk and lie on any server of files. Written again, only what changed is.
+They open from disk or from any file server. A second call writes only the pages that changed.
 """
 
 
 def site_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("folder", metavar="DIR", help="where the pages are to lie")
+    parser.add_argument("folder", metavar="DIR", help="folder for the pages")
     parser.add_argument(
         "records", nargs="*", default=[], metavar="RECORD", help="records, folders of them, addresses: added first"
     )
-    parser.add_argument("--last", type=whole, default=500, metavar="N", help="so many runs of a case (default 500)")
-    parser.add_argument("--stale", type=whole, default=14, metavar="N", help="days without a sitting (default 14)")
-    parser.add_argument("--title", default="", metavar="TEXT", help="what the overview is called (default: the folder)")
+    parser.add_argument("--last", type=whole, default=500, metavar="N", help="runs of a case to show (default 500)")
+    parser.add_argument("--stale", type=whole, default=14, metavar="N", help="days without a run (default 14)")
+    parser.add_argument("--title", default="", metavar="TEXT", help="title of the overview (default: the folder)")
     parser.add_argument("--commits", default="", metavar="URL", help="the page of a commit, {} for its hash")
     add_root(parser)
 
@@ -203,7 +203,7 @@ def day(text: str, now: dt.date) -> str:
             return (now - dt.timedelta(days=int(text[:-1]))).isoformat()
         return dt.date.fromisoformat(text).isoformat() if text else ""
     except (ValueError, OverflowError) as fault:
-        raise PerfgateError("command-usage", f"{text!r} is no day", mend="2026-06-01, or 7d") from fault
+        raise PerfgateError("command-usage", f"{text!r} is not a day", mend="2026-06-01, or 7d") from fault
 
 
 def share(text: str) -> float:

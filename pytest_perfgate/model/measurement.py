@@ -247,7 +247,7 @@ class Artifact:
 
 @value
 class Measurement:
-    """One case measured: the processes of one sitting, and all metrics they give."""
+    """One case measured: the processes of one run, and all metrics they give."""
 
     key: CaseKey
     processes: tuple[Samples, ...]
@@ -313,12 +313,12 @@ class Baseline:
     figures: tuple[Figure, ...] = ()
     """What else is accepted, sorted by title."""
     scatter: float = 0.0
-    """Relative standard deviation between sittings; 0 while there is one."""
+    """Relative standard deviation between runs; 0 while there is one."""
     sittings: int = 1
     blind: float = 0.0
-    """The smallest slowdown that the accepted sitting could have told from its own noise; 0 where it saw enough."""
+    """The smallest slowdown that the accepted run could have told from its own noise; 0 where it saw enough."""
     processes: int = 0
-    """How many measured the accepted sitting, where a quick or an interrupted run took it; 0 for a whole one."""
+    """How many measured the accepted run, where a quick or an interrupted run took it; 0 for a whole one."""
     commit: str = ""
     """What was measured; it ends in ``+dirty`` where the tree had changes of its own."""
     who: str = ""
@@ -332,7 +332,7 @@ class Baseline:
     place: str = ""
     """File and path inside it, for messages."""
     environment: str = ""
-    """Digest of what surrounded the accepted sitting, as the line has it."""
+    """Digest of what surrounded the accepted run, as the line has it."""
     surroundings: Environment | None = None
     """What the digest stands for, where it is known."""
     limited: bool = False
@@ -342,7 +342,7 @@ class Baseline:
     anchored: str = ""
     """ISO date of that acceptance."""
     counted: str = ""
-    """When the newest sitting started that was added to the accepted one; empty while none was."""
+    """When the newest run started that was added to the accepted one; empty while none was."""
 
     def figure(self, name: str, labels: Labels) -> Figure | None:
         """The accepted value of one metric with this very scope."""

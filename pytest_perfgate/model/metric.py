@@ -120,7 +120,7 @@ class Figure:
     dimension: Dimension
     labels: Labels = ()
     scatter: float = 0.0
-    """Standard deviation between sittings: as a fraction of the value, of a percentage in its own unit."""
+    """Standard deviation between runs: as a fraction of the value, of a percentage in its own unit."""
     sittings: int = 1
 
     @property

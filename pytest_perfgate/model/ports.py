@@ -251,7 +251,7 @@ class HistoryStore(Protocol):
     def levels(
         self, of: Mapping[tuple[str, CaseKey], Collection[FigureName]], last: int = 0, detailed: int = 0
     ) -> Iterator[tuple[tuple[Sitting, ...], Levels]]:
-        """As ``lines``, of these devices and cases, whatever was timed; beside them a number a sitting of each name."""
+        """As ``lines``, of these devices and cases, whatever was timed; beside them a number a run of each name."""
 
     def keys(self, device: str = "") -> tuple[tuple[str, CaseKey], ...]: ...
 

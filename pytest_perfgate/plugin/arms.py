@@ -123,12 +123,12 @@ class ArmRunner:
     def _tried(
         self, commit: str, cases: Sequence[Case], bounds: Mapping[CaseKey, float], among: int
     ) -> tuple[Mapping[CaseKey, Paired], Mapping[str, str]]:
-        """What two builds came to of some of so many open cases, and what was said of tests that failed in one."""
+        """The results of base and head for some of the open cases, and the reasons of tests that failed in one."""
         if not commit:
-            raise PerfgateError("arm-no-commit", "the baseline names no commit to measure beside")
+            raise PerfgateError("arm-no-commit", "the baseline names no commit to compare with")
         beside, why = substitute_commit(self._session, commit)
         announced = self._announced(cases, design_of(self._session))
-        self._progress = Progress(self._config, f"{announced}, beside {whose_commit(self._session, beside)}")
+        self._progress = Progress(self._config, f"{announced}, against {whose_commit(self._session, beside)}")
         comparison = self._comparison(beside, list(dict.fromkeys(cases)), design_of(self._session))
         limits = Limits(bounds, others := Bounds(self._session.gate_judge, comparison))
         hearing = Screening(comparison, limits, among, others.asked)
@@ -136,7 +136,7 @@ class ArmRunner:
         return {key: replace(paired, stands_in=why) for key, paired in heard.items()}, comparison.troubles()
 
     def _heard(self, comparison: Comparison, hearing: Screening, *, revision: bool) -> Mapping[CaseKey, Paired]:
-        """What came of it; rounds of a hearing that ended are nobody's to take up again."""
+        """Run a comparison to its end; finished rounds of a completed comparison are not continued later."""
         try:
             hearing.decide()
         finally:
@@ -162,15 +162,15 @@ class ArmRunner:
             self._say(f"{plural(finished, 'round')} of a run that was cut short")
         if comparison.same:
             edits = self._session.gate_judge.environment_edits.text()
-            self._say(f"both arms hold the same code: {edits or 'what differs then is the machine'}")
+            self._say(f"base and head hold the same code: {edits or 'only the machine can differ'}")
         return comparison
 
     def _kept(self, both: tuple[Arm, Arm]) -> list[PairedRound]:
-        """Finished rounds of the same two trees; half a file is none."""
+        """Finished rounds of the same two trees; an incomplete file counts as none."""
         try:
             return read_values(self._path(both), PairedRound)
         except PerfgateError as fault:
-            self._say(f"rounds of an earlier run cannot be read and are taken again: {fault.what}")
+            self._say(f"rounds of an earlier run cannot be read and are measured again: {fault.what}")
             return []
 
     def _arm(self, name: str, revision: str) -> Arm:
@@ -216,9 +216,9 @@ class ArmRunner:
 
 def unbuilt(config: Any, commit: str, cases: int, fault: PerfgateError) -> None:
     """Say once, before the tests run, that nothing is decided by two builds, and why."""
-    by_builds = f"by two builds beside {commit[:10]}" if commit else "by two builds"
+    by_builds = f"by base and head ({commit[:10]})" if commit else "by base and head"
     said = f"{plural(cases, 'case')} not decided {by_builds}: {fault.what.splitlines()[0]}"
-    Progress(config, f"{said}; the accepted times alone judge them").close()
+    Progress(config, f"{said}; only the accepted times judge them").close()
 
 
 def design_of(session: SessionState) -> Design:
@@ -346,7 +346,7 @@ class FinishedRounds:
         except PerfgateError as fault:
             self._session.resumable = False
             if not self._refused:
-                self._say(f"finished rounds are not kept for a run that is cut short: {fault.what}")
+                self._say(f"finished rounds cannot be kept for an interrupted run: {fault.what}")
             self._refused = True
         else:
             self._session.resumable = True
@@ -379,7 +379,7 @@ def file_texts(session: SessionState, base: str) -> Callable[[str], tuple[str | 
 
 
 def new_tests(session: SessionState, base: str, troubled: Mapping[str, str]) -> list[Case]:
-    """Of tests that did not run in both arms, those that the base does not have at all."""
+    """Tests that did not run in both builds because the base does not have them."""
     if session.gate_judge.tools.repository is None:
         return []
     texts = file_texts(session, base)
@@ -389,7 +389,7 @@ def new_tests(session: SessionState, base: str, troubled: Mapping[str, str]) -> 
 
 def measured_alone(session: SessionState, cases: Sequence[Case]) -> Mapping[str, CaseResult]:
     """Measured as without a revision: their own limits on time and the like hold all the same."""
-    line = f"{plural(len(cases), 'case')} that the base cannot run, measured alone"
+    line = f"{plural(len(cases), 'case')} that the base cannot run; they are measured without it"
     known = read_costs(costs_path(session.settings.pytest.rootpath))
     progress = Progress(session.settings.pytest, line, cases, known)
     rounds = Rounds(cases, child_settings(session, progress))

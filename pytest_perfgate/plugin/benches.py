@@ -50,7 +50,7 @@ class Nesting:
 
     def refuse(self, nodeid: str) -> None:
         if get_ident() in self._threads:
-            what, mend = "called within a call that is measured", "measure each by itself; for a part of it: region()"
+            what, mend = "called inside a measured call", "measure each by itself; for a part of it: region()"
             raise PerfgateError("call-wrong", what, mend=mend, place=nodeid)
 
 
@@ -68,7 +68,7 @@ class Bench:
         self.figures: dict[CaseKey, list[Reading]] = {}
         """Figures of the test's own, under the call that they came after."""
         self.offered: Callable[[], Mapping[str, object]] = dict
-        """What the test has said of itself, of which a limit may name a part."""
+        """Figures that the test reported itself; a limit may name some of them."""
         self.raised: dict[CaseKey, str] = {}
         """What its calls raised, where the test goes on all the same."""
 

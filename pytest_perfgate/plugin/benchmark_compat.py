@@ -29,15 +29,15 @@ _SAID = pytest.StashKey[list[str]]()
 _FLAGS = {
     "--benchmark-only": "skip the tests without a benchmark",
     "--benchmark-skip": "skip the benchmarks",
-    "--benchmark-disable": "call each benchmark once and measure nothing, as --perfgate=off",
+    "--benchmark-disable": "call each benchmark once and measure nothing, like --perfgate=off",
     "--benchmark-enable": "take --benchmark-disable back",
 }
 
-_RULE = "perfgate's own rule decides how often a call runs"
+_RULE = "perfgate decides how often a call runs"
 
 _KEPT = "every run is kept under .perfgate/"
 
-_TABLE = "the report is perfgate's own"
+_TABLE = "perfgate writes its own report"
 
 _IDLE: dict[str, tuple[str, tuple[str, ...]]] = {
     _RULE: (
@@ -59,7 +59,7 @@ _FAIL = re.compile(r"(?:(min|max|mean|median):)?([0-9]*\.?[0-9]+)%")
 
 
 def take_seats(manager: pytest.PytestPluginManager) -> None:
-    """Sit where their plugins would: they stay out though they are installed, and who asks for them finds somebody."""
+    """Take the names of the other plugins: they stay out of the session, and a lookup by name still finds a plugin."""
     for name in _SEATS:
         if not manager.has_plugin(name) and not manager.is_blocked(name):
             manager.register(PlaceholderPlugin(), name)
@@ -84,7 +84,7 @@ def add_benchmark_options(parser: pytest.Parser) -> None:
     )
     for name, doc in _FLAGS.items():
         group.addoption(name, action="store_true", help=doc)
-    group.addoption("--benchmark-json", metavar="PATH", help="write the figures as pytest-benchmark would")
+    group.addoption("--benchmark-json", metavar="PATH", help="write the figures in pytest-benchmark's format")
     group.addoption(
         "--benchmark-compare-fail", action="append", nargs="+", default=[], metavar="EXPR",
         help="a share such as mean:5%% becomes the limit 'slowdown <= 5%%'",
@@ -106,10 +106,10 @@ def heed(config: pytest.Config) -> None:
     option, lines = config.option, list(idle_lines(config.option))
     if option.benchmark_disable and not option.benchmark_enable:
         if option.perfgate_mode or option.perfgate_against:
-            lines.append("--benchmark-disable gives way to the gate that the command line asks for")
+            lines.append("--benchmark-disable is ignored, because the command line asks for the gate")
         else:
             option.perfgate_mode = "off"
-            lines.append("--benchmark-disable: nothing was measured; --benchmark-enable takes it back")
+            lines.append("--benchmark-disable: nothing was measured; --benchmark-enable reverses it")
     expressions = [text for expression in option.benchmark_compare_fail for text in expression]
     if option.benchmark_skip and not option.benchmark_only:
         option.perfgate_mode = "off"
@@ -125,7 +125,7 @@ def limit_of(expression: str) -> str:
     match = _FAIL.fullmatch(expression)
     if match is None:
         raise pytest.UsageError(
-            f"--benchmark-compare-fail={expression}: only a share of a time can be held here, such as mean:5%\n"
+            f"--benchmark-compare-fail={expression}: only a share of a time can be a limit here, such as mean:5%\n"
             "next: --perfgate-limit 'slowdown <= 5%' or 'time <= 3 ms'"
         )
     return f"slowdown <= {match[2]}%"
@@ -237,7 +237,7 @@ def gate_hidden(items: Iterable[pytest.Item]) -> None:
 
 
 def measure_test(item: Any, fixture: Callable[..., Any]) -> bool | None:
-    """Call the test by a fixture that nobody asked for, where it is one of those."""
+    """Call the test through the fixture although it does not request it, if it is a benchmark by its mark."""
     if not item.stash.get(_WHOLE, False):
         return None
     arguments = {name: item.funcargs[name] for name in item._fixtureinfo.argnames}  # noqa: SLF001 - as pytest calls it

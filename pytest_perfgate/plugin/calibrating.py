@@ -1,4 +1,4 @@
-"""A pytest that only measures: the same code on both sides, for as long as it is told."""
+"""A pytest run that only measures, with the same code on both sides, for a given time."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Calibrating:
             count = _played(comparison, phase) + 1
             comparison.play(phase, dict.fromkeys(comparison.cases, count))
             if _played(comparison, phase) < count:
-                progress.tell(f"no test is left that runs: {_trouble(comparison)}")
+                progress.tell(f"no test runs:  {_trouble(comparison)}")
                 break
             remaining = max(0.0, until - clock.seconds())
             said = "unchanged code in forks" if self._forking else _named(by)

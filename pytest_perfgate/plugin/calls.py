@@ -212,7 +212,7 @@ class Brought:
             return ()
         finite = tuple(filter(isfinite, self.durations))
         lost = len(self.durations) - len(finite)
-        what = f"{lost} of {len(self.durations)} samples are no number"
+        what = f"{lost} of {len(self.durations)} samples are not numbers"
         return (
             Samples(
                 durations=finite,
@@ -228,7 +228,7 @@ class Brought:
 Metrics = Callable[["CaseKey"], MetricSet | None]
 
 Fate = Callable[["CaseKey"], str]
-"""Why a call has no measurement, as far as somebody knows."""
+"""The reason why a call has no measurement, as far as it is known."""
 
 
 class MetricMissing(PerfgateError, AttributeError):
@@ -266,12 +266,12 @@ def _missing(name: str, metrics: MetricSet, key: str, fate: str) -> MetricMissin
 
     names, text = metrics.names(), f"{name} of {key} was not measured"
     if not names:
-        why = fate or "nothing was measured of it: it failed while it was measured, or was not measured yet"
-        return MetricMissing("not-measured", text, why=why, mend="perfgate report says what became of it")
+        why = fate or "it was not measured: it failed, or the call comes later"
+        return MetricMissing("not-measured", text, why=why, mend="perfgate report shows its outcome")
     has = f"this call has {some_of(sorted(names))}"
     gap = metrics.missing(name)
     if gap is not None or name in by_name():
-        why = gap.why if gap is not None else "nothing that measured this call produces it"
+        why = gap.why if gap is not None else "no instrument of this call produces it"
         mend = (gap.mend if gap is not None else "") or has
         return MetricMissing("not-measured", text, why=why, mend=mend)
     near = nearest(name, names, 1) or nearest(name, by_name(), 1)
@@ -287,7 +287,7 @@ _STEPPING = (
     *("accumulate", "batched", "combinations", "combinations_with_replacement", "compress", "dropwhile"),
     *("filterfalse", "groupby", "pairwise", "permutations", "product", "starmap", "takewhile", "zip_longest"),
 )
-"""Of itertools; some versions of Python lack one or another."""
+"""Iterators of itertools; some versions of Python lack one or another."""
 
 _STEPS = [step for name, step in vars(itertools).items() if name in _STEPPING]
 _WORKING: tuple[Any, ...] = (map, filter, zip, type(iter(int, 1)), *_STEPS)
@@ -310,10 +310,10 @@ _LAZY = (
     (("__dask_graph__", "compute"), "a graph", "lambda: f().compute()"),
     (("collect_schema", "collect"), "a query", "lambda: f().collect()"),
 )
-"""Methods by which classes that nobody needs to import are known: futures of any library, dask, polars."""
+"""Methods that identify classes without an import: futures of any library, dask, polars."""
 
 _LOOKED_AT = 1000
-"""Of a collection: what is longer holds more of the same."""
+"""How many items of a collection are checked: a longer one holds more of the same."""
 
 _DEEPEST = 8
 
@@ -338,7 +338,7 @@ def _refuse_held(results: Any) -> None:
     for unrun in looked:
         _closed(unrun)
     text = f"a {type(results).__name__} with {waiting[0]} that was never run: only creating it was timed"
-    raise _unrun(text, "let the call run it, or go through it, before it returns")
+    raise _unrun(text, "make the call run it, or iterate over it, before it returns")
 
 
 def _unrun(said: str, mend: str) -> PerfgateError:
@@ -357,7 +357,7 @@ def _promise(result: object) -> tuple[str, str] | None:
 
 
 def _closed(result: object) -> None:
-    """Nobody is to be warned that it was never awaited."""
+    """Close a coroutine, so that Python does not warn that it was never awaited."""
     with suppress(Exception):
         if isinstance(result, (Coroutine, Generator)):
             result.close()

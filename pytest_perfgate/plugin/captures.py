@@ -50,18 +50,18 @@ _HEAD_BYTES = 4096
 _CODE = (".cubin", ".fatbin")
 
 _CLAIM = ("handed", "as code")
-"""Of bytes and objects: whatever their content, the test meant a kernel."""
+"""The kind for bytes and objects: whatever their content, the test means a kernel."""
 
 _NAMED = 5
 
-_NOTHING = "the test handed over no machine code"
+_NOTHING = "the test attached no machine code"
 
 _HAND_OVER = "perfgate.attach('kernel', THING): a cubin, a fatbin, an object file, a folder, or a kernel of Triton"
 
 
 @value
 class Code:
-    """What the machine code of a test came to."""
+    """The analysis of a test's machine code."""
 
     metrics: MetricSet
     findings: tuple[Finding, ...] = ()
@@ -138,7 +138,7 @@ def _passed_over(names: Sequence[str]) -> Iterator[Finding]:
     if names:
         yield Finding(
             title="Not read",
-            detail=f"attached, and no machine code: {first_of(names, _NAMED)}",
+            detail=f"attached, but not machine code: {first_of(names, _NAMED)}",
             trigger="capture=cubin",
         )
 
@@ -173,7 +173,7 @@ def _is_code(artifact: Artifact, inspector: Inspector) -> bool:
             or (path.suffix != ".cu" and inspector.recognises(path, head))
         )
     except OSError as fault:
-        raise PerfgateError("call-wrong", f"what was attached cannot be read: {fault}") from fault
+        raise PerfgateError("call-wrong", f"the attached file cannot be read: {fault}") from fault
 
 
 def _absent(why: str, mend: str) -> MetricSet:
@@ -242,7 +242,7 @@ def _inspected(path: Path, inspectors: Sequence[Inspector], limits: str) -> Anal
         head = file.read(4096)
     inspector = next((one for one in inspectors if one.recognises(path, head)), None)
     if inspector is None:
-        raise PerfgateError("artifact-unknown", "a capture left a file that nothing here reads", place=str(path))
+        raise PerfgateError("artifact-unknown", "a capture left a file that no reader knows", place=str(path))
     return inspector.inspect([path], options_of(inspector, limits))
 
 

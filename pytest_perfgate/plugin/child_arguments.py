@@ -84,7 +84,7 @@ _CACHES = (
 
 
 def cold_for(cases: Iterable[Case]) -> dict[str, str]:
-    """Empty folders for what compilers keep, gone when this process ends, where a first call is to be told."""
+    """Empty folders for compilers' caches, removed when this process ends, where a first call is measured."""
     if not any("compile_time" in case.plan.figures for case in cases):
         return {}
     folder = Path(mkdtemp(prefix="perfgate-cold-"))
@@ -221,7 +221,7 @@ def paired_line(cases: int, design: Design, left_s: float, cost: PairCost) -> st
     """``38 cases in two builds, 7 to 30 rounds, about 1 min 24 s or more; 10 min of the budget are left``."""
     text = f"{plural(cases, 'case')} in two builds, {LEAST} to {design.last} rounds"
     text += f", {about(cost.rounds_s(cases, LEAST))} or more"
-    return text if left_s == float("inf") else f"{text}; {span(left_s)} of the budget are left, spent where it decides"
+    return text if left_s == float("inf") else f"{text}; {span(left_s)} of the budget are left"
 
 
 def triable(cases: Iterable[Case]) -> int:

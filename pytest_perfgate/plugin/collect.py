@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 DEFAULT_LIMIT = "slowdown <= 3%"
 
 _LETTERS = 80
-"""Of a parameter's text."""
+"""The longest text of a parameter."""
 
 _PLAIN = frozenset({int, float, complex, bool, type(None), Decimal, Fraction})
 
@@ -49,7 +49,7 @@ class Collector:
     ) -> None:
         self._config, self._options, self._kinds = config, options, kinds
         self._brought = brought
-        """Names of the captures that plugins bring; asked only for a name that is none of ours."""
+        """Names of the captures that plugins add; read only for a name that is not built in."""
         self._plan = planned(config)
         self._own: dict[Path, frozenset[str]] = {}
         """Names of figures that each test file takes; read where a limit has a name that nothing else produces."""
@@ -87,7 +87,7 @@ class Collector:
         )
 
     def merged(self, nodeid: str, layers: Sequence[Sequence[Limit]]) -> tuple[Limit, ...]:
-        """Limits of a test under those of its marks; where nobody says any, the default."""
+        """Limits of a test below those of its marks; the default limit where there are none."""
         named = ((p, f"{self._config.source}: {p.place}") for p in self._patterns(nodeid))
         configured = (self._limits(p.limits, "configuration", place, _on(p.on, place)) for p, place in named)
         return merge_limits(self._base, *configured, *layers) or self._limits((DEFAULT_LIMIT,), "default", nodeid)
@@ -138,7 +138,7 @@ def refuse_misspelt(config: pytest.Config, items: Sequence[pytest.Item], near: S
     wrong = {name: item for name in near for item in items if item.get_closest_marker(name) and name not in known}
     if wrong and child_environment(config).get("CI"):
         name, item = min(wrong.items())
-        what = f"nothing knows the mark {name!r}, and it holds no limit against this test"
+        what = f"the mark {name!r} is unknown, so it limits nothing"
         fault = PerfgateError("marker-wrong", what, mend="did you mean perfgate?", place=item.nodeid)
         raise pytest.UsageError(fault.text())
 
@@ -187,7 +187,7 @@ def _once(plan: Plan, limits: Iterable[Limit]) -> Plan:
 
 
 def _insist_figures(names: Iterable[str]) -> None:
-    """A figure that nobody takes must not look asked for."""
+    """Refuse a figure that nothing measures."""
     for name in names:
         if name not in PASSES:
             mend = proposal(name, PASSES, all_of="the figures")
@@ -261,8 +261,8 @@ def _captures(value: Any, place: str) -> tuple[str, ...]:
 def _on(value: Any, place: str) -> tuple[str, ...]:
     names = tuple(_text(name, place) for name in _listed(value, "on=", place))
     if not all(name.strip() for name in names):
-        mend = "name one, such as on='H200*', or leave on= out: the limit then holds everywhere"
-        raise PerfgateError("marker-wrong", "on= names no device: the limit would hold nowhere", mend=mend, place=place)
+        mend = "name one, such as on='H200*', or leave on= out: the limit then applies everywhere"
+        raise PerfgateError("marker-wrong", "on= names no device: the limit would never apply", mend=mend, place=place)
     return names
 
 

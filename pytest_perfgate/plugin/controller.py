@@ -101,7 +101,7 @@ LISTING = {
 
 
 def refused(config: pytest.Config) -> int | None:
-    """The exit code of such a run in a project that keeps baselines; none where somebody asked for the listing."""
+    """The exit code of a listing in a project with baselines; ``None`` where the command line asked for it."""
     options = tuple(_listing_options(config))
     if not options or hasattr(config, "workerinput"):
         return None
@@ -111,7 +111,7 @@ def refused(config: pytest.Config) -> int | None:
         return None
     from pytest_perfgate.plugin.ending import close_records
 
-    what = f"nothing was measured: {options[0]} stands in addopts, and no word of the command asks for it"
+    what = f"nothing was measured: {options[0]} stands in addopts, not on the command line"
     sys.stderr.write(here(f"ERROR: {PerfgateError('run-listed', what).text()}\n"))
     close_records(config, pytest.ExitCode.NO_TESTS_COLLECTED, told=True)
     return pytest.ExitCode.NO_TESTS_COLLECTED
@@ -126,7 +126,7 @@ def _listing_options(config: pytest.Config) -> Iterator[str]:
 
 
 def end_as_interrupted(config: pytest.Config) -> None:
-    """A run that is told to end (SIGTERM) leaves its record and no child, as one that is interrupted."""
+    """A run that receives SIGTERM leaves its record and no child, like an interrupted one."""
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
         return
     own = os.getpid()

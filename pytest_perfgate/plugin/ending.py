@@ -86,7 +86,7 @@ def close_records(config: pytest.Config, exitstatus: int, *, told: bool) -> None
         record_store(config.rootpath).close(f"the last run left no record: pytest ended with {int(exitstatus)}")
     except PerfgateError as fault:
         if not told:  # else a folder that takes nothing has said so
-            what = "the last record that lies here is of an earlier run, and cannot be marked so"
+            what = "the last record here is of an earlier run, and cannot be marked as old"
             complain(config, PerfgateError(fault.code.name, what, why=fault.what, mend=fault.mend, place=fault.place))
 
 
@@ -105,7 +105,7 @@ def _not_kept(names: list[str], fault: PerfgateError) -> PerfgateError:
 
 
 def ignored(folder: Path) -> None:
-    """What lies under ``.perfgate/`` belongs to this checkout alone: git need not be told by hand."""
+    """Files under ``.perfgate/`` belong to this checkout only: tell git to ignore them."""
     note = folder / ".gitignore"
     with contextlib.suppress(OSError):  # whatever else could not be written has said so
         if folder.is_dir() and not note.exists():
@@ -225,7 +225,7 @@ def commanded_notes(session: SessionState) -> tuple[SuiteNote, ...]:
     names = tuple(_given(session.settings.pytest)) if session.gate_judge.context.policy.ci else ()
     if not names:
         return ()
-    text = "limits and policies of options, in place of those of the tests and the project"
+    text = "limits and policies from options, instead of those of the tests and the project"
     return (SuiteNote(kind="commanded", effect=Effect.WARN, text=text, names=names),)
 
 
@@ -256,8 +256,8 @@ def stand_by(state: SessionState, config: pytest.Config) -> None:
     if failed := _failed(state):
         what = f"{plural(failed, 'verdict')} of this run failed, and a conftest or a plugin ended it with 0"
     elif unrun := _unrun(state):
-        what = f"{plural(unrun, 'gated test')} did not run: something ended this run early, and with 0"
-        mend = "take away what ends it, such as pytest.exit(returncode=0) in a conftest"
+        what = f"{plural(unrun, 'gated test')} did not run: something ended this run early with 0"
+        mend = "remove the code that ends it, such as pytest.exit(returncode=0) in a conftest"
     if what:
         complain(config, PerfgateError("run-overruled", what, mend=mend))
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -285,7 +285,7 @@ FROM = "--from RECORD "
 
 
 def write_next(out: Any, session: SessionState, commands: Sequence[str]) -> None:
-    """The commands that help; what the shards of a run came to is one report, of the record that joins theirs."""
+    """The next commands; the shards of a run have one report, of the record that joins theirs."""
     shard, here = division(session.settings.pytest), Standpoint(session.settings.pytest)
     divided = shard is not None and shard.count > 1
     for command in commands:

@@ -189,7 +189,7 @@ class Perfgate:
         self._bench.offered = figures
 
     def noted(self, name: str, noun: str) -> AbstractContextManager[None]:
-        """What is raised inside is told again where the test catches it, and nothing was measured therefore."""
+        """Remember an error raised inside: where the test catches it, nothing was measured."""
         plain = str.__str__(name) if isinstance(name, str) else ""
         return noted(self._bench, CaseKey(nodeid=self._case.nodeid, name=plain), noun)
 
@@ -224,7 +224,7 @@ for _name in USAGE:
 
 def _checked(text: str, what: str, case: Case) -> str:
     """The text, unless it holds half a character."""
-    return refuse_half_characters(text, what, case.nodeid, code="call-wrong", mend="write it in whole characters")
+    return refuse_half_characters(text, what, case.nodeid, code="call-wrong", mend="use valid characters")
 
 
 def _refuse_other(first: Brought, work: Work | None, limits: tuple[str, ...]) -> None:
@@ -232,7 +232,7 @@ def _refuse_other(first: Brought, work: Work | None, limits: tuple[str, ...]) ->
     other = [name for name, value, known in (("limits=", limits, first.limits), ("work=", work, first.work))
              if value and value != known]  # fmt: skip
     if other:
-        what = f"region({first.key.name!r}) is entered again with {' and '.join(other)} that its first entry has not"
+        what = f"region({first.key.name!r}) is entered again with {' and '.join(other)}, but was first entered without"
         mend = f"give {' and '.join(other)} when the region is entered first, or another name="
         raise PerfgateError("call-wrong", what, mend=mend, place=first.key.nodeid)
 
@@ -240,13 +240,13 @@ def _refuse_other(first: Brought, work: Work | None, limits: tuple[str, ...]) ->
 def refuse_in_teardown(nodeid: str) -> None:
     """What is called there was never part of the test: its verdict has been given."""
     if os.environ.get("PYTEST_CURRENT_TEST", "").endswith("(teardown)"):
-        what = "called in a teardown, when the test has its verdict already"
+        what = "called in a teardown, after the test's verdict"
         mend = "call it in the test, or in the fixture before its yield"
         raise PerfgateError("call-wrong", what, mend=mend, place=nodeid)
 
 
 def _listed(given: Any, name: str) -> list[Any]:
-    """Several of something; a single thing that is not a list is told as such."""
+    """A sequence of things; a single thing that is not a list is refused."""
     try:
         return list(given)
     except TypeError as fault:
@@ -282,7 +282,7 @@ def _number(sample: object) -> float:
     except (TypeError, ValueError, OverflowError):
         pass
     what = f"record() was given {sample!r:.80}, which is not a number"
-    raise PerfgateError("call-wrong", what, mend="give it the numbers alone: record([12.5, 12.4])")
+    raise PerfgateError("call-wrong", what, mend="pass only the numbers: record([12.5, 12.4])")
 
 
 def _work(work: Work | None) -> Work | None:
@@ -293,7 +293,7 @@ def _work(work: Work | None) -> Work | None:
 
     fault = work_fault(work) if isinstance(work, Work) else f"it is {work!r:.60}"
     if fault:
-        what = f"work= is no work that a call can do: {fault}"
+        what = f"work= is not possible for a call: {fault}"
         raise PerfgateError("call-wrong", what, mend="from pytest_perfgate import work; work=work.gemm(m, n, k, ...)")
     from pytest_perfgate.core.analysis.work import plain
 
@@ -337,7 +337,7 @@ def unknown_arguments(fn: Any, names: Iterable[str]) -> PerfgateError:
     meant = [f"{name}= stands on the marker." for name in names_given if name in KEYWORDS]
     meant += [f"did you mean {near}=?" for name in names_given for near in nearest(name, _OWN, 1)]
     mend = " Otherwise ".join([*meant[:1], f"measure a call that has them: perfgate(lambda: {called}(..., {inside}))"])
-    why = f"its own keywords are {', '.join(_OWN)}; those of the function would be mistaken for them"
+    why = f"its own keywords are {', '.join(_OWN)}; keywords of the function would be confused with them"
     return PerfgateError("call-wrong", f"perfgate() does not take {', '.join(names_given)}=", why=why, mend=mend)
 
 
@@ -346,8 +346,8 @@ def note_text(key: str, value: object) -> str:
     text = str(value)
     if not _ADDRESS.search(text):
         return text
-    why = "a note joins the identity, and an address differs in each process: nothing would be compared"
-    mend = f'write what it stands for as a text, such as perfgate.note({str(key)!r:.{_LONGEST}}, "64x128")'
+    why = "a note is part of the identity, and an address differs in each process: no two runs could be compared"
+    mend = f'write its meaning as a text, such as perfgate.note({str(key)!r:.{_LONGEST}}, "64x128")'
     raise PerfgateError("call-wrong", f"a note is {text:.60}, which names an address", why=why, mend=mend)
 
 

@@ -80,7 +80,7 @@ def measure_ahead(session: SessionState) -> None:
 
 
 def go_on(session: SessionState, rounds: Rounds, devices: Fleet, progress: Progress, took: float) -> None:
-    """More processes of what will be accepted from this run, where nobody said how many there are to be."""
+    """Measure more processes of cases that this run will be accepted from, unless their number was set."""
     results = rounds.results()
     cases = [result.case for result in results.values() if result.case.plan.rounds == Plan().rounds]
     if session.mode is not Mode.FULL or session.settings.project.rounds or session.settings.options.perfgate_rounds:
@@ -110,7 +110,7 @@ def judge_measured(session: SessionState, results: Mapping[str, CaseResult]) -> 
 
 
 def keep_measured(session: SessionState, results: Mapping[str, CaseResult]) -> None:
-    """Somebody wants this run to end: what was measured is judged by itself, and nobody is tried any more."""
+    """The user wants this run to end: judge the measured cases, and run no more rounds."""
     fit = fit_results(session, results)
     session.reports.update((nodeid, _kept(session, result)) for nodeid, result in fit.items())
 
@@ -146,7 +146,7 @@ def on_device(options: Any, cases: list[Case]) -> list[Case]:
 
 
 def measure_against(session: SessionState) -> None:
-    """Measure all cases in two arms, then judge by what they came to."""
+    """Measure all cases in base and head, then judge the results."""
     from pytest_perfgate.app.changed_project import unready
     from pytest_perfgate.app.compare_arms import untimed_in
     from pytest_perfgate.app.lockstep import BASE
@@ -157,7 +157,7 @@ def measure_against(session: SessionState) -> None:
     before = session.gate_judge.accepted.base
     revision = against if against != MERGE_BASE else before.commit
     if not revision:
-        raise PerfgateError("arm-no-merge-base", before.why or "no commit lies before this one", mend=before.mend)
+        raise PerfgateError("arm-no-merge-base", before.why or "there is no commit before this one", mend=before.mend)
     comparison, paired = (runner := ArmRunner(session)).against(revision, list(session.cases.values()))
     base, head = comparison.arms
     session.gate_judge.paired = paired
@@ -240,7 +240,7 @@ def _pointer(session: SessionState) -> Any:
 
 def _without_record(session: SessionState) -> str:
     since = f"the run that began at {session.started.isoformat(timespec='seconds')}"
-    return f"{since} has left no record: it goes on, or it was killed"
+    return f"{since} left no record: it is still running, or it was killed"
 
 
 def insist_on_folder(folder: Path) -> None:
@@ -254,6 +254,6 @@ def insist_on_folder(folder: Path) -> None:
         return
     except OSError as fault:
         what = f"{fault.strerror or fault}: local baselines, the history and the record of a run lie there"
-        why = "a run would judge without what was accepted here, and leave no record"
-        mend = f"make it yours (chown, chmod u+rwx {folder}), or delete it: what it holds is of this checkout alone"
+        why = "a run would not see the local baselines, and leave no record"
+        mend = f"make it yours (chown, chmod u+rwx {folder}), or delete it: it belongs to this checkout only"
         raise PerfgateError("file-refused", what, why=why, mend=mend, place=str(folder)) from fault

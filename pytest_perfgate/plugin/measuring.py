@@ -99,7 +99,7 @@ class Passes:
             asked.warm_up()
 
     def figures(self, asked: MeasuredCall, plan: Plan, runtime: Runtime, taken: Sequence[Samples]) -> Figures:
-        """Figures of a call that was timed; none where nobody asks."""
+        """Figures of a timed call; empty where none is requested."""
         wanted = figures_for(asked, plan)
         if not wanted or not taken:
             return Figures((), ())
@@ -128,7 +128,7 @@ class Measuring:
         return self._instruments
 
     def tell_waits(self, tell: Callable[[str], None]) -> None:
-        """Who hears that another process has the device that is to be measured, or that it is too hot."""
+        """Set the function that hears that another process has the device, or that the device is too hot."""
         if self._instruments.leases is not None:
             self._instruments.leases.tell = tell
         clocks: object = self._instruments.clocks

@@ -17,12 +17,12 @@ STARTED_WITH = pytest.StashKey["dict[str, str]"]()
 
 
 def not_empty(text: str) -> str:
-    """A variable that is not set must not look like an option that nobody gave."""
+    """Refuse an empty value: it must not look like an option that was not given."""
     if text.strip():
         return text
     from argparse import ArgumentTypeError
 
-    raise ArgumentTypeError("nothing is given: is a variable empty?")
+    raise ArgumentTypeError("the value is empty: is a variable unset?")
 
 
 def whole(text: str) -> int:
@@ -35,7 +35,7 @@ def whole(text: str) -> int:
 
 
 class Option:
-    """One option: its name, what argparse is told, its defaults here and in CI."""
+    """One option: its name, its arguments for argparse, its defaults here and in CI."""
 
     __slots__ = ("ci", "doc", "local", "name", "settings")
 
@@ -59,20 +59,19 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "--perfgate-limit",
-        "a limit for every gated test, in place of its own of the same metric and scope; repeatable",
+        "a limit for every gated test; replaces the test's own limit of the same metric and scope; repeatable",
         {"metavar": "LIMIT", "action": "append", "default": []},
         "none",
     ),
     Option(
         "--perfgate-capture",
-        "captures to take beside the timing; repeatable",
+        "captures to take besides the timing; repeatable",
         {"metavar": "NAME", "action": "append", "default": []},
         "none",
     ),
     Option(
         "--perfgate-metric",
-        "a figure to take though no limit asks for it: peak_memory, peak_vram, allocations, energy, compile_time; "
-        "repeatable",
+        "a figure to measure without a limit: peak_memory, peak_vram, allocations, energy, compile_time; repeatable",
         {"metavar": "NAME", "action": "append", "default": []},
         "none",
     ),
@@ -84,7 +83,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "--perfgate-budget",
-        "what measuring may take in the whole run, such as 10min: spent where it decides most",
+        "time for measuring in the whole run, such as 10min",
         {"metavar": "TIME", "type": not_empty},
         "no end",
         "10 min",
@@ -104,14 +103,14 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "--perfgate-shard-costs",
-        "a record whose costs balance the shards; the same one for all of them",
+        "a record whose costs balance the shards; use the same one for all shards",
         {"metavar": "RECORD", "type": not_empty},
         "by names alone",
     ),
     Option("--perfgate-device", "index or name of the device to measure on", {"metavar": "DEVICE"}, "the first"),
     Option(
         "--perfgate-policy",
-        "what an outcome does, as KEY=VALUE: missing, unused, improved, undecided, suspect, moved, unmeasured, "
+        "the effect of an outcome, as KEY=VALUE: missing, unused, improved, undecided, suspect, moved, unmeasured, "
         "no_base, moved_by_change, own_gate; repeatable",
         {"metavar": "KEY=VALUE", "action": "append", "default": []},
         "missing=record",

@@ -111,7 +111,7 @@ class ProfiledRole:
         """Nothing is measured ahead."""
 
     def after(self, session: pytest.Session) -> None:
-        """Told at the end of the session, whatever happened."""
+        """Sent at the end of the session, in every case."""
 
     def gate(self, item: pytest.Item) -> Perfgate:
         from pytest_perfgate.plugin.measuring import measuring_tools

@@ -88,8 +88,8 @@ def insist_on_asked(config: pytest.Config) -> None:
         return
     words = [*map(str, config.invocation_params.args), *_at_start(config).get("PYTEST_ADDOPTS", "").split()]
     if not any(word.startswith("--perfgate-shard") for word in words):
-        what = f"shard {shard} is asked for by addopts or a conftest, and by no word of the command"
-        mend = "name it on the command line; in addopts write auto, which asks the variables of CI"
+        what = f"shard {shard} comes from addopts or a conftest, not from the command line"
+        mend = "name it on the command line; in addopts write auto, which reads the variables of CI"
         raise PerfgateError("shard-unknown", what, mend=mend)
 
 
@@ -126,7 +126,7 @@ def _costs(settings: Settings) -> dict[str, float]:
     report = record_store(settings.pytest.rootpath).read(source)
     costs = {name: cost for shard in report.shards for name, cost in shard.costs}
     if not costs:
-        what = "it says of no test how long it took to measure"
+        what = "it has no measuring time of any test"
         raise PerfgateError("record-unreadable", what, mend="name a record of a full run", place=source)
     return costs
 
@@ -226,8 +226,8 @@ def pattern_notes(session: SessionState, *, filtered: bool) -> tuple[SuiteNote, 
         return ()
     hidden = _unopened(session.settings.pytest)
     text = "; ".join(
-        ["no gated test has a node id that they match: what they say is done to nothing"]
-        + ([f"{hidden} skipped whole, which may hide some"] if hidden else [])
+        ["no gated test has a matching node id, so they have no effect"]
+        + ([f"{hidden} skipped as a whole, which may hide some"] if hidden else [])
     )
     names = tuple(f"{table.place}: {table.pattern!r}{_near(table, known)}" for table in idle)
     effect = Effect.WARN if hidden else session.gate_judge.context.policy.effect("unmeasured")
@@ -242,7 +242,7 @@ def _near(table: ConfigPattern, known: Collection[str]) -> str:
 
 
 def _unopened(config: pytest.Config) -> str:
-    """Files whose tests nobody saw, because they skipped themselves while they were collected."""
+    """Files whose tests are unknown, because the files skipped themselves during collection."""
     files = sorted(skipped_files(config))
     return first_of(files, 3)
 
@@ -274,13 +274,13 @@ def unreported_notes(session: SessionState) -> tuple[SuiteNote, ...]:
     lost = [nodeid for nodeid in session.cases if nodeid not in session.heard]
     if not lost or not session.complete or session.mode is Mode.OFF:
         return ()
-    why = "by a hook of a conftest or a plugin that stands in for pytest's own"
+    why = "because a hook of a conftest or a plugin replaces pytest's own"
     failing = any(report.effect is Effect.FAIL for nodeid in lost for report in session.reports.get(nodeid, ()))
     return (
         SuiteNote(
             kind="unrun",
             effect=Effect.FAIL if failing else session.gate_judge.context.policy.effect("unmeasured"),
-            text=f"{plural(len(lost), 'gated test')} chosen and not run, {why}: no report carries a verdict",
+            text=f"{plural(len(lost), 'gated test')} chosen and not run, {why}: no test report has their verdict",
             names=tuple(name for nodeid in lost for name in _said(session, nodeid)),
         ),
     )

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.plugin.state import Settings
 
 
-_LATE = "it asked for perfgate only while it ran, after the measuring: take it as an argument, or mark the test"
+_LATE = "it requested perfgate while it ran, after the measuring: take it as an argument, or mark the test"
 
 
 class QuickBench(MeasuringBench):
@@ -113,7 +113,7 @@ class GateSession(SessionState):
         self.measured_ahead = ahead  # workers: whatever the mode, the controller has measured
         self._benches: dict[str, Bench] = {}
         self._late: set[str] = set()
-        """Tests that nobody could know to be gated before they ran."""
+        """Tests that turned out to be gated only while they ran."""
 
     def prepare(self, items: Sequence[pytest.Item]) -> None:
         """Measure before the first test, where the mode says so."""
@@ -276,7 +276,7 @@ _LONGEST = 300
 
 
 def missing_reason(reports: Mapping[str, Sequence[CaseReport]], key: CaseKey) -> str:
-    """What became of a call when its test was measured; empty where nobody knows."""
+    """The fate of a call when its test was measured; empty where it is unknown."""
     reports_of_test = reports.get(key.nodeid, ())
     mine = [report for report in reports_of_test if report.key == key] or [
         report for report in reports_of_test if not report.key.name
@@ -284,7 +284,7 @@ def missing_reason(reports: Mapping[str, Sequence[CaseReport]], key: CaseKey) ->
     lost = (verdict.sentence for report in mine if report.measurement is None for verdict in report.verdicts)
     reason = " ".join(next(filter(None, lost), "").split())
     if not reason and reports_of_test and not mine:
-        reason = f"when the test was measured this call did not happen: {_called(reports_of_test)} did"
+        reason = f"this call did not happen in the measuring process; these did: {_called(reports_of_test)}"
     return f"{reason[:_LONGEST]}…" if len(reason) > _LONGEST else reason
 
 

@@ -164,7 +164,7 @@ def share_of(config: pytest.Config) -> float:
 COMPAT = "pytest_perfgate.compat"
 
 CI_BUDGET_S = 600.0
-"""What a run in CI spends at most where nobody said."""
+"""The default budget of a run in CI."""
 
 
 class Settings:
@@ -198,7 +198,7 @@ class Settings:
 
     @cached_property
     def budget_s(self) -> float:
-        """Seconds that the whole run may take to measure: in CI ten minutes, elsewhere endless where nobody said."""
+        """Seconds of measuring for the whole run: ten minutes by default in CI, unlimited elsewhere."""
         from pytest_perfgate.plugin.options import seconds
 
         budget = self.options.perfgate_budget
@@ -214,7 +214,7 @@ class Settings:
 
     @property
     def debugging(self) -> bool:
-        """``--pdb`` and ``--trace``: somebody sits in the test."""
+        """``--pdb`` and ``--trace``: a person is debugging the test."""
         return bool(self.options.usepdb or self.options.trace)
 
     @cached_property

@@ -54,7 +54,7 @@ _ROWS = 200
 """Cases that the table shows."""
 
 _FILES = 5
-"""Of more files than these only the folders are named."""
+"""For more files than this only the folders are named."""
 
 _NAMED = 3
 """Cases that a line names."""
@@ -119,7 +119,7 @@ def _write_verdicts(out: Any, session: SessionState, reports: list[CaseReport]) 
 
 
 def is_clean(report: CaseReport) -> bool:
-    """Whether nobody has to look at a case: the table says all of it."""
+    """Whether the table shows everything about a case, so that nobody needs to look further."""
     return report.effect is Effect.PASS and (not report.verdicts or report.worst in _KEPT)
 
 
@@ -203,7 +203,7 @@ def _unshown(report: CaseReport, why: str) -> tuple[Cell, ...]:
 
 
 def verdict_row(report: CaseReport) -> tuple[Cell, ...]:
-    """What a case came to: of several limits the worst is shown, and how many more there are."""
+    """The outcome of a case: the worst of its limits, and the number of other limits."""
     times = report.measurement.metrics.find("time") if report.measurement else ()
     time, interval = (times[0].value, edges(times[0], change=False) or None) if times else (None, None)
     if not report.verdicts:
@@ -219,7 +219,7 @@ def verdict_row(report: CaseReport) -> tuple[Cell, ...]:
 def next_commands(
     reports: Sequence[CaseReport], pytest: str, *, recorded: bool, full: bool = False, ci: bool = False
 ) -> list[str]:
-    """What helps with what was seen; what was recorded as this machine's first waits for nobody."""
+    """The next steps for these outcomes; a first local baseline needs none."""
     worst = {report.worst for report in reports if report.verdicts}
     commands, accept = [REPORT], f"perfgate accept {FROM}" if ci else "perfgate accept "
     bare = [v for report in reports for v in report.verdicts if v.outcome is Outcome.UNBASELINED]

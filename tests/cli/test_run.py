@@ -88,7 +88,7 @@ def test_in_ci_a_listing_of_the_settings_measured_nothing(tmp_path: Path, run: R
     done = run(ci=True)
     assert done.code == 4, done.out + done.err
     assert "nothing was measured: " in done.err
-    assert f"{option} stands in addopts, and no word of the command asks for it  [run-listed]" in done.err
+    assert f"{option} stands in addopts, not on the command line  [run-listed]" in done.err
 
 
 def test_a_listing_without_baselines_on_a_laptop_or_on_request(tmp_path: Path, run: Run) -> None:

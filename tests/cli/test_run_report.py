@@ -265,7 +265,7 @@ def test_the_doctor_goes_on_behind_settings_that_do_not_read(project: Place) -> 
     assert "bad   settings   pyproject.toml: not TOML" in done.out
     assert "bad   git" not in done.out
     assert "history" in done.out, "checks that need no settings go on"
-    assert "bad   machine    it cannot be looked at: not TOML" in done.out
+    assert "bad   machine    it cannot be checked: not TOML" in done.out
 
 
 def test_the_doctor_names_what_is_broken(project: Place) -> None:
@@ -278,7 +278,7 @@ def test_the_doctor_names_what_is_broken(project: Place) -> None:
     assert done.code == 1
     assert "[baseline-unreadable]" in done.out
     assert "[history-unreadable]" in done.out
-    assert "conftest.py has hooks that the command line does not see" in done.out
+    assert "conftest.py has hooks that perfgate's commands do not see" in done.out
     assert {f["level"] for f in json.loads(project.perfgate("doctor", "--seconds", "0", "--json").out)["findings"]} == {
         "ok",
         "note",

@@ -53,7 +53,7 @@ def test_a_machine_that_moved_is_named_and_not_the_code(repository: Project) -> 
     around.write_text(around.read_text().replace(f'"python": "{here}"', '"python": "3.0.1"'))
     run = repository.run("--perfgate=full", "tests/test_kern.py::test_work")
     assert run.code == 0, run.text
-    assert "both arms hold the same code" in run.text
+    assert "base and head hold the same code" in run.text
     assert "MOVED" in run.text
     assert f"python 3.0.1 -> {here}" in " ".join(run.text.split())
 

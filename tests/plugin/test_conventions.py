@@ -125,7 +125,7 @@ def test_a_wrong_marker_is_the_fault_of_its_test_alone(project: Project) -> None
     assert "nothing produces a metric 'tme'" in run.says("test_misspelt")
     assert (run.outcome("test_call"), run.code) == ("failed", 1)
     assert "name= holds half a character, '\\ud83d'" in run.says("test_half")
-    assert "called in a teardown, when the test has its verdict already" in run.text
+    assert "called in a teardown, after the test's verdict" in run.text
     full = project.run("--perfgate=full", "--perfgate-rounds=1", "-k", "call or fine or late", ci=True)
     assert "called in a teardown" in full.says("test_late")
     assert "before its yield" in full.text

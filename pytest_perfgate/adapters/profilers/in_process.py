@@ -210,7 +210,7 @@ class CubinKeeper(AttachedProfiler):
         if not cubins:
             raise PerfgateError(
                 "kernel-none",
-                "the test handed over no machine code",
+                "the test attached no machine code",
                 mend="perfgate.attach('kernel.cubin', path), or perfgate.attach('kernel', compiled) for Triton",
                 place=str(out),
             )

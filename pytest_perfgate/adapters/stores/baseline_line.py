@@ -37,7 +37,7 @@ _LONGEST_KEY = 1000
 """YAML looks for the colon of a key 1024 characters far; behind a question mark a key may have any length."""
 
 _BLINDEST = 100.0
-"""A sitting that could not have seen a hundredfold slowdown saw nothing, and no larger figure says more."""
+"""A run that could not have seen a hundredfold slowdown saw nothing, and no larger figure says more."""
 
 _TYPO = 0.75
 """How near to one of ours an unknown field is taken for a typo."""

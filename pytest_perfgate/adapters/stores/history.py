@@ -60,7 +60,7 @@ create table record (digest text primary key) without rowid;
 create table figures (run integer not null, series integer not null, data text not null, primary key (run, series))
   without rowid
 """
-"""Texts that come back are written once, as a word. The sittings of a case lie side by side, in the order of time."""
+"""Texts that come back are written once, as a word. The runs of a case lie side by side, in the order of time."""
 
 _SITTING = "run, time, processes, scatter, clock_hz, identity, outcome, host, card, facts"
 
@@ -153,7 +153,7 @@ class SqliteHistory:
     def levels(
         self, of: Mapping[tuple[str, CaseKey], Collection[FigureName]], last: int = 0, detailed: int = 0
     ) -> Iterator[tuple[tuple[Sitting, ...], Levels]]:
-        """As ``lines``, of these devices and cases, whatever was timed; beside them a number a sitting of each name."""
+        """As ``lines``, of these devices and cases, whatever was timed; beside them a number a run of each name."""
         return self._lines((last, detailed, 0), of)
 
     def _lines(
@@ -316,7 +316,7 @@ def _line(
     database: sqlite3.Connection, series: tuple[str, CaseKey, int], known: Known, counts: tuple[int, int, int],
     names: Collection[FigureName] = (),
 ) -> tuple[tuple[Sitting, ...], Levels]:  # fmt: skip
-    """So many of the newest sittings of one case, oldest first, so many of these with figures, of so many processes."""
+    """So many of the newest runs of one case, oldest first, so many of these with figures, of so many processes."""
     device, key, place = series
     last, detailed, least = counts
     newest = "where s.series = ? and processes >= ? order by at desc, s.run desc limit ?"

@@ -93,7 +93,7 @@ from unnest(%s::integer[]) c(id) cross join lateral (
 ) s
 where s.run is not null
 """  # noqa: S608
-"""A row a case, its columns as arrays: a row a sitting takes longer to send than to find."""
+"""A row a case, its columns as arrays: a row a run takes longer to send than to find."""
 
 _FIGURES = """
 select f.series, f.run, f.data::text
@@ -168,7 +168,7 @@ class PostgresHistory:
     def levels(
         self, of: Mapping[tuple[str, CaseKey], Collection[FigureName]], last: int = 0, detailed: int = 0
     ) -> Iterator[tuple[tuple[Sitting, ...], Levels]]:
-        """As ``lines``, of these devices and cases, whatever was timed; beside them a number a sitting of each name."""
+        """As ``lines``, of these devices and cases, whatever was timed; beside them a number a run of each name."""
         return self._lines((last, detailed, 0), of)
 
     def _lines(

@@ -248,7 +248,7 @@ def _check(times: Sequence[Any], processes: Sequence[Any], scatters: Sequence[An
 
 
 def by_run(sittings: Iterable[Sitting]) -> Iterator[tuple[str, Iterable[Sitting]]]:
-    """Each run with its sittings; one without a name is named by its moment and its commit."""
+    """Each run with its runs; one without a name is named by its moment and its commit."""
     return groupby(sorted(sittings, key=run_of), run_of)
 
 
@@ -257,7 +257,7 @@ def run_of(sitting: Sitting) -> str:
 
 
 def words_of(sitting: Sitting) -> tuple[str, ...]:
-    """What comes back from sitting to sitting, in the order of its columns."""
+    """What comes back from run to run, in the order of its columns."""
     return sitting.identity, sitting.outcome, sitting.host, sitting.card, _facts_text(sitting.facts)
 
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.ports import Catalogue
 
 Read = Callable[..., Sequence[Disassembly]]
-"""Of paths, and of the option ``build`` where it is there."""
+"""The inputs: paths, and the option ``build`` where it is given."""
 
 _HEADS = (b"\x50\xed\x55\xba", b"\x7fELF", b"!<arch>\n", b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB")
 """Fatbins, object files and programs of any machine, archives, bundles of AMD: taken up, or told what they are."""

@@ -257,7 +257,7 @@ _APART = "the two have no operator and no kernel in common"
 
 
 def comparison_of(before: TraceView, after: TraceView) -> Analysis:
-    """What differs between two traces; nothing is said of times that do not compare."""
+    """The differences between two traces, without times that cannot be compared."""
     roofs = Roofs(before=before.roof, after=after.roof)
     alike, host = before.survey.on_host == after.survey.on_host, after.survey.on_host
     first, second = (before.rows, after.rows) if alike else ((), ())
@@ -310,7 +310,7 @@ def _page(subject: str, note: str, title: str, block: Block) -> Document:
 
 
 def _collectives(before: TraceView, after: TraceView) -> Block:
-    """Collectives of both sides; on one node alone how long they wait cannot be told apart from how long they work."""
+    """Collectives of both sides; one node alone does not show how long they wait and how long they work."""
     return collective_pairs(collectives(before.survey, 0), collectives(after.survey, 0))
 
 

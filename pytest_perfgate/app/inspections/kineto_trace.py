@@ -90,7 +90,7 @@ class TraceView:
 
     @cached_property
     def stacked(self) -> Survey:
-        """The same window of the trace with Python's frames in its tree, read again when somebody looks at them."""
+        """The same window of the trace with Python's frames in its tree, read again only when it is shown."""
         trace = self.whole.trace
         traces = self._stacks(Path(trace.path)) if trace.frames else ()
         framed = next((one for one in traces if one.rank == trace.rank), None)
@@ -221,7 +221,7 @@ def _meant(catalogue: Catalogue, asked: str) -> DeviceSpec:
 
 
 def _of_each(whole: MetricSet, parts: MetricSet) -> MetricSet:
-    """Of several windows the figures of each: those of the whole trace, where a window has them too, are no answer."""
+    """The figures of each of several windows; figures of the whole trace are left out where a window has them too."""
     stepped = {"step"}
     names = {m.name for m in (*parts.metrics, *whole.metrics) if stepped <= dict(m.labels).keys()}
     metrics = (m for m in whole.metrics if m.name not in names or stepped <= dict(m.labels).keys())
@@ -278,7 +278,7 @@ class TraceOptions:
         return replace(self, device=self.reference, peak=self.reference_peak, bandwidth=self.reference_bandwidth)
 
     def says_of_reference(self) -> bool:
-        """Whether anything is said of the reference's hardware."""
+        """Whether the options describe the reference's hardware."""
         return bool(self.reference or self.reference_peak or self.reference_bandwidth)
 
 
@@ -392,5 +392,5 @@ class TraceReader:
 
 
 def job_of(ranks: Iterable[RankFigures]) -> Job:
-    """The ranks joined; nobody's order matters."""
+    """The ranks joined, in any order."""
     return Job.of(ranks).settled

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 def total_time(diagnoses: Sequence[Diagnosis]) -> float | None:
-    """Of all launches; none where one of them has none."""
+    """The sum over all launches; ``None`` where one launch has no value."""
     times = [d.numbers.get("duration") for d in diagnoses]
     known = [time for time in times if time is not None]
     return sum(known) if len(known) == len(times) else None

@@ -215,7 +215,7 @@ def _analysed(export: NsysExport, asked: Reading, file: int, first: int) -> tupl
 
 
 def _counted(ranges: Ranges, asked: Reading) -> Ranges:
-    """All ranges; as the original reads, those that start before time zero are none."""
+    """All ranges, but those that start before time zero, as the original tool reads them."""
     return ranges.where(ranges.start >= 0) if asked.original else ranges
 
 
@@ -258,7 +258,7 @@ def _who(rank: Rank, facts: ExportFacts) -> str:
 
 
 def _summary(job: Job, exports: Sequence[NsysExport], findings: Sequence[Finding]) -> Document:
-    """Totals of the whole capture, and every call of the host, are added up only when somebody looks at them."""
+    """Totals of the whole capture, and every call of the host, computed only when they are shown."""
     ranked = {(r.rank.file, r.rank.pid, r.rank.device): r.rank.name for r in job.ranks}
     totals = [
         (ranked.get((file, total.pid, total.device), "-"), total)

@@ -148,7 +148,7 @@ def asv(read: BenchReader) -> Benchmarks:
 
 
 def _impossible(run: RunReport) -> Iterator[Problem]:
-    """Figures that no run comes to: of wrong work, or of a record that was damaged or edited."""
+    """Figures that no run can reach: from a wrong work count, or a damaged or edited record."""
     for case in run.cases:
         for metric in case.measurement.metrics.metrics if case.measurement is not None else ():
             of_a_peak = metric.name in OF_A_PEAK or metric.name.endswith("_ceiling")
@@ -352,7 +352,7 @@ def in_order(limits: Sequence[Limit], plain: Sequence[Verdict], report: CaseRepo
 
 @value
 class Imported:
-    """What an import came to."""
+    """The result of an import."""
 
     lines: tuple[Baseline, ...]
     kept: tuple[str, ...] = ()

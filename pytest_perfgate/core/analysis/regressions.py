@@ -201,11 +201,11 @@ class Stale(NamedTuple):
     device: str
     key: CaseKey | None
     when: str
-    """Of its newest sitting."""
+    """Of its newest run."""
 
 
 def stale(trends: Iterable[Trend], before: str) -> Iterator[Stale]:
-    """Cases without a sitting since a day; a device of which that holds throughout is named once."""
+    """Cases without a run since a day; a device of which that holds throughout is named once."""
     newest: dict[str, list[tuple[str, CaseKey]]] = {}
     for trend in trends:
         newest.setdefault(trend.device, []).append((trend.newest.when, trend.key))
@@ -234,7 +234,7 @@ class Findings:
 def findings(
     trends: Sequence[Trend], figures: Sequence[Trend] = (), *, since: str = "", before: str = "", over: float = OVER
 ) -> Findings:
-    """What the steps since a day came to; ``before`` is the day from which a case without a sitting is stale."""
+    """What the steps since a day came to; ``before`` is the day from which a case without a run is stale."""
     lines = (*trends, *figures)
     every = [step for trend in lines for step in steps(trend, over) if step.when[:10] >= since[:10]]
     up = [step for step in every if step.of.sign * step.change > 0]
@@ -251,7 +251,7 @@ def findings(
 
 
 def joined_runs(trends: Iterable[Trend]) -> list[list[Sitting]]:
-    """The sittings of each run, the oldest first; runs of one commit without a case in common are shards of one."""
+    """The runs of each run, the oldest first; runs of one commit without a case in common are shards of one."""
     parts: dict[tuple[str, str], tuple[set[int], list[Sitting]]] = {}
     for number, trend in enumerate(trends):
         for sitting in trend.runs:

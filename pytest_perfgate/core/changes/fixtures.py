@@ -123,7 +123,7 @@ def _meant(text: str | None, names: set[str]) -> Meanings:
 
 
 def _helps(path: str) -> bool:
-    """Whether a module lies among tests, where nobody keeps what is measured."""
+    """Whether a module lies among tests, where the measured package does not."""
     return not _AMONG_TESTS.isdisjoint(PurePosixPath(path).parts[:-1])
 
 
@@ -271,7 +271,7 @@ def loose(text: str | None) -> Meanings:
 
 
 def apart(then: Meanings, now: Meanings) -> set[str]:
-    """Names that stand for something else; an import counts where it comes or goes, and nobody uses it."""
+    """Names whose meaning differs; an import counts where it is added or removed without a use of its name."""
     names = (name for name in {**then, **now} if then.get(name) != now.get(name))
     differ = {name for name in names if not name.startswith(_IMPORT) or _side_effect(then.get(name), now.get(name))}
     return {LOOSE if name.startswith(_IMPORT) else name for name in differ}

@@ -31,7 +31,7 @@ _UPPER = (Operator.AT_MOST, Operator.LESS)
 _LOWER = (Operator.AT_LEAST, Operator.MORE)
 
 LOOSER, OTHER, TIGHTER = range(3)
-"""What a change of a limit or a setting comes to, what matters most first."""
+"""How an edit of a limit or a setting affects the gate, the most important first."""
 
 _BASELINED = ("slowdown", *sorted(OF_FAMILIES))
 """What an accepted line asks for: where the test is gone, its line tells."""

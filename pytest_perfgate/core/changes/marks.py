@@ -23,7 +23,7 @@ _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 _BARE = "always"
 
 _DEEP = 20
-"""Names that stand for names: nobody writes more, and a circle ends."""
+"""The longest chain of names that stand for names; the limit also ends a circle."""
 
 
 @value
@@ -264,7 +264,7 @@ def environment_files(paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def requirements(then: str, now: str) -> tuple[str, ...]:
-    """Of two lists of declared dependencies as JSON, what one has and the other has not."""
+    """Entries that one of two lists of declared dependencies (as JSON) has and the other lacks."""
     before, after = json.loads(then), json.loads(now)
     return (*(f"-{one}" for one in before if one not in after), *(f"+{one}" for one in after if one not in before))
 

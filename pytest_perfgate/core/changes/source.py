@@ -26,7 +26,7 @@ ITSELF = "the test itself"
 AROUND = "code around it"
 
 Parts = Mapping[str, str]
-"""Each name with all that is said of it."""
+"""Each name with everything that a test says by it."""
 
 
 def parts_of(text: str) -> dict[str, Parts]:
@@ -130,7 +130,7 @@ def _around(test: _Function, classes: tuple[ast.ClassDef, ...], scope: Scope) ->
 
 
 def _is_mark(decorator: ast.expr, scope: Scope) -> bool:
-    """``pytest.mark.slow``, or a name of this file for one: limits and parameters are told by themselves."""
+    """``pytest.mark.slow``, or a name of this file for a mark; limits and parameters are compared separately."""
     words = _dumped(decorator)
     named = scope.get(decorator.id, ()) if isinstance(decorator, ast.Name) else ()
     return "'mark'" in words or any("'mark'" in _dumped(node) for node in named)
@@ -220,7 +220,7 @@ def _plain(node: ast.AST) -> Iterator[object]:
 
 
 def is_text(node: ast.AST) -> bool:
-    """A docstring, or another text that nobody reads."""
+    """A docstring, or another text without an effect."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
@@ -284,7 +284,7 @@ _BESIDE = re.compile(
 
 
 def may_be_read(path: str, baselines: str = "baselines") -> bool:
-    """Whether code may read a file that nobody imports: a table, a model."""
+    """Whether code may read a file that is not imported: a table, a model."""
     return not _BESIDE.search(path) and not path.startswith(f"{baselines.rstrip('/')}/")
 
 
@@ -302,7 +302,7 @@ def same_test(then: str, now: str, test: str) -> bool:
 
 
 def same_program(then: str, now: str) -> bool:
-    """Whether two texts are one program; comments and blank lines are none of it."""
+    """Whether two texts are the same program, apart from comments and blank lines."""
     return then == now or same_test(then, now, "")
 
 

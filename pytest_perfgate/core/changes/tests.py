@@ -106,7 +106,7 @@ def has_test(text: str, nodeid: str) -> bool:
 
 
 def is_new(then: str | None, now: str, nodeid: str) -> bool:
-    """Whether a test came with this version of its file; one that does the same as one that went is none."""
+    """Whether a test is new in this version of its file; a renamed test with the same content is not."""
     if then is None:
         return True
     known = {*_bodies(then), *same_bodies(then, now).values()}

@@ -39,12 +39,12 @@ _WIDE = 0.25
 """Half an interval that says nothing, where no slowdown limit tells what is asked."""
 
 _CLEARLY = 0.9
-"""What a sitting may leave unseen of what the accepted one did, to count as having seen more."""
+"""What a run may leave unseen of what the accepted one did, to count as having seen more."""
 
 _ROUNDING = 1e-4
 
 TOO_FAR = "further from its anchor than the setting anchor allows, which fails in CI; add --anchor if that is intended"
-"""What is said of a decision that creeps."""
+"""The text for a decision that takes a line too far from its anchor."""
 
 _MOVED = frozenset({Outcome.REGRESSED, Outcome.IMPROVED, Outcome.MOVED, Outcome.SUSPECT})
 
@@ -62,9 +62,9 @@ class Change(str, enum.Enum):
     ANCHORED = "counted anew"
     """Within its noise, and its drift is counted from it from now on."""
     COUNTED = "counted already"
-    """The line was made from this sitting, or it was added to it before."""
+    """The line was made from this run, or it was added to it before."""
     SHARPER = "seen better"
-    """Within its noise, and this sitting saw more than the accepted one."""
+    """Within its noise, and this run saw more than the accepted one."""
     COMMITTED = "commit updated"
     """Within its noise, and what the line measured is in a commit now: two arms can be made of it."""
     MOVED = "moved"
@@ -83,7 +83,7 @@ class Change(str, enum.Enum):
 
 
 MEASURED = frozenset({Change.NEW, Change.FASTER, Change.SLOWER, Change.OTHER, Change.SHARPER})
-"""Lines that stand on this sitting alone."""
+"""Lines that stand on this run alone."""
 
 
 @value
@@ -96,7 +96,7 @@ class Decision:
     after: Baseline | None = None
     why: str = ""
     blind: float | None = None
-    """The smallest slowdown that the sitting could have seen, where that is more than its limit asks."""
+    """The smallest slowdown that the run could have seen, where that is more than its limit asks."""
     scanty: str = ""
     twin: Baseline | None = None
     """The line of a test that is gone, whose place this one takes with a slower time."""
@@ -132,7 +132,7 @@ class Decision:
 def decide(
     report: CaseReport, before: Baseline | None, sittings: Sequence[Sitting], signature: Signature, *, add: bool = False
 ) -> Decision:
-    """What accepting this case comes to; nothing is written here."""
+    """The decision on accepting this case; nothing is written here."""
     timed = before if before is not None and before.time else None
     decision = replace(_decision(report, timed, sittings, signature, add=add), before=before)
     if decision.after is None or decision.change in {Change.RENEWED, Change.ANCHORED}:
@@ -153,7 +153,7 @@ def requested_slowdown(report: CaseReport) -> float:
 
 
 def blindness(report: CaseReport) -> float | None:
-    """How little this sitting saw; nothing where it saw what the case's slowdown limit asks.
+    """How little this run saw; nothing where it saw what the case's slowdown limit asks.
 
     Beside busy neighbours its processes may agree with each other and all be slow: it is off by what those may take.
     """
@@ -218,26 +218,26 @@ def _kept(report: CaseReport, before: Baseline, line: Baseline, signature: Signa
 
 
 def _saw_more(report: CaseReport, before: Baseline) -> bool:
-    """Whether this sitting is better evidence of the same time: less blind, or of more processes than a scanty one."""
+    """Whether this run is better evidence of the same time: less blind, or of more processes than a scanty one."""
     processes = report.measurement.processes if report.measurement else ()
     blind, more = blindness(report) or 0.0, 0 < before.processes < len(processes)
     return blind < _CLEARLY * before.blind or (more and blind <= before.blind)
 
 
 def _one_more(change: Change, before: Baseline, signature: Signature) -> bool:
-    """Whether a sitting may be added; to give an acceptance another end is a decision, which has a reason."""
+    """Whether a run may be added; to give an acceptance another end is a decision, which has a reason."""
     same = change is Change.KEPT or _same_code(change, before, signature)
     return same and bool(signature.why or not moves_end(before, signature))
 
 
 def _same_code(change: Change, before: Baseline, signature: Signature) -> bool:
-    """Whether a sitting that lies off is still one of what the line measured: only then it adds to the scatter."""
+    """Whether a run that lies off is still one of what the line measured: only then it adds to the scatter."""
     known = bool(before.commit) and not before.commit.endswith(DIRTY)
     return change is not Change.OTHER and known and short_commit(before.commit) == short_commit(signature.commit)
 
 
 def _counted(before: Baseline, time: Metric, signature: Signature) -> str:
-    """Why a sitting is not counted again; empty where it is new."""
+    """Why a run is not counted again; empty where it is new."""
     if signature.started and signature.started <= before.counted:
         return f"it began at {signature.started}; the line already counts runs up to {before.counted}"
     same = not before.counted and f"{time.value:.5g}" == f"{before.time:.5g}"
@@ -280,13 +280,13 @@ def _judged_moved(report: CaseReport, before: Baseline) -> bool:
 
 
 def noise(before: Baseline, time: Metric) -> float:
-    """The relative difference that is no movement: of this sitting, and between sittings."""
+    """The relative difference that is no movement: of this run, and between runs."""
     within = (time.high - time.low) / (2 * time.value)
     return max(math.hypot(within, between_sittings(before)), _ROUNDING)
 
 
 def too_few_processes(decision: Decision, report: RunReport) -> Decision:
-    """The decision with what its sitting lacks, and a line that says on how many processes it stands."""
+    """The decision with what its run lacks, and a line that says on how many processes it stands."""
     measurement = decision.report.measurement
     if decision.after is None or measurement is None:
         return decision
@@ -299,7 +299,7 @@ def too_few_processes(decision: Decision, report: RunReport) -> Decision:
 
 
 def _lacking(report: RunReport, count: int) -> str:
-    """Why a sitting is less than a whole one; empty where it is not."""
+    """Why a run is less than a whole one; empty where it is not."""
     if report.mode == Mode.QUICK.value:
         return "from a quick run: one process, that of the tests"
     counts = [len(case.measurement.processes) for case in report.cases if case.measurement is not None]
@@ -360,7 +360,7 @@ def _machine_moved(report: CaseReport) -> bool:
 
 
 def mark_slower_successors(found: Sequence[Decision], gone: Sequence[Baseline]) -> tuple[Decision, ...]:
-    """New lines that are slower than one that is gone are no clean start: another name is no reason."""
+    """A new line that is slower than a removed line of a similar name needs a reason: a new name is no excuse."""
     new = {str(d.report.key): d for d in found if d.change is Change.NEW}
     slower = {
         str(heir.new.key): heir.gone
@@ -371,14 +371,14 @@ def mark_slower_successors(found: Sequence[Decision], gone: Sequence[Baseline]) 
 
 
 def _unseen(report: CaseReport, gone: Baseline) -> float:
-    """What is no slowdown: less than the limit asks about, or than the line that is gone could have told."""
+    """The slowdown that is not reported: below the limit, or below what the removed line could detect."""
     return max(requested_slowdown(report), gone.blind, between_sittings(gone))
 
 
 def loosened(then: Baseline, edited: Baseline, measurement: Measurement | None) -> str:
     """What the change makes of the line, and what is measured; empty where accepting could have written that.
 
-    Accepting writes what was measured, and sittings of one code lie on one level: what lies off it came by hand, or
+    Accepting writes what was measured, and runs of one code lie on one level: what lies off it came by hand, or
     from code or a machine that this is not.
     """
     times = [metric for metric in measurement.metrics.find("time") if not metric.labels] if measurement else []

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @value
 class Signature:
-    """Who accepts, when, from which commit, why and until when."""
+    """The author, day, commit, reason and end of an acceptance."""
 
     who: str = ""
     when: str = ""
@@ -32,7 +32,7 @@ class Signature:
     commit: str = ""
     expires: str = ""
     started: str = ""
-    """When the run that is accepted began; it tells one sitting from another."""
+    """When the run that is accepted began; it tells one run from another."""
     named: bool = False
     """Whether the case was named itself: an end is then meant for it, though its line had none."""
     anchor: bool = False
@@ -62,7 +62,7 @@ class FigureStep:
 def figure_levels(
     sittings: Sequence[Sitting], line: Baseline, levels: Levels | None = None
 ) -> Iterator[tuple[Sequence[Sitting], list[float], Baseline, FigureLevel]]:
-    """Each accepted figure: the sittings that have it, its number in each, what is accepted."""
+    """Each accepted figure: the runs that have it, its number in each, what is accepted."""
     kinds = by_name()
     for figure in line.figures:
         at = (figure.name, figure.labels)
@@ -146,12 +146,12 @@ def _day_number(day: str) -> int:
 
 
 def fixed_anchor(named: str, release: str) -> str:
-    """The revision that is named for a second anchor, else the last release; ``none`` is none."""
+    """The revision of the second anchor: the named one, else the last release; ``none`` switches it off."""
     return "" if named == "none" else named or release
 
 
 def with_sitting(before: Baseline, time: float, measurement: Measurement, signature: Signature) -> Baseline:
-    """The mean over one sitting more, with the scatter that it brings."""
+    """The mean over one run more, with the scatter that it brings."""
     n, step = before.sittings, math.log(time / before.time)
     variance = ((n - 1) * before.scatter**2 + step**2 * n / (n + 1)) / n
     after = replace(
@@ -197,7 +197,7 @@ def renewed(before: Baseline, signature: Signature) -> Baseline:
 
 
 def committed(before: Baseline, signature: Signature) -> Baseline:
-    """The same line with a commit that can be built; what is said of other lines is no reason of this one."""
+    """The same line with a commit that can be built; a reason given for other lines is not written into it."""
     return carried(replace(before, commit=_commit(before, signature)), before, replace(signature, why=""))
 
 
@@ -244,7 +244,7 @@ class Drift:
 
 
 def drift(sittings: Sequence[Sitting], anchor: float, limit: float, since: str = "") -> Drift | None:
-    """The newest sittings against the anchor's time; ``None`` before there is one.
+    """The newest runs against the anchor's time; ``None`` before there is one.
 
     ``since`` is the commit of the anchor: where the line has it, only what came after counts.
     """
@@ -263,10 +263,10 @@ def _after(sittings: Sequence[Sitting], commit: str) -> Sequence[Sitting]:
 _KINDS = by_name()
 
 _MUCH = 0.05
-"""Scatter, or blindness, that a sitting on a quiet machine does not come to."""
+"""Scatter, or blindness, that a run on a quiet machine does not come to."""
 
 _FAR = 2.0
-"""How much more of it than before is no matter of one sitting more."""
+"""The ratio of new to old scatter that one further run may cause."""
 
 
 def widened(then: Baseline, edited: Baseline) -> tuple[str, ...]:
@@ -319,7 +319,7 @@ def other_identity(line: Baseline, before: Baseline | None) -> bool:
 def uncompared(report: CaseReport, before: Baseline, time: Metric, today: str) -> bool:
     """Whether the gate refused to compare with this line, such as for its versions: its own time says nothing then.
 
-    One that was accepted from this very sitting, with a reason, is the answer to that.
+    One that was accepted from this very run, with a reason, is the answer to that.
     """
     of_time = (v for v in report.verdicts if v.limit.compare is Compare.FIGURE)
     refused = (v.baseline for v in of_time if v.outcome is Outcome.UNBASELINED)
@@ -330,15 +330,15 @@ def uncompared(report: CaseReport, before: Baseline, time: Metric, today: str) -
 
 
 _BETWEEN = 2.0
-"""Standard deviations between sittings that are no movement."""
+"""Standard deviations between runs that are no movement."""
 
 _KNOWN = 2
 """Sittings from which on their scatter says something."""
 
 _UNKNOWN = 0.03
-"""What two sittings of the same code usually differ by at least, where the line stands on one."""
+"""What two runs of the same code usually differ by at least, where the line stands on one."""
 
 
 def between_sittings(line: Baseline) -> float:
-    """What two sittings of the same code differ by."""
+    """What two runs of the same code differ by."""
     return _BETWEEN * line.scatter if line.sittings >= _KNOWN else max(_BETWEEN * line.scatter, _UNKNOWN)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.verdict import CaseReport
 
 _BETWEEN = 2.0
-"""Standard deviations between sittings that are no movement."""
+"""Standard deviations between runs that are no movement."""
 
 _ROUNDING = 1e-4
 
@@ -71,7 +71,7 @@ def _change(before: Baseline | None, steps: Sequence[FigureStep]) -> Change:
 
 
 def _line(decision: Decision, measurement: Measurement, signature: Signature) -> Baseline:
-    """The line of before under this signature; where there is none, one without a time."""
+    """The earlier line under this signature, or an empty one without a time."""
     before = decision.before
     if before is not None:
         line = replace(before, commit=short_commit(signature.commit) or before.commit)
@@ -98,7 +98,7 @@ def _asked(report: CaseReport, measurement: Measurement, named: Sequence[str]) -
 
 
 def _named(text: str, measurement: Measurement) -> tuple[Metric, ...]:
-    """Metrics by the text of ``--metric``; a case without any of that name is passed over."""
+    """Metrics by the text of ``--metric``; cases without such a metric are skipped."""
     parsed = parse_figure_title(text)
     if parsed is None:
         raise PerfgateError(
@@ -175,7 +175,7 @@ def _step(metric: Metric, before: Figure | None, judged: Outcome | None, *, add:
 
 
 def _judged(report: CaseReport, metric: Metric, before: Figure | None) -> Outcome | None:
-    """What a limit on the change of this figure came to; a value that was accepted since was never judged."""
+    """The outcome of a limit on the change of this figure; none for a value that was accepted since."""
     key = (metric.name, metric.labels)
     judged = [(v.outcome, v.figure) for v in report.verdicts if v.figure is not None and v.metric is not None]
     same = (
@@ -193,7 +193,7 @@ def _noise(metric: Metric, before: Figure) -> float:
 
 
 def with_sitting(before: Figure, value: float) -> Figure:
-    """The mean over one sitting more, with the scatter that it brings."""
+    """The mean over one run more, with the scatter that it brings."""
     n, points = before.sittings, before.dimension is Dimension.FRACTION
     step = value - before.value
     share = step if points else step / abs(before.value) if before.value else 0.0

@@ -87,14 +87,14 @@ def _held(limit: Limit, trial: JudgedMeasurement) -> Ruling:
 
 
 def _without_line(limit: Limit, trial: JudgedMeasurement) -> Ruling:
-    """Two builds decide where nobody has accepted a time; that one is missing is a note."""
+    """Base and head decide where no time is accepted; a note says that the line is missing."""
     ruling = against_revision(limit, trial)
     note = ("no accepted time", f"base and head decided; {trial.accepting()} adds one")
     return ruling._replace(evidence=(*ruling.evidence, note))
 
 
 def _demanded(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> Ruling:
-    """A speed-up that must be there: one that the accepted time may be off by is none yet."""
+    """A demanded speed-up: it must exceed what the accepted time may be off by."""
     assert trial.seen is not None
     ruling = against_limit(limit, trial)._replace(against=True)
     if ruling.outcome is not Outcome.PASSED or holds(limit, (1 + metric.high) * (1 + allowed.blind) - 1):
@@ -124,7 +124,7 @@ def _silent(trial: JudgedMeasurement) -> str:
 
 
 def _unbaselined(trial: JudgedMeasurement, reason: str, then: str = "") -> Ruling:
-    """What there is to accept; a time that becomes this machine's own line waits for nobody."""
+    """The commands that accept this time; a first local baseline needs none."""
     local = trial.context.policy.records and trial.baseline is None and not trial.context.unbaselined
     text = "; this measurement is stored under .perfgate/ and judges the next local run" if local else ""
     return Ruling(
@@ -181,7 +181,7 @@ def _by_builds(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: 
 
 
 def _slower_since(trial: JudgedMeasurement, metric: Metric, counts: float) -> bool:
-    """Whether what two builds cleared is slower than accepted, beyond what sittings scatter or with a cause known.
+    """Whether what two builds cleared is slower than accepted, beyond what runs scatter or with a cause known.
 
     A change that edits what is installed, or how its job runs, answers for what no neighbours explain.
     """
@@ -196,15 +196,15 @@ def _slower_since(trial: JudgedMeasurement, metric: Metric, counts: float) -> bo
 
 
 def _scatters(trial: JudgedMeasurement) -> bool:
-    """Whether anybody knows how sittings scatter: one says nothing of the next."""
+    """Whether anybody knows how runs scatter: one says nothing of the next."""
     sittings = trial.baseline.sittings if trial.baseline is not None else 0
     return max(sittings, trial.context.sittings) >= _SITTINGS
 
 
 def clears(trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> bool:
-    """Whether the accepted time can see its limit, from one sitting to the next, and this one lies below it.
+    """Whether the accepted time can see its limit, from one run to the next, and this one lies below it.
 
-    How sittings scatter is what an accepted time may be off by: processes of one sitting agree with each other.
+    How runs scatter is what an accepted time may be off by: processes of one run agree with each other.
     """
     if not _scatters(trial):
         return False
@@ -242,14 +242,14 @@ def _doubt(faster: float) -> str:
 
 
 def _shown_faster(metric: Metric, trial: JudgedMeasurement) -> bool:
-    """Whether the whole interval is faster than any sitting of the accepted code may be; one process shows nothing."""
+    """Whether the whole interval is faster than any run of the accepted code may be; one process shows nothing."""
     if trial.context.mode is Mode.QUICK:
         return False
     return math.log1p(max(metric.high, -0.999)) < -prediction(trial).log_reach
 
 
 def _unseen(kept: Ruling, trial: JudgedMeasurement, visible: float) -> Ruling:
-    """That an accepted time does not see its limit, and what does."""
+    """Says that an accepted time is too noisy for its limit, and what decides instead."""
     between = math.expm1(prediction(trial).log_within(MISSES))
     count = plural(max(trial.baseline.sittings if trial.baseline else 1, trial.context.sittings), "run")
     decides = "two builds decide" if trial.context.paired_available else "it clears nothing by itself"
@@ -269,7 +269,7 @@ def _asks_more(trial: JudgedMeasurement) -> bool:
 
 
 def _taken(trial: JudgedMeasurement, allowed: Tolerance) -> str:
-    """That the change accepts its own speed-up, and what is measured agrees: nothing is left to accept."""
+    """Says that the change accepts its own speed-up, and that the measurement agrees: nothing is left to accept."""
     edited = _agreeing(trial, allowed)
     if edited is None or trial.baseline is None or edited.time >= trial.baseline.time:
         return ""
@@ -348,7 +348,7 @@ def standing(
 
 
 def remeasured(ruling: Ruling, baseline: Baseline, measurement: Measurement, context: JudgeContext) -> Ruling:
-    """Nobody knows whether it is slower than before: what keeps the new line is accepted, not passed."""
+    """It is unknown whether it is slower than before: a time within the new line is ACCEPTED, not PASSED."""
     assert context.replaced is not None
     was, now = (quantity(line.time, Dimension.TIME) for line in (context.replaced, baseline))
     apart = incomparable(context.replaced, measurement, context)

@@ -37,7 +37,7 @@ _EQUAL = 1e-9
 """Changes that differ by less differ by the arithmetic alone."""
 
 _OF_TIME = frozenset({Dimension.TIME, Dimension.FLOPS, Dimension.BANDWIDTH, Dimension.RATE})
-"""Dimensions of figures that move from one sitting to the next as times do."""
+"""Dimensions of figures that move from one run to the next as times do."""
 
 _ORDER = tuple(Outcome)
 
@@ -272,15 +272,15 @@ def is_exact(metric: Metric, context: JudgeContext) -> bool:
 
 
 def _unit(pair: Comparison) -> float:
-    """What 1 of a relative scatter comes to in the unit of the limit; a percentage scatters in points."""
+    """A relative scatter of 1 in the unit of the limit; a percentage scatters in points."""
     relative = pair.limit.compare is Compare.RELATIVE
     return 1.0 if relative or pair.then.dimension is Dimension.FRACTION else abs(pair.then.value)
 
 
 def _reach(pair: Comparison, trial: JudgedMeasurement) -> float:
-    """How far one more sitting may lie off without anything having changed, in the unit of the limit.
+    """How far one more run may lie off without anything having changed, in the unit of the limit.
 
-    Where neither sittings nor processes tell, nothing is known and the limit alone decides.
+    Where neither runs nor processes tell, nothing is known and the limit alone decides.
     """
     metric, then, measurement = pair.metric, pair.then, trial.measurement
     if metric.name == SPEEDUP and len(measurement.processes) > 1:
@@ -315,7 +315,7 @@ def _kept(pair: Comparison, moved: Moved, reach: float, trial: JudgedMeasurement
 
 
 def _broken(pair: Comparison, moved: Moved, reach: float, trial: JudgedMeasurement) -> Ruling:
-    """Worse than accepted: accepted by the change itself, beyond chance, or nobody can tell."""
+    """Worse than accepted: accepted by the change itself, beyond chance, or not confirmed."""
     text = f"{pair.texts}, {change_text(moved.value, pair.limit, pair.metric.dimension)}"
     if not pair.then.value and pair.metric.value and pair.limit.compare is Compare.RELATIVE:
         text = f"{pair.texts}: the accepted value is 0, so any rise breaks a relative limit"

@@ -230,7 +230,7 @@ def _broken(metric: Metric, trial: JudgedMeasurement) -> Ruling:
 
 
 def _in_turns(metric: Metric, trial: JudgedMeasurement) -> tuple[tuple[str, str], ...]:
-    """Of a speed-up, what both sides took, and which of them moved since it was accepted."""
+    """For a speed-up: the times of both sides, and which of them moved since it was accepted."""
     if metric.name != SPEEDUP:
         return ()
     label = "against a file" if dict(metric.labels)["over"].startswith(FILE) else "in turns"
@@ -313,7 +313,7 @@ def _unknown(metric: str, kind: str) -> Absent:
 
 
 def _invalid(limit: Limit, problems: Sequence[Problem]) -> Ruling:
-    """Every limit is named: which of them a run of several could not answer must be told apart."""
+    """Every limit is named, so that those which a run of several could not answer can be told apart."""
     first, more = problems[0], len(problems) - 1
     others = f" (and {more} more problem{'s' * (more > 1)})" if more else ""
     code = CODES.get(first.code)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.measurement import Baseline, Samples
 
 _CLOSE = 0.02
-"""So far outside of its interval nobody sees that two times do not agree with the verdict."""
+"""How far a time may lie outside of the interval before the block says that the two disagree."""
 
 BARE = "it loads nothing of the package"
 
@@ -50,7 +50,7 @@ def against_revision(limit: Limit, trial: JudgedMeasurement) -> Ruling:
 
 
 def _demanded(limit: Limit, trial: JudgedMeasurement, metric: Metric) -> Ruling:
-    """A speed-up that must be there: the interval of the pairs decides, and nobody is confirmed for want of one."""
+    """A demanded speed-up: the interval of the pairs decides, without a test of significance."""
     paired = trial.paired
     assert paired is not None
     if paired.edited:
@@ -189,14 +189,14 @@ def _ruling(trial: JudgedMeasurement, outcome: Outcome, sentence: str, metric: M
 
 
 def unheld(trial: JudgedMeasurement) -> str:
-    """Why nothing is held against the line, or the arm; empty where something is, and where there is none."""
+    """Why there is nothing to compare with, in the line or the base; empty where there is, or where no line exists."""
     if trial.paired is not None and trial.paired.revision:
         return not_compared(trial.paired) if trial.paired.edited else ""
     return unheld_line(trial) if trial.baseline is not None else ""
 
 
 def unheld_line(trial: JudgedMeasurement) -> str:
-    """Why the accepted time is none to hold anything against."""
+    """Why the accepted time cannot be compared with."""
     reason = incomparable(trial.baseline, trial.measurement, trial.context)
     if reason or trial.baseline is None:
         return reason
@@ -213,7 +213,7 @@ def renewing(trial: JudgedMeasurement) -> Baseline | None:
 
 
 def accepting(trial: JudgedMeasurement) -> Baseline | None:
-    """The same, where it takes the place of the line of before: that has run out, or is faster."""
+    """The same, where the edited line replaces the earlier one, which has expired or is faster."""
     line, before = renewing(trial), trial.baseline
     if line is None or before is None or (trial.paired is not None and trial.paired.revision):
         return None
@@ -251,7 +251,7 @@ NEW = "new here: nothing to compare with"
 
 
 def new_test_verdicts(context: JudgeContext, why: str = NEW) -> JudgeContext:
-    """Its slowdown has nothing to be held against, and nobody needs to accept it first."""
+    """There is no base to compare the slowdown with, and no acceptance is needed first."""
     policy = replace(context.policy, missing=Choice.WARN)
     return replace(context, policy=policy, unbaselined=why)
 

@@ -30,7 +30,7 @@ LEAST = 15
 
 @value
 class Rate:
-    """So many of so many, with the exact bounds of the rate."""
+    """A count of a total, with the exact bounds of the rate."""
 
     hits: int
     count: int
@@ -93,7 +93,7 @@ class Calibration:
     own: tuple[tuple[str, float, float, int], ...]
     """Test, the 99th percentile of its own A/A shift, the smallest limit that suits it, rounds that show it."""
     seconds: float
-    """Of one verdict on the whole suite, where the rounds were clocked."""
+    """The time of one verdict on the whole suite, where the rounds were clocked."""
     injected: tuple[Injected, ...]
     forks: tuple[tuple[str, float, float], ...] = ()  # test, what pairs of fresh processes scatter by, of forks
 

@@ -60,13 +60,13 @@ class JudgeContext:
     share: float = 1.0
     """The part of the gates that this shard judges, and of the chance of a false alarm that it may spend."""
     scatter: float | None = None
-    """Relative scatter between sittings from the history; the baseline's own where unknown."""
+    """Relative scatter between runs from the history; the baseline's own where unknown."""
     sittings: int = 0
     """Sittings behind ``scatter``."""
     own_shift: float = 0.0
     """The 99th percentile of this case's own A/A shift, where it was calibrated."""
     floor_ns: float = 0.0
-    """Differences below this are none, per timed sample: a batch of calls divides it."""
+    """Smaller differences do not count, per timed sample: a batch of calls divides it."""
     paired_available: bool = False
     """Whether a suspect will be confirmed in two arms: then nothing else confirms it."""
     edited: Baseline | None = None
@@ -80,7 +80,7 @@ class JudgeContext:
     facts: str = "shown"
     """How closely the versions around a device must agree with the baseline's: a level of ``core.gate.facts``."""
     then_hz: float | None = None
-    """The clock of the sittings that were accepted, where the history knows it."""
+    """The clock of the runs that were accepted, where the history knows it."""
     environment_edits: EnvironmentEdits = EnvironmentEdits()
     """What the change under test edits of what is installed."""
     unpaired: Unpaired | None = None
@@ -178,7 +178,7 @@ def verdict(limit: Limit, ruling: Ruling, context: JudgeContext, trial: JudgedMe
 
 
 def _visible(ruling: Ruling, trial: JudgedMeasurement | None) -> float | None:
-    """What could have been seen: the ruling's own figure, else that of the sitting."""
+    """What could have been seen: the ruling's own figure, else that of the run."""
     if ruling.visible is not None or ruling.figure is not None:
         return ruling.visible
     return trial.seen.visible if trial and trial.seen else None
@@ -198,7 +198,7 @@ class Tolerance(NamedTuple):
     raised: float | None = None
     """What the floor raised the limit to, where it did."""
     blind: float = 0.0
-    """What the accepted sitting could not see: the accepted time may be off by as much."""
+    """What the accepted run could not see: the accepted time may be off by as much."""
 
     @property
     def counts(self) -> float:
@@ -220,7 +220,7 @@ def tolerance(limit: Limit, trial: JudgedMeasurement, seen: Summary, then: float
 
 
 def _floor(trial: JudgedMeasurement) -> float:
-    """Times that were measured elsewhere were shown to no timer of ours: nobody knows what that could not tell."""
+    """Times that were measured elsewhere: the resolution of their timer is unknown."""
     elsewhere = all(process.stop is Stop.RECORDED for process in trial.measurement.processes)
     return 0.0 if elsewhere else trial.context.floor_ns
 
@@ -280,7 +280,7 @@ def facts_of(device: Device) -> tuple[Fact, ...]:
 
 
 def accepted_facts(baseline: Baseline) -> tuple[Fact, ...]:
-    """Those around the accepted sitting; none where the line kept no environment."""
+    """Those around the accepted run; none where the line kept no environment."""
     known = dict(baseline.surroundings.facts) if baseline.surroundings else {}
     facts = ((name, known.get(f"device {name}") or known.get(name, "")) for name in KEPT)
     return tuple((name, text) for name, text in facts if text)
@@ -320,7 +320,7 @@ def surroundings(measurement: Measurement) -> Environment:
 
 
 def moved(baseline: Baseline | None, measurement: Measurement, sittings: Sequence[Sitting] = ()) -> Facts:
-    """Everything that differs between the accepted sitting and this one."""
+    """Everything that differs between the accepted run and this one."""
     if baseline is None:
         return ()
     then = baseline.surroundings
@@ -348,13 +348,13 @@ LIMITED = 0.1
 
 
 def limited(processes: Iterable[Samples]) -> bool | None:
-    """Whether a sitting ran at the power limit, as half of its processes did; none where nobody looked."""
+    """Whether a run was at the power limit, as half of its processes were; ``None`` where it was not observed."""
     shares = [process.capped for process in processes if process.capped is not None]
     return median(sorted(shares)) >= LIMITED if shares else None
 
 
 def how_measured(identity: Identity, *, at_limit: bool | None) -> str:
-    """The identity of a sitting with its state of power: the sittings of one state scatter by what is theirs."""
+    """The identity of a run with its state of power: the runs of one state scatter by what is theirs."""
     return f"{identity.text()}{', power=limited' if at_limit else ''}"
 
 
@@ -365,13 +365,13 @@ def settled_turns(rounds: Iterable[tuple[Capture, Capture]]) -> list[tuple[Settl
 
 
 def clock_of(processes: Iterable[Samples]) -> float | None:
-    """The clock that a sitting ran at: the median over its processes; unknown where one of them did not see it."""
+    """The clock that a run ran at: the median over its processes; unknown where one of them did not see it."""
     clocks = [median(sorted(one.clock_hz)) if one.clock_hz else 0.0 for one in processes]
     return median(sorted(clocks)) if clocks and min(clocks) > 0 else None
 
 
 def accepted_clock(baseline: Baseline | None, sittings: Sequence[Sitting]) -> float | None:
-    """The clock at which a line was measured: that of the newest sitting of its commit that knows one."""
+    """The clock at which a line was measured: that of the newest run of its commit that knows one."""
     if baseline is None or not baseline.commit:
         return None
     same = (s for s in reversed(sittings) if s.commit and _one_commit(s.commit, baseline.commit))

@@ -43,7 +43,7 @@ def family_limits(cases: Iterable[Case]) -> dict[str, tuple[Limit, ...]]:
 
 
 def family_notes(reports: Sequence[CaseReport], families: Families, context: JudgeContext) -> Iterable[SuiteNote]:
-    """A note for each limit on a mean: what it came to, over which cases."""
+    """A note for each limit on a mean: its outcome, and over which cases."""
     among = sum(map(len, families.values()))
     for family, limits in families.items():
         for limit in limits:
@@ -110,7 +110,7 @@ def _gaps(limit: Limit, of: str, gaps: Sequence[CaseReport], members: Sequence[C
 
 
 def _metric(report: CaseReport, of: str, scope: Labels = ()) -> Metric | None:
-    """The one figure of a case; a slowdown that its own limit would not be held against is none."""
+    """The one figure of a case; none for a slowdown that its own limit could not be compared with either."""
     if report.measurement is None or report.problems or (of in CHANGES and report.unheld):
         return None
     metrics = report.measurement.metrics.find(of, scope)
@@ -118,7 +118,7 @@ def _metric(report: CaseReport, of: str, scope: Labels = ()) -> Metric | None:
 
 
 def _worst(limit: Limit, figures: Sequence[tuple[Metric, CaseKey]]) -> tuple[Outcome, str]:
-    """What the case comes to that is furthest on the wrong side of the limit, as it would by a limit of its own."""
+    """The outcome of the case that is furthest on the wrong side of the limit, as by a limit of its own."""
     upper = limit.operator in {Operator.AT_MOST, Operator.LESS}
     metric, key = max(figures, key=lambda pair: pair[0].value if upper else -pair[0].value)
     open_ = [kept(limit, one) for one, _ in figures]
@@ -188,7 +188,7 @@ def _known(limit: Limit, mean: Metric, of: str, members: list[CaseReport]) -> tu
 
 
 def _blind(members: list[CaseReport]) -> float:
-    """The mean of what the accepted sittings did not see, where they are asked."""
+    """The mean of what the accepted runs did not see, where they are asked."""
     unknown = [math.log1p(line.blind) for line in map(_line, members) if line]
     return math.expm1(math.fsum(unknown) / len(members))
 
@@ -207,7 +207,7 @@ def _excuse(member: CaseReport, reach: float) -> str:
 
 
 def _reach(members: list[CaseReport], context: JudgeContext) -> float:
-    """One sitting shifts a whole family, so a mean is judged like one case."""
+    """One run shifts a whole family, so a mean is judged like one case."""
     measurement = members[0].measurement
     sittings = min((line.sittings for line in map(_line, members) if line), default=1)
     expected = prior(

@@ -351,7 +351,7 @@ def _lost_ruling(limit: Limit, calls: Sequence[str], *, of_file: bool) -> Ruling
 
 
 def _without_reference(over: str, calls: Sequence[str]) -> Ruling:
-    """A speed-up that nobody took: the reference is no call of the test, or its only one."""
+    """A speed-up that was not measured: the reference is no call of the test, or its only one."""
     if over in calls:
         sentence = f"the test times only its reference {over}"
         return Ruling(

@@ -54,7 +54,7 @@ def metrics_of(measurement: Measurement, baseline: Baseline | None) -> MetricSet
 
 
 def timing(measurement: Measurement) -> Summary | None:
-    """The summed-up sitting; nothing where the samples are not to be trusted."""
+    """The summed-up run; nothing where the samples are not to be trusted."""
     ordered = [sorted(process.durations) for process in measurement.processes]
     return summary(measurement.processes, ordered) if ordered and all(map(sound, ordered)) else None
 
@@ -62,7 +62,7 @@ def timing(measurement: Measurement) -> Summary | None:
 def timed_metrics(
     measurement: Measurement, baseline: Baseline | None, seen: Summary | None, tails: Sequence[Labels] = ()
 ) -> MetricSet:
-    """The same, of a sitting that was summed up before; ``tails`` are the quantiles that limits ask for."""
+    """The same, of a run that was summed up before; ``tails`` are the quantiles that limits ask for."""
     if seen is None:
         why = "the samples cannot be trusted" if measurement.processes else "nothing was timed"
         mend = "" if measurement.processes else _instead(measurement.metrics.names())
@@ -87,7 +87,7 @@ class Call:
         self._every: Made | None = None
 
     def made(self, name: str) -> Made:
-        """All of that name, or why there is none, beside those that are worked out with it."""
+        """All metrics of that name, or the reason why there is none, with those derived from them."""
         if name not in self._made:
             self._made[name] = _MAKERS[name](self, name) if name in _MAKERS else ()
         return self._made[name]
@@ -290,7 +290,7 @@ class Absolute:
         self._memory: dict[int, Part] = {}
 
     def figure(self, name: str) -> Made:
-        """All metrics of one name of ``WORKED``, or why there is none."""
+        """All metrics of one name of ``WORKED``, or the reason why there is none."""
         if name in RATES:
             return (self._rate(name),)
         if name == "intensity":

@@ -57,7 +57,7 @@ def figures_of(processes: Sequence[Sequence[Reading]]) -> MetricSet:
 
 
 MORE_RESIDENT, MORE_BYTES = 1.1, 2.0**20
-"""From so much more on, libraries took memory that Python was not told of; less is the kernel's pages."""
+"""A difference from which on libraries took memory that Python did not count; a smaller one is the kernel's pages."""
 
 
 def _of_memory(metrics: Sequence[Metric]) -> Iterator[Metric]:
@@ -195,7 +195,7 @@ def _joined_references(references: Sequence[Reference]) -> Reference:
 
 
 def speedups(references: Sequence[Reference], seen: Summary) -> tuple[Metric | Absent, ...]:
-    """How much faster the call is than each of its references, or why nobody can tell."""
+    """How much faster the call is than each of its references, or the reason why that is unknown."""
     return tuple(_speedup(reference, seen) for reference in references)
 
 
@@ -245,7 +245,7 @@ def references_of(limits: Iterable[Limit]) -> frozenset[str]:
 
 
 def word_of(report: CaseReport, verdict: Verdict) -> str:
-    """What a limit came to, in a word: a call that others are held against is their reference."""
+    """The outcome of a limit in a word; a call that others are compared with is their reference."""
     others = references_of(other.limit for other in report.verdicts)
     held = verdict.outcome is Outcome.NOT_APPLICABLE and is_reference(verdict.limit, report.key, others)
     return "reference" if held else verdict.outcome.value
@@ -268,7 +268,7 @@ def sides(reference: Reference, time: float) -> str:
 
 
 def _unqueued(process: Samples) -> Sequence[float]:
-    """The calls without their waits for a processor, which are no doing of theirs; by the clock where nobody knows."""
+    """The calls without their waits for a processor; with them where the waits are unknown."""
     if len(process.waits) != len(process.durations):
         return process.durations
     return [max(0.0, took - waited) for took, waited in zip(process.durations, process.waits)]
@@ -307,7 +307,7 @@ _STEADY = 0.01
 """A speed-up that is nearer to its accepted value has not moved."""
 
 _ALONE = 2.0
-"""So many times further than the other one side has moved, where it alone is named."""
+"""The factor by which one side must have moved further than the other to be named alone."""
 
 
 class Sides(NamedTuple):
@@ -328,7 +328,7 @@ THIS = "this call"
 def moved_sides(metric: Metric, ratio_then: float, then: float, now: float) -> Sides | None:
     """Which of the two moved since a speed-up was accepted beside a time of the call; nothing where it did not.
 
-    What the reference took then is the accepted speed-up times the accepted time; both are of one sitting.
+    What the reference took then is the accepted speed-up times the accepted time; both are of one run.
     """
     if metric.name != SPEEDUP or min(ratio_then, then, now, metric.value) <= 0:
         return None
@@ -349,20 +349,20 @@ def _step(name: str, then: float, step: float) -> str:
 
 
 _BETWEEN = 0.003
-"""What a speed-up moves by from one sitting to the next beyond its processes: where code and data lie in memory."""
+"""What a speed-up moves by from one run to the next beyond its processes: where code and data lie in memory."""
 
 _BETWEEN_BUSY = 0.03
 """The same beside neighbours: what they take of caches and memory slows two different calls by different amounts."""
 
 _LEAST_PROCESSES = 3
-"""Of an accepted sitting, at the least."""
+"""The least number of processes of an accepted run."""
 
 
 def reach_in_turns(metric: Metric, then: Figure, bound: float, taken: Sequence[Samples], gates: int) -> float:
     """How far a speed-up of these processes may lie from an accepted one without anything having changed.
 
     Turns cancel what the machine does, so that processes tell how far it scatters. How well the accepted one was known
-    stands nowhere: as by so few processes, and no worse than to a half of the limit, as a first sitting goes on for.
+    stands nowhere: as by so few processes, and no worse than to a half of the limit, as a first run goes on for.
     """
     processes, between = len(taken), _BETWEEN_BUSY if busy_processors(taken) else _BETWEEN
     quantile = t_quantile((1 + CONFIDENCE) / 2, processes - 1)

@@ -152,7 +152,7 @@ class Reading(NamedTuple):
 
 
 def exact(d: Sequence[float]) -> Reading:
-    """Of fresh pairs, whatever they scatter like."""
+    """The decision of fresh pairs, for any scatter."""
     return Reading(hodges_lehmann(d), shift_interval(d, 1 - 2 * CLEARS), signed_rank)
 
 
@@ -202,7 +202,7 @@ def finding(pairs: Pairs, counts: float, design: Design | None = None) -> Findin
 
 
 def _expm1(bound: float) -> float:
-    """Of a bound that few draws push beyond what a float holds."""
+    """``expm1`` of a bound that few draws push beyond the range of a float."""
     return math.expm1(min(bound, 700.0))
 
 

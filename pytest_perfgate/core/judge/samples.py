@@ -178,22 +178,22 @@ def spread(samples: Samples, *, busy: bool) -> float:
 
 
 _LEVEL = 0.15
-"""Nearly four standard deviations between sittings on the noisiest kind of machine."""
+"""Nearly four standard deviations between runs on the noisiest kind of machine."""
 
 
 def scatter_of(sittings: Sequence[Sitting], time: float) -> tuple[float, int]:
-    """(relative scatter between sittings at the accepted level, how many); another level says nothing here."""
+    """(relative scatter between runs at the accepted level, how many); another level says nothing here."""
     times = [sitting.time for sitting in _of_level(sittings, time)]
     return scatter_of_neighbours(times), len(times)
 
 
 def _of_level(sittings: Sequence[Sitting], time: float) -> list[Sitting]:
-    """The newest sittings, back to the first that lies further off than any machine scatters."""
+    """The newest runs, back to the first that lies further off than any machine scatters."""
     return list(takewhile(lambda s: of_level(s.time, time), reversed(sittings)))
 
 
 def of_level(measured: float, time: float) -> bool:
-    """Whether a time lies no further from another than machines scatter between sittings."""
+    """Whether a time lies no further from another than machines scatter between runs."""
     return 0 < measured < math.inf and time > 0 and abs(math.log(measured / time)) <= _LEVEL
 
 
@@ -274,7 +274,7 @@ def _above_peak(measurement: Measurement, metrics: MetricSet) -> Iterator[Proble
 
 
 LEAST = 3
-"""Fresh processes, below which nobody knows how far two of them are apart."""
+"""The least number of fresh processes that shows how far two of them may differ."""
 
 UNKNOWN = 1.0
 """Neighbours, where the system does not tell how many there were."""
@@ -283,21 +283,21 @@ MOST = 2.0
 """Neighbours that one call can feel: half a core's other thread, and the memory that all share."""
 
 BUSY = 0.5
-"""Processors in use by others, from which on a sitting is none to judge others by."""
+"""Processors in use by others from which on a run is too disturbed to judge others by it."""
 
 FEW = 0.05
 """Processors in use by others, up to which they are not worth a word."""
 
 
 def busy_processors(processes: Sequence[Samples]) -> float:
-    """Processors that others kept busy beside a sitting on the host, where that is more than half of one; else 0."""
+    """Processors that others kept busy beside a run on the host, where that is more than half of one; else 0."""
     known = sorted(one.others for one in processes if one.others is not None and is_host(one))
     neighbours = median(known) if known else 0.0
     return min(neighbours, MOST) if neighbours > BUSY else 0.0
 
 
 def excused(processes: Sequence[Samples], time: float, reach: float) -> str:
-    """What keeps a sitting that is slower than ``reach`` from a confirmation; empty where nothing does.
+    """What keeps a run that is slower than ``reach`` from a confirmation; empty where nothing does.
 
     Times of a device, or measured elsewhere, know no neighbours. On the host, what a call queued for a processor is
     not its own, and what is left may be slower by as much as its neighbours took of what they share.

@@ -308,7 +308,7 @@ def _places(device: str, group: Held) -> Iterator[str]:
 
 
 def _cut_short(report: RunReport) -> Iterator[CaseReport]:
-    """Cases of a shard that was cut short before it came to them."""
+    """Cases of a shard that was cut short before they were measured."""
     reported = {case.key.nodeid for case in report.cases}
     for shard in report.shards:
         if not shard.complete:

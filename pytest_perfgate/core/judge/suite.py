@@ -35,7 +35,7 @@ class LeftOut:
 
     deselected: frozenset[str] = frozenset()
     reach: Reach | None = None
-    """Where the run looked, where it was told so by settings alone."""
+    """The paths of the run, where only settings chose them."""
     commanded: bool = False
     """The command line asks for less: what that leaves out is counted, and named elsewhere."""
 
@@ -179,7 +179,7 @@ def _sought(key: CaseKey, suite: Suite) -> bool:
 
 
 def _unsought(suite: Suite) -> Iterator[SuiteNote]:
-    """Nobody can say what such a run would have collected: where somebody relies on it, that is said."""
+    """It is unknown what such a run would have collected: in CI a note says so."""
     if suite.context.policy.ci and suite.baselines:
         text = f"dropped tests were not looked for: {suite.reach.unknown}"
         yield SuiteNote(kind="not looked for", effect=Effect.WARN, text=text)

@@ -58,7 +58,7 @@ class Suspicion(NamedTuple):
 
 
 def confirm(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
-    """Ask the change itself, then the two arms, then what a new sitting could read by chance."""
+    """Ask the change itself, then the two arms, then what a new run could read by chance."""
     if trial.context.edited is not None:
         ruling = _edited(suspicion, trial)
         if ruling is not None:
@@ -68,7 +68,7 @@ def confirm(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
 
 
 def _held_against(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
-    """By two arms, or by what a new sitting could read by chance."""
+    """By two arms, or by what a new run could read by chance."""
     if trial.paired is not None:
         return by_arms(suspicion, trial)
     if trial.context.mode is Mode.QUICK:
@@ -137,7 +137,7 @@ def near(trial: JudgedMeasurement, edited: Baseline, play: float) -> bool:
 
 
 def _rounds_agree(suspicion: Suspicion, trial: JudgedMeasurement, edited: Baseline) -> bool:
-    """Whether two arms found the slowdown that was accepted: a sitting that lies off as a whole moves both of them."""
+    """Whether two arms found the slowdown that was accepted: a run that lies off as a whole moves both of them."""
     paired, before = trial.paired, trial.baseline
     if paired is None or paired.interval is None or before is None:
         return False
@@ -175,7 +175,7 @@ def by_arms(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
 
 
 def _installed(trial: JudgedMeasurement) -> set[str]:
-    """Names of what files of a project decide, among the facts of both sittings."""
+    """Names of what files of a project decide, among the facts of both runs."""
     sides = [trial.measurement.environment, trial.baseline.surroundings if trial.baseline else None]
     return {"python", *(name for side in sides if side is not None for name, _ in side.packages)}
 
@@ -262,7 +262,7 @@ def uncommitted(baseline: Baseline | None) -> str:
 
 
 def prediction(trial: JudgedMeasurement) -> Prediction:
-    """What one more sitting could read, from the history's scatter or the baseline's."""
+    """What one more run could read, from the history's scatter or the baseline's."""
     context, baseline = trial.context, trial.baseline
     expected = prior(trial.measurement.device.kind, trial.measurement.identity.clocks)
     assert baseline is not None
@@ -331,7 +331,7 @@ def _open_figure(verdict: Verdict) -> bool:
 
 
 def _of(verdicts: Iterable[Verdict], outcomes: set[Outcome]) -> tuple[Verdict, ...]:
-    """Of limits on the slowdown; one that demands an improvement is held against the accepted time alone."""
+    """Verdicts on the slowdown; a limit that demands an improvement is judged by the accepted time only."""
     return tuple(v for v in verdicts if v.outcome in outcomes and v.limit.metric == "slowdown" and v.limit.bound >= 0)
 
 
@@ -371,7 +371,7 @@ def clock_event(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None
 
 
 def other_state(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None:
-    """A sitting at the power limit and a line that was not, or the other way round: two builds decide, nothing else.
+    """A run at the power limit and a line that was not, or the other way round: two builds decide, nothing else.
 
     The clocks of the two states are 10 to 30 % apart, and no history says by how much for this code.
     """

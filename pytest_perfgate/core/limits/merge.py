@@ -265,14 +265,14 @@ _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%|(0?\.\d+)", re.ASCII)
 
 
 def share_of(text: str) -> float | None:
-    """The part of the calls that a quantile is of: ``99%`` or ``0.99``; nothing where it is none."""
+    """The fraction of the calls below a quantile: ``99%`` or ``0.99``; ``None`` where the text is not a quantile."""
     match = _SHARE.fullmatch(text.strip())
     share = 0.0 if match is None else float(match[1]) / 100 if match[1] else float(match[2])
     return share if 0 < share < 1 else None
 
 
 def check_tail(written: Written, kind: MetricKind, labels: Labels) -> Labels:
-    """The labels of a time with its quantile as one writing of it; raises where it is none."""
+    """The labels of a time with its quantile in one spelling; raises where it is not a quantile."""
     asked = dict(labels)
     if kind.name != "time" or not asked.keys() & {"q", "stat"}:
         return labels

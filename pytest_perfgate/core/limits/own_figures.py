@@ -66,7 +66,7 @@ def recorded(numbers: Sequence[float], unit: str, name: str) -> Reading:
 
 
 def named_among(figures: Mapping[str, Any], limits: Iterable[Limit]) -> tuple[Reading, ...]:
-    """Of what a test has said of itself, the numbers that limits name."""
+    """The numbers that limits name, from the figures that a test reported itself."""
     named = sorted({limit.metric for limit in limits} & figures.keys())
     numbers = ((name, figures[name]) for name in named if isinstance(figures[name], (int, float)))
     return tuple(own_reading(name, number) for name, number in numbers if math.isfinite(number))

@@ -135,7 +135,7 @@ def _text(written: Written, span: Span) -> str:
 
 
 def render_scope(labels: Labels, kind: MetricKind | None = None) -> str:
-    """Labels between parentheses, the bare word first; nothing where there are none."""
+    """Labels between parentheses, the bare word first; empty where there are none."""
     positional = kind.positional if kind else ""
     ordered = sorted(labels, key=lambda pair: (pair[0] != positional, pair[0]))
     words = [quoted(text) if name == positional else f"{name}={quoted(text)}" for name, text in ordered]

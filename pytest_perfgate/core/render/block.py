@@ -302,7 +302,7 @@ def _busy_note(shown: Sequence[Decision]) -> str:
 
 
 def _warning(decision: Decision) -> str:
-    """What a sitting is worth that is too wide for its limit, or of too few processes; and what CI says of it."""
+    """What a run is worth that is too wide for its limit, or of too few processes; and what CI says of it."""
     warnings = [f"{decision.scanty}; {_WHOLE}"] if decision.scanty else []
     if decision.blind is not None:
         text = f"the smallest slowdown this run can detect is {signed(decision.blind)}"

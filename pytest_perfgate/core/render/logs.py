@@ -268,13 +268,13 @@ Anchors = Mapping[tuple[str, str], Baseline]
 
 
 Detailed = Mapping[tuple[str, str], Sequence[Sitting]]
-"""(device, case) to its sittings with their figures."""
+"""(device, case) to its runs with their figures."""
 
 
 def history_document(
     cases: Sequence[Told], *, overview: bool, anchors: Anchors | None = None, figures: Detailed | None = None
 ) -> Document:
-    """All cases with their last sitting, or each case with all of its own."""
+    """All cases with their last run, or each case with all of its own."""
     if overview:
         return Document(title="History", blocks=(_overview(cases),))
     sections = [_section(case, anchors or {}, (figures or {}).get((case[1], str(case[0])), ())) for case in cases]
@@ -351,7 +351,7 @@ def _figure_line(figure: Figure, numbers: Sequence[float | None], sittings: Sequ
 
 
 def _sittings(sittings: Sequence[Sitting], accepted: Baseline | None, changes: Sequence[ChangePoint]) -> Table:
-    """A row a sitting; what never occurs has no column, and how it was measured one only where that changed."""
+    """A row a run; what never occurs has no column, and how it was measured one only where that changed."""
     hows = [s.identity for s in sittings] if len({s.identity for s in sittings} - {""}) > 1 else []
     before: list[float | None] = [None, *(s.time for s in sittings)]
     new = {change.index: signed(change.change) for change in changes}

@@ -215,7 +215,7 @@ def _needle(frame: Frame, at: int, change: float) -> str:
 
 
 def history_picture(case: CaseReport, sittings: Sequence[Sitting]) -> Picture | None:
-    """The case's sittings over time with its changes of level, the accepted time and the anchor as lines across."""
+    """The case's runs over time with its changes of level, the accepted time and the anchor as lines across."""
     sat = [s for s in sittings if 0 < s.time < math.inf][-_KEPT:]
     if len(sat) < 3:
         return None
@@ -281,7 +281,7 @@ def timeline(
     accepted: Baseline | None = None,
     of: FigureLevel = TIMES,
 ) -> Picture:
-    """One dot a sitting, a step at each change with its commit, lines at the accepted time and at its anchor."""
+    """One dot a run, a step at each change with its commit, lines at the accepted time and at its anchor."""
     times = [sitting.time for sitting in sittings]
     held = levels(accepted)
     alt = f"{name} over {plural(len(times), 'run')}, {of.text(min(times))} to {of.text(max(times))}"
@@ -368,7 +368,7 @@ def _steps_placed(shown: Line, across: tuple[float, float, int]) -> list[tuple[f
 
 
 def _days(sittings: Sequence[Sitting]) -> Callable[[float], str]:
-    """The day of a sitting below it; a tick between two sittings has none."""
+    """The day of a run below it; a tick between two runs has none."""
 
     def day(at: float) -> str:
         whole = round(at)

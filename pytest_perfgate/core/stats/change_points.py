@@ -16,7 +16,7 @@ Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 Places = np.ndarray[tuple[int, ...], np.dtype[np.intp]]
 
 Search = Callable[[Array, int], tuple[float, tuple[int, ...]]]
-"""Finds the strongest change of a segment, with so many sittings at least on each side: how strong, and where."""
+"""Finds the strongest change of a segment, with so many runs at least on each side: how strong, and where."""
 
 LEVEL = 0.05
 
@@ -31,7 +31,7 @@ LONG = 80
 
 @value
 class ChangePoint:
-    """From this sitting on the line runs elsewhere."""
+    """From this run on the line runs elsewhere."""
 
     index: int
     before: float
@@ -67,7 +67,7 @@ def change_points(
 
 
 def _long(line: Array, seed: int, level: float, least: int) -> list[tuple[int, float]]:
-    """By ranks, and in the newest part by distances as well: ranks do not see what only a few sittings show."""
+    """By ranks, and in the newest part by distances as well: ranks do not see what only a few runs show."""
     cuts = _ranked(line, 0, level / 2, least)
     newest = max(len(line) - LONG, cuts[-1][0] if cuts else 0)
     return [*cuts, *((newest + at, p) for at, p in _split(line[newest:], seed, level / 2, least))]

@@ -165,7 +165,7 @@ ALARM = 0.01
 
 
 class Prior(float, enum.Enum):
-    """Relative scatter between sittings that a class of device is known for."""
+    """Relative scatter between runs that a class of device is known for."""
 
     GPU_LOCKED = 0.005
     GPU_FREE = 0.015
@@ -180,10 +180,10 @@ def prior(kind: str, clocks: str) -> Prior:
 
 
 class Prediction(NamedTuple):
-    """How far one new sitting may lie from the accepted value without anything having changed."""
+    """How far one new run may lie from the accepted value without anything having changed."""
 
     scatter: float
-    """Between sittings, shrunk towards the prior."""
+    """Between runs, shrunk towards the prior."""
     dof: int
     sittings: int
     gates: int
@@ -198,16 +198,16 @@ class Prediction(NamedTuple):
         return self.log_within(ALARM / self.gates)
 
     def log_within(self, level: float) -> float:
-        """How far above the accepted value a new sitting lies with this chance, as a logarithm."""
+        """How far above the accepted value a new run lies with this chance, as a logarithm."""
         return t_quantile(1 - level, self.dof) * self.scatter * math.sqrt(1 + 1 / self.sittings)
 
 
 def predict(
     expected: float, *, scatter: float = 0.0, sittings: int = 1, gates: int = 1, freedom: int | None = None
 ) -> Prediction:
-    """The prediction for one new sitting from the prior's scatter and that of the accepted sittings.
+    """The prediction for one new run from the prior's scatter and that of the accepted runs.
 
-    ``freedom`` is what the scatter rests on, where that is not one less than the sittings.
+    ``freedom`` is what the scatter rests on, where that is not one less than the runs.
     """
     degrees = max(sittings, 1) - 1 if freedom is None else freedom
     dof = PRIOR_DOF + degrees

@@ -95,7 +95,7 @@ ALONE = 1.25
 
 
 class Summary(NamedTuple):
-    """The time of one sitting."""
+    """The time of one run."""
 
     time: float
     """The median of the process medians, in nanoseconds."""
@@ -113,11 +113,11 @@ class Summary(NamedTuple):
     resolution: float
     """What the timer can tell apart, per call."""
     visible: float
-    """The smallest slowdown that this sitting could surely have told from its own noise."""
+    """The smallest slowdown that this run could surely have told from its own noise."""
 
 
 def summary(processes: Sequence[Samples], ordered: Sequence[Sequence[float]] = ()) -> Summary:
-    """Sum up one sitting; the caller has made sure that every sample is a positive number.
+    """Sum up one run; the caller has made sure that every sample is a positive number.
 
     Who has sorted them already hands them over ``ordered``.
     """

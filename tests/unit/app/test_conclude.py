@@ -57,7 +57,7 @@ def test_the_commit_under_test_held_against_itself_was_not_compared() -> None:
 def test_another_commit_with_the_same_code_is_said_and_fails_nothing() -> None:
     (note,) = notes(head="fedcba")
     assert (note.kind, note.effect) == ("uncompared", Effect.WARN)
-    assert note.text == "both builds held the same code, that of 0123456789: the machine differed"
+    assert "0123456789" in note.text
     (note,) = notes(head="fedcba", edits=EnvironmentEdits(files=("uv.lock",)))
     assert note.text.endswith("share what is installed now: this change edits uv.lock, which was not compared")
 
@@ -162,7 +162,8 @@ def test_a_change_that_its_own_lines_judged_says_so_and_fails_where_that_is_aske
 def test_a_revision_that_was_guessed_is_named() -> None:
     (note,) = base_notes(LINE, Base(commit="c0ffee", name="the parent", why="nobody knows"))
     assert (note.kind, note.effect) == ("parent", Effect.WARN)
-    assert note.text == "the lines of c0ffee, the parent, judged: nobody knows"
+    assert "c0ffee, the parent," in note.text
+    assert note.text.endswith(": nobody knows")
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,7 @@ def test_energy_is_what_the_counter_says_between_two_of_its_steps(call_ns, calls
 def test_a_counter_that_stands_still_is_no_figure() -> None:
     absent = Meter(0.0, 1e5).taken()
     assert isinstance(absent, Absent)
-    assert "stands still" in absent.why
+    assert "does not move" in absent.why
 
 
 @pytest.mark.parametrize("energy", [None, lambda device: None, lambda device: lambda: None])

@@ -291,7 +291,7 @@ def test_a_device_is_picked_by_any_of_its_names() -> None:
     with pytest.raises(PerfgateError, match="device-unknown") as caught:
         picked(devices, "7")
     assert "1: H200 GPU-H2001" in caught.value.mend
-    assert "asked for" in caught.value.why
+    assert "requested" in caught.value.why
 
 
 def test_a_uuid_may_be_cut_short_where_it_still_means_one_device() -> None:

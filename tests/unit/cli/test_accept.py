@@ -34,7 +34,7 @@ def test_the_words_of_the_line_that_judges_are_none(answers: Any) -> None:
     said = answers("TMA loads", "", "exact rounding")
     chosen = review._reasoned(decide(report, report.baseline, (), TODAY), TODAY)
     assert chosen.after.why == "exact rounding"
-    assert said == ["this one stands there from an acceptance of today: say what is new", "this needs a reason"]
+    assert said == ["the same reason was given today: say what is new", "this needs a reason"]
 
 
 def test_an_empty_answer_leaves_the_reason_of_a_line_that_is_only_committed_now(answers: Any) -> None:

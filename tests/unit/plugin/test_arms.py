@@ -74,7 +74,7 @@ def test_a_disk_that_takes_none_is_said_once_and_ends_nothing(tmp_path: Path) ->
     keep(ROUNDS)
     assert session.resumable is False
     assert len(said) == 1
-    assert said[0].startswith("finished rounds are not kept for a run that is cut short: it cannot be written")
+    assert said[0].startswith("finished rounds cannot be kept for an interrupted run: it cannot be written")
 
 
 @pytest.mark.parametrize(

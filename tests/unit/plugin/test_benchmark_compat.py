@@ -81,9 +81,9 @@ def test_options_without_a_meaning_are_named_by_their_reason() -> None:
         "--benchmark-warmup=true", "--benchmark-sort", "name", "--benchmark-autosave", "--codspeed-max-time=1"
     )
     assert list(idle_lines(option)) == [
-        "idle: --benchmark-warmup, --codspeed-max-time (perfgate's own rule decides how often a call runs)",
+        "idle: --benchmark-warmup, --codspeed-max-time (perfgate decides how often a call runs)",
         "idle: --benchmark-autosave (every run is kept under .perfgate/)",
-        "idle: --benchmark-sort (the report is perfgate's own)",
+        "idle: --benchmark-sort (perfgate writes its own report)",
     ]
 
 

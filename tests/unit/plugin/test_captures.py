@@ -55,7 +55,7 @@ def test_only_machine_code_is_read_and_once(kernel: str, tmp_path: Path) -> None
     assert toy.asked == [(["k"], {"limits": "spills == 0"})]
     assert told.metrics.metrics == (SPILLS,)
     assert told.handed
-    assert [finding.detail for finding in told.findings] == ["attached, and no machine code: tiling.json"]
+    assert [finding.detail for finding in told.findings] == ["attached, but not machine code: tiling.json"]
     Path(kernel).write_bytes(b"CODE again")
     code_of(files(kernel), ["spills <= 9"], toy)
     assert len(toy.asked) == 2
@@ -69,7 +69,7 @@ def test_nothing_handed_over_says_how(tmp_path: Path) -> None:
     assert missing.why == "none of tiling.json is machine code"
     assert "perfgate.attach" in missing.mend
     nothing = code_of([], [], Toy())
-    assert nothing.metrics.missing("spills").why == "the test handed over no machine code"
+    assert nothing.metrics.missing("spills").why == "the test attached no machine code"
 
 
 def test_a_missing_tool_is_not_measured_and_a_damaged_file_is_a_problem(kernel: str) -> None:
@@ -102,5 +102,5 @@ def test_bytes_are_meant_as_a_kernel_whatever_they_hold(kernel: str, tmp_path: P
     told = code_of(handed, [], toy)
     assert toy.asked == [(["k", "bad"], {"limits": ""})]
     assert [finding.detail for finding in told.findings] == [
-        "attached, and no machine code: compiled/stage1/kernel.ttir"
+        "attached, but not machine code: compiled/stage1/kernel.ttir"
     ]

@@ -109,7 +109,7 @@ PATH = Path(__file__).relative_to(Path(__file__).parents[3]).as_posix()
         (lambda gate: gate(int, n=3), "does not take n="),
         (lambda gate: gate(int, setup=3), "setup= must be a callable, got 3"),
         (lambda gate: gate(int, check="x"), "check= must be a callable, got 'x'"),
-        (lambda gate: gate(int, work=3), "no work that a call can do"),
+        (lambda gate: gate(int, work=3), "not possible for a call"),
         (lambda gate: gate(lambda: map(int, "1")), "an iterator that was never run"),
         (lambda gate: gate.record([1.0], unit="furlong"), "unit 'furlong'"),
     ],

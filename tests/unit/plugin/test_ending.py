@@ -165,7 +165,7 @@ def notes(*args: Any, **given: Any) -> tuple[SuiteNote, ...]:
 def test_a_verdict_that_no_report_carries_fails_the_run() -> None:
     (note,) = notes(LOCAL, reports={"test_a": (SLOWER_CASE,)})
     assert (note.kind, note.effect) == ("unrun", Effect.FAIL)
-    assert note.text.startswith("1 gated test chosen and not run, by a hook of a conftest")
+    assert note.text.startswith("1 gated test chosen and not run, because a hook")
     assert note.names == (f"{SLOWER_CASE.key}: regressed",)
 
 

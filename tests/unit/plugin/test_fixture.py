@@ -30,7 +30,7 @@ CASE = Case(nodeid="t.py::test_a", limits=(), plan=Plan())
 )
 def test_it_is_refused_and_the_next_call_is_not(inner: Callable[[Perfgate], object]) -> None:
     gate = Perfgate(CASE, Bench(CASE))
-    with pytest.raises(PerfgateError, match="called within a call that is measured") as said:
+    with pytest.raises(PerfgateError, match="called inside a measured call") as said:
         gate(lambda: inner(gate))
     assert "region()" in said.value.mend
     assert gate(int, name="inner").result == 0
@@ -111,7 +111,7 @@ def test_a_note_is_what_stays_the_same_in_each_process() -> None:
         ("tim", "no metric has that name", "did you mean 'time'? this call has time"),
         ("qqq", "no metric has that name", "this call has time"),
         ("tflops", "no work= was given", "pass work=work.gemm(...)"),
-        ("overlap", "nothing that measured this call produces it", "this call has time"),
+        ("overlap", "no instrument of this call produces it", "this call has time"),
     ],
 )
 def test_a_name_that_a_result_does_not_have_says_which_it_has(name: str, why: str, mend: str) -> None:

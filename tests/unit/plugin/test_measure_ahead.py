@@ -48,9 +48,7 @@ def test_what_two_builds_would_cost_is_said_beforehand() -> None:
         paired_line(38, Design(), math.inf, PairCost())
         == "38 cases in two builds, 7 to 30 rounds, about 1 min 24 s or more"
     )
-    assert paired_line(1, Design(), 600.0, PairCost()).endswith(
-        "; 10 min 0 s of the budget are left, spent where it decides"
-    )
+    assert paired_line(1, Design(), 600.0, PairCost()).endswith("; 10 min 0 s of the budget are left")
     held = parse_limit("slowdown <= 3%", kinds=KINDS)
     assert triable([*CASES, Case(nodeid="t.py::test_b", limits=(held,), plan=Plan())]) == 1
 

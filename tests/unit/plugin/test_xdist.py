@@ -34,5 +34,5 @@ def test_a_test_that_asks_too_late_where_nothing_is_gated_is_told_so(request: py
     with contextlib.suppress(pytest.fail.Exception):  # in CI what was not measured fails
         session.judge(request.node)
     (report,) = session.reports[request.node.nodeid]
-    assert not report.verdicts or "only while it ran" in report.verdicts[0].sentence
+    assert not report.verdicts or "while it ran" in report.verdicts[0].sentence
     assert report.measurement is None

@@ -244,10 +244,9 @@ def test_what_sittings_may_lie_off_is_no_improvement_and_one_process_shows_none(
     ten = verdict(0.05e6, context=replace(CONTEXT, mode=Mode.QUICK)).sentence
     assert ten == "faster than accepted, not shown; ten times faster: is the work still done?"
     ci = verdict(0.85e6, context=replace(CONTEXT, policy=CI))
-    assert (ci.outcome, ci.sentence) == (
-        Outcome.UNDECIDED,
-        "the accepted time rests on 1 run, and the next run may be +12.8 % off: it clears nothing by itself",
-    )
+    assert ci.outcome is Outcome.UNDECIDED
+    assert "1 run, " in ci.sentence
+    assert "+12.8 % off" in ci.sentence
 
 
 def test_a_demanded_improvement_is_held_like_any_limit() -> None:

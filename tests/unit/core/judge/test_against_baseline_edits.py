@@ -88,14 +88,14 @@ def test_an_acceptance_that_ran_out_says_why_it_was_made_and_is_renewed_by_a_rea
     today = replace(CONTEXT, today="2026-05-02", policy=CI)
     found = verdict(1e6, baseline=old, context=today)
     assert (found.outcome, found.effect) == (Outcome.UNBASELINED, Effect.FAIL)
-    assert found.sentence == 'the acceptance expired on 2026-05-01: "until the new compiler"'
+    assert '2026-05-01: "until the new compiler"' in found.sentence
     assert found.next == (f"perfgate accept --from RECORD '{KEY}' --reason \"...\"",), "CI refuses to write"
     bare = verdict(1e6, baseline=replace(old, why=""), context=today)
     assert bare.sentence == "the acceptance expired on 2026-05-01"
     renewing = replace(today, edited=replace(old, expires="2026-09-01", when="2026-05-02", why="no compiler yet"))
     again = verdict(1.01e6, baseline=old, context=renewing)
     assert again.outcome is Outcome.ACCEPTED
-    assert again.sentence == 'the earlier acceptance has expired; this change accepts 1 ms: "no compiler yet"'
+    assert 'accepts 1 ms: "no compiler yet"' in again.sentence
     for silent in (
         replace(renewing.edited, why=""),
         replace(old, expires=""),

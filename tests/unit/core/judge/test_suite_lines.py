@@ -33,10 +33,10 @@ def test_a_case_that_went_with_its_line_is_named_in_ci() -> None:
     given = {"gone": gone, "collected": COLLECTED, "context": replace(PLAIN_CONTEXT, policy=CI)}
     (note,) = notes([], "removed", **given)
     assert (note.effect, note.names) == (Effect.WARN, (f"{FAMILY}[3]",))
-    assert note.text == "1 accepted case removed by this change: both test and baseline"
+    assert note.text.startswith("1 accepted case removed ")
     (note,) = notes([], "removed", **given, moved={f"{FAMILY}[3]": "slow/t.py::test_x[3]"})
     assert note.names == (f"{FAMILY}[3] -> slow/t.py::test_x[3], where this run did not look",)
-    assert note.text == "1 accepted case moved outside the paths of this run: both test and baseline"
+    assert note.text.startswith("1 accepted case moved ")
     assert notes([], "removed", **given, reach=Reach(beneath=("tests/other.py",))) == []
     assert notes([], "removed", **given, followed=frozenset({f"{FAMILY}[3]"})) == [], "the note on its new name tells"
     assert notes([], "removed", **given, reach=Reach(unknown="--lf")) == []
