@@ -188,7 +188,7 @@ def says_nothing_new(decision: Decision) -> bool:
 
 
 def _after(decision: Decision) -> str:
-    return f" (after {decision.twin.key})" if decision.twin is not None else ""
+    return f" (after {decision.predecessor.key})" if decision.predecessor is not None else ""
 
 
 def measured_commit(environment: Environment, repository: Repository | None) -> str:

@@ -302,17 +302,17 @@ def _edited(then: str | None, now: str | None, test: str) -> bool:
 
 def renamed_lines(change: Change) -> Differences:
     """New lines in place of removed ones, the slowest first; harmless where none is slower than what it follows."""
-    heirs = sorted(_successors(change.gate_judge, change.reports), key=lambda heir: -heir.slower)
-    slower = any(heir.slower > _least(heir, change.reports) for heir in heirs)
-    return Differences(names=tuple(map(_said, heirs)), harmless=not slower)
+    pairs = sorted(_successors(change.gate_judge, change.reports), key=lambda successor: -successor.slower)
+    slower = any(successor.slower > _least(successor, change.reports) for successor in pairs)
+    return Differences(names=tuple(map(_successor_text, pairs)), harmless=not slower)
 
 
 def followed(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> frozenset[str]:
     """Cases that are gone and that go on under another name: the note on their lines tells of them."""
     on = (
-        heir.gone
-        for heir in _successors(gate_judge, reports)
-        if gate_judge.accepted.carried_on(heir.gone.key, heir.new.key)
+        successor.gone
+        for successor in _successors(gate_judge, reports)
+        if gate_judge.accepted.carried_on(successor.gone.key, successor.new.key)
     )
     return frozenset(str(line.key) for line in on)
 
@@ -327,13 +327,13 @@ def _successors(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Iterabl
             yield from successors(gone, new, gate_judge.accepted.renamed_in(path))
 
 
-def _least(heir: Successor, reports: Sequence[CaseReport]) -> float:
+def _least(successor: Successor, reports: Sequence[CaseReport]) -> float:
     """What the limit of the new case asks about; anything at all where this run has none."""
-    verdicts = [v for report in reports if report.key == heir.new.key for v in report.verdicts]
+    verdicts = [v for report in reports if report.key == successor.new.key for v in report.verdicts]
     return min((v.limit.bound for v in verdicts if v.limit.metric == "slowdown" and v.limit.bound > 0), default=0.0)
 
 
-def _said(heir: Successor) -> str:
-    was, now = (quantity(line.time, Dimension.TIME) for line in (heir.gone, heir.new))
-    why = f'"{heir.new.why}"' if heir.new.why else "no reason"
-    return f"{heir.new.key} {now} after {heir.gone.key} {was}: {signed(heir.slower)}, {why}"
+def _successor_text(successor: Successor) -> str:
+    was, now = (quantity(line.time, Dimension.TIME) for line in (successor.gone, successor.new))
+    why = f'"{successor.new.why}"' if successor.new.why else "no reason"
+    return f"{successor.new.key} {now} after {successor.gone.key} {was}: {signed(successor.slower)}, {why}"

@@ -177,11 +177,13 @@ class GateJudge:
         self.paired = {**self.paired, report.key: replace(paired, moved=facts)}
         return self.judged(case, report.measurement)
 
-    def without_arms(self, case: Case, report: CaseReport, fault: PerfgateError | None, heard: str = "") -> CaseReport:
+    def without_arms(
+        self, case: Case, report: CaseReport, fault: PerfgateError | None, message: str = ""
+    ) -> CaseReport:
         """A suspect that no arm could be made for: the prediction interval decides, and why is said."""
         if report.measurement is None:
             return report
-        return self.judged(case, report.measurement, _unpaired(report.baseline, fault, heard))
+        return self.judged(case, report.measurement, _unpaired(report.baseline, fault, message))
 
     def limits(self, case: Case, measurement: Measurement) -> tuple[Limit, ...]:
         """The case's limits under those that the fixture's call brought, as far as they can be of what it measured."""
@@ -247,12 +249,12 @@ def _brought(text: str, kinds: Mapping[str, MetricKind], place: str, own: Collec
     return limit
 
 
-def _unpaired(baseline: Baseline | None, fault: PerfgateError | None, heard: str) -> Unpaired:
+def _unpaired(baseline: Baseline | None, fault: PerfgateError | None, message: str) -> Unpaired:
     """Why no two builds decided: the accepted tree is in no commit, it cannot be built, or the test failed there."""
     if why := uncommitted(baseline):
         return Unpaired(why=why, step=COMMIT_FIRST)
     if fault is None:
-        return Unpaired(why=heard or "it did not run in both builds")
+        return Unpaired(why=message or "it did not run in both builds")
     if fault.code.name == "revision-missing":
         return Unpaired(why=error_summary(fault), base_missing=True)
     return Unpaired(why=error_summary(fault), step=fault.mend)
@@ -265,11 +267,11 @@ def _scatter(past: Sequence[Sitting], baseline: Baseline | None, environment: En
     """
     judged = short_commit(commit_name(environment.commit, dirty=environment.dirty))
     own = "" if baseline is not None and judged == baseline.commit and not environment.dirty else judged
-    witnesses = [s for s in past if 0 < s.time < math.inf and not (own and short_commit(s.commit) == own)]
+    earlier = [s for s in past if 0 < s.time < math.inf and not (own and short_commit(s.commit) == own)]
     same = "" if baseline is None or baseline.commit.endswith(DIRTY) else short_commit(baseline.commit)
     times = [
         s.time
-        for s in witnesses
+        for s in earlier
         if baseline is None or of_level(s.time, baseline.time) or (same and short_commit(s.commit) == same)
     ]
     return (scatter_of_neighbours(times), len(times)) if len(times) > 2 else (None, len(times))

@@ -158,10 +158,10 @@ class LockstepPair:
             captures=(_with_turns(ended[BASE], taken, BASE), _with_turns(ended[HEAD], taken, HEAD)),
         )
 
-    def _after(self, left: LeftEarly, told: list[Answer], plan: Plan) -> list[Answer]:
+    def _after(self, left: LeftEarly, answers: list[Answer], plan: Plan) -> list[Answer]:
         """What both say where one left its call; the other makes its own all the same, for what follows may need it."""
         other = HEAD if left.side == BASE else BASE
-        after = {left.side: left.answer, other: told[other]}
+        after = {left.side: left.answer, other: answers[other]}
         try:
             self._measured(other, _warming(plan, self._beat))
         except LeftEarly as too:
@@ -250,7 +250,7 @@ def _turn(plan: Plan, beat: TurnTiming, seen: Samples) -> tuple[Plan, int]:
     longest = max(budget, typical)
     count = max(3, min(beat.batches, int(max(plan.budget_ns, 3 * typical) / longest)))
     endless = plan.max_samples
-    turn = replace(plan, warmup_ns=0, budget_ns=budget, calls=calls, min_samples=endless, spread=0.0, witness=True)
+    turn = replace(plan, warmup_ns=0, budget_ns=budget, calls=calls, min_samples=endless, spread=0.0, in_turns=True)
     return replace(turn, leaning=seen.timer), count
 
 
@@ -290,9 +290,9 @@ def joined(turns: Sequence[Samples], long: Samples | None = None) -> Samples:
     )
 
 
-def _mean(told: Iterable[float | None]) -> float | None:
+def _mean(answers: Iterable[float | None]) -> float | None:
     """Over all turns; nothing where one of them could not tell."""
-    numbers = list(told)
+    numbers = list(answers)
     known = [number for number in numbers if number is not None]
     return sum(known) / len(known) if known and len(known) == len(numbers) else None
 

@@ -67,8 +67,8 @@ class ChildSettings:
 class Rounds:
     """The results so far; they stay when the run is interrupted."""
 
-    def __init__(self, cases: Sequence[Case], crew: ChildSettings) -> None:
-        self._crew = crew
+    def __init__(self, cases: Sequence[Case], settings: ChildSettings) -> None:
+        self._settings = settings
         self._cases = {case.nodeid: case for case in cases}
         self._captures: dict[str, list[tuple[Capture, ...]]] = {case.nodeid: [] for case in cases}
         self._trouble: dict[str, list[str]] = {case.nodeid: [] for case in cases}
@@ -140,12 +140,12 @@ class Rounds:
         done: set[str] = set()
         child = None
         try:
-            child = self._crew.spawner.spawn(_surrounded(self._crew.spec(cases), env))
+            child = self._settings.spawner.spawn(_surrounded(self._settings.spec(cases), env))
             self._children.add(child)
             if self._stopped:  # while it was started: whoever stopped could not know of it
                 return cases
-            job = replace(self._crew.job, cases=tuple(cases))
-            for message in conversation(child, job, self._crew.timeout_s, self._leaning):
+            job = replace(self._settings.job, cases=tuple(cases))
+            for message in conversation(child, job, self._settings.timeout_s, self._leaning):
                 if isinstance(message, Ready):
                     standing[:] = [message.nodeid]
                 elif isinstance(message, Finished):
@@ -153,7 +153,7 @@ class Rounds:
                     done.add(message.nodeid)
                     standing.clear()
                 elif isinstance(message, Waits):
-                    self._crew.tell(message.text)
+                    self._settings.tell(message.text)
                 elif isinstance(message, Collected):
                     done |= self._uncollected(cases, message)
         except PerfgateError as fault:
@@ -170,7 +170,7 @@ class Rounds:
     def _leaning(self, key: CaseKey) -> str:
         """The timer of this call's earlier rounds, else the one that it was accepted with."""
         earlier = [capture for captures in self._captures[key.nodeid] for capture in captures if capture.key == key]
-        return earlier[0].identity.timer if earlier else self._crew.leanings.get(str(key), "")
+        return earlier[0].identity.timer if earlier else self._settings.leanings.get(str(key), "")
 
     def _after_death(self, fault: PerfgateError, standing: list[str], left: list[Case]) -> list[Case]:
         lost = standing or [case.nodeid for case in left]
@@ -197,7 +197,7 @@ class Rounds:
             self._outcome[nodeid] = message.outcome
             self._trouble[nodeid].append(message.text)
         with self._telling:
-            self._crew.progress(number, self._cases[nodeid], message)
+            self._settings.progress(number, self._cases[nodeid], message)
 
 
 def one_child_each(cases: Sequence[Case]) -> list[list[Case]]:

@@ -139,7 +139,7 @@ def _run(
             _raise_final(profiler, result, code, folder, tools)
     how = f"failed: {result.text}" if result.text else f"ended with exit code {code}"
     what = f"the test under {profiler.name} {how}; it failed twice"
-    raise PerfgateError("profile-child", what + _said(folder, tools), place=str(folder / LOG))
+    raise PerfgateError("profile-child", what + _output(folder, tools), place=str(folder / LOG))
 
 
 def _assigned(given: Assignment, mode: str, folder: Path) -> Assignment:
@@ -168,7 +168,7 @@ def _check_entered(told: ProfilingResult, key: CaseKey, assigned: Assignment) ->
 def _raise_final(profiler: Profiler, told: ProfilingResult, code: int, folder: Path, tools: ProfileTools) -> None:
     """What a second try cannot mend: a missing permission, no device, time that ran out."""
     if code == TIMED_OUT:
-        what = f"the test under {profiler.name} took over {tools.timeout_s:.0f} s and was ended{_said(folder, tools)}"
+        what = f"the test under {profiler.name} took over {tools.timeout_s:.0f} s and was ended{_output(folder, tools)}"
         raise PerfgateError("profile-child", what, place=str(folder / LOG))
     name, what, mend = told.error
     if name:
@@ -180,7 +180,7 @@ def _raise_final(profiler: Profiler, told: ProfilingResult, code: int, folder: P
             raise
 
 
-def _said(folder: Path, tools: ProfileTools) -> str:
+def _output(folder: Path, tools: ProfileTools) -> str:
     tail = tools.folders.tail(folder, LOG)
     return f"; it said:\n{tail}" if tail else " and said nothing"
 

@@ -105,7 +105,7 @@ def _guarded(name: str, rest: list[str]) -> int:
             run = getattr(module, f"run_{_key(name)}")
             return int(run(_alone(_parsed(name, module, rest))))
     except PerfgateError as error:
-        return _said(error, as_json="--json" in rest)
+        return _print_error(error, as_json="--json" in rest)
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         return INTERRUPTED
@@ -116,7 +116,7 @@ def _guarded(name: str, rest: list[str]) -> int:
     except OSError as denied:
         if not speaks_of_a_file(denied):
             raise
-        return _said(refusal(denied), as_json="--json" in rest)
+        return _print_error(refusal(denied), as_json="--json" in rest)
 
 
 def _parsed(name: str, module: Any, rest: list[str]) -> argparse.Namespace:
@@ -169,7 +169,7 @@ def _alone(options: argparse.Namespace) -> argparse.Namespace:
     return options
 
 
-def _said(error: PerfgateError, *, as_json: bool) -> int:
+def _print_error(error: PerfgateError, *, as_json: bool) -> int:
     if as_json:
         sys.stdout.write(_error_json(error.code.name, error.what, error.mend, error.why, error.place))
     sys.stderr.write(f"perfgate: {error.text()}\n")

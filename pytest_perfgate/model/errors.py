@@ -76,7 +76,9 @@ def fault_sentence(fault: Exception, doing: str, code: str) -> str:
 
 def fault_words(fault: Exception, doing: str) -> str:
     """The same without its code."""
-    text = fault.what if isinstance(fault, PerfgateError) else f"{type(fault).__name__}: {_said(fault)}{_place(fault)}"
+    text = (
+        fault.what if isinstance(fault, PerfgateError) else f"{type(fault).__name__}: {_message(fault)}{_place(fault)}"
+    )
     return f"perfgate failed while it {doing}: {text}"
 
 
@@ -85,7 +87,7 @@ def fault_error(fault: Exception, doing: str, place: str = "") -> PerfgateError:
     return fault if isinstance(fault, PerfgateError) else PerfgateError(SHOWING, fault_words(fault, doing), place=place)
 
 
-def _said(fault: Exception) -> str:
+def _message(fault: Exception) -> str:
     try:
         return str(fault)
     except Exception:  # noqa: BLE001 - a fault that cannot say what it is still has a name and a place

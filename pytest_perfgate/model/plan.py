@@ -68,7 +68,7 @@ class Plan:
     """The smallest absolute difference that counts as slower."""
     anchor: str = ""
     against: str = ""
-    witness: bool = False
+    in_turns: bool = False
     """Whether the host's timer reads the thread's CPU time beside each sample."""
 
 

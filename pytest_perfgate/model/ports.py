@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.protocol import ChildSpawner
     from pytest_perfgate.model.verdict import CaseReport, RunReport
 
-    Convict = Callable[[Mapping[CaseKey, CaseReport], Mapping[str, Case]], Mapping[CaseKey, CaseReport]]
+    Confirm = Callable[[Mapping[CaseKey, CaseReport], Mapping[str, Case]], Mapping[CaseKey, CaseReport]]
     """Tries suspects against their baseline's own commit and returns the reports that changed."""
 
 Call = Callable[[], Any]
@@ -383,7 +383,7 @@ class GateTools:
     records: RecordStore | None = None
     history: HistoryStore | None = None
     repository: Repository | None = None
-    confirm: Convict | None = None
+    confirm: Confirm | None = None
     settings: Callable[[str], Mapping[str, str]] = lambda _revision: {}
     """Settings by their path, of a revision or, without one, of what is here."""
     here: Callable[[], Sequence[str]] = tuple

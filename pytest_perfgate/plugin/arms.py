@@ -84,8 +84,8 @@ class ArmRunner:
         self._session.gate_judge.revision = self._store.git.revision(revision).commit  # raises before costs are said
         self._progress = Progress(self._config, self._announced(cases, design_of(self._session)))
         comparison = self._comparison(revision, cases, design_of(self._session))
-        hearing = Screening(comparison, bounds := Bounds(self._session.gate_judge, comparison), asked=bounds.asked)
-        return comparison, self._heard(comparison, hearing, revision=True)
+        screening = Screening(comparison, bounds := Bounds(self._session.gate_judge, comparison), asked=bounds.asked)
+        return comparison, self._decided(comparison, screening, revision=True)
 
     def confirm(self, reports: Mapping[CaseKey, CaseReport], cases: Mapping[str, Case]) -> Mapping[CaseKey, CaseReport]:
         """Decide what the accepted times left open: beside the base of the change, or what a line names."""
@@ -97,7 +97,7 @@ class ArmRunner:
         for commit, keys in joined(open_, base, partial(same_build, self._session, self._arm)).items():
             try:
                 bounds = {key: contested_limit(reports[key]) for key in keys}
-                result, heard = self._tried(commit, [cases[key.nodeid] for key in keys], bounds, among)
+                result, troubles = self._tried(commit, [cases[key.nodeid] for key in keys], bounds, among)
             except PerfgateError as fault:
                 unbuilt(self._config, commit, len(keys), fault)
                 changed.update({key: gate_judge.without_arms(cases[key.nodeid], reports[key], fault) for key in keys})
@@ -108,7 +108,7 @@ class ArmRunner:
                 if why := self.stopped.get(key):
                     changed[key] = replace(gate_judge.unmeasured(case, key, why), measurement=report.measurement)
                 elif paired is None or paired.edited:
-                    why = not_compared(paired) if paired is not None else heard.get(key.nodeid, "")
+                    why = not_compared(paired) if paired is not None else troubles.get(key.nodeid, "")
                     changed[key] = gate_judge.without_arms(case, report, None, why)
                 else:
                     changed[key] = gate_judge.with_arms(case, report, paired)
@@ -131,14 +131,14 @@ class ArmRunner:
         self._progress = Progress(self._config, f"{announced}, against {whose_commit(self._session, beside)}")
         comparison = self._comparison(beside, list(dict.fromkeys(cases)), design_of(self._session))
         limits = Limits(bounds, others := Bounds(self._session.gate_judge, comparison))
-        hearing = Screening(comparison, limits, among, others.asked)
-        heard = self._heard(comparison, hearing, revision=False)
-        return {key: replace(paired, stands_in=why) for key, paired in heard.items()}, comparison.troubles()
+        screening = Screening(comparison, limits, among, others.asked)
+        compared = self._decided(comparison, screening, revision=False)
+        return {key: replace(paired, stands_in=why) for key, paired in compared.items()}, comparison.troubles()
 
-    def _heard(self, comparison: Comparison, hearing: Screening, *, revision: bool) -> Mapping[CaseKey, Paired]:
+    def _decided(self, comparison: Comparison, screening: Screening, *, revision: bool) -> Mapping[CaseKey, Paired]:
         """Run a comparison to its end; finished rounds of a completed comparison are not continued later."""
         try:
-            hearing.decide()
+            screening.decide()
         finally:
             if self._progress is not None:
                 self._progress.close()
@@ -148,11 +148,11 @@ class ArmRunner:
                 self._session.costs[one.nodeid] = self._session.costs.get(one.nodeid, 0.0) + 2 * one.seconds
         self._path(comparison.arms).unlink(missing_ok=True)
         self._session.resumable = False
-        self.stopped.update(hearing.stopped())
-        result, tests = hearing.paired(revision=revision), {case.path for case in self._session.cases.values()}
+        self.stopped.update(screening.stopped())
+        result, tests = screening.paired(revision=revision), {case.path for case in self._session.cases.values()}
         repository, baselines = self._session.gate_judge.tools.repository, self._project.baselines
-        heard = with_files(result, comparison, tests, self._config.rootpath, repository, baselines)
-        return {**hearing.untimed(revision=revision), **heard}
+        compared = with_files(result, comparison, tests, self._config.rootpath, repository, baselines)
+        return {**screening.untimed(revision=revision), **compared}
 
     def _comparison(self, revision: str, cases: Sequence[Case], design: Design) -> Comparison:
         both = (self._arm("base", revision), self._arm("head", ""))

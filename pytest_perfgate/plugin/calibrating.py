@@ -77,8 +77,8 @@ class Calibrating:
                 progress.tell(f"no test runs:  {_trouble(comparison)}")
                 break
             remaining = max(0.0, until - clock.seconds())
-            said = "unchanged code in forks" if self._forking else _named(by)
-            progress.tell(f"{said}: {plural(count, 'round')}, {remaining:.0f} s left")
+            condition = "unchanged code in forks" if self._forking else _named(by)
+            progress.tell(f"{condition}: {plural(count, 'round')}, {remaining:.0f} s left")
         comparison.next.close()
         progress.close()
 

@@ -151,11 +151,11 @@ def interrupts_handled() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or not callable(before):
         yield
         return
-    heard: list[int] = []
+    received: list[int] = []
     served = before
 
     def note(number: int, frame: FrameType | None) -> None:
-        heard.append(number)
+        received.append(number)
         served(number, frame)
 
     signal.signal(signal.SIGINT, note)
@@ -164,5 +164,5 @@ def interrupts_handled() -> Iterator[None]:
     finally:
         if signal.getsignal(signal.SIGINT) is note:
             signal.signal(signal.SIGINT, before)
-    if heard:
+    if received:
         raise KeyboardInterrupt

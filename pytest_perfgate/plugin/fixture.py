@@ -384,9 +384,9 @@ def _called(path: str) -> str:
 
 def error_text(fault: Exception) -> str:
     """``ValueError: odd``: the first line, and the type alone where it says nothing or cannot."""
-    name, said = type(fault).__name__, ""
+    name, message = type(fault).__name__, ""
     with suppress(Exception):  # an error of the user's that does not even print
-        said = fault.what if isinstance(fault, PerfgateError) else str(fault)
-    first = (said.strip().splitlines() or [""])[0]
+        message = fault.what if isinstance(fault, PerfgateError) else str(fault)
+    first = (message.strip().splitlines() or [""])[0]
     shown = f"{first[:_LONGEST_FRAME]}…" if len(first) > _LONGEST_FRAME else first
     return f"{name}: {shown}" if shown else name

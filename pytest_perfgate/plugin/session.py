@@ -36,7 +36,7 @@ from pytest_perfgate.wiring.devices import pick_device
 
 if TYPE_CHECKING:
     from pytest_perfgate.model.measurement import Measurement
-    from pytest_perfgate.model.ports import Convict, GateTools, Profiler
+    from pytest_perfgate.model.ports import Confirm, GateTools, Profiler
     from pytest_perfgate.model.protocol import Capture
     from pytest_perfgate.model.verdict import CaseReport
     from pytest_perfgate.plugin.calls import Brought, MeasuredCall
@@ -109,7 +109,7 @@ class GateSession(SessionState):
 
     def __init__(self, settings: Settings, *, ahead: bool = False) -> None:
         super().__init__(settings)
-        self.convictor = confirmer
+        self.confirmer = confirmer
         self.measured_ahead = ahead  # workers: whatever the mode, the controller has measured
         self._benches: dict[str, Bench] = {}
         self._late: set[str] = set()
@@ -256,7 +256,7 @@ class GateSession(SessionState):
             self.skipped.pop(report.nodeid, None)
 
 
-def confirmer(session: SessionState, tools: GateTools) -> Convict | None:
+def confirmer(session: SessionState, tools: GateTools) -> Confirm | None:
     """The paired confirmation, where the project wants it and git knows the commits."""
     settings = session.settings
     if session.mode is not Mode.FULL or settings.project.confirmation == "interval":

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pytest_perfgate.model.metric import MetricKind
     from pytest_perfgate.model.plan import Policy
-    from pytest_perfgate.model.ports import Convict, GateTools
+    from pytest_perfgate.model.ports import Confirm, GateTools
     from pytest_perfgate.model.project import Config
     from pytest_perfgate.plugin.collect import Collector
 
@@ -71,7 +71,7 @@ class SessionState:
         """Measured before the first test, or about to be; else each test measures itself."""
         self.resumable = False
         """Whether finished rounds of two arms lie ready for the same command."""
-        self.convictor: Callable[[SessionState, GateTools], Convict | None] | None = None
+        self.confirmer: Callable[[SessionState, GateTools], Confirm | None] | None = None
         """Makes what tries suspects; without it nothing is confirmed by two arms."""
         self.run = os.urandom(16).hex()
         """The id of this run among all records."""
@@ -89,7 +89,7 @@ class SessionState:
             settings = self.settings
             environment = child_environment(settings.pytest)
             tools = gate_tools(settings.pytest.rootpath, settings.project, settings.kinds, environment)
-            confirm = self.convictor(self, tools) if self.convictor is not None else None
+            confirm = self.confirmer(self, tools) if self.confirmer is not None else None
             self._gate_judge = GateJudge(replace(tools, confirm=confirm), self._context())
             self._gate_judge.merged = self.settings.collector.merged
         return self._gate_judge

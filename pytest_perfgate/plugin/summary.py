@@ -93,7 +93,7 @@ def _write_verdicts(out: Any, session: SessionState, reports: list[CaseReport]) 
     recorded = session.recorded_reports()
     notes = other_notes(recorded, session.notes)
     edits = own_gate_lines(recorded, session.notes)
-    told = out.verbosity > 0 or bool(edits or session.notes or not all(map(is_clean, reports)))
+    detailed = out.verbosity > 0 or bool(edits or session.notes or not all(map(is_clean, reports)))
     parts: list[Callable[[], list[str]]] = [
         lambda: _folded(own_gate_section(edits), width),
         partial(_tables, reports, width=width),
@@ -104,7 +104,7 @@ def _write_verdicts(out: Any, session: SessionState, reports: list[CaseReport]) 
             [*([] if edits else hidden(session)), *refused(reports), *constant(reports), *empty(reports)], width
         ),
         lambda: _folded([counted(session.mode.value, reports, fresh, families)] if reports else [], width),
-        lambda: written_lines([path for path in session.written if told or not is_record(path)], here.path),
+        lambda: written_lines([path for path in session.written if detailed or not is_record(path)], here.path),
     ]
     for part in parts:
         for line in shown(part, lambda why: [why]):

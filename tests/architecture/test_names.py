@@ -21,6 +21,7 @@ METAPHORS = frozenset(
         "bystander",
         "bystanders",
         "convict",
+        "convictor",
         "convicts",
         "convicted",
         "court",
@@ -60,6 +61,8 @@ METAPHORS = frozenset(
 )
 VAGUE = frozenset(["beside", "borrowed", "handed", "inherited", "sight", "sighted", "told"])
 """Words that are plain inside the sentence that names a test, and say nothing as the name of a function."""
+LOCALS = frozenset(["spoken"])
+"""Words that no parameter, local or field of the package has, beside the metaphors."""
 
 
 def words_of(name: str) -> set[str]:
@@ -71,6 +74,17 @@ def names_in(path: Path) -> Iterator[tuple[int, str]]:
     for node in nodes(path):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             yield node.lineno, node.name
+
+
+def locals_in(path: Path) -> Iterator[tuple[int, str]]:
+    """Parameters, and names and fields that are given a value."""
+    for node in nodes(path):
+        if isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.attr
 
 
 def banned(folder: Path, words: frozenset[str]) -> list[str]:
@@ -89,6 +103,23 @@ def banned(folder: Path, words: frozenset[str]) -> list[str]:
 )
 def test_no_metaphor_is_a_name(folder: str, words: frozenset[str]) -> None:
     assert banned(ROOT / folder, words) == []
+
+
+def test_no_metaphor_is_a_local_of_the_package() -> None:
+    files = sorted((ROOT / "pytest_perfgate").rglob("*.py"))
+    assert [
+        f"{path.relative_to(ROOT)}:{line} {name}"
+        for path in files
+        for line, name in locals_in(path)
+        if words_of(name) & (METAPHORS | LOCALS)
+    ] == []
+
+
+@pytest.mark.parametrize("text", ["def f(heir): ...", "spoken = 1", "class A:\n    twin: int = 0", "self.crew = 1"])
+def test_a_metaphor_is_seen_as_a_local(tmp_path: Path, text: str) -> None:
+    (tmp_path / "module.py").write_text(text)
+    names = [name for _, name in locals_in(tmp_path / "module.py") if words_of(name) & (METAPHORS | LOCALS)]
+    assert len(names) == 1
 
 
 @pytest.mark.parametrize("text", ["class Heir: ...", "def _told(): ...", "class A:\n    def crowded(self): ..."])

@@ -238,8 +238,8 @@ def content_of(folder: Path) -> str:
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder)
         if _is_content(inside, path):
-            digests[inside], spoken = _read_through(path, pages if _is_code(inside) else set())
-            pages -= spoken
+            digests[inside], mentioned = _read_through(path, pages if _is_code(inside) else set())
+            pages -= mentioned
     hasher = hashlib.sha256()
     for inside, digest in digests.items():
         if inside.suffix not in pages and not _is_accepted(folder / inside):
@@ -258,16 +258,16 @@ def sources_of(folder: Path) -> dict[str, str]:
 
 def _read_through(path: Path, suffixes: Collection[str]) -> tuple[str, set[str]]:
     """A hash of a file and which suffixes it speaks of, a part at a time: data beside code may be gigabytes."""
-    digest, spoken, before = hashlib.sha256(), set[str](), b""
+    digest, mentioned, before = hashlib.sha256(), set[str](), b""
     try:
         with path.open("rb") as file:
             while part := file.read(_PART):
                 digest.update(part)
-                spoken |= {suffix for suffix in suffixes if suffix.encode() in before + part}
+                mentioned |= {suffix for suffix in suffixes if suffix.encode() in before + part}
                 before = part[-_LONGEST:]
     except OSError:
-        return "unreadable", spoken
-    return digest.hexdigest()[:16], spoken
+        return "unreadable", mentioned
+    return digest.hexdigest()[:16], mentioned
 
 
 def _is_content(inside: Path, path: Path) -> bool:

@@ -50,8 +50,8 @@ class Reading(NamedTuple):
 class DeviceSampler:
     """Looks at one device, from one thread."""
 
-    def __init__(self, device: Watched, strangers: Callable[[Pids], Others], sampling: Sampling) -> None:
-        self._device, self._strangers, self._sampling = device, strangers, sampling
+    def __init__(self, device: Watched, other_processes: Callable[[Pids], Others], sampling: Sampling) -> None:
+        self._device, self._other_processes, self._sampling = device, other_processes, sampling
         self._looks: list[Look] = []
         self._readings: list[Reading] = []
         self._mark = sampling.mark
@@ -70,7 +70,7 @@ class DeviceSampler:
             self._looks.append(Look(sample, before, self._sampling.mark, load))
             pids = self._device.processes()
             self.blind = self.blind or pids is None
-            others = self._strangers(pids or ())
+            others = self._other_processes(pids or ())
             self.foreign.update(others.foreign)
             self.elsewhere.update(others.elsewhere)
         except PerfgateError as error:
@@ -206,13 +206,13 @@ class DeviceWatch:
         device: Watched,
         *,
         lock: Lock = UNLOCKED,
-        strangers: Callable[[Pids], Others] = lambda pids: Others(),  # noqa: ARG005 - nobody is one
+        other_processes: Callable[[Pids], Others] = lambda pids: Others(),  # noqa: ARG005 - nobody is one
         period_s: float = PERIOD_S,
         sampling: Sampling = SAMPLING,
         patience_s: float = PATIENCE_S,
     ) -> None:
         self._device, self._lock = device, lock
-        self._strangers, self._sampling = strangers, sampling
+        self._other_processes, self._sampling = other_processes, sampling
         self._period, self._patience = period_s, patience_s
         self._silent = False
         self._extra: list[Problem] = []
@@ -228,7 +228,7 @@ class DeviceWatch:
 
     def begin(self) -> None:
         """The thread has every look, the first too, so that a driver which never returns holds up nobody else."""
-        self._sight = DeviceSampler(self._device, self._strangers, self._sampling)
+        self._sight = DeviceSampler(self._device, self._other_processes, self._sampling)
         before = self._before = self._sampling.tell(None)
 
         def wake() -> None:

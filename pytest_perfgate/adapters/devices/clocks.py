@@ -85,7 +85,7 @@ class CardClocks:
         watch = DeviceWatch(
             card,
             lock=self._lock_of(locked) if locked else UNLOCKED,
-            strangers=other_processes,
+            other_processes=other_processes,
         )
         watch.note("clocks", "locked" if locked else "observed")
         if near := os.environ.get("PERFGATE_CORES", ""):

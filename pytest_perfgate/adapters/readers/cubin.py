@@ -202,8 +202,8 @@ def _within(file: Path, room: Path) -> list[tuple[Path, str]]:
     try:
         return list(_cubins(file, room))
     except PerfgateError as error:
-        bystander = file.suffix not in _ALWAYS_CODE and error.what.startswith(_IT_IS)
-        if error.code.name == "kernel-none" and bystander:
+        ignored = file.suffix not in _ALWAYS_CODE and error.what.startswith(_IT_IS)
+        if error.code.name == "kernel-none" and ignored:
             return []
         raise
 

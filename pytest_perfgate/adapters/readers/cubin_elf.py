@@ -345,9 +345,9 @@ def _parsed(text: bytes, count: int) -> list[tuple[str, str, str]]:
     return [(p, o, rest) for _, p, o, rest in instructions]
 
 
-def _entry(told: tuple[str, str, str], at: int) -> dict[str, Any]:
+def _entry(fields: tuple[str, str, str], at: int) -> dict[str, Any]:
     """As in a listing; the target of a branch as a distance, since the sample has addresses of its own."""
-    _, opcode, operands = told
+    _, opcode, operands = fields
     target = re.search(r"(?<![-\w])0x[0-9a-f]+$", operands.strip("`() "))
     if opcode.partition(".")[0] in {"BRA", "JMP"} and target:
         condition = operands.partition(",")[0] + "," if "," in operands else ""

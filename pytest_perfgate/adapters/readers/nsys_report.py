@@ -284,8 +284,8 @@ def _pairs(path: Path, head: bytes) -> Iterator[tuple[str, str]]:
     yield from _SAYS.findall(text)
     yield from _PAIR.findall(text) if path.suffix in REPORTS else ()
     yield from (("host", host) for pattern in _TOLD for host in pattern.findall(f"{text}\n{path.name}"))
-    before, told, rows = text.partition('"Host Name"')
-    if told:
+    before, header, rows = text.partition('"Host Name"')
+    if header:
         place = before.rpartition("\n")[2].count('",')
         yield from (("host", row[place]) for row in csv.reader(rows.splitlines()[1:]) if row[place : place + 1] > [""])
 

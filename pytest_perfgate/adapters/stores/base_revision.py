@@ -262,8 +262,8 @@ def _event(environment: Mapping[str, str]) -> object:
         return {}
 
 
-def _text(told: object, *names: str) -> str:
+def _text(entry: object, *names: str) -> str:
     """A text some tables deep; empty where a table or the text is not there."""
     for name in names:
-        told = told.get(name) if isinstance(told, dict) else None
-    return told if isinstance(told, str) else ""
+        entry = entry.get(name) if isinstance(entry, dict) else None
+    return entry if isinstance(entry, str) else ""

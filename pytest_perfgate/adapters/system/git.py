@@ -181,9 +181,9 @@ class Git:
         return PerfgateError("revision-missing", f"{name!r} is not in this clone", mend=mend)
 
 
-def _folder(said: str) -> Path:
+def _folder(output: str) -> Path:
     """What git says, as this process spells folders: in the locale C it may have no letter beyond ASCII."""
-    return Path(os.fsdecode(said.encode("utf-8", "surrogateescape")))
+    return Path(os.fsdecode(output.encode("utf-8", "surrogateescape")))
 
 
 def _fetching(name: str, remotes: list[str]) -> str:
@@ -194,14 +194,16 @@ def _fetching(name: str, remotes: list[str]) -> str:
     return f"git fetch {remotes[0]} {name}, then name FETCH_HEAD; a tag: git fetch {remotes[0]} tag {name}"
 
 
-def _refused(command: str, said: str) -> PerfgateError:
-    if "dubious ownership" in said:
-        mend = next((line.strip() for line in said.splitlines() if "safe.directory" in line), "")
+def _refused(command: str, output: str) -> PerfgateError:
+    if "dubious ownership" in output:
+        mend = next((line.strip() for line in output.splitlines() if "safe.directory" in line), "")
         return PerfgateError("no-repository", "git does not trust this folder: it belongs to another user", mend=mend)
-    if "No space left on device" in said:
-        return PerfgateError("arm-no-room", f"git {command} failed: {ending(said)}")
-    code = "no-repository" if "not a git repository" in said or "must be run in a work tree" in said else "git-failed"
-    return PerfgateError(code, f"git {command} failed: {ending(said)}")
+    if "No space left on device" in output:
+        return PerfgateError("arm-no-room", f"git {command} failed: {ending(output)}")
+    code = (
+        "no-repository" if "not a git repository" in output or "must be run in a work tree" in output else "git-failed"
+    )
+    return PerfgateError(code, f"git {command} failed: {ending(output)}")
 
 
 def ending(text: str, lines: int = 3) -> str:

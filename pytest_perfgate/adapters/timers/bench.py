@@ -255,15 +255,15 @@ def _queued(delays: Mapping[str, int], elapsed: int, worked: int, accounted: int
 
 def with_cpu_load(cpu_load: CpuLoad | NoCpuLoad, samples: Samples) -> Samples:
     """The samples with what the crowd took; all that was queued counts as queued by them."""
-    crowd_seen = cpu_load.seen()
+    load_seen = cpu_load.seen()
     calls = len(samples.durations) * samples.batch
     unqueued = None
-    if crowd_seen.queued is not None and calls:
-        unqueued = round(max(0.0, sum(samples.durations) * samples.batch - crowd_seen.queued) / calls, 1)
-    others = None if crowd_seen.others is None else round(crowd_seen.others, 3)
+    if load_seen.queued is not None and calls:
+        unqueued = round(max(0.0, sum(samples.durations) * samples.batch - load_seen.queued) / calls, 1)
+    others = None if load_seen.others is None else round(load_seen.others, 3)
     blocked = None
-    if crowd_seen.own is not None and samples.cpu:
-        idle = (sum(samples.durations) - sum(samples.cpu)) * samples.batch - crowd_seen.own
+    if load_seen.own is not None and samples.cpu:
+        idle = (sum(samples.durations) - sum(samples.cpu)) * samples.batch - load_seen.own
         blocked = round(max(0.0, idle) / calls, 1)
     return replace(samples, unqueued=unqueued, others=others, blocked=blocked)
 

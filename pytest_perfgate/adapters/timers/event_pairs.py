@@ -247,8 +247,8 @@ def escaped(bench: Bench) -> Outside:
     again = [_left(bench, calls), _left(bench, calls if bench.prepares else 2 * calls)]
     own, after = f"{asides[calls].lasted:.0f} ns", f"{asides[calls].left:.0f} ns"
     if any(aside.least <= _allowed(aside) for aside in again):
-        said = f"the device seemed at work for {after} after {own} of its own, and did not in other trials: no finding"
-        return Outside(notes=(("other streams", said),))
+        note = f"the device seemed at work for {after} after {own} of its own, and did not in other trials: no finding"
+        return Outside(notes=(("other streams", note),))
     repeated = (("again", f"{aside.least:.0f} ns or more after {aside.lasted:.0f} ns") for aside in again)
     evidence = (("on this stream", own), ("still running after it", after), *repeated)
     what = "work ran on another stream, out of sight of the events around the call"
@@ -336,8 +336,8 @@ def offset_note(empty: Empty) -> tuple[tuple[str, str], ...]:
     """What was taken off each pair, for the record."""
     if not empty.taken_off:
         return (("offset", f"none taken off; an empty pair reads {empty.overhead:.0f} ns"),)
-    said = f"{empty.taken_off:.0f} ns taken off each pair, known to {empty.resolution:.0f} ns"
-    return (("offset", f"{said}: 1, 2, 4 and 8 writes of twice the last cache lie on a line"),)
+    note = f"{empty.taken_off:.0f} ns taken off each pair, known to {empty.resolution:.0f} ns"
+    return (("offset", f"{note}: 1, 2, 4 and 8 writes of twice the last cache lie on a line"),)
 
 
 GAP_NS = 1_000.0

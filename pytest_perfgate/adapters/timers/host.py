@@ -100,7 +100,7 @@ class HostTimer:
             durations: list[float] = []
             busy: list[float] = []
             waits: list[float] = []
-            if plan.witness and prepare is None and clock is HOST_CLOCK.wall:
+            if plan.in_turns and prepare is None and clock is HOST_CLOCK.wall:
                 take = _with_cpu_time(call, batch, busy)
             elif batch == 1 and _of_a_tail(plan) and clock is HOST_CLOCK.wall:
                 take = _with_waits(call, prepare, waits)

@@ -125,18 +125,20 @@ class Kineto:
         choices = parse_options(options, self.operators, self._project())
         refuse_twice(paths)
         most, stacks = MOST // max(len(paths), 1), partial(self._read, frames=True)
-        lens = TraceReader(read=self._read, stacks=stacks, catalogue=self._catalogue(), asked=choices, most=most)
+        trace_reader = TraceReader(
+            read=self._read, stacks=stacks, catalogue=self._catalogue(), asked=choices, most=most
+        )
         if len(paths) == 1:
             refuse_workers(choices, "one file was given")
             traces = self._read(paths[0])
             if len(traces) == 1:
-                return self._alone(lens.seen(traces[0]))
-            job = job_of(lens.figures(trace, at) for at, trace in enumerate(traces))
-            lens = replace(lens, read=lambda _: traces)
+                return self._alone(trace_reader.seen(traces[0]))
+            job = job_of(trace_reader.figures(trace, at) for at, trace in enumerate(traces))
+            trace_reader = replace(trace_reader, read=lambda _: traces)
         else:
             spread = self._spread(choices.workers)
-            job = job_of(one for part in spread(lens.ranks_of, tuple(enumerate(paths))) for one in part)
-        again = partial(lens.again, job.measured)
+            job = job_of(one for part in spread(trace_reader.ranks_of, tuple(enumerate(paths))) for one in part)
+        again = partial(trace_reader.again, job.measured)
         if choices.replay:
             self._replay(Path(choices.replay), replay_text(next(again())))
         if choices.compat:

@@ -60,10 +60,10 @@ class Placement:
         if self.untyped:
             return self.untyped
         sides = (("compute", self.compute, "the peak of its type"), ("memory", self.memory, "the bandwidth"))
-        said = [(words, part, peak) for words, part, peak in sides if part is not None and part > BEYOND]
-        if not said:
+        beyond = [(words, part, peak) for words, part, peak in sides if part is not None and part > BEYOND]
+        if not beyond:
             return ""
-        words, part, peak = max(said, key=lambda one: one[1])
+        words, part, peak = max(beyond, key=lambda one: one[1])
         return f"{words} {part:.1%} of its roof is more than the hardware can do: {peak} or the work is wrong"
 
 
@@ -93,9 +93,9 @@ def above_every_peak(rate: float, roof: Roof) -> str:
     dtype, most = max(roof.compute, key=lambda pair: pair[1], default=("", math.inf))
     if rate <= BEYOND * most:
         return ""
-    told = f"{quantity(rate, Dimension.FLOPS)} is more than the hardware can do"
+    excess = f"{quantity(rate, Dimension.FLOPS)} is more than the hardware can do"
     peak = f"its highest peak is {quantity(most, Dimension.FLOPS)} ({dtype})"
-    return f"{told}: {peak}, so the work, its time or the device is wrong"
+    return f"{excess}: {peak}, so the work, its time or the device is wrong"
 
 
 def ideal_ns(work: Work, roof: Roof) -> float | None:

@@ -133,7 +133,7 @@ def _asked(nodeid: str, marks: Sequence[Mark] | None, kinds: Kinds, merged: Merg
 def _gone(was: StatedLimits) -> Iterator[tuple[str, int]]:
     """A test that is nowhere any more, or gated no more: what no accepted line tells of."""
     lost = (limit for limit in was.limits if limit.source == "marker" and limit.metric not in _BASELINED)
-    yield from ((f"{_said(limit)} -> none", LOOSER) for limit in lost)
+    yield from ((f"{_limit_text(limit)} -> none", LOOSER) for limit in lost)
 
 
 def _changed(was: StatedLimits, now: StatedLimits) -> Iterator[tuple[str, int]]:
@@ -164,7 +164,7 @@ def _limits(then: Sequence[Limit], now: Sequence[Limit], without: str) -> Iterat
         if new is None and any(_holds(limit, was) for limit in near.values()):
             continue
         rank = TIGHTER if new and _holds(new, was) else LOOSER
-        yield f"{_said(was)} -> {_said(new) if new else without}", rank
+        yield f"{_limit_text(was)} -> {_limit_text(new) if new else without}", rank
 
 
 def _alike(one: Limit, other: Limit) -> bool:
@@ -191,7 +191,7 @@ def _side(limit: Limit) -> str:
     return "upper" if limit.operator in _UPPER else "lower" if limit.operator in _LOWER else "equal"
 
 
-def _said(limit: Limit) -> str:
+def _limit_text(limit: Limit) -> str:
     on = f" on {', '.join(limit.on)}" if limit.on else ""
     apart = f" except on {', '.join(limit.except_on)}" if limit.except_on else ""
     return f"{limit.text}{on}{apart}"

@@ -45,9 +45,9 @@ def renamed_nodes(gone: Iterable[str], new: Iterable[str], names: Mapping[str, s
     for node in gone:
         path, _, test = node.partition("::")
         name, rest = function_of(test)
-        twin = f"{path}::{names.get(name, '')}{rest}"
-        if twin in known:
-            yield node, twin
+        match = f"{path}::{names.get(name, '')}{rest}"
+        if match in known:
+            yield node, match
 
 
 def function_of(test: str) -> tuple[str, str]:
@@ -58,12 +58,12 @@ def function_of(test: str) -> tuple[str, str]:
 
 def _bodies(text: str) -> dict[str, str]:
     """What each function says, without its name and its decorators."""
-    return {name: _said(function) for name, function in _functions(_tree(text), "")}
+    return {name: _body_text(function) for name, function in _functions(_tree(text), "")}
 
 
 def _tests(text: str) -> dict[str, tuple[str, list[str]]]:
     """The same, with what each is parametrised with."""
-    return {name: (_said(function), _parameters(function)) for name, function in _functions(_tree(text), "")}
+    return {name: (_body_text(function), _parameters(function)) for name, function in _functions(_tree(text), "")}
 
 
 def _tree(text: str) -> ast.Module | None:
@@ -81,7 +81,7 @@ def _functions(node: ast.AST | None, prefix: str) -> Iterator[tuple[str, _Functi
             yield f"{prefix}{child.name}", child
 
 
-def _said(function: _Function) -> str:
+def _body_text(function: _Function) -> str:
     documented = ast.get_docstring(function) is not None
     parts = [
         part for part in ast.iter_child_nodes(function.args) if not (isinstance(part, ast.arg) and part.arg == "self")
@@ -143,9 +143,9 @@ def _paired(lost: Sequence[str], left: Sequence[str], among: Callable[[str], Ite
     """Each that is lost with the most like of those that it may be and that are left."""
     free = set(left)
     for name in lost:
-        if twin := _like(name, [one for one in among(name) if one in free]):
-            free.remove(twin)
-            yield name, twin
+        if match := _like(name, [one for one in among(name) if one in free]):
+            free.remove(match)
+            yield name, match
 
 
 def _like(name: str, new: Sequence[str]) -> str:

@@ -97,8 +97,8 @@ class Decision:
     why: str = ""
     blind: float | None = None
     """The smallest slowdown that the run could have seen, where that is more than its limit asks."""
-    scanty: str = ""
-    twin: Baseline | None = None
+    few_processes: str = ""
+    predecessor: Baseline | None = None
     """The line of a test that is gone, whose place this one takes with a slower time."""
     ends: bool = False
     """Whether the line before was accepted for a while that has ended, or is given another end: a decision."""
@@ -114,7 +114,9 @@ class Decision:
             return True
         if self.change is Change.OTHER and self.before is not None and not self.ends:
             return not self.before.local
-        return self.change in {Change.SLOWER, Change.RENEWED, Change.ANCHORED} or self.ends or self.twin is not None
+        return (
+            self.change in {Change.SLOWER, Change.RENEWED, Change.ANCHORED} or self.ends or self.predecessor is not None
+        )
 
     @property
     def creeps(self) -> bool:
@@ -218,7 +220,7 @@ def _kept(report: CaseReport, before: Baseline, line: Baseline, signature: Signa
 
 
 def _saw_more(report: CaseReport, before: Baseline) -> bool:
-    """Whether this run is better evidence of the same time: less blind, or of more processes than a scanty one."""
+    """Whether this run is better evidence of the same time: less blind, or of more processes than one with few."""
     processes = report.measurement.processes if report.measurement else ()
     blind, more = blindness(report) or 0.0, 0 < before.processes < len(processes)
     return blind < _CLEARLY * before.blind or (more and blind <= before.blind)
@@ -295,7 +297,7 @@ def too_few_processes(decision: Decision, report: RunReport) -> Decision:
     if not reason or decision.change not in MEASURED | {Change.SITTING}:
         return decision
     after = replace(decision.after, processes=count) if decision.change in MEASURED else decision.after
-    return replace(decision, after=after, scanty=reason)
+    return replace(decision, after=after, few_processes=reason)
 
 
 def _lacking(report: RunReport, count: int) -> str:
@@ -363,11 +365,11 @@ def mark_slower_successors(found: Sequence[Decision], gone: Sequence[Baseline]) 
     """A new line that is slower than a removed line of a similar name needs a reason: a new name is no excuse."""
     new = {str(d.report.key): d for d in found if d.change is Change.NEW}
     slower = {
-        str(heir.new.key): heir.gone
-        for heir in successors(gone, [d.after for d in new.values() if d.after is not None])
-        if heir.slower > _unseen(new[str(heir.new.key)].report, heir.gone)
+        str(successor.new.key): successor.gone
+        for successor in successors(gone, [d.after for d in new.values() if d.after is not None])
+        if successor.slower > _unseen(new[str(successor.new.key)].report, successor.gone)
     }
-    return tuple(replace(d, twin=slower.get(str(d.report.key))) for d in found)
+    return tuple(replace(d, predecessor=slower.get(str(d.report.key))) for d in found)
 
 
 def _unseen(report: CaseReport, gone: Baseline) -> float:

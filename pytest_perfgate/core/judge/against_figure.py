@@ -95,15 +95,15 @@ def _in_both_builds(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> R
     if pairs is None:
         why = f"{metric.name} was not measured in both builds"
         return Ruling(outcome=Outcome.NOT_MEASURED, sentence=why, metric=metric)
-    heard = figure_finding(pairs, limit, trial.context.gates)
-    beside = f"{plural(heard.rounds, 'round')} against {paired.base}"
+    finding = figure_finding(pairs, limit, trial.context.gates)
+    beside = f"{plural(finding.rounds, 'round')} against {paired.base}"
     outcome, word = Outcome.UNDECIDED, "undecided whether worse"
-    if heard.decision is Decision.SLOWER:
+    if finding.decision is Decision.SLOWER:
         outcome, word = Outcome.MOVED if paired.same else Outcome.REGRESSED, "worse"
-    elif heard.decision is Decision.NOT_SLOWER:
-        outcome, word = (Outcome.IMPROVED, "better") if heard.better else (Outcome.PASSED, "no worse")
+    elif finding.decision is Decision.NOT_SLOWER:
+        outcome, word = (Outcome.IMPROVED, "better") if finding.better else (Outcome.PASSED, "no worse")
     text = f"{word} in {beside}"
-    return Ruling(outcome=outcome, sentence=text, metric=metric, figure=heard.base, rounds=heard.rounds)
+    return Ruling(outcome=outcome, sentence=text, metric=metric, figure=finding.base, rounds=finding.rounds)
 
 
 def _by_builds(limit: Limit, metric: Metric, ruling: Ruling, trial: JudgedMeasurement) -> Ruling:
@@ -111,11 +111,11 @@ def _by_builds(limit: Limit, metric: Metric, ruling: Ruling, trial: JudgedMeasur
     pairs, paired = _pairs_of(metric, trial), trial.paired
     if pairs is None or paired is None or pairs.repeats or ruling.outcome not in _CONTESTED:
         return ruling
-    heard = figure_finding(pairs, limit, trial.context.gates)
-    beside = f"than {f'base {paired.base}' if paired.base else 'the base'} in {plural(heard.rounds, 'round')}"
-    if heard.decision is Decision.SLOWER:
+    finding = figure_finding(pairs, limit, trial.context.gates)
+    beside = f"than {f'base {paired.base}' if paired.base else 'the base'} in {plural(finding.rounds, 'round')}"
+    if finding.decision is Decision.SLOWER:
         return ruling._replace(outcome=Outcome.REGRESSED, sentence=f"{ruling.sentence}; worse {beside}")
-    if heard.decision is Decision.NOT_SLOWER:
+    if finding.decision is Decision.NOT_SLOWER:
         then = _accept(trial, REASON)
         return ruling._replace(outcome=Outcome.MOVED, sentence=f"{ruling.sentence}; no worse {beside}", next=then)
     return ruling._replace(outcome=Outcome.UNDECIDED, sentence=f"{ruling.sentence}; undecided whether worse {beside}")

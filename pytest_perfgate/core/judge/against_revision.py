@@ -259,11 +259,11 @@ def new_test_verdicts(context: JudgeContext, why: str = NEW) -> JudgeContext:
 def foreign_modules(arm: Arm, loaded: Sequence[tuple[str, str]]) -> Problem | None:
     """The problem of an arm that loaded files from elsewhere, or nothing to prove it by."""
     root = arm.root.rstrip("/") + "/"
-    strangers = [file for file, _ in loaded if not file.startswith(root)]
-    if strangers:
-        evidence = (("arm", arm.name), ("belongs below", arm.root), *(("loaded", file) for file in strangers[:5]))
-        more = f" and {len(strangers) - 1} more" if len(strangers) > 1 else ""
-        what = f"the {arm.name} build loaded files of the package under test from elsewhere: {strangers[0]}{more}"
+    foreign = [file for file, _ in loaded if not file.startswith(root)]
+    if foreign:
+        evidence = (("arm", arm.name), ("belongs below", arm.root), *(("loaded", file) for file in foreign[:5]))
+        more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
+        what = f"the {arm.name} build loaded files of the package under test from elsewhere: {foreign[0]}{more}"
         return Problem(code="arm-foreign-module", what=what, evidence=evidence, retry=False)
     if not loaded:
         what = f"the {arm.name} build loaded no module of the package under test ({', '.join(arm.modules)})"

@@ -279,9 +279,9 @@ def _device(decision: Decision) -> str:
 
 def _warnings(shown: Sequence[Decision]) -> Iterator[str]:
     """What is to be known of several decisions at once, with how many."""
-    few = Counter(d.scanty for d in shown if d.scanty)
-    for scanty, count in few.items():
-        yield f"warning  {count} of {plural(len(shown), 'case')}, {scanty}; {_WHOLE}"
+    few = Counter(d.few_processes for d in shown if d.few_processes)
+    for few_processes, count in few.items():
+        yield f"warning  {count} of {plural(len(shown), 'case')}, {few_processes}; {_WHOLE}"
     if blind := sum(d.blind is not None and _asks_for_time(d) for d in shown):
         share = f"{blind} of {plural(len(shown), 'case')}"
         yield f"warning  {share} too noisy to detect a slowdown as small as the limit{_busy_note(shown)}; {_AGAIN}"
@@ -303,7 +303,7 @@ def _busy_note(shown: Sequence[Decision]) -> str:
 
 def _warning(decision: Decision) -> str:
     """What a run is worth that is too wide for its limit, or of too few processes; and what CI says of it."""
-    warnings = [f"{decision.scanty}; {_WHOLE}"] if decision.scanty else []
+    warnings = [f"{decision.few_processes}; {_WHOLE}"] if decision.few_processes else []
     if decision.blind is not None:
         text = f"the smallest slowdown this run can detect is {signed(decision.blind)}"
         warnings.append(f"{text}; {_AGAIN}")
@@ -359,11 +359,11 @@ def _time_line(decision: Decision) -> str:
 
 def _heritage(decision: Decision) -> str:
     """Whose place a new line takes, where that was faster."""
-    if decision.twin is None or decision.after is None:
+    if decision.predecessor is None or decision.after is None:
         return ""
-    shift = signed(decision.after.time / decision.twin.time - 1)
-    then = quantity(decision.twin.time, Dimension.TIME)
-    return f"  {shift} after {printable(str(decision.twin.key))}, which is gone ({then})"
+    shift = signed(decision.after.time / decision.predecessor.time - 1)
+    then = quantity(decision.predecessor.time, Dimension.TIME)
+    return f"  {shift} after {printable(str(decision.predecessor.key))}, which is gone ({then})"
 
 
 def acceptance_json(found: Sequence[Decision]) -> list[dict[str, Any]]:
@@ -372,7 +372,7 @@ def acceptance_json(found: Sequence[Decision]) -> list[dict[str, Any]]:
             "case": str(d.report.key),
             "change": d.change.value,
             "before_ns": (d.before.time or None) if d.before else None,
-            "twin": str(d.twin.key) if d.twin else "",
+            "twin": str(d.predecessor.key) if d.predecessor else "",
             "after_ns": (d.after.time or None) if d.after else None,
             "figures": [_step_json(step) for step in d.figures],
             "why": d.why,

@@ -325,7 +325,7 @@ def left_of(plan: Plan, spent_ns: float, samples: int) -> Plan | None:
     Too little is less than the samples asked for took the first time. A turn of two processes is a slice of a budget
     that whoever deals the turns keeps: it is taken whole once more, and paid for there.
     """
-    if plan.witness:
+    if plan.in_turns:
         return plan
     whole = plan.warmup_ns + plan.budget_ns
     part = 1 - spent_ns / whole if whole > 0 else 0.0

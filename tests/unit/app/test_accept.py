@@ -172,4 +172,4 @@ def test_a_line_that_was_pruned_first_is_found_at_the_merge_base() -> None:
     report = run(case("test_uno", 2e6, None, Outcome.UNBASELINED), filtered=True)
     for base, twin in (("c0ffee", EARLIER_LINES[0]), ("", None)):
         (found,) = decisions(report, Request(new=True, base=base), store, lambda _: ())
-        assert (found.change, found.twin) == (Change.NEW, twin)
+        assert (found.change, found.predecessor) == (Change.NEW, twin)

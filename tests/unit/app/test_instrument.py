@@ -234,7 +234,7 @@ def test_a_spent_budget_is_not_spent_again_and_that_is_said() -> None:
 
 def test_a_turn_is_taken_again_whole_for_it_is_paid_for_where_turns_are_dealt() -> None:
     sampling = Sampling(seconds=1.19)
-    sampling.watched(Clocks((THROTTLED,), ()), witness=True, min_samples=2000)
+    sampling.watched(Clocks((THROTTLED,), ()), in_turns=True, min_samples=2000)
     assert sampling.plans[0] == sampling.plans[1]
 
 

@@ -130,11 +130,11 @@ def _unknown(time: Timing) -> list[str]:
     return [name for name, there in known.items() if not there]
 
 
-def _missing(names: Sequence[str], told: Sequence[str] = (), device: str = "") -> str:
+def _missing(names: Sequence[str], printed: Sequence[str] = (), device: str = "") -> str:
     """What is not there, and how to state it: neither what was asked for further up, nor a device that is known."""
     flags = [flag for name in names for flag in _STATED.get(name, ()) if not (device and flag.startswith("--device"))]
-    fresh = " ".join(dict.fromkeys(flag for flag in flags if flag not in told))
-    above = "the work as above" if any(flag in told for flag in flags) else ""
+    fresh = " ".join(dict.fromkeys(flag for flag in flags if flag not in printed))
+    above = "the work as above" if any(flag in printed for flag in flags) else ""
     how = " and ".join(filter(None, (above, fresh)))
     state = f"state {how}" if above else f"state {'them' if len(names) > 1 else 'it'}: {how}"
     return f"Not collected: {', '.join(names)}" + (f" ({state})" if how else "") if names else ""

@@ -320,7 +320,8 @@ def rules_view(diagnoses: Sequence[Diagnosis], title: str) -> Document:
     """Every result with its estimated gain, the largest first."""
     sections = tuple(
         Section(
-            title=d.name, blocks=(Bullets(items=tuple(map(_said, sorted(d.facts.findings, key=_gain, reverse=True)))),)
+            title=d.name,
+            blocks=(Bullets(items=tuple(map(_finding_text, sorted(d.facts.findings, key=_gain, reverse=True)))),),
         )
         for d in diagnoses
         if d.facts.findings
@@ -332,7 +333,7 @@ def _gain(finding: Finding) -> float:
     return finding.gain.high if finding.gain else 0.0
 
 
-def _said(finding: Finding) -> str:
+def _finding_text(finding: Finding) -> str:
     gain = f" ({gain_text(finding)}{f'; {finding.doubt}' if finding.doubt else ''})" if finding.gain else ""
     return f"{finding.title}{gain}: {finding.detail} [{finding.trigger}]"
 

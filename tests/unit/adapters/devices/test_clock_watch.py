@@ -238,7 +238,7 @@ def test_a_lock_at_base_must_stay_where_it_was_found(device, sampling) -> None:
 
 def test_processes_of_elsewhere_are_counted_and_invalidate_nothing(device) -> None:
     device.pids = (5, 6)
-    watch = watched(device, strangers=lambda pids: Others(elsewhere=pids))
+    watch = watched(device, other_processes=lambda pids: Others(elsewhere=pids))
     watch.begin()
     watch.end()
     assert watch.problems() == ()

@@ -106,7 +106,7 @@ def test_another_name_is_no_clean_start(gone: str, fields: dict, twin: bool) -> 
     line = baseline(gone, 1e6, **fields)
     assert (new.asks, kept.asks) == (False, False)
     found, other = mark_slower_successors([new, kept], [line])
-    assert (found.twin, found.asks, other) == (line if twin else None, twin, kept)
+    assert (found.predecessor, found.asks, other) == (line if twin else None, twin, kept)
     said = next(acceptance_lines([found]))
     assert ("+90.0 % after tests/test_k.py::test_one, which is gone (1 ms)" in said) is twin
     assert acceptance_json([found])[0]["twin"] == (str(line.key) if twin else "")

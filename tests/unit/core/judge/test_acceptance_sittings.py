@@ -190,12 +190,12 @@ def test_a_line_says_that_it_stands_on_few_processes(mode: str, complete: bool, 
     few = replace(report.measurement, processes=report.measurement.processes[:1] * count)
     report = replace(report, measurement=few)
     found = too_few_processes(decide(report, None, (), Signature()), replace(run(report), mode=mode, complete=complete))
-    assert found.scanty == said
+    assert found.few_processes == said
     assert found.after is not None
     assert found.after.processes == (count if said else 0)
     assert acceptance_json([found])[0]["warning"].startswith(said)
     warned = [f"warning  2 of 3 cases, {said}; a full run detects more and replaces it"] if said else []
-    assert list(acceptance_lines([found, replace(found, scanty=""), found]))[4:] == warned
+    assert list(acceptance_lines([found, replace(found, few_processes=""), found]))[4:] == warned
 
 
 def test_a_call_has_as_many_processes_as_any_other_of_its_run_or_too_few() -> None:
@@ -206,8 +206,11 @@ def test_a_call_has_as_many_processes_as_any_other_of_its_run_or_too_few() -> No
         return replace(found, measurement=replace(found.measurement, processes=found.measurement.processes[:1] * count))
 
     cut = replace(run(of(7), of(9), of(3), replace(found, measurement=None)), complete=False)
-    assert too_few_processes(decide(of(7), None, (), Signature()), cut).scanty == "from an interrupted run: 7 processes"
-    assert too_few_processes(decide(of(9), None, (), Signature()), cut).scanty == ""
+    assert (
+        too_few_processes(decide(of(7), None, (), Signature()), cut).few_processes
+        == "from an interrupted run: 7 processes"
+    )
+    assert too_few_processes(decide(of(9), None, (), Signature()), cut).few_processes == ""
 
 
 def test_a_whole_run_takes_the_place_of_a_quick_one() -> None:

@@ -268,7 +268,7 @@ def test_nothing_is_left_of_a_budget_that_is_spent_or_that_there_never_was() -> 
 
 
 def test_a_slice_of_a_budget_is_whole_again() -> None:
-    turn = replace(WHOLE, witness=True, min_samples=2000, warmup_ns=0.0)
+    turn = replace(WHOLE, in_turns=True, min_samples=2000, warmup_ns=0.0)
     assert left_of(turn, 5e9, 1) == turn
 
 
