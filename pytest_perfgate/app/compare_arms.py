@@ -134,10 +134,10 @@ class Comparison:
             for start in wanted[len(children) :]:  # one by one: the first is ended where the second does not start
                 children.append(self.stage.spawner.spawn(start.spec))
             sides = (children[BASE], children[HEAD])
-            lockstep = LockstepPair(sides, self.stage.timeout_s, self.stage.beat, head_first=seed % 2 == 0)
-            done = self._played(lockstep, phase, number, cases, [start.job for start in wanted])
+            pair = LockstepPair(sides, self.stage.timeout_s, self.stage.beat, head_first=seed % 2 == 0)
+            done = self._played(pair, phase, number, cases, [start.job for start in wanted])
         except PerfgateError as fault:
-            standing = lockstep.standing if len(children) > 1 else ""
+            standing = pair.standing if len(children) > 1 else ""
             if early and not standing and len(self.rounds) == before:
                 return self.next.refuse(fault, cases)  # others, started now, show whether it was the waiting
             return self._after_death(fault, standing, (phase, number), cases)
@@ -145,25 +145,25 @@ class Comparison:
             for child in children:
                 child.close()
         if done:
-            self._prove(lockstep, cases)
+            self._prove(pair, cases)
         lost = [case for case in cases if case.nodeid not in done]
-        self.own.take([case for case in lost if case.nodeid in lockstep.found[HEAD]], lockstep.errors[BASE])
+        self.own.take([case for case in lost if case.nodeid in pair.found[HEAD]], pair.errors[BASE])
         again = [case for case in lost if case.nodeid in self.own.tests.keys() - by_own]
         for case in lost:
             if case not in again:
-                self._note(phase, number, case.nodeid, _one_sided(lockstep, case.nodeid, self.arms))
+                self._note(phase, number, case.nodeid, _one_sided(pair, case.nodeid, self.arms))
         self.start_s, self.rounds[before:] = _shared(self.rounds[before:], self.stage.clock() - begun)
         return again
 
     def _played(
-        self, lockstep: LockstepPair, phase: str, number: int, cases: Sequence[Case], jobs: Sequence[Job]
+        self, pair: LockstepPair, phase: str, number: int, cases: Sequence[Case], jobs: Sequence[Job]
     ) -> set[str]:
         def ahead() -> None:
-            if lockstep.untouched and number + 1 < self._last:
+            if pair.untouched and number + 1 < self._last:
                 self.next.begin(cases, number + 2, self.rounds)
 
         done = set()
-        for met in lockstep.play(jobs, ahead):
+        for met in pair.play(jobs, ahead):
             if self.own.instead(self.cases[met.nodeid], met):
                 continue
             self.rounds.append(_round(met, phase, number, self.own.tests.get(met.nodeid, "")))
@@ -186,21 +186,19 @@ class Comparison:
         self.out.add(nodeid)
         self.rounds.append(PairedRound(nodeid=nodeid, phase=phase, number=number, trouble=why, died=died))
 
-    def _prove(self, lockstep: LockstepPair, cases: Iterable[Case]) -> None:
+    def _prove(self, pair: LockstepPair, cases: Iterable[Case]) -> None:
         """An arm that loaded the other's files makes every verdict of the comparison invalid."""
-        self.beside.update({case.nodeid: tuple(path for path, _ in lockstep.beside[HEAD]) for case in cases})
-        if len({bool(arm.modules) for arm in self.arms}) == 1 and not any(lockstep.modules):
-            if lockstep.beside[BASE] == lockstep.beside[HEAD]:
-                files = tuple(path for path, _ in lockstep.beside[HEAD])
+        self.beside.update({case.nodeid: tuple(path for path, _ in pair.beside[HEAD]) for case in cases})
+        if len({bool(arm.modules) for arm in self.arms}) == 1 and not any(pair.modules):
+            if pair.beside[BASE] == pair.beside[HEAD]:
+                files = tuple(path for path, _ in pair.beside[HEAD])
                 self.bare.update({case.nodeid: files for case in cases})
             else:
                 self.same = False
             return
-        foreign = (
-            (arm, foreign_modules(arm, loaded)) for arm, loaded in zip(self.arms, lockstep.modules) if arm.modules
-        )
+        foreign = ((arm, foreign_modules(arm, loaded)) for arm, loaded in zip(self.arms, pair.modules) if arm.modules)
         self.problems.update({arm.name: problem for arm, problem in foreign if problem is not None})
-        self.same = self.same and same_code(*lockstep.modules)
+        self.same = self.same and same_code(*pair.modules)
 
 
 @contextmanager
@@ -317,11 +315,11 @@ def _round(met: PairedCall, phase: str, number: int, own: str) -> PairedRound:
     )
 
 
-def _one_sided(lockstep: LockstepPair, nodeid: str, arms: Sequence[Arm]) -> str:
+def _one_sided(pair: LockstepPair, nodeid: str, arms: Sequence[Arm]) -> str:
     """A test that only one arm could collect, and what the other said."""
     for side, arm in enumerate(arms):
-        if nodeid not in lockstep.found[side]:
-            reason = "; ".join(lockstep.errors[side]) or "it is missing"
+        if nodeid not in pair.found[side]:
+            reason = "; ".join(pair.errors[side]) or "it is missing"
             hint = _MISSING.get(arm.mode, "") if "ModuleNotFoundError" in reason else ""
             return f"the {arm.name} build could not collect it: {reason}{hint}"
     return "the children ended before it"

@@ -177,13 +177,11 @@ class GateJudge:
         self.paired = {**self.paired, report.key: replace(paired, moved=facts)}
         return self.judged(case, report.measurement)
 
-    def without_arms(
-        self, case: Case, report: CaseReport, fault: PerfgateError | None, message: str = ""
-    ) -> CaseReport:
+    def without_arms(self, case: Case, report: CaseReport, fault: PerfgateError | None, error: str = "") -> CaseReport:
         """A suspect that no arm could be made for: the prediction interval decides, and why is said."""
         if report.measurement is None:
             return report
-        return self.judged(case, report.measurement, _unpaired(report.baseline, fault, message))
+        return self.judged(case, report.measurement, _unpaired(report.baseline, fault, error))
 
     def limits(self, case: Case, measurement: Measurement) -> tuple[Limit, ...]:
         """The case's limits under those that the fixture's call brought, as far as they can be of what it measured."""
@@ -249,12 +247,12 @@ def _brought(text: str, kinds: Mapping[str, MetricKind], place: str, own: Collec
     return limit
 
 
-def _unpaired(baseline: Baseline | None, fault: PerfgateError | None, message: str) -> Unpaired:
+def _unpaired(baseline: Baseline | None, fault: PerfgateError | None, error: str) -> Unpaired:
     """Why no two builds decided: the accepted tree is in no commit, it cannot be built, or the test failed there."""
     if why := uncommitted(baseline):
         return Unpaired(why=why, step=COMMIT_FIRST)
     if fault is None:
-        return Unpaired(why=message or "it did not run in both builds")
+        return Unpaired(why=error or "it did not run in both builds")
     if fault.code.name == "revision-missing":
         return Unpaired(why=error_summary(fault), base_missing=True)
     return Unpaired(why=error_summary(fault), step=fault.mend)
