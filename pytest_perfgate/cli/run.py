@@ -183,9 +183,7 @@ def report_arguments(parser: ArgumentParser) -> None:
     to = "deliver: github, check, annotations, gitlab, webhook:URL, openmetrics:FILE, ..."
     parser.add_argument("--to", default="", metavar="NAME[:TARGET]", help=to)
     parser.add_argument("--only-changes", action="store_true", help="leave out the table of all cases")
-    parser.add_argument(
-        "--comment-key", default="", metavar="KEY", help="name of the comment to edit (default: the job's)"
-    )
+    parser.add_argument("--comment-key", default="", metavar="KEY", help="comment to edit (default: the job's)")
     parser.add_argument("--dry-run", action="store_true", help="print what --to would post, and post nothing")
     parser.add_argument(
         "--table", action="append", default=[], metavar="PAIR", help="two parameters: 'n x dtype', 'n x dtype of mfu'"
