@@ -43,6 +43,8 @@ SLOWER = "slower than accepted"
 
 AGAINST = "--perfgate-against"
 
+ROUNDS = "--perfgate-rounds="
+
 DOCTOR = "perfgate doctor"
 
 SAME = "though both builds hold the same code: the machine or the measurement moves, not the code"
@@ -198,7 +200,7 @@ def _open(suspicion: Suspicion, trial: JudgedMeasurement, beside: str, facts: tu
 def more_rounds(trial: JudgedMeasurement, paired: Paired) -> tuple[str, ...]:
     """The command that plays twice as many rounds, of this test alone."""
     rounds = 2 * max(paired.rounds, LEAST_ROUNDS)
-    return (f"{trial.rerun} {AGAINST} {paired.base} --perfgate-rounds={rounds}",) if paired.base else ()
+    return (f"{trial.rerun} {AGAINST} {paired.base} {ROUNDS}{rounds}",) if paired.base else ()
 
 
 def _by_prediction(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
@@ -225,7 +227,7 @@ def deciding(trial: JudgedMeasurement) -> Iterator[str]:
     accepted = tuple(against_accepted(trial))
     yield from accepted
     if len(trial.measurement.processes) < LEAST:
-        yield f"{trial.rerun} --perfgate=full --perfgate-rounds={LEAST}"
+        yield f"{trial.rerun} --perfgate=full {ROUNDS}{LEAST}"
     elif not accepted:
         yield f"{trial.rerun} {AGAINST}" if trial.baseline is not None and trial.baseline.commit else DOCTOR
 
@@ -248,8 +250,8 @@ def _loose(suspicion: Suspicion, trial: JudgedMeasurement) -> str:
 
 
 def unpaired_ruling(ruling: Ruling, unpaired: Unpaired) -> Ruling:
-    """A ruling by the stored line, with why two builds did not decide."""
-    steps = (unpaired.step, *ruling.next) if unpaired.step else ruling.next
+    """A ruling by the stored line, with why two builds did not decide; more processes replace no build."""
+    steps = (unpaired.step, *(one for one in ruling.next if ROUNDS not in one)) if unpaired.step else ruling.next
     return ruling._replace(evidence=(*ruling.evidence, ("not built", unpaired.why)), next=steps)
 
 

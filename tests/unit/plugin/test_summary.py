@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
+from time import perf_counter_ns
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from pytest_perfgate.adapters.timers.host import _batches
 from pytest_perfgate.app.instrument import REFUSED
 from pytest_perfgate.core.judge.against_baseline import DOUBTFUL
 from pytest_perfgate.core.judge.family import family_limits
@@ -302,6 +305,16 @@ def test_a_call_of_nothing_is_named_in_one_line() -> None:
     assert "test_none" in line
     assert not {"test_work", "test_gpu"} & set(line.replace("::", " ").split())
     assert empty([of("test_dict", 999, "host")]) == []
+
+
+def test_a_call_of_nothing_is_named_each_time_that_the_timer_of_hosts_timed_it() -> None:
+    device = Device(key="d", name="d", kind="host")
+    for _ in range(5):
+        took: list[float] = []
+        _batches(lambda: None, perf_counter_ns, 2000)(15, took)
+        one = case("test_none", 1.1 * median(took))
+        alike = replace(one.measurement, identity=Identity(device="d", timer="host"), device=device)
+        assert empty([replace(one, measurement=alike)])
 
 
 def test_no_line_of_the_table_is_torn_by_a_narrow_terminal() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_perfgate.core.judge.context import Unpaired
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.policy import CI
 from pytest_perfgate.core.judge.suspects import DOCTOR, suspects, uncommitted
@@ -168,6 +169,15 @@ def test_an_interval_across_the_limit_is_undecided_and_says_what_it_could_see() 
     assert found.visible == pytest.approx(math.expm1((6.9646 + 0.8416) * 0.03 / math.sqrt(3)), rel=1e-2)
     assert f"the smallest slowdown it can detect is +{found.visible * 100:.1f} %" in found.sentence
     assert found.next == (f"pytest '{KEY}' --perfgate=full --perfgate-rounds=6",)
+
+
+def test_more_processes_are_no_answer_to_a_build_that_failed() -> None:
+    context = replace(CONTEXT, unpaired=Unpaired(why="pip: exit 1", step="fix the build"))
+    found = verdict(1e6, shape=(0.97, 1.0, 1.03), context=context)
+    assert (found.outcome, found.next) == (Outcome.UNDECIDED, ("fix the build",))
+    suspect = verdict(1.2e6, shape=(0.98, 1.0, 1.02), context=context)
+    assert (suspect.outcome, suspect.next[0]) == (Outcome.SUSPECT, "fix the build")
+    assert not any("--perfgate-rounds" in step for step in suspect.next)
 
 
 def test_a_limit_finer_than_the_machine_is_undecided_and_says_so() -> None:
