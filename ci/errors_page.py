@@ -15,7 +15,7 @@ def render() -> str:
     lines = [
         "# Error codes",
         "",
-        "Every error says what happened and where, why it matters, and what mends it. Its code in square brackets is",
+        "Every error says what happened and where, why it matters, and what fixes it. Its code in square brackets is",
         "the anchor below. This page is made from the tables in `pytest_perfgate/model/codes`:",
         "`python -m ci.errors_page`.",
     ]
@@ -26,7 +26,7 @@ def render() -> str:
         for code in members:
             lines += ["", f"### {code.name}", "", f"{code.title}."]
             lines += ["", f"Why it matters: {code.why}."] if code.why else []
-            lines += ["", f"Next: {_verbatim(code.mend)}"] if code.mend else []
+            lines += ["", f"Next: {_verbatim(code.fix)}"] if code.fix else []
     return "\n".join(lines) + "\n"
 
 

@@ -115,8 +115,8 @@ class _Github:
         """The address of a repository, of the job's own one where none is named."""
         name = name or self._environment.get("GITHUB_REPOSITORY", "OWNER/NAME" if self._posting.dry_run else "")
         if not name:
-            mend = "run in a job, or name it: github:OWNER/NAME#12"
-            raise PerfgateError("delivery-failed", "there is no repository to write to", mend=mend)
+            fix = "run in a job, or name it: github:OWNER/NAME#12"
+            raise PerfgateError("delivery-failed", "there is no repository to write to", fix=fix)
         return f"{self._environment.get('GITHUB_API_URL', 'https://api.github.com')}/repos/{name}"
 
     def _event(self) -> Any:
@@ -148,8 +148,8 @@ class GithubComment(_Github):
         if posting.dry_run:  # printed wherever it is tried
             repository, number = repository or self._environment.get("GITHUB_REPOSITORY", "OWNER/NAME"), number or "12"
         if not (repository or self._environment.get("GITHUB_REPOSITORY")) or not number:
-            mend = "run in a pull request's job, or name it: github:OWNER/NAME#12"
-            raise PerfgateError("delivery-failed", "there is no pull request to comment on", mend=mend)
+            fix = "run in a pull request's job, or name it: github:OWNER/NAME#12"
+            raise PerfgateError("delivery-failed", "there is no pull request to comment on", fix=fix)
         issues = f"{self._repository(repository)}/issues"
         edit: Callable[[Any], tuple[str, str]] = lambda comment: ("PATCH", f"{issues}/comments/{comment['id']}")  # noqa: E731
         place = _Place(f"{issues}/{number}/comments", self._headers(), edit)
@@ -173,8 +173,8 @@ class GithubCheck(_Github):
         named = str(head.get("sha") or "") if isinstance(head, dict) else ""
         commit = commit or named or self._environment.get("GITHUB_SHA", "") or report.environment.commit
         if not commit:
-            mend = "name it: check:OWNER/NAME@COMMIT"
-            raise PerfgateError("delivery-failed", "there is no commit to check", mend=mend)
+            fix = "name it: check:OWNER/NAME@COMMIT"
+            raise PerfgateError("delivery-failed", "there is no commit to check", fix=fix)
         summary = self._words.clean(report) or self._words.comment(report, only_changes=True)
         key = keyed(self._posting, report, self._job()).key
         body = {
@@ -259,8 +259,8 @@ class GitlabComment:
         if dry:
             project, number = project or "GROUP/NAME", number or "12"
         if not project or not number:
-            mend = "run in a merge request's job, or name it: gitlab:GROUP/NAME!12"
-            raise PerfgateError("delivery-failed", "there is no merge request to comment on", mend=mend)
+            fix = "run in a merge request's job, or name it: gitlab:GROUP/NAME!12"
+            raise PerfgateError("delivery-failed", "there is no merge request to comment on", fix=fix)
         api = environment.get("CI_API_V4_URL", "https://gitlab.com/api/v4")
         notes = f"{api}/projects/{quote(project, safe='')}/merge_requests/{number}/notes"
         place = _Place(notes, {"PRIVATE-TOKEN": token}, lambda comment: ("PUT", f"{notes}/{comment['id']}"))
@@ -271,7 +271,7 @@ class GitlabComment:
 
 def _needed(environment: Mapping[str, str], name: str, what: str) -> str:
     if not environment.get(name):
-        raise PerfgateError("delivery-failed", f"{name} is not set: {what}", mend=f"give the job {name}")
+        raise PerfgateError("delivery-failed", f"{name} is not set: {what}", fix=f"give the job {name}")
     return environment[name]
 
 
@@ -295,9 +295,9 @@ def answered(kind: type[T], method: str, url: str, *, headers: Mapping[str, str]
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, kind):
-        mend = "a proxy or a page to sign in may stand before the host: look at the address that the job names"
+        fix = "a proxy or a page to sign in may stand before the host: look at the address that the job names"
         what = "the answer is not as this host's programming interface gives it"
-        raise PerfgateError("delivery-failed", what, mend=mend, place=shown(url))
+        raise PerfgateError("delivery-failed", what, fix=fix, place=shown(url))
     return answer
 
 
@@ -359,7 +359,7 @@ class Webhook:
         url = target or self._environment.get("PERFGATE_WEBHOOK", "")
         if not url:
             raise PerfgateError(
-                "delivery-failed", "no address was named", mend="write webhook:URL, or set PERFGATE_WEBHOOK"
+                "delivery-failed", "no address was named", fix="write webhook:URL, or set PERFGATE_WEBHOOK"
             )
         text = self._words.comment(report)
         body = {
@@ -381,7 +381,7 @@ class File:
 
     def deliver(self, report: RunReport, target: str) -> str:
         if not target:
-            raise PerfgateError("delivery-failed", "no file was named", mend=f"write {self.name}:FILE")
+            raise PerfgateError("delivery-failed", "no file was named", fix=f"write {self.name}:FILE")
         path, data = Path(target), self._render(report)
         if target == "-":
             return data.decode("utf-8").rstrip("\n")
@@ -390,6 +390,6 @@ class File:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
         except OSError as fault:
-            mend = "name a file in a folder that you may write to"
-            raise PerfgateError("delivery-failed", f"it cannot be written: {fault}", mend=mend, place=target) from fault
+            fix = "name a file in a folder that you may write to"
+            raise PerfgateError("delivery-failed", f"it cannot be written: {fault}", fix=fix, place=target) from fault
         return f"wrote {target}{made}"

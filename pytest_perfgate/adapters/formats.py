@@ -69,7 +69,7 @@ def render_csv(table: Table) -> bytes:
 def render_parquet(table: Table) -> bytes:
     """The same as a data lake takes it; a column of texts is one where it is empty, too."""
     if find_spec("pyarrow") is None:
-        raise PerfgateError("delivery-failed", "Parquet needs pyarrow, which is not here", mend="pip install pyarrow")
+        raise PerfgateError("delivery-failed", "Parquet needs pyarrow, which is not here", fix="pip install pyarrow")
     kinds = {c.name: "string" if c.dimension is Dimension.TEXT else "float64" for c in table.columns}
     return bytes(_framed(table).astype(kinds).to_parquet(index=False, engine="pyarrow"))
 
@@ -226,7 +226,7 @@ def _viewed(analysis: Analysis, view: str) -> Document:
     name = view or next(iter(analysis.views))
     if name not in analysis.views:
         there = ", ".join(analysis.views)
-        raise PerfgateError("view-unknown", f"a {analysis.kind} file has no view '{name}'", mend=f"one of: {there}")
+        raise PerfgateError("view-unknown", f"a {analysis.kind} file has no view '{name}'", fix=f"one of: {there}")
     return analysis.views[name]()
 
 
@@ -350,7 +350,7 @@ def write_picture(path: Path, svg: str) -> None:
     kind = path.suffix.lower()
     if kind not in {".svg", ".png"}:
         what = f"{path.name!r} ends in neither .svg nor .png"
-        raise PerfgateError("command-usage", what, mend=f"name {path.with_suffix('.svg')}")
+        raise PerfgateError("command-usage", what, fix=f"name {path.with_suffix('.svg')}")
     with written(str(path)):
         if kind == ".svg":
             path.write_text(svg, encoding="utf-8")

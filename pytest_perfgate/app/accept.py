@@ -76,8 +76,8 @@ def selected(report: RunReport, request: Request) -> tuple[CaseReport, ...]:
 def _selected(cases: Sequence[CaseReport], selects: Selects, asked: Sequence[str]) -> tuple[CaseReport, ...]:
     selected = tuple(case for case in cases if selects(case.key))
     if not selected:
-        mend = proposal(asked[0], [str(case.key) for case in cases], all_of="the record has")
-        raise PerfgateError("accept-selection", f"the record has no case '{asked[0]}'", mend=mend)
+        fix = proposal(asked[0], [str(case.key) for case in cases], all_of="the record has")
+        raise PerfgateError("accept-selection", f"the record has no case '{asked[0]}'", fix=fix)
     return selected
 
 
@@ -146,14 +146,14 @@ def check_decisions(found: Sequence[Decision], request: Request, again: str = ""
         names = [f"{d.report.key}{_after(d)}" for d in found if _asks_as(d) is change and d.asks]
         if names and not request.signature.why:
             what = f"{plural(len(names), 'case is', 'cases are')} {reason}: {first_of(names, _NAMED)}"
-            raise PerfgateError("accept-reason", what, mend=again)
+            raise PerfgateError("accept-reason", what, fix=again)
     if request.signature.anchor and not request.signature.why:
-        raise PerfgateError("accept-reason", "--anchor starts the drift of a line anew", mend=again)
+        raise PerfgateError("accept-reason", "--anchor starts the drift of a line anew", fix=again)
     refuse_pinned(found)
     if stale := [d for d in found if d.asks and says_nothing_new(d)]:
         what = f"the same reason was given in an acceptance of today: {stale[0].report.key}"
         why = "an edit of the line under its old reason would look the same, so the gate would refuse it"
-        raise PerfgateError("accept-reason", what, why=why, mend="give the reason of this change")
+        raise PerfgateError("accept-reason", what, why=why, fix="give the reason of this change")
     if untrusted := [d for d in found if d.change is Change.UNTRUSTED and request.names]:
         raise PerfgateError("accept-untrusted", untrusted[0].why, place=str(untrusted[0].report.key))
 
@@ -177,7 +177,7 @@ def refuse_busy_machine(found: Sequence[Decision], request: Request, again: str)
     if names and not request.signature.why:
         cases = plural(len(names), "case was", "cases were")
         what = f"{cases} measured while other programs were busy: {first_of(names, _NAMED)}"
-        raise PerfgateError("accept-reason", what, mend=again)
+        raise PerfgateError("accept-reason", what, fix=again)
 
 
 def says_nothing_new(decision: Decision) -> bool:
@@ -210,8 +210,8 @@ def accept(found: Sequence[Decision], store: BaselineStore) -> tuple[str, ...]:
         if fault.code.name != "file-unwritable":
             raise
         why = "the file is unchanged and nothing was accepted in it; the record still has the measurements"
-        mend = "make the folder writable, or free its disk, and run perfgate accept again"
-        raise PerfgateError(fault.code.name, fault.what, why=why, mend=mend, place=fault.place) from fault
+        fix = "make the folder writable, or free its disk, and run perfgate accept again"
+        raise PerfgateError(fault.code.name, fault.what, why=why, fix=fix, place=fault.place) from fault
 
 
 class Lines:
@@ -262,9 +262,9 @@ def check_complete(report: RunReport) -> None:
         ("the last run measured nothing", not any(case.measurement for case in report.cases), ""),
         (f"{plural(len(failing), 'case')} of the last run failed", bool(failing), _cure(failing)),
     )
-    for what, holds, mend in reasons:
+    for what, holds, fix in reasons:
         if holds:
-            raise PerfgateError("prune-incomplete", what, mend=mend)
+            raise PerfgateError("prune-incomplete", what, fix=fix)
 
 
 def _cure(failing: Sequence[CaseReport]) -> str:

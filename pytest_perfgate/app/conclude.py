@@ -102,7 +102,7 @@ def _unanchored(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Iterabl
     keys = tuple(str(report.key) for report in reports if _by_committed_line(gate_judge, report))
     if not keys or not gate_judge.context.policy.ci or not gate_judge.accepted.base.why:
         return
-    base, step = gate_judge.accepted.base, f"; {gate_judge.accepted.base.mend}" if gate_judge.accepted.base.mend else ""
+    base, step = gate_judge.accepted.base, f"; {gate_judge.accepted.base.fix}" if gate_judge.accepted.base.fix else ""
     if base.commit:
         what = f"the lines of {base.commit[:10]}, {base.name}, judged: {base.why}{step}"
         yield SuiteNote(kind="parent", effect=Effect.WARN, text=what)
@@ -115,7 +115,7 @@ def _unanchored(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Iterabl
 def _without_history(gate_judge: GateJudge) -> Iterable[SuiteNote]:
     """The history broke while the run went on: what was measured was judged all the same."""
     if fault := gate_judge.past.fault:
-        what = f"judged without the history: {fault.place}: {fault.what}; {fault.mend}"
+        what = f"judged without the history: {fault.place}: {fault.what}; {fault.fix}"
         yield SuiteNote(kind="history", effect=Effect.WARN, text=what)
 
 

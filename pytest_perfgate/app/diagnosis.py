@@ -94,10 +94,10 @@ def device_words(device: Device) -> str:
 
 
 def words(found: Availability) -> str:
-    """What works, with its version; what does not, why, and what mends it."""
+    """What works, with its version; what does not, why, and what fixes it."""
     if found.usable:
         return f"yes  {found.name}{f': {found.version}' if found.version else ''}"
-    return f"no   {found.name}: {found.why}{f'; next: {found.mend}' if found.mend else ''}"
+    return f"no   {found.name}: {found.why}{f'; next: {found.fix}' if found.fix else ''}"
 
 
 def timers_table(doctor_tools: DoctorTools) -> Table:

@@ -37,7 +37,7 @@ class Finding:
     name: str
     level: Level
     what: str
-    mend: str = ""
+    fix: str = ""
 
 
 Check = Callable[[Any], Iterable[Finding]]
@@ -72,7 +72,7 @@ def _asked(name: str, check: Check, project: Any) -> Iterable[Finding]:
 
 def _finding(name: str, error: PerfgateError) -> Finding:
     where = f"{error.place}: " if error.place else ""
-    return Finding(name=name, level=Level.BAD, what=f"{where}{error.what}  [{error.code.name}]", mend=error.mend)
+    return Finding(name=name, level=Level.BAD, what=f"{where}{error.what}  [{error.code.name}]", fix=error.fix)
 
 
 def brief(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -110,7 +110,7 @@ _KIND = re.compile(r"^[A-Za-z_]*(?:Error|NotFound)[A-Za-z_]*: ")
 
 @value
 class Part:
-    """One part of a device: what works, and what does not with its reason and its mend."""
+    """One part of a device: what works, and what does not with its reason and its fix."""
 
     name: str
     works: tuple[str, ...] = ()
@@ -251,15 +251,15 @@ def together(fails: Iterable[Availability]) -> Iterator[Availability]:
     """Those of one reason as one."""
     names: dict[tuple[str, str], list[str]] = {}
     for finding in fails:
-        names.setdefault((finding.why, finding.mend), []).append(finding.name)
-    for (why, mend), of in names.items():
-        yield Availability(name=", ".join(of), usable=False, why=why, mend=mend)
+        names.setdefault((finding.why, finding.fix), []).append(finding.name)
+    for (why, fix), of in names.items():
+        yield Availability(name=", ".join(of), usable=False, why=why, fix=fix)
 
 
 def refusal(found: Availability) -> str:
     """``cupy: No module named 'cupy' > pip install cupy-cuda13x``."""
     why = textwrap.shorten(_KIND.sub("", found.why), _LONGEST, placeholder=" …") if found.name else found.why
-    return f"{f'{found.name}: ' if found.name else ''}{why}{f' > {found.mend}' if found.mend else ''}"
+    return f"{f'{found.name}: ' if found.name else ''}{why}{f' > {found.fix}' if found.fix else ''}"
 
 
 def machine_document(here: tuple[Sequence[Device], Sequence[Availability]]) -> Document:
@@ -285,7 +285,7 @@ def machine_document(here: tuple[Sequence[Device], Sequence[Availability]]) -> D
 def availability_table(title: str, found: Sequence[Availability]) -> Table:
     """What works here, and in a sentence why not."""
     rows = tuple(
-        (a.name, "yes" if a.usable else "no", a.version if a.usable else a.why, a.mend if not a.usable else "")
+        (a.name, "yes" if a.usable else "no", a.version if a.usable else a.why, a.fix if not a.usable else "")
         for a in found
     )
     names = ("name", "works", "version, or reason", "next")

@@ -75,7 +75,7 @@ def view(analysis: Analysis, name: str = "") -> Document:
         return pictures_document(analysis)
     if name not in analysis.views:
         there = ", ".join(views_of(analysis))
-        raise PerfgateError("view-unknown", f"a {analysis.kind} file has no view '{name}'", mend=f"one of: {there}")
+        raise PerfgateError("view-unknown", f"a {analysis.kind} file has no view '{name}'", fix=f"one of: {there}")
     return analysis.views[name]()
 
 
@@ -91,8 +91,8 @@ def views_of(analysis: Analysis) -> tuple[str, ...]:
 def picture(analysis: Analysis, name: str) -> Picture:
     """One picture, or an error with the reason why there is none."""
     if name not in analysis.pictures:
-        mend = f"one of: {', '.join(analysis.pictures)}" if analysis.pictures else "perfgate inspect FILE"
-        raise PerfgateError("view-unknown", f"a {analysis.kind} file has no picture '{name}'", mend=mend)
+        fix = f"one of: {', '.join(analysis.pictures)}" if analysis.pictures else "perfgate inspect FILE"
+        raise PerfgateError("view-unknown", f"a {analysis.kind} file has no picture '{name}'", fix=fix)
     return analysis.pictures[name]()
 
 
@@ -117,7 +117,7 @@ def led_by_pictures(document: Document, analysis: Analysis, names: Sequence[str]
 def _drawn(analysis: Analysis) -> tuple[tuple[Picture, ...], tuple[str, ...]]:
     built = {name: _built(draw) for name, draw in analysis.pictures.items()}
     left = tuple(
-        f"{name}: {one.what}" + (f"; {one.mend}" if one.mend != one.code.mend else "")
+        f"{name}: {one.what}" + (f"; {one.fix}" if one.fix != one.code.fix else "")
         for name, one in built.items()
         if isinstance(one, PerfgateError)
     )
@@ -166,30 +166,30 @@ def _folder(path: Path, inspectors: Sequence[Inspector], peek: Peek) -> Perfgate
         return None
     counts = ", ".join(f"{len(files_of_kind)} of {name}" for name, files_of_kind in kinds.items())
     first = next(iter(kinds.values()))
-    mend = f"name the files of one job, such as {first[0] if len(first) == 1 else path / ('*' + first[0].suffix)}"
+    fix = f"name the files of one job, such as {first[0] if len(first) == 1 else path / ('*' + first[0].suffix)}"
     what = f"a folder is not read as a whole; its files are: {counts}"
-    return PerfgateError("artifact-unknown", what, place=str(path), mend=mend)
+    return PerfgateError("artifact-unknown", what, place=str(path), fix=fix)
 
 
 def unknown(path: Path, head: bytes, inspectors: Sequence[Inspector]) -> PerfgateError:
     """The error for a file that nothing reads: what it is where its first bytes tell, else what is read."""
     from pytest_perfgate.core.analysis.foreign_files import GZIP, foreign, unpacked_head
 
-    kind, mend = foreign(head)
+    kind, fix = foreign(head)
     if head.startswith(GZIP) and any(one.recognises(path.with_suffix(""), unpacked_head(head)) for one in inspectors):
-        mend = "unpack it: gunzip FILE"
+        fix = "unpack it: gunzip FILE"
     what = kind or ("is empty" if not head and path.is_file() else "is of no kind that anything here reads")
     known = "kinds: " + ", ".join(one.name for one in inspectors)
     thing = "folder" if path.is_dir() else "file"
-    return PerfgateError("artifact-unknown", f"the {thing} {what}", place=str(path), mend=mend or known)
+    return PerfgateError("artifact-unknown", f"the {thing} {what}", place=str(path), fix=fix or known)
 
 
 def _check_options(inspector: Inspector, options: Mapping[str, str]) -> None:
     known = [name for name, _ in inspector.options]
     strange = [name for name in options if name not in known]
     if strange:
-        mend = f"options for {inspector.name}: {', '.join(known) or 'none'}"
-        raise PerfgateError("option-unknown", f"'{strange[0]}' means nothing to a {inspector.name} file", mend=mend)
+        fix = f"options for {inspector.name}: {', '.join(known) or 'none'}"
+        raise PerfgateError("option-unknown", f"'{strange[0]}' means nothing to a {inspector.name} file", fix=fix)
 
 
 class Shareable:
@@ -213,7 +213,7 @@ class Shareable:
         analysis = self._inspector.inspect(paths, options)
         if len(set(paths)) < len(paths):  # a kind that knows ranks has refused it by now, and says more
             what = f"{max(paths, key=paths.count)} is given twice"
-            raise PerfgateError("artifact-mixed", what, why="both would count", mend="give each file once")
+            raise PerfgateError("artifact-mixed", what, why="both would count", fix="give each file once")
         return _Cleaner(self._named(paths)).shared(analysis)
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
@@ -359,21 +359,21 @@ def _without(case: Case, one: Capture, mode: str, fault: PerfgateError) -> Captu
     """A capture that failed: whatever is limited and came from nowhere else says why it is not there."""
     said = fault.what.partition("\n")[0].removesuffix("; it said:")
     said += f"; see {fault.place}" if "\n" in fault.what and fault.place else ""
-    finding = capture_failed(mode, said, fault.mend)
+    finding = capture_failed(mode, said, fault.fix)
     why = f"{finding.title}: {said}"
-    return replace(one, metrics=one.metrics | lacking(case, why, fault.mend), findings=(*one.findings, finding))
+    return replace(one, metrics=one.metrics | lacking(case, why, fault.fix), findings=(*one.findings, finding))
 
 
-def capture_failed(mode: str, why: str, mend: str) -> Finding:
+def capture_failed(mode: str, why: str, fix: str) -> Finding:
     """A capture that was asked for and is not there."""
     title = f"capture {mode} {LOST}"
-    return Finding(title=title, detail=why, advice=mend, trigger=why, severity=Severity.INFO, scope=mode)
+    return Finding(title=title, detail=why, advice=fix, trigger=why, severity=Severity.INFO, scope=mode)
 
 
-def lacking(case: Case, why: str, mend: str) -> MetricSet:
+def lacking(case: Case, why: str, fix: str) -> MetricSet:
     """The reason in the place of every metric that the case limits."""
     names = dict.fromkeys(limit.metric for limit in case.limits)
-    return MetricSet(absent=tuple(Absent(name=name, why=why, mend=mend) for name in names))
+    return MetricSet(absent=tuple(Absent(name=name, why=why, fix=fix) for name in names))
 
 
 def trusted(analysis: Analysis) -> MetricSet:

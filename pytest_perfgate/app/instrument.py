@@ -118,14 +118,14 @@ def _asked(name: str, members: Iterable[N], family: str) -> N:
     match = next((member for member in members if member.name == name), None)
     if match is None:
         known = ", ".join(dict.fromkeys(("auto", *(member.name for member in members))))
-        raise PerfgateError(f"{family}-unknown", f"there is no {family} {name!r}", mend=f"known: {known}")
+        raise PerfgateError(f"{family}-unknown", f"there is no {family} {name!r}", fix=f"known: {known}")
     return match
 
 
 def _insist(availability: Availability, family: str) -> None:
     if not availability.usable:
         what = f"the {family} {availability.name} does not work here: {availability.why}"
-        raise PerfgateError(_UNUSABLE[family], what, mend=availability.mend)
+        raise PerfgateError(_UNUSABLE[family], what, fix=availability.fix)
 
 
 REFUSED = "clocks refused"
@@ -296,4 +296,4 @@ def picked(devices: Sequence[Device], asked: str) -> Device:
     known = "; ".join(f"{at}: {device.name} {device.uuid}" for at, device in enumerate(devices))
     what = f"{len(begun)} devices begin with {asked!r}" if begun else f"no device {asked!r} is visible here"
     why = "the measured device must be the requested one"
-    raise PerfgateError("device-unknown", what, why=why, mend=f"one of {known}")
+    raise PerfgateError("device-unknown", what, why=why, fix=f"one of {known}")

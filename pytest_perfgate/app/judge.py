@@ -241,7 +241,7 @@ def _brought(text: str, kinds: Mapping[str, MetricKind], place: str, own: Collec
         raise PerfgateError(
             "call-wrong",
             f"{limit.text!r} applies to the whole parametrised test, and limits= to one call",
-            mend=f"write it on the test: @pytest.mark.perfgate({limit.text!r})",
+            fix=f"write it on the test: @pytest.mark.perfgate({limit.text!r})",
             place=place,
         )
     return limit
@@ -255,7 +255,7 @@ def _unpaired(baseline: Baseline | None, fault: PerfgateError | None, error: str
         return Unpaired(why=error or "it did not run in both builds")
     if fault.code.name == "revision-missing":
         return Unpaired(why=error_summary(fault), base_missing=True)
-    return Unpaired(why=error_summary(fault), step=fault.mend)
+    return Unpaired(why=error_summary(fault), step=fault.fix)
 
 
 def _scatter(past: Sequence[Sitting], baseline: Baseline | None, environment: Environment) -> tuple[float | None, int]:

@@ -104,7 +104,7 @@ def _device_memory(wanted: Sequence[str], passed: PassedCall, clock: Clock) -> I
             Absent(
                 name=name,
                 why=why,
-                mend="torch and CuPy do, for calls on a GPU; for a call on the host use peak_memory",
+                fix="torch and CuPy do, for calls on a GPU; for a call on the host use peak_memory",
             )
             for name in names
         )
@@ -131,7 +131,7 @@ def _energy(passed: PassedCall, instruments: Instruments, clock: Clock) -> Readi
     meter = instruments.energy(passed.runtime.device()) if instruments.energy is not None else None
     if meter is None or meter() is None:
         why = "the device has no counter of energy that can be read"
-        return Absent(name="energy", why=why, mend="NVIDIA cards from Volta on have one: pip install nvidia-ml-py")
+        return Absent(name="energy", why=why, fix="NVIDIA cards from Volta on have one: pip install nvidia-ml-py")
     burst = _burst(passed, clock)
     if not _stepped(passed, meter, burst, clock):
         return Absent(name="energy", why="the device's energy counter does not move under load")
@@ -173,7 +173,7 @@ def _stepped(passed: PassedCall, meter: Callable[[], float | None], burst: int, 
 def _compile_time(passed: PassedCall, samples: Sequence[Samples]) -> Reading | Absent:
     if passed.first_ns is None:
         why = "only a fresh process with cold caches can measure a first call"
-        return Absent(name="compile_time", why=why, mend="pytest --perfgate=full, with the limit on the test's marker")
+        return Absent(name="compile_time", why=why, fix="pytest --perfgate=full, with the limit on the test's marker")
     steady = median(duration for one in samples for duration in one.durations) * passed.calls
     first = max(0.0, passed.first_ns - steady)
     return Reading(name="compile_time", values=(first,), dimension=Dimension.TIME)

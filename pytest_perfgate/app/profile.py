@@ -92,7 +92,7 @@ def narrowed(profiler: Profiler, only: tuple[str, int]) -> Profiler:
         return profiler
     if not isinstance(profiler, SupportsKernels):
         what = f"mode '{profiler.name}' cannot collect chosen kernels only"
-        raise PerfgateError("profile-mode", what, mend="leave out --kernel and --launches, or --mode annotation or ncu")
+        raise PerfgateError("profile-mode", what, fix="leave out --kernel and --launches, or --mode annotation or ncu")
     chosen: Profiler = profiler.only(*only)
     return chosen
 
@@ -102,10 +102,10 @@ def choose_profiler(mode: str, profilers: Sequence[Profiler]) -> tuple[Profiler,
     profiler = next((p for p in profilers if p.name == mode), None)
     if profiler is None:
         known = ", ".join(sorted(p.name for p in profilers))
-        raise PerfgateError("profile-mode", f"nothing here profiles in mode '{mode}'", mend=f"known here: {known}")
+        raise PerfgateError("profile-mode", f"nothing here profiles in mode '{mode}'", fix=f"known here: {known}")
     availability = profiler.availability()
     if not availability.usable:
-        raise PerfgateError("profile-tool", f"{mode} does not work here: {availability.why}", mend=availability.mend)
+        raise PerfgateError("profile-tool", f"{mode} does not work here: {availability.why}", fix=availability.fix)
     return profiler, availability
 
 
@@ -162,17 +162,17 @@ def _check_entered(told: ProfilingResult, key: CaseKey, assigned: Assignment) ->
         named = f" named '{key.name}'" if key.name else ""
         there = f"; its calls are {', '.join(repr(name) for name in told.seen)}" if told.seen else ""
         what = f"the test made no call{named} and entered no region{named}{there}"
-        raise PerfgateError("profile-child", what, mend="perfgate(fn), or with perfgate.region()", place=key.nodeid)
+        raise PerfgateError("profile-child", what, fix="perfgate(fn), or with perfgate.region()", place=key.nodeid)
 
 
 def _raise_final(profiler: Profiler, told: ProfilingResult, code: int, folder: Path, tools: ProfileTools) -> None:
-    """What a second try cannot mend: a missing permission, no device, time that ran out."""
+    """What a second try cannot fix: a missing permission, no device, time that ran out."""
     if code == TIMED_OUT:
         what = f"the test under {profiler.name} took over {tools.timeout_s:.0f} s and was ended{_output(folder, tools)}"
         raise PerfgateError("profile-child", what, place=str(folder / LOG))
-    name, what, mend = told.error
+    name, what, fix = told.error
     if name:
-        raise PerfgateError("profile-tool", f"{profiler.name}: {what}", mend=mend, place=str(folder / LOG))
+        raise PerfgateError("profile-tool", f"{profiler.name}: {what}", fix=fix, place=str(folder / LOG))
     try:
         profiler.artifacts(folder)
     except PerfgateError as error:
@@ -293,7 +293,7 @@ def metrics_data(analysis: Analysis) -> dict[str, Any]:
             for m in analysis.metrics.metrics
         ],
         "absent": [
-            {"name": a.name, "labels": dict(a.labels), "why": a.why, "mend": a.mend}
+            {"name": a.name, "labels": dict(a.labels), "why": a.why, "fix": a.fix}
             for a in analysis.metrics.absent_once()
         ],
     }

@@ -86,7 +86,7 @@ def refusal(found: Any, request: Any) -> str:
     try:
         check_decisions(found, request)
     except PerfgateError as fault:
-        return f"{fault.what}\n  next  {fault.mend}" if fault.mend else fault.what
+        return f"{fault.what}\n  next  {fault.fix}" if fault.fix else fault.what
     return ""
 
 
@@ -168,13 +168,13 @@ def _end(text: str, today: date) -> str:
     try:
         end = type(today).fromisoformat(text)
     except ValueError as fault:
-        raise PerfgateError("command-usage", f"--expires {text} is not a date", mend="write 2027-01-31") from fault
+        raise PerfgateError("command-usage", f"--expires {text} is not a date", fix="write 2027-01-31") from fault
     if end < today:
         raise PerfgateError(
             "command-usage",
             f"--expires {text} has passed: today is {today.isoformat()} (UTC)",
             why="the baseline would expire before its first use",
-            mend="name a day from today on, or leave --expires out",
+            fix="name a day from today on, or leave --expires out",
         )
     return end.isoformat()
 
@@ -185,16 +185,16 @@ def _notes(found: Any, options: Namespace, project: Project) -> list[dict[str, s
     local = sorted({line.device for line in after if not project.baselines.committed(line.device)})
     stays = "is not in [tool.perfgate] devices: its baselines stay in this checkout, under .perfgate/"
     notes = [{"what": f"{device} {stays}", "next": ""} for device in local]
-    if len(local) < len({line.device for line in after}) and (mend := taken(project)):
-        notes.append({"what": TAKEN.format(project.config.baselines), "next": mend})
+    if len(local) < len({line.device for line in after}) and (fix := taken(project)):
+        notes.append({"what": TAKEN.format(project.config.baselines), "next": fix})
     count = sum(1 for line in after if not line.commit)
     if count:
-        why, mend = project.repository.trouble() or ("", "")
+        why, fix = project.repository.trouble() or ("", "")
         of_here = not options.source and bool(why)
         lines, source = plural(count, "line names", "lines name"), why if of_here else "the record names none"
         whose = "it" if count == 1 else "them"
         what = f"{lines} no commit, so paired rounds cannot confirm a suspect of {whose}: {source}"
-        notes.append({"what": what, "next": "" if options.source else mend})
+        notes.append({"what": what, "next": "" if options.source else fix})
     return notes
 
 

@@ -165,13 +165,13 @@ def _alone(options: argparse.Namespace) -> argparse.Namespace:
     """JSON stands alone on standard output."""
     if options.json and getattr(options, "markdown", "") == "-":
         what = "--json and --markdown - both speak on standard output"
-        raise PerfgateError("command-usage", what, mend="--markdown FILE")
+        raise PerfgateError("command-usage", what, fix="--markdown FILE")
     return options
 
 
 def _print_error(error: PerfgateError, *, as_json: bool) -> int:
     if as_json:
-        sys.stdout.write(_error_json(error.code.name, error.what, error.mend, error.why, error.place))
+        sys.stdout.write(_error_json(error.code.name, error.what, error.fix, error.why, error.place))
     sys.stderr.write(f"perfgate: {error.text()}\n")
     return error.exit
 

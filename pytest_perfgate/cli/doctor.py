@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.project import Merging
 
 
-DOCTOR_ABOUT = """Say what works here, what does not and why, and what mends it: the project, then the machine.
+DOCTOR_ABOUT = """Say what works here, what does not and why, and what fixes it: the project, then the machine.
 
 It changes nothing. The last line times one call against itself for a few seconds. One screen, device by
 device; all that was found is behind --verbose and --json.
@@ -54,10 +54,10 @@ def run_doctor(options: Namespace) -> int:
     try:
         doctor_tools, same = _machine(project, options.seconds)
     except ImportError as fault:
-        mend = "pip install --force-reinstall pytest-perfgate"
-        return _unexamined(options, findings, f"it cannot be looked at: {fault}", mend)
+        fix = "pip install --force-reinstall pytest-perfgate"
+        return _unexamined(options, findings, f"it cannot be looked at: {fault}", fix)
     except PerfgateError as fault:  # data sheets of its devices stand in the settings
-        return _unexamined(options, findings, f"it cannot be checked: {fault.what}", fault.mend)
+        return _unexamined(options, findings, f"it cannot be checked: {fault.what}", fault.fix)
     if options.json:
         parts = {"instruments": (*doctor_tools.libraries, *doctor_tools.others), "devices": groups(doctor_tools)}
         rows = {name: [plain(one) for one in page] for name, page in parts.items()}
@@ -72,11 +72,11 @@ def run_doctor(options: Namespace) -> int:
     return 1 if any(finding.level is Level.BAD for finding in findings) else 0
 
 
-def _unexamined(options: Namespace, findings: Sequence[Finding], what: str, mend: str) -> int:
+def _unexamined(options: Namespace, findings: Sequence[Finding], what: str, fix: str) -> int:
     """What can be said where the settings do not read, or a package is missing that we are made of."""
     from pytest_perfgate.app.doctor import Finding, Level
 
-    machine = Finding(name="machine", level=Level.BAD, what=what, mend=mend)
+    machine = Finding(name="machine", level=Level.BAD, what=what, fix=fix)
     if options.json:
         write_json({"findings": plain((*findings, machine))})
     else:
@@ -85,14 +85,14 @@ def _unexamined(options: Namespace, findings: Sequence[Finding], what: str, mend
 
 
 def finding_lines(finding: Finding, *, verbose: bool, width: int = 100) -> list[str]:
-    """Lines of so many columns at most; what mends it stays whole, to be copied, and of what is well one suffices."""
+    """Lines of so many columns at most; what fixes it stays whole, to be copied, and of what is well one suffices."""
     line = f"{finding.level.value:<4}  {finding.name:<9}  {finding.what}"
     if verbose:
-        return [*_folded(line, width), *([f"{_BELOW}next: {finding.mend}"] if finding.mend else [])]
-    if finding.mend and len(f"{line} > {finding.mend}") <= width:
-        return [f"{line} > {finding.mend}"]
-    if finding.mend:
-        return [*_folded(line, width), f"{_BELOW}> {finding.mend}"]
+        return [*_folded(line, width), *([f"{_BELOW}next: {finding.fix}"] if finding.fix else [])]
+    if finding.fix and len(f"{line} > {finding.fix}") <= width:
+        return [f"{line} > {finding.fix}"]
+    if finding.fix:
+        return [*_folded(line, width), f"{_BELOW}> {finding.fix}"]
     return _folded(line, width) if len(line) <= width or finding.level.value != "ok" else [f"{line[: width - 2]} …"]
 
 
@@ -142,7 +142,7 @@ def plugin(project: Project) -> Iterator[Finding]:
     for place in (project.root / "pytest_perfgate" / "__init__.py", project.root / "pytest_perfgate.py"):
         if place.is_file() and not place.resolve().is_relative_to(home):
             what = f"{place.relative_to(project.root)} of the project hides the plugin: pytest would load it instead"
-            yield Finding(name="plugin", level=Level.BAD, what=what, mend="give it another name")
+            yield Finding(name="plugin", level=Level.BAD, what=what, fix="give it another name")
             return
     names = [e.value for e in metadata.entry_points(group="pytest11") if e.value.startswith("pytest_perfgate")]
     what = (
@@ -150,8 +150,8 @@ def plugin(project: Project) -> Iterator[Finding]:
         if names
         else "pytest does not load the plugin"
     )
-    mend = "" if names else "pip install pytest-perfgate, or -p pytest_perfgate.plugin"
-    yield Finding(name="plugin", level=Level.GOOD if names else Level.BAD, what=what, mend=mend)
+    fix = "" if names else "pip install pytest-perfgate, or -p pytest_perfgate.plugin"
+    yield Finding(name="plugin", level=Level.GOOD if names else Level.BAD, what=what, fix=fix)
 
 
 def git(project: Project) -> Iterator[Finding]:
@@ -164,7 +164,7 @@ def git(project: Project) -> Iterator[Finding]:
         yield Finding(name="git", level=Level.GOOD, what=what)
     elif base.why:
         what = f"{at}the work tree's baselines judge: {base.why}"
-        yield Finding(name="git", level=Level.NOTE, what=what, mend=base.mend)
+        yield Finding(name="git", level=Level.NOTE, what=what, fix=base.fix)
     else:
         yield Finding(name="git", level=Level.GOOD, what=f"{at}{base.name}: the work tree's baselines judge")
 
@@ -183,7 +183,7 @@ def settings(project: Project) -> Iterator[Finding]:
             name="settings",
             level=Level.NOTE,
             what="no device is listed: every baseline stays in this checkout",
-            mend='[tool.perfgate] devices = ["NVIDIA-H200*"]: the devices that count',
+            fix='[tool.perfgate] devices = ["NVIDIA-H200*"]: the devices that count',
         )
 
 
@@ -197,12 +197,12 @@ def hooks(project: Project) -> Iterator[Finding]:
             name="hooks",
             level=Level.NOTE,
             what=f"{path.as_posix()} has hooks that perfgate's commands do not see",
-            mend='move them to a module and name it in [tool.perfgate] plugins = ["..."]',
+            fix='move them to a module and name it in [tool.perfgate] plugins = ["..."]',
         )
 
 
 def taken(project: Project) -> str:
-    """What mends it where this project cannot be built any more since it has baselines."""
+    """What fixes it where this project cannot be built any more since it has baselines."""
     from pytest_perfgate.wiring.stores import taken_for_package
 
     return taken_for_package(project.root, project.config)
@@ -214,11 +214,11 @@ def baselines(project: Project) -> Iterator[Finding]:
         lines = project.baselines.read_all(device)
         kind = "committed" if project.baselines.committed(device) else "local"
         yield Finding(name="baselines", level=Level.GOOD, what=f"{device}: {plural(len(lines), 'case')}, {kind}")
-    if project.root.joinpath(project.config.baselines).is_dir() and (mend := taken(project)):
-        yield Finding(name="baselines", level=Level.NOTE, what=TAKEN.format(project.config.baselines), mend=mend)
+    if project.root.joinpath(project.config.baselines).is_dir() and (fix := taken(project)):
+        yield Finding(name="baselines", level=Level.NOTE, what=TAKEN.format(project.config.baselines), fix=fix)
     if not devices:
         yield Finding(
-            name="baselines", level=Level.NOTE, what="none yet", mend="pytest --perfgate=full, perfgate accept"
+            name="baselines", level=Level.NOTE, what="none yet", fix="pytest --perfgate=full, perfgate accept"
         )
 
 
@@ -234,9 +234,9 @@ def commits(project: Project) -> Iterator[Finding]:
         yield Finding(name="commits", level=Level.NOTE, what=f"{plural(count, 'line')} of a commit that is {what}")
     elif count:
         what = "not in this clone: their suspects cannot be compared with it"
-        mend = "git fetch --unshallow, or accept again from a commit that is here"
+        fix = "git fetch --unshallow, or accept again from a commit that is here"
         yield Finding(
-            name="commits", level=Level.NOTE, what=f"{plural(count, 'line')} of a commit that is {what}", mend=mend
+            name="commits", level=Level.NOTE, what=f"{plural(count, 'line')} of a commit that is {what}", fix=fix
         )
 
 
@@ -254,7 +254,7 @@ def merging(project: Project) -> Iterator[Finding]:
     if not missing:
         yield Finding(name="merging", level=Level.GOOD, what="baselines merge by 'perfgate merge-driver'")
         return
-    yield Finding(name="merging", level=Level.NOTE, what=_unmerged(git_says), mend="; ".join(missing))
+    yield Finding(name="merging", level=Level.NOTE, what=_unmerged(git_says), fix="; ".join(missing))
 
 
 def _unmerged(git_says: Merging) -> str:
@@ -269,11 +269,11 @@ def record(project: Project) -> Iterator[Finding]:
     from pytest_perfgate.core.render.report import summary_line
 
     if not (project.root / ".perfgate" / "records" / "last").exists():
-        yield Finding(name="record", level=Level.NOTE, what="no run has left one", mend="pytest --perfgate=full")
+        yield Finding(name="record", level=Level.NOTE, what="no run has left one", fix="pytest --perfgate=full")
         return
     if why := project.records.pointer.closed():
-        mend = "wait while a run goes on; otherwise run the gate again, or name an earlier record: ls .perfgate/records"
-        yield Finding(name="record", level=Level.NOTE, what=why, mend=mend)
+        fix = "wait while a run goes on; otherwise run the gate again, or name an earlier record: ls .perfgate/records"
+        yield Finding(name="record", level=Level.NOTE, what=why, fix=fix)
         return
     report = project.records.read()
     yield Finding(name="record", level=Level.GOOD, what=f"{report.started}, {report.mode}: {summary_line(report)}")
@@ -293,13 +293,13 @@ def leftovers(project: Project) -> Iterator[Finding]:
     ]
     for path in files:
         what = f"{_shown(path, project)} is an incomplete file that a crash left"
-        yield Finding(name="leftovers", level=Level.NOTE, what=what, mend=f"rm {_shown(path, project)}")
+        yield Finding(name="leftovers", level=Level.NOTE, what=what, fix=f"rm {_shown(path, project)}")
     if project.repository.present() and not _ignored(project):
         yield Finding(
             name="leftovers",
             level=Level.NOTE,
             what="git does not ignore .perfgate/",
-            mend="echo .perfgate/ >> .gitignore",
+            fix="echo .perfgate/ >> .gitignore",
         )
 
 
@@ -317,7 +317,7 @@ def arms(project: Project) -> Iterator[Finding]:
         return
     for one in stores.leftovers(project.root, project.config):
         name = _shown(Path(one.path), project) if "/" in one.path else f"process {one.path}"
-        yield Finding(name="arms", level=Level.NOTE, what=f"{name} is {one.what}", mend=one.mend)
+        yield Finding(name="arms", level=Level.NOTE, what=f"{name} is {one.what}", fix=one.fix)
 
 
 def _shown(path: Path, project: Project) -> str:

@@ -209,7 +209,7 @@ def explain(word: str) -> Document:
         return Document(title=word, blocks=sections)
     known = [*CODES, *(_shown(outcome) for outcome in Outcome), *(term.name for term in TERMS), *by_name()]
     what = f"'{word}' is not an error code, an outcome, a term, a metric or a setting"
-    raise PerfgateError("explain-unknown", what, mend=proposal(word, known))
+    raise PerfgateError("explain-unknown", what, fix=proposal(word, known))
 
 
 def overview() -> Document:
@@ -237,7 +237,7 @@ def _code(word: str) -> Section | None:
         "Error code",
         f"{code.title}.",
         code.why and f"Why it matters: {code.why}.",
-        f"Next: {code.mend}",
+        f"Next: {code.fix}",
         f"Exit code of the commands: {code.family.exit} ({code.family.name.lower()}).",
         page=f"errors.md#{code.name}",
     )

@@ -85,8 +85,8 @@ def _check_baseline(options: argparse.Namespace, files: list[Path], texts: list[
     analysis = analysed(files, texts, look)
     changes = changes_of(limits, analysis.metrics)
     if not changes:
-        mend = "perfgate check FILE 'change(registers) <= 0' --baseline"
-        raise PerfgateError("limit-missing", "--baseline needs a limit on a change", mend=mend)
+        fix = "perfgate check FILE 'change(registers) <= 0' --baseline"
+        raise PerfgateError("limit-missing", "--baseline needs a limit on a change", fix=fix)
     started = dt.datetime.now(dt.timezone.utc).isoformat(timespec="milliseconds")
     tools = gate_tools(project.root, project.config, look.kinds)
     policy = replace(look.policy, ci=project.ci)
@@ -249,8 +249,8 @@ def _write_more(options: argparse.Namespace, documents: dict[str, Document], ana
 def _write_texts(folder: Path, texts: Mapping[str, Callable[[], str]]) -> Iterator[Path]:
     """What belongs beside a report; a report that holds none says so."""
     if not texts:
-        mend = "perfgate profile NODEID --mode ncu"
-        raise PerfgateError("view-unknown", "the file has no code to write", mend=mend)
+        fix = "perfgate profile NODEID --mode ncu"
+        raise PerfgateError("view-unknown", "the file has no code to write", fix=fix)
     for name, build in texts.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -50,8 +50,8 @@ def run_history(options: Namespace) -> int:
     if options.case == _ADD:
         return add_records(project, options)
     if options.records:
-        mend = f"name one case, or write: perfgate history add {' '.join((options.case, *options.records))}"
-        raise PerfgateError("command-usage", "history shows one case, and several were named", mend=mend)
+        fix = f"name one case, or write: perfgate history add {' '.join((options.case, *options.records))}"
+        raise PerfgateError("command-usage", "history shows one case, and several were named", fix=fix)
     if options.to:
         return _exported(project, options)
     if options.svg:
@@ -152,8 +152,8 @@ def _exported(project: Project, options: Namespace) -> int:
     form, _, name = options.to.partition(":")
     forms = tables()
     if form not in forms or not name:
-        mend = f"one of: {', '.join(f'{known}:FILE' for known in forms)}"
-        raise PerfgateError("command-usage", f"--to {options.to} names no format and file", mend=mend)
+        fix = f"one of: {', '.join(f'{known}:FILE' for known in forms)}"
+        raise PerfgateError("command-usage", f"--to {options.to} names no format and file", fix=fix)
     wanted = set(_selected(project.history.keys(options.device), options.case))
     lines = (
         line for line in project.history.lines(0, sys.maxsize) if line and (line[-1].device, line[-1].key) in wanted
@@ -167,8 +167,8 @@ def _exported(project: Project, options: Namespace) -> int:
 def _insist_on_svg(path: str) -> None:
     """An SVG file under another ending opens nowhere."""
     if Path(path).suffix.lower() != ".svg":
-        mend = f"--svg {Path(path).with_suffix('.svg')}"
-        raise PerfgateError("command-usage", f"--svg writes SVG, and {path!r} does not end in .svg", mend=mend)
+        fix = f"--svg {Path(path).with_suffix('.svg')}"
+        raise PerfgateError("command-usage", f"--svg writes SVG, and {path!r} does not end in .svg", fix=fix)
 
 
 def _drawn(cases: Any) -> str:
@@ -178,7 +178,7 @@ def _drawn(cases: Any) -> str:
     from pytest_perfgate.core.stats.change_points import change_points
 
     if len(cases) != 1:
-        raise PerfgateError("command-usage", f"--svg draws one case, and {len(cases)} were found", mend="name one case")
+        raise PerfgateError("command-usage", f"--svg draws one case, and {len(cases)} were found", fix="name one case")
     key, _, sittings, baseline = cases[0]
     changes = change_points([s.time for s in sittings])
     return alone(timeline(str(key), sittings, changes, baseline).svg)
@@ -189,13 +189,13 @@ def _selected(keys: Any, name: str) -> list[Any]:
     from pytest_perfgate.core.limits.scope import proposal
 
     if not keys:
-        mend = "full runs are remembered: pytest --perfgate=full"
-        raise PerfgateError("history-empty", "no run has been recorded here", mend=mend)
+        fix = "full runs are remembered: pytest --perfgate=full"
+        raise PerfgateError("history-empty", "no run has been recorded here", fix=fix)
     exact = [(device, key) for device, key in keys if named([name])(key)] if name else list(keys)
     matches = exact or [(device, key) for device, key in keys if name.lower() in str(key).lower()]
     if not matches:
-        mend = proposal(name, [str(key) for _, key in keys], all_of="the history has")
-        raise PerfgateError("history-empty", f"the history has no case '{name}'", mend=mend)
+        fix = proposal(name, [str(key) for _, key in keys], all_of="the history has")
+        raise PerfgateError("history-empty", f"the history has no case '{name}'", fix=fix)
     return matches
 
 

@@ -103,7 +103,7 @@ def _cards(device: str, *, must: bool) -> list[Any]:
     availability = nvml.availability()
     if not availability.usable:
         if must:
-            raise PerfgateError("clocks-unsupported", availability.why, mend=availability.mend)
+            raise PerfgateError("clocks-unsupported", availability.why, fix=availability.fix)
         return []
     cards: list[Any] = list(nvml.every())
     if not device:
@@ -111,7 +111,7 @@ def _cards(device: str, *, must: bool) -> list[Any]:
     chosen = [card for at, card in enumerate(cards) if device in {str(at), card.uuid(), _plain_uuid(card)}]
     if not chosen:
         what = f"there is no device {device!r}: {plural(len(cards), 'device')} here"
-        raise PerfgateError("device-unmapped", what, mend="perfgate clocks show: their numbers, from 0, and UUIDs")
+        raise PerfgateError("device-unmapped", what, fix="perfgate clocks show: their numbers, from 0, and UUIDs")
     return chosen
 
 
@@ -205,7 +205,7 @@ def _measured(options: Namespace) -> Any:
         raise PerfgateError(
             "calibration-wrong",
             f"{plural(most, 'round')} so far, and {LEAST} are the least to judge by",
-            mend="run it again: the rounds that are here are kept",
+            fix="run it again: the rounds that are here are kept",
         )
     forked = {str(key): pairs for key, pairs in pairs_of(rounds, FORKED).items() if str(key) in measured}
     return Recorded(pairs=measured, slowed=_slowed(rounds, measured), shares=_shares(rounds), forked=forked)

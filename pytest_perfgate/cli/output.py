@@ -90,8 +90,8 @@ def placed(name: str) -> Path:
 
 
 def _unwritten(name: str, fault: OSError) -> PerfgateError:
-    mend = "name a file in a folder that you may write to"
-    return PerfgateError("delivery-failed", f"it cannot be written: {fault}", mend=mend, place=name)
+    fix = "name a file in a folder that you may write to"
+    return PerfgateError("delivery-failed", f"it cannot be written: {fault}", fix=fix, place=name)
 
 
 _USUAL, _LEAST = 100, 60
@@ -165,7 +165,7 @@ def write_pictures(options: argparse.Namespace, analysis: Analysis) -> bool:
     for asked in options.picture:
         name, colon, path = asked.partition(":")
         if not colon or not path:
-            raise PerfgateError("command-usage", f"--picture {asked} names no file", mend=f"--picture {name}:OUT.svg")
+            raise PerfgateError("command-usage", f"--picture {asked} names no file", fix=f"--picture {name}:OUT.svg")
         write_picture(placed(path), alone(picture(analysis, name).svg))
         say(f"wrote {path}", options)
     return True
@@ -179,7 +179,7 @@ def look(options: argparse.Namespace) -> Look:
     for pair in options.pairs:
         name, equals, text = pair.partition("=")
         if not equals:
-            raise PerfgateError("option-unknown", f"--set {pair} has no value", mend="--set NAME=VALUE")
+            raise PerfgateError("option-unknown", f"--set {pair} has no value", fix="--set NAME=VALUE")
         chosen[name] = text
     tools = command_line_tools(Path.cwd())
     return Look(inspectors=tools.inspectors, peek=tools.peek, kinds=tools.kinds, options=chosen)
@@ -197,8 +197,8 @@ def named_files(paths: list[str]) -> list[Path]:
             raise PerfgateError("artifact-missing", "there is no such file", place=path)
         if not (Path(path).is_file() or Path(path).is_dir()):
             why = "a file is read more than once: first for its kind, then for its figures"
-            mend = "write it into a file first"
-            raise PerfgateError("artifact-unknown", "it is a pipe or a device", why=why, mend=mend, place=path)
+            fix = "write it into a file first"
+            raise PerfgateError("artifact-unknown", "it is a pipe or a device", why=why, fix=fix, place=path)
     return [Path(path) for path in paths]
 
 
@@ -270,7 +270,7 @@ def split_limits(words: Sequence[str]) -> tuple[list[str], list[str]]:
     limits = [word for word in words if _OPERATOR.search(word) and not Path(word).exists()]
     files = [word for word in words if word not in limits]
     if not [word for word in files if word != "--"]:
-        raise PerfgateError("artifact-missing", "no file was named", mend="perfgate check FILE... LIMIT...")
+        raise PerfgateError("artifact-missing", "no file was named", fix="perfgate check FILE... LIMIT...")
     return files, limits
 
 
@@ -283,8 +283,8 @@ def split_sides(words: Sequence[str]) -> tuple[list[str], list[str]]:
         before, after = list(words[:1]), list(words[1:])
     if not before or not after or ("--" not in words and len(after) > 1):
         what = f"{plural(len(words), 'file')}, and no way to tell which side each is on"
-        mend = "perfgate compare BEFORE AFTER, or BEFORE... -- AFTER..."
-        raise PerfgateError("artifact-mixed", what, mend=mend)
+        fix = "perfgate compare BEFORE AFTER, or BEFORE... -- AFTER..."
+        raise PerfgateError("artifact-mixed", what, fix=fix)
     return before, after
 
 

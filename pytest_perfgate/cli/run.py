@@ -290,11 +290,11 @@ def _delivered(options: Namespace, report: Any, project: Project) -> str:
     posting = Posting(key=options.comment_key, only_changes=options.only_changes, dry_run=options.dry_run)
     by_name = {delivery.name: delivery for delivery in deliveries(project.root)}
     if name not in by_name:
-        raise PerfgateError("delivery-failed", f"nothing delivers to '{name}'", mend=f"one of: {', '.join(by_name)}")
+        raise PerfgateError("delivery-failed", f"nothing delivers to '{name}'", fix=f"one of: {', '.join(by_name)}")
     delivery = by_name[name]
     if isinstance(delivery, SupportsPosting):
         delivery = delivery.posting(posting)
     elif posting != Posting():
         what = f"'{name}' posts to no change: --only-changes, --comment-key and --dry-run have no effect"
-        raise PerfgateError("command-usage", what, mend="leave them out, or --to github")
+        raise PerfgateError("command-usage", what, fix="leave them out, or --to github")
     return str(delivery.deliver(report, target))

@@ -203,7 +203,7 @@ def day(text: str, now: dt.date) -> str:
             return (now - dt.timedelta(days=int(text[:-1]))).isoformat()
         return dt.date.fromisoformat(text).isoformat() if text else ""
     except (ValueError, OverflowError) as fault:
-        raise PerfgateError("command-usage", f"{text!r} is not a day", mend="2026-06-01, or 7d") from fault
+        raise PerfgateError("command-usage", f"{text!r} is not a day", fix="2026-06-01, or 7d") from fault
 
 
 def share(text: str) -> float:

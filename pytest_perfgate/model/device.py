@@ -131,7 +131,7 @@ class Availability:
     name: str
     usable: bool
     why: str = ""
-    mend: str = ""
+    fix: str = ""
     version: str = ""
 
 

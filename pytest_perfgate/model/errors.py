@@ -27,13 +27,13 @@ CODES: dict[str, Code] = {code.name: code for table in _TABLES for code in table
 
 
 class PerfgateError(Exception):
-    """A failure of ours: what happened and where, why it matters, what mends it."""
+    """A failure of ours: what happened and where, why it matters, what fixes it."""
 
-    def __init__(self, code: str, what: str, *, why: str = "", mend: str = "", place: str = "") -> None:
+    def __init__(self, code: str, what: str, *, why: str = "", fix: str = "", place: str = "") -> None:
         self.code: Code = CODES[code]
         self.what = what
         self.why = why or self.code.why
-        self.mend = mend or self.code.mend
+        self.fix = fix or self.code.fix
         self.place = place
         super().__init__(self.text())
 
@@ -53,17 +53,17 @@ class PerfgateError(Exception):
         first, *rest = self.what.splitlines() or [""]
         lines = [f"{where}{first}  [{self.code.name}]", *rest]
         lines += [f"  why   {self.why}"] if self.why else []
-        lines += [f"  next  {self.mend}"] if self.mend else []
+        lines += [f"  next  {self.fix}"] if self.fix else []
         return "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in "\n".join(lines))
 
     def __reduce__(self) -> tuple[object, ...]:
         """Crosses the border of a process as what it was made of."""
-        return restored, (self.code.name, self.what, self.why, self.mend, self.place)
+        return restored, (self.code.name, self.what, self.why, self.fix, self.place)
 
 
-def restored(code: str, what: str, why: str, mend: str, place: str) -> PerfgateError:
+def restored(code: str, what: str, why: str, fix: str, place: str) -> PerfgateError:
     """The same error in another process."""
-    return PerfgateError(code, what, why=why, mend=mend, place=place)
+    return PerfgateError(code, what, why=why, fix=fix, place=place)
 
 
 SHOWING = "showing-failed"

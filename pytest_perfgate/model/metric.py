@@ -147,12 +147,12 @@ class FigurePairs:
 
 @value
 class Absent:
-    """A metric that was asked for and not collected, with the reason and the mend."""
+    """A metric that was asked for and not collected, with the reason and the fix."""
 
     name: str
     labels: Labels = ()
     why: str = "not collected"
-    mend: str = ""
+    fix: str = ""
     code: str = ""
     """The problem for which it is not to be trusted: a limit on it is INVALID, not merely NOT MEASURED."""
 

@@ -335,7 +335,7 @@ class Base:
     """What it is to the commit under test: ``the merge base with origin/main``."""
     why: str = ""
     """Why there is none; of one that was guessed, why it may not be what was there before."""
-    mend: str = ""
+    fix: str = ""
 
 
 CHANGES = frozenset({"slowdown"})

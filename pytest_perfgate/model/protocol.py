@@ -282,17 +282,17 @@ class Fault:
     code: str
     what: str
     why: str = ""
-    mend: str = ""
+    fix: str = ""
     place: str = ""
 
     @classmethod
     def of(cls, nodeid: str, error: PerfgateError) -> Fault:
         return cls(
-            nodeid=nodeid, code=error.code.name, what=error.what, why=error.why, mend=error.mend, place=error.place
+            nodeid=nodeid, code=error.code.name, what=error.what, why=error.why, fix=error.fix, place=error.place
         )
 
     def error(self) -> PerfgateError:
-        return restored(self.code, self.what, self.why, self.mend, self.place)
+        return restored(self.code, self.what, self.why, self.fix, self.place)
 
 
 CAPTURES = ("event", "annotation", "ncu", "nsys", "torch", "cupti", "cubin")
@@ -378,7 +378,7 @@ class ProfilingResult:
     """passed, failed or skipped; empty when it never came to an end."""
     text: str = ""
     error: tuple[str, str, str] = ("", "", "")
-    """(code, what, mend) of an error of ours that ended the test."""
+    """(code, what, fix) of an error of ours that ended the test."""
     entered: int = 0
     """How often the instrument was entered."""
     seen: tuple[str, ...] = ()
@@ -389,11 +389,11 @@ class ProfilingResult:
 
 def parse_profiling_result(held: dict[str, Any]) -> ProfilingResult:
     """What a child wrote as JSON."""
-    code, what, mend = (*held.get("error", ()), "", "", "")[:3]
+    code, what, fix = (*held.get("error", ()), "", "", "")[:3]
     return ProfilingResult(
         outcome=str(held.get("outcome", "")),
         text=str(held.get("text", "")),
-        error=(str(code), str(what), str(mend)),
+        error=(str(code), str(what), str(fix)),
         entered=int(held.get("entered", 0)),
         seen=tuple(held.get("seen", ())),
         facts=tuple((name, fact) for name, fact in held.get("facts", ())),

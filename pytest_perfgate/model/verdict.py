@@ -381,7 +381,7 @@ class Leftover:
 
     path: str
     what: str
-    mend: str
+    fix: str
 
 
 class ArmStore(Protocol):

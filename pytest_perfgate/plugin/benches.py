@@ -50,8 +50,8 @@ class Nesting:
 
     def refuse(self, nodeid: str) -> None:
         if get_ident() in self._threads:
-            what, mend = "called inside a measured call", "measure each by itself; for a part of it: region()"
-            raise PerfgateError("call-wrong", what, mend=mend, place=nodeid)
+            what, fix = "called inside a measured call", "measure each by itself; for a part of it: region()"
+            raise PerfgateError("call-wrong", what, fix=fix, place=nodeid)
 
 
 class Bench:

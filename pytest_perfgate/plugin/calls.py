@@ -66,7 +66,7 @@ class MeasuredCall:
             shown = repr(answer) if isinstance(answer, (str, bytes)) or not str(answer).strip() else str(answer)
             what = f"check= returned {shown[:60]} for what the call returned"
             unclear = "" if "False" in shown else "let it return True or False, such as bool(...all()), or raise"
-            raise PerfgateError("check-failed", what, mend=unclear, place=str(self.key))
+            raise PerfgateError("check-failed", what, fix=unclear, place=str(self.key))
 
     def called(self) -> Any:
         """Call it once, setup first."""
@@ -110,8 +110,8 @@ def insist_on_callables(**given: Any) -> None:
     """What runs around a call is itself a call, or is not given."""
     for name, thing in given.items():
         if thing is not None and not callable(thing):
-            mend = f"{name}=lambda: ..." if name == "setup" else f"{name}=lambda result: ..."
-            raise PerfgateError("call-wrong", f"{name}= must be a callable, got {thing!r:.60}", mend=mend)
+            fix = f"{name}=lambda: ..." if name == "setup" else f"{name}=lambda result: ..."
+            raise PerfgateError("call-wrong", f"{name}= must be a callable, got {thing!r:.60}", fix=fix)
 
 
 def repeated(call: Callable[[], Any], times: int) -> Callable[[], Any]:
@@ -267,16 +267,16 @@ def _missing(name: str, metrics: MetricSet, key: str, fate: str) -> MetricMissin
     names, text = metrics.names(), f"{name} of {key} was not measured"
     if not names:
         why = fate or "it was not measured: it failed, or the call comes later"
-        return MetricMissing("not-measured", text, why=why, mend="perfgate report shows its outcome")
+        return MetricMissing("not-measured", text, why=why, fix="perfgate report shows its outcome")
     has = f"this call has {some_of(sorted(names))}"
     gap = metrics.missing(name)
     if gap is not None or name in by_name():
         why = gap.why if gap is not None else "no instrument of this call produces it"
-        mend = (gap.mend if gap is not None else "") or has
-        return MetricMissing("not-measured", text, why=why, mend=mend)
+        fix = (gap.fix if gap is not None else "") or has
+        return MetricMissing("not-measured", text, why=why, fix=fix)
     near = nearest(name, names, 1) or nearest(name, by_name(), 1)
-    mend = f"did you mean {near[0]!r}? {has}" if near else has
-    return MetricMissing("not-measured", text, why="no metric has that name", mend=mend)
+    fix = f"did you mean {near[0]!r}? {has}" if near else has
+    return MetricMissing("not-measured", text, why="no metric has that name", fix=fix)
 
 
 _FUTURE = "a future"
@@ -341,8 +341,8 @@ def _refuse_held(results: Any) -> None:
     raise _unrun(text, "make the call run it, or iterate over it, before it returns")
 
 
-def _unrun(said: str, mend: str) -> PerfgateError:
-    return PerfgateError("call-wrong", f"the call returned {said}", mend=mend)
+def _unrun(said: str, fix: str) -> PerfgateError:
+    return PerfgateError("call-wrong", f"the call returned {said}", fix=fix)
 
 
 def _promise(result: object) -> tuple[str, str] | None:
@@ -364,8 +364,8 @@ def _closed(result: object) -> None:
 
 
 def _promised(result: object) -> Iterator[tuple[str, str]]:
-    yield from ((what, mend) for kind, what, mend in _PROMISES if isinstance(result, kind))
-    yield from ((what, mend) for methods, what, mend in _LAZY if _has(result, methods) and not _plain(result))
+    yield from ((what, fix) for kind, what, fix in _PROMISES if isinstance(result, kind))
+    yield from ((what, fix) for methods, what, fix in _LAZY if _has(result, methods) and not _plain(result))
     if type(result) in _PASSING and _lazy_source(result):
         yield "an iterator", _LIST
 

@@ -123,11 +123,11 @@ def code_of(artifacts: Sequence[Artifact], limits: Sequence[str], inspector: Ins
         analysis = _analysed(inspector_of_code, code, "\n".join(limits))
     except PerfgateError as fault:
         if fault.code.family is Family.TOOL:
-            return Code(metrics=_absent(fault.what, fault.mend))
+            return Code(metrics=_absent(fault.what, fault.fix))
         where = f"{fault.place}: " if fault.place else ""
-        mend = f"; {fault.mend}" if fault.mend else ""
-        problem = Problem(code=fault.code.name, what=f"{where}{fault.what}{mend}", retry=False)
-        return Code(metrics=_absent(fault.what, fault.mend), problems=(problem,))
+        fix = f"; {fault.fix}" if fault.fix else ""
+        problem = Problem(code=fault.code.name, what=f"{where}{fault.what}{fix}", retry=False)
+        return Code(metrics=_absent(fault.what, fault.fix), problems=(problem,))
     return Code(
         metrics=analysis.metrics, findings=(*analysis.findings, *_passed_over(over)), problems=analysis.problems
     )
@@ -176,8 +176,8 @@ def _is_code(artifact: Artifact, inspector: Inspector) -> bool:
         raise PerfgateError("call-wrong", f"the attached file cannot be read: {fault}") from fault
 
 
-def _absent(why: str, mend: str) -> MetricSet:
-    return MetricSet(absent=tuple(Absent(name=name, why=why, mend=mend) for name in sorted(CODE_NAMES)))
+def _absent(why: str, fix: str) -> MetricSet:
+    return MetricSet(absent=tuple(Absent(name=name, why=why, fix=fix) for name in sorted(CODE_NAMES)))
 
 
 FOLDER = Path(".perfgate") / "profiles"
@@ -226,9 +226,9 @@ def untaken(case: Case) -> tuple[MetricSet, tuple[Finding, ...]]:
     quoted = shlex.quote(case.nodeid)
     why = "it needs a run of its own, and --perfgate=quick has none"
     commands = " or ".join(f"perfgate profile {quoted} --mode {mode}" for mode in modes)
-    mend = f"pytest {quoted} --perfgate=full, or {commands}"
-    findings = tuple(capture_failed(mode, why, mend) for mode in modes)
-    return lacking(case, f"capture {' and '.join(modes)} {LOST}: {why}", mend), findings
+    fix = f"pytest {quoted} --perfgate=full, or {commands}"
+    findings = tuple(capture_failed(mode, why, fix) for mode in modes)
+    return lacking(case, f"capture {' and '.join(modes)} {LOST}: {why}", fix), findings
 
 
 def untimed(case: Case) -> MetricSet:

@@ -240,8 +240,8 @@ def _last_line(text: str) -> str:
     lines_of_error = (errors or lines or ["no reason given"])[0 if errors else -1]
     if not lines_of_error.startswith(_OURS):
         return lines_of_error
-    mend = [line.split(maxsplit=1)[1] for line in errors if line.startswith("next  ")]
-    return "; next: ".join((lines_of_error.removeprefix(_OURS), *mend[:1]))
+    fix = [line.split(maxsplit=1)[1] for line in errors if line.startswith("next  ")]
+    return "; next: ".join((lines_of_error.removeprefix(_OURS), *fix[:1]))
 
 
 class OwnModule(pytest.Module):

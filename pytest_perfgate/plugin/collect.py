@@ -63,7 +63,7 @@ class Collector:
         path, line, _ = item.location
         place = f"{path}:{(line or 0) + 1}"
         advice = 'give the parameter an id: pytest.param(..., id="name"), or ids='
-        refuse_half_characters(item.nodeid, "the id of this test", place, code="marker-wrong", mend=advice)
+        refuse_half_characters(item.nodeid, "the id of this test", place, code="marker-wrong", fix=advice)
         markers = _closest_last(item)
         layers = [self._marked_limits(mark, item, place) for mark in markers]
         limits = self.merged(item.nodeid, layers)
@@ -101,8 +101,8 @@ class Collector:
         known = (*CAPTURES, *self._brought()) if strange else CAPTURES
         for name in strange:
             if name not in known:
-                mend = proposal(name, known, all_of="the captures")
-                raise PerfgateError(code, f"there is no capture {name!r}", mend=mend, place=place)
+                fix = proposal(name, known, all_of="the captures")
+                raise PerfgateError(code, f"there is no capture {name!r}", fix=fix, place=place)
 
     def limits(self, texts: Iterable[str], place: str) -> tuple[Limit, ...]:
         """Limits that a call of the fixture brought."""
@@ -127,8 +127,8 @@ class Collector:
     def _marked(self, plan: Plan, given: Mapping[str, Any], place: str) -> Plan:
         for name in given:
             if name not in KEYWORDS:
-                mend = proposal(name, KEYWORDS, all_of="the keywords")
-                raise PerfgateError("marker-wrong", f"the marker has no argument {name!r}", mend=mend, place=place)
+                fix = proposal(name, KEYWORDS, all_of="the keywords")
+                raise PerfgateError("marker-wrong", f"the marker has no argument {name!r}", fix=fix, place=place)
         return _with(plan, {name: value for name, value in given.items() if name != "on"}, place)
 
 
@@ -139,7 +139,7 @@ def refuse_misspelt(config: pytest.Config, items: Sequence[pytest.Item], near: S
     if wrong and child_environment(config).get("CI"):
         name, item = min(wrong.items())
         what = f"the mark {name!r} is unknown, so it limits nothing"
-        fault = PerfgateError("marker-wrong", what, mend="did you mean perfgate?", place=item.nodeid)
+        fault = PerfgateError("marker-wrong", what, fix="did you mean perfgate?", place=item.nodeid)
         raise pytest.UsageError(fault.text())
 
 
@@ -190,8 +190,8 @@ def _insist_figures(names: Iterable[str]) -> None:
     """Refuse a figure that nothing measures."""
     for name in names:
         if name not in PASSES:
-            mend = proposal(name, PASSES, all_of="the figures")
-            raise PerfgateError("option-wrong", f"there is no figure {name!r}", mend=mend, place="--perfgate-metric")
+            fix = proposal(name, PASSES, all_of="the figures")
+            raise PerfgateError("option-wrong", f"there is no figure {name!r}", fix=fix, place="--perfgate-metric")
 
 
 def _asked(plan: Plan, limits: Iterable[Limit], options: Any) -> Plan:
@@ -261,8 +261,8 @@ def _captures(value: Any, place: str) -> tuple[str, ...]:
 def _on(value: Any, place: str) -> tuple[str, ...]:
     names = tuple(_text(name, place) for name in _listed(value, "on=", place))
     if not all(name.strip() for name in names):
-        mend = "name one, such as on='H200*', or leave on= out: the limit then applies everywhere"
-        raise PerfgateError("marker-wrong", "on= names no device: the limit would never apply", mend=mend, place=place)
+        fix = "name one, such as on='H200*', or leave on= out: the limit then applies everywhere"
+        raise PerfgateError("marker-wrong", "on= names no device: the limit would never apply", fix=fix, place=place)
     return names
 
 
@@ -331,16 +331,16 @@ def _param(value: Any) -> str:
     return str(value) if plain else kind.__name__
 
 
-def refuse_half_characters(text: str, what: str, place: str, *, code: str, mend: str) -> str:
+def refuse_half_characters(text: str, what: str, place: str, *, code: str, fix: str) -> str:
     """The text, as Python's own; raises where a record, a baseline or a report could not name it."""
     if not isinstance(text, str):
-        raise PerfgateError(code, f"{what} must be a text, got {text!r:.60}", mend="str(...)", place=place)
+        raise PerfgateError(code, f"{what} must be a text, got {text!r:.60}", fix="str(...)", place=place)
     try:
         text.encode()
     except UnicodeEncodeError as fault:
         half = text[fault.start]
         sentence = f"{what} holds half a character, {half!a}: no record, baseline or report can name it"
-        raise PerfgateError(code, sentence, mend=mend, place=place) from fault
+        raise PerfgateError(code, sentence, fix=fix, place=place) from fault
     return str.__str__(text)
 
 

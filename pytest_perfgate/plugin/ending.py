@@ -87,21 +87,21 @@ def close_records(config: pytest.Config, exitstatus: int, *, told: bool) -> None
     except PerfgateError as fault:
         if not told:  # else a folder that takes nothing has said so
             what = "the last record here is of an earlier run, and cannot be marked as old"
-            complain(config, PerfgateError(fault.code.name, what, why=fault.what, mend=fault.mend, place=fault.place))
+            complain(config, PerfgateError(fault.code.name, what, why=fault.what, fix=fault.fix, place=fault.place))
 
 
 def not_kept(lost: Iterable[tuple[str, PerfgateError]]) -> list[PerfgateError]:
     """What this run could not keep: a sentence for each cause, with all that it cost."""
     causes: dict[tuple[str, str, str], list[tuple[str, PerfgateError]]] = {}
     for name, fault in lost:
-        causes.setdefault((fault.code.name, fault.what, fault.mend), []).append((name, fault))
+        causes.setdefault((fault.code.name, fault.what, fault.fix), []).append((name, fault))
     return [_not_kept([name for name, _ in cause], cause[0][1]) for cause in causes.values()]
 
 
 def _not_kept(names: list[str], fault: PerfgateError) -> PerfgateError:
     text = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
     why = f"{fault.place}: {fault.what}" if fault.place else fault.what
-    return PerfgateError(fault.code.name, f"not kept: {text}", why=why, mend=fault.mend)
+    return PerfgateError(fault.code.name, f"not kept: {text}", why=why, fix=fault.fix)
 
 
 def ignored(folder: Path) -> None:
@@ -252,14 +252,14 @@ def stand_by(state: SessionState, config: pytest.Config) -> None:
     session: Any = config.pluginmanager.get_plugin("session")
     if session is None or session.exitstatus != pytest.ExitCode.OK or not child_environment(config).get("CI"):
         return
-    what, mend = "", ""
+    what, fix = "", ""
     if failed := _failed(state):
         what = f"{plural(failed, 'verdict')} of this run failed, and a conftest or a plugin ended it with 0"
     elif unrun := _unrun(state):
         what = f"{plural(unrun, 'gated test')} did not run: something ended this run early with 0"
-        mend = "remove the code that ends it, such as pytest.exit(returncode=0) in a conftest"
+        fix = "remove the code that ends it, such as pytest.exit(returncode=0) in a conftest"
     if what:
-        complain(config, PerfgateError("run-overruled", what, mend=mend))
+        complain(config, PerfgateError("run-overruled", what, fix=fix))
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 

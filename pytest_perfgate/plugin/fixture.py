@@ -44,7 +44,7 @@ def _fitting(method: Callable[..., Any]) -> Callable[..., Any]:
                 raise
         with gate.noted("", "call"):
             name = "perfgate" if method.__name__ == "__call__" else f"perfgate.{method.__name__}"
-            raise PerfgateError("call-wrong", f"{name}(): {misfit}", mend=USAGE[method.__name__])
+            raise PerfgateError("call-wrong", f"{name}(): {misfit}", fix=USAGE[method.__name__])
 
     return called
 
@@ -89,7 +89,7 @@ class Perfgate:
         with self.noted(name, "call"):
             if not callable(fn):
                 raise PerfgateError(
-                    "call-wrong", f"perfgate() needs a callable, got {fn!r:.60}", mend="perfgate(lambda: ...)"
+                    "call-wrong", f"perfgate() needs a callable, got {fn!r:.60}", fix="perfgate(lambda: ...)"
                 )
             if unknown:
                 raise unknown_arguments(fn, unknown)
@@ -202,7 +202,7 @@ class Perfgate:
         refuse_in_teardown(self._case.nodeid)
         if name in self._names:
             what = f"two measurements named {name!r}" if name else "two measurements without a name"
-            raise PerfgateError("call-wrong", f"{what} in one test", mend="give each a name=", place=self._case.nodeid)
+            raise PerfgateError("call-wrong", f"{what} in one test", fix="give each a name=", place=self._case.nodeid)
         self._names.add(name)
         return CaseKey(nodeid=self._case.nodeid, name=name)
 
@@ -224,7 +224,7 @@ for _name in USAGE:
 
 def _checked(text: str, what: str, case: Case) -> str:
     """The text, unless it holds half a character."""
-    return refuse_half_characters(text, what, case.nodeid, code="call-wrong", mend="use valid characters")
+    return refuse_half_characters(text, what, case.nodeid, code="call-wrong", fix="use valid characters")
 
 
 def _refuse_other(first: Brought, work: Work | None, limits: tuple[str, ...]) -> None:
@@ -233,16 +233,16 @@ def _refuse_other(first: Brought, work: Work | None, limits: tuple[str, ...]) ->
              if value and value != known]  # fmt: skip
     if other:
         what = f"region({first.key.name!r}) is entered again with {' and '.join(other)}, but was first entered without"
-        mend = f"give {' and '.join(other)} when the region is entered first, or another name="
-        raise PerfgateError("call-wrong", what, mend=mend, place=first.key.nodeid)
+        fix = f"give {' and '.join(other)} when the region is entered first, or another name="
+        raise PerfgateError("call-wrong", what, fix=fix, place=first.key.nodeid)
 
 
 def refuse_in_teardown(nodeid: str) -> None:
     """What is called there was never part of the test: its verdict has been given."""
     if os.environ.get("PYTEST_CURRENT_TEST", "").endswith("(teardown)"):
         what = "called in a teardown, after the test's verdict"
-        mend = "call it in the test, or in the fixture before its yield"
-        raise PerfgateError("call-wrong", what, mend=mend, place=nodeid)
+        fix = "call it in the test, or in the fixture before its yield"
+        raise PerfgateError("call-wrong", what, fix=fix, place=nodeid)
 
 
 def _listed(given: Any, name: str) -> list[Any]:
@@ -251,7 +251,7 @@ def _listed(given: Any, name: str) -> list[Any]:
         return list(given)
     except TypeError as fault:
         what = f"{name}() cannot take {given!r:.60}"
-        raise PerfgateError("call-wrong", what, mend=USAGE[name]) from fault
+        raise PerfgateError("call-wrong", what, fix=USAGE[name]) from fault
 
 
 def _one_job(source: Any, more: Sequence[str | Path], place: str) -> list[str]:
@@ -259,8 +259,8 @@ def _one_job(source: Any, more: Sequence[str | Path], place: str) -> list[str]:
     if more or not files:
         listed = ", ".join(repr(str(file)) for file in (*files, *more))
         text = f"read() takes one source, and {len(files) + len(more)} were given"
-        mend = f"give the files of one job as a list, read([{listed}]), and other jobs calls of their own"
-        raise PerfgateError("call-wrong", text, mend=mend, place=place)
+        fix = f"give the files of one job as a list, read([{listed}]), and other jobs calls of their own"
+        raise PerfgateError("call-wrong", text, fix=fix, place=place)
     return [str(file) for file in files]
 
 
@@ -282,7 +282,7 @@ def _number(sample: object) -> float:
     except (TypeError, ValueError, OverflowError):
         pass
     what = f"record() was given {sample!r:.80}, which is not a number"
-    raise PerfgateError("call-wrong", what, mend="pass only the numbers: record([12.5, 12.4])")
+    raise PerfgateError("call-wrong", what, fix="pass only the numbers: record([12.5, 12.4])")
 
 
 def _work(work: Work | None) -> Work | None:
@@ -294,7 +294,7 @@ def _work(work: Work | None) -> Work | None:
     fault = work_fault(work) if isinstance(work, Work) else f"it is {work!r:.60}"
     if fault:
         what = f"work= is not possible for a call: {fault}"
-        raise PerfgateError("call-wrong", what, mend="from pytest_perfgate import work; work=work.gemm(m, n, k, ...)")
+        raise PerfgateError("call-wrong", what, fix="from pytest_perfgate import work; work=work.gemm(m, n, k, ...)")
     from pytest_perfgate.core.analysis.work import plain
 
     return replace(work, **{name: plain(getattr(work, name)) for name in ("flops", "bytes", "items", "working_set")})
@@ -316,7 +316,7 @@ def _texts(limits: Iterable[str]) -> tuple[str, ...]:
     texts = (limits,) if isinstance(limits, str) or not isinstance(limits, Iterable) else tuple(limits)
     for text in texts:
         if not isinstance(text, str):
-            raise PerfgateError("call-wrong", f"a limit must be a text, got {text!r:.60}", mend='"time <= 3 ms"')
+            raise PerfgateError("call-wrong", f"a limit must be a text, got {text!r:.60}", fix='"time <= 3 ms"')
     return tuple(str.__str__(text) for text in texts)
 
 
@@ -336,9 +336,9 @@ def unknown_arguments(fn: Any, names: Iterable[str]) -> PerfgateError:
     inside = ", ".join(f"{name}=..." for name in names_given)
     meant = [f"{name}= stands on the marker." for name in names_given if name in KEYWORDS]
     meant += [f"did you mean {near}=?" for name in names_given for near in nearest(name, _OWN, 1)]
-    mend = " Otherwise ".join([*meant[:1], f"measure a call that has them: perfgate(lambda: {called}(..., {inside}))"])
+    fix = " Otherwise ".join([*meant[:1], f"measure a call that has them: perfgate(lambda: {called}(..., {inside}))"])
     why = f"its own keywords are {', '.join(_OWN)}; keywords of the function would be confused with them"
-    return PerfgateError("call-wrong", f"perfgate() does not take {', '.join(names_given)}=", why=why, mend=mend)
+    return PerfgateError("call-wrong", f"perfgate() does not take {', '.join(names_given)}=", why=why, fix=fix)
 
 
 def note_text(key: str, value: object) -> str:
@@ -347,8 +347,8 @@ def note_text(key: str, value: object) -> str:
     if not _ADDRESS.search(text):
         return text
     why = "a note is part of the identity, and an address differs in each process: no two runs could be compared"
-    mend = f'write its meaning as a text, such as perfgate.note({str(key)!r:.{_LONGEST}}, "64x128")'
-    raise PerfgateError("call-wrong", f"a note is {text:.60}, which names an address", why=why, mend=mend)
+    fix = f'write its meaning as a text, such as perfgate.note({str(key)!r:.{_LONGEST}}, "64x128")'
+    raise PerfgateError("call-wrong", f"a note is {text:.60}, which names an address", why=why, fix=fix)
 
 
 _LONGEST_FRAME = 200

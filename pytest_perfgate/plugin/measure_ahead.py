@@ -157,7 +157,7 @@ def measure_against(session: SessionState) -> None:
     before = session.gate_judge.accepted.base
     revision = against if against != MERGE_BASE else before.commit
     if not revision:
-        raise PerfgateError("arm-no-merge-base", before.why or "there is no commit before this one", mend=before.mend)
+        raise PerfgateError("arm-no-merge-base", before.why or "there is no commit before this one", fix=before.fix)
     comparison, paired = (runner := ArmRunner(session)).against(revision, list(session.cases.values()))
     base, head = comparison.arms
     session.gate_judge.paired = paired
@@ -255,5 +255,5 @@ def insist_on_folder(folder: Path) -> None:
     except OSError as fault:
         what = f"{fault.strerror or fault}: local baselines, the history and the record of a run lie there"
         why = "a run would not see the local baselines, and leave no record"
-        mend = f"make it yours (chown, chmod u+rwx {folder}), or delete it: it belongs to this checkout only"
-        raise PerfgateError("file-refused", what, why=why, mend=mend, place=str(folder)) from fault
+        fix = f"make it yours (chown, chmod u+rwx {folder}), or delete it: it belongs to this checkout only"
+        raise PerfgateError("file-refused", what, why=why, fix=fix, place=str(folder)) from fault

@@ -149,8 +149,8 @@ def refuse_unknown(words: Sequence[str]) -> None:
             from difflib import get_close_matches
 
             near = get_close_matches(name, names, n=1, cutoff=0.5)
-            mend = f"did you mean {near[0]}?" if near else "pytest --help lists the options, under performance gate"
-            raise pytest.UsageError(f"unknown option {name}\n  next  {mend}")
+            fix = f"did you mean {near[0]}?" if near else "pytest --help lists the options, under performance gate"
+            raise pytest.UsageError(f"unknown option {name}\n  next  {fix}")
 
 
 _SERVERS = ("JENKINS_", "TF_BUILD", "TEAMCITY_", "CODEBUILD_")

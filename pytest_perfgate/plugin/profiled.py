@@ -67,7 +67,7 @@ class ProfiledBench(Bench):
             return
         if self._watch.mode == TIMED:
             what = "a region runs once, and events time a call that can be repeated"
-            raise PerfgateError("profile-tool", what, mend="perfgate(fn), or --mode torch, cupti or nsys")
+            raise PerfgateError("profile-tool", what, fix="perfgate(fn), or --mode torch, cupti or nsys")
         with self._watch.over(None, self.case.plan, brought.work), self._region():
             yield
 
@@ -138,7 +138,7 @@ class ProfiledRole:
         """Our own errors reach the parent as what they are."""
         raised = call.excinfo.value if call.excinfo is not None else None
         if isinstance(raised, PerfgateError):
-            self._error = (raised.code.name, raised.what, raised.mend)
+            self._error = (raised.code.name, raised.what, raised.fix)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
@@ -248,13 +248,13 @@ class Watch:
         device = self._measuring.device(plan, asked.timed())
         if device.kind != "gpu":
             what = f"this mode needs a GPU: {device.name or device.key} has no events of its own"
-            raise PerfgateError("profile-tool", what, mend="run it on a machine with a GPU, or --mode torch")
+            raise PerfgateError("profile-tool", what, fix="run it on a machine with a GPU, or --mode torch")
         capture = self._measuring.capture(asked, plan)
         self._note(capture.device, plan, asked.work)
         escaped = [p for samples in capture.samples for p in samples.problems if p.code == ESCAPED]
         if escaped:
             what = f"refused: {escaped[0].what}"
-            raise PerfgateError("profile-tool", what, mend="--mode nsys, torch or cupti see every stream")
+            raise PerfgateError("profile-tool", what, fix="--mode nsys, torch or cupti see every stream")
         write_times(self.folder, capture)
 
     def facts(self) -> dict[str, Any]:

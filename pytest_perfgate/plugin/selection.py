@@ -89,8 +89,8 @@ def insist_on_asked(config: pytest.Config) -> None:
     words = [*map(str, config.invocation_params.args), *_at_start(config).get("PYTEST_ADDOPTS", "").split()]
     if not any(word.startswith("--perfgate-shard") for word in words):
         what = f"shard {shard} comes from addopts or a conftest, not from the command line"
-        mend = "name it on the command line; in addopts write auto, which reads the variables of CI"
-        raise PerfgateError("shard-unknown", what, mend=mend)
+        fix = "name it on the command line; in addopts write auto, which reads the variables of CI"
+        raise PerfgateError("shard-unknown", what, fix=fix)
 
 
 def _at_start(config: pytest.Config) -> Mapping[str, str]:
@@ -127,7 +127,7 @@ def _costs(settings: Settings) -> dict[str, float]:
     costs = {name: cost for shard in report.shards for name, cost in shard.costs}
     if not costs:
         what = "it has no measuring time of any test"
-        raise PerfgateError("record-unreadable", what, mend="name a record of a full run", place=source)
+        raise PerfgateError("record-unreadable", what, fix="name a record of a full run", place=source)
     return costs
 
 

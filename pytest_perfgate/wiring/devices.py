@@ -281,7 +281,7 @@ def ceiling_bench(project: Config, runtime: str, policy: str, tell: Callable[[st
     torch = TorchRuntime(catalogue(project).lookup)
     availability = torch.availability()
     if not availability.usable:
-        raise PerfgateError("runtime-unavailable", f"torch: {availability.why}", mend=availability.mend)
+        raise PerfgateError("runtime-unavailable", f"torch: {availability.why}", fix=availability.fix)
     plan = replace(PLAN, clocks=ClockPolicy(policy))
     device, card, events, lease = keyed(torch.device(), plan), clocks(tell), events_timer(), leases(tell)
 

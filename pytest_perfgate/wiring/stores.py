@@ -135,10 +135,10 @@ def read_benchmarks(path: Path) -> BenchFile:
     for inspector, read in known:
         if inspector.recognises(path, head):
             return read(path)
-    kind, mend = foreign(head)
+    kind, fix = foreign(head)
     what = f"the file {kind}" if kind else "this is no benchmark's JSON"
     kinds = ", ".join(inspector.name for inspector, _ in known)
-    raise PerfgateError("artifact-unknown", what, place=str(path), mend=mend or f"kinds: {kinds}")
+    raise PerfgateError("artifact-unknown", what, place=str(path), fix=fix or f"kinds: {kinds}")
 
 
 def host_device_key() -> str:
@@ -167,7 +167,7 @@ def arms(root: Path, project: Config, paths: Sequence[str]) -> ArmStore:
 
 
 def taken_for_package(root: Path, project: Config) -> str:
-    """What mends it where a build of this project would take its baselines for a package; empty where none would."""
+    """What fixes it where a build of this project would take its baselines for a package; empty where none would."""
     from pytest_perfgate.adapters.arms import build as backend
 
     return backend.taken_for_package(root, project.baselines)
@@ -193,7 +193,7 @@ def leftovers(root: Path, project: Config) -> tuple[Leftover, ...]:
     from pytest_perfgate.model.verdict import Leftover
 
     pids = stray_children()
-    strays = (Leftover(path=str(pid), what="a child whose parent is gone", mend=f"kill {pid}") for pid in pids)
+    strays = (Leftover(path=str(pid), what="a child whose parent is gone", fix=f"kill {pid}") for pid in pids)
     return (*arms(root, project, ()).leftovers(), *strays)
 
 
@@ -223,17 +223,17 @@ def load_plugins(host: Any, names: Sequence[str], root: Path) -> None:
             host.load_setuptools_entrypoints(GROUP)
     except (Exception, SystemExit) as fault:
         what = f"an installed plugin of the entry-point group {GROUP!r} cannot be loaded: {_first_line(fault)}"
-        raise PerfgateError("plugin-broken", what, mend="mend it, or uninstall the package that brings it") from fault
+        raise PerfgateError("plugin-broken", what, fix="fix it, or uninstall the package that brings it") from fault
     for name in dict.fromkeys(names):
         plugin = _imported(name, root)
         if not any(hook.startswith(_HOOK) and callable(getattr(plugin, hook, None)) for hook in dir(plugin)):
             what = f"{name!r} is not a plugin: it has no function {_HOOK}*"
-            raise PerfgateError("plugin-broken", what, mend="docs/plugins.md says which hooks there are", place=_PLACE)
+            raise PerfgateError("plugin-broken", what, fix="docs/plugins.md says which hooks there are", place=_PLACE)
         try:
             host.register(plugin, name)
         except Exception as fault:
             what = f"{name!r} cannot be registered: {_first_line(fault)}"
-            raise PerfgateError("plugin-broken", what, mend="docs/plugins.md has the hooks", place=_PLACE) from fault
+            raise PerfgateError("plugin-broken", what, fix="docs/plugins.md has the hooks", place=_PLACE) from fault
 
 
 def _installed(group: str) -> bool:
@@ -254,10 +254,10 @@ def _imported(name: str, root: Path) -> Any:
     except ModuleNotFoundError as fault:
         if fault.name != name and not name.startswith(f"{fault.name}."):
             raise _raising(name, fault) from fault
-        what, mend = f"there is no module {name!r}", ""
+        what, fix = f"there is no module {name!r}", ""
         if (root / f"{name}.py").is_file() or (root / name / "__init__.py").is_file():
-            mend = "it lies in the root, which is not on the path: PYTHONPATH=. perfgate ..., or install it"
-        raise PerfgateError("plugin-broken", what, mend=mend, place=_PLACE) from fault
+            fix = "it lies in the root, which is not on the path: PYTHONPATH=. perfgate ..., or install it"
+        raise PerfgateError("plugin-broken", what, fix=fix, place=_PLACE) from fault
     except (Exception, SystemExit) as fault:
         raise _raising(name, fault) from fault
 

@@ -32,7 +32,7 @@ def project(place: Place) -> Place:
     code = "import sys; from pytest_perfgate.cli import main; sys.exit(main(sys.argv[1:]))"
     command = f"{shlex.quote(sys.executable)} -c {shlex.quote(code)}"
     place.baselines.write([baseline("test_a", 1e6), baseline("test_m", 1e6), baseline("test_z", 1e6)])
-    assert said(place).mend.startswith("echo 'baselines/**/*.yaml merge=perfgate'")
+    assert said(place).fix.startswith("echo 'baselines/**/*.yaml merge=perfgate'")
     (place.root / ".gitattributes").write_text("baselines/**/*.yaml merge=perfgate\n")
     assert "this clone was not told of" in said(place).what
     git(place.root, "config", "merge.perfgate.driver", f"{command} merge-driver %O %A %B %P")

@@ -29,7 +29,7 @@ def told(folder: Path, before: str, *words: str) -> subprocess.CompletedProcess[
 
 
 @pytest.mark.parametrize("name", ["numpy", "pluggy"])
-def test_a_package_that_is_missing_is_named_with_what_mends_it(tmp_path: Path, name: str) -> None:
+def test_a_package_that_is_missing_is_named_with_what_fixes_it(tmp_path: Path, name: str) -> None:
     done = told(tmp_path, HIDDEN.format(name=name))
     assert done.returncode == 1
     assert "Traceback" not in done.stderr

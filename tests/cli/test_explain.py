@@ -40,7 +40,7 @@ def test_a_code_is_found_as_it_was_copied(place: Place, spelling: str) -> None:
     done = place.perfgate("explain", spelling)
     assert done.code == 0
     assert CODES["limit-syntax"].title in done.out
-    assert f"Next: {CODES['limit-syntax'].mend}" in done.out
+    assert f"Next: {CODES['limit-syntax'].fix}" in done.out
 
 
 def test_an_outcome_says_what_the_policy_does(place: Place) -> None:
@@ -63,7 +63,7 @@ def test_an_unknown_word_is_an_error_with_the_nearest(place: Place) -> None:
     assert "UNDECIDED" in done.err
     with pytest.raises(PerfgateError) as caught:
         explain("zzzzz")
-    assert caught.value.mend == CODES["explain-unknown"].mend
+    assert caught.value.fix == CODES["explain-unknown"].fix
 
 
 def test_without_a_word_everything_is_listed(place: Place) -> None:

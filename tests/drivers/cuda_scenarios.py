@@ -211,7 +211,7 @@ def no_stream_of_its_own() -> dict:
 @scenario
 def missing() -> dict:
     found = CudaCoreRuntime(lookup_spec).availability()
-    return {"usable": found.usable, "why": found.why, "mend": found.mend}
+    return {"usable": found.usable, "why": found.why, "fix": found.fix}
 
 
 @scenario

@@ -188,4 +188,4 @@ def one_kind_refused() -> dict:
 @scenario
 def missing() -> dict:
     found = CuptiRecorder().availability()
-    return {"usable": found.usable, "why": found.why, "mend": found.mend}
+    return {"usable": found.usable, "why": found.why, "fix": found.fix}

@@ -75,4 +75,4 @@ def test_a_missing_driver_is_a_reason(scenarios) -> None:
     told = scenarios("cupti_scenarios.py", "missing", missing=True)
     assert told["usable"] is False
     assert told["why"]
-    assert "cupti-python" in told["mend"]
+    assert "cupti-python" in told["fix"]

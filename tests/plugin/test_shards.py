@@ -112,13 +112,13 @@ def test_what_the_command_leaves_out_belongs_to_no_shard(project: Project) -> No
 
 
 @pytest.mark.parametrize(
-    ("options", "mend"),
+    ("options", "fix"),
     [
         (("--splits=2", "--group=1"), "--perfgate-shard 1/2"),
         (("--num-shards=4", "--shard-id=0"), "--perfgate-shard 1/4"),
     ],
 )
-def test_another_plugin_that_divides_is_refused(project: Project, options: tuple[str, ...], mend: str) -> None:
+def test_another_plugin_that_divides_is_refused(project: Project, options: tuple[str, ...], fix: str) -> None:
     project.write("test_k.py", SUITE)
     names = ("splits", "group", "num-shards", "shard-id")
     lines = "\n".join(f"    parser.addoption('--{name}', type=int, default={int('num' in name)})" for name in names)
@@ -126,7 +126,7 @@ def test_another_plugin_that_divides_is_refused(project: Project, options: tuple
     done = project.run("--perfgate=full", *options)
     assert done.code == 4
     assert "shard-foreign" in done.text
-    assert mend in done.text
+    assert fix in done.text
     assert project.run("--perfgate=off", *options).code == 0
 
 

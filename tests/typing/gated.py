@@ -57,6 +57,6 @@ def test_files_and_errors() -> None:
     try:
         assert_type(pytest_perfgate.look("trace.json", floor=0), Analysis)
     except PerfgateError as error:
-        assert_type(error.mend, str)
+        assert_type(error.fix, str)
     assert_type(pytest_perfgate.compare("a.json", "b.json"), Analysis)
     assert_type(pytest_perfgate.__version__, str)

@@ -51,7 +51,7 @@ class Library:
     name = "library"
 
     def availability(self) -> Availability:
-        return Availability(name=self.name, usable=False, why="no device", mend="plug one in")
+        return Availability(name=self.name, usable=False, why="no device", fix="plug one in")
 
     def recognises(self, module_names: frozenset[str]) -> bool:
         return "library" in module_names

@@ -63,10 +63,10 @@ def nothing_in(source: Path, what: str) -> PerfgateError:
     """Nothing to import or to build where it was looked for; with the folders that do build, if there are any."""
     places = {file.parent for depth in ("*", "*/*") for file in source.glob(f"{depth}/*") if file.name in _PROJECT}
     buildable = sorted(place.relative_to(source).as_posix() for place in places if is_buildable(place))[:_SHOWN]
-    mend = (
+    fix = (
         f"set projects = {json.dumps(buildable)} in [tool.perfgate], as far as that is the package" if buildable else ""
     )
-    return PerfgateError("arm-no-project", what, mend=mend)
+    return PerfgateError("arm-no-project", what, fix=fix)
 
 
 def installed_modules(packages: Path) -> tuple[str, ...]:
@@ -137,7 +137,7 @@ def _by_pip(folder: Path, site: Site, timeout_s: float) -> None:
         raise PerfgateError(
             "arm-build-failed",
             "this environment has no pip",
-            mend='install pip beside the tests, or set build = "uv pip install --no-deps --target {site} {source}"',
+            fix='install pip beside the tests, or set build = "uv pip install --no-deps --target {site} {source}"',
         )
     missing = missing_tools(folder)
     line = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-compile", "--quiet", "--upgrade"]
@@ -150,8 +150,8 @@ def _by_pip(folder: Path, site: Site, timeout_s: float) -> None:
             raise
         names = ", ".join(missing)
         what = f"{fault.what}\n  tools {names}: not installed beside the tests, so pip was left to download them"
-        mend = f"pip install {shlex.join(missing)}   (then nothing is downloaded); or mend the build"
-        raise PerfgateError(fault.code.name, what, mend=mend, place=fault.place) from fault
+        fix = f"pip install {shlex.join(missing)}   (then nothing is downloaded); or fix the build"
+        raise PerfgateError(fault.code.name, what, fix=fix, place=fault.place) from fault
 
 
 def build_environment(python_path: str) -> tuple[tuple[str, str], ...]:

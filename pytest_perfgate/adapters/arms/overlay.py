@@ -131,7 +131,7 @@ def explained(side: str, home: Path) -> Iterator[None]:
         what = f"{side}: {fault.what}"
         if _is_full(fault.what, home):
             raise _no_room(what, home) from fault
-        raise PerfgateError(fault.code.name, what, why=fault.why, mend=fault.mend, place=fault.place) from fault
+        raise PerfgateError(fault.code.name, what, why=fault.why, fix=fault.fix, place=fault.place) from fault
     except OSError as fault:
         what = f"{side}: {fault}"
         raise (_no_room(what, home) if _is_full(str(fault), home) else PerfgateError("arm-not-made", what)) from fault

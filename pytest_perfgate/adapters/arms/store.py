@@ -173,8 +173,8 @@ class ArmStore:
             if not empty:
                 raise
             what = f"{fault.what}\n  submodules that are not initialised here were left empty: {', '.join(empty)}"
-            mend = f"git submodule update --init --recursive; if that is not it: {fault.mend}"
-            raise PerfgateError(fault.code.name, what, mend=mend, place=fault.place) from fault
+            fix = f"git submodule update --init --recursive; if that is not it: {fault.fix}"
+            raise PerfgateError(fault.code.name, what, fix=fix, place=fault.place) from fault
 
     def _overlay(self, folder: Path, tree: Path) -> Built:
         python, packages = make_overlay(folder / "env", self._settings.editable)
@@ -259,21 +259,21 @@ def leftovers(home: Path, git: Git) -> Iterator[Leftover]:
     yield from _unfinished(home)
     for entry in sorted((home.parent / "rounds").glob("*.bin")):
         what = "finished rounds of a run that was cut short: the next run of the same trees takes them up"
-        yield Leftover(path=str(entry), what=what, mend=f"rm '{entry}'")
+        yield Leftover(path=str(entry), what=what, fix=f"rm '{entry}'")
     for folder in git.lost_worktrees():
         if Path(folder).is_relative_to(home):
-            mend = f"git worktree remove --force --force '{folder}'"
-            yield Leftover(path=folder, what="a worktree without an owner", mend=mend)
+            fix = f"git worktree remove --force --force '{folder}'"
+            yield Leftover(path=folder, what="a worktree without an owner", fix=fix)
 
 
 def _unfinished(home: Path) -> Iterator[Leftover]:
     for entry in sorted(home.iterdir()) if home.is_dir() else ():
         if entry.is_dir() and not (entry / READY).is_file() and not is_locked(home / f"{entry.name}.lock"):
             tree = entry / "tree"
-            mend = f"git worktree remove --force --force '{tree}'; " if tree.exists() else ""
-            yield Leftover(path=str(entry), what="an arm that was never finished", mend=f"{mend}rm -r '{entry}'")
+            fix = f"git worktree remove --force --force '{tree}'; " if tree.exists() else ""
+            yield Leftover(path=str(entry), what="an arm that was never finished", fix=f"{fix}rm -r '{entry}'")
         if entry.is_file() and not is_locked(entry):
-            yield Leftover(path=str(entry), what="a lock whose owner is gone", mend=f"rm '{entry}'")
+            yield Leftover(path=str(entry), what="a lock whose owner is gone", fix=f"rm '{entry}'")
 
 
 def forget_unused(home: Path, git: Git) -> None:

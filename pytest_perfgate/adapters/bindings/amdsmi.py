@@ -67,8 +67,8 @@ class AmdCard:
     def lock(self, sm_hz: float | None) -> None:
         """Determinism up to a clock."""
         if sm_hz is None:
-            mend = "add lock_mhz to [tool.perfgate.device.NAME]; by hand: perfgate clocks lock --mhz 1500"
-            raise PerfgateError("clocks-unsupported", "amdsmi locks at a given clock, and none is known", mend=mend)
+            fix = "add lock_mhz to [tool.perfgate.device.NAME]; by hand: perfgate clocks lock --mhz 1500"
+            raise PerfgateError("clocks-unsupported", "amdsmi locks at a given clock, and none is known", fix=fix)
         self._set("amdsmi_set_gpu_perf_determinism_mode", self._within(round(sm_hz / MEGA)))
 
     def _within(self, megahertz: int) -> int:
@@ -81,8 +81,8 @@ class AmdCard:
             return megahertz
         if not low <= megahertz <= high:
             what = f"{megahertz} MHz is not a clock of this card: it has {low} to {high} MHz"
-            mend = "give one of these: perfgate clocks lock --mhz, or lock_mhz in [tool.perfgate.device.NAME]"
-            raise PerfgateError("clocks-unsupported", what, mend=mend)
+            fix = "give one of these: perfgate clocks lock --mhz, or lock_mhz in [tool.perfgate.device.NAME]"
+            raise PerfgateError("clocks-unsupported", what, fix=fix)
         return megahertz
 
     @patient
@@ -135,8 +135,8 @@ class Amd:
         self._module: Any = None
 
     def availability(self) -> Availability:
-        mend = "install amdsmi of ROCm, on a machine with AMD's driver"
-        return probe_availability("amdsmi", self._version, also=self.errors, mend=mend)
+        fix = "install amdsmi of ROCm, on a machine with AMD's driver"
+        return probe_availability("amdsmi", self._version, also=self.errors, fix=fix)
 
     def errors(self) -> tuple[type[Exception], ...]:
         return (self._load().AmdSmiException,)

@@ -38,18 +38,18 @@ def quietly(ask: Callable[[], Any]) -> tuple[Any, str]:
     return answer, str(warned[0].message).partition(". ")[0].strip() if warned else ""
 
 
-def probe_availability(name: str, version: Callable[[], str], *, also: Any = (), mend: str = "") -> Availability:
+def probe_availability(name: str, version: Callable[[], str], *, also: Any = (), fix: str = "") -> Availability:
     """Try an instrument; a failure of any of the known kinds becomes its reason, and so does a driver's silence."""
     try:
         return Availability(name=name, usable=True, version=version())
     except PerfgateError as silent:
         if silent.code.name != "driver-silent":
             raise
-        return Availability(name=name, usable=False, why=silent.what, mend=silent.mend)
+        return Availability(name=name, usable=False, why=silent.what, fix=silent.fix)
     except Exception as error:
         if not isinstance(error, (*BORDER, *foreign(also))):
             raise
-        return Availability(name=name, usable=False, why=sentence(error), mend=mend)
+        return Availability(name=name, usable=False, why=sentence(error), fix=fix)
 
 
 def foreign(also: Any) -> tuple[type[Exception], ...]:

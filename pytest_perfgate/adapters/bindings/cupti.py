@@ -67,7 +67,7 @@ class CuptiRecorder:
 
     def availability(self) -> Availability:
         return probe_availability(
-            "cupti", self._tried, also=self._errors, mend="pip install cupti-python, on a machine with a driver"
+            "cupti", self._tried, also=self._errors, fix="pip install cupti-python, on a machine with a driver"
         )
 
     def _tried(self) -> str:

@@ -123,8 +123,8 @@ class NvmlCard:
         low, high = (min(known), max(known)) if known else (1, highest or megahertz)
         if not low <= megahertz <= high:
             what = f"{megahertz} MHz is no SM clock of this card: it has {low} to {high} MHz"
-            mend = "give one of these: perfgate clocks lock --mhz, or lock_mhz in [tool.perfgate.device.NAME]"
-            raise PerfgateError("clocks-unsupported", what, mend=mend)
+            fix = "give one of these: perfgate clocks lock --mhz, or lock_mhz in [tool.perfgate.device.NAME]"
+            raise PerfgateError("clocks-unsupported", what, fix=fix)
         return megahertz
 
     @patient
@@ -170,8 +170,8 @@ class Nvml:
         self._module: Any = None
 
     def availability(self) -> Availability:
-        mend = "pip install nvidia-ml-py, on a machine with NVIDIA's driver"
-        return probe_availability("nvml", self._version, also=self.errors, mend=mend)
+        fix = "pip install nvidia-ml-py, on a machine with NVIDIA's driver"
+        return probe_availability("nvml", self._version, also=self.errors, fix=fix)
 
     def errors(self) -> tuple[type[Exception], ...]:
         return (self._load().NVMLError,)

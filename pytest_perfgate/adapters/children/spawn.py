@@ -339,7 +339,7 @@ def spread(address: str) -> Callable[[Callable[[T], R], Sequence[T]], Iterable[R
         return map
     if find_spec("distributed") is None:
         raise PerfgateError(
-            "cluster-tool", f"workers={address} needs Dask's distributed", mend="pip install distributed"
+            "cluster-tool", f"workers={address} needs Dask's distributed", fix="pip install distributed"
         )
     return lambda function, items: _on_cluster(address, function, items)
 
@@ -384,9 +384,7 @@ def _answer(future: Any, item: Any) -> Any:
             raise PerfgateError("cluster-lost", "every worker that read it died", place=place) from fault
         raise PerfgateError("cluster-tool", f"{type(fault).__name__}: {fault}", place=place) from fault
     if isinstance(answer, PerfgateError):
-        raise PerfgateError(
-            answer.code.name, answer.what, why=answer.why, mend=answer.mend, place=answer.place or place
-        )
+        raise PerfgateError(answer.code.name, answer.what, why=answer.why, fix=answer.fix, place=answer.place or place)
     return answer
 
 

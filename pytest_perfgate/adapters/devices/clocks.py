@@ -72,7 +72,7 @@ class CardClocks:
         reached = self._reach(device)
         if not reached.usable:
             if plan.clocks is ClockPolicy.LOCK:
-                raise PerfgateError("clocks-unsupported", reached.why, mend=reached.mend)
+                raise PerfgateError("clocks-unsupported", reached.why, fix=reached.fix)
             yield Unwatched(reached.why)
             return
         card = self._library.device(device)

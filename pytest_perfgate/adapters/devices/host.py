@@ -343,7 +343,7 @@ def _clock_lock(*, driven: bool) -> Availability:
         return Availability(name=name, usable=False, why="no driver of a GPU is loaded")
     usable = os.geteuid() == 0
     why = "" if usable else "for administrators only"
-    return Availability(name=name, usable=usable, why=why, mend="once for everybody: sudo perfgate clocks lock")
+    return Availability(name=name, usable=usable, why=why, fix="once for everybody: sudo perfgate clocks lock")
 
 
 def _gpu_counters(*, driven: bool) -> Availability:
@@ -354,7 +354,7 @@ def _gpu_counters(*, driven: bool) -> Availability:
     closed = re.search(r"RmProfilingAdminOnly:\s*1", text) is not None and os.geteuid() != 0
     line = "options nvidia NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d, then reload the driver"
     return Availability(
-        name="GPU counters", usable=not closed, why="for administrators only" if closed else "", mend=line
+        name="GPU counters", usable=not closed, why="for administrators only" if closed else "", fix=line
     )
 
 
@@ -365,23 +365,23 @@ def _processor_counters() -> Availability:
     level = int(text)
     usable = level <= 1 or os.geteuid() == 0
     why = "" if usable else f"perf_event_paranoid is {level}"
-    return Availability(name="processor counters", usable=usable, why=why, mend="sysctl kernel.perf_event_paranoid=1")
+    return Availability(name="processor counters", usable=usable, why=why, fix="sysctl kernel.perf_event_paranoid=1")
 
 
 def _governor() -> Availability:
     text = _file_text(_GOVERNOR)
     if text is None:
         return Availability(name="governor 'performance'", usable=False, why=_UNTOLD)
-    mend = "cpupower frequency-set -g performance"
-    return Availability(name="governor 'performance'", usable=text == "performance", why=f"it is {text!r}", mend=mend)
+    fix = "cpupower frequency-set -g performance"
+    return Availability(name="governor 'performance'", usable=text == "performance", why=f"it is {text!r}", fix=fix)
 
 
 def _turbo() -> Availability:
     text = _file_text(_TURBO)
     if text is None:
         return Availability(name="turbo off", usable=False, why=_UNTOLD)
-    mend = "echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo"
-    return Availability(name="turbo off", usable=text == "1", why="it is on: the clock moves with heat", mend=mend)
+    fix = "echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo"
+    return Availability(name="turbo off", usable=text == "1", why="it is on: the clock moves with heat", fix=fix)
 
 
 def _file_text(path: Path) -> str | None:

@@ -104,7 +104,7 @@ def parse_spec(line: Mapping[str, Any], place: str) -> DeviceSpec:
     unknown = sorted(set(line) - set(_SCALES) - set(_PLAIN))
     if unknown:
         known = ", ".join(sorted((*_SCALES, *_PLAIN)))
-        raise PerfgateError("device-entry", f"unknown key {unknown[0]!r}", mend=f"write one of {known}", place=place)
+        raise PerfgateError("device-entry", f"unknown key {unknown[0]!r}", fix=f"write one of {known}", place=place)
     try:
         re.compile(str(line["pattern"]))
         scaled: dict[str, Any] = {
@@ -272,7 +272,7 @@ def _same_order(slots: Sequence[Slot]) -> None:
         raise PerfgateError(
             "device-unmapped",
             f"{VARIABLE} counts unlike cards, and CUDA puts the fastest first",
-            mend=f"export {ORDER}=PCI_BUS_ID, or name devices by UUID",
+            fix=f"export {ORDER}=PCI_BUS_ID, or name devices by UUID",
         )
 
 

@@ -75,7 +75,7 @@ class Torch(OwnTraces):
         """Whether torch can be imported; importing it is left to the test."""
         if find_spec("torch") is None:
             return Availability(
-                name=self.name, usable=False, why="torch is not installed", mend="pip install torch, or capture='nsys'"
+                name=self.name, usable=False, why="torch is not installed", fix="pip install torch, or capture='nsys'"
             )
         return Availability(name=self.name, usable=True, version=_version())
 
@@ -84,7 +84,7 @@ class Torch(OwnTraces):
         """Profile what runs inside; the trace is written when it ends well."""
         available = self.availability()
         if not available.usable:
-            raise PerfgateError("torch-tool", available.why, mend=available.mend)
+            raise PerfgateError("torch-tool", available.why, fix=available.fix)
         import torch
         from torch.profiler import ProfilerActivity, profile
 
@@ -152,7 +152,7 @@ class Cupti(OwnTraces):
         """Everything that was launched inside has finished before the records are read."""
         available = self.availability()
         if not available.usable:
-            raise PerfgateError("profile-tool", f"cupti: {available.why}", mend=available.mend)
+            raise PerfgateError("profile-tool", f"cupti: {available.why}", fix=available.fix)
         settle()
         with self._recorder.opened(_BUFFER):
             yield
@@ -196,7 +196,7 @@ class EventTimes(AttachedProfiler):
     def artifacts(self, out: Path) -> tuple[Artifact, ...]:
         path = out / TIMES
         if not path.is_file():
-            raise PerfgateError("profile-child", "no call was timed", mend="perfgate(fn) in the test", place=str(out))
+            raise PerfgateError("profile-child", "no call was timed", fix="perfgate(fn) in the test", place=str(out))
         return (Artifact(kind="record", path=str(path)),)
 
 
@@ -211,7 +211,7 @@ class CubinKeeper(AttachedProfiler):
             raise PerfgateError(
                 "kernel-none",
                 "the test attached no machine code",
-                mend="perfgate.attach('kernel.cubin', path), or perfgate.attach('kernel', compiled) for Triton",
+                fix="perfgate.attach('kernel.cubin', path), or perfgate.attach('kernel', compiled) for Triton",
                 place=str(out),
             )
         return tuple(Artifact(kind="cubin", path=str(path)) for path in cubins)

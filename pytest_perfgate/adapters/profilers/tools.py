@@ -60,17 +60,17 @@ class Nsys:
 
     def availability(self) -> Availability:
         """Asks nsys for its version where it will run: behind the launcher."""
-        mend = "install Nsight Systems, or name the launcher in front of it: [tool.perfgate] launcher"
+        fix = "install Nsight Systems, or name the launcher in front of it: [tool.perfgate] launcher"
         try:
             done = _ran(behind(self._launcher, ["nsys", "--version"]), 60.0)
         except PerfgateError as error:
-            return Availability(name=self.name, usable=False, why=error.what, mend=mend)
+            return Availability(name=self.name, usable=False, why=error.what, fix=fix)
         match = _VERSION.search(done)
         if match is None:
-            return Availability(name=self.name, usable=False, why=f"nsys --version says {done.strip()!r}", mend=mend)
+            return Availability(name=self.name, usable=False, why=f"nsys --version says {done.strip()!r}", fix=fix)
         if (int(match.group(1)), int(match.group(2))) < OLDEST:
             why = f"nsys {match.group()} is older than {OLDEST[0]}.{OLDEST[1]}"
-            return Availability(name=self.name, usable=False, why=why, mend=mend, version=match.group())
+            return Availability(name=self.name, usable=False, why=why, fix=fix, version=match.group())
         return Availability(name=self.name, usable=True, version=match.group())
 
     def command(self, argv: Sequence[str], out: Path, plan: Plan) -> Sequence[str]:  # noqa: ARG002 - the port's
@@ -91,8 +91,8 @@ class Nsys:
         reports = sorted(path for path in out.glob("*") if path.suffix in REPORTS)
         if not reports:
             why = "the capture range never opened" if self._range else "nsys wrote nothing"
-            mend = "enter perfgate.region() in the test, with work on the GPU inside"
-            raise PerfgateError("nsys-child", f"no report in {out}: {why}", mend=mend)
+            fix = "enter perfgate.region() in the test, with work on the GPU inside"
+            raise PerfgateError("nsys-child", f"no report in {out}: {why}", fix=fix)
         return tuple(self._kept(report) for report in reports)
 
     def _kept(self, report: Path) -> Artifact:
@@ -149,7 +149,7 @@ def _importer(stream: Path) -> Path:
     places = [Path(program)] if program else [place for root in beside for place in root.glob(f"host-*/{_IMPORTER}")]
     if not places:
         what = f"nsys left {stream.name} and no {_IMPORTER} turns it into a report"
-        raise PerfgateError("nsys-child", what, mend="install the host part of Nsight Systems beside the target part")
+        raise PerfgateError("nsys-child", what, fix="install the host part of Nsight Systems beside the target part")
     return places[0]
 
 
@@ -208,7 +208,7 @@ def _no_device(why: str) -> PerfgateError:
         "profile-tool",
         f"this mode needs a GPU: {why}",
         why="the profiler waits for cudaProfilerStart, so nothing would be captured",
-        mend="run on a machine with a GPU, or profile the host: --mode torch",
+        fix="run on a machine with a GPU, or profile the host: --mode torch",
     )
 
 
@@ -256,17 +256,17 @@ class Ncu:
 
     def availability(self) -> Availability:
         """Asks ncu for its version where it will run: behind the launcher."""
-        mend = "install Nsight Compute, or name the launcher in front of it: [tool.perfgate] launcher"
+        fix = "install Nsight Compute, or name the launcher in front of it: [tool.perfgate] launcher"
         argv = behind(self._launcher, ["ncu", "--version"])
         if shutil.which(argv[0]) is None:
-            return Availability(name=self.name, usable=False, why=f"{argv[0]} is not on the PATH", mend=mend)
+            return Availability(name=self.name, usable=False, why=f"{argv[0]} is not on the PATH", fix=fix)
         try:
             done = run_captured(argv, 60)
         except (OSError, subprocess.TimeoutExpired) as error:
-            return Availability(name=self.name, usable=False, why=f"ncu --version: {error}", mend=mend)
+            return Availability(name=self.name, usable=False, why=f"ncu --version: {error}", fix=fix)
         match = _NCU_VERSION.search(done.stdout.decode("utf-8", "replace"))
         if done.returncode or match is None:
-            return Availability(name=self.name, usable=False, why="ncu --version says no version", mend=mend)
+            return Availability(name=self.name, usable=False, why="ncu --version says no version", fix=fix)
         return Availability(name=self.name, usable=True, version=match[1])
 
     def command(self, argv: Sequence[str], out: Path, plan: Plan) -> list[str]:

@@ -105,24 +105,24 @@ def _with_kernels(path: Path, room: Path, build: Sequence[str]) -> list[_Opened]
     if not launched:
         names = ", ".join(sorted({name for one in opened for name in one.code.symbols})[:4])
         what = f"it holds functions that kernels call ({names}), and no kernel" if names else "it holds no code"
-        raise PerfgateError("kernel-none", what, place=str(path), mend="name the file that it is linked into")
+        raise PerfgateError("kernel-none", what, place=str(path), fix="name the file that it is linked into")
     return launched
 
 
 def _compiled(path: Path, room: Path, build: Sequence[str]) -> tuple[Path, str]:
     """The cubin that the command makes of a source; flags decide the code, so none are made up."""
     if not build:
-        mend = (
+        fix = (
             f"--set build='nvcc -arch=sm_90 -O3', with the flags of your build; or name what it made: {path.stem}.cubin"
         )
-        raise PerfgateError("kernel-option", "a source needs the command that compiles it", place=str(path), mend=mend)
+        raise PerfgateError("kernel-option", "a source needs the command that compiles it", place=str(path), fix=fix)
     out = Path(tempfile.mkdtemp(dir=room)) / f"{path.stem}.cubin"
     done = _run([*build, "-cubin", "-o", str(out), str(path.resolve())])
     if done.returncode or not out.is_file():
         lines = (done.stderr or done.stdout).decode("utf-8", "replace").strip().splitlines()
         what = next((line for line in lines if "error" in line or "fatal" in line), "it wrote no cubin")
-        mend = "mend the source, or the command that build= names: perfgate adds -cubin -o FILE and the source"
-        raise PerfgateError("kernel-tool-failed", f"{build[0]}: {what}", place=str(path), mend=mend)
+        fix = "fix the source, or the command that build= names: perfgate adds -cubin -o FILE and the source"
+        raise PerfgateError("kernel-tool-failed", f"{build[0]}: {what}", place=str(path), fix=fix)
     return out, str(path)
 
 
@@ -133,7 +133,7 @@ def _opened(path: Path, name: str) -> _Opened:
         raise PerfgateError("kernel-stripped", "it has code and no symbol of a function", place=name)
     if arch < _FIRST_ARCH:
         what = f"it is compiled for sm_{arch}, and machine code from before sm_{_FIRST_ARCH} is not read here"
-        raise PerfgateError("kernel-arch", what, place=name, mend=f"compile it for sm_{_FIRST_ARCH} or a later one")
+        raise PerfgateError("kernel-arch", what, place=name, fix=f"compile it for sm_{_FIRST_ARCH} or a later one")
     return _Opened(path=path, name=name, data=data, code=code)
 
 
@@ -238,13 +238,13 @@ def _last(said: str, path: Path) -> str:
 
 def _no_kernel(path: Path, said: str) -> PerfgateError:
     """What it is instead, as far as its first bytes or the tool say."""
-    is_a, mend = foreign_kind(read_head(path, _HEAD))
+    is_a, fix = foreign_kind(read_head(path, _HEAD))
     if _NOT_COMPILED in said:
         listed = _run([str(tool("cuobjdump")), "--list-ptx", str(path.resolve())]).stdout
-        what, mend = not_compiled(listed.decode("utf-8", "replace"))
-        return PerfgateError("kernel-none", what, place=str(path), mend=mend)
+        what, fix = not_compiled(listed.decode("utf-8", "replace"))
+        return PerfgateError("kernel-none", what, place=str(path), fix=fix)
     if is_a:
-        return PerfgateError("kernel-none", f"{_IT_IS}{is_a}", place=str(path), mend=mend)
+        return PerfgateError("kernel-none", f"{_IT_IS}{is_a}", place=str(path), fix=fix)
     return PerfgateError("kernel-none", "neither a cubin nor a file that holds one", place=str(path))
 
 
@@ -288,8 +288,8 @@ def _failure(said: str, file: str, name: str) -> PerfgateError:
     for called in (f"Elf file {file}", f"File {file}", file):
         said = said.replace(called, "the file")
     first = said.strip().splitlines()[0] if said.strip() else "nvdisasm printed nothing"
-    mend = "put the bin folder of an older CUDA toolkit, 12.9 for one, on PATH" if _TOO_OLD in said else ""
-    return PerfgateError(_code(said), first.partition(" : ")[2].strip() or first, place=name, mend=mend)
+    fix = "put the bin folder of an older CUDA toolkit, 12.9 for one, on PATH" if _TOO_OLD in said else ""
+    return PerfgateError(_code(said), first.partition(" : ")[2].strip() or first, place=name, fix=fix)
 
 
 def _code(said: str) -> str:

@@ -194,7 +194,7 @@ def _refuse_overwritten(chunk: bytes | bytearray, offset: int, path: Path, *, cl
         at, byte = found
         count = len(chunk) - at - len(chunk[at:].lstrip(byte))
         what = f"{count:,} bytes {byte[0]:#04x} overwrite it from byte {offset + at:,} of the unpacked file on"
-        raise PerfgateError("trace-malformed", what, mend="copy the file again from where it was made", place=str(path))
+        raise PerfgateError("trace-malformed", what, fix="copy the file again from where it was made", place=str(path))
 
 
 def _opening(stream: Iterator[bytes], path: Path) -> tuple[bytes, re.Match[bytes] | None]:
@@ -206,7 +206,7 @@ def _opening(stream: Iterator[bytes], path: Path) -> tuple[bytes, re.Match[bytes
             return head, match
     if not head.strip():
         inside = "what is packed in it is empty" if path.stat().st_size else "the file is empty"
-        raise PerfgateError("trace-empty", inside, mend=_COPIED, place=str(path))
+        raise PerfgateError("trace-empty", inside, fix=_COPIED, place=str(path))
     return head, None
 
 
@@ -223,17 +223,17 @@ def _ending(rest: bytes, offset: int, path: Path) -> Iterator[Header | list[Even
     try:
         document = WHOLE.decode(whole)
     except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError) as first:
-        document = _mended_document(whole, offset - len(prefix), path, first)
+        document = _repaired_document(whole, offset - len(prefix), path, first)
     if text.OPENING.search(rest):
         what = '"traceEvents" stands twice in this JSON, and readers differ in which they take'
-        raise PerfgateError("trace-malformed", what, mend="export the trace again", place=str(path))
+        raise PerfgateError("trace-malformed", what, fix="export the trace again", place=str(path))
     yield document.events or []
     yield document
 
 
-def _mended_document(whole: bytes, offset: int, path: Path, first: Exception) -> Document:
+def _repaired_document(whole: bytes, offset: int, path: Path, first: Exception) -> Document:
     _refuse_overwritten(whole.rstrip(b"\0"), offset, path, closely=True)
-    clean = text.mended(whole)
+    clean = text.repaired(whole)
     try:
         return WHOLE.decode(clean)
     except msgspec.ValidationError:
@@ -251,7 +251,7 @@ def _decoded_list(text_of_list: bytes | memoryview, offset: int, path: Path) -> 
     except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError) as first:
         chunk = bytes(text_of_list)
         _refuse_overwritten(chunk, offset, path, closely=True)
-        clean = text.mended(chunk)
+        clean = text.repaired(chunk)
         try:
             return LIST.decode(clean)
         except msgspec.ValidationError:
@@ -261,7 +261,7 @@ def _decoded_list(text_of_list: bytes | memoryview, offset: int, path: Path) -> 
 
 
 def _decoded_header(chunk: bytes, offset: int, path: Path) -> Header:
-    clean = text.mended(chunk)
+    clean = text.repaired(chunk)
     try:
         return AROUND.decode(clean)
     except msgspec.ValidationError:
@@ -295,8 +295,8 @@ def _second(rest: bytes, at: str, path: Path) -> PerfgateError:
         return PerfgateError("trace-trailing", f"the trace ends, and what follows{at} is no JSON", place=str(path))
     if rest.lstrip(b", \r\n\t")[:1] == b"{" and b'"ph"' in rest[:1000] and b'"traceEvents"' not in rest[:_PROBE]:
         what = f"it holds one event a line and no list of them: the second starts{at}"
-        mend = "put them between [ and ] with commas: jq -s . FILE > list.json"
-        return PerfgateError("trace-not-a-trace", what, place=str(path), mend=mend)
+        fix = "put them between [ and ] with commas: jq -s . FILE > list.json"
+        return PerfgateError("trace-not-a-trace", what, place=str(path), fix=fix)
     return PerfgateError("trace-two-documents", f"another document starts{at}", place=str(path))
 
 
@@ -313,7 +313,7 @@ def _malformed(broken: Exception, chunk: bytes, offset: int, path: Path) -> Perf
     at = f" at byte {max(0, offset + byte):,} of the unpacked file" if match else ""
     if "out of range" in text:
         what = f"a number is larger than a computer's ({text})"
-        return PerfgateError("trace-malformed", what, mend="export the trace again", place=str(path))
+        return PerfgateError("trace-malformed", what, fix="export the trace again", place=str(path))
     what = _BYTE.sub("", text).strip() if match else text
     return PerfgateError("trace-malformed", f"{what}{at}", place=str(path))
 

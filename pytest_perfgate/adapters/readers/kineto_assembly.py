@@ -85,8 +85,8 @@ def _unwhole(columns: Columns) -> PerfgateError:
     """Work that is not written as one event is missing from every figure."""
     named = ", ".join(f"{count:,} of {name}" for name, count in columns.unwhole.most_common(4))
     what = f"events of PyTorch's categories are not one event each, with a start and a duration: {named}"
-    mend = "give the file as torch.profiler wrote it: whatever changed it since has taken the events apart"
-    return PerfgateError("trace-foreign", what, place=columns.path, mend=mend)
+    fix = "give the file as torch.profiler wrote it: whatever changed it since has taken the events apart"
+    return PerfgateError("trace-foreign", what, place=columns.path, fix=fix)
 
 
 def _timed(columns: Columns, table: dict[str, NDArray[Any]]) -> float:
@@ -94,8 +94,8 @@ def _timed(columns: Columns, table: dict[str, NDArray[Any]]) -> float:
     stamps, spans = table["ts"], table["dur"]
     base = float(stamps.min())
     if not abs(base) < _LONGEST:
-        what, mend = "time stamps are larger than any clock's microseconds", "PyTorch writes microseconds: divide them"
-        raise PerfgateError("trace-malformed", what, place=columns.path, mend=mend)
+        what, fix = "time stamps are larger than any clock's microseconds", "PyTorch writes microseconds: divide them"
+        raise PerfgateError("trace-malformed", what, place=columns.path, fix=fix)
     if not float(stamps.max()) - base < _LONGEST:
         what = "time stamps lie further apart than any clock can tell"
         raise PerfgateError("trace-malformed", what, place=columns.path)
@@ -119,8 +119,8 @@ def _ranks(columns: Columns, table: dict[str, NDArray[Any]]) -> list[int]:
         if lost:
             what = f"{lost:,} GPU event{'s' * (lost > 1)} without a rank in a file of {len(numbers)} ranks"
             why = "whose they are is not in the file, and every figure of a rank would miss them"
-            mend = "whatever joined the ranks left args.rank out: join them again, or give each rank's own file"
-            raise PerfgateError("trace-ranks", what, why=why, place=columns.path, mend=mend)
+            fix = "whatever joined the ranks left args.rank out: join them again, or give each rank's own file"
+            raise PerfgateError("trace-ranks", what, why=why, place=columns.path, fix=fix)
         columns.dropped["without a rank in a file of several"] += int(unranked.sum())
     return numbers
 

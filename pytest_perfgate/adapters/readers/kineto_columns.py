@@ -273,8 +273,8 @@ def _ranks(given: list[Any], place: str) -> NDArray[np.int64]:
 
 def too_high(place: str) -> PerfgateError:
     """The error for a rank that no job has: as no rank it would count as the first."""
-    mend = "put the process's own number into distributedInfo.rank"
-    return PerfgateError("trace-malformed", f"it names a rank above {RANKS - 1:,}", place=place, mend=mend)
+    fix = "put the process's own number into distributedInfo.rank"
+    return PerfgateError("trace-malformed", f"it names a rank above {RANKS - 1:,}", place=place, fix=fix)
 
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""Bytes of a trace: unpacked, cut between events, mended where a writer broke JSON; and what is read of each event."""
+"""Bytes of a trace: unpacked, cut between events, repaired where they are no JSON; and what is read of each event."""
 
 from __future__ import annotations
 
@@ -74,9 +74,9 @@ def _unmarked(read: Iterator[bytes], path: Path, *, packed: bool) -> Iterator[by
     if wide:
         convert = f"iconv -f {wide} -t UTF-8"
         command = f"gzip -dc {path.name} | {convert}" if packed else f"{convert} {path.name}"
-        mend = f"convert it: {command} > utf8.json (PowerShell's > writes UTF-16)"
+        fix = f"convert it: {command} > utf8.json (PowerShell's > writes UTF-16)"
         what = f"the file is {wide} text, and a trace is UTF-8"
-        raise PerfgateError("trace-encoding", what, mend=mend, place=str(path))
+        raise PerfgateError("trace-encoding", what, fix=fix, place=str(path))
     yield first.removeprefix(MARK)
     yield from _ahead(read) if packed else read
 
@@ -184,22 +184,22 @@ def overwritten(text: bytes | bytearray, *, closely: bool = False) -> tuple[int,
     return (text.index(_FILLED), b"\xff") if b"\xff" in text and _FILLED in text else None
 
 
-def mended(text: bytes) -> bytes:
+def repaired(text: bytes) -> bytes:
     """The same JSON with NaN, infinities and N/A as null, commas before an end left out, texts escaped as UTF-8."""
-    return _TOKEN.sub(_mended_token, text)
+    return _TOKEN.sub(_repaired_token, text)
 
 
-def _mended_token(found: re.Match[bytes]) -> bytes:
+def _repaired_token(found: re.Match[bytes]) -> bytes:
     token = found.group()
     if token == b",":
         return b""
     if not token.startswith(b'"'):
         return b"null"
-    clean = _ESCAPE.sub(_mended_escape, token.decode("utf-8", errors="replace").encode("utf-8"))
+    clean = _ESCAPE.sub(_repaired_escape, token.decode("utf-8", errors="replace").encode("utf-8"))
     return _CONTROL.sub(lambda char: b"\\u%04x" % char.group()[0], clean)
 
 
-def _mended_escape(found: re.Match[bytes]) -> bytes:
+def _repaired_escape(found: re.Match[bytes]) -> bytes:
     """Half a character is replaced, a backslash that escapes nothing is escaped itself."""
     return b"\\ufffd" if found["half"] else found["pair"] or found["good"] or b"\\\\"
 

@@ -121,19 +121,19 @@ def _kernels(page: str, first: int, place: str) -> Iterator[Found]:
 
 def _no_page(text: str, place: str) -> PerfgateError:
     """What it is instead, and which page to export."""
-    what, mend = "neither an .ncu-rep nor a page of ncu --csv", ""
+    what, fix = "neither an .ncu-rep nor a page of ncu --csv", ""
     if _SESSION.search(text):
         what = "it is the session page, which holds no kernel"
-        mend = "export the metrics: ncu --import FILE.ncu-rep --csv --page raw"
+        fix = "export the metrics: ncu --import FILE.ncu-rep --csv --page raw"
     elif _AS_TEXT.search(text):
         what = "it is a page as text, which only people can read"
-        mend = "add --csv: ncu --import FILE.ncu-rep --csv --page raw"
+        fix = "add --csv: ncu --import FILE.ncu-rep --csv --page raw"
     elif "==PROF==" in text or "==ERROR==" in text:
         problems = [line for line in text.splitlines() if line.startswith(("==ERROR==", "==WARNING=="))]
         if "ERR_NVGPUCTRPERM" in text:
             return PerfgateError("ncu-permission", "ncu might not read the counters: ERR_NVGPUCTRPERM", place=place)
         what = f"ncu printed no page: {problems[-1].rpartition('== ')[2]}" if problems else "ncu printed no page"
-    return PerfgateError("ncu-report", what, place=place, mend=mend)
+    return PerfgateError("ncu-report", what, place=place, fix=fix)
 
 
 def _rows(page: str, first: int, place: str) -> list[Numbered]:
@@ -246,7 +246,7 @@ def _facts(
     if time is not None and time.unit != "ns":
         reason = f"in '{time.unit}', which is not a unit of time" if time.unit else "without a unit"
         what, why = f"{_DURATION} is told {reason}", "the number alone may be of nanoseconds or of seconds"
-        raise PerfgateError("ncu-report", what, why=why, place=place[0], mend=_WITH_UNITS)
+        raise PerfgateError("ncu-report", what, why=why, place=place[0], fix=_WITH_UNITS)
     capability = (row.get("CC") or "").strip()
     arch = f"sm_{capability.replace('.', '')}" if re.fullmatch(r"\d+\.\d", capability) else ""
     return kernel_facts(row.get(_NAME) or "", counters, texts={"arch": arch}, place=place, findings=findings)

@@ -250,20 +250,20 @@ def check_export(db: Connection) -> None:
     """Another program's file is an error that says what it is, as far as its tables do."""
     if db.has(STRINGS):
         return
-    place, what, mend = str(db.path), f"an SQLite file without the table {STRINGS}", ""
+    place, what, fix = str(db.path), f"an SQLite file without the table {STRINGS}", ""
     present = [table for table in NEEDED if db.has(table)]
     if db.has(_RPD):
         what = "a database of rocmProfileData, which is not read"
-        raise PerfgateError("rocprof-csv", what, why=_OTHER_TOOL, mend=_V3, place=place)
+        raise PerfgateError("rocprof-csv", what, why=_OTHER_TOOL, fix=_V3, place=place)
     if db.begins(_ROCPD):
-        mend = f"rocpd convert -i {db.path.name} --output-format csv, and name the folder that it writes"
-        raise PerfgateError("rocprof-csv", "a database of rocprofv3, which is read as CSV", place=place, mend=mend)
+        fix = f"rocpd convert -i {db.path.name} --output-format csv, and name the folder that it writes"
+        raise PerfgateError("rocprof-csv", "a database of rocprofv3, which is read as CSV", place=place, fix=fix)
     if db.has(_NVPROF):
-        what, mend = "a database of nvprof, which nsys has replaced", "capture again with: nsys profile"
+        what, fix = "a database of nvprof, which nsys has replaced", "capture again with: nsys profile"
     elif present:
         what = f"it holds {', '.join(present)} and no {STRINGS}, where their names are"
-        raise PerfgateError("nsys-schema", what, place=place, mend=_WHOLE)
-    raise PerfgateError("nsys-not-export", what, place=place, mend=mend)
+        raise PerfgateError("nsys-schema", what, place=place, fix=_WHOLE)
+    raise PerfgateError("nsys-not-export", what, place=place, fix=fix)
 
 
 def check_layout(db: Connection) -> None:

@@ -102,7 +102,7 @@ def _check_places(found: Collection[tuple[int, int, int]], path: str) -> None:
     for process, _, _ in found:
         if machines.setdefault(process & _PROCESS, process) != process:
             what = f"process {process & _PROCESS} is there on two machines"
-            raise PerfgateError("nsys-ranks", what, place=path, mend="profile each machine into a report of its own")
+            raise PerfgateError("nsys-ranks", what, place=path, fix="profile each machine into a report of its own")
 
 
 def _by_process(spans: Mapping[int, tuple[int, int]], side: int) -> str:

@@ -56,8 +56,8 @@ def _exported(path: Path) -> Export:
     if shutil.which("nsys") is None:
         written = f"; the report was written by {version}" if version else ""
         what = f"a report is read through its SQLite export, and nsys is not on the PATH{written}"
-        mend = f"where nsys {version or 'of the same version or newer'} is: {' '.join(command)} {path.name}"
-        raise PerfgateError("nsys-report", what, place=str(path), mend=mend)
+        fix = f"where nsys {version or 'of the same version or newer'} is: {' '.join(command)} {path.name}"
+        raise PerfgateError("nsys-report", what, place=str(path), fix=fix)
     with tempfile.TemporaryDirectory(prefix="perfgate-nsys-") as folder:
         out = Path(folder) / f"{path.stem}.sqlite"
         _run([*command, f"--output={out}", str(path)], path, version)
@@ -76,8 +76,8 @@ def _run(command: list[str], path: Path, version: str) -> None:
         tail = "\n".join(last_lines((done.stdout + done.stderr).decode("utf-8", "replace"), 5))
         what = f"nsys export ended with {done.returncode}{written}: {tail}"
         by_hand = f"nsys export --type=sqlite --output={path.stem}.sqlite {path.name}"
-        mend = f"with nsys {version or 'of the same version'} or newer: {by_hand}"
-        raise PerfgateError("nsys-report", what, place=str(path), mend=mend)
+        fix = f"with nsys {version or 'of the same version'} or newer: {by_hand}"
+        raise PerfgateError("nsys-report", what, place=str(path), fix=fix)
 
 
 SECRET = ("TARGET_INFO_SYSTEM_ENV", "META_DATA_CAPTURE", "ANALYSIS_FILE", "ProcessStreams")

@@ -68,7 +68,7 @@ def _refuse_unread(path: Path, read: Sequence[Path]) -> None:
         what = f"{read[0].relative_to(path)} is of one kind, and also here and not read: {others}"
         why = "limits would hold for a part of the kernels and look like all of them"
         raise PerfgateError(
-            "rocprof-csv", what, why=why, mend="name one of the files, or a folder of one kind", place=str(path)
+            "rocprof-csv", what, why=why, fix="name one of the files, or a folder of one kind", place=str(path)
         )
 
 
@@ -192,7 +192,7 @@ def _ordinals(counted: Iterable[KernelFacts]) -> dict[tuple[int, str, str], int]
         counts = {number: len(names) for (number, home), names in agents.items() if home == root and number}
         if len(set(counts.values())) > 1:
             what = "passes have different numbers of processes: which dispatch is which cannot be told"
-            raise PerfgateError("rocprof-csv", what, place=root, mend="name the files of one process")
+            raise PerfgateError("rocprof-csv", what, place=root, fix="name the files of one process")
     return {
         (*where, process): at
         for where, names in agents.items()

@@ -174,7 +174,7 @@ def _statistics(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
     kernels = [row for row in rows if not _API.fullmatch(row["Name"])]
     if not kernels:
         what = "these are statistics of calls or copies, and of no kernel"
-        raise PerfgateError("rocprof-csv", what, place=str(path), mend="name results.stats.csv or *_kernel_stats.csv")
+        raise PerfgateError("rocprof-csv", what, place=str(path), fix="name results.stats.csv or *_kernel_stats.csv")
     for row in kernels:
         calls = number_of(row["Calls"])
         numbers = ((name, number_of(row.get(name))) for name in _CALLS)

@@ -82,8 +82,8 @@ class CudaCoreRuntime:
         self._persisting = ""
 
     def availability(self) -> Availability:
-        mend = "pip install 'pytest-perfgate[cuda]', on a machine with NVIDIA's driver"
-        return probe_availability(self.name, self._version, also=self._errors, mend=mend)
+        fix = "pip install 'pytest-perfgate[cuda]', on a machine with NVIDIA's driver"
+        return probe_availability(self.name, self._version, also=self._errors, fix=fix)
 
     def _version(self) -> str:
         self._load().Device(0)
@@ -238,7 +238,7 @@ class CupyRuntime:
         self._persisting = ""
 
     def availability(self) -> Availability:
-        return probe_availability(self.name, self._version, also=self._errors, mend="pip install cupy-cuda13x")
+        return probe_availability(self.name, self._version, also=self._errors, fix="pip install cupy-cuda13x")
 
     def _version(self) -> str:
         cupy = self._load()

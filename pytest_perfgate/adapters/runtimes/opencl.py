@@ -42,8 +42,8 @@ class OpenClRuntime:
         self._evictor: Any = None
 
     def availability(self) -> Availability:
-        mend = "pip install pyopencl, and the vendor's OpenCL driver (on a CPU: apt install pocl-opencl-icd)"
-        return probe_availability(self.name, self._version, also=self._errors, mend=mend)
+        fix = "pip install pyopencl, and the vendor's OpenCL driver (on a CPU: apt install pocl-opencl-icd)"
+        return probe_availability(self.name, self._version, also=self._errors, fix=fix)
 
     def _version(self) -> str:
         cl = self._load()
@@ -72,7 +72,7 @@ class OpenClRuntime:
             raise PerfgateError(
                 "timer-unsuited",
                 "the queue that the call uses takes no timestamps",
-                mend="make it with properties=cl.command_queue_properties.PROFILING_ENABLE",
+                fix="make it with properties=cl.command_queue_properties.PROFILING_ENABLE",
             )
         if self._queues and queues[0] != self._queues[0]:
             self._evictor = None
@@ -92,7 +92,7 @@ class OpenClRuntime:
                 "timer-unsuited",
                 "no OpenCL queue is within reach of the call",
                 why="device time is read from the queue that the work runs in",
-                mend="keep the queue in a variable that the function uses",
+                fix="keep the queue in a variable that the function uses",
             )
         return self._queues[0]
 

@@ -79,7 +79,7 @@ class TorchRuntime:
         return getattr(import_module("torch").version, "hip", None) is None
 
     def availability(self) -> Availability:
-        return probe_availability(self.name, self._version, mend="install a build of torch for this machine's GPU")
+        return probe_availability(self.name, self._version, fix="install a build of torch for this machine's GPU")
 
     def _version(self) -> str:
         torch = import_module("torch")

@@ -67,7 +67,7 @@ class BaseRevision:
         commit = self._common(requested(self._environment) or self._head)
         if commit and commit != self._head:
             return Base(commit=commit, name="the base that CI names")
-        return Base(why=f"{_shown(name)} already contains this commit, so it cannot be its target", mend=_FORK)
+        return Base(why=f"{_shown(name)} already contains this commit, so it cannot be its target", fix=_FORK)
 
     def _elsewhere(self, left: Base) -> Base:
         """A push to another branch: of one that is protected, what was there before; else its lines are no base."""
@@ -78,7 +78,7 @@ class BaseRevision:
             return Base(commit=pushed_from, name="what was there before this push")
         if not self._git("diff", "--name-only", left.commit, pushed_from, "--", "*.py.yaml"):
             return left
-        return replace(left, why=f"not those of {pushed_from[:10]}, which was there before this push", mend=_OWN_TARGET)
+        return replace(left, why=f"not those of {pushed_from[:10]}, which was there before this push", fix=_OWN_TARGET)
 
     def _pointed(self, base: Base, used: str, target: str) -> Base:
         """A target that the change itself wrote may be the change: where it left another branch, it was not there."""
@@ -88,13 +88,13 @@ class BaseRevision:
         if not commit or target_at(self._git("show", f"{commit}:./pyproject.toml") or "") == target:
             return base
         why = f"[tool.perfgate] target names '{target}' since this change left {_shown(name)}"
-        mend = f"merge that setting into {_shown(name)} by itself, or take it away"
+        fix = f"merge that setting into {_shown(name)} by itself, or take it away"
         default = self._default()
         if self._environment.get("CI") and default and name in _forms(default):
-            return Base(commit=commit, name=f"the merge base with {_shown(name)}", why=why, mend=mend)
+            return Base(commit=commit, name=f"the merge base with {_shown(name)}", why=why, fix=fix)
         older = self._git("merge-base", commit, base.commit) == commit != base.commit
         if not base.why:
-            return replace(base, why=why, mend=mend) if older else base
+            return replace(base, why=why, fix=fix) if older else base
         return replace(base, why=f"{base.why}, and {why}")
 
     def _left(self, target: str) -> tuple[str, str]:
@@ -118,32 +118,32 @@ class BaseRevision:
         parent = self._git("rev-parse", "--verify", "--quiet", "HEAD^1")
         if not parent:
             return self._shallow() if self.shallow() else Base(name="the first commit")
-        why, mend = (
+        why, fix = (
             ("CI does not say which commit came before this push", _TELL) if brings(self._environment) else ("", "")
         )
         if pushed_from:
             place = "this commit" if commit else "not in the history of this clone"
             why = f"{pushed_from[:10]}, which was there before this push, is {place}"
-            mend = _DEEPER if self.shallow() else ""
-        return Base(commit=parent, name="the parent", why=why, mend=mend)
+            fix = _DEEPER if self.shallow() else ""
+        return Base(commit=parent, name="the parent", why=why, fix=fix)
 
     def _none(self, target: str) -> Base:
         if self.shallow():
             return self._shallow()
         known = [name for name in self._asked(target) if self.resolved(name)]
-        why, mend = "no target branch is known in this clone", 'name it: [tool.perfgate] target = "BRANCH"'
+        why, fix = "no target branch is known in this clone", 'name it: [tool.perfgate] target = "BRANCH"'
         if known:
             why = f"{_shown(known[0])} and this commit have no common one"
         elif branches := targets(self._environment):
             why = f"'{branches[0]}', which CI names as the target, is not a branch in this clone"
-            mend = f"check out with fetch-depth: 0, or git fetch origin {branches[0]}:refs/remotes/origin/{branches[0]}"
+            fix = f"check out with fetch-depth: 0, or git fetch origin {branches[0]}:refs/remotes/origin/{branches[0]}"
         elif target:
             why = f"[tool.perfgate] target names '{target}', which is not a branch in this clone"
-            mend = f"git fetch origin {target}:refs/remotes/origin/{target}"
-        return Base(why=why, mend=mend)
+            fix = f"git fetch origin {target}:refs/remotes/origin/{target}"
+        return Base(why=why, fix=fix)
 
     def _shallow(self) -> Base:
-        return Base(why="this clone is shallow", mend=_DEEPER)
+        return Base(why="this clone is shallow", fix=_DEEPER)
 
     def _asked(self, target: str) -> list[str]:
         """What CI says of a merge request comes first: the change itself can write another target in its settings."""

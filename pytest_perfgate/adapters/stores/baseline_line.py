@@ -110,7 +110,7 @@ def render_key(name: str) -> str:
             "baseline-path",
             f"{name!a} holds half a character",
             why="no file of text can hold it, so its line would stop every later run",
-            mend="give the parameter an id: pytest.param(..., id='...')",
+            fix="give the parameter an id: pytest.param(..., id='...')",
         )
     return _quoted(name) if _UNSAFE.search(name) else "'" + name.replace("'", "''") + "'"
 
@@ -261,8 +261,8 @@ def _is_figure(name: str, node: Node) -> bool:
 
 def _foreign(name: str, place: str) -> PerfgateError:
     near = difflib.get_close_matches(name, FIELDS, n=1, cutoff=_TYPO)
-    mend = f"did you mean {near[0]}?" if near else "delete it, or install the version of pytest-perfgate that wrote it"
-    return PerfgateError("baseline-value", f"{name!r} is no field and no figure", mend=mend, place=place)
+    fix = f"did you mean {near[0]}?" if near else "delete it, or install the version of pytest-perfgate that wrote it"
+    return PerfgateError("baseline-value", f"{name!r} is no field and no figure", fix=fix, place=place)
 
 
 def _wrong(place: str, wanted: str, found: Node) -> PerfgateError:

@@ -51,7 +51,7 @@ def merge_files(base: Path, ours: Path, theirs: Path, shown: str) -> tuple[Confl
             raise
         write_atomically(ours, marked)
         why = "it is left as git leaves a conflict, with both sides between markers"
-        raise PerfgateError(fault.code.name, fault.what, why=why, mend=fault.mend, place=fault.place) from fault
+        raise PerfgateError(fault.code.name, fault.what, why=why, fix=fault.fix, place=fault.place) from fault
     write_atomically(ours, text.encode("utf-8"))
     return conflicts
 

@@ -210,15 +210,15 @@ def _behind(sweep: Callable[[], None]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _named(file: Path, root: Path, *, mine: bool) -> Iterator[None]:
-    """What mends a file that does not read, with its name: git has those of the project's devices alone."""
+    """What fixes a file that does not read, with its name: git has those of the project's devices alone."""
     try:
         yield
     except PerfgateError as fault:
         shown = _shown(file, root)
-        again = f"mend it by hand, or delete it and the next run keeps another: rm {quote(shown)}"
-        mend = fault.mend.replace("FILE", quote(shown)) if mine else again
+        again = f"fix it by hand, or delete it and the next run keeps another: rm {quote(shown)}"
+        fix = fault.fix.replace("FILE", quote(shown)) if mine else again
         place = fault.place.replace(str(file), shown)
-        raise PerfgateError(fault.code.name, fault.what, why=fault.why, mend=mend, place=place) from None
+        raise PerfgateError(fault.code.name, fault.what, why=fault.why, fix=fix, place=place) from None
 
 
 def _shown(file: Path, root: Path) -> str:

@@ -78,12 +78,12 @@ _RENAMED = {"conviction": "confirmation", "baseless": "no_base"}
 def _unknown(name: str, known: Iterable[str], place: str) -> PerfgateError:
     names, today = list(known), _RENAMED.get(name, "")
     if today in names:
-        return PerfgateError("config-unknown-key", f"{name!r} is now {today!r}", mend=f"write {today}", place=place)
+        return PerfgateError("config-unknown-key", f"{name!r} is now {today!r}", fix=f"write {today}", place=place)
     import difflib
 
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    mend = f"did you mean {' or '.join(near)}?" if near else f"known keys: {', '.join(sorted(names))}"
-    return PerfgateError("config-unknown-key", f"{name!r} is not a setting", mend=mend, place=place)
+    fix = f"did you mean {' or '.join(near)}?" if near else f"known keys: {', '.join(sorted(names))}"
+    return PerfgateError("config-unknown-key", f"{name!r} is not a setting", fix=fix, place=place)
 
 
 def _wrong(place: str, wanted: str, given: object) -> PerfgateError:
@@ -148,9 +148,9 @@ def _share(given: Any, place: str, key: ConfigKey) -> float:
         return math.inf
     match = re.fullmatch(r"([0-9]+\.?[0-9]*)\s*%", given) if isinstance(given, str) else None
     if match is None:
-        mend = "a revision is named by anchor_revision" if isinstance(given, str) else ""
+        fix = "a revision is named by anchor_revision" if isinstance(given, str) else ""
         what = f"expected a share such as 10%, or off, found {given!r}"
-        raise PerfgateError("config-value", what, mend=mend, place=place)
+        raise PerfgateError("config-value", what, fix=fix, place=place)
     return float(match[1]) / 100
 
 

@@ -237,8 +237,8 @@ class PostgresHistory:
         except driver.OperationalError as fault:
             raise PerfgateError("history-unreachable", _first_line(fault), place=self._place) from fault
         except (driver.Error, KeyError, TypeError, ValueError) as fault:
-            mend = "look at the schema perfgate there; where it is gone, the next one to write makes it"
-            raise PerfgateError("history-unreadable", _first_line(fault), mend=mend, place=self._place) from fault
+            fix = "look at the schema perfgate there; where it is gone, the next one to write makes it"
+            raise PerfgateError("history-unreadable", _first_line(fault), fix=fix, place=self._place) from fault
 
     def _connected(self) -> Connection[Any]:
         if self._connection is None or self._connection.closed:

@@ -191,7 +191,7 @@ def unpacked(tree: Any, shared: list[Any], kind: type[T]) -> T:
         if name not in _KINDS:
             return body(place)
         if place not in made:
-            made[place] = msgspec.convert(body(place), type=_KINDS[name])
+            made[place] = msgspec.convert(_of_today(body(place), name), type=_KINDS[name])
         return made[place]
 
     def body(place: int) -> Any:
@@ -201,6 +201,13 @@ def unpacked(tree: Any, shared: list[Any], kind: type[T]) -> T:
         return resolved[place]
 
     return msgspec.convert(resolve(tree), type=kind)
+
+
+def _of_today(written: Any, name: str) -> Any:
+    """The fields of an absent metric by their names of today: older records call its fix ``mend``."""
+    if name != "absent" or not isinstance(written, dict) or "mend" not in written:
+        return written
+    return {"fix" if key == "mend" else key: value for key, value in written.items()}
 
 
 def bare(tree: Any, shared: list[Any]) -> Any:

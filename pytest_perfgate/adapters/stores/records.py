@@ -80,8 +80,8 @@ class Records:
     def read(self, source: str = "") -> RunReport:
         scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+)://", source)
         if scheme and scheme[1].lower() not in {"http", "https"}:
-            mend = "http:// and https:// are; or download the file and name its path"
-            raise PerfgateError("record-fetch", f"{scheme[1]}:// is not read", mend=mend, place=without_secrets(source))
+            fix = "http:// and https:// are; or download the file and name its path"
+            raise PerfgateError("record-fetch", f"{scheme[1]}:// is not read", fix=fix, place=without_secrets(source))
         if scheme:
             return _read_url(source)
         return read_record(self._named(source) if source else self.last())
@@ -106,8 +106,8 @@ class Records:
             return path
         if stored.exists():
             return stored
-        mend = f"records lie in {self.folder}; without a name the last one is read"
-        raise PerfgateError("record-missing", "there is no such record", mend=mend, place=source)
+        fix = f"records lie in {self.folder}; without a name the last one is read"
+        raise PerfgateError("record-missing", "there is no such record", fix=fix, place=source)
 
     def last(self) -> Path:
         """The path of the last record."""
@@ -204,8 +204,8 @@ def _rendered(report: RunReport, samples: dict[str, Any] | None) -> bytes:
 def parse_record(data: bytes, place: str, *, spare: bool = False) -> tuple[RunReport, dict[str, Any]]:
     """(report without its samples, where those are); with ``spare`` only what the history keeps of it."""
     if data[:256].lstrip()[:1] == b"<":
-        mend = "a page to sign in or to look at stands there: name the address of the file itself, or download it"
-        raise PerfgateError("record-unreadable", "it is a web page and no record", mend=mend, place=place)
+        fix = "a page to sign in or to look at stands there: name the address of the file itself, or download it"
+        raise PerfgateError("record-unreadable", "it is a web page and no record", fix=fix, place=place)
     try:
         body = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
@@ -263,8 +263,8 @@ def _bad_samples(place: str) -> Iterator[None]:
         raise
     except FileNotFoundError as fault:
         what = f"its samples are not beside it: {Path(fault.filename).name}"
-        mend = "copy that file with it, or write both as one: pytest --perfgate-json PATH"
-        raise PerfgateError("record-unreadable", what, mend=mend, place=place) from fault
+        fix = "copy that file with it, or write both as one: pytest --perfgate-json PATH"
+        raise PerfgateError("record-unreadable", what, fix=fix, place=place) from fault
     except (OSError, binascii.Error, KeyError, TypeError, ValueError) as fault:
         raise PerfgateError("record-unreadable", f"its samples cannot be read: {fault}", place=place) from fault
 
@@ -311,8 +311,8 @@ class Pointer:
         """The last record's file name; raises where there is none, or the last run has left none."""
         name = self._first()
         if name.startswith(_NONE):
-            mend = f"run the gate again; older records lie in {self.path.parent}, and are read by their path"
-            raise PerfgateError("record-missing", name.removeprefix(_NONE), mend=mend, place=str(self.path))
+            fix = f"run the gate again; older records lie in {self.path.parent}, and are read by their path"
+            raise PerfgateError("record-missing", name.removeprefix(_NONE), fix=fix, place=str(self.path))
         return Path(name).name
 
     def closed(self) -> str:
@@ -366,9 +366,9 @@ class Pointer:
             what = "it names no record: it is not text"
             raise PerfgateError("record-unreadable", what, place=str(self.path)) from fault
         except (FileNotFoundError, NotADirectoryError) as fault:
-            mend = _elsewhere(self._root)
+            fix = _elsewhere(self._root)
             raise PerfgateError(
-                "record-missing", "no run has left a record here", mend=mend, place=str(self.path)
+                "record-missing", "no run has left a record here", fix=fix, place=str(self.path)
             ) from fault
         except OSError as fault:
             raise refusal(fault, str(self.path)) from fault

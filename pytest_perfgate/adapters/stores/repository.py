@@ -75,22 +75,22 @@ class GitRepository:
         head = self.head()
         if head:
             return BaseRevision(self._git, self._environment, head).base(target or self._target)
-        why, mend = self.trouble() or ("nothing was ever committed here", "git commit")
-        return Base(why=why, mend=mend)
+        why, fix = self.trouble() or ("nothing was ever committed here", "git commit")
+        return Base(why=why, fix=fix)
 
     def merge_base(self, target: str = "") -> str:
         """Where this change left the target branch; on that branch itself, what was there before."""
         return self.base(target).commit
 
     def trouble(self) -> tuple[str, str] | None:
-        """Why git cannot answer here, and what mends it."""
+        """Why git cannot answer here, and what fixes it."""
         done = self._run("rev-parse", "--is-inside-work-tree")
         if done is None:
             return "git is not installed here, or does not answer", "install git"
         output = done.stderr.decode("utf-8", "replace")
         if "dubious ownership" in output:
-            mend = next((line.strip() for line in output.splitlines() if "safe.directory" in line), "")
-            return "git does not trust this folder, which belongs to another user", mend
+            fix = next((line.strip() for line in output.splitlines() if "safe.directory" in line), "")
+            return "git does not trust this folder, which belongs to another user", fix
         if done.returncode:
             return "there is no git repository here", "check out with git, its .git folder with it; or: git init"
         return None
@@ -99,7 +99,7 @@ class GitRepository:
         """A file's text in a revision; ``None`` where it did not exist."""
         if not self._resolved(revision):
             what = f"'{revision}' is not a revision here"
-            raise PerfgateError("repository-missing", what, mend="git fetch --unshallow")
+            raise PerfgateError("repository-missing", what, fix="git fetch --unshallow")
         done = self._run("show", f"{revision}:./{path}")
         return None if done is None or done.returncode else done.stdout.decode("utf-8", "replace")
 

@@ -140,7 +140,7 @@ class Git:
         try:
             done = run_git(folder, arguments, variables=variables, timeout_s=None)
         except FileNotFoundError as error:
-            raise PerfgateError("no-repository", "git is not installed", mend="install git") from error
+            raise PerfgateError("no-repository", "git is not installed", fix="install git") from error
         out, err = (text.decode("utf-8", "surrogateescape") for text in (done.stdout, done.stderr))
         return subprocess.CompletedProcess(done.args, done.returncode, out, err)
 
@@ -163,22 +163,22 @@ class Git:
         if self.run("rev-parse", "--is-shallow-repository").stdout.strip() == "true":
             return PerfgateError("revision-shallow", f"{name!r} is not in this shallow clone")
         if (self.top / name).exists():
-            mend = "name the file before the option, or give the option its revision: --perfgate-against=REVISION"
-            return PerfgateError("revision-missing", f"{name!r} is a file here, and no revision", mend=mend)
+            fix = "name the file before the option, or give the option its revision: --perfgate-against=REVISION"
+            return PerfgateError("revision-missing", f"{name!r} is a file here, and no revision", fix=fix)
         start = re.split(r"[~^@]", name)[0] or "HEAD"
         if start == "HEAD" and not self._commit("HEAD"):
-            return PerfgateError("revision-missing", "nothing was ever committed here", mend="git commit")
+            return PerfgateError("revision-missing", "nothing was ever committed here", fix="git commit")
         if start != name and self._commit(start):
             count = self.checked("rev-list", "--count", start)
             what = f"{name!r} lies before the first commit: {start} has a history of {count}"
-            return PerfgateError("revision-missing", what, mend="name a later revision: git log --oneline")
+            return PerfgateError("revision-missing", what, fix="name a later revision: git log --oneline")
         remotes = self.run("remote").stdout.split()
         for remote in remotes:
             if self._commit(f"{remote}/{start}"):
-                mend = f"name the branch of the remote: {remote}/{name}"
-                return PerfgateError("revision-missing", f"{name!r} is not a branch of this clone", mend=mend)
-        mend = _fetching(name, remotes) if remotes and not _SHORT.fullmatch(name) else _LOOK
-        return PerfgateError("revision-missing", f"{name!r} is not in this clone", mend=mend)
+                fix = f"name the branch of the remote: {remote}/{name}"
+                return PerfgateError("revision-missing", f"{name!r} is not a branch of this clone", fix=fix)
+        fix = _fetching(name, remotes) if remotes and not _SHORT.fullmatch(name) else _LOOK
+        return PerfgateError("revision-missing", f"{name!r} is not in this clone", fix=fix)
 
 
 def _folder(output: str) -> Path:
@@ -196,8 +196,8 @@ def _fetching(name: str, remotes: list[str]) -> str:
 
 def _refused(command: str, output: str) -> PerfgateError:
     if "dubious ownership" in output:
-        mend = next((line.strip() for line in output.splitlines() if "safe.directory" in line), "")
-        return PerfgateError("no-repository", "git does not trust this folder: it belongs to another user", mend=mend)
+        fix = next((line.strip() for line in output.splitlines() if "safe.directory" in line), "")
+        return PerfgateError("no-repository", "git does not trust this folder: it belongs to another user", fix=fix)
     if "No space left on device" in output:
         return PerfgateError("arm-no-room", f"git {command} failed: {ending(output)}")
     code = (

@@ -162,7 +162,7 @@ class GraphTimer:
         try:
             runtime.capture(_nothing)
         except PerfgateError as error:
-            return Availability(name=self.name, usable=False, why=error.what, mend=error.mend)
+            return Availability(name=self.name, usable=False, why=error.what, fix=error.fix)
         return availability
 
     def measure(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Samples:
@@ -211,7 +211,7 @@ def recorded(bench: Bench, turns: Sequence[Call], empty: Empty) -> Recording:
             "timer-broken",
             f"a graph of {calls} calls took {many:.0f} ns and one of a single call {one:.0f} ns: "
             "the work was not captured",
-            mend="let the call launch on the current stream",
+            fix="let the call launch on the current stream",
         )
     per_call = (many - one) / (calls - 1)
     calls = max(bench.plan.calls, len(turns), min(ceil(max(empty.shortest, LEAST_NS) / per_call), MOST_CALLS))

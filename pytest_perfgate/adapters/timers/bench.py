@@ -170,7 +170,7 @@ def queue_availability(timer: str, runtime: Runtime) -> Availability:
         name=timer,
         usable=availability.usable,
         why=availability.why,
-        mend=availability.mend,
+        fix=availability.fix,
         version=availability.version,
     )
 

@@ -132,7 +132,7 @@ class BlockingTimer:
         try:
             queue_of(runtime, self.name).block()()
         except PerfgateError as error:
-            return Availability(name=self.name, usable=False, why=error.what, mend=error.mend)
+            return Availability(name=self.name, usable=False, why=error.what, fix=error.fix)
         return availability
 
     def measure(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Samples:
@@ -184,7 +184,7 @@ class BlockingTimer:
             if apart < HELD_S * 1e9 / 2:
                 return
         what = f"a queue that was to be held back worked meanwhile: events {apart / 1e6:.3g} ms apart behind the block"
-        raise PerfgateError("timer-broken", what, mend='timer="events", or "graph"')
+        raise PerfgateError("timer-broken", what, fix='timer="events", or "graph"')
 
     def blocked(self, bench: Bench, pair: Pairs, calls: int = 1) -> float:
         """One sample behind a blocked queue, in nanoseconds per call."""

@@ -77,9 +77,7 @@ def spec_of(options: Mapping[str, str], catalogue: Catalogue, seen: str = "") ->
     alike = [spec for spec in catalogue if name.casefold() in spec.name.casefold()]
     if len(alike) != 1:
         known = ", ".join(spec.name for spec in alike or catalogue)
-        raise PerfgateError(
-            "kernel-option", f"device={name} is not one device of the catalogue", mend=f"one of {known}"
-        )
+        raise PerfgateError("kernel-option", f"device={name} is not one device of the catalogue", fix=f"one of {known}")
     return alike[0]
 
 
@@ -174,11 +172,11 @@ class Cubin:
                 "kernel-none",
                 f"no kernel's name holds '{options.get('kernel', '')}'" if facts else "no kernel in it",
                 place=", ".join(map(str, paths)),
-                mend=f"name one of {', '.join(sorted({k.name for k in facts})[:8])}" if facts else "",
+                fix=f"name one of {', '.join(sorted({k.name for k in facts})[:8])}" if facts else "",
             )
         if stated and stated.time_ns and len(wanted) > 1:
             what = f"time= is of one kernel, and {len(wanted)} are here"
-            raise PerfgateError("kernel-option", what, mend=f"kernel={wanted[0].name}")
+            raise PerfgateError("kernel-option", what, fix=f"kernel={wanted[0].name}")
         names, kernel_facts = labels_of(wanted), signals(stated, stated.time_ns) if stated else None
         return [diagnose(_launched(k, options), names[id(k)], limits.get(k.arch), kernel_facts) for k in wanted]
 
@@ -273,8 +271,8 @@ def _refuse_unrelated(before: Side, after: Side) -> None:
     if not set(sides[0]) & set(sides[1]):
         first, second = (", ".join(names[:3]) + (", ..." if len(names) > 3 else "") for names in sides)
         what = f"the two have no kernel in common: {first}; and {second}"
-        mend = "compare two files of one program, or look at each: perfgate inspect FILE"
-        raise PerfgateError("artifact-mixed", what, mend=mend, place=f"{before.named}, {after.named}")
+        fix = "compare two files of one program, or look at each: perfgate inspect FILE"
+        raise PerfgateError("artifact-mixed", what, fix=fix, place=f"{before.named}, {after.named}")
 
 
 def launches_compared(

@@ -159,7 +159,7 @@ class Kineto:
         refuse_workers(choices, "a comparison is of two")
         if choices.compat:
             what = f"compat={choices.compat} is a way to read one trace, and a comparison has no such mode"
-            raise PerfgateError("trace-option", what, mend="compare without it, or inspect each side with it")
+            raise PerfgateError("trace-option", what, fix="compare without it, or inspect each side with it")
         reference, target = self._single("reference", before), self._single("target", after)
         alike = set(reference.devices) == set(target.devices) and not choices.says_of_reference()
         sides = ((reference, choices if alike else choices.of_reference), (target, choices))
@@ -172,7 +172,7 @@ class Kineto:
         traces = [trace for path in paths for trace in self._read(path)]
         if len(traces) != 1:
             what = f"the {side} has {len(traces)} ranks"
-            raise PerfgateError("trace-ranks", what, mend="compare one rank with one rank")
+            raise PerfgateError("trace-ranks", what, fix="compare one rank with one rank")
         return traces[0]
 
 
@@ -239,7 +239,7 @@ def _reference_page(made: ReferenceTables, name: str, subject: str) -> Document:
     if theirs not in made:
         what = f"TraceLens has no table for the view {name!r}" + (" of this trace" if theirs else "")
         known = ", ".join(("tracelens", *_THEIRS))
-        raise PerfgateError("view-unknown", what, mend=f"leave out --compat, or one of: {known}")
+        raise PerfgateError("view-unknown", what, fix=f"leave out --compat, or one of: {known}")
     return reference_document({theirs: made[theirs]}, subject)
 
 

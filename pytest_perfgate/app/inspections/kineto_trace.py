@@ -215,9 +215,9 @@ def _meant(catalogue: Catalogue, asked: str) -> DeviceSpec:
         return specs[0]
     words = set(whole.split())
     names = [spec.name for spec in specs or catalogue if specs or words & set(spec.name.casefold().split())]
-    mend = f"one of: {', '.join(names[:8])}" if names else "perfgate devices lists the catalogue"
+    fix = f"one of: {', '.join(names[:8])}" if names else "perfgate devices lists the catalogue"
     what = f"{asked!r} may be several devices" if specs else f"no device {asked!r}"
-    raise PerfgateError("trace-option", f"{what} in the catalogue", mend=mend)
+    raise PerfgateError("trace-option", f"{what} in the catalogue", fix=fix)
 
 
 def _of_each(whole: MetricSet, parts: MetricSet) -> MetricSet:
@@ -299,20 +299,20 @@ def parse_options(
     unknown = sorted(set(options) - {name for name, _ in OPTIONS})
     if unknown:
         known = ", ".join(name for name, _ in OPTIONS)
-        raise PerfgateError("trace-option", f"unknown option {unknown[0]!r}", mend=f"one of {known}")
+        raise PerfgateError("trace-option", f"unknown option {unknown[0]!r}", fix=f"one of {known}")
     rates = options.get("rates", "datasheet")
     if rates not in RATES:
-        raise PerfgateError("trace-option", f"rates={rates!r}", mend=" or ".join(RATES))
+        raise PerfgateError("trace-option", f"rates={rates!r}", fix=" or ".join(RATES))
     settings = Settings(
         communication=_patterns(options.get("communication", ""), project),
         micro_ns=round(1e3 * _number(options, "micro", 10.0)),
-        floor=_number(options, "floor", 0.9, most=1.0, mend="a fraction from 0 to 1, such as 0.9"),
+        floor=_number(options, "floor", 0.9, most=1.0, fix="a fraction from 0 to 1, such as 0.9"),
         top=round(_number(options, "top", 6, least=1)),
         models=models,
     )
     named = {name: options[name] for name in _NAMED if name in options}
     if options.get("compat", "tracelens") != "tracelens":
-        raise PerfgateError("trace-option", f"compat={options['compat']!r}", mend="tracelens")
+        raise PerfgateError("trace-option", f"compat={options['compat']!r}", fix="tracelens")
     if "step" in options:
         named["window"] = f"step={options['step']}"
     rows = "limits" not in options or names_rows(options["limits"])
@@ -335,15 +335,15 @@ def _check_pattern(pattern: str, place: str = "") -> None:
 
 
 def _number(
-    options: Mapping[str, str], name: str, default: float, *, least: float = 0.0, most: float = 1e12, mend: str = ""
+    options: Mapping[str, str], name: str, default: float, *, least: float = 0.0, most: float = 1e12, fix: str = ""
 ) -> float:
     text = options.get(name, "")
     try:
         number = float(text) if text else default
     except ValueError as odd:
-        raise PerfgateError("trace-option", f"{name}={text!r} is not a number", mend=mend) from odd
+        raise PerfgateError("trace-option", f"{name}={text!r} is not a number", fix=fix) from odd
     if not least <= number <= most:
-        raise PerfgateError("trace-option", f"{name}={text!r} is out of range", mend=mend)
+        raise PerfgateError("trace-option", f"{name}={text!r} is out of range", fix=fix)
     return number
 
 

@@ -100,7 +100,7 @@ _TOOLS = {
 def _unobservable() -> MetricSet:
     """The figures of counters and machine code, absent from every trace."""
     why = "not observable in a trace"
-    return MetricSet(absent=tuple(Absent(name=k.name, why=why, mend=_TOOLS[k.source]) for k in KERNEL_KINDS))
+    return MetricSet(absent=tuple(Absent(name=k.name, why=why, fix=_TOOLS[k.source]) for k in KERNEL_KINDS))
 
 
 def analysis_of(seen: TraceView) -> Analysis:
@@ -323,8 +323,8 @@ def replay_text(one: TraceView) -> str:
         what = (
             f"no recorded operation fits {one.asked.op!r}" if one.asked.op else "no operation is large and slow enough"
         )
-        mend = "name one with --set op=NAME; shapes need record_shapes=True"
-        raise PerfgateError("trace-no-operation", what, place=one.whole.trace.path, mend=mend)
+        fix = "name one with --set op=NAME; shapes need record_shapes=True"
+        raise PerfgateError("trace-no-operation", what, place=one.whole.trace.path, fix=fix)
     return render_ir(replay_ir(chosen, name_of(one.survey)))
 
 

@@ -188,7 +188,7 @@ class Ncu:
                 "kernel-none",
                 f"no kernel's name holds '{options.get('kernel', '')}'",
                 place=", ".join(map(str, paths)),
-                mend=f"name one of {', '.join(sorted({k.name for k in every})[:8])}",
+                fix=f"name one of {', '.join(sorted({k.name for k in every})[:8])}",
             )
         names = labels_of(wanted)
         return [diagnose(k, names[id(k)], limits.get(k.arch)) for k in wanted]

@@ -156,7 +156,7 @@ def _chosen(results: list[RankResult], names: Sequence[str]) -> list[RankResult]
     strange = [name for name in names if name not in there]
     if strange:
         what = f"no rank is called {strange[0]!r}"
-        raise PerfgateError("nsys-option", what, mend=f"ranks here: {', '.join(sorted(there))}")
+        raise PerfgateError("nsys-option", what, fix=f"ranks here: {', '.join(sorted(there))}")
     return [result for result in results if not names or result.rank.name in names]
 
 
@@ -187,15 +187,15 @@ def _analysed(export: NsysExport, asked: Reading, file: int, first: int) -> tupl
     chosen = windows(ranges, ranks_of_file, asked, lambda: _extents(export, asked))
     if not chosen:
         what = "no kernel starts at or after the capture's time zero, and compat=pithtrain counts no other"
-        raise PerfgateError("nsys-no-kernels", what, place=export.facts().path, mend="read it without compat")
+        raise PerfgateError("nsys-no-kernels", what, place=export.facts().path, fix="read it without compat")
     low, high = _hull(chosen)
     kernels = export.kernels(low, high, hidden_talkers(export.full_names(), asked))
     if not len(kernels):
         ran = export.extents()
         if not ran:
             raise PerfgateError("nsys-damaged", "its kernels are not where their table says", place=export.facts().path)
-        mend = f"kernels run in {min(one.first for one in ran)}..{max(one.last for one in ran)} ns"
-        raise PerfgateError("nsys-window", f"no kernel runs in {low}..{high}", place=export.facts().path, mend=mend)
+        fix = f"kernels run in {min(one.first for one in ran)}..{max(one.last for one in ran)} ns"
+        raise PerfgateError("nsys-window", f"no kernel runs in {low}..{high}", place=export.facts().path, fix=fix)
     recorded = Recorded(
         kernels=kernels,
         copies=export.copies(low, high),
@@ -283,12 +283,12 @@ def _calls(job: Job, file: int, export: NsysExport) -> list[tuple[str, ApiTotal]
 def scrub(path: Path, out: Path | None, clean: Scrub, *, in_place: bool = False, force: bool = False) -> Scrubbed:
     """What was left out; never over another file unless forced, never in place unless asked."""
     if path.is_dir():
-        raise PerfgateError("nsys-scrub", "it is a folder", mend="name one export in it", place=str(path))
+        raise PerfgateError("nsys-scrub", "it is a folder", fix="name one export in it", place=str(path))
     if in_place and out is not None:
-        raise PerfgateError("nsys-scrub", "--in-place and --output are two targets", mend="drop one of them")
+        raise PerfgateError("nsys-scrub", "--in-place and --output are two targets", fix="drop one of them")
     target = path if in_place else out or path.with_name(f"{path.stem}.clean{path.suffix}")
     if not in_place and target.resolve() == path.resolve():
-        raise PerfgateError("nsys-scrub", f"{target} is the export itself", mend="ask for it with --in-place")
+        raise PerfgateError("nsys-scrub", f"{target} is the export itself", fix="ask for it with --in-place")
     if not in_place and target.exists() and not force:
-        raise PerfgateError("nsys-scrub", f"{target} exists", why="it would be lost", mend="--force, or --output PATH")
+        raise PerfgateError("nsys-scrub", f"{target} exists", why="it would be lost", fix="--force, or --output PATH")
     return clean(path, target)

@@ -93,8 +93,8 @@ class Benchmarks:
         table = benchmark_comparison_table(old, new)
         if not table.rows:
             title = _pair(before, after)
-            mend = "compare files of the same benchmarks, or look at each: perfgate inspect FILE"
-            raise PerfgateError("artifact-mixed", "the two have no benchmark in common", place=title, mend=mend)
+            fix = "compare files of the same benchmarks, or look at each: perfgate inspect FILE"
+            raise PerfgateError("artifact-mixed", "the two have no benchmark in common", place=title, fix=fix)
         findings, problems = differing(old, new)
         document = Document(title=f"{self.name}: {_pair(before, after)}", blocks=(table,))
         return Analysis(
@@ -201,7 +201,7 @@ class Runs:
                 "the two runs have no case of one device in common",
                 "a case is held against itself on one device",
             )
-            raise PerfgateError("artifact-mixed", what, why=why, mend="name two runs of one device", place=title)
+            raise PerfgateError("artifact-mixed", what, why=why, fix="name two runs of one device", place=title)
         return Analysis(
             kind=self.name,
             subject=title,
@@ -254,8 +254,8 @@ def case_name(paths: Sequence[Path], root: Path, given: str = "") -> str:
     places = [path.absolute() for path in paths]
     place = places[0] if len(places) == 1 else _folder(places)
     if not place.is_relative_to(root):
-        mend = "name the case: --case traces/step"
-        raise PerfgateError("command-usage", f"{place} lies outside of {root}, so it has no name there", mend=mend)
+        fix = "name the case: --case traces/step"
+        raise PerfgateError("command-usage", f"{place} lies outside of {root}, so it has no name there", fix=fix)
     name = place.relative_to(root).as_posix()
     return name if name != "." else "files"
 
@@ -340,8 +340,8 @@ def ungated(limits: Iterable[Limit]) -> None:
     for limit in limits:
         if limit.compare is not Compare.FIGURE:
             what = f"'{limit.text}' is held against an accepted value"
-            mend = "perfgate check FILE LIMIT --baseline, or perfgate compare BEFORE AFTER LIMIT"
-            raise PerfgateError("limit-missing", what, mend=mend)
+            fix = "perfgate check FILE LIMIT --baseline, or perfgate compare BEFORE AFTER LIMIT"
+            raise PerfgateError("limit-missing", what, fix=fix)
 
 
 def in_order(limits: Sequence[Limit], plain: Sequence[Verdict], report: CaseReport | None) -> tuple[Verdict, ...]:

@@ -46,25 +46,25 @@ GZIP, _TAR = b"\x1f\x8b", slice(257, 262)
 
 
 def foreign(head: bytes) -> tuple[str, str]:
-    """What these bytes are and what mends it; empty where they say nothing."""
+    """What these bytes are and what fixes it; empty where they say nothing."""
     if head.startswith(GZIP):
         inside = unpacked_head(head)
         if not inside.strip():
             return "is a gzip file with nothing in it", "copy it again from where it was made"
-        what, mend = _plain(inside)
+        what, fix = _plain(inside)
         if what == _SQLITE:
-            mend = "unpack it: gunzip FILE"
+            fix = "unpack it: gunzip FILE"
         elif not what and inside.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
             what = "JSON that is not a trace"
-        return (f"is a gzip file, and inside {what}", mend) if what else ("", "")
-    what, mend = _plain(head)
-    return (f"is {what}", mend) if what else ("", "")
+        return (f"is a gzip file, and inside {what}", fix) if what else ("", "")
+    what, fix = _plain(head)
+    return (f"is {what}", fix) if what else ("", "")
 
 
 def _plain(head: bytes) -> tuple[str, str]:
-    for magic, what, mend in _PACKED:
+    for magic, what, fix in _PACKED:
         if head.startswith(magic):
-            return what, mend
+            return what, fix
     if head.startswith(GZIP):
         return "another gzip file", "unpack it once: gunzip FILE"
     if head[_TAR] == b"ustar":
@@ -168,10 +168,10 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
 @cache
 def _patterns() -> tuple[tuple[re.Pattern[bytes], str, str], ...]:
     """Compiled when the first file is met that nothing reads."""
-    return tuple((re.compile(pattern.encode(), re.MULTILINE), what, mend) for pattern, what, mend in _TABLES)
+    return tuple((re.compile(pattern.encode(), re.MULTILINE), what, fix) for pattern, what, fix in _TABLES)
 
 
 def foreign_text(head: bytes) -> tuple[str, str]:
     """What a text is by its first lines, and what to give instead; empty where they say nothing."""
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip().replace(b"\r\n", b"\n").lower()
-    return next(((what, mend) for pattern, what, mend in _patterns() if pattern.search(text)), ("", ""))
+    return next(((what, fix) for pattern, what, fix in _patterns() if pattern.search(text)), ("", ""))

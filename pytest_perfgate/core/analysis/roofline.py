@@ -235,13 +235,13 @@ class Fraction(NamedTuple):
     roof: str
     least_ns: float | None = None
     why: str = ""
-    mend: str = ""
+    fix: str = ""
 
 
 def of_compute(work: Work, roof: Roof) -> Fraction:
     """The time in which the peak of the work's dtype would have done its operations."""
     if not work.flops:
-        return Fraction(roof="compute", why="the work counts no operations", mend="pass work= with flops")
+        return Fraction(roof="compute", why="the work counts no operations", fix="pass work= with flops")
     rate = roof.rate(work.dtype)
     if not rate:
         return _without_rate(work.dtype or "a work without dtype", roof)
@@ -251,15 +251,15 @@ def of_compute(work: Work, roof: Roof) -> Fraction:
 def of_memory(work: Work, roof: Roof, device: Device, identity: Identity) -> Fraction:
     """The time in which memory would have moved the bytes; only where they come from memory at all."""
     if not work.bytes:
-        return Fraction(roof="memory", why="the work counts no bytes", mend="pass work= with bytes")
+        return Fraction(roof="memory", why="the work counts no bytes", fix="pass work= with bytes")
     if not roof.bandwidth:
-        return Fraction(roof="memory", why=f"there is no {_KNOWN[roof.basis]} for memory", mend=_mend(roof))
+        return Fraction(roof="memory", why=f"there is no {_KNOWN[roof.basis]} for memory", fix=_fix(roof))
     cache = roof.cache_bytes or device.cache_bytes
     if not identity.cache.startswith(COLD):
         if not cache:
-            return Fraction(roof="memory", why="warm cache of unknown size", mend="measure with cache='cold'")
+            return Fraction(roof="memory", why="warm cache of unknown size", fix="measure with cache='cold'")
         if (work.working_set or work.bytes) <= cache:
-            return Fraction(roof="memory", why="not applicable: fits in the cache", mend="measure with cache='cold'")
+            return Fraction(roof="memory", why="not applicable: fits in the cache", fix="measure with cache='cold'")
     return Fraction(roof="memory", least_ns=work.bytes / roof.bandwidth * 1e9)
 
 
@@ -268,14 +268,14 @@ def _without_rate(dtype: str, roof: Roof) -> Fraction:
     known = ", ".join(name for name, _ in roof.compute)
     why = f"there is no {_KNOWN[roof.basis]} for {dtype}"
     if known and roof.basis is Basis.CEILING:
-        mend = (
+        fix = (
             "`perfgate ceilings` measures no other here: count the work in one of these dtypes, or limit tflops or time"
         )
-        return Fraction(roof="compute", why=f"{why}: those of this device are for {known}", mend=mend)
-    return Fraction(roof="compute", why=f"{why} (known: {known})" if known else why, mend=_mend(roof))
+        return Fraction(roof="compute", why=f"{why}: those of this device are for {known}", fix=fix)
+    return Fraction(roof="compute", why=f"{why} (known: {known})" if known else why, fix=_fix(roof))
 
 
-def _mend(roof: Roof) -> str:
+def _fix(roof: Roof) -> str:
     return "perfgate ceilings" if roof.basis is Basis.CEILING else "add the rate to the device in [tool.perfgate]"
 
 
@@ -329,7 +329,7 @@ def given_roof(peak: str = "", bandwidth: str = "", code: str = "trace-option") 
         try:
             compute.append((dtype_name(dtype), parse_peak(rate, code)))
         except ValueError as odd:
-            raise PerfgateError(code, f"peak {part!r}: {odd}", mend="write bf16=708TFLOPS") from odd
+            raise PerfgateError(code, f"peak {part!r}: {odd}", fix="write bf16=708TFLOPS") from odd
     return Roof(
         basis=Basis.DATASHEET,
         compute=tuple(compute),
@@ -353,20 +353,20 @@ def _rate(text: str, form: re.Pattern[str], example: str, code: str) -> float:
     match = form.match(text.strip())
     rate = float(match.group(1)) * _SCALE[match.group(2).upper()] if match else 0.0
     if not 0 < rate < math.inf:
-        raise PerfgateError(code, f"{text!r} is not a rate", mend=f"write it with its unit: {example}")
+        raise PerfgateError(code, f"{text!r} is not a rate", fix=f"write it with its unit: {example}")
     return rate
 
 
 def rated(spec: DeviceSpec, roof: Roof, rates: str, code: str) -> Roof:
     """The roof of a data sheet with the rates asked for; a device without achievable ones is refused, not guessed."""
     if rates not in RATES:
-        raise PerfgateError(code, f"rates={rates!r}", mend=" or ".join(RATES))
+        raise PerfgateError(code, f"rates={rates!r}", fix=" or ".join(RATES))
     if rates == RATES[0]:
         reached = ", ".join(f"{p.dtype} {p.datasheet / 1e12:g} TFLOPS" for p in spec.achievable if p.datasheet)
         return replace(roof, note=f"{roof.note}; achievable: {reached} (--set rates=achievable)") if reached else roof
     if not spec.achievable:
         what = f"the catalogue has no achievable rates of {spec.name}"
-        raise PerfgateError(code, what, mend="rates=datasheet, or give them: --peak bf16=708TFLOPS --bandwidth 5.3TB/s")
+        raise PerfgateError(code, what, fix="rates=datasheet, or give them: --peak bf16=708TFLOPS --bandwidth 5.3TB/s")
     return replace(roof, compute=tuple((p.dtype, p.datasheet) for p in spec.achievable if p.datasheet))
 
 
@@ -395,5 +395,5 @@ def parse_items(text: str, code: str = "kernel-option") -> tuple[float | None, s
         return None, "items"
     match = _ITEMS.fullmatch(text)
     if match is None or not float(match[1]) > 0:
-        raise PerfgateError(code, f"items={text} does not read", mend="items='8192 tokens'")
+        raise PerfgateError(code, f"items={text} does not read", fix="items='8192 tokens'")
     return float(match[1]), match[2] or "items"

@@ -102,7 +102,7 @@ def _named(text: str, measurement: Measurement) -> tuple[Metric, ...]:
     parsed = parse_figure_title(text)
     if parsed is None:
         raise PerfgateError(
-            "command-usage", f"--metric {text!r} is not a metric", mend="write registers, or NAME(SCOPE)"
+            "command-usage", f"--metric {text!r} is not a metric", fix="write registers, or NAME(SCOPE)"
         )
     if parsed[0] == "slowdown" or parsed == ("time", ()):  # the line has the time by itself
         return ()
@@ -115,8 +115,8 @@ def check_named(reports: Iterable[CaseReport], named: Sequence[str]) -> None:
     for text in named:
         if not any(_named(text, measurement) for measurement in measured):
             names = {name for measurement in measured for name in measurement.metrics.names()} - {"time", "slowdown"}
-            mend = proposal(text, sorted(names), all_of="they have")
-            raise PerfgateError("accept-selection", f"no selected case measured the metric '{text}'", mend=mend)
+            fix = proposal(text, sorted(names), all_of="they have")
+            raise PerfgateError("accept-selection", f"no selected case measured the metric '{text}'", fix=fix)
 
 
 def _steps(

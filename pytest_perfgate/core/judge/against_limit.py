@@ -101,7 +101,7 @@ def _lacking(limit: Limit, absent: Absent) -> Ruling:
     return Ruling(
         outcome=Outcome.INVALID if absent.code else Outcome.NOT_MEASURED,
         sentence=f"{limit.metric}{render_scope(absent.labels)}: {absent.why}{coded}",
-        next=(absent.mend,) if absent.mend else (),
+        next=(absent.fix,) if absent.fix else (),
     )
 
 
@@ -133,7 +133,7 @@ def without_metric(limit: Limit, trial: JudgedMeasurement) -> Ruling:
         )
     kind = trial.context.kinds.get(limit.metric)
     why = missing.why if missing else f"this test does not measure {limit.metric}"
-    if missing and (missing.mend or missing.code):
+    if missing and (missing.fix or missing.code):
         return _lacking(limit, replace(missing, labels=()))
     read = trial.measurement.identity.timer == READ  # what is not in a file is not captured by another look at it
     source = f"capture it: it comes from {kind.source}" if kind and kind.source != "time" and not read else ""
@@ -307,8 +307,8 @@ def _judged(analysis: Analysis, limit: Limit) -> list[Ruling]:
 def _unknown(metric: str, kind: str) -> Absent:
     """A figure that this kind of file never has."""
     if metric == "slowdown":
-        mend = "compare two: perfgate compare BEFORE AFTER LIMIT"
-        return Absent(name=metric, why="one file has nothing to be compared with", mend=mend)
+        fix = "compare two: perfgate compare BEFORE AFTER LIMIT"
+        return Absent(name=metric, why="one file has nothing to be compared with", fix=fix)
     return Absent(name=metric, why=f"{kind} does not contain it")
 
 
@@ -320,7 +320,7 @@ def _invalid(limit: Limit, problems: Sequence[Problem]) -> Ruling:
     return Ruling(
         outcome=Outcome.INVALID,
         sentence=f"{limit.text}: {first.what}{others}",
-        next=(code.mend,) if code and code.mend else (),
+        next=(code.fix,) if code and code.fix else (),
         evidence=first.evidence,
     )
 
@@ -330,7 +330,7 @@ def _missing_metric(name: str, absent: Absent) -> Ruling:
     return Ruling(
         outcome=Outcome.INVALID if absent.code else Outcome.NOT_MEASURED,
         sentence=f"{name}: {absent.why}" if absent.code else f"{name} was not collected: {absent.why}",
-        next=(absent.mend,) if absent.mend else (),
+        next=(absent.fix,) if absent.fix else (),
     )
 
 
@@ -380,12 +380,12 @@ def _unmatched(limit: Limit, metrics: MetricSet) -> PerfgateError:
     if unknown:
         known = ", ".join(names) or "no scopes"
         what = f"'{limit.text}': {limit.metric} has no scope '{unknown[0]}' here, only {known}"
-        return PerfgateError("limit-scope", what, place=limit.source, mend=proposal(unknown[0], names))
+        return PerfgateError("limit-scope", what, place=limit.source, fix=proposal(unknown[0], names))
     strange = no_instruction(limit, metrics)
     if strange is not None:
-        return PerfgateError("limit-scope", f"'{limit.text}': {strange[0]}", place=limit.source, mend=strange[1])
+        return PerfgateError("limit-scope", f"'{limit.text}': {strange[0]}", place=limit.source, fix=strange[1])
     missing = {name for name, text in limit.labels if not any(matches(m.labels, ((name, text),)) for m in there)}
     missing = missing or {name for name, _ in limit.labels}
     values = sorted({text for m in there for name, text in m.labels if name in missing})
     what = f"'{limit.text}': no {limit.metric} matches {render_scope(limit.labels)}"
-    return PerfgateError("limit-scope", what, place=limit.source, mend=f"there are: {some_of(values)}")
+    return PerfgateError("limit-scope", what, place=limit.source, fix=f"there are: {some_of(values)}")

@@ -247,11 +247,11 @@ def _invalid(problems: tuple[Problem, ...], trial: JudgedMeasurement) -> Ruling:
     others = dict.fromkeys(("problem", f"{p.what}  [{p.code}]") for p in problems)
     more = f" (and {len(others) - 1} more)" if len(others) > 1 else ""
     again = any(p.retry for p in problems)
-    mend = (RECORDED,) if _recorded(trial, problems) else ()
+    fix = (RECORDED,) if _recorded(trial, problems) else ()
     return Ruling(
         outcome=Outcome.INVALID,
         sentence=f"{problems[0].what}  [{problems[0].code}]{more}",
-        next=(f"{trial.rerun} --perfgate=full",) if again else mend,
+        next=(f"{trial.rerun} --perfgate=full",) if again else fix,
         evidence=(*problems[0].evidence, *others),
     )
 

@@ -39,13 +39,13 @@ DERIVED = frozenset({"time", "slowdown", SPEEDUP, "cv", "launch_gap", "span", *O
 
 _NAMED = 5
 
-_NO_BASELINE = Absent(name="slowdown", why="no baseline for this device", mend="perfgate accept")
+_NO_BASELINE = Absent(name="slowdown", why="no baseline for this device", fix="perfgate accept")
 
-_NO_CV = Absent(name="cv", why="one sample does not vary", mend="raise budget=")
+_NO_CV = Absent(name="cv", why="one sample does not vary", fix="raise budget=")
 
-_NO_GAP = Absent(name="launch_gap", why="the timer does not see the device's side", mend="use the cupti timer")
+_NO_GAP = Absent(name="launch_gap", why="the timer does not see the device's side", fix="use the cupti timer")
 
-_NO_SPAN = Absent(name="span", why="the timer does not see kernels apart", mend='use timer="cupti"')
+_NO_SPAN = Absent(name="span", why="the timer does not see kernels apart", fix='use timer="cupti"')
 
 
 def metrics_of(measurement: Measurement, baseline: Baseline | None) -> MetricSet:
@@ -65,8 +65,8 @@ def timed_metrics(
     """The same, of a run that was summed up before; ``tails`` are the quantiles that limits ask for."""
     if seen is None:
         why = "the samples cannot be trusted" if measurement.processes else "nothing was timed"
-        mend = "" if measurement.processes else _instead(measurement.metrics.names())
-        return MetricSet(absent=absences(tuple(sorted(DERIVED)), why, mend))
+        fix = "" if measurement.processes else _instead(measurement.metrics.names())
+        return MetricSet(absent=absences(tuple(sorted(DERIVED)), why, fix))
     return Derived(Call(measurement, baseline, seen, tails))
 
 
@@ -244,9 +244,9 @@ Made = Sequence[Metric | Absent]
 
 
 @lru_cache(maxsize=256)
-def absences(names: tuple[str, ...], why: str, mend: str) -> tuple[Absent, ...]:
+def absences(names: tuple[str, ...], why: str, fix: str) -> tuple[Absent, ...]:
     """The same reason for each of them."""
-    return tuple(Absent(name=name, why=why, mend=mend) for name in names)
+    return tuple(Absent(name=name, why=why, fix=fix) for name in names)
 
 
 class Net(NamedTuple):
@@ -311,7 +311,7 @@ class Absolute:
 
     def _intensity(self) -> Metric | Absent:
         if self._work.intensity is None:
-            return Absent(name="intensity", why="the work lacks operations or bytes", mend="pass work= with both")
+            return Absent(name="intensity", why="the work lacks operations or bytes", fix="pass work= with both")
         return Metric(name="intensity", value=self._work.intensity, dimension=Dimension.INTENSITY)
 
     def _sol(self, name: str, roof: Roof, alias: str) -> Made:
@@ -343,7 +343,7 @@ def absolute(measurement: Measurement, seen: Summary) -> Absolute | tuple[Absent
     """The figures, or why a call has none at all; of the same time that is shown, compared and accepted."""
     if measurement.work is None:
         return tuple(
-            Absent(name=n, why="no work= was given", mend=_ASK.get(n, "pass work=work.gemm(...)")) for n in OF_WORK
+            Absent(name=n, why="no work= was given", fix=_ASK.get(n, "pass work=work.gemm(...)")) for n in OF_WORK
         )
     timed = Net(seen.time, seen.interval.low, seen.interval.high, seen.interval.confidence)
     if timed.low <= seen.overhead:
@@ -354,7 +354,7 @@ def absolute(measurement: Measurement, seen: Summary) -> Absolute | tuple[Absent
 def _mfu(name: str, compute: Part, alias: str) -> Metric | Absent:
     """The compute part alone."""
     if compute.interval is None:
-        return Absent(name=name, why=compute.of.why, mend=compute.of.mend)
+        return Absent(name=name, why=compute.of.why, fix=compute.of.fix)
     return compute.metric(name, note=alias)
 
 
@@ -363,7 +363,7 @@ def _sol(name: str, parts: tuple[Part, Part], said: tuple[str, str]) -> Made:
     known_parts = [part for part in parts if part.interval is not None]
     lacking = [f"{part.of.roof} {part.of.why}" for part in parts if part.interval is None]
     if not known_parts:
-        return (Absent(name=name, why="; ".join(lacking), mend=parts[0].of.mend),)
+        return (Absent(name=name, why="; ".join(lacking), fix=parts[0].of.fix),)
     binding = known_parts[0] if known_parts[0].value >= known_parts[-1].value else known_parts[-1]
     words = (f"{binding.of.roof} roof", *said, *lacking)
     metrics = [binding.metric(name, note="; ".join([word for word in words if word]))]

@@ -159,7 +159,7 @@ def _pair(text: str, place: str) -> tuple[str, str]:
     key, sign, choice = (part.strip() for part in text.partition("="))
     if not sign:
         raise PerfgateError(
-            "policy-unknown", f"'{text}' is not of the form KEY=VALUE", mend="such as missing=warn", place=place
+            "policy-unknown", f"'{text}' is not of the form KEY=VALUE", fix="such as missing=warn", place=place
         )
     return key, choice
 
@@ -171,12 +171,12 @@ _RENAMED = {"baseless": "no_base"}
 def _choice(key: str, choice: str, place: str) -> Choice:
     if key in _RENAMED:
         what = f"the policy '{key}' is now '{_RENAMED[key]}'"
-        raise PerfgateError("policy-unknown", what, mend=f"{_RENAMED[key]}={choice}", place=place)
+        raise PerfgateError("policy-unknown", what, fix=f"{_RENAMED[key]}={choice}", place=place)
     if key not in CHOICES:
-        mend = proposal(key, CHOICES, all_of="the keys")
-        raise PerfgateError("policy-unknown", f"there is no policy '{key}'", mend=mend, place=place)
+        fix = proposal(key, CHOICES, all_of="the keys")
+        raise PerfgateError("policy-unknown", f"there is no policy '{key}'", fix=fix, place=place)
     allowed = {c.value: c for c in CHOICES[key]}
     if choice not in allowed:
-        mend = f"choose {', '.join(allowed)}"
-        raise PerfgateError("policy-unknown", f"'{key}' cannot be '{choice}'", mend=mend, place=place)
+        fix = f"choose {', '.join(allowed)}"
+        raise PerfgateError("policy-unknown", f"'{key}' cannot be '{choice}'", fix=fix, place=place)
     return allowed[choice]

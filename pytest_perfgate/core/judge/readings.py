@@ -142,7 +142,7 @@ def no_reference(over: str) -> Absent:
     return Absent(
         name=SPEEDUP,
         why=f"no call {over!r} was timed with this one",
-        mend=f"measure it in the same test, {named}, after the call whose limits= names it",
+        fix=f"measure it in the same test, {named}, after the call whose limits= names it",
     )
 
 
@@ -284,14 +284,14 @@ def tail_of(processes: Sequence[Samples], labels: Labels) -> Metric | Absent:
     batch = max(one.batch for one in processes)
     if batch > 1:
         why = f"each sample is the mean of {batch} calls, which hides a slow one"
-        return Absent(name="time", labels=labels, why=why, mend="leave calls= out")
+        return Absent(name="time", labels=labels, why=why, fix="leave calls= out")
     share = share_of(asked) or 0.5
     ordered = sorted(time for one in processes for time in _unqueued(one))
     if len(ordered) < (needed := calls_needed(share)):
         why = f"{len(ordered)} calls are too few for a quantile of {asked}: it takes {needed}"
         recorded = processes[0].stop is Stop.RECORDED
-        mend = "give record() that many" if recorded else "a call this long takes --perfgate=full, or more rounds"
-        return Absent(name="time", labels=labels, why=why, mend=mend)
+        fix = "give record() that many" if recorded else "a call this long takes --perfgate=full, or more rounds"
+        return Absent(name="time", labels=labels, why=why, fix=fix)
     ranks = quantile_ranks(len(ordered), share)
     return Metric(
         name="time",

@@ -105,7 +105,7 @@ def foreign_split(options: Mapping[str, object]) -> None:
         number = index if plugin == "pytest-split" else index + 1
         words = (f"--{name.replace('_', '-')} {value}" for name, value in ((count_name, count), (index_name, index)))
         what = f"{plugin} divides this run ({' '.join(words)}), and it has gated tests"
-        raise PerfgateError("shard-foreign", what, mend=f"use --perfgate-shard {number}/{count} instead")
+        raise PerfgateError("shard-foreign", what, fix=f"use --perfgate-shard {number}/{count} instead")
 
 
 SHARDS = "shards"

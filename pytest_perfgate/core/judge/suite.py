@@ -208,7 +208,7 @@ def _of_family(key: CaseKey, families: Families) -> bool:
     return any(dict(m.labels).get("of") in CHANGES for m in families.get(key.nodeid.partition("[")[0], ()))
 
 
-_MEND = "remove the setting floor, or time more calls together with calls=N"
+_FIX = "remove the setting floor, or time more calls together with calls=N"
 
 
 def floored(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
@@ -222,7 +222,7 @@ def floored(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
     ]
     if raised:
         alone = f"; {plural(len(names), 'limit')} kept only by the floor" if names else ""
-        text = f"the floor raised limits of {len(raised)} of {plural(len(reports), 'case')}{alone}: {_MEND}"
+        text = f"the floor raised limits of {len(raised)} of {plural(len(reports), 'case')}{alone}: {_FIX}"
         yield SuiteNote(kind="floor", effect=Effect.WARN, text=text, names=tuple(names))
 
 

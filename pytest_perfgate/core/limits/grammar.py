@@ -167,22 +167,22 @@ def _measured(
     start = written.text.index(kind.name)
     span = Span(start=start, end=start + len(kind.name))
     if of == CHANGE_WORD:
-        mend = f"write {name} <= ... alone: each case of the test keeps it by itself"
-        raise written.fault("limit-scope", f"'{kind.name}' is of a metric, and not of its change", span, mend)
+        fix = f"write {name} <= ... alone: each case of the test keeps it by itself"
+        raise written.fault("limit-scope", f"'{kind.name}' is of a metric, and not of its change", span, fix)
     if of and of not in kinds and own(of) == of:
         scope_of(name, kinds)
         return own_kind(of)
     if of not in kinds or kinds[of].name in OF_FAMILIES:
         word = "a mean of what?" if kind.name == FAMILY_MEAN else "the worst of what?"
         near = own(of) if of not in kinds else ""
-        mend = (
+        fix = (
             f"did you mean {near!r}?"
             if near
             else proposal(of, kinds)
             if of
             else f"name the metric: {FAMILY_MEAN}(slowdown) <= 1%"
         )
-        raise written.fault("limit-scope", f"{word} '{of}' is not a metric" if of else word, span, mend)
+        raise written.fault("limit-scope", f"{word} '{of}' is not a metric" if of else word, span, fix)
     if kind.name == FAMILY_WORST and of in CHANGES:
         raise written.fault("limit-scope", f"every case of a test keeps its {of} by itself", span, f"write {of} alone")
     check_reference(written, kinds[of], scope_of(name, kinds)[1])
@@ -323,10 +323,10 @@ def _with_unit(written: Written, span: Span, number: float, dimension: Dimension
 def _misfit(written: Written, span: Span, dimension: Dimension, measured: Dimension, head: str) -> Exception:
     unit = written.text[span.start : span.end]
     what = f"'{unit}' measures {noun(measured)}, '{head.split(maxsplit=1)[0]}' is {noun(dimension)}"
-    mend = _wanted(dimension)
+    fix = _wanted(dimension)
     if dimension is Dimension.FRACTION and measured is Dimension.RATIO:
-        mend = "a change is written in percent: 1.03x is 3%"
-    return written.fault("limit-unit", what, span, mend)
+        fix = "a change is written in percent: 1.03x is 3%"
+    return written.fault("limit-unit", what, span, fix)
 
 
 def _wanted(dimension: Dimension) -> str:
@@ -361,7 +361,7 @@ def check_items(limit: Limit, unit: str) -> None:
     named = re.search(rf"[\d._\s]{_ITEMS.pattern}\Z", limit.text) if limit.metric == "throughput" else None
     if named and named[2] != unit:
         what = f"{limit.text!r} counts {named[2]}, and work= counts {unit}"
-        raise PerfgateError("limit-unit", what, mend=f"write {unit}/s, or a number with k/s or M/s")
+        raise PerfgateError("limit-unit", what, fix=f"write {unit}/s, or a number with k/s or M/s")
 
 
 UNITLESS = frozenset({Dimension.COUNT, Dimension.PLAIN, Dimension.RATIO, Dimension.INTENSITY})

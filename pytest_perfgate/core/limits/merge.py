@@ -254,8 +254,8 @@ def _single(tokens: list[str], at: int, expression: str) -> tuple[Holds, int]:
 
 
 def _fault(expression: str, what: str) -> PerfgateError:
-    mend = "write, for one, -k 'gemm and not fp16'"
-    return PerfgateError("command-usage", f"-k '{expression}': {what}", mend=mend)
+    fix = "write, for one, -k 'gemm and not fp16'"
+    return PerfgateError("command-usage", f"-k '{expression}': {what}", fix=fix)
 
 
 STATISTICS = ("min",)
@@ -281,8 +281,8 @@ def check_tail(written: Written, kind: MetricKind, labels: Labels) -> Labels:
     if "q" in asked and "stat" in asked:
         raise written.fault("limit-scope", "a quantile and a statistic at once", span, "write two limits")
     if "stat" in asked and asked["stat"] not in STATISTICS:
-        mend = "time(stat=min), or a quantile: time(q=99%)"
-        raise written.fault("limit-scope", f"no statistic '{asked['stat']}' of a time", span, mend)
+        fix = "time(stat=min), or a quantile: time(q=99%)"
+        raise written.fault("limit-scope", f"no statistic '{asked['stat']}' of a time", span, fix)
     share = share_of(asked.get("q", "50%"))
     if share is None:
         raise written.fault("limit-scope", f"'{asked['q']}' is no part of the calls", span, "write time(q=99%)")
@@ -378,4 +378,4 @@ def not_in_the_report(limit: Limit, metrics: MetricSet) -> Absent | None:
     value = dict(limit.labels).get(label)
     if value is None or metrics.find(limit.metric, ((label, value),)):
         return None
-    return Absent(name=limit.metric, why=f"{value} is not in the report", mend=f"collect it with {option} {value}")
+    return Absent(name=limit.metric, why=f"{value} is not in the report", fix=f"collect it with {option} {value}")

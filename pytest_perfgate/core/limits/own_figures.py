@@ -60,8 +60,8 @@ def recorded(numbers: Sequence[float], unit: str, name: str) -> Reading:
         values = tuple(number * factor for number in numbers)
         return Reading(name=_OF_RATES[dimension], values=values, dimension=dimension)
     if not name:
-        mend = f"name the figure: record([...], {unit!r}, name='launches'), and limit it: launches <= 12"
-        raise _wrong(f"record() was given numbers in {unit!r}, and nothing says what they are of", mend)
+        fix = f"name the figure: record([...], {unit!r}, name='launches'), and limit it: launches <= 12"
+        raise _wrong(f"record() was given numbers in {unit!r}, and nothing says what they are of", fix)
     return own_reading(name, numbers, unit="" if unit == COUNTED else unit)
 
 
@@ -81,8 +81,8 @@ def unit_of(unit: str) -> tuple[float, Dimension]:
         return UNITS[dimension][unit], dimension
     if match := _ITEMS.fullmatch(str(unit)):
         return UNITS[Dimension.RATE][f"{match[1]}/s"], Dimension.RATE
-    mend = "a unit of limits, such as ms, %, MB, GB/s or /s; of anything else leave unit= out and put it in the name"
-    raise _wrong(f"limits know no unit {unit!r:.60}", mend)
+    fix = "a unit of limits, such as ms, %, MB, GB/s or /s; of anything else leave unit= out and put it in the name"
+    raise _wrong(f"limits know no unit {unit!r:.60}", fix)
 
 
 def _several(values: Any) -> list[Any]:
@@ -101,5 +101,5 @@ def _number(one: Any, name: str) -> float:
     return number
 
 
-def _wrong(what: str, mend: str) -> PerfgateError:
-    return PerfgateError("call-wrong", what, mend=mend)
+def _wrong(what: str, fix: str) -> PerfgateError:
+    return PerfgateError("call-wrong", what, fix=fix)

@@ -184,8 +184,8 @@ def check_reference(written: Written, kind: MetricKind, labels: Labels) -> None:
     """Refuse a speed-up over nothing: a limit names the call, or the file, that it is faster than."""
     if kind.name == "speedup" and not dict(labels).get("over"):
         start = written.text.index(kind.name)
-        mend = "name the reference, a call of the same test: speedup(over=eager) >= 1.2x"
-        raise written.fault("limit-scope", "faster than what?", Span(start=start, end=start + len(kind.name)), mend)
+        fix = "name the reference, a call of the same test: speedup(over=eager) >= 1.2x"
+        raise written.fault("limit-scope", "faster than what?", Span(start=start, end=start + len(kind.name)), fix)
 
 
 _SPEEDUP = re.compile(r"\bspeedup\s*(?=\()")
@@ -251,11 +251,11 @@ class Written:
     text: str
     place: str = ""
 
-    def fault(self, code: str, what: str, span: Span, mend: str = "") -> PerfgateError:
+    def fault(self, code: str, what: str, span: Span, fix: str = "") -> PerfgateError:
         """The error to raise: the sentence, the text, and a caret under the place."""
         marks = " " * span.start + "^" * max(1, span.end - span.start)
         shown = "".join(c if c.isprintable() else " " for c in self.text)
-        return PerfgateError(code, f"{what}\n    {shown}\n    {marks}", mend=mend, place=self.place)
+        return PerfgateError(code, f"{what}\n    {shown}\n    {marks}", fix=fix, place=self.place)
 
 
 CHANGE = re.compile(r"\s*change\s*\(", re.ASCII)
@@ -311,9 +311,9 @@ def change_bound(
 _COUNTED = frozenset({Dimension.COUNT, Dimension.PLAIN})
 
 
-def _wrong_unit(written: Written, span: Span, unit: str, mend: str) -> PerfgateError:
+def _wrong_unit(written: Written, span: Span, unit: str, fix: str) -> PerfgateError:
     what = f"'{unit}' is no unit of this change" if unit else "the change needs a unit"
-    return written.fault("limit-unit", what, span, mend)
+    return written.fault("limit-unit", what, span, fix)
 
 
 _NAMED_OTHERWISE = {
@@ -348,10 +348,8 @@ def check_change(
         head = f"change({kind.name}{render_scope(labels, kind)}) {right}"
         what = f"{'less' if right == '<=' else 'more'} {kind.name} is better, so this would demand a regression"
         meant = written.text[sign.end :].strip().lstrip("+-−") if bound else "0"
-        mend = (
-            f"write {head} {'-' if right == '>=' and bound else ''}{meant}; to demand an improvement, {head} {demand}"
-        )
-        raise written.fault("limit-direction", what, sign, mend)
+        fix = f"write {head} {'-' if right == '>=' and bound else ''}{meant}; to demand an improvement, {head} {demand}"
+        raise written.fault("limit-direction", what, sign, fix)
 
 
 def demands_regression(better: Better, operator: Operator) -> bool:

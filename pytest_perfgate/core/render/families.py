@@ -53,8 +53,8 @@ def parse_pivot(text: str) -> Pivot:
     """``n x dtype``, and ``n x dtype of mfu``."""
     match = _PIVOT.fullmatch(text)
     if match is None or match[1] == match[2]:
-        mend = 'write two parameters and, if you like, a metric: "n x dtype of mfu"'
-        raise PerfgateError("option-wrong", f"{text!r} is not two parameters", mend=mend)
+        fix = 'write two parameters and, if you like, a metric: "n x dtype of mfu"'
+        raise PerfgateError("option-wrong", f"{text!r} is not two parameters", fix=fix)
     return Pivot(rows=match[1], columns=match[2], metric=match[3] or "")
 
 

@@ -37,4 +37,4 @@ class Code:
     family: Family
     title: str
     why: str = ""
-    mend: str = ""
+    fix: str = ""

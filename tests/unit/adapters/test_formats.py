@@ -156,7 +156,7 @@ def test_other_endings_are_refused_with_one_that_is_not(tmp_path: Path, name: st
     with pytest.raises(PerfgateError) as error:
         write_picture(tmp_path / name, "<svg/>")
     assert error.value.code.name == "command-usage"
-    assert "a.svg" in error.value.mend
+    assert "a.svg" in error.value.fix
 
 
 def test_a_browser_draws_a_png_of_the_size_of_the_drawing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,7 @@ def test_the_same_words_on_the_same_day_are_refused(why: str, when: str, *, refu
     check_decisions([decide(mine, mine.baseline, (), signature)], Request(signature=signature))
     with pytest.raises(PerfgateError, match="was given in an acceptance of today") as said:
         check_decisions([found], Request(signature=signature))
-    assert said.value.mend == "give the reason of this change"
+    assert said.value.fix == "give the reason of this change"
 
 
 def test_of_many_cases_the_first_are_named_and_the_others_counted() -> None:
@@ -96,7 +96,7 @@ def test_what_both_arms_of_a_revision_were_pinned_for_is_no_accepted_time(
         return
     with pytest.raises(PerfgateError, match=r"1 case measured on one core, against a revision: .*test_a") as said:
         check_decisions(found, request)
-    assert "pytest --perfgate=full" in said.value.mend
+    assert "pytest --perfgate=full" in said.value.fix
 
 
 def call_of(name: str, *, limited: bool) -> CaseReport:
@@ -124,20 +124,20 @@ def test_a_time_is_written_of_a_call_that_a_limit_on_a_slowdown_asks_about(means
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "mend"),
+    ("outcomes", "fix"),
     [
         ([Outcome.BROKEN], "see what failed: perfgate report"),
         ([Outcome.UNBASELINED], "perfgate accept --new, and run everything again"),
         ([Outcome.UNBASELINED, Outcome.BROKEN], "see what failed: perfgate report"),
     ],
 )
-def test_pruning_after_failed_cases_names_what_failed(outcomes: list[Outcome], mend: str) -> None:
+def test_pruning_after_failed_cases_names_what_failed(outcomes: list[Outcome], fix: str) -> None:
     cases = (case(f"test_{n}", 1e6, None, outcome) for n, outcome in enumerate(outcomes))
     failed = (replace(c, verdicts=tuple(replace(v, effect=Effect.FAIL) for v in c.verdicts)) for c in cases)
     report = run(*failed)
     with pytest.raises(PerfgateError, match="of the last run failed") as caught:
         check_complete(report)
-    assert caught.value.mend.startswith(mend)
+    assert caught.value.fix.startswith(fix)
 
 
 def test_lines_of_a_test_that_was_skipped_are_not_pruned() -> None:
@@ -153,7 +153,7 @@ def test_accepting_into_a_folder_that_takes_nothing_speaks_of_accepting() -> Non
 
     with pytest.raises(PerfgateError, match="Permission denied") as caught:
         accept((), SimpleNamespace(write=write))  # type: ignore[arg-type]
-    assert "run perfgate accept again" in caught.value.mend
+    assert "run perfgate accept again" in caught.value.fix
     assert "when the run ends" not in caught.value.why
 
 

@@ -134,7 +134,7 @@ def test_a_damaged_one_is_found_before_anything_is_measured(tmp_path: Path) -> N
 
 
 def test_a_server_that_does_not_answer_costs_no_run_its_verdicts() -> None:
-    """It may come back, and the record brings what is missing; a file that is damaged does not mend itself."""
+    """It may come back, and the record brings what is missing; a file that is damaged does not fix itself."""
 
     class Down:
         def __init__(self, code: str) -> None:

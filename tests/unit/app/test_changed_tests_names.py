@@ -216,6 +216,6 @@ def test_an_edited_test_that_was_not_measured_is_named_too() -> None:
         == body_notes(excused, ran=False, line=replace(LINE, local=True))
         == []
     )
-    said = replace(LINE, time=2e6, why="it is expected to fail until the driver is mended")
+    said = replace(LINE, time=2e6, why="it is expected to fail until the driver is repaired")
     assert body_notes(excused, said, ran=False) == []
     assert body_notes(excused, ran=False, devices=(), revision="d00d" * 10)

@@ -122,7 +122,7 @@ def test_what_keeps_to_its_anchor_or_has_none_says_nothing() -> None:
 
 
 LINE = accepted(1e6)
-SHALLOW = Base(why="this clone is shallow", mend="check out with fetch-depth: 0")
+SHALLOW = Base(why="this clone is shallow", fix="check out with fetch-depth: 0")
 CI_POLICY = Policy(ci=True)
 
 

@@ -35,7 +35,7 @@ def text(same=None, **changed) -> str:
     doctor_tools = Ward(
         **{
             "devices": [Device(key="k", name="Card", kind="gpu", memory_bytes=2.0**30)],
-            "libraries": [Availability(name="cupy", usable=False, why="not installed", mend="pip install cupy")],
+            "libraries": [Availability(name="cupy", usable=False, why="not installed", fix="pip install cupy")],
             "runtimes": [Named("torch"), Named("host")],
             "timers": [Named("auto"), Named("events", host="no queue"), Named("graph", host="no queue"), Named("host", torch="behind")],
             "management": Availability(name="nvml", usable=True, version="driver 580"),

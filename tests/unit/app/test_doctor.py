@@ -21,8 +21,8 @@ def works(name, version=""):
     return Availability(name=name, usable=True, version=version)
 
 
-def fails(name, why, mend=""):
-    return Availability(name=name, usable=False, why=why, mend=mend)
+def fails(name, why, fix=""):
+    return Availability(name=name, usable=False, why=why, fix=fix)
 
 
 class Library:
@@ -38,7 +38,7 @@ class Instrument:
 
     def availability(self, runtime):
         why = self.why.get(runtime.name, "")
-        return Availability(name=self.name, usable=not why, why=why, mend="another" if why else "")
+        return Availability(name=self.name, usable=not why, why=why, fix="another" if why else "")
 
 
 NO_QUEUE = "the host runtime has no queue of its own"

@@ -72,7 +72,7 @@ def taking(problems: tuple[Problem, ...] = (), again: bool = False):
 
 
 def missing(case: Case, one: Capture, mode: str) -> Profiled:
-    raise PerfgateError("profile-tool", "nsys is not on the PATH", mend="install Nsight Systems")
+    raise PerfgateError("profile-tool", "nsys is not on the PATH", fix="install Nsight Systems")
 
 
 def judged(found: CaseResult, policy=LOCAL):

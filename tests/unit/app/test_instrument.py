@@ -30,7 +30,7 @@ class Missing(FakeRuntime):
     name = "missing"
 
     def availability(self):
-        return Availability(name=self.name, usable=False, why="no driver", mend="install one")
+        return Availability(name=self.name, usable=False, why="no driver", fix="install one")
 
 
 class Timer:
@@ -45,7 +45,7 @@ def test_a_library_that_was_asked_for_and_does_not_work_is_an_error() -> None:
         choose_runtime(Plan(runtime="missing"), [Missing([1.0]), FakeRuntime([1.0])], frozenset())
     assert caught.value.code.name == "runtime-unavailable"
     assert "no driver" in caught.value.what
-    assert caught.value.mend == "install one"
+    assert caught.value.fix == "install one"
 
 
 class Touched(Missing):

@@ -113,8 +113,8 @@ def test_a_busy_machine_is_known_by_the_accepted_commit_alone(witness: str, outc
 
 
 def test_why_no_arm_could_be_made_is_said() -> None:
-    fault = PerfgateError("revision-missing", "'a1b2c3d4e5f6+dirty' is not in this clone", mend="git fetch")
-    for commit, why, mend in (
+    fault = PerfgateError("revision-missing", "'a1b2c3d4e5f6+dirty' is not in this clone", fix="git fetch")
+    for commit, why, fix in (
         ("a1b2c3d4e5f6+dirty", "it was accepted from a1b2c3d with changes", COMMIT_FIRST),
         ("a1b2c3d4e5f6", "is not in this clone", f"pytest '{KEY}' --perfgate-against"),
     ):
@@ -123,7 +123,7 @@ def test_why_no_arm_could_be_made_is_said() -> None:
         (report,) = bench.judge_result(captured(measured(1.2e6)))
         (verdict,) = bench.without_arms(case(), report, fault).verdicts
         assert why in dict(verdict.evidence)["not built"]
-        assert verdict.next[0] == mend
+        assert verdict.next[0] == fix
         assert f"--perfgate-against {commit}" not in " ".join(verdict.next), "no server has what a squash left behind"
         assert "next" not in dict(verdict.evidence)
     (verdict,) = bench.without_arms(case(), report, None).verdicts
@@ -166,13 +166,13 @@ def test_what_cannot_be_kept_costs_nothing_else() -> None:
     ]
     assert both[0].why.startswith("records/1.json: ")
     assert both[0].why.endswith("No space left on device")
-    assert "make the folder writable, or free its disk" in both[0].mend
+    assert "make the folder writable, or free its disk" in both[0].fix
 
 
 def test_a_mean_over_a_family_is_no_limit_of_one_call() -> None:
     with pytest.raises(PerfgateError, match="applies to the whole parametrised test") as raised:
         gate_judge(Lines(None)).limits(case(), measured(1e6, limits=("geomean(slowdown) <= 1%",)))
-    assert "@pytest.mark.perfgate('geomean(slowdown) <= 1%')" in raised.value.mend
+    assert "@pytest.mark.perfgate('geomean(slowdown) <= 1%')" in raised.value.fix
 
 
 def test_a_limit_on_machine_code_without_its_capture_is_told_the_capture() -> None:

@@ -84,7 +84,7 @@ def test_a_compile_time_is_the_first_call_less_a_steady_one(first, took) -> None
 def test_without_cold_caches_there_is_no_compile_time() -> None:
     (absent,) = readings_of(("compile_time",), passed(), STEADY, tools(), lambda: 0.0)
     assert isinstance(absent, Absent)
-    assert "full" in absent.mend
+    assert "full" in absent.fix
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_memory_of_a_device_is_what_its_library_counts() -> None:
 def test_a_library_that_does_not_count_leaves_no_figure() -> None:
     absences = list(readings_of(("peak_vram", "allocations"), passed(), STEADY, tools(), lambda: 0.0))
     assert [one.name for one in absences] == ["peak_vram", "allocations"]
-    assert all(isinstance(one, Absent) and one.mend for one in absences)
+    assert all(isinstance(one, Absent) and one.fix for one in absences)
 
 
 class Meter:
@@ -166,7 +166,7 @@ def test_a_counter_that_stands_still_is_no_figure() -> None:
 def test_a_device_without_a_counter_is_told(energy) -> None:
     (absent,) = readings_of(("energy",), passed(), STEADY, tools(energy=energy), lambda: 0.0)
     assert isinstance(absent, Absent)
-    assert absent.mend
+    assert absent.fix
 
 
 NODE = "tests/b.py::test_gemm[1024-bf16]"

@@ -36,7 +36,7 @@ class FakeProfiler:
         self.usable, self.code = usable, code
 
     def availability(self) -> Availability:
-        return Availability(name=self.name, usable=self.usable, why="it is not installed", mend="install it")
+        return Availability(name=self.name, usable=self.usable, why="it is not installed", fix="install it")
 
     def command(self, argv: Sequence[str], out: Path, plan: Plan) -> list[str]:
         return ["fake", *argv]
@@ -171,7 +171,7 @@ def test_what_the_child_says_of_itself_is_among_the_parameters(tmp_path: Path) -
         ({"outcome": "failed"}, [124], "took over 1800 s"),
     ],
 )
-def test_what_a_second_try_cannot_mend_is_not_tried_again(
+def test_what_a_second_try_cannot_fix_is_not_tried_again(
     tmp_path: Path, child: dict[str, object], codes: list[int], says: str
 ) -> None:
     seen: list[list[str]] = []

@@ -290,7 +290,7 @@ def test_a_device_is_picked_by_any_of_its_names() -> None:
     assert picked(devices, "H2001") is devices[1]
     with pytest.raises(PerfgateError, match="device-unknown") as caught:
         picked(devices, "7")
-    assert "1: H200 GPU-H2001" in caught.value.mend
+    assert "1: H200 GPU-H2001" in caught.value.fix
     assert "requested" in caught.value.why
 
 

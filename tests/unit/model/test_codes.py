@@ -35,4 +35,4 @@ def test_every_code_of_the_table_is_used() -> None:
 def test_every_code_says_what_happened_and_what_to_do_next() -> None:
     for code in errors.CODES.values():
         assert code.title, code.name
-        assert code.mend, code.name
+        assert code.fix, code.name

@@ -12,11 +12,11 @@ from pytest_perfgate.model.measurement import Identity
 
 
 def test_an_error_says_what_why_and_next() -> None:
-    error = PerfgateError("limit-unit", "cannot read 'mfu >= 55 ns'", mend="write mfu >= 55%", place="test_a.py:7")
-    what, why, mend = str(error).splitlines()
+    error = PerfgateError("limit-unit", "cannot read 'mfu >= 55 ns'", fix="write mfu >= 55%", place="test_a.py:7")
+    what, why, fix = str(error).splitlines()
     assert what == "test_a.py:7: cannot read 'mfu >= 55 ns'  [limit-unit]"
     assert why.startswith("  why   ")
-    assert mend == "  next  write mfu >= 55%"
+    assert fix == "  next  write mfu >= 55%"
     assert error.exit == 2
 
 
@@ -47,7 +47,7 @@ def test_identities_say_what_differs() -> None:
 def test_what_the_system_refuses_is_distinct_names(number: int, code: str, next_: str) -> None:
     error = refusal(OSError(number, os.strerror(number), "a/b"))
     assert error.code.name == code
-    assert next_ in error.mend
+    assert next_ in error.fix
     assert error.text().startswith(f"a/b: {os.strerror(number)}")
 
 

@@ -54,7 +54,7 @@ def test_several_sources_are_refused_with_the_form_of_a_list(sources: tuple[Any,
         gate(_Bench()).read(*sources)
     assert error.value.code.name == "call-wrong"
     if len(sources) > 1:
-        assert "read(['a.json', 'b.json'])" in error.value.mend
+        assert "read(['a.json', 'b.json'])" in error.value.fix
 
 
 class _Inspector:

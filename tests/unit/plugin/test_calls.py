@@ -50,7 +50,7 @@ def test_content(said) -> None:
 def test_not_content(said) -> None:
     with pytest.raises(PerfgateError, match="check= returned") as refused:
         asked(lambda found: said).once()
-    form = refused.value.mend != refused.value.code.mend
+    form = refused.value.fix != refused.value.code.fix
     assert form is (str(said) != "False"), "a plain no is no mistake in the form"
 
 
@@ -264,7 +264,7 @@ class Graph:
 
 
 @pytest.mark.parametrize(
-    ("promise", "said", "mend"),
+    ("promise", "said", "fix"),
     [
         (_coroutine, "a coroutine that was never run", "asyncio.run(f())"),
         (_generator, "a generator that was never run", "list(f())"),
@@ -288,11 +288,11 @@ class Graph:
         (_asynchronous, "an async generator that was never run", "asyncio.run(g())"),
     ],
 )
-def test_what_nobody_ran_is_refused(promise: object, said: str, mend: str) -> None:
+def test_what_nobody_ran_is_refused(promise: object, said: str, fix: str) -> None:
     assert callable(promise)
     with pytest.raises(PerfgateError, match=said) as caught:
         refuse_unrun(promise())
-    assert mend in caught.value.mend
+    assert fix in caught.value.fix
 
 
 DONE = [None, [1], iter([1]), range(3), (1,), [], (), enumerate([1]), Graph(None), Odd(), [Odd()]]

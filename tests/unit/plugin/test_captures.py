@@ -67,7 +67,7 @@ def test_nothing_handed_over_says_how(tmp_path: Path) -> None:
     assert not told.handed
     missing = told.metrics.missing("occupancy_limit")
     assert missing.why == "none of tiling.json is machine code"
-    assert "perfgate.attach" in missing.mend
+    assert "perfgate.attach" in missing.fix
     nothing = code_of([], [], Toy())
     assert nothing.metrics.missing("spills").why == "the test attached no machine code"
 
@@ -75,7 +75,7 @@ def test_nothing_handed_over_says_how(tmp_path: Path) -> None:
 def test_a_missing_tool_is_not_measured_and_a_damaged_file_is_a_problem(kernel: str) -> None:
     told = code_of(files(kernel), [], Toy(PerfgateError("kernel-tool", "no nvdisasm")))
     assert told.metrics.missing("spills").why == "no nvdisasm"
-    assert "[ncu]" in told.metrics.missing("spills").mend
+    assert "[ncu]" in told.metrics.missing("spills").fix
     assert told.problems == ()
     broken = code_of(files(kernel), [], Toy(PerfgateError("kernel-broken", "cut", place="k")))
     assert [(p.code, p.what, p.retry) for p in broken.problems] == [("kernel-broken", "k: cut; build it again", False)]

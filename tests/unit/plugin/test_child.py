@@ -20,7 +20,7 @@ def shown(*errors: tuple[str, str]) -> str:
 
 
 def test_our_error_is_said_with_its_code_and_remedy_whatever_it_came_of() -> None:
-    ours = PerfgateError("clocks-denied", "nvmlDeviceSetGpuLockedClocks: Insufficient Permissions", mend="ask root")
+    ours = PerfgateError("clocks-denied", "nvmlDeviceSetGpuLockedClocks: Insufficient Permissions", fix="ask root")
     cause = ("pynvml.NVMLError_NoPermission", "Insufficient Permissions")
     kind = "pytest_perfgate.model.errors.PerfgateError"
     said = "nvmlDeviceSetGpuLockedClocks: Insufficient Permissions  [clocks-denied]; next: ask root"

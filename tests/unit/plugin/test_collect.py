@@ -130,7 +130,7 @@ def test_a_capture_that_nobody_takes_is_told_once_where_it_was_asked_for(option:
     options: Any = type(OPTIONS)(**{**vars(OPTIONS), "perfgate_capture": ["ncuu"] if option else []})
     with pytest.raises(PerfgateError, match="there is no capture 'ncuu'") as caught:
         Collector(Config(capture=() if option else ("ncuu",), source="p"), options, by_name())
-    assert (caught.value.place, caught.value.mend) == (place, "did you mean 'ncu'?")
+    assert (caught.value.place, caught.value.fix) == (place, "did you mean 'ncu'?")
 
 
 OPTIONS = SimpleNamespace(
@@ -157,4 +157,4 @@ def test_an_id_that_no_file_can_hold_is_the_fault_of_its_test() -> None:
 
 
 def test_a_whole_text_is_handed_back() -> None:
-    assert refuse_half_characters("größe", "name=", "here", code="call-wrong", mend="") == "größe"
+    assert refuse_half_characters("größe", "name=", "here", code="call-wrong", fix="") == "größe"

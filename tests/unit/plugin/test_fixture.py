@@ -32,7 +32,7 @@ def test_it_is_refused_and_the_next_call_is_not(inner: Callable[[Perfgate], obje
     gate = Perfgate(CASE, Bench(CASE))
     with pytest.raises(PerfgateError, match="called inside a measured call") as said:
         gate(lambda: inner(gate))
-    assert "region()" in said.value.mend
+    assert "region()" in said.value.fix
     assert gate(int, name="inner").result == 0
 
 
@@ -85,28 +85,28 @@ def test_an_error_is_told_in_one_line(fault: Exception, said: str) -> None:
 
 TIMED = MetricSet(
     metrics=(Metric(name="time", value=1e6, dimension=Dimension.TIME),),
-    absent=(Absent(name="tflops", why="no work= was given", mend="pass work=work.gemm(...)"),),
+    absent=(Absent(name="tflops", why="no work= was given", fix="pass work=work.gemm(...)"),),
 )
 
 
 def test_keywords_of_the_measured_function_go_into_a_call_of_their_own() -> None:
     fault = unknown_arguments(sorted, {"reverse": True})
     assert fault.what == "perfgate() does not take reverse="
-    assert "perfgate(lambda: sorted(..., reverse=...))" in fault.mend
-    assert unknown_arguments(lambda: 0, ["setpu"]).mend.startswith("did you mean setup=? Otherwise measure a call")
-    assert unknown_arguments(lambda: 0, ["cache"]).mend.startswith("cache= stands on the marker. Otherwise measure")
-    assert "lambda: f(..., key=...)" in unknown_arguments(lambda key: key, ["key"]).mend
+    assert "perfgate(lambda: sorted(..., reverse=...))" in fault.fix
+    assert unknown_arguments(lambda: 0, ["setpu"]).fix.startswith("did you mean setup=? Otherwise measure a call")
+    assert unknown_arguments(lambda: 0, ["cache"]).fix.startswith("cache= stands on the marker. Otherwise measure")
+    assert "lambda: f(..., key=...)" in unknown_arguments(lambda key: key, ["key"]).fix
 
 
 def test_a_note_is_what_stays_the_same_in_each_process() -> None:
     assert note_text("tile", 64) == "64"
     with pytest.raises(PerfgateError, match="which names an address") as caught:
         note_text("tile", object())
-    assert caught.value.mend.endswith("perfgate.note('tile', \"64x128\")")
+    assert caught.value.fix.endswith("perfgate.note('tile', \"64x128\")")
 
 
 @pytest.mark.parametrize(
-    ("name", "why", "mend"),
+    ("name", "why", "fix"),
     [
         ("tim", "no metric has that name", "did you mean 'time'? this call has time"),
         ("qqq", "no metric has that name", "this call has time"),
@@ -114,12 +114,12 @@ def test_a_note_is_what_stays_the_same_in_each_process() -> None:
         ("overlap", "no instrument of this call produces it", "this call has time"),
     ],
 )
-def test_a_name_that_a_result_does_not_have_says_which_it_has(name: str, why: str, mend: str) -> None:
+def test_a_name_that_a_result_does_not_have_says_which_it_has(name: str, why: str, fix: str) -> None:
     view = View(CaseKey(nodeid="a.py::t"), metrics=lambda _: TIMED)
     assert view.time == 1e6
     with pytest.raises(PerfgateError) as caught:
         getattr(view, name)
-    assert (caught.value.why, caught.value.mend) == (why, mend)
+    assert (caught.value.why, caught.value.fix) == (why, fix)
     with pytest.raises(PerfgateError, match="was not measured"):
         View(CaseKey(nodeid="a.py::t"), metrics=lambda _: MetricSet()).time
     with pytest.raises(AttributeError):

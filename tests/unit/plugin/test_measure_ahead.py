@@ -97,7 +97,7 @@ def test_a_folder_that_may_not_be_looked_into_is_an_error_with_its_cure(
         insist_on_folder(tmp_path)
     assert caught.value.code.name == "file-refused"
     assert "Permission denied: local baselines" in caught.value.what
-    assert f"chmod u+rwx {tmp_path}" in caught.value.mend
+    assert f"chmod u+rwx {tmp_path}" in caught.value.fix
 
 
 def test_what_may_not_be_read_is_not_taken_for_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +113,7 @@ def test_what_may_not_be_read_is_not_taken_for_absent(tmp_path: Path, monkeypatc
 def test_the_doctor_says_what_to_do_about_a_refusal() -> None:
     (finding,) = examined([("record", lambda project: denied("/x/last"))], None)
     assert finding.what == "/x/last: Permission denied  [file-refused]"
-    assert "ls -l" in finding.mend
+    assert "ls -l" in finding.fix
 
 
 def test_a_fault_that_two_checks_meet_is_told_once() -> None:
@@ -121,11 +121,11 @@ def test_a_fault_that_two_checks_meet_is_told_once() -> None:
     assert [finding.name for finding in examined(checks, None)] == ["baselines"]
 
 
-def test_what_mends_it_can_be_copied_whole() -> None:
+def test_what_fixes_it_can_be_copied_whole() -> None:
     long = "echo 'baselines/**/*.yaml merge=perfgate' >> .gitattributes; " + "git config merge.perfgate.driver x; " * 4
-    told = finding_lines(Finding(name="merging", level=Level.NOTE, what="it may conflict", mend=long), verbose=False)
+    told = finding_lines(Finding(name="merging", level=Level.NOTE, what="it may conflict", fix=long), verbose=False)
     assert told == ["note  merging    it may conflict", f"{' ' * 17}> {long}"]
-    short = Finding(name="record", level=Level.NOTE, what="none", mend="pytest --perfgate=full")
+    short = Finding(name="record", level=Level.NOTE, what="none", fix="pytest --perfgate=full")
     assert finding_lines(short, verbose=False) == ["note  record     none > pytest --perfgate=full"]
     assert finding_lines(short, verbose=True)[1] == f"{' ' * 17}next: pytest --perfgate=full"
     assert finding_lines(Finding(name="git", level=Level.GOOD, what="x" * 99), verbose=False)[0].endswith("x …")

@@ -31,13 +31,13 @@ WRONG: dict[str, tuple[Callable[[Any], Any], str, str]] = {
 
 @pytest.mark.parametrize("form", WRONG)
 def test_a_wrong_call_says_what_a_right_one_is(form: str) -> None:
-    call, said, mend = WRONG[form]
+    call, said, fix = WRONG[form]
     case = Case(nodeid="t.py::test_a", limits=(), plan=Plan())
     with pytest.raises(PerfgateError) as caught:
         call(Perfgate(case, Bench(case)))
     assert caught.value.code.name == "call-wrong"
     assert said in caught.value.what
-    assert mend in caught.value.mend
+    assert fix in caught.value.fix
 
 
 def test_a_fault_of_the_call_itself_stays_its_own() -> None:

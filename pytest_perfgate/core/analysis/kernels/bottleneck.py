@@ -260,7 +260,7 @@ def parse_stated(options: Mapping[str, str], spec: DeviceSpec | None) -> Stated:
     dtype = options.get("dtype", "")
     if dtype and known_dtype(dtype) is None:
         raise PerfgateError(
-            "kernel-option", f"dtype={dtype} is not a type that is known here", mend="fp16, bf16, fp32, …"
+            "kernel-option", f"dtype={dtype} is not a type that is known here", fix="fp16, bf16, fp32, …"
         )
     work = Work(flops=flops, bytes=moved, dtype=known_dtype(dtype) or "", items=items, unit=unit, working_set=moved)
     return Stated(
@@ -291,7 +291,7 @@ def _amount(options: Mapping[str, str], name: str, dimension: Dimension) -> floa
     units = UNITS[dimension]
     if match is None or match[2] not in units or not float(match[1]) > 0:
         known = ", ".join(list(units)[:6])
-        raise PerfgateError("kernel-option", f"{name}={text} does not read", mend=f"a number with a unit: {known}")
+        raise PerfgateError("kernel-option", f"{name}={text} does not read", fix=f"a number with a unit: {known}")
     return float(match[1]) * units[match[2]]
 
 
@@ -341,8 +341,8 @@ def stated_metrics(stated: Stated, time_ns: float | None, by: str) -> MetricSet:
     """Rates and fractions of a roof of the work that was stated, for limits; what is missing says how to state it."""
     placed, work = stated.placed(time_ns), stated.work
     if placed is None or work is None or not time_ns:
-        why, mend = ("no work is stated", _WORK) if work is None else ("no time is known", "--set time=11.2ms")
-        return MetricSet(absent=tuple(Absent(name=name, why=why, mend=f"state it: {mend}") for name, *_ in _PARTS))
+        why, fix = ("no work is stated", _WORK) if work is None else ("no time is known", "--set time=11.2ms")
+        return MetricSet(absent=tuple(Absent(name=name, why=why, fix=f"state it: {fix}") for name, *_ in _PARTS))
     values = {
         "tflops": placed.flops_rate,
         "bandwidth": placed.bandwidth,
@@ -369,12 +369,12 @@ def stated_metrics(stated: Stated, time_ns: float | None, by: str) -> MetricSet:
     if stated.roof and stated.roof.note == GIVEN:
         metrics += [replace(m, name=m.name.partition("_")[0]) for m in metrics if m.name.endswith("_datasheet")]
     absent = {
-        name: Absent(name=name, why=f"it needs {needs}", mend=f"state what is missing: {how}")
+        name: Absent(name=name, why=f"it needs {needs}", fix=f"state what is missing: {how}")
         for name, _, needs, how, value in rows
         if value is None
     }
     for name in _OF_TIME if placed.impossible else ():
-        absent[name] = Absent(name=name, why=placed.impossible, mend=_CHECK, code="above-peak")
+        absent[name] = Absent(name=name, why=placed.impossible, fix=_CHECK, code="above-peak")
     return MetricSet(metrics=tuple(metrics), absent=tuple(absent.values()))
 
 

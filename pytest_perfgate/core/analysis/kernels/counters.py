@@ -25,7 +25,7 @@ class Plain:
     scale: float = 1.0
 
     @property
-    def mend(self) -> str:
+    def fix(self) -> str:
         if self.section:
             return f"collect it with --section {self.section}"
         return f"collect it with --metrics {self.full[0]}, or perfgate profile NODEID --mode cubin"

@@ -168,7 +168,7 @@ def uncounted(diagnosis: Diagnosis, who: Labels, written: Mapping[Labels, str]) 
                 name="executed",
                 labels=tuple(sorted((*who, *label))),
                 why="opcodes were counted without their modifiers",
-                mend="collect it with --metrics sass__inst_executed_per_opcode_with_modifier_all",
+                fix="collect it with --metrics sass__inst_executed_per_opcode_with_modifier_all",
             )
 
 
@@ -185,30 +185,30 @@ def _absent(diagnosis: Diagnosis, who: Labels, source: str) -> Iterator[Absent]:
         for entry in PLAIN:
             if entry.name not in diagnosis.numbers:
                 why = why_no_bytes(diagnosis.ran) if entry.name == "spills" else ""
-                yield Absent(name=entry.name, labels=who, why=why or "not collected", mend=entry.mend)
+                yield Absent(name=entry.name, labels=who, why=why or "not collected", fix=entry.fix)
         if diagnosis.ran is None:
-            yield Absent(name="executed", labels=who, mend="collect it with --section InstructionStats")
+            yield Absent(name="executed", labels=who, fix="collect it with --section InstructionStats")
         if not diagnosis.stalls:
             why = stalls_missing(diagnosis.facts.counters) or "not collected"
-            yield Absent(name="stall", labels=who, why=why, mend="collect it with --section WarpStateStats")
+            yield Absent(name="stall", labels=who, why=why, fix="collect it with --section WarpStateStats")
     if source == "rocprof":
         yield from _absent_of_amd(diagnosis, who)
     if diagnosis.whole is not None and "spills" not in diagnosis.numbers:
-        yield Absent(name="spills", labels=who, why=depth_unknown(diagnosis.whole), mend="limit count(STL), or stack")
+        yield Absent(name="spills", labels=who, why=depth_unknown(diagnosis.whole), fix="limit count(STL), or stack")
     if diagnosis.inner is not None and diagnosis.inner.ratio is None:
         yield Absent(name="compute_load_ratio", labels=who, why=diagnosis.inner.no_ratio)
     if diagnosis.inner is not None and diagnosis.inner.wide is None:
         yield Absent(name="wide_loads", labels=who, why="the main loop has no global loads of its own")
     if diagnosis.occupancy is None and theoretical(diagnosis) is None:
-        mend = "collect it with --section LaunchStats" if source == "ncu" else _name_the_launch(diagnosis)
-        yield Absent(name="occupancy_limit", labels=who, why=_why_no_occupancy(diagnosis), mend=mend)
+        fix = "collect it with --section LaunchStats" if source == "ncu" else _name_the_launch(diagnosis)
+        yield Absent(name="occupancy_limit", labels=who, why=_why_no_occupancy(diagnosis), fix=fix)
 
 
 def _absent_of_amd(diagnosis: Diagnosis, who: Labels) -> Iterator[Absent]:
     for name in (*(entry.name for entry in PLAIN), "stall", "executed"):
         if name not in diagnosis.numbers and name in COLLECT:
             options = collected_with(name, diagnosis.facts.counters)
-            yield Absent(name=name, labels=who, mend=f"collect it with rocprofv3 {options}")
+            yield Absent(name=name, labels=who, fix=f"collect it with rocprofv3 {options}")
         elif name not in diagnosis.numbers:
             yield Absent(name=name, labels=who, why="no column of rocprof says it")
 
@@ -292,7 +292,7 @@ def _asked(scope: Mapping[str, str]) -> RequestedLaunch:
 def _number(name: str, text: str) -> int:
     read = _SIZE.fullmatch(text.strip())
     if not read:
-        raise PerfgateError("kernel-option", f"{name}={text} is not a number", mend=f"write {name}=256 or {name}=48KiB")
+        raise PerfgateError("kernel-option", f"{name}={text} is not a number", fix=f"write {name}=256 or {name}=48KiB")
     return int(read[1]) * _UNITS[read[2] or ""]
 
 
@@ -336,7 +336,7 @@ def _answers(diagnosis: Diagnosis, asked: RequestedLaunch, limits: Mapping[str, 
         return
     if arch not in limits:
         known = ", ".join(sorted(limits, key=lambda a: int(re.sub(r"\D", "", a) or 0)))
-        raise PerfgateError("kernel-arch", f"the catalogue has no limits of {arch}", mend=f"name one of {known}")
+        raise PerfgateError("kernel-arch", f"the catalogue has no limits of {arch}", fix=f"name one of {known}")
     static = facts.launch.shared_dynamic if facts.launch else 0
     shared = static_shared(facts) + (static if asked.shared is None else asked.shared)
     who = labels(**{"arch": arch, **dict(asked.written), "kernel": diagnosis.name})

@@ -84,7 +84,7 @@ def kernels_roofline(diagnoses: Sequence[Diagnosis], before: Sequence[Diagnosis]
         raise PerfgateError(
             "picture-none",
             "no launch has the counters of a roofline",
-            mend="collect it with --section SpeedOfLight_RooflineChart",
+            fix="collect it with --section SpeedOfLight_RooflineChart",
         )
     past = {id(new): placed(old.facts.counters) for old, new in paired(before, diagnoses)}
     known.sort(key=lambda pair: -pair[0].numbers.get("duration", 0.0))
@@ -143,7 +143,7 @@ def occupancy_picture(diagnoses: Sequence[Diagnosis]) -> Picture:
         raise PerfgateError(
             "picture-none",
             "the launch of no kernel is known, or the limits of its architecture are not",
-            mend="give the threads a block: --threads 256",
+            fix="give the threads a block: --threads 256",
         )
     d, fit = max(known, key=lambda pair: pair[0].numbers.get("duration", 0.0))
     launch, resources, sm = d.facts.launch, d.facts.resources, d.sm

@@ -125,13 +125,13 @@ def closest(written: str, seen: Iterable[str] = ()) -> tuple[str, ...]:
     if not parts:
         return ()
     shown = {part for opcode in own for part in opcode.split(".")[1:]}
-    swaps = [part if part in shown else _mended(part, sorted(shown)) for part in parts]
-    mended = ".".join((root, *swaps))
-    guesses = [mended] if mended != written and known(mended, there) else []
+    swaps = [part if part in shown else _repaired(part, sorted(shown)) for part in parts]
+    repaired = ".".join((root, *swaps))
+    guesses = [repaired] if repaired != written and known(repaired, there) else []
     return tuple(dict.fromkeys([*guesses, *get_close_matches(written, own, n=3, cutoff=0.5)]))[:3]
 
 
-def _mended(part: str, shown: list[str]) -> str:
+def _repaired(part: str, shown: list[str]) -> str:
     """The modifier that was probably meant, one that the file shows before any other."""
     if part in MODIFIERS:
         return part
@@ -267,5 +267,5 @@ def _used(registers: int, stack: int, rest: str) -> Resources:
 
 
 def _mixed_log(what: str, source: str) -> PerfgateError:
-    mend = "write the log of one compiler at a time (make -j1, ninja, or make --output-sync), or name the cubin"
-    return PerfgateError("kernel-broken", f"a log of ptxas -v: {what}", place=source, mend=mend)
+    fix = "write the log of one compiler at a time (make -j1, ninja, or make --output-sync), or name the cubin"
+    return PerfgateError("kernel-broken", f"a log of ptxas -v: {what}", place=source, fix=fix)

@@ -149,7 +149,7 @@ def invalid_findings(job: Job) -> Iterator[Finding]:
             title="The figures are INVALID for limits",
             detail=problem.what,
             trigger="class=invalid",
-            advice=f"mend this first: perfgate explain {problem.code}",
+            advice=f"fix this first: perfgate explain {problem.code}",
             severity=Severity.WARNING,
         )
 

@@ -91,7 +91,7 @@ def windows(
         if anchored:
             return anchored
     if reading.anchor:
-        raise PerfgateError("nsys-anchor", f"no range matches {reading.anchor!r}", mend=_nearest(ranges))
+        raise PerfgateError("nsys-anchor", f"no range matches {reading.anchor!r}", fix=_nearest(ranges))
     spans = {(extent.pid, extent.device): extent for extent in extents()}
     why = "the whole capture, for no range matches the preset's anchors" if len(ranges) else "the whole capture"
     return {
@@ -140,8 +140,8 @@ def _lasting(ranges: Ranges, rows: Ints, anchor: str) -> Ints:
     """Ranges that take time: in one that takes none nothing runs, and every share of it would be zero."""
     lasting = rows[ranges.end[rows] > ranges.start[rows]]
     if len(rows) and not len(lasting):
-        mend = "name another range (--anchor), or give a start and an end"
-        raise PerfgateError("nsys-window", f"every range that matches {anchor!r} starts and ends at once", mend=mend)
+        fix = "name another range (--anchor), or give a start and an end"
+        raise PerfgateError("nsys-window", f"every range that matches {anchor!r} starts and ends at once", fix=fix)
     return lasting
 
 
@@ -225,11 +225,11 @@ def reading(options: Mapping[str, str]) -> Reading:
     for name in options:
         if name not in known:
             near = get_close_matches(name, known, 1)
-            mend = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
-            raise PerfgateError("nsys-option", f"there is no option {name!r}", mend=mend)
+            fix = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
+            raise PerfgateError("nsys-option", f"there is no option {name!r}", fix=fix)
     compat = options.get("compat", "")
     if compat not in {"", "pithtrain"}:
-        raise PerfgateError("nsys-option", f"compat={compat!r}", mend="compat=pithtrain is the one there is")
+        raise PerfgateError("nsys-option", f"compat={compat!r}", fix="compat=pithtrain is the one there is")
     return Reading(
         preset=_preset(options),
         anchor=options.get("anchor", ""),
@@ -242,7 +242,7 @@ def reading(options: Mapping[str, str]) -> Reading:
 def _preset(options: Mapping[str, str]) -> Preset:
     name = options.get("preset", PITHTRAIN.name)
     if name not in PRESETS:
-        raise PerfgateError("nsys-option", f"preset={name!r}", mend=f"known: {', '.join(PRESETS)}")
+        raise PerfgateError("nsys-option", f"preset={name!r}", fix=f"known: {', '.join(PRESETS)}")
     preset = PRESETS[name]
     if "stage" in options:
         preset = replace(preset, stage=_pattern("stage", options["stage"]))
@@ -261,7 +261,7 @@ def _pattern(option: str, text: str, groups: int = 0) -> str:
     except re.error as error:
         raise PerfgateError("nsys-option", f"{option}={text!r} is not a regular expression: {error}") from error
     if pattern.groups < groups:
-        raise PerfgateError("nsys-option", f"{option}={text!r} has no group", mend=r"for instance rank=(\d+)")
+        raise PerfgateError("nsys-option", f"{option}={text!r} has no group", fix=r"for instance rank=(\d+)")
     return text
 
 
@@ -270,7 +270,7 @@ def _purposes(text: str) -> tuple[tuple[str, str], ...]:
     for part in filter(None, (part.strip() for part in text.split(","))):
         pattern, equals, purpose = part.rpartition("=")
         if not equals or not pattern or not purpose:
-            raise PerfgateError("nsys-option", f"purposes={part!r}", mend="write PATTERN=PURPOSE, PATTERN=PURPOSE")
+            raise PerfgateError("nsys-option", f"purposes={part!r}", fix="write PATTERN=PURPOSE, PATTERN=PURPOSE")
         pairs.append((_pattern("purposes", pattern.strip()), purpose.strip()))
     return tuple(pairs)
 
@@ -279,12 +279,12 @@ def _span(options: Mapping[str, str]) -> tuple[int, int] | None:
     if "start" not in options and "end" not in options:
         return None
     if "start" not in options or "end" not in options:
-        raise PerfgateError("nsys-window", "start and end go together", mend="--set start=NS --set end=NS")
+        raise PerfgateError("nsys-window", "start and end go together", fix="--set start=NS --set end=NS")
     if "anchor" in options:
-        raise PerfgateError("nsys-window", "an anchor and a start are two windows", mend="drop one of them")
+        raise PerfgateError("nsys-window", "an anchor and a start are two windows", fix="drop one of them")
     start, end = (_nanoseconds(name, options[name]) for name in ("start", "end"))
     if not start < end:
-        raise PerfgateError("nsys-window", f"{start}..{end} is not a span", mend="start < end")
+        raise PerfgateError("nsys-window", f"{start}..{end} is not a span", fix="start < end")
     return start, end
 
 
@@ -292,7 +292,7 @@ def _nanoseconds(name: str, text: str) -> int:
     """A point of the export's own clock; without a unit it is in nanoseconds."""
     hit = re.fullmatch(rf"\s*(-?\d+(?:\.\d+)?)\s*({TIME_UNIT})?\s*", text)
     if hit is None:
-        mend = "nanoseconds of the export's own clock, or a number with ns, us, ms or s"
-        raise PerfgateError("nsys-window", f"{name}={text!r} is not a time", mend=mend)
+        fix = "nanoseconds of the export's own clock, or a number with ns, us, ms or s"
+        raise PerfgateError("nsys-window", f"{name}={text!r} is not a time", fix=fix)
     number, unit = hit.groups()
     return int(number) if unit is None and "." not in number else round(float(number) * TIME_UNITS[unit or "ns"])

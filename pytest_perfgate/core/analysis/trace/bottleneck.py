@@ -198,8 +198,8 @@ def throughput_metrics(whole: Survey, steps: Sequence[Survey], items: str, scope
     """``throughput`` of a trace with steps, or of stated items over all of one without."""
     rate = throughput(whole, steps, items)
     if rate is None:
-        mend = "state what it works on: --set items='64 samples'"
-        return MetricSet(absent=(Absent(name="throughput", why="the trace marks no steps", mend=mend),))
+        fix = "state what it works on: --set items='64 samples'"
+        return MetricSet(absent=(Absent(name="throughput", why="the trace marks no steps", fix=fix),))
     note = f"{rate[1]}, by the time from step to step" if steps else f"{rate[1]}, over the whole trace"
     made = (replace(_figure("throughput", rate[0], Dimension.RATE, scope), note=note) for scope in scopes)
     return MetricSet(metrics=tuple(made))

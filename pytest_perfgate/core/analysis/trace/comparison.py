@@ -78,7 +78,7 @@ def unlike_metrics() -> MetricSet:
     names = ("slowdown", "difference", "expected_slowdown", "compared_time", "compared_calls", "tree_edits")
     return MetricSet(
         absent=tuple(
-            Absent(name=name, why=UNLIKE, mend="compare two traces of the host, or two of a GPU") for name in names
+            Absent(name=name, why=UNLIKE, fix="compare two traces of the host, or two of a GPU") for name in names
         )
     )
 

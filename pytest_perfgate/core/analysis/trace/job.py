@@ -71,7 +71,7 @@ class RankFigures:
         """The same rank where others have a GPU: nothing of it was measured, whatever a limit asks for."""
         own = ((one.name, one.labels) for one in self.metrics.absent)
         here = ((name, tuple(sorted({**dict(of), "rank": str(self.rank)}.items()))) for name, of in (*wanted, *own))
-        absent = (Absent(name=name, labels=of, why=LOST, mend=WITH_GPU) for name, of in dict.fromkeys(here))
+        absent = (Absent(name=name, labels=of, why=LOST, fix=WITH_GPU) for name, of in dict.fromkeys(here))
         return replace(self, metrics=MetricSet(absent=tuple(absent)), lines=(), findings=(), problems=())
 
 

@@ -94,10 +94,10 @@ def scopes_of(rank: int | None) -> tuple[Labels, ...]:
 
 
 def no_work(seen: Survey) -> tuple[str, str]:
-    """Why nothing ran on a device here, and what mends it."""
+    """Why nothing ran on a device here, and what fixes it."""
     here = NO_OPERATOR_HERE if seen.on_host else NO_WORK_HERE
-    why, mend = (NO_GPU, WITH_GPU) if seen.window is None else (here, "name another with --set window=")
-    return why + (f"; it may be in {seen.strange}" if seen.strange else ""), mend
+    why, fix = (NO_GPU, WITH_GPU) if seen.window is None else (here, "name another with --set window=")
+    return why + (f"; it may be in {seen.strange}" if seen.strange else ""), fix
 
 
 def timeline_metrics(seen: Survey, scopes: Sequence[Labels]) -> MetricSet:
@@ -105,8 +105,8 @@ def timeline_metrics(seen: Survey, scopes: Sequence[Labels]) -> MetricSet:
     by_device = timelines(seen)
     if not by_device:
         names = (*_NAMES, *_KERNELS)
-        why, mend = no_work(seen)
-        missing = [Absent(name=name, labels=s, why=why, mend=mend) for name in names for s in scopes]
+        why, fix = no_work(seen)
+        missing = [Absent(name=name, labels=s, why=why, fix=fix) for name in names for s in scopes]
         return MetricSet(absent=tuple(missing))
     metrics: list[Metric] = []
     absent: list[Absent] = []
@@ -119,7 +119,7 @@ def timeline_metrics(seen: Survey, scopes: Sequence[Labels]) -> MetricSet:
             continue
         lines = [(_with(scope, gpu=device), line) for device, line in by_device.items()]
         if whole is None:
-            absent += [Absent(name=name, labels=scope, why=SEVERAL, mend=NAME_ONE) for name in _OF_ONE]
+            absent += [Absent(name=name, labels=scope, why=SEVERAL, fix=NAME_ONE) for name in _OF_ONE]
         for where, line in [(scope, whole), *lines] if whole else lines:
             made, missing = _line(line, where)
             metrics += made
@@ -153,7 +153,7 @@ def _host_line(line: Timeline, where: Labels) -> tuple[list[Metric], list[Absent
     made = [m for m in _line(line, where)[0] if m.name in (*_ON_HOST, *_SHARES_ON_HOST)]
     names = {metric.name for metric in made}
     missing = [name for name in (*_NAMES, *_KERNELS) if name not in names]
-    return made, [Absent(name=name, labels=where, why=HOST_ONLY, mend=ON_HOST) for name in missing]
+    return made, [Absent(name=name, labels=where, why=HOST_ONLY, fix=ON_HOST) for name in missing]
 
 
 def step_metrics(parts: Sequence[Survey], scopes: Sequence[Labels]) -> MetricSet:
@@ -182,14 +182,14 @@ def operator_metrics(
     for scope in scopes:
         metrics |= _operators(rows, roof, scope)
     if roof is None:
-        why, mend = "no peaks are known for this trace's device", f"{_CHECK} --device NAME, or --peak bf16=989TFLOPS"
+        why, fix = "no peaks are known for this trace's device", f"{_CHECK} --device NAME, or --peak bf16=989TFLOPS"
         if on_host:
-            why, mend = "a trace does not say the host's peaks", f"{_CHECK} --peak fp32=1TFLOPS --bandwidth 100GB/s"
+            why, fix = "a trace does not say the host's peaks", f"{_CHECK} --peak fp32=1TFLOPS --bandwidth 100GB/s"
         names: tuple[str, ...] = ("mfu", "mfu_datasheet", "sol", "sol_datasheet")
     else:
         why, names = "the clock that ran is not in a trace", ("mfu", "sol")
-        mend = f"limit mfu_datasheet or sol_datasheet, or give the peaks: {_CHECK} --peak bf16=989TFLOPS"
-    return metrics | MetricSet(absent=tuple(Absent(name=name, why=why, mend=mend) for name in names))
+        fix = f"limit mfu_datasheet or sol_datasheet, or give the peaks: {_CHECK} --peak bf16=989TFLOPS"
+    return metrics | MetricSet(absent=tuple(Absent(name=name, why=why, fix=fix) for name in names))
 
 
 def _operators(rows: Sequence[OperatorRow], roof: Roof | None, scope: Labels) -> MetricSet:
@@ -320,5 +320,5 @@ _NEEDED = ("op_time", "op_count", "op_share", "op_mean", "op_variants", "op_runn
 
 def without_operators(seen: Survey, scopes: Sequence[Labels]) -> MetricSet:
     """What operators would have told."""
-    why, mend = no_work(seen)
-    return MetricSet(absent=tuple(Absent(name=name, labels=s, why=why, mend=mend) for name in _NEEDED for s in scopes))
+    why, fix = no_work(seen)
+    return MetricSet(absent=tuple(Absent(name=name, labels=s, why=why, fix=fix) for name in _NEEDED for s in scopes))

@@ -114,9 +114,9 @@ def _steps_picture(seen: Seen) -> Picture:
     return times_picture(devices, "device", on_host=host)
 
 
-def nothing(why: str, mend: str = "") -> PerfgateError:
+def nothing(why: str, fix: str = "") -> PerfgateError:
     """Why a picture cannot be drawn of this file."""
-    return PerfgateError("picture-none", why, mend=mend)
+    return PerfgateError("picture-none", why, fix=fix)
 
 
 def times_picture(lines: Sequence[tuple[str, Timeline]], of: str, *, on_host: bool = False) -> Picture:

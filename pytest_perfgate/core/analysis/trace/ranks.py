@@ -94,7 +94,7 @@ def meeting_metrics(meeting: Meeting) -> MetricSet:
 def _alone_metrics(meeting: Meeting) -> MetricSet:
     """One rank knows which collectives there were and how large; nothing of waiting or of links."""
     why = "one rank's trace cannot tell waiting from transfer" if meeting.parts else "no collective in this window"
-    mend = "give the traces of all ranks" if meeting.parts else ""
+    fix = "give the traces of all ranks" if meeting.parts else ""
     made, rows = [], lone_rows(meeting)
     for kind, count, spent, moved in rows:
         where = labels(collective=kind)
@@ -102,7 +102,7 @@ def _alone_metrics(meeting: Meeting) -> MetricSet:
         made.append(_metric("comm_time", spent, _TIME, where))
         made += [_metric("comm_bytes", moved, Dimension.BYTES, where)] if moved else []
     names = (*_TOGETHER, *(() if any(row[3] for row in rows) else ("comm_bytes",)))
-    return MetricSet(metrics=tuple(made), absent=tuple(Absent(name=name, why=why, mend=mend) for name in names))
+    return MetricSet(metrics=tuple(made), absent=tuple(Absent(name=name, why=why, fix=fix) for name in names))
 
 
 def lone_rows(meeting: Meeting) -> list[tuple[str, int, int, float]]:

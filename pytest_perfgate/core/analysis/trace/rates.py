@@ -70,7 +70,7 @@ def utilisation(
     if any(metric.name in {"tflops", "bandwidth"} for metric in made):
         return MetricSet(metrics=tuple(made))
     names = ("tflops", "bandwidth", "intensity")
-    return MetricSet(absent=tuple(Absent(name=n, labels=s, why=NO_WORK, mend=MODEL) for n in names for s in scopes))
+    return MetricSet(absent=tuple(Absent(name=n, labels=s, why=NO_WORK, fix=MODEL) for n in names for s in scopes))
 
 
 def utilised(seen: Survey, rows: Sequence[OperatorRow], roof: Roof | None) -> str:

@@ -279,8 +279,8 @@ def windows_of(seen: Survey, text: str) -> tuple[Window, ...]:
     if marked and not windows:
         names = ", ".join(window.label for window in marked[:4])
         what = f"nothing that was launched in {names} is in the trace"
-        mend = "name another, or a range such as 2ms..5ms; a profile that stops early loses the work of its last step"
-        raise PerfgateError("trace-window", what, place=seen.trace.path, mend=mend)
+        fix = "name another, or a range such as 2ms..5ms; a profile that stops early loses the work of its last step"
+        raise PerfgateError("trace-window", what, place=seen.trace.path, fix=fix)
     return windows
 
 

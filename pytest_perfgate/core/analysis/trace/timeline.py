@@ -277,9 +277,7 @@ def parse_window(trace: Trace, text: str) -> tuple[Window, ...]:
         name = name if kind == "annotation" else text
         windows = ranges(trace, name, Category.GPU_ANNOTATION) or ranges(trace, name, Category.ANNOTATION)
     if not windows:
-        raise PerfgateError(
-            "trace-window", f"no step or annotation fits {text!r}", place=trace.path, mend=_known(trace)
-        )
+        raise PerfgateError("trace-window", f"no step or annotation fits {text!r}", place=trace.path, fix=_known(trace))
     return windows
 
 

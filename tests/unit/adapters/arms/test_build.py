@@ -44,7 +44,7 @@ def test_a_build_that_installs_nothing(repo: Path) -> None:
 
 def test_nothing_to_build(repo: Path) -> None:
     error = failure(repo, ArmSettings(mode="overlay"))
-    assert (error.code.name, error.mend) == ("arm-no-project", error.code.mend)
+    assert (error.code.name, error.fix) == ("arm-no-project", error.code.fix)
     (repo / "deep" / "one").mkdir(parents=True)
     (repo / "deep" / "one" / "setup.py").write_text("")
     (repo / "deep" / "one" / "one.py").write_text("SPEED = 1")
@@ -53,7 +53,7 @@ def test_nothing_to_build(repo: Path) -> None:
     for mode in ("overlay", "auto"):
         error = failure(repo, ArmSettings(mode=mode))
         assert error.code.name == "arm-no-project"
-        assert error.mend.startswith('set projects = ["deep/one"]')
+        assert error.fix.startswith('set projects = ["deep/one"]')
     assert ArmStore(repo, ArmSettings(packages=("found_otherwise",))).prepare("base", "HEAD").mode == "worktree"
 
 
@@ -151,7 +151,7 @@ FOUND = '[tool.setuptools.packages.find] include = ["k*"] in pyproject.toml'
 
 
 @pytest.mark.parametrize(
-    ("files", "mend"),
+    ("files", "fix"),
     [
         ({"pyproject.toml": "[project]\nname = 'k'\n"}, FOUND),
         ({"setup.py": "setup(name='k')"}, FOUND),
@@ -164,12 +164,12 @@ FOUND = '[tool.setuptools.packages.find] include = ["k*"] in pyproject.toml'
     ],
 )
 def test_setuptools_takes_a_folder_of_baselines_for_a_package_unless_they_are_named(
-    tmp_path: Path, files: dict[str, str], mend: str
+    tmp_path: Path, files: dict[str, str], fix: str
 ) -> None:
     for name, text in {"k/__init__.py": "", "tests/__init__.py": "", **files}.items():
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / name).write_text(text)
-    assert taken_for_package(tmp_path, "baselines") == mend
+    assert taken_for_package(tmp_path, "baselines") == fix
     assert taken_for_package(tmp_path, "tests/base-lines") == ""
 
 

@@ -79,12 +79,12 @@ def test_what_a_killed_run_leaves_is_listed(repo: Path) -> None:
     rounds.mkdir()
     (rounds / "a-b.bin").write_bytes(b"[]")
     (waiting,) = ArmStore(repo, settings).leftovers()
-    assert (waiting.path, waiting.mend) == (str(rounds / "a-b.bin"), f"rm '{rounds / 'a-b.bin'}'")
+    assert (waiting.path, waiting.fix) == (str(rounds / "a-b.bin"), f"rm '{rounds / 'a-b.bin'}'")
     (rounds / "a-b.bin").unlink()
     shutil.rmtree(repo / ".perfgate")
     (lost,) = ArmStore(repo, settings).leftovers()
     assert lost.path == str(Path(arm.cwd))
-    subprocess.run(lost.mend, shell=True, cwd=repo, check=True)
+    subprocess.run(lost.fix, shell=True, cwd=repo, check=True)
     assert ArmStore(repo, settings).leftovers() == ()
 
 
@@ -139,29 +139,29 @@ def test_a_shallow_clone_is_named(repo: Path, tmp_path: Path) -> None:
     git(tmp_path, "clone", "-q", "--depth", "1", f"file://{repo}", "shallow")
     error = failure(tmp_path / "shallow", ArmSettings(), first)
     assert error.code.name == "revision-shallow"
-    assert "--unshallow" in error.mend
+    assert "--unshallow" in error.fix
 
 
 def test_a_name_that_is_not_here_says_what_fetches_it(repo: Path, tmp_path: Path) -> None:
     git(tmp_path, "clone", "-q", str(repo), "clone")
     clone = tmp_path / "clone"
     git(repo, "branch", "release")
-    assert failure(clone, ArmSettings(), "origin/release").mend == "git fetch origin release"
-    assert failure(clone, ArmSettings(), "v2").mend.startswith("git fetch origin v2, then name FETCH_HEAD")
-    assert "fetch" not in failure(clone, ArmSettings(), "81a158630d7b").mend, "no server is asked for half a hash"
+    assert failure(clone, ArmSettings(), "origin/release").fix == "git fetch origin release"
+    assert failure(clone, ArmSettings(), "v2").fix.startswith("git fetch origin v2, then name FETCH_HEAD")
+    assert "fetch" not in failure(clone, ArmSettings(), "81a158630d7b").fix, "no server is asked for half a hash"
     git(clone, "fetch", "-q", "origin", "release")
     assert ArmStore(clone, COPY).prepare("base", "origin/release").modules == ("k",)
-    assert failure(clone, ArmSettings(), "release~0").mend == "name the branch of the remote: origin/release~0"
+    assert failure(clone, ArmSettings(), "release~0").fix == "name the branch of the remote: origin/release~0"
     early = failure(clone, ArmSettings(), "HEAD~7")
     assert early.what == "'HEAD~7' lies before the first commit: HEAD has a history of 1"
     (clone / "test_k.py").touch()
     path = failure(clone, ArmSettings(), "test_k.py")
-    assert (path.what, path.mend[:14]) == ("'test_k.py' is a file here, and no revision", "name the file ")
+    assert (path.what, path.fix[:14]) == ("'test_k.py' is a file here, and no revision", "name the file ")
 
 
 def test_a_repository_without_a_commit(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
-    assert (failure(tmp_path, ArmSettings()).what, failure(tmp_path, ArmSettings()).mend) == (
+    assert (failure(tmp_path, ArmSettings()).what, failure(tmp_path, ArmSettings()).fix) == (
         "nothing was ever committed here",
         "git commit",
     )
@@ -244,7 +244,7 @@ def test_a_submodule_that_was_never_initialised_is_left_as_it_is(repo: Path, tmp
     error = failure(tmp_path / "clone", DEEP)
     assert error.code.name == "arm-build-failed"
     assert error.what.endswith("submodules that are not initialised here were left empty: deep")
-    assert error.mend.startswith("git submodule update --init --recursive")
+    assert error.fix.startswith("git submodule update --init --recursive")
     assert "submodule.deep" not in git(tmp_path / "clone", "config", "--local", "--list")
 
 

@@ -32,7 +32,7 @@ class Recorder:
         self.work, self.lost, self.usable, self.counts = work, lost, usable, counts
 
     def availability(self) -> Availability:
-        return Availability(name="cupti", usable=self.usable, why="no libcuda", mend="pip install cupti-python")
+        return Availability(name="cupti", usable=self.usable, why="no libcuda", fix="pip install cupti-python")
 
     @contextmanager
     def opened(self, size):

@@ -90,11 +90,11 @@ def test_the_launcher_stands_in_front_and_a_remote_shell_gets_one_quoted_word() 
     assert remote[2].startswith("ncu --profile-from-start off")
 
 
-def test_a_tool_that_is_not_here_is_unavailable_with_the_mend(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tool_that_is_not_here_is_unavailable_with_the_fix(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     said = Ncu(nullcontext).availability()
     assert not said.usable
-    assert "launcher" in said.mend
+    assert "launcher" in said.fix
 
 
 def test_the_version_is_asked(bins: Path) -> None:
@@ -104,7 +104,7 @@ def test_the_version_is_asked(bins: Path) -> None:
     assert not Ncu(nullcontext).availability().usable
 
 
-def test_a_missing_permission_is_explained_with_its_mend(tmp_path: Path) -> None:
+def test_a_missing_permission_is_explained_with_its_fix(tmp_path: Path) -> None:
     (tmp_path / "profiler.log").write_text("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission\n")
     with pytest.raises(PerfgateError) as caught:
         Ncu(nullcontext).artifacts(tmp_path)

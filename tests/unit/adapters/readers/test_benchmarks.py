@@ -256,7 +256,7 @@ def test_a_folder_names_the_files_that_could_be_meant(tools, tmp_path) -> None:
     with pytest.raises(PerfgateError) as error:
         inspect([tmp_path], {}, inspectors=tools, peek=lambda one: b"" if one.is_dir() else one.read_bytes())
     assert "2 of google-benchmark" in error.value.what
-    assert error.value.mend.endswith("/*.json")
+    assert error.value.fix.endswith("/*.json")
 
 
 def test_two_files_without_a_benchmark_in_common_are_not_compared(tools, tmp_path) -> None:

@@ -195,7 +195,7 @@ PTX = b"//\n// Generated\n//\n.version 9.0\n.target sm_90\n.address_size 64\n.vi
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "what", "mend"),
+    ("name", "content", "what", "fix"),
     [
         ("kernel.hsaco", elf_of(224), "it is an ELF file of AMD's GPUs", "rocprof"),
         ("bundle.o", b"__CLANG_OFFLOAD_BUNDLE__" + bytes(99), "a bundle of clang", "rocprof"),
@@ -203,14 +203,14 @@ PTX = b"//\n// Generated\n//\n.version 9.0\n.target sm_90\n.address_size 64\n.vi
         ("host.so", Path("/bin/sh").read_bytes(), "it is an ELF file of", ""),
     ],
 )
-def test_an_unrelated_file_is_named(tmp_path: Path, name: str, content: bytes, what: str, mend: str) -> None:
+def test_an_unrelated_file_is_named(tmp_path: Path, name: str, content: bytes, what: str, fix: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(PerfgateError) as caught:
         read_cubins([tmp_path / name])
     assert caught.value.code.name in {"kernel-none", "kernel-tool"}
     if caught.value.code.name == "kernel-none":
         assert caught.value.what.startswith(what) or what in caught.value.what
-        assert mend in caught.value.mend
+        assert fix in caught.value.fix
     assert (tmp_path / name).read_bytes() == content
 
 
@@ -273,4 +273,4 @@ def test_a_source_is_compiled_by_the_command_that_is_named(tmp_path: Path) -> No
         assert what in error.value.what
     with pytest.raises(PerfgateError) as error:
         read_cubins([source])
-    assert (error.value.code.name, "--set build=" in error.value.mend) == ("kernel-option", True)
+    assert (error.value.code.name, "--set build=" in error.value.fix) == ("kernel-option", True)

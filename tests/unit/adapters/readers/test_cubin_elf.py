@@ -188,12 +188,12 @@ def test_attributes_that_nobody_knows_are_stepped_over_and_damaged_ones_refused(
         parse_cubin(data.replace(b".nv.info\0", b".xx.info\0"), "x")
 
 
-@pytest.mark.parametrize(("name", "mend"), [("12.4.131.sm_50.cubin", "sm_70"), ("12.4.131.sm_61.cubin", "sm_70")])
-def test_an_architecture_with_other_instructions_is_refused(tmp_path: Path, variants, name: str, mend: str) -> None:
+@pytest.mark.parametrize(("name", "fix"), [("12.4.131.sm_50.cubin", "sm_70"), ("12.4.131.sm_61.cubin", "sm_70")])
+def test_an_architecture_with_other_instructions_is_refused(tmp_path: Path, variants, name: str, fix: str) -> None:
     (path,) = written(tmp_path, variants, name)
     with pytest.raises(PerfgateError, match="before sm_70") as caught:
         read_cubins([path])
-    assert (caught.value.code.name, mend in caught.value.mend) == ("kernel-arch", True)
+    assert (caught.value.code.name, fix in caught.value.fix) == ("kernel-arch", True)
 
 
 def test_a_function_that_calls_itself_has_no_bytes_of_spills_rather_than_none(variants: dict[str, bytes]) -> None:

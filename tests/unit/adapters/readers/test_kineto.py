@@ -119,7 +119,7 @@ def test_ranks_written_as_text_are_ranks_apart(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "read"), [("C:\\\\Users\\x", "C:\\Users\\x"), ("a\\qb", "a\\qb")])
-def test_paths_and_absent_values_that_break_json_are_mended(tmp_path, name, read):
+def test_paths_and_absent_values_that_break_json_are_repaired(tmp_path, name, read):
     path = tmp_path / "t.json"
     path.write_text(TEXT.replace('"gemm"', f'"{name}"').replace('"stream": 7', '"stream": 7, "blocks": N/A'))
     (trace,) = read_kineto(path)
@@ -180,7 +180,7 @@ def test_broken_json_names_the_byte(tmp_path):
     assert f"byte {at:,}" in refusal(path, "trace-malformed")
 
 
-def test_nan_control_characters_and_bad_utf8_are_mended(tmp_path):
+def test_nan_control_characters_and_bad_utf8_are_repaired(tmp_path):
     path = written(tmp_path / "t.json", EVENTS)
     text = path.read_bytes()
     text = text.replace(b'"stream": 7', b'"stream": 7, "blocks per SM": NaN, "x": -Infinity')
@@ -286,7 +286,7 @@ def test_what_follows_a_packed_trace_is_told_from_padding(tmp_path):
     assert len(read_kineto(path)[0]) == 3
 
 
-def test_a_comma_before_an_end_is_mended_and_is_no_second_document(tmp_path):
+def test_a_comma_before_an_end_is_repaired_and_is_no_second_document(tmp_path):
     path = written(tmp_path / "t.json", [*EVENTS, host("a,]}b", 40, 1)])
     path.write_text(path.read_text().replace("}]", "},\n]").replace('"correlation": 1}', '"correlation": 1,}'))
     (trace,) = read_kineto(path)

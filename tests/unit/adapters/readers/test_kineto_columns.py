@@ -119,4 +119,4 @@ def test_a_checksum_tells_no_place(kineto, tmp_path):
 def test_a_wide_text_in_a_gzip_is_unpacked_first(kineto, tmp_path):
     path = tmp_path / "t.json.gz"
     path.write_bytes(gzip.compress(TEXT.decode().encode("utf-16")))
-    assert refused(kineto, path).mend.startswith("convert it: gzip -dc t.json.gz | iconv -f UTF-16 -t UTF-8 > ")
+    assert refused(kineto, path).fix.startswith("convert it: gzip -dc t.json.gz | iconv -f UTF-16 -t UTF-8 > ")

@@ -202,7 +202,7 @@ def test_a_launch_without_any_metric_has_none(tmp_path: Path) -> None:
     (kernel,) = read_ncu([written(tmp_path, ncu_file([("k", {})]))])
     assert (kernel.duration, kernel.launch, kernel.resources, dict(kernel.counters)) == (None, None, None, {})
     absent = Ncu(read_ncu, DeviceCatalogue).inspect([tmp_path / "own.ncu-rep"], {}).metrics.missing("duration")
-    assert "--section SpeedOfLight" in absent.mend
+    assert "--section SpeedOfLight" in absent.fix
 
 
 @pytest.mark.usefixtures("library")

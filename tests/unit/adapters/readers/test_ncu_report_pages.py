@@ -165,7 +165,7 @@ def test_limits_and_views_find_what_the_source_page_holds(tmp_path: Path) -> Non
     (tmp_path / "page.csv").write_text(SASS.partition('"Kernel Name","second')[0])
     told = Ncu(read_ncu, DeviceCatalogue).inspect([tmp_path / "page.csv"], {"limits": "executed(LDG.128) >= 1"})
     assert [m.value for m in told.metrics.find("executed", (("opcode", "LDG.128"),))] == [64.0]
-    assert told.metrics.missing("duration").mend
+    assert told.metrics.missing("duration").fix
     shown = render_text(told.views["annotation"]())
     assert "98.5 %" in shown
     assert "LDG.E.128 R4" in shown
@@ -185,7 +185,7 @@ def test_the_source_page_of_a_source_has_its_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "what", "mend"),
+    ("text", "what", "fix"),
     [
         (SESSION, "session page", "--csv --page raw"),
         (TEXT, "page as text", "add --csv"),
@@ -195,11 +195,11 @@ def test_the_source_page_of_a_source_has_its_lines(tmp_path: Path) -> None:
         (SASS.partition('"1","0x7f')[0], "no instruction", ""),
     ],
 )
-def test_a_page_without_kernels_says_which_one_it_is(tmp_path: Path, text: str, what: str, mend: str) -> None:
+def test_a_page_without_kernels_says_which_one_it_is(tmp_path: Path, text: str, what: str, fix: str) -> None:
     with pytest.raises(PerfgateError) as caught:
         read(tmp_path, text)
     assert what in caught.value.what
-    assert mend in caught.value.mend
+    assert fix in caught.value.fix
 
 
 @pytest.mark.parametrize("cell", ["nan", "n/a", "(!) nan", "inf", "-nan", "", "no data", "<null>"])

@@ -63,7 +63,7 @@ def test_what_figures_cannot_rest_on_makes_limits_invalid(tmp_path, name) -> Non
 def test_what_cannot_be_read_is_refused_with_its_reason(tmp_path, name) -> None:
     change, code, what = REFUSED[name]
     error = refused(made(tmp_path / "x.sqlite", change))
-    assert (error.code.name, what in error.what, bool(error.mend or error.code.mend)) == (code, True, True), error
+    assert (error.code.name, what in error.what, bool(error.fix or error.code.fix)) == (code, True, True), error
 
 
 def test_copies_and_sets_that_overlap_count_once(tmp_path) -> None:

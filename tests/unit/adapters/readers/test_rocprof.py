@@ -148,9 +148,9 @@ def test_the_passes_of_a_dispatch_are_put_together(tmp_path: Path) -> None:
     told = ROCPROF.inspect([root], {"device": "MI300X"})
     assert [m.value for m in told.metrics.find("tc_util")] == [0.555, 0.1]
     assert [m.value for m in told.metrics.find("occupancy")] == [0.25], "120 per cent say nothing"
-    assert "rocprofv3 --pmc OccupancyPercent" in told.metrics.missing("occupancy").mend
+    assert "rocprofv3 --pmc OccupancyPercent" in told.metrics.missing("occupancy").fix
     assert told.metrics.missing("waves").why == "no column of rocprof says it"
-    assert told.metrics.missing("l2_hit").mend.endswith("TCC_HIT_sum TCC_MISS_sum")
+    assert told.metrics.missing("l2_hit").fix.endswith("TCC_HIT_sum TCC_MISS_sum")
 
 
 def test_a_counter_of_two_passes_is_of_the_first_and_a_dispatch_of_one_pass_lacks_the_others(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def test_without_a_gpu_it_says_what_is_missing() -> None:
     assert not found.usable
     assert "torch" in found.why
     assert "GPU" in found.why
-    assert found.mend
+    assert found.fix
 
 
 def test_a_driver_that_does_not_suit_is_the_reason_and_no_warning_of_ours(gpu, monkeypatch) -> None:

@@ -232,7 +232,7 @@ def test_a_checkout_that_git_does_not_answer_for(tmp_path: Path) -> None:
     liar.chmod(0o755)
     base = GitRepository(tmp_path, {"PATH": f"{tmp_path}:/bin:/usr/bin"}).base()
     assert "does not trust this folder" in base.why
-    assert base.mend == "git config --add safe.directory /x"
+    assert base.fix == "git config --add safe.directory /x"
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_a_checkout_that_git_does_not_answer_for(tmp_path: Path) -> None:
             Base(commit="c0ffee", name="the merge base with main"),
             "baselines of c0ffee, the merge base with main, judge",
         ),
-        (Base(why="git is away", mend="install git"), "the work tree's baselines judge: git is away"),
+        (Base(why="git is away", fix="install git"), "the work tree's baselines judge: git is away"),
         (Base(name="the first commit"), "the first commit: the work tree's baselines judge"),
     ],
 )
@@ -250,15 +250,15 @@ def test_the_doctor_says_whose_lines_judge(base: Base, said: str) -> None:
     repository = SimpleNamespace(base=lambda: base, head=lambda: "abc", branch=lambda: "dev")
     project: Any = SimpleNamespace(repository=repository)
     (finding,) = git_symptom(project)
-    assert (finding.what, finding.mend) == (f"dev at abc; {said}", base.mend)
+    assert (finding.what, finding.fix) == (f"dev at abc; {said}", base.fix)
 
 
-@pytest.mark.parametrize(("brought", "mend"), [("c0ffee", False), ("", True)])
-def test_the_doctor_counts_lines_of_commits_that_are_gone(brought: str, mend: bool) -> None:
+@pytest.mark.parametrize(("brought", "fix"), [("c0ffee", False), ("", True)])
+def test_the_doctor_counts_lines_of_commits_that_are_gone(brought: str, fix: bool) -> None:
     lines = {name: SimpleNamespace(commit=name) for name in ("gone", "here", "old+dirty", "")}
     repository = SimpleNamespace(missing=lambda named: {"gone"} & set(named), brought=lambda *_: brought)
     store = SimpleNamespace(devices=lambda: ("host",), read_all=lambda device: lines)
     project: Any = SimpleNamespace(repository=repository, baselines=store, config=Config())
     (finding,) = commits(project)
     assert finding.what.startswith("1 line of a commit that is not in this clone")
-    assert bool(finding.mend) is mend
+    assert bool(finding.fix) is fix

@@ -145,13 +145,13 @@ def test_files_that_are_none_of_ours(store: Baselines, file: Path, text: str | b
 
 
 @pytest.mark.parametrize(
-    ("field", "mend"), [('whoo: "A"', "did you mean who?"), ("heat: warm", "delete it"), ("a: {b: [c]}", "delete it")]
+    ("field", "fix"), [('whoo: "A"', "did you mean who?"), ("heat: warm", "delete it"), ("a: {b: [c]}", "delete it")]
 )
-def test_a_field_that_is_not_ours_stops_the_run(store: Baselines, file: Path, field: str, mend: str) -> None:
+def test_a_field_that_is_not_ours_stops_the_run(store: Baselines, file: Path, field: str, fix: str) -> None:
     """Nothing would be held against it, and a test would pass without a word of it."""
     error = complaint(store, file, f"perfgate: 1\nbaselines:\n  'test_a': {{time: 1us, {field}}}\n")
     assert error.code.name == "baseline-value"
-    assert error.mend.startswith(mend)
+    assert error.fix.startswith(fix)
 
 
 def test_every_truncation_is_an_error_or_a_whole_prefix(store: Baselines, file: Path) -> None:
@@ -284,16 +284,16 @@ def test_a_checkout_with_windows_lines_keeps_them(store: Baselines, file: Path) 
     assert file.read_bytes().count(b"\r\n") == file.read_bytes().count(b"\n") == before.count(b"\n") + 1
 
 
-def test_a_file_that_does_not_read_is_named_in_what_mends_it(store: Baselines, file: Path, tmp_path: Path) -> None:
+def test_a_file_that_does_not_read_is_named_in_what_fixes_it(store: Baselines, file: Path, tmp_path: Path) -> None:
     wrong = complaint(store, file, f"{HEAD}  test_a: {{time: fast}}\n")
-    assert wrong.mend.endswith(f"git checkout -- baselines/{DEVICE}/tests/test_k.py.yaml")
+    assert wrong.fix.endswith(f"git checkout -- baselines/{DEVICE}/tests/test_k.py.yaml")
     assert complaint(store, file, b"\xff").place == f"baselines/{DEVICE}/tests/test_k.py.yaml"
     local = store.path("laptop", "tests/test_k.py")
     local.parent.mkdir(parents=True)
     local.write_text("perfgate: 1\n", encoding="utf-8")
     with pytest.raises(PerfgateError) as caught:
         store.read("laptop", "tests/test_k.py")
-    assert caught.value.mend.endswith("rm .perfgate/baselines/laptop/tests/test_k.py.yaml"), "git does not have it"
+    assert caught.value.fix.endswith("rm .perfgate/baselines/laptop/tests/test_k.py.yaml"), "git does not have it"
 
 
 def test_a_folder_outside_of_the_root_is_shown_whole(tmp_path: Path) -> None:

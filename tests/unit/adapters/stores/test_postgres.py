@@ -119,7 +119,7 @@ def test_without_the_driver_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(__import__("sys").modules, "psycopg", None)
     with pytest.raises(PerfgateError, match=r"history-driver") as caught:
         PostgresHistory("postgresql://h/n").keys()
-    assert "pytest-perfgate[postgres]" in caught.value.mend
+    assert "pytest-perfgate[postgres]" in caught.value.fix
 
 
 def test_a_file_is_no_server() -> None:

@@ -18,6 +18,7 @@ from pytest_perfgate.adapters.stores import record_files as fetch
 from pytest_perfgate.adapters.stores.records import Pointer, Records, render_record, same_folder_url
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
+from pytest_perfgate.model.metric import Absent
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.project import Names, shareable
 from pytest_perfgate.model.verdict import Shard
@@ -105,12 +106,23 @@ def test_a_record_of_the_older_form_of_name_is_read(records: Records) -> None:
     assert records.paths() == (old,)
 
 
+def test_an_absent_metric_of_an_older_record_keeps_its_fix(records: Records) -> None:
+    (bare,) = run(case("test_a", 1e6)).cases
+    absences = tuple(Absent(name=name, why="no GPU", fix=f"set {name}") for name in ("mfu", "sol"))
+    metrics = replace(bare.measurement.metrics, absent=absences)
+    path = records.write(run(replace(bare, measurement=replace(bare.measurement, metrics=metrics))))
+    older = path.read_text().replace('"fix":"set', '"mend":"set')
+    assert older.count('"mend"') == 2
+    path.write_text(older)
+    assert records.read().cases[0].measurement.metrics.absent == absences
+
+
 def test_a_record_is_known_by_its_bare_name_and_a_wrong_one_is_told_where_they_lie(records: Records) -> None:
     path = records.write(REPORT)
     assert records.read(path.name) == REPORT
     with pytest.raises(PerfgateError, match="record-missing") as missed:
         records.read("nosuch")
-    assert missed.value.mend.startswith(f"records lie in {path.parent}")
+    assert missed.value.fix.startswith(f"records lie in {path.parent}")
 
 
 def test_without_a_run(records: Records) -> None:
@@ -196,7 +208,7 @@ def test_missing_samples(records: Records) -> None:
     with pytest.raises(PerfgateError, match="record-unreadable") as caught:
         records.read()
     assert caught.value.what == f"its samples are not beside it: {path.stem}.samples"
-    assert "--perfgate-json" in caught.value.mend
+    assert "--perfgate-json" in caught.value.fix
 
 
 def test_an_address_of_another_kind(records: Records) -> None:
@@ -249,7 +261,7 @@ def test_a_page_to_sign_in_is_no_record_and_no_secret_is_told(records: Records, 
     Server.answers = [(200, b"\n <!doctype html><title>Sign in</title>")]
     with pytest.raises(PerfgateError, match="web page and no record") as caught:
         records.read(address)
-    assert "sign in" in caught.value.mend
+    assert "sign in" in caught.value.fix
     assert "secret" not in caught.value.place + caught.value.text()
     assert "token" not in caught.value.text()
 
@@ -274,7 +286,7 @@ def test_where_there_is_none_those_of_projects_below_are_named(tmp_path: Path) -
         Records(tmp_path / name).write(run())
     with pytest.raises(PerfgateError) as caught:
         Records(tmp_path).read()
-    assert caught.value.mend.endswith("--root libs/kern (of 2)")
+    assert caught.value.fix.endswith("--root libs/kern (of 2)")
     with pytest.raises(PerfgateError, match="run the gate first"):
         Records(tmp_path / "libs" / "kern" / ".perfgate").read()
 

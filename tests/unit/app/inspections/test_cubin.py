@@ -77,7 +77,7 @@ def test_limits_on_machine_code(files: str, limit: str, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "what", "mend"),
+    ("limit", "what", "fix"),
     [
         ("count(IF2) == 0", "IF2 is not an opcode", "did you mean 'I2F'"),
         ("count(LDG.E.182) == 0", "LDG has no modifiers E.182", "did you mean 'LDG.E.128'?"),
@@ -86,12 +86,12 @@ def test_limits_on_machine_code(files: str, limit: str, said: str) -> None:
         ("count(HMMA, loop=inner) == 0", "no count matches", "main"),
     ],
 )
-def test_an_instruction_that_does_not_exist_is_refused_with_the_nearest(limit: str, what: str, mend: str) -> None:
+def test_an_instruction_that_does_not_exist_is_refused_with_the_nearest(limit: str, what: str, fix: str) -> None:
     with pytest.raises(PerfgateError) as caught:
         outcome("copy.sm_80.cubin", limit)
     assert caught.value.code.name == "limit-scope"
     assert what in caught.value.what
-    assert mend in caught.value.mend
+    assert fix in caught.value.fix
 
 
 def test_code_compiled_for_the_asked_architecture_answers_alone() -> None:

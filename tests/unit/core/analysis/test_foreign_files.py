@@ -14,13 +14,13 @@ from pytest_perfgate.core.analysis.foreign_files import foreign
 
 @pytest.mark.parametrize("head", [b"\x04\x22\x4d\x18", b"\x5d\0\0\x80", b"\xff\x06\0\0sNaPpY"])
 def test_other_packings_are_known_by_their_first_bytes(head):
-    what, mend = foreign(head + b"\0" * 99)
+    what, fix = foreign(head + b"\0" * 99)
     assert what.startswith("is packed with ")
-    assert mend.startswith("unpack it")
+    assert fix.startswith("unpack it")
 
 
 @pytest.mark.parametrize(
-    ("head", "what", "mend"),
+    ("head", "what", "fix"),
     [
         (b"PK\x03\x04rest", "is a zip archive", "unzip"),
         (b"\x28\xb5\x2f\xfdrest", "is packed with zstd", "zstd -d"),
@@ -49,10 +49,10 @@ def test_other_packings_are_known_by_their_first_bytes(head):
         (gzip.compress(b"", mtime=0), "is a gzip file with nothing in it", "copy it again"),
     ],
 )
-def test_first_bytes_tell_what_a_file_is(head: bytes, what: str, mend: str) -> None:
+def test_first_bytes_tell_what_a_file_is(head: bytes, what: str, fix: str) -> None:
     seen, next_ = foreign(head)
     assert seen.startswith(what)
-    assert mend in next_
+    assert fix in next_
 
 
 TEXTS = (
@@ -87,11 +87,11 @@ TEXTS = (
 )
 
 
-@pytest.mark.parametrize(("text", "what", "mend"), TEXTS)
-def test_texts_of_other_tools_are_told_with_what_is_read_of_the_same_run(text: str, what: str, mend: str) -> None:
+@pytest.mark.parametrize(("text", "what", "fix"), TEXTS)
+def test_texts_of_other_tools_are_told_with_what_is_read_of_the_same_run(text: str, what: str, fix: str) -> None:
     seen, next_ = foreign(text.encode("latin-1"))
     assert seen.startswith(f"is {what}")
-    assert mend in next_
+    assert fix in next_
 
 
 @pytest.mark.parametrize("head", [b"", b"hello", b"\x1f\x8bdamaged", b'{"a": 1}', b"\0" * 300, b"size,Triton,Torch\n"])
@@ -103,12 +103,12 @@ def test_a_packed_file_is_to_be_unpacked_only_where_what_is_inside_can_be_read()
     nvbench, google, asv = benchmarks.nvbench(None), benchmarks.google_benchmark(None), benchmarks.asv(None)
     inspectors = [nvbench, google, asv]
     told = unknown(Path("a.json.gz"), gzip.compress(b'{"context": {"num_cpus": 2}}'), inspectors)
-    assert told.mend == "unpack it: gunzip FILE"
+    assert told.fix == "unpack it: gunzip FILE"
     other = unknown(Path("a.json.gz"), gzip.compress(b'{"a": 1}'), inspectors)
-    assert other.mend == "kinds: nvbench, google-benchmark, asv"
+    assert other.fix == "kinds: nvbench, google-benchmark, asv"
 
 
 def test_source_of_a_kernel_is_told_with_the_command_that_compiles_it() -> None:
-    what, mend = foreign(b'#include <cuda.h>\nextern "C" __global__ void __launch_bounds__(128) k(float *a) {\n')
+    what, fix = foreign(b'#include <cuda.h>\nextern "C" __global__ void __launch_bounds__(128) k(float *a) {\n')
     assert what == "is CUDA source"
-    assert "nvcc -cubin" in mend
+    assert "nvcc -cubin" in fix

@@ -116,12 +116,12 @@ def test_a_roof_takes_exactly_so_long_and_says_what_it_knows() -> None:
     assert of_memory(work, CEILING, HOST, measured(1.0).identity).least_ns == 1e9
     strange = replace(work, dtype="fp4")
     lacking = of_compute(strange, CEILING)
-    assert (lacking.why, lacking.mend) == (
+    assert (lacking.why, lacking.fix) == (
         "there is no measured ceiling for fp4: those of this device are for bf16",
         "`perfgate ceilings` measures no other here: count the work in one of these dtypes, or limit tflops or time",
     )
     empty = of_compute(strange, Roof(basis=Basis.CLOCK))
     assert empty.why.endswith("for fp4")
-    assert "[tool.perfgate]" in empty.mend
+    assert "[tool.perfgate]" in empty.fix
     unmeasured = of_compute(strange, Roof(basis=Basis.CEILING))
-    assert (unmeasured.why, unmeasured.mend) == ("there is no measured ceiling for fp4", "perfgate ceilings")
+    assert (unmeasured.why, unmeasured.fix) == ("there is no measured ceiling for fp4", "perfgate ceilings")

@@ -221,7 +221,7 @@ def test_in_ci_nothing_that_was_measured_beside_busy_neighbours_is_accepted_with
     found = [decide(beside(case("test_a", 1e6), 1.4), None, (), Signature())]
     with pytest.raises(PerfgateError, match=r"1 case was measured while other programs were busy: .*test_a") as refused:
         refuse_busy_machine(found, Request(signature=Signature()), 'perfgate accept --reason "..."')
-    assert refused.value.mend == 'perfgate accept --reason "..."'
+    assert refused.value.fix == 'perfgate accept --reason "..."'
     refuse_busy_machine(found, Request(signature=Signature(why="the runner is never quieter")), "")
     refuse_busy_machine(
         [decide(beside(case("test_a", 1e6), 0.1), None, (), Signature())], Request(signature=Signature()), ""

@@ -140,7 +140,7 @@ def test_another_metric_is_accepted_by_its_name() -> None:
     with pytest.raises(PerfgateError) as error:
         check_named([found], ["registres"])
     assert error.value.code.name == "accept-selection"
-    assert "registers" in error.value.mend
+    assert "registers" in error.value.fix
 
 
 def test_a_measured_figure_keeps_five_digits_and_moves_beyond_its_noise() -> None:

@@ -84,7 +84,7 @@ def test_a_metric_that_never_appeared() -> None:
     assert (found.outcome, found.effect) == (Outcome.NOT_MEASURED, Effect.WARN)
     assert found.sentence.startswith("overlap: ")
     assert found.next == ("capture it: it comes from capture='torch'",)
-    absent = MetricSet(absent=(Absent(name="overlap", why="no NCCL kernels", mend="run on two devices"),))
+    absent = MetricSet(absent=(Absent(name="overlap", why="no NCCL kernels", fix="run on two devices"),))
     told = verdict(limits=[limit("overlap(stage=x) >= 80%")], metrics=absent)
     assert (told.sentence, told.next) == ("overlap: no NCCL kernels", ("run on two devices",))
     assert verdict(limits=[limit("mfu >= 5%")]).sentence == "mfu: no work= was given"
@@ -230,7 +230,7 @@ METRICS = MetricSet(
         Metric(name="overlap", value=value, dimension=Dimension.FRACTION, labels=labels(rank=rank, stage="stage2_f"))
         for rank, value in enumerate((0.9, 0.7))
     ),
-    absent=(Absent(name="idle", why="no GPU in it", mend="capture CUDA activity"),),
+    absent=(Absent(name="idle", why="no GPU in it", fix="capture CUDA activity"),),
 )
 
 
@@ -326,7 +326,7 @@ def test_what_was_not_measured_fails_unless_the_policy_says_otherwise() -> None:
 def test_a_scope_that_has_to_be_quoted_is_shown_quoted() -> None:
     kernel = "void add<int, 4>(int*)"
     metric = Metric(name="time", value=5e3, dimension=Dimension.TIME, labels=labels(kernel=kernel))
-    gap = Absent(name="time", labels=labels(kernel="mul"), why="never launched", mend="launch it")
+    gap = Absent(name="time", labels=labels(kernel="mul"), why="never launched", fix="launch it")
     analysis = Analysis(kind="nsys", subject="x", metrics=MetricSet(metrics=(metric,), absent=(gap,)), views={})
     held, beside = judge_artifact(analysis, [parse_limit("time <= 1us", kinds=BUILT_IN_KINDS)])
     assert held.sentence.startswith(f'time(kernel="{kernel}") is 5 µs')

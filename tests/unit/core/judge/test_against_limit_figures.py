@@ -93,8 +93,8 @@ def test_many_scopes_are_cut_and_the_rest_is_counted(ranks: int, said: str) -> N
     analysis = Analysis(kind="nsys", subject="x", metrics=MetricSet(metrics=tuple(every)), views={})
     with pytest.raises(PerfgateError) as caught:
         judge_artifact(analysis, [limit("overlap(rank=99) >= 1%")])
-    assert caught.value.mend.endswith(said)
-    assert caught.value.mend.count(",") == 11
+    assert caught.value.fix.endswith(said)
+    assert caught.value.fix.count(",") == 11
 
 
 def test_of_several_absences_the_one_that_was_asked_for_speaks() -> None:
@@ -254,7 +254,7 @@ def test_a_scope_of_what_has_none_says_so_and_one_that_matches_apart_names_what_
 def test_a_problem_without_advice_of_its_own_gives_that_of_its_code() -> None:
     wrong = Problem(code="limit-syntax", what="it does not read")
     analysis = Analysis(kind="nsys", subject="x", metrics=MetricSet(), views={}, problems=(wrong,))
-    assert judge_artifact(analysis, [limit("overlap >= 5%")])[0].next == (CODES["limit-syntax"].mend,)
+    assert judge_artifact(analysis, [limit("overlap >= 5%")])[0].next == (CODES["limit-syntax"].fix,)
 
 
 def test_an_instruction_is_asked_for_by_counts_that_name_one() -> None:

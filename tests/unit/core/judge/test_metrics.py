@@ -138,9 +138,9 @@ def test_missing_roofs_say_what_would_give_them() -> None:
     bare = Device(key="k", name="Card", kind="gpu")
     card = metrics_of(measured(1e6, device=bare, work=WORK), None)
     assert card.missing("mfu").why == "the clock that ran is not known"
-    assert card.missing("mfu_ceiling").mend == "perfgate ceilings"
+    assert card.missing("mfu_ceiling").fix == "perfgate ceilings"
     host = metrics_of(measured(1e6, device=Device(key="k", name="n", kind="host"), work=WORK), None)
-    assert host.missing("mfu").mend == "perfgate ceilings"
+    assert host.missing("mfu").fix == "perfgate ceilings"
 
 
 def test_a_roof_without_bandwidth_has_no_memory_side() -> None:
@@ -155,9 +155,9 @@ def test_a_roof_without_bandwidth_has_no_memory_side() -> None:
 def test_no_work_is_said() -> None:
     for name in OF_WORK:
         assert why(measured(1e6), name) == "no work= was given"
-    mends = {one.name: one.mend for one in metrics_of(measured(1e6), None).absent}
-    assert "work.items(" in mends["throughput"]
-    assert "work.gemm(" in mends["tflops"]
+    fixes = {one.name: one.fix for one in metrics_of(measured(1e6), None).absent}
+    assert "work.items(" in fixes["throughput"]
+    assert "work.gemm(" in fixes["tflops"]
 
 
 def test_slowdown_against_the_accepted_time() -> None:
@@ -205,7 +205,7 @@ def test_of_samples_that_mean_nothing_nothing_is_made(bad: float) -> None:
     assert not found.metrics
     assert found.missing("time").why == "the samples cannot be trusted"
     untimed = metrics_of(measured(0, processes=()), None).missing("time")
-    assert (untimed.why, untimed.mend) == ("nothing was timed", "")
+    assert (untimed.why, untimed.fix) == ("nothing was timed", "")
 
 
 def test_what_timed_nothing_is_told_what_it_read() -> None:
@@ -215,7 +215,7 @@ def test_what_timed_nothing_is_told_what_it_read() -> None:
         )
     )
     gap = metrics_of(measured(0, processes=()).with_metrics(figures), None).missing("slowdown")
-    assert gap.mend.endswith(": a, b, c, d, idle and 1 more")
+    assert gap.fix.endswith(": a, b, c, d, idle and 1 more")
 
 
 def test_kernels_seen_apart_give_span_and_how_full_it_is() -> None:
@@ -231,7 +231,7 @@ def test_without_kernel_records_in_every_process_there_is_no_span() -> None:
     mixed = (samples(125.0, busy=(100.0,) * 21), samples(125.0))
     found = metrics_of(measured(0, processes=mixed), None)
     assert not found.find("span")
-    assert 'timer="cupti"' in next(absent.mend for absent in found.absent if absent.name == "span")
+    assert 'timer="cupti"' in next(absent.fix for absent in found.absent if absent.name == "span")
     assert not found.find("busy")
 
 
@@ -257,10 +257,10 @@ def test_a_call_of_less_than_a_nanosecond_has_its_figures() -> None:
     assert tiny.find("tflops")[0].value == pytest.approx(64 / 0.5e-9)
 
 
-def test_without_any_part_the_mend_is_that_of_compute() -> None:
+def test_without_any_part_the_fix_is_that_of_compute() -> None:
     host = Device(key="k", name="n", kind="host", roofs=(replace(CEILING, cache_bytes=None),))
     found = metrics_of(measured(1e6, device=host, work=Work(flops=1e9, bytes=1e6, dtype="fp4")), None).missing("sol")
-    assert found.mend.startswith("`perfgate ceilings` measures no other here")
+    assert found.fix.startswith("`perfgate ceilings` measures no other here")
     assert found.why.endswith("memory warm cache of unknown size")
 
 

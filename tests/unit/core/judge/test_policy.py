@@ -95,7 +95,7 @@ def test_policies_read_from_the_command_line_and_from_configuration() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pair", "what", "mend"),
+    ("pair", "what", "fix"),
     [
         ("missing", "'missing' is not of the form KEY=VALUE", "missing=warn"),
         ("mising=warn", "no policy 'mising'", "'missing'"),
@@ -104,11 +104,11 @@ def test_policies_read_from_the_command_line_and_from_configuration() -> None:
         ("improved=", "'improved' cannot be ''", "choose ignore, warn, fail"),
     ],
 )
-def test_a_policy_that_is_not_understood_is_an_error(pair: str, what: str, mend: str) -> None:
+def test_a_policy_that_is_not_understood_is_an_error(pair: str, what: str, fix: str) -> None:
     with pytest.raises(PerfgateError) as caught:
         parse_policy([pair], ci=False, place="--perfgate-policy")
     assert what in caught.value.what
-    assert mend in caught.value.mend
+    assert fix in caught.value.fix
     assert caught.value.place == "--perfgate-policy"
     assert caught.value.exit == 2
 
@@ -122,4 +122,4 @@ def test_a_merge_request_without_lines_of_before_fails_by_default() -> None:
 def test_a_policy_of_another_name_is_named_by_its_name_of_today() -> None:
     with pytest.raises(PerfgateError) as caught:
         parse_policy(["baseless=warn"], ci=True)
-    assert (caught.value.code.name, caught.value.mend) == ("policy-unknown", "no_base=warn")
+    assert (caught.value.code.name, caught.value.fix) == ("policy-unknown", "no_base=warn")

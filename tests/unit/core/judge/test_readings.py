@@ -117,7 +117,7 @@ def test_samples_that_cannot_tell_a_tail_are_refused(processes, why) -> None:
     absent = tail_of(processes, (("q", "99%"),))
     assert isinstance(absent, Absent)
     assert why in absent.why
-    assert absent.mend
+    assert absent.fix
 
 
 def test_the_least_is_that_of_the_middle_process() -> None:

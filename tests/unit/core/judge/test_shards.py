@@ -242,17 +242,17 @@ def test_a_place_names_its_source() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "mend"),
+    ("options", "fix"),
     [
         ({"splits": 4, "group": 2}, "--perfgate-shard 2/4"),
         ({"num_shards": 4, "shard_id": 0}, "--perfgate-shard 1/4"),
     ],
 )
-def test_another_plugin_that_divides_is_refused(options: dict[str, object], mend: str) -> None:
+def test_another_plugin_that_divides_is_refused(options: dict[str, object], fix: str) -> None:
     with pytest.raises(PerfgateError) as error:
         foreign_split(options)
     assert error.value.code.name == "shard-foreign"
-    assert mend in error.value.mend
+    assert fix in error.value.fix
 
 
 @pytest.mark.parametrize("options", [{}, {"splits": None, "group": None}, {"num_shards": 1, "shard_id": 0}])

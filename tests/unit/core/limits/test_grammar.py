@@ -85,7 +85,7 @@ def test_aliases_read_as_the_metric_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "said", "mend", "under"),
+    ("text", "code", "said", "fix", "under"),
     [
         ("", "limit-syntax", "empty", "METRIC", ""),
         ("   ", "limit-syntax", "empty", "METRIC", " "),
@@ -159,14 +159,14 @@ def test_aliases_read_as_the_metric_itself() -> None:
         ("change(change(mfu)) >= -1pp", "limit-syntax", "a change of what?", "change(METRIC[(SCOPE)])", "change"),
     ],
 )
-def test_each_way_of_being_wrong_has_its_own_message(text: str, code: str, said: str, mend: str, under: str) -> None:
+def test_each_way_of_being_wrong_has_its_own_message(text: str, code: str, said: str, fix: str, under: str) -> None:
     with pytest.raises(PerfgateError) as caught:
         parse_limit(text, kinds=KINDS, place="test_x.py:3")
     error = caught.value
     assert error.code.name == code
     sentence, shown, marks = error.what.split("\n")
     assert said in sentence
-    assert mend in error.mend
+    assert fix in error.fix
     assert error.place == "test_x.py:3"
     assert shown == f"    {text}"
     start = marks.index("^") - 4
@@ -192,7 +192,7 @@ def test_every_unit_measures_one_thing_and_can_be_proposed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "mend"),
+    ("text", "fix"),
     [
         ("bandwidth >= 5", " 5 GB/s"),
         ("time <= 5", " 5us"),
@@ -206,14 +206,14 @@ def test_every_unit_measures_one_thing_and_can_be_proposed() -> None:
         ("slowdown <= 1.03x", "a change is written in percent"),
     ],
 )
-def test_what_a_wrong_unit_is_told(text: str, mend: str) -> None:
+def test_what_a_wrong_unit_is_told(text: str, fix: str) -> None:
     with pytest.raises(PerfgateError) as caught:
         limit(text)
-    assert mend in caught.value.mend
+    assert fix in caught.value.fix
 
 
 @pytest.mark.parametrize(
-    ("text", "mend"),
+    ("text", "fix"),
     [
         ("slowdown <= 0,03", "write slowdown <= 0.03"),
         ("slowdown <= -0,03", "write slowdown <= -0.03"),
@@ -222,10 +222,10 @@ def test_what_a_wrong_unit_is_told(text: str, mend: str) -> None:
         ("slowdown <= 0,5%", "write slowdown <= 0.5%"),
     ],
 )
-def test_a_decimal_comma_below_one_is_a_fraction_and_above_it_a_percentage(text: str, mend: str) -> None:
+def test_a_decimal_comma_below_one_is_a_fraction_and_above_it_a_percentage(text: str, fix: str) -> None:
     with pytest.raises(PerfgateError) as caught:
         limit(text)
-    assert caught.value.mend == mend
+    assert caught.value.fix == fix
 
 
 @pytest.mark.parametrize(
@@ -254,13 +254,13 @@ def test_a_wrong_scope_is_shown_where_it_stands() -> None:
 def test_units_in_examples_stand_apart_where_they_are_words() -> None:
     with pytest.raises(PerfgateError) as caught:
         limit("intensity >= x")
-    assert "intensity >= 5 FLOP/B" in caught.value.mend
+    assert "intensity >= 5 FLOP/B" in caught.value.fix
     with pytest.raises(PerfgateError) as caught:
         limit("time <= x")
-    assert "time <= 5ns or" in caught.value.mend
+    assert "time <= 5ns or" in caught.value.fix
     with pytest.raises(PerfgateError) as caught:
         limit("throughput >= x")
-    assert "throughput >= 5/s or throughput >= 5 k/s" in caught.value.mend
+    assert "throughput >= 5/s or throughput >= 5 k/s" in caught.value.fix
 
 
 def test_a_unit_of_something_else_names_the_metric_alone() -> None:
@@ -333,7 +333,7 @@ def test_bounds_that_something_may_keep_are_bounds() -> None:
         ("time <= -5", "never negative", "unit"),
     ],
 )
-def test_a_mend_says_what_fits_and_no_more(text: str, said: str, never: str) -> None:
+def test_a_fix_says_what_fits_and_no_more(text: str, said: str, never: str) -> None:
     with pytest.raises(PerfgateError) as caught:
         limit(text)
     assert said in str(caught.value)
@@ -349,7 +349,7 @@ def test_items_that_the_work_does_not_count_are_refused_when_that_is_known() -> 
             check_items(limit(text), "tokens")
     with pytest.raises(PerfgateError) as caught:
         check_items(limit("throughput >= 5 kvalues/s"), "values")
-    assert "write values/s" in caught.value.mend
+    assert "write values/s" in caught.value.fix
     check_items(limit("throughput >= 5 k/s"), "values")
     check_items(limit("time <= 5us"), "values")
     with pytest.raises(PerfgateError, match="unknown unit"):

@@ -35,7 +35,7 @@ def test_a_change_of_a_metric(text, metric, labels, bound, dimension, compare) -
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "mend"),
+    ("text", "code", "fix"),
     [
         ("change(overlap) >= -2%", "limit-unit", "change(overlap) >= -2pp"),
         ("change(overlap) >= -0.5", "limit-unit", "pp"),
@@ -58,8 +58,8 @@ def test_a_change_of_a_metric(text, metric, labels, bound, dimension, compare) -
         ("change(registers) <= x", "limit-number", "change(registers) <= 5%"),
     ],
 )
-def test_a_change_that_is_refused_says_what_to_write(text: str, code: str, mend: str) -> None:
+def test_a_change_that_is_refused_says_what_to_write(text: str, code: str, fix: str) -> None:
     with pytest.raises(PerfgateError) as error:
         limit(text)
     assert error.value.code.name == code
-    assert mend in error.value.mend
+    assert fix in error.value.fix

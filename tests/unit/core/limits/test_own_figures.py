@@ -58,7 +58,7 @@ def test_what_no_limit_could_hold_is_refused(name, values, keywords) -> None:
     with pytest.raises(PerfgateError) as error:
         own_reading(name, values, **keywords)
     assert error.value.code.name == "call-wrong"
-    assert error.value.mend
+    assert error.value.fix
 
 
 def read(*values: float, **fields) -> Reading:
@@ -101,7 +101,7 @@ def test_a_misspelt_figure_of_the_tests_own_is_proposed_before_others(text: str,
     with pytest.raises(PerfgateError) as error:
         parse_limit(text, kinds=KINDS, own=partial(own_name, names={"loss", "tokens"}))
     assert error.value.code.name == "limit-unknown-metric"
-    assert words in error.value.mend
+    assert words in error.value.fix
     assert parse_limit("loss <= 1", kinds=KINDS, own=partial(own_name, names={"loss"})).metric == "loss"
 
 
@@ -123,4 +123,4 @@ def test_a_limit_takes_the_units_that_a_figure_takes_and_means_of_it(text: str, 
 def test_a_mean_of_a_misspelt_figure_is_refused_with_the_one_that_is_meant() -> None:
     with pytest.raises(PerfgateError) as error:
         parse_limit("geomean(los) <= 1", kinds=KINDS, own=partial(own_name, names={"loss"}))
-    assert (error.value.code.name, "'loss'" in error.value.mend) == ("limit-scope", True)
+    assert (error.value.code.name, "'loss'" in error.value.fix) == ("limit-scope", True)

@@ -18,7 +18,7 @@ def test_the_bare_word_stands_first_and_names_in_their_order() -> None:
 def test_a_word_without_a_scope_is_offered_four_of_them() -> None:
     with pytest.raises(PerfgateError) as caught:
         limit("tflops(bwd) >= 5 TFLOPS")
-    assert caught.value.mend.count("tflops(") == 4
+    assert caught.value.fix.count("tflops(") == 4
 
 
 def test_words_that_were_probably_meant() -> None:
@@ -64,4 +64,4 @@ def test_the_worst_of_nothing_is_refused(text: str) -> None:
 def test_a_speed_up_over_nothing_is_refused(text: str) -> None:
     with pytest.raises(PerfgateError) as caught:
         limit(text)
-    assert (caught.value.code.name, "over=" in caught.value.mend) == ("limit-scope", True)
+    assert (caught.value.code.name, "over=" in caught.value.fix) == ("limit-scope", True)

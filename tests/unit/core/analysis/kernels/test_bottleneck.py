@@ -125,7 +125,7 @@ def test_stated_work_is_metrics_that_limits_name(options, figures) -> None:
 )
 def test_a_figure_that_was_not_stated_says_how(options, time, missing, how) -> None:
     (absent,) = [one for one in stated_metrics(parse_stated(options, CARD), time, "it").absent if one.name == missing]
-    assert how in absent.mend
+    assert how in absent.fix
 
 
 def test_more_than_the_peak_is_invalid_and_passes_nothing() -> None:

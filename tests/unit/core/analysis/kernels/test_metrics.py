@@ -48,7 +48,7 @@ def test_a_stall_is_a_share_of_all_reasons_or_not_collected() -> None:
     some = metrics_of([launch(counters=STALLS)], "ncu")
     assert some.find("stall") == ()
     assert some.missing("stall").why == "2 of at least 18 reasons were collected, and a share is of all of them"
-    assert "--section WarpStateStats" in some.missing("stall").mend
+    assert "--section WarpStateStats" in some.missing("stall").fix
     summed = metrics_of([launch(counters={**STALLS, ALL: 12.0})], "ncu")
     assert number(summed, "stall", reason="long_scoreboard") == 0.25
     names = (f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio" for reason in REASONS)
@@ -100,9 +100,9 @@ def test_executed_instructions_have_modifiers_where_the_profiler_counted_them() 
 
 def test_what_was_not_collected_names_the_section() -> None:
     told = metrics_of([launch()], "ncu")
-    assert "InstructionStats" in told.missing("executed").mend
-    assert "WarpStateStats" in told.missing("stall").mend
-    assert "MemoryWorkloadAnalysis" in told.missing("l2_hit").mend
+    assert "InstructionStats" in told.missing("executed").fix
+    assert "WarpStateStats" in told.missing("stall").fix
+    assert "MemoryWorkloadAnalysis" in told.missing("l2_hit").fix
 
 
 def test_control_words_are_summed_in_the_kernel_and_in_its_main_loop() -> None:
@@ -129,7 +129,7 @@ def test_why_there_is_no_figure(name: str, metric: str, why: str) -> None:
 def test_a_whole_tile_is_no_ratio_and_bulk_copies_have_no_width() -> None:
     hopper = metrics_of([compiled("gemm_wgmma", "sm_90a", launch=None)], "cubin")
     assert hopper.missing("compute_load_ratio").why == "one HGMMA multiplies a whole tile"
-    assert "threads=128" in hopper.missing("occupancy_limit").mend
+    assert "threads=128" in hopper.missing("occupancy_limit").fix
 
 
 def test_an_architecture_without_limits_says_so() -> None:
@@ -157,7 +157,7 @@ def test_no_local_instruction_is_no_spill_and_some_are_no_bytes() -> None:
     assert half.find("spills") == some.find("spills") == (), "instructions are no bytes"
     assert "5,000,000 LDL and STL were executed" in some.missing("spills").why
     for told in (half, some):
-        assert "--metrics launch__local_mem_per_thread" in told.missing("spills").mend
+        assert "--metrics launch__local_mem_per_thread" in told.missing("spills").fix
 
 
 def test_the_cliff_is_where_only_one_block_fits_however_many_fit_now() -> None:

@@ -108,7 +108,7 @@ def test_what_travels_to_another_process_survives_it(kineto, tmp_path, monkeypat
 
 
 def test_an_error_crosses_processes_whole():
-    error = PerfgateError("trace-empty", "no events", place="a.json", mend="profile more")
+    error = PerfgateError("trace-empty", "no events", place="a.json", fix="profile more")
     assert pickle.loads(pickle.dumps(error)).text() == error.text()
 
 

@@ -82,7 +82,7 @@ def test_what_no_trace_can_tell_names_the_tool_that_can(analyses):
     for kind in counters.KERNEL_KINDS:
         missing = analyses[0].metrics.missing(kind.name)
         assert missing.why == "not observable in a trace"
-        assert any(tool in missing.mend for tool in ("ncu", "cubin", "rocprof")), kind.name
+        assert any(tool in missing.fix for tool in ("ncu", "cubin", "rocprof")), kind.name
 
 
 def test_an_operator_without_a_model_has_absent_rates(analyses):

@@ -102,7 +102,7 @@ def test_a_name_that_is_none_lists_those_that_are(steps):
     with pytest.raises(PerfgateError) as error:
         picture(steps, "piechart")
     assert error.value.code.name == "view-unknown"
-    assert ", ".join(NAMES) in error.value.mend
+    assert ", ".join(NAMES) in error.value.fix
 
 
 def test_a_page_is_led_by_its_pictures(steps):

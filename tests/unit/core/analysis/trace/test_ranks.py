@@ -71,7 +71,7 @@ def test_one_rank_alone_says_what_it_cannot_know(ranks):
     meeting = Meeting(parts=collectives(ranks[0], 0), present=frozenset({0}))
     found = meeting_metrics(meeting)
     assert found.names() == ("comm_bytes", "comm_count", "comm_time")
-    assert found.missing("bus_bandwidth").mend == "give the traces of all ranks"
+    assert found.missing("bus_bandwidth").fix == "give the traces of all ranks"
     assert "Only one rank's trace is here" in alone(meeting)
 
 
@@ -147,7 +147,7 @@ def test_a_rank_with_two_devices_is_not_passed_over(kineto, tmp_path):
     assert outcomes(analysis, "idle <= 90%") == [Outcome.NOT_MEASURED, Outcome.PASSED]
     assert outcomes(analysis, "idle(rank=1, gpu=*) <= 90%") == [Outcome.PASSED, Outcome.PASSED]
     missing = analysis.metrics.missing("idle", (("rank", "1"),))
-    assert missing.mend == "name a device: gpu=0, or all of them: gpu=*"
+    assert missing.fix == "name a device: gpu=0, or all of them: gpu=*"
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def test_throughput_is_of_steps_or_of_what_was_stated(kineto, tmp_path, steps, o
     events += [launch(1, 1), kernel("k", 0, 1, correlation=1), launch(2, 2), kernel("k", 99_999, 1, correlation=2)]
     metrics = kineto.inspect([written(tmp_path / "t.json", events)], options).metrics
     if rate is None:
-        assert "--set items" in metrics.missing("throughput").mend
+        assert "--set items" in metrics.missing("throughput").fix
     else:
         assert metrics.find("throughput")[0].value == pytest.approx(rate)
 

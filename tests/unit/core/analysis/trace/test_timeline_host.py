@@ -128,4 +128,4 @@ def test_memory_of_a_device_tells_that_its_activity_is_missing(kineto, tmp_path)
     assert not second.find("op_time")
     told = second.missing("op_time")
     assert told.why == "the trace has no GPU activity"
-    assert "ProfilerActivity.CUDA" in told.mend
+    assert "ProfilerActivity.CUDA" in told.fix

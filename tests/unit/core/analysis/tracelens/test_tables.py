@@ -150,7 +150,7 @@ def test_a_view_that_the_reference_has_no_table_for_says_so(tmp_path, kineto, vi
     with pytest.raises(PerfgateError) as error:
         whole.views[view]()
     assert error.value.code.name == "view-unknown"
-    assert "--compat" in error.value.mend
+    assert "--compat" in error.value.fix
 
 
 def test_calls_of_the_same_arguments_are_worked_out_once(tmp_path, monkeypatch) -> None:
