@@ -171,8 +171,11 @@ def git(project: Project) -> Iterator[Finding]:
 
 def settings(project: Project) -> Iterator[Finding]:
     """What is set; where the file does not read, the other checks go on with the defaults."""
+    from pytest_perfgate.wiring import configuration
+
     try:
         config = project.config
+        configuration(project.root, whole=True)
     except PerfgateError:
         project.config = Config()
         raise

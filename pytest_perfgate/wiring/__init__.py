@@ -144,11 +144,11 @@ def joined(answers: Sequence[Sequence[Any]]) -> list[Any]:
     return [member for answer in answers for member in answer]
 
 
-def configuration(root: Path) -> Config:
-    """The project's settings."""
+def configuration(root: Path, *, whole: bool = False) -> Config:
+    """The project's settings; ``whole`` parses a file too that names none."""
     from pytest_perfgate.adapters.stores.configuration import read_config
 
-    return read_config(root)
+    return read_config(root, whole=whole)
 
 
 def interpreter(*, here: bool, prelude: str = "") -> tuple[str, ...]:

@@ -44,3 +44,13 @@ def test_packages_without_metadata_are_no_fault_of_the_doctor(tmp_path: Path) ->
     assert "Traceback" not in done.stderr
     assert "PackageNotFoundError" not in done.stdout
     assert f"pytest {pytest.__version__} loads" in done.stdout
+
+
+def test_settings_that_are_no_toml_are_named_though_they_are_not_ours(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("x = [\n", encoding="utf-8")
+    done = told(tmp_path, "import sys; sys.modules['torch'] = None; ", "--json")
+    (found,) = [
+        one for one in json.loads(done.stdout)["findings"] if one["name"] == "settings" and one["level"] == "bad"
+    ]
+    assert "not TOML" in found["what"]
+    assert "line 1" in found["what"]

@@ -39,6 +39,9 @@ _LONGEST_KEY = 1000
 _BLINDEST = 100.0
 """A run that could not have seen a hundredfold slowdown saw nothing, and no larger figure says more."""
 
+_YEAR = 365 * 86400e9
+"""Nanoseconds: no call takes longer."""
+
 _TYPO = 0.75
 """How near to one of ours an unknown field is taken for a typo."""
 
@@ -274,8 +277,8 @@ def _parse_time(node: Node, place: str) -> float:
     if not match or match[2] not in TIME_UNITS:
         raise _wrong(place, "a time with its unit, such as 412.31us", node)
     nanoseconds = float(match[1]) * TIME_UNITS[match[2]]
-    if not 0 < nanoseconds < math.inf:
-        raise _wrong(place, "a time above zero", node)
+    if not 0 < nanoseconds < _YEAR:
+        raise _wrong(place, "a time above zero and below a year", node)
     return nanoseconds
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pytest_perfgate.adapters.stores.baseline_text import edited, parse_entries
 from pytest_perfgate.adapters.stores.sittings import FOLDER, Environments
-from pytest_perfgate.adapters.system.files import locked, write_atomically
+from pytest_perfgate.adapters.system.files import content, locked, write_atomically
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Baseline
 from pytest_perfgate.model.plan import CaseKey, parse_case_key
@@ -254,7 +254,7 @@ def _grouped(baselines: Sequence[Baseline]) -> dict[str, dict[str, list[Baseline
 
 def _text(file: Path) -> str | None:
     try:
-        data = file.read_bytes()
+        data = content(file)
     except FileNotFoundError:
         return None
     except OSError as fault:

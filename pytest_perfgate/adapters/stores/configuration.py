@@ -29,26 +29,29 @@ _DAMAGED = frozenset("\0\x1f")
 """UTF-16 read as UTF-8 has every letter behind a NUL, and a packed file begins with the other."""
 
 
-def read_config(root: Path) -> Config:
-    """The settings of the project whose ``pyproject.toml`` lies in this folder."""
+def read_config(root: Path, *, whole: bool = False) -> Config:
+    """The settings of the project whose ``pyproject.toml`` lies in this folder; ``whole`` parses it in any case."""
     path = root / "pyproject.toml"
+    if path.exists() and not path.is_file():
+        raise PerfgateError("config-unreadable", f"{path.name} is no file", place=str(path))
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return Config()
     except (OSError, UnicodeDecodeError) as fault:
         raise PerfgateError("config-unreadable", f"{path.name} cannot be read: {fault}", place=str(path)) from fault
-    return parse_config(text, place=path.name)
+    return parse_config(text, place=path.name, whole=whole)
 
 
-def parse_config(text: str, *, place: str) -> Config:
-    """The settings that a TOML text makes."""
-    if "perfgate" not in text and not _DAMAGED.intersection(text):
+def parse_config(text: str, *, place: str, whole: bool = False) -> Config:
+    """The settings that a TOML text makes; a text that names none is parsed where that is asked for."""
+    if not whole and "perfgate" not in text and not _DAMAGED.intersection(text):
         return Config()
     try:
         table = toml_reader().loads(text)
     except ValueError as fault:
-        raise PerfgateError("config-unreadable", f"not TOML: {fault}", place=place) from fault
+        where = str(fault).replace("at end of document", f"at line {len(text.splitlines())}, its end")
+        raise PerfgateError("config-unreadable", f"not TOML: {where}", place=place) from fault
     own = table.get("tool", {}).get("perfgate", {})
     where = f"{place}: tool.perfgate"
     if not isinstance(own, dict):

@@ -29,7 +29,7 @@ from pytest_perfgate.adapters.stores.record_files import (
     without_samples,
     without_secrets,
 )
-from pytest_perfgate.adapters.system.files import first_bytes, locked, uncollected, write_atomically
+from pytest_perfgate.adapters.system.files import content, first_bytes, locked, uncollected, write_atomically
 from pytest_perfgate.model.errors import SHOWING, PerfgateError, fault_sentence, refusal, written
 from pytest_perfgate.model.metric import Problem
 from pytest_perfgate.model.project import Names, shareable
@@ -144,15 +144,15 @@ def _source(name: str) -> Source:
     """A record that is there, or why it does not read."""
     place = without_secrets(name) if _SCHEME.match(name) else name
     try:
-        content = fetched(name) if _SCHEME.match(name) else _content(Path(name))
+        data = fetched(name) if _SCHEME.match(name) else _content(Path(name))
     except PerfgateError as fault:
         return Source(place, "", fault=fault)
-    return Source(place, hashlib.sha256(content).hexdigest(), partial(_figures, content, name, place))
+    return Source(place, hashlib.sha256(data).hexdigest(), partial(_figures, data, name, place))
 
 
 def _content(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return content(path)
     except FileNotFoundError as fault:
         raise PerfgateError("record-missing", "there is no such record", place=str(path)) from fault
     except OSError as fault:
@@ -169,7 +169,7 @@ def _figures(data: bytes, name: str, place: str) -> RunReport:
         with _bad_samples(place):
             if not any(process[2] for case in samples.get("counts", ()) for process in case):
                 return report
-        return _joined(report, samples, place, lambda _: beside.read_bytes(), clocks_only=True)
+        return _joined(report, samples, place, lambda _: content(beside), clocks_only=True)
 
 
 def _own_name(report: RunReport) -> str:
@@ -227,7 +227,7 @@ def read_record(path: Path) -> RunReport:
     """The record in a file, with its samples."""
     data = _content(path)
     report, samples = parse_record(data, str(path))
-    return _joined(report, samples, str(path), lambda name: (path.parent / Path(name).name).read_bytes())
+    return _joined(report, samples, str(path), lambda name: content(path.parent / Path(name).name))
 
 
 def _read_url(url: str) -> RunReport:

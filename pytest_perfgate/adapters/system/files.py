@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import os
+import stat
 import sys
 import tempfile
 import time
@@ -16,6 +18,7 @@ from pytest_perfgate.clock import HOST_CLOCK, seconds
 from pytest_perfgate.model.errors import PerfgateError
 
 _TAIL_BYTES = 16_384
+_OPENED = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 _PATIENCE_S, _POLL_S = 3600.0, 0.05
 
 
@@ -65,6 +68,14 @@ def refusals(path: Path) -> Iterator[None]:
     except OSError as fault:
         what = f"it cannot be written: {fault.strerror or fault}"
         raise PerfgateError("file-unwritable", what, place=str(path)) from fault
+
+
+def content(path: Path) -> bytes:
+    """All of a file. A pipe or a device may never end: it is refused, save a pipe that a shell has opened already."""
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or (stat.S_ISFIFO(mode) and str(path).startswith(_OPENED))):
+        raise OSError(errno.ESPIPE, "it is a pipe or a device, and no file")
+    return path.read_bytes()
 
 
 def first_bytes(path: Path, count: int) -> bytes:

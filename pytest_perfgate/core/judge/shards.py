@@ -22,22 +22,20 @@ OWN = "PERFGATE_SHARD"
 
 
 class Counted(NamedTuple):
-    """Variables in which a CI counts its parallel jobs."""
+    """Variables in which a CI counts its parallel jobs, and the number of the first."""
 
-    name: str
     number: str
     total: str
     first: int
-    """The number of the first job."""
 
 
 COUNTED: tuple[Counted, ...] = (
-    Counted("GitHub's matrix", "PERFGATE_JOB_INDEX", "PERFGATE_JOB_TOTAL", 0),
-    Counted("Buildkite", "BUILDKITE_PARALLEL_JOB", "BUILDKITE_PARALLEL_JOB_COUNT", 0),
-    Counted("CircleCI", "CIRCLE_NODE_INDEX", "CIRCLE_NODE_TOTAL", 0),
-    Counted("GitLab", "CI_NODE_INDEX", "CI_NODE_TOTAL", 1),
-    Counted("a job array of Slurm", "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", 0),
-    Counted("srun of Slurm", "SLURM_PROCID", "SLURM_NTASKS", 0),
+    Counted("PERFGATE_JOB_INDEX", "PERFGATE_JOB_TOTAL", 0),
+    Counted("BUILDKITE_PARALLEL_JOB", "BUILDKITE_PARALLEL_JOB_COUNT", 0),
+    Counted("CIRCLE_NODE_INDEX", "CIRCLE_NODE_TOTAL", 0),
+    Counted("CI_NODE_INDEX", "CI_NODE_TOTAL", 1),
+    Counted("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", 0),
+    Counted("SLURM_PROCID", "SLURM_NTASKS", 0),
 )
 """In this order. GitHub tells jobs of a matrix only in expressions: the workflow passes them on."""
 
@@ -60,16 +58,25 @@ def place_of(text: str, environment: Mapping[str, str]) -> Place:
         if count == "1" and not index:  # GitLab without ``parallel``
             return Place(1, 1)
         if index and count:
-            first = int(environment.get("SLURM_ARRAY_TASK_MIN", "0")) if "ARRAY" in counted.number else counted.first
             where = f"{counted.number}={index} {counted.total}={count}"
-            return _checked(_whole(index, where) - first + 1, _whole(count, where), where)
+            at, total = _whole(index, where) - counted.first, _whole(count, where)
+            at = _in_array(at, total, environment, where) if "ARRAY" in counted.number else at
+            return _checked(at + 1, total, where)
     known = ", ".join(counted.number for counted in COUNTED)
-    what = f"auto, and no variable gives the number of this job: neither {OWN} is set nor one of {known}"
-    raise PerfgateError("shard-unknown", what)
+    raise PerfgateError("shard-unknown", f"auto, and no variable numbers this job: neither {OWN} nor one of {known}")
+
+
+def _in_array(task: int, count: int, environment: Mapping[str, str], place: str) -> int:
+    """The place of a task in an array such as ``0-14:2``, from 0; one whose numbers have no pattern is refused."""
+    first, last, step = (environment.get(f"SLURM_ARRAY_TASK_{name}", "") for name in ("MIN", "MAX", "STEP"))
+    at, apart = _whole(first or "0", place), _whole(step or "1", place) or 1
+    if (last and _whole(last, place) != at + (count - 1) * apart) or (task - at) % apart:
+        what = f"the {count} tasks are not numbered in steps of {apart} from {at}"
+        raise PerfgateError("shard-unknown", what, mend=f"set {OWN}=K/{count} in each task", place=place)
+    return (task - at) // apart
 
 
 def parse_place(text: str, source: str) -> Place:
-    """``3/8``."""
     index, sign, count = (part.strip() for part in text.partition("/"))
     if not sign:
         raise PerfgateError("shard-unknown", f"{text!r} is not K/N, such as 3/8, and not auto", place=source)
@@ -175,8 +182,8 @@ Held = list[tuple[str, Shard]]
 
 def _groups(held: Held) -> dict[str, Held]:
     """Every kind of GPU is a run of its own; processors are one, unless two of them ran the same shard."""
-    hosts = [shard for _, shard in held if _on_host(shard)]
-    once = len({(shard.index, shard.count) for shard in hosts}) == len(hosts)
+    hosts = [(shard.index, shard.count) for _, shard in held if _on_host(shard)]
+    once = len(set(hosts)) == len(hosts)
     groups: dict[str, Held] = {}
     for place, shard in held:
         key = "" if _on_host(shard) and once else shard.device
@@ -203,10 +210,9 @@ def _check_alike(sources: Sequence[Source]) -> None:
             ("mode", first_report.mode, report.mode),
             *_policies(first, shard),
         )
-        for what, then, now in both:
+        for what, then, now in ((what, then or "unknown", now or "unknown") for what, then, now in both):
             if then != now:
-                text = f"{what} {now or 'unknown'}, and {then or 'unknown'} in {first_place}"
-                raise PerfgateError("merge-unlike", text, place=place)
+                raise PerfgateError("merge-unlike", f"{what} {now}, and {then} in {first_place}", place=place)
         _check_limits((first_place, first), (place, shard))
 
 

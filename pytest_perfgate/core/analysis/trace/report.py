@@ -30,7 +30,7 @@ from pytest_perfgate.core.analysis.trace.passes import stack_document
 from pytest_perfgate.core.analysis.trace.rates import Impact, impact, impact_table, utilised
 from pytest_perfgate.core.analysis.trace.survey import Survey, timelines
 from pytest_perfgate.core.analysis.trace.tables import kernel_table, of_host, operator_table, timeline_table
-from pytest_perfgate.core.render.words import quantity
+from pytest_perfgate.core.render.words import plural, quantity
 from pytest_perfgate.model.metric import Block, Bullets, Column, Document, Finding, Paragraph, Section, Table
 from pytest_perfgate.model.profiles import Category
 from pytest_perfgate.model.values import Dimension, array_value
@@ -96,11 +96,18 @@ def _unknown(rows: Sequence[OperatorRow]) -> str:
     return max(reasons, key=reasons.__getitem__)
 
 
+def _rank(rank: int, world: int | None) -> str:
+    """``rank 1 of 2``; ranks count from 0, so a trace may contradict itself."""
+    if world and rank >= world:
+        return f"rank {rank}, though the trace names only {plural(world, 'rank')}"
+    return f"rank {rank} of {world}" if world else f"rank {rank}"
+
+
 def subtitle(seen: Survey) -> str:
     """Window, rank, device and coverage: what every figure is to be read with."""
     trace = seen.trace
     parts = [f"window: {seen.label}"]
-    parts += [f"rank {trace.rank}" + (f" of {trace.world}" if trace.world else "")] if trace.rank is not None else []
+    parts += [_rank(trace.rank, trace.world)] if trace.rank is not None else []
     named = sorted(filter(None, trace.devices))
     parts += named[:1]
     if not seen.on_host:

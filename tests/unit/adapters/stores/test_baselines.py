@@ -86,6 +86,15 @@ def test_what_would_not_read_back_is_not_written(store: Baselines, monkeypatch: 
     assert not store.path(DEVICE, "tests/test_before.py").exists(), "none of several is written"
 
 
+def test_a_pipe_in_the_place_of_a_file_is_an_error(store: Baselines) -> None:
+    path = store.path(DEVICE, "tests/test_k.py")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(path)
+    with pytest.raises(PerfgateError) as error:
+        store.read(DEVICE, "tests/test_k.py")
+    assert error.value.code.name == "baseline-unreadable"
+
+
 def test_other_devices_stay_in_this_checkout(store: Baselines, tmp_path: Path) -> None:
     (path,) = store.write([replace(accepted("test_a"), device="host-laptop")])
     assert path.is_relative_to(tmp_path / ".perfgate" / "baselines" / "host-laptop")
@@ -99,6 +108,7 @@ def test_other_devices_stay_in_this_checkout(store: Baselines, tmp_path: Path) -
         ("'t[4096]': {time: 412.31}", "baseline-value", "baselines.'t[4096]'.time"),
         ("'t[4096]': {time: fast}", "baseline-value", "baselines.'t[4096]'.time"),
         ("'t': {time: 0us}", "baseline-value", "baselines.'t'.time"),
+        ("'t': {time: 1e14s}", "baseline-value", "baselines.'t'.time"),
         ("'t': {time: .nan}", "baseline-value", "baselines.'t'.time"),
         ("'t': {time: [1us]}", "baseline-value", "baselines.'t'.time"),
         ("'t': 412us", "baseline-value", "baselines.'t'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from pytest_perfgate.adapters.stores.configuration import (
     folder_at,
     parse_config,
     parse_declared,
+    read_config,
     settings_at,
 )
 from pytest_perfgate.model.errors import PerfgateError
@@ -225,3 +227,19 @@ def test_what_is_no_share_is_an_error_and_a_revision_has_a_setting_of_its_own(li
     with pytest.raises(PerfgateError, match="config-value") as refused:
         parse_config(f"[tool.perfgate]\n{line}\n", place="p")
     assert ("anchor_revision" in str(refused.value)) is ("0.1" not in line)
+
+
+def test_a_pipe_in_the_place_of_the_settings_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pyproject.toml")
+    with pytest.raises(PerfgateError) as error:
+        read_config(tmp_path)
+    assert error.value.code.name == "config-unreadable"
+
+
+def test_a_file_without_our_settings_is_parsed_where_that_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("y = 1\nx = [\n", encoding="utf-8")
+    assert read_config(tmp_path) == Config()
+    with pytest.raises(PerfgateError) as error:
+        read_config(tmp_path, whole=True)
+    assert error.value.code.name == "config-unreadable"
+    assert "line 2" in error.value.what

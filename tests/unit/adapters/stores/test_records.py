@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.adapters.stores import record_files as fetch
-from pytest_perfgate.adapters.stores.records import Pointer, Records, render_record, same_folder_url
+from pytest_perfgate.adapters.stores.records import Pointer, Records, read_record, render_record, same_folder_url
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Artifact
 from pytest_perfgate.model.metric import Absent
@@ -360,3 +360,11 @@ def test_a_pointer_that_is_no_text_is_said_and_outlives_a_run_that_measured_noth
     assert pointer.path.read_bytes() == b"\xff\n"
     with pytest.raises(PerfgateError, match="it is not text"):
         pointer.name()
+
+
+def test_a_pipe_or_a_device_is_no_record(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+    for path in (tmp_path / "pipe.json", Path("/dev/zero")):
+        with pytest.raises(PerfgateError) as error:
+            read_record(path)
+        assert error.value.code.name == "record-unreadable"

@@ -195,6 +195,9 @@ def test_what_all_ran_in_and_what_only_some() -> None:
     assert common([ENVIRONMENT, ENVIRONMENT]) == ENVIRONMENT
 
 
+_STEPS = {f"SLURM_ARRAY_TASK_{name}": n for name, n in (("COUNT", "8"), ("MIN", "0"), ("MAX", "14"), ("STEP", "2"))}
+
+
 @pytest.mark.parametrize(
     ("text", "environment", "place"),
     [
@@ -208,6 +211,9 @@ def test_what_all_ran_in_and_what_only_some() -> None:
         ("auto", {"CIRCLE_NODE_INDEX": "7", "CIRCLE_NODE_TOTAL": "8"}, Place(8, 8)),
         ("auto", {"SLURM_PROCID": "1", "SLURM_NTASKS": "4"}, Place(2, 4)),
         ("auto", {"SLURM_ARRAY_TASK_ID": "5", "SLURM_ARRAY_TASK_COUNT": "4", "SLURM_ARRAY_TASK_MIN": "4"}, Place(2, 4)),
+        ("auto", {**_STEPS, "SLURM_ARRAY_TASK_ID": "0"}, Place(1, 8)),
+        ("auto", {**_STEPS, "SLURM_ARRAY_TASK_ID": "6"}, Place(4, 8)),
+        ("auto", {**_STEPS, "SLURM_ARRAY_TASK_ID": "14"}, Place(8, 8)),
         ("auto", {"SLURM_ARRAY_TASK_ID": "0", "SLURM_ARRAY_TASK_COUNT": "4", "SLURM_PROCID": "0"}, Place(1, 4)),
     ],
 )
@@ -227,6 +233,8 @@ def test_which_shard_this_is(text: str, environment: dict[str, str], place: Plac
         ("auto", {"CI_NODE_INDEX": "9", "CI_NODE_TOTAL": "8"}),
         ("auto", {"BUILDKITE_PARALLEL_JOB": "x", "BUILDKITE_PARALLEL_JOB_COUNT": "8"}),
         ("auto", {"PERFGATE_SHARD": "3 of 8"}),
+        ("auto", {**_STEPS, "SLURM_ARRAY_TASK_ID": "3"}),
+        ("auto", {**_STEPS, "SLURM_ARRAY_TASK_ID": "2", "SLURM_ARRAY_TASK_COUNT": "3"}),
     ],
 )
 def test_what_is_no_shard(text: str, environment: dict[str, str]) -> None:

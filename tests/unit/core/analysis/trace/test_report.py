@@ -194,6 +194,12 @@ def test_a_device_without_a_name_leaves_no_gap_in_the_subtitle(kineto, tmp_path)
     assert "rank 0 of 1 · coverage 100.0%" in found.views["report"]().subtitle
 
 
+def test_a_rank_beyond_the_ranks_of_its_job_is_told(kineto, tmp_path):
+    header = {"distributedInfo": {"rank": 5, "world_size": 2}}
+    found = kineto.inspect([written(tmp_path / "t.json", [kernel("k", 5, 10)], **header)], {})
+    assert "rank 5, though the trace names only 2 ranks" in found.views["report"]().subtitle
+
+
 def test_a_comparison_says_its_key_findings_and_why(kineto, tmp_path):
     before, after = job(tmp_path, ranks=2)[:2]
     analysis = kineto.compare(
