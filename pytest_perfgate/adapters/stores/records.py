@@ -6,9 +6,11 @@ import base64
 import binascii
 import contextlib
 import datetime as dt
+import gzip
 import hashlib
 import os
 import re
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -152,11 +154,15 @@ def _source(name: str) -> Source:
 
 def _content(path: Path) -> bytes:
     try:
-        return content(path)
+        data = content(path)
+        return gzip.decompress(data) if data.startswith(_GZIP) else data
     except FileNotFoundError as fault:
         raise PerfgateError("record-missing", "there is no such record", place=str(path)) from fault
-    except OSError as fault:
+    except (OSError, EOFError, zlib.error) as fault:
         raise PerfgateError("record-unreadable", f"it cannot be opened: {fault}", place=str(path)) from fault
+
+
+_GZIP = b"\x1f\x8b"
 
 
 def _figures(data: bytes, name: str, place: str) -> RunReport:

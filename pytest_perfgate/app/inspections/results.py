@@ -162,6 +162,10 @@ def _impossible(run: RunReport) -> Iterator[Problem]:
 ReadRecord = Callable[[Path], RunReport]
 
 
+_RECORD = re.compile(rb'\s*\{\s*"perfgate"\s*:\s*[0-9]')
+"""How a record begins, however it is indented."""
+
+
 class Runs:
     """The record that every run leaves."""
 
@@ -173,8 +177,10 @@ class Runs:
         self._read = read
 
     def recognises(self, path: Path, head: bytes) -> bool:
+        from pytest_perfgate.core.analysis.foreign_files import GZIP, unpacked_head
+
         del path
-        return head.startswith(b'{"perfgate":')
+        return _RECORD.match(unpacked_head(head) if head.startswith(GZIP) else head) is not None
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         del options

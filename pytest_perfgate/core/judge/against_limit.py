@@ -15,7 +15,7 @@ from pytest_perfgate.core.judge.readings import FILE, SPEEDUP, Sides, moved_side
 from pytest_perfgate.core.judge.samples import busy_processors
 from pytest_perfgate.core.limits.merge import no_instruction, not_in_the_report, own_name, scope_within
 from pytest_perfgate.core.limits.scope import noun, proposal, render_scope, some_of
-from pytest_perfgate.core.render.words import quantity
+from pytest_perfgate.core.render.words import bound_text, quantity
 from pytest_perfgate.model.errors import CODES, PerfgateError
 from pytest_perfgate.model.metric import HALF, Absent, Analysis, Figure, Labels, Metric, MetricSet, Problem, matches
 from pytest_perfgate.model.plan import Limit, Mode, Operator, Outcome, Policy
@@ -349,7 +349,7 @@ def _window_of(metric: Metric, analysis: Analysis) -> str:
 
 def _artifact_ruling(limit: Limit, metric: Metric, window: str) -> Ruling:
     shown = quantity(metric.value, metric.dimension)
-    bound = quantity(limit.bound, limit.dimension)
+    bound = bound_text(limit)
     notes = (("at", window), ("note", metric.note))
     if above_peak(metric):
         return _above_peak(f"{metric.name}{render_scope(metric.labels)} is {shown}", metric, notes)

@@ -72,7 +72,7 @@ def _in_array(task: int, count: int, environment: Mapping[str, str], place: str)
     at, apart = _whole(first or "0", place), _whole(step or "1", place) or 1
     if (last and _whole(last, place) != at + (count - 1) * apart) or (task - at) % apart:
         what = f"the {count} tasks are not numbered in steps of {apart} from {at}"
-        raise PerfgateError("shard-unknown", what, mend=f"set {OWN}=K/{count} in each task", place=place)
+        raise PerfgateError("shard-unknown", what, fix=f"set {OWN}=K/{count} in each task", place=place)
     return (task - at) // apart
 
 

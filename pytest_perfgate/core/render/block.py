@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_perfgate.core.judge.acceptance import TOO_FAR, Change, Decision
 from pytest_perfgate.core.judge.samples import busy_processors
 from pytest_perfgate.core.render.words import (
+    bound_text,
     by_floor,
     change_of,
     change_text,
@@ -135,7 +136,7 @@ def _limit(limit: Limit) -> str:
     elif limit.compare is not Compare.FIGURE:
         text = f"change {limit.operator.value} {change_text(limit.bound, limit)}"
     else:
-        text = f"{limit.operator.value} {quantity(limit.bound, limit.dimension)}"
+        text = f"{limit.operator.value} {bound_text(limit)}"
     return text if limit.source in {"marker", ""} else f"{text} ({limit.source})"
 
 

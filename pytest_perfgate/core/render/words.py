@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
@@ -40,6 +41,15 @@ _UNREAD = 1e21
 """From here on digits are no longer read."""
 
 _TENFOLD = 10.0
+
+
+_DECIMAL_BYTES = re.compile(r"([0-9.]+)\s*([kKMGT]B)\Z")
+
+
+def bound_text(limit: Limit) -> str:
+    """The bound of a limit as it is read beside its figure: bytes in the decimal unit in which they were written."""
+    written = _DECIMAL_BYTES.search(limit.text) if limit.dimension is Dimension.BYTES else None
+    return f"{written[1]} {written[2]}" if written else quantity(limit.bound, limit.dimension)
 
 
 def quantity(number: float | None, dimension: Dimension, digits: int = 4) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import threading
@@ -44,6 +45,19 @@ def test_a_record_reads_as_it_was_written(records: Records) -> None:
         read = records.read(source)
         assert read == REPORT
     assert not read.complete
+
+
+def test_a_record_that_was_indented_or_packed_reads_alike(records: Records, tmp_path: Path) -> None:
+    path = records.write(REPORT)
+    spread = json.dumps(json.loads(path.read_bytes()), indent=4).encode()
+    for name, data in (("spread", spread), ("packed", gzip.compress(spread))):
+        copy = path.with_name(f"{name}.json")
+        copy.write_bytes(data)
+        assert read_record(copy) == REPORT
+    (tmp_path / "cut.json").write_bytes(gzip.compress(spread)[:-20])
+    with pytest.raises(PerfgateError) as error:
+        read_record(tmp_path / "cut.json")
+    assert error.value.code.name == "record-unreadable"
 
 
 def test_a_record_names_no_home_folder_and_its_project_s_files_from_there() -> None:

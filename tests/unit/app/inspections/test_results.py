@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
 
-from pytest_perfgate.app.inspections.results import ANYWHERE, case_name, changes_of, compared_files, device_of
+from pytest_perfgate.app.inspections.results import ANYWHERE, Runs, case_name, changes_of, compared_files, device_of
 from pytest_perfgate.core.judge.policy import CI
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.model.errors import PerfgateError
@@ -66,3 +67,12 @@ def test_a_slowdown_of_results_is_the_change_of_their_times() -> None:
     (verdict,) = compared_files(analysis(time), slower, changes[:1], CI, by_name())
     assert verdict.outcome is Outcome.REGRESSED
     assert verdict.next == ()
+
+
+def test_a_record_is_known_however_it_is_indented_or_packed() -> None:
+    runs = Runs(lambda path: pytest.fail(f"{path} is read"))
+    for text in (b'{"perfgate":1,"run":{}}', b'\n{\n    "perfgate": 1,\n    "run": {}}'):
+        assert runs.recognises(Path("r"), text)
+        assert runs.recognises(Path("r"), gzip.compress(text))
+    assert not runs.recognises(Path("r"), b'{"perfgate_history": 1}')
+    assert not runs.recognises(Path("r"), gzip.compress(b"perfgate"))

@@ -17,6 +17,7 @@ from pytest_perfgate.core.render.html import render_comment, render_html
 from pytest_perfgate.core.render.logs import Version, render_entry
 from pytest_perfgate.core.render.report import run_document
 from pytest_perfgate.core.render.words import (
+    bound_text,
     distinct_names,
     edges,
     pair_of_names,
@@ -233,3 +234,16 @@ def test_files_of_one_name_are_distinct_names_by_their_folders(paths: list[str],
 
 def test_two_sides_are_distinct_names_too() -> None:
     assert pair_of_names(["/x/a", "/x/b"], ["/y/a"]) == "x/a, x/b against y/a"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("peak_memory <= 20MB", "20 MB"),
+        ("peak_memory <= 1.5 GB", "1.5 GB"),
+        ("peak_memory <= 96KiB", "96 KiB"),
+        ("time <= 2ms", "2 ms"),
+    ],
+)
+def test_a_bound_in_bytes_is_shown_in_the_unit_in_which_it_was_written(text: str, shown: str) -> None:
+    assert bound_text(limit(text)) == shown
