@@ -126,7 +126,8 @@ class TraceView:
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
         found = findings(self.survey, self.line, self.rows, self.kernels, self.roof)
-        stepped = coverage_findings(self.whole, self.steps) if self.asked.window else ()
+        inside = self.windows if len(self.windows) == 1 else self.steps
+        stepped = coverage_findings(self.whole, inside) if self.asked.window else ()
         held = tuple(window_findings(self.bottleneck))
         wrong = any(finding.trigger == "class=invalid" for finding in held)
         return (*held, *stepped, *found) if wrong else (*stepped, *found, *held)

@@ -50,6 +50,12 @@ def covered(starts: Ints, ends: Ints) -> int:
     return length(union(starts, ends))
 
 
+def middle(numbers: Ints) -> float:
+    """The median: that of numpy loads its masked arrays first, which takes longer than small traces."""
+    ordered, half = np.sort(numbers), len(numbers) // 2
+    return float(ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2)
+
+
 def together(a: Spans, b: Spans) -> Spans:
     """The union of two sets of intervals."""
     return union(np.concatenate([a[0], b[0]]), np.concatenate([a[1], b[1]]))

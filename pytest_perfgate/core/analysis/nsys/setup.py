@@ -123,7 +123,7 @@ def _anchored(
                 end=int(ranges.end[middle]),
                 how=how,
                 covers=_covers(start, end, spans.get((rank.pid, rank.device))),
-                apart=int(np.median(np.diff(start))) if len(start) > 1 else None,
+                apart=int(intervals.middle(np.diff(start))) if len(start) > 1 else None,
             )
     return result
 

@@ -175,7 +175,7 @@ def step_metrics_of_all(whole: Survey, steps: Sequence[Survey], scopes: Sequence
         covered = intervals.covered(start, end) / max(high - low, 1)
         yield _figure("window_coverage", covered, Dimension.FRACTION, scope)
         if len(windows) > 1:
-            yield _figure("step_to_step", float(np.median(np.diff(np.sort(start)))), Dimension.TIME, scope)
+            yield _figure("step_to_step", intervals.middle(np.diff(np.sort(start))), Dimension.TIME, scope)
 
 
 def throughput(whole: Survey, steps: Sequence[Survey], items: str) -> tuple[float, str] | None:
@@ -184,7 +184,7 @@ def throughput(whole: Survey, steps: Sequence[Survey], items: str) -> tuple[floa
     windows = [part.window for part in steps if part.window is not None and part.window.step]
     starts = np.sort(np.array([one.start for one in windows], np.int64))
     if len(starts) > 1:
-        apart = float(np.median(np.diff(starts)))
+        apart = intervals.middle(np.diff(starts))
     elif len(starts):
         apart = float(windows[0].end - windows[0].start)
     else:
@@ -206,17 +206,18 @@ def throughput_metrics(whole: Survey, steps: Sequence[Survey], items: str, scope
 
 
 def coverage_findings(whole: Survey, steps: Sequence[Survey]) -> Iterator[Finding]:
-    """Steps that leave most of a trace out: what happens between them is in no figure of a step."""
+    """Steps, or a window of one, that leave most of a trace out: what happens beside them is in no figure of theirs."""
     found = {metric.name: metric.value for metric in step_metrics_of_all(whole, steps, ((),))}
     covered = found.get("window_coverage", 1.0)
     if covered >= HALF:
         return
     lengths = [part.window.end - part.window.start for part in steps if part.window is not None]
-    apart = quantity(found.get("step_to_step", 0.0), Dimension.TIME)
+    several, apart = len(lengths) > 1, quantity(found.get("step_to_step", 0.0), Dimension.TIME)
+    detail = f"What happens {'between' if several else 'beside'} them, idle time above all, is in no figure of a step. "
+    detail += f"A step is {quantity(intervals.middle(np.array(lengths, np.int64)), Dimension.TIME)} long"
     yield Finding(
-        title=f"The steps cover {covered:.0%} of the trace",
-        detail=f"What happens between them, idle time above all, is in no figure of a step. A step is "
-        f"{quantity(float(np.median(lengths)), Dimension.TIME)} long, and the next one starts {apart} after it.",
+        title=f"The {'steps cover' if several else 'window covers'} {covered:.0%} of the trace",
+        detail=f"{detail}, and the next one starts {apart} after it." if several else f"{detail}.",
         trigger=f"window_coverage={covered:.3f}",
         advice="look at the whole trace too, or limit step_to_step and window_coverage",
         severity=Severity.WARNING,

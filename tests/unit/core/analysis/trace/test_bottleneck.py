@@ -117,6 +117,9 @@ def test_steps_that_leave_most_of_a_trace_out_are_said(kineto, tmp_path) -> None
     found = kineto.inspect([path], {"window": "steps"})
     (said,) = [one for one in found.findings if one.title == "The steps cover 13% of the trace"]
     assert "A step is 1 ms long, and the next one starts 10 ms after it" in said.detail
+    one = kineto.inspect([path], {"step": "2"}).findings
+    (said,) = [finding for finding in one if finding.title == "The window covers 3% of the trace"]
+    assert said.trigger == "window_coverage=0.032"
 
 
 def test_roofs_of_operators_give_the_class_where_most_of_their_work_is_known(kineto, tmp_path) -> None:
