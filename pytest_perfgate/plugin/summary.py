@@ -24,6 +24,7 @@ from pytest_perfgate.core.render.words import (
     display_width,
     edges,
     figure_note,
+    note_word,
     other_notes,
     own_gate_lines,
     plural,
@@ -99,7 +100,7 @@ def _write_verdicts(out: Any, session: SessionState, reports: list[CaseReport]) 
         partial(_tables, reports, width=width),
         partial(families_text, reports, session.settings.project.tables),
         partial(blocks, [r for r in reports if not _left_open(r, session.mode)], here, min(WIDTH, width)),
-        lambda: _folded((f"{note.effect.value}  {reported_text(note, style)}" for note in notes), width),
+        lambda: _folded((f"{note_word(note)}  {reported_text(note, style)}".lstrip() for note in notes), width),
         lambda: _folded(
             [*([] if edits else hidden(session)), *refused(reports), *constant(reports), *empty(reports)], width
         ),
@@ -321,8 +322,7 @@ def _empty_call_ns() -> float:
     """What a call of nothing takes here and now: the middle of a few thousands in a row, as a timed call's is."""
     import timeit
 
-    calls = 2000
-    return sorted(timeit.Timer(lambda: None).repeat(15, calls))[7] / calls * 1e9
+    return sorted(timeit.Timer(lambda: None).repeat(15, 2000))[7] / 2000 * 1e9
 
 
 def hidden(session: SessionState) -> list[str]:

@@ -13,7 +13,7 @@ import msgspec
 
 from pytest_perfgate.model.errors import PerfgateError, refusal
 
-CHUNK = 2 * 2**20
+CHUNK = 2**20
 
 GZIP = b"\x1f\x8b"
 

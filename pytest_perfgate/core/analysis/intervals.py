@@ -50,7 +50,7 @@ def covered(starts: Ints, ends: Ints) -> int:
     return length(union(starts, ends))
 
 
-def middle(numbers: Ints) -> float:
+def middle(numbers: NDArray[Any]) -> float:
     """The median: that of numpy loads its masked arrays first, which takes longer than small traces."""
     ordered, half = np.sort(numbers), len(numbers) // 2
     return float(ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2)

@@ -20,7 +20,7 @@ from pytest_perfgate.core.render.text import (
     picture_lines,
     shown_rows,
 )
-from pytest_perfgate.core.render.words import ABSENT, HEADING, other_notes, own_gate_lines, plural, printable
+from pytest_perfgate.core.render.words import ABSENT, HEADING, note_word, other_notes, own_gate_lines, plural, printable
 from pytest_perfgate.model.metric import Block, Bullets, Cell, Code, Document, Link, Paragraph, Picture, Section, Table
 from pytest_perfgate.model.plan import Effect, Outcome
 from pytest_perfgate.model.values import first_of
@@ -281,7 +281,8 @@ def render_comment(report: RunReport, *, only_changes: bool = False) -> str:
     lines += [f"**{sentence(HEADING)}**", "", *_bullets(edits), ""] if edits else []
     lines += [f"{summary_line(report)} {_place(report)}".rstrip(), ""]
     notes = other_notes(report.cases, report.notes)
-    lines += [*(f"- **{note.effect.value}** {calm(escape(note.sentence))}" for note in notes), ""] if notes else []
+    words = ((f"**{word}** " if (word := note_word(note)) else "", note) for note in notes)
+    lines += [*(f"- {word}{calm(escape(note.sentence))}" for word, note in words), ""] if notes else []
     for case in shown_cases[:_COMMENT_ROWS]:
         block = render_block(case).rstrip("\n")
         fence = "`" * (3 + block.count("```"))

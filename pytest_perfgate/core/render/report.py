@@ -13,6 +13,7 @@ from pytest_perfgate.core.render.words import (
     HEADING,
     by_floor,
     change_of,
+    note_word,
     other_notes,
     own_gate_lines,
     plural,
@@ -153,7 +154,7 @@ def _own_gate(report: RunReport) -> list[Block]:
 
 def _notes(report: RunReport) -> list[Block]:
     notes = other_notes(report.cases, report.notes)
-    items = tuple(printable(f"{note.effect.value.upper()}  {note.sentence}") for note in notes)
+    items = tuple(printable(f"{note_word(note).upper()}  {note.sentence}".lstrip()) for note in notes)
     return [Section(title="The suite", blocks=(Bullets(items=items),))] if items else []
 
 

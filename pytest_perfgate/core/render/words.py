@@ -325,6 +325,11 @@ def edit_lines(notes: Sequence[SuiteNote]) -> tuple[tuple[str, str], ...]:
     return tuple(_lines(notes, EDITS))
 
 
+def note_word(note: SuiteNote) -> str:
+    """The effect of a note, in front of it; empty where the note itself begins with ``passed``."""
+    return "" if note.text.startswith(Outcome.PASSED.value) else note.effect.value
+
+
 def other_notes(reports: Iterable[CaseReport], notes: Sequence[SuiteNote]) -> tuple[SuiteNote, ...]:
     """Notes that are not in the list."""
     listed = {*EDITS, *_EFFECTS} if own_gate_lines(reports, notes) else set()

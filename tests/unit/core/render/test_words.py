@@ -20,6 +20,7 @@ from pytest_perfgate.core.render.words import (
     bound_text,
     distinct_names,
     edges,
+    note_word,
     pair_of_names,
     plural,
     quantity,
@@ -31,7 +32,7 @@ from pytest_perfgate.model.measurement import Environment
 from pytest_perfgate.model.metric import Interval, Metric, MetricSet
 from pytest_perfgate.model.plan import CaseKey, Effect
 from pytest_perfgate.model.values import Dimension, first_of
-from pytest_perfgate.model.verdict import CaseReport, RunReport
+from pytest_perfgate.model.verdict import CaseReport, RunReport, SuiteNote
 from pytest_perfgate.plugin.reporting import properties
 from tests.unit.core.judge.bench import KINDS, limit, measured
 
@@ -247,3 +248,12 @@ def test_two_sides_are_distinct_names_too() -> None:
 )
 def test_a_bound_in_bytes_is_shown_in_the_unit_in_which_it_was_written(text: str, shown: str) -> None:
     assert bound_text(limit(text)) == shown
+
+
+def test_a_note_that_says_that_it_passed_says_so_once() -> None:
+    kept = SuiteNote(kind="family mean", effect=Effect.PASS, text="passed: t: mean(slowdown) <= 2%: +0.1 %")
+    lost = SuiteNote(kind="nowhere", effect=Effect.WARN, text="time <= 1ms applied to no case of this run")
+    assert (note_word(kept), note_word(lost)) == ("", "warn")
+    comment = render_comment(replace(RUN, notes=(kept, lost)))
+    assert "\n- passed: " in comment
+    assert "\n- **warn** time" in comment
