@@ -1,4 +1,4 @@
-"""What torch.compile makes of plain functions: attention forward and backward, a fused activation."""
+"""Plain functions under torch.compile: attention forward and backward, and a fused activation."""
 
 from __future__ import annotations
 

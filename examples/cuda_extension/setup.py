@@ -1,4 +1,4 @@
-"""Builds the extension; perfgate builds it once for each side of a comparison, by this same file."""
+"""Builds the extension. perfgate runs this file once for base and once for head."""
 
 from setuptools import setup
 from torch.utils.cpp_extension import BuildExtension, CUDAExtension

@@ -1,4 +1,4 @@
-"""A kernel of CUDA C++ behind an extension that setuptools builds: ``pip install --no-build-isolation .``"""
+"""A CUDA C++ kernel in an extension that setuptools builds: ``pip install --no-build-isolation .``"""
 
 from __future__ import annotations
 

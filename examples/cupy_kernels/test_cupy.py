@@ -1,4 +1,4 @@
-"""A raw kernel of CuPy, compiled when it is first called; no torch is needed."""
+"""A raw CuPy kernel, compiled on its first call. It does not need torch."""
 
 from __future__ import annotations
 

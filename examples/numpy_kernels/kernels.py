@@ -1,4 +1,4 @@
-"""Three small kernels on the host, so that the gate can be tried anywhere."""
+"""Three small kernels on the host, to try the gate on any machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kernels must achieve. Run it with ``pytest --perfgate=full``."""
+"""The limits of the kernels. Run them with ``pytest --perfgate=full``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A benchmark of NVBench as a case: its binary writes JSON, and its times and limits are judged like any other.
+"""An NVBench benchmark as a case: its binary writes JSON, and perfgate judges its times like any other.
 
 ``NVBENCH=path/to/the/binary pytest``
 """
@@ -15,7 +15,7 @@ if not BINARY:
     pytest.skip("NVBENCH names no binary", allow_module_level=True)
 
 
-@pytest.mark.perfgate("slowdown <= 3%")  # of every state of every benchmark; time(case=copy*) names some
+@pytest.mark.perfgate("slowdown <= 3%")  # for every state of every benchmark; time(case=copy*) selects some
 def test_nvbench(perfgate, tmp_path):
     results = tmp_path / "nvbench.json"
     subprocess.run([BINARY, "--json", str(results)], check=True)

@@ -1,4 +1,4 @@
-"""Calls whose time is the same whatever ``PLANTED`` says; what it names gets worse beside it."""
+"""Calls with a constant time. ``PLANTED`` names the figures that get worse."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _turn = itertools.count()
 
 
 def scaled() -> np.ndarray:
-    """The rows twice as large; a scratch buffer of a tenth of them is the planted regression."""
+    """Doubles the rows. The planted regression is a scratch buffer of a tenth of them."""
     scratch = np.empty(ROWS.size // 10 if "memory" in PLANTED else 0)
     doubled = ROWS * 2
     return doubled[scratch.size :]
 
 
 def request() -> None:
-    """Waits for 10 ms, as for a device or a lock; one call in twenty three times as long is planted."""
+    """Waits for 10 ms, as for a device or a lock. Planted: one call in twenty takes three times as long."""
     slow = "tail" in PLANTED and next(_turn) % 20 == 0
     time.sleep(0.03 if slow else 0.01)
 
 
 @cache
 def compiled() -> list[int]:
-    """What the first call makes and later ones find: twice as much of it is planted."""
+    """The first call makes this and later calls reuse it. Planted: twice as much."""
     count = 2 if "compile" in PLANTED else 1
     return [n * n % 7 for n in range(count * 600_000)]
 
@@ -42,12 +42,12 @@ def lookup() -> int:
 
 
 def bytes_sent() -> int:
-    """A figure that the code itself knows; one more message is planted."""
+    """A figure that the code itself knows. Planted: one more message."""
     return 4096 + (64 if "bytes" in PLANTED else 0)
 
 
 def compiled_kernel(log: Path) -> Path:
-    """What ``nvcc -Xptxas -v`` says of a kernel, as a build keeps it; one more register is planted."""
+    """The output of ``nvcc -Xptxas -v`` for a kernel, as a build keeps it. Planted: one more register."""
     registers = 33 if "registers" in PLANTED else 32
     log.write_text(
         "ptxas info    : Compiling entry function 'scale' for 'sm_90'\n"

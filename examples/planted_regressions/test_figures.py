@@ -1,6 +1,6 @@
-"""Each limit is on a figure that no limit on the time would see. Run it twice with ``pytest --perfgate=full``.
+"""Limits on figures that get worse while the time stays the same. Run it twice with ``pytest --perfgate=full``.
 
-The second time with a regression: ``PLANTED="memory tail compile bytes registers" pytest --perfgate=full``.
+Run it the second time with a regression: ``PLANTED="memory tail compile bytes registers" pytest --perfgate=full``.
 """
 
 from __future__ import annotations

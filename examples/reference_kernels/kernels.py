@@ -1,4 +1,4 @@
-"""A kernel and the plain version that it is compared with; ``PLANTED`` names which of them does its work twice."""
+"""A kernel and its plain version. ``PLANTED`` names the one that does its work twice."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ PLANTED = os.environ.get("PLANTED", "").split()
 
 
 def polynomial(coefficients: list[float], x: float) -> float:
-    """By Horner's rule."""
+    """The polynomial by Horner's rule."""
     total = 0.0
     for _ in range(2 if "kernel" in PLANTED else 1):
         total = 0.0
@@ -18,7 +18,7 @@ def polynomial(coefficients: list[float], x: float) -> float:
 
 
 def plain_polynomial(coefficients: list[float], x: float) -> float:
-    """By its definition."""
+    """The polynomial by its definition."""
     total = 0.0
     for _ in range(2 if "reference" in PLANTED else 1):
         last = len(coefficients) - 1

@@ -1,7 +1,7 @@
-"""Faster than a reference, by what was accepted and by what must hold anywhere.
+"""A speed-up over a reference, compared with the accepted one and with an absolute limit.
 
 Run it with ``pytest --perfgate=full``, accept it, and run it again with ``PLANTED=kernel``, then ``PLANTED=reference``:
-the first is REGRESSED, the second MOVED, for the kernel is as fast as it was.
+the first is REGRESSED, the second MOVED, because the kernel is as fast as before.
 """
 
 from __future__ import annotations

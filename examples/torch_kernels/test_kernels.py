@@ -1,4 +1,4 @@
-"""Kernels of torch, each held to its own accepted time; on a GPU where there is one."""
+"""Torch kernels, each compared with its own accepted time, on a GPU where there is one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attention in Triton, forward and backward, tile by tile: no matrix of all scores is ever written."""
+"""Attention in Triton, forward and backward, tile by tile. It never writes the matrix of all scores."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import triton.language as tl
 
 TILE = 64
 LOG2_E = 1.4426950408889634
-"""Weights are powers of two, which the hardware has."""
+"""Weights are powers of two, which the hardware computes directly."""
 
 
 @triton.jit
 def _rows(at, head, length, width: tl.constexpr, tile: tl.constexpr):
-    """Where the rows of a tile lie in a head, their numbers, and which of them there are."""
+    """The offsets of a tile's rows in a head, their numbers, and the mask of existing rows."""
     rows = at * tile + tl.arange(0, tile)
     return head * width + rows[:, None] * width + tl.arange(0, width)[None, :], rows, (rows < length)[:, None]
 
@@ -56,7 +56,7 @@ def _backward_queries(
     q, k, v, out, upward, logs, dots, dq, length, scale, root,
     causal: tl.constexpr, width: tl.constexpr, tile: tl.constexpr,
 ):  # fmt: skip
-    """The gradient of a tile of queries; what the keys' gradients need of each row is left in ``dots``."""
+    """The gradient of a tile of queries. It stores in ``dots`` what the keys' gradients need of each row."""
     at, head = tl.program_id(0), tl.program_id(1).to(tl.int64) * length
     here, rows, inside = _rows(at, head, length, width, tile)
     queries, up = tl.load(q + here, mask=inside, other=0.0), tl.load(upward + here, mask=inside, other=0.0)
@@ -98,7 +98,7 @@ def _backward_keys(
 
 
 def shape_of(q, causal):
-    """The grid, and what every kernel is told of (batch, heads, length, width)."""
+    """The grid, and the arguments of every kernel (batch, heads, length, width)."""
     batch, heads, length, width = q.shape
     root = 1 / math.sqrt(width)
     return (triton.cdiv(length, TILE), batch * heads), (length, LOG2_E * root), root, (causal, width, TILE)

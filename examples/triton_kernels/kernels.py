@@ -1,4 +1,4 @@
-"""Kernels of Triton as people write them: a normalisation, a softmax, a product with autotuning."""
+"""Typical Triton kernels: a normalisation, a softmax, a product with autotuning."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def matmul(a, b, out):
 
 
 def chosen_tile():
-    """What the autotuner took for the last product, for the record."""
+    """The autotuner's choice for the last product, for the record."""
     best = getattr(_matmul, "best_config", None)
     return str(best) if best is not None else "not tuned yet"
 

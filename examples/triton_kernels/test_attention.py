@@ -1,4 +1,4 @@
-"""Attention forward and backward: a fraction of the peak, bytes a second, the accepted time, and one capture."""
+"""Attention forward and backward: limits on the fraction of the peak, bandwidth and time, and one capture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels of Triton, each gated by a rate, a fraction of the peak, or its accepted time."""
+"""Triton kernels, each with a limit on a rate, a fraction of the peak, or its accepted time."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_matmul(perfgate, n):
     out = torch.empty(n, n, device="cuda", dtype=torch.bfloat16)
     right = (a @ b).float()
     kernels.matmul(a, b, out)
-    perfgate.note("tile", kernels.chosen_tile())  # another tile is another measurement
+    perfgate.note("tile", kernels.chosen_tile())  # a different tile is a different measurement
     perfgate(
         kernels.matmul, a, b, out, work=work.gemm(n, n, n, dtype="bf16"),
         check=lambda found: bool(torch.linalg.norm(found.float() - right) <= 0.02 * torch.linalg.norm(right)),
