@@ -22,7 +22,6 @@ from pytest_perfgate.model.device import SupportsMemory
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Reading, Reference
 from pytest_perfgate.model.metric import Absent, Metric, Problem
-from pytest_perfgate.model.plan import Plan
 from pytest_perfgate.model.values import Dimension
 
 if TYPE_CHECKING:

@@ -26,6 +26,7 @@ from pytest_perfgate.cli.output import placed, plain, say, say_written, write_fi
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import ClockPolicy, Compare, Plan, parse_case_key
+from pytest_perfgate.wiring.built_ins import BENCHMARK_TOOLS
 
 if TYPE_CHECKING:
     from pytest_perfgate.app.inspect import Look
@@ -349,7 +350,9 @@ def scrub_sentence(done: Scrubbed) -> str:
     return f"{done.out}: {tables}{lines}{named if done.named else ''}"
 
 
-IMPORT_ABOUT = """Begin baselines from JSON of pytest-benchmark, asv, NVBench, Google Benchmark or hyperfine.
+*_TOOLS, _LAST_TOOL = (title for title, _ in BENCHMARK_TOOLS.values())
+
+IMPORT_ABOUT = f"""Begin baselines from JSON of {", ".join(_TOOLS)} or {_LAST_TOOL}.
 
   perfgate import .benchmarks/Linux-CPython-3.11-64bit/0001_main.json
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.device import DeviceSpec
     from pytest_perfgate.model.metric import Table
     from pytest_perfgate.model.ports import Catalogue, Delivery, Inspector, Profiler, Runtime, Timer
-    from pytest_perfgate.model.profiles import BenchReader
     from pytest_perfgate.model.project import Config
     from pytest_perfgate.model.verdict import RunReport
 
@@ -62,7 +61,7 @@ class Deferred:
 
 
 def _maybe_nsys(path: Path, head: bytes) -> bool:
-    """All but JSON, packed or not, that is named so: the kind of file that is read most, and none of these."""
+    """False for JSON by name and first bytes: an nsys export is never JSON."""
     return not (path.suffix in {".json", ".gz"} and (head[:2] == b"\x1f\x8b" or head.lstrip()[:1] in {b"{", b"["}))
 
 
@@ -115,7 +114,7 @@ class BuiltIns:
             Deferred("ncu", self._ncu),
             Deferred("rocprof", self._rocprof),
             Deferred("record", _runs),
-            *(Deferred(name, partial(_benchmark, at)) for at, name in enumerate(_BENCHMARKS)),
+            *(Deferred(name, make) for name, (_, make) in BENCHMARK_TOOLS.items()),
         ]
 
     def pytest_perfgate_deliveries(self) -> list[Delivery]:
@@ -222,25 +221,49 @@ def _write_replay(path: Path, text: str) -> Path:
     return write_replay(path, text)
 
 
-_BENCHMARKS = ("nvbench", "pytest-benchmark", "google-benchmark", "asv", "hyperfine")
+def _nvbench() -> Benchmarks:
+    from pytest_perfgate.adapters.readers.benchmarks import read_nvbench
+    from pytest_perfgate.app.inspections.results import nvbench
+
+    return nvbench(read_nvbench)
 
 
-def _benchmark(at: int) -> Inspector:
-    return benchmark_inspectors()[at][0]
+def _pytest_benchmark() -> Benchmarks:
+    from pytest_perfgate.adapters.readers.benchmarks import read_pytest_benchmark
+    from pytest_perfgate.app.inspections.results import pytest_benchmark
+
+    return pytest_benchmark(read_pytest_benchmark)
 
 
-def benchmark_inspectors() -> list[tuple[Benchmarks, BenchReader]]:
-    """What recognises the results of other benchmark tools, each with what reads them."""
-    from pytest_perfgate.adapters.readers import benchmarks as read
-    from pytest_perfgate.app.inspections import results
+def _google_benchmark() -> Benchmarks:
+    from pytest_perfgate.adapters.readers.benchmarks import read_google_benchmark
+    from pytest_perfgate.app.inspections.results import google_benchmark
 
-    return [
-        (results.nvbench(read.read_nvbench), read.read_nvbench),
-        (results.pytest_benchmark(read.read_pytest_benchmark), read.read_pytest_benchmark),
-        (results.google_benchmark(read.read_google_benchmark), read.read_google_benchmark),
-        (results.asv(read.read_asv), read.read_asv),
-        (results.hyperfine(read.read_hyperfine), read.read_hyperfine),
-    ]
+    return google_benchmark(read_google_benchmark)
+
+
+def _asv() -> Benchmarks:
+    from pytest_perfgate.adapters.readers.benchmarks import read_asv
+    from pytest_perfgate.app.inspections.results import asv
+
+    return asv(read_asv)
+
+
+def _hyperfine() -> Benchmarks:
+    from pytest_perfgate.adapters.readers.benchmarks import read_hyperfine
+    from pytest_perfgate.app.inspections.results import hyperfine
+
+    return hyperfine(read_hyperfine)
+
+
+BENCHMARK_TOOLS: Mapping[str, tuple[str, Callable[[], Benchmarks]]] = {
+    "nvbench": ("NVBench", _nvbench),
+    "pytest-benchmark": ("pytest-benchmark", _pytest_benchmark),
+    "google-benchmark": ("Google Benchmark", _google_benchmark),
+    "asv": ("asv", _asv),
+    "hyperfine": ("hyperfine", _hyperfine),
+}
+"""Other benchmark tools by the kind of their files: the name in sentences, and what recognises and reads a file."""
 
 
 def _encoded(render: Callable[[RunReport], str], report: RunReport) -> bytes:

@@ -129,16 +129,16 @@ def merge_baselines(base: Path, ours: Path, theirs: Path, shown: str) -> tuple[A
 def read_benchmarks(path: Path) -> BenchFile:
     """Results of another benchmark tool, its file told by content."""
     from pytest_perfgate.core.analysis.foreign_files import foreign
-    from pytest_perfgate.wiring.built_ins import benchmark_inspectors
+    from pytest_perfgate.wiring.built_ins import BENCHMARK_TOOLS
 
-    head, known = CommandLineTools.peek(path), benchmark_inspectors()
-    for inspector, read in known:
-        if inspector.recognises(path, head):
-            return read(path)
+    head = CommandLineTools.peek(path)
+    for tool in (make() for _, make in BENCHMARK_TOOLS.values()):
+        if tool.recognises(path, head):
+            return tool.read(path)
     kind, fix = foreign(head)
     what = f"the file {kind}" if kind else "this is no benchmark's JSON"
-    kinds = ", ".join(inspector.name for inspector, _ in known)
-    raise PerfgateError("artifact-unknown", what, place=str(path), fix=fix or f"kinds: {kinds}")
+    kinds = f"kinds: {', '.join(BENCHMARK_TOOLS)}"
+    raise PerfgateError("artifact-unknown", what, place=str(path), fix=fix or kinds)
 
 
 def host_device_key() -> str:

@@ -67,7 +67,7 @@ class Benchmarks:
     options: tuple[tuple[str, str], ...] = ()
 
     def __init__(self, name: str, signs: Sequence[Sequence[bytes]], read: BenchReader) -> None:
-        self.name, self._signs, self._read = name, signs, read
+        self.name, self._signs, self.read = name, signs, read
 
     def recognises(self, path: Path, head: bytes) -> bool:
         del path
@@ -109,7 +109,7 @@ class Benchmarks:
 
     def _results(self, paths: Sequence[Path]) -> tuple[tuple[BenchResult, ...], str, int]:
         """(what was timed, where and when, how many have another unit)."""
-        files = [self._read(path) for path in paths]
+        files = [self.read(path) for path in paths]
         results = tuple(result for file in files for result in file.results)
         untimed = sum(file.untimed for file in files)
         if not results:
