@@ -8,7 +8,7 @@ from dataclasses import replace
 from pytest_perfgate.model.metric import MetricKind
 from pytest_perfgate.model.values import Better, Dimension
 
-_LOW, _HIGH = Better.LOWER, Better.HIGHER
+_LOW, _HIGH, _NEITHER = Better.LOWER, Better.HIGHER, Better.NEITHER
 
 _TIME, _PART = Dimension.TIME, Dimension.FRACTION
 
@@ -108,8 +108,6 @@ TIMING_KINDS: tuple[MetricKind, ...] = (
     ),
 )
 
-_NEITHER = Better.NEITHER
-
 _COUNT, _BYTES = Dimension.COUNT, Dimension.BYTES
 
 _COUNTED = frozenset({_COUNT, _BYTES, Dimension.WORK})
@@ -204,8 +202,6 @@ NSYS_KINDS: tuple[MetricKind, ...] = (
 
 _LAUNCHED = (*SCOPES, "launcher")
 
-_EITHER = Better.NEITHER
-
 OVERLAP_KINDS: tuple[MetricKind, ...] = (
     profile_kind("overlap", _PART, _HIGH, "communication time that computation covers, by union of what runs at once"),
     profile_kind("overlap_sum", _PART, _HIGH, "the same, summed per communication kernel"),
@@ -219,7 +215,7 @@ OVERLAP_KINDS: tuple[MetricKind, ...] = (
     profile_kind("idle", _PART, _LOW, "fraction of the window in which the device does nothing", "rank"),
     profile_kind("idle_time", _TIME, _LOW, "time in the window in which the device does nothing", "rank"),
     profile_kind("busy", _PART, _HIGH, "fraction of the window in which the device does anything", "rank"),
-    profile_kind("busy_time", _TIME, _EITHER, "time in the window in which the device does anything", "rank"),
+    profile_kind("busy_time", _TIME, _NEITHER, "time in the window in which the device does anything", "rank"),
     profile_kind("computation", _PART, _HIGH, "fraction of the window in which a compute kernel runs", "rank"),
     profile_kind("computation_time", _TIME, _LOW, "time in which a compute kernel runs, by union", "rank"),
     profile_kind("communication", _PART, _LOW, "fraction of the window in which communication runs", "rank"),
@@ -258,7 +254,7 @@ TRACE_KINDS: tuple[MetricKind, ...] = (
     _trace_kind("memset_time", _TIME, _LOW, "time in memory sets, by union"),
     _trace_kind("step_time", _TIME, _LOW, "time between the first and last GPU work of a step", "step"),
     _trace_kind("op_time", _TIME, _LOW, "GPU time of an operator or category, all calls together", "op"),
-    _trace_kind("op_count", Dimension.COUNT, _EITHER, "calls of an operator that reached the GPU", "op"),
+    _trace_kind("op_count", Dimension.COUNT, _NEITHER, "calls of an operator that reached the GPU", "op"),
     _trace_kind("op_share", _PART, _LOW, "GPU time of an operator or category as a fraction of all operators'", "op"),
     _trace_kind("modelled", _PART, _HIGH, "GPU time of operators that have a work model, as a fraction"),
     _trace_kind("recompute", _PART, _LOW, "GPU time spent on recomputing a checkpointed forward pass, as a fraction"),
@@ -271,12 +267,12 @@ TRACE_KINDS: tuple[MetricKind, ...] = (
         "comm_skew", _TIME, _LOW, "spread of the durations of a collective over its ranks, the largest", "collective"
     ),
     _trace_kind("start_skew", _TIME, _LOW, "latest minus earliest start of a collective, the largest", "collective"),
-    _trace_kind("comm_bytes", Dimension.BYTES, _EITHER, "bytes of a collective's messages", "collective"),
+    _trace_kind("comm_bytes", Dimension.BYTES, _NEITHER, "bytes of a collective's messages", "collective"),
     _trace_kind("alg_bandwidth", Dimension.BANDWIDTH, _HIGH, "message size over latency of a collective", "collective"),
     _trace_kind(
         "bus_bandwidth", Dimension.BANDWIDTH, _HIGH, "algorithm bandwidth times what the bus carries", "collective"
     ),
-    _trace_kind("straggler", Dimension.COUNT, _EITHER, "the rank that waits least, since it arrives last", "group"),
+    _trace_kind("straggler", Dimension.COUNT, _NEITHER, "the rank that waits least, since it arrives last", "group"),
     _trace_kind("unread", _PART, _LOW, "GPU events, or their time where that is more, without a readable duration"),
     _trace_kind("exposed_memcpy_share", _PART, _LOW, "exposed copies as a fraction of the window"),
     _trace_kind("exposed_memset_share", _PART, _LOW, "exposed memory sets as a fraction of the window"),
@@ -289,10 +285,10 @@ TRACE_KINDS: tuple[MetricKind, ...] = (
     _trace_kind("op_min", _TIME, _LOW, "the same, the shortest", "op"),
     _trace_kind("op_max", _TIME, _LOW, "the same, the longest", "op"),
     _trace_kind("op_kernels", _COUNT, _LOW, "kernels, copies and fills a call of an argument set", "op"),
-    _trace_kind("op_variants", _COUNT, _EITHER, "argument sets of an operator", "op"),
-    _trace_kind("op_running", _PART, _EITHER, "share of an operator and of those that took longer", "op"),
-    _trace_kind("op_flops", Dimension.WORK, _EITHER, "operations of a call of an argument set", "op"),
-    _trace_kind("op_bytes", Dimension.BYTES, _EITHER, "unique bytes of a call of an argument set", "op"),
+    _trace_kind("op_variants", _COUNT, _NEITHER, "argument sets of an operator", "op"),
+    _trace_kind("op_running", _PART, _NEITHER, "share of an operator and of those that took longer", "op"),
+    _trace_kind("op_flops", Dimension.WORK, _NEITHER, "operations of a call of an argument set", "op"),
+    _trace_kind("op_bytes", Dimension.BYTES, _NEITHER, "unique bytes of a call of an argument set", "op"),
     _trace_kind("kernel_mean", _TIME, _LOW, "time of a kernel by launcher and stream, the mean", "kernel"),
     _trace_kind("kernel_median", _TIME, _LOW, "the same, the median", "kernel"),
     _trace_kind("kernel_std", _TIME, _LOW, "the same, the sample deviation", "kernel"),
@@ -304,27 +300,27 @@ TRACE_KINDS: tuple[MetricKind, ...] = (
     _trace_kind("time_then", _TIME, _LOW, "GPU time of an argument set if it reached a share of its roof", "op"),
     _trace_kind("gain", _PART, _LOW, "what that would save end to end, at most", "op"),
     _trace_kind("module_time", _TIME, _LOW, "GPU time below all instances of a module of many short kernels", "module"),
-    _trace_kind("module_count", _COUNT, _EITHER, "instances of such a module", "module"),
+    _trace_kind("module_count", _COUNT, _NEITHER, "instances of such a module", "module"),
     _trace_kind("module_kernels", _COUNT, _LOW, "kernels an instance of such a module", "module"),
     _trace_kind(
         "module_saving", _TIME, _LOW, "of such a module: all but the longest kernel of each instance", "module"
     ),
     _trace_kind("module_kernel_mean", _TIME, _HIGH, "mean time of the kernels of such a module", "module"),
-    _trace_kind("forward_calls", _COUNT, _EITHER, "calls of a forward operator that recorded a sequence number", "op"),
-    _trace_kind("backward_calls", _COUNT, _EITHER, "those whose backward pass is in the trace", "op"),
+    _trace_kind("forward_calls", _COUNT, _NEITHER, "calls of a forward operator that recorded a sequence number", "op"),
+    _trace_kind("backward_calls", _COUNT, _NEITHER, "those whose backward pass is in the trace", "op"),
     _trace_kind("forward_time", _TIME, _LOW, "GPU time below a forward operator", "op"),
     _trace_kind("backward_time", _TIME, _LOW, "GPU time of the backward passes that it caused", "op"),
     _trace_kind("backward_ratio", Dimension.RATIO, _LOW, "backward over forward GPU time", "op"),
     _trace_kind(
         "start_wait", _TIME, _LOW, "time from a rank's starts of collectives to the latest, where clocks agree"
     ),
-    _trace_kind("comm_count", _COUNT, _EITHER, "collectives of a kind", "collective"),
-    _trace_kind("comm_ranks", _COUNT, _EITHER, "ranks that take part in a collective", "collective"),
+    _trace_kind("comm_count", _COUNT, _NEITHER, "collectives of a kind", "collective"),
+    _trace_kind("comm_ranks", _COUNT, _NEITHER, "ranks that take part in a collective", "collective"),
     _trace_kind("comm_time", _TIME, _LOW, "time of a collective as one rank saw it, waiting included", "collective"),
     _trace_kind("compared_time", _TIME, _LOW, "of two traces: a call's mean GPU time, or a part of the window", "op"),
-    _trace_kind("compared_calls", _COUNT, _EITHER, "of two traces: calls", "op"),
+    _trace_kind("compared_calls", _COUNT, _NEITHER, "of two traces: calls", "op"),
     _trace_kind("difference", _TIME, _LOW, "of two traces: the target's time less the reference's", "op"),
-    _trace_kind("expected_slowdown", _PART, _EITHER, "of two traces: what bandwidths or peaks explain", "op"),
+    _trace_kind("expected_slowdown", _PART, _NEITHER, "of two traces: what bandwidths or peaks explain", "op"),
     _trace_kind("tree_edits", _COUNT, _LOW, "of two traces: operators that their call trees do not share"),
 )
 
@@ -360,7 +356,7 @@ PASSES = tuple(kind.name for kind in PASS_KINDS)
 OWN_KIND = MetricKind(
     name="metric",
     dimension=Dimension.PLAIN,
-    better=_EITHER,
+    better=_NEITHER,
     doc="a figure of the test's own, by its name: what the name alone means where the test's file writes it",
     scopes=("name",),
     positional="name",

@@ -12,14 +12,13 @@ from typing import Union
 from pytest_perfgate.model.values import Better, Dimension, array_value, value
 
 Labels = tuple[tuple[str, str], ...]
+"""Scope of a metric as sorted (name, text) pairs, such as ``(("rank", "0"), ("stage", "stage2_f"))``."""
 
 FigureName = tuple[str, Labels]
 """What a figure is called, with its scope."""
 
 Levels = Mapping[FigureName, Sequence[float]]
 """Figures over the runs of a case; not a number where a run has none of that name."""
-"""Scope of a metric as sorted (name, text) pairs, such as ``(("rank", "0"), ("stage", "stage2_f"))``."""
-
 
 HALF = 0.5
 """The part of a capture under which its windows say little of it."""

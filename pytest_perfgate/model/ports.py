@@ -1,4 +1,4 @@
-"""The ports (all of them complete: no optional methods outside a capability protocol)."""
+"""What use cases need from adapters. Every method is required."""
 
 from __future__ import annotations
 

@@ -286,7 +286,7 @@ def objects(found: Any, place: str) -> list[Any]:
 
 
 def mapping(found: Any) -> Mapping[str, Any]:
-    """An object, or an empty one where something else stands: of what a figure does not rest on."""
+    """An object, or ``{}``. Use it only for facts that no figure needs."""
     return found if isinstance(found, Mapping) else {}
 
 

@@ -74,7 +74,10 @@ def _plain(head: bytes) -> tuple[str, str]:
         text = "an HTML page"
         return text, "the download got a page of login or error instead of the file: open it in a browser and look"
     if start.startswith(b"<?xml"):
-        return "an XML document", "storage answers so where a file is not there or not yours: look into it"
+        return (
+            "an XML document",
+            "object storage sends XML when a file is missing or access is denied; open it and read the message",
+        )
     return foreign_text(head)
 
 

@@ -78,7 +78,7 @@ class JudgeContext:
     today: str = ""
     """ISO date, against which an acceptance expires."""
     facts: str = "shown"
-    """How closely the versions around a device must agree with the baseline's: a level of ``core.gate.facts``."""
+    """How closely the versions around a device must agree with the baseline's: one of ``LEVELS``."""
     then_hz: float | None = None
     """The clock of the runs that were accepted, where the history knows it."""
     environment_edits: EnvironmentEdits = EnvironmentEdits()

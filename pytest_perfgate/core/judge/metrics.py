@@ -29,10 +29,8 @@ TAILS = ("", "_datasheet", "_ceiling")
 
 FRACTIONS = {f"{stem}{tail}": (stem, tail) for tail in TAILS for stem in ("mfu", "sol")}
 
-WORKED = (*RATES, "intensity", *FRACTIONS)
+OF_WORK = (*RATES, "intensity", *FRACTIONS)
 """In the order of reports."""
-
-OF_WORK = tuple(sorted(WORKED))
 
 DERIVED = frozenset({"time", "slowdown", SPEEDUP, "cv", "launch_gap", "span", *OF_WORK})
 """What this module alone produces; the same names from elsewhere give way."""
@@ -62,7 +60,7 @@ def timing(measurement: Measurement) -> Summary | None:
 def timed_metrics(
     measurement: Measurement, baseline: Baseline | None, seen: Summary | None, tails: Sequence[Labels] = ()
 ) -> MetricSet:
-    """The same, of a run that was summed up before; ``tails`` are the quantiles that limits ask for."""
+    """As ``metrics_of``, from a summary that exists already; ``tails`` are the quantiles that limits ask for."""
     if seen is None:
         why = "the samples cannot be trusted" if measurement.processes else "nothing was timed"
         fix = "" if measurement.processes else _instead(measurement.metrics.names())
@@ -109,7 +107,7 @@ class Call:
         timed = [one for name in _TIMED for one in self.made(name)]
         if not isinstance(self.absolute, Absolute):
             return (*timed, *self.absolute)
-        return (*timed, *[one for name in WORKED for one in self.made(name)])
+        return (*timed, *[one for name in OF_WORK for one in self.made(name)])
 
 
 class Derived(MetricSet):
@@ -188,12 +186,12 @@ def _cv(call: Call, _name: str) -> Made:
         return (_NO_CV,)
     means = [math.fsum(durations) / len(durations) for durations in known]
     fractions = [deviation(durations, mean) / mean for durations, mean in zip(known, means)]
-    return (_of_processes("cv", Dimension.FRACTION, sorted(fractions)),)
+    return (middle_process("cv", Dimension.FRACTION, sorted(fractions)),)
 
 
 def _launch_gap(call: Call, _name: str) -> Made:
     gaps = sorted([p.launch_gap for p in call.measurement.processes if p.launch_gap is not None])
-    return (_of_processes("launch_gap", Dimension.TIME, gaps),) if gaps else (_NO_GAP,)
+    return (middle_process("launch_gap", Dimension.TIME, gaps),) if gaps else (_NO_GAP,)
 
 
 def _of_kernels(call: Call, _name: str) -> Made:
@@ -205,9 +203,9 @@ def _of_kernels(call: Call, _name: str) -> Made:
     busy = [median(sorted(process.busy)) for process in processes]
     full = [math.fsum(process.busy) / math.fsum(process.durations) for process in processes]
     return (
-        _of_processes("span", Dimension.TIME, sorted(spans)),
-        _of_processes("busy_time", Dimension.TIME, sorted(busy)),
-        _of_processes("busy", Dimension.FRACTION, sorted(full)),
+        middle_process("span", Dimension.TIME, sorted(spans)),
+        middle_process("busy_time", Dimension.TIME, sorted(busy)),
+        middle_process("busy", Dimension.FRACTION, sorted(full)),
     )
 
 
@@ -215,7 +213,7 @@ def _span(call: Call, _name: str) -> Made:
     return call.made("span")
 
 
-def _of_processes(name: str, dimension: Dimension, found: list[float]) -> Metric:
+def middle_process(name: str, dimension: Dimension, found: list[float]) -> Metric:
     """The middle of what processes saw; their extremes are its interval."""
     interval = Interval(low=found[0], high=found[-1], confidence=0.0) if len(found) > 1 else None
     return Metric(name=name, value=median(found), dimension=dimension, interval=interval)
@@ -236,9 +234,9 @@ _TIMED: Mapping[str, Callable[[Call, str], Made]] = {
 }
 """What needs no work, in the order of reports; each of them stands in ``DERIVED`` as well."""
 
-_BESIDE = {"busy_time": _span, "busy": _span}
+_MADE_WITH_SPAN = {"busy_time": _span, "busy": _span}
 
-_MAKERS = {**_TIMED, **_BESIDE, **dict.fromkeys(WORKED, _of_work)}
+_MAKERS = {**_TIMED, **_MADE_WITH_SPAN, **dict.fromkeys(OF_WORK, _of_work)}
 
 Made = Sequence[Metric | Absent]
 
@@ -290,7 +288,7 @@ class Absolute:
         self._memory: dict[int, Part] = {}
 
     def figure(self, name: str) -> Made:
-        """All metrics of one name of ``WORKED``, or the reason why there is none."""
+        """All metrics of one name of ``OF_WORK``, or the reason why there is none."""
         if name in RATES:
             return (self._rate(name),)
         if name == "intensity":

@@ -131,7 +131,7 @@ def summary(processes: Sequence[Samples], ordered: Sequence[Sequence[float]] = (
         interval=_no_finer(interval, time, resolution),
         medians=medians,
         scatter=logs.deviation,
-        spread=median(sorted([_quartiles(samples) for samples in ordered])),
+        spread=median(sorted([interquartile_range(samples) for samples in ordered])),
         samples=min(map(len, ordered)),
         batch=min([process.batch for process in processes]),
         overhead=max([process.overhead / process.batch for process in processes]),
@@ -154,7 +154,7 @@ def _visible(interval: Interval, logs: Logs) -> float:
     return math.expm1((t_quantile(ALARM, logs.size - 1) + POWER) * logs.deviation / math.sqrt(logs.size))
 
 
-def _quartiles(ordered: Sequence[float]) -> float:
+def interquartile_range(ordered: Sequence[float]) -> float:
     """The interquartile range of sorted samples."""
     last = len(ordered) - 1
     return ordered[(3 * last + 3) // 4] - ordered[last // 4]

@@ -26,7 +26,7 @@ def test_other_packings_are_known_by_their_first_bytes(head):
         (b"\x28\xb5\x2f\xfdrest", "is packed with zstd", "zstd -d"),
         (b"<!DOCTYPE html><title>Sign in</title>", "is an HTML page", "login or error"),
         (b"\xef\xbb\xbf\n<html>", "is an HTML page", "login or error"),
-        (b"<?xml version='1.0'?><Error><Code>NoSuchKey", "is an XML document", "storage answers so"),
+        (b"<?xml version='1.0'?><Error><Code>NoSuchKey", "is an XML document", "object storage sends XML"),
         (b"version https://git-lfs.github.com/spec/v1", "is a pointer of Git LFS", "git lfs pull"),
         (b"x" * 257 + b"ustar", "is a tar archive", "tar -xf"),
         (gzip.compress(b"x" * 257 + b"ustar", mtime=0), "is a gzip file, and inside a tar archive", "tar -xf"),
