@@ -188,7 +188,7 @@ def _statistics(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
         )
 
 
-def _most(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
+def _top_kernels(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
     """Of rocprof-compute, the kernels that took most: a line a kernel, all its dispatches together."""
     for row in rows:
         calls = number_of(row["Count"])
@@ -233,7 +233,7 @@ _FORMS: tuple[tuple[set[str], Form], ...] = (
     ({"KernelName", "grd", "wgr"}, _results),
     ({"Kernel_Name", "Arch_VGPR"}, _compute),
     ({"Kernel_Name", "Start_Timestamp", "End_Timestamp", "Kernel_Id"}, _trace),
-    ({"Kernel_Name", "Count", "Mean(ns)"}, _most),
+    ({"Kernel_Name", "Count", "Mean(ns)"}, _top_kernels),
     ({"Name", "Calls", "TotalDurationNs", "AverageNs"}, _statistics),
 )
 
@@ -241,7 +241,7 @@ _IDENTITY: dict[Form, tuple[str, ...]] = {
     _trace: ("Dispatch_Id", "Guid", "Process_Id", "Agent_Id"),
     _results: ("Index",),
     _compute: ("Dispatch_ID", "GPU_ID", "PID"),
-    _most: ("Kernel_Name",),
+    _top_kernels: ("Kernel_Name",),
     _statistics: ("Name",),
 }
 """Columns that no two dispatches of a file have in common, or no two rows of statistics."""

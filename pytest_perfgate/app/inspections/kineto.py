@@ -1,4 +1,4 @@
-"""One trace, many, two."""
+"""Inspects PyTorch traces: one, a job of several ranks, or two to compare."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_perfgate.core.judge.against_limit import against_limit, holds, speed_up, undecided
-from pytest_perfgate.core.judge.against_revision import against_revision, renewing, unheld_line
+from pytest_perfgate.core.judge.against_revision import against_revision, renewed_line, unheld_line
 from pytest_perfgate.core.judge.context import (
     REASON,
     JudgeContext,
@@ -71,14 +71,14 @@ def _held(limit: Limit, trial: JudgedMeasurement) -> Ruling:
         reason = reason or "no time is accepted for this case"
         undemanded = trial.paired is None or (trial.paired.unbuilt and limit.bound < 0)
         return _unbaselined(trial, reason) if undemanded else _without_line(limit, trial)
-    if reason and renewing(trial) is None:
+    if reason and renewed_line(trial) is None:
         return _unbaselined(trial, f"{reason}{_silent(trial)}", REASON)
     assert trial.seen is not None
     metric = next(m for m in trial.metrics.find("slowdown") if not m.labels)
     allowed = tolerance(limit, trial, trial.seen, trial.baseline.time)._replace(blind=trial.baseline.blind)
     if expired(trial.baseline, trial.context):
-        visible = max(allowed.counts, trial.seen.visible)
-        suspicion = Suspicion(limit=limit, metric=metric, counts=allowed.counts, visible=visible)
+        visible = max(allowed.threshold, trial.seen.visible)
+        suspicion = Suspicion(limit=limit, metric=metric, threshold=allowed.threshold, visible=visible)
         return renewed(suspicion, trial) or _unbaselined(trial, run_out(trial.baseline), REASON)
     if limit.bound < 0:
         return _demanded(limit, trial, metric, allowed)
@@ -138,15 +138,15 @@ def _unbaselined(trial: JudgedMeasurement, reason: str, then: str = "") -> Rulin
 def _screened(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> Ruling:
     timing = trial.seen
     assert timing is not None
-    visible = max(allowed.counts, timing.visible, allowed.blind)
-    suspicion = Suspicion(limit=limit, metric=metric, counts=allowed.counts, visible=visible)
+    visible = max(allowed.threshold, timing.visible, allowed.blind)
+    suspicion = Suspicion(limit=limit, metric=metric, threshold=allowed.threshold, visible=visible)
     if apart := other_state(suspicion, trial):
         return apart
     if trial.paired is not None:
         return _by_builds(limit, trial, metric, allowed)
     if _kept(limit.operator, metric.high, allowed.asked):
         return _kept_ruling(metric, allowed, visible, trial)
-    if metric.value > allowed.counts:
+    if metric.value > allowed.threshold:
         clocked = clock_event(suspicion, trial)
         return clocked or _calmed(confirm(suspicion, trial), limit, metric, trial, visible)
     return _spanning(metric, trial, allowed, visible)
@@ -156,19 +156,19 @@ def _by_builds(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: 
     """Two builds in turns decide, whatever the accepted time says; what a change accepts with a reason it accepts."""
     paired = trial.paired
     assert paired is not None
-    counts = allowed.counts
-    suspicion = Suspicion(limit=limit, metric=metric, counts=counts, visible=paired.visible or counts)
+    threshold = allowed.threshold
+    suspicion = Suspicion(limit=limit, metric=metric, threshold=threshold, visible=paired.visible or threshold)
     clear = paired.decision is Decision.NOT_SLOWER or (
         paired.decision is Decision.UNDECIDED
         and paired.interval is not None
-        and paired.interval.high < counts
+        and paired.interval.high < threshold
         and is_look(paired.rounds)
     )
     if not clear:
-        reads_slower = paired.decision is Decision.SLOWER or metric.value > counts
+        reads_slower = paired.decision is Decision.SLOWER or metric.value > threshold
         ruling = confirm(suspicion, trial) if reads_slower else by_arms(suspicion, trial)
         return clock_event(suspicion, trial) or ruling
-    if _slower_since(trial, metric, counts):
+    if _slower_since(trial, metric, threshold):
         return confirm(suspicion, trial)
     text = f"no slower than {base_words(paired)}"
     ruling = Ruling(outcome=Outcome.PASSED, sentence=text, visible=paired.visible, against=True)
@@ -180,14 +180,14 @@ def _by_builds(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: 
     return resting_on_arms(ruling._replace(evidence=facts), metric, paired, len(trial.measurement.processes))
 
 
-def _slower_since(trial: JudgedMeasurement, metric: Metric, counts: float) -> bool:
+def _slower_since(trial: JudgedMeasurement, metric: Metric, threshold: float) -> bool:
     """Whether what two builds cleared is slower than accepted, beyond what runs scatter or with a cause known.
 
     A change that edits what is installed, or how its job runs, answers for what no neighbours explain.
     """
     paired, line = trial.paired, trial.baseline
     assert paired is not None
-    if metric.low <= counts or line is None:
+    if metric.low <= threshold or line is None:
         return False
     reach = prediction(trial).reach
     by_change = trial.context.environment_edits and not excused(trial.measurement.processes, line.time, reach)
@@ -209,8 +209,8 @@ def clears(trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> bool
     if not _scatters(trial):
         return False
     between = prediction(trial).log_within(MISSES)
-    return max(math.expm1(between), allowed.blind) <= allowed.counts and (
-        math.log1p(max(metric.value, -0.99)) + between < math.log1p(allowed.counts)
+    return max(math.expm1(between), allowed.blind) <= allowed.threshold and (
+        math.log1p(max(metric.value, -0.99)) + between < math.log1p(allowed.threshold)
     )
 
 
@@ -221,17 +221,17 @@ def _kept(operator: Operator, high: float, asked: float) -> bool:
 def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: JudgedMeasurement) -> Ruling:
     kept = Ruling(outcome=Outcome.PASSED, sentence="", metric=metric, visible=visible, against=True)
     faster = speed_up(metric)
-    if faster > max(allowed.counts, allowed.blind):
+    if faster > max(allowed.threshold, allowed.blind):
         if taken := _taken(trial, allowed):
             return kept._replace(sentence=taken)
         if _shown_faster(metric, trial):
             said = "faster than accepted" if faster < SUSPICIOUS else DOUBTFUL
             return kept._replace(outcome=Outcome.IMPROVED, sentence=said, next=(trial.accepting(" --improved"),))
-    elif allowed.blind > allowed.counts:
+    elif allowed.blind > allowed.threshold:
         return _of_a_blind_sitting(metric, allowed, visible, trial)
     if _asks_more(trial) and not clears(trial, metric, allowed):
         return _unseen(kept, trial, visible)
-    if faster > max(allowed.counts, allowed.blind):
+    if faster > max(allowed.threshold, allowed.blind):
         return kept._replace(sentence=f"faster than accepted, not shown{_doubt(faster)}")
     limit = by_floor("the limit", allowed.raised)
     return kept._replace(sentence=f"the upper bound of the slowdown keeps {limit}")
@@ -283,7 +283,7 @@ def _agreeing(trial: JudgedMeasurement, allowed: Tolerance) -> Baseline | None:
         return None
     if incomparable(edited, trial.measurement, trial.context):
         return None
-    return edited if near(trial, edited, max(allowed.counts, edited.blind)) else None
+    return edited if near(trial, edited, max(allowed.threshold, edited.blind)) else None
 
 
 def _of_a_blind_sitting(metric: Metric, allowed: Tolerance, visible: float, trial: JudgedMeasurement) -> Ruling:

@@ -16,7 +16,7 @@ from pytest_perfgate.core.judge.samples import (
     power_facts,
     shift_metric,
     slow_processes,
-    wanting,
+    time_to_decide,
 )
 from pytest_perfgate.core.judge.suspects import SAME, Suspicion, clock_event, contested, expired, more_rounds
 from pytest_perfgate.core.limits.merge import applies_on, limits_for, without_case
@@ -46,7 +46,7 @@ def against_revision(limit: Limit, trial: JudgedMeasurement) -> Ruling:
     if limit.bound < 0:
         return _demanded(limit, trial, shift_metric(paired))
     allowed = tolerance(limit, trial, timing, timing.time / (1 + paired.shift))
-    return _decided(limit, trial, shift_metric(paired), allowed.counts)._replace(raised=allowed.raised)
+    return _decided(limit, trial, shift_metric(paired), allowed.threshold)._replace(raised=allowed.raised)
 
 
 def _demanded(limit: Limit, trial: JudgedMeasurement, metric: Metric) -> Ruling:
@@ -56,7 +56,7 @@ def _demanded(limit: Limit, trial: JudgedMeasurement, metric: Metric) -> Ruling:
     if paired.edited:
         return _ruling(trial, Outcome.SUSPECT, not_compared(paired), metric, (f"{trial.rerun} --perfgate=full",))
     if paired.rounds < LEAST:
-        return _ruling(trial, Outcome.UNDECIDED, _open(paired), metric, more_rounds(trial, paired))
+        return _ruling(trial, Outcome.UNDECIDED, _why_undecided(paired), metric, more_rounds(trial, paired))
     keeps = kept(limit, metric)
     if keeps is None and paired.unstable:
         return _ruling(trial, Outcome.UNSTABLE, _grouped(paired), metric, ())
@@ -69,27 +69,33 @@ def _demanded(limit: Limit, trial: JudgedMeasurement, metric: Metric) -> Ruling:
     return _ruling(trial, Outcome.PASSED if keeps else Outcome.BROKEN, text, metric, then)
 
 
-def _decided(limit: Limit, trial: JudgedMeasurement, metric: Metric, counts: float) -> Ruling:
+def _decided(limit: Limit, trial: JudgedMeasurement, metric: Metric, threshold: float) -> Ruling:
     paired = trial.paired
     assert paired is not None
     source = _rounds_text(paired)
     if paired.edited:
         return _ruling(trial, Outcome.SUSPECT, not_compared(paired), metric, (f"{trial.rerun} --perfgate=full",))
-    slower = paired.decision is Decision.SLOWER and paired.shift >= counts
+    slower = paired.decision is Decision.SLOWER and paired.shift >= threshold
     if slower and paired.same:
         return _ruling(trial, Outcome.MOVED, f"slower in {source}, {SAME}", metric, ("perfgate doctor",))
     if slower:
-        suspicion = Suspicion(limit=limit, metric=metric, counts=counts, visible=paired.visible or counts)
+        suspicion = Suspicion(limit=limit, metric=metric, threshold=threshold, visible=paired.visible or threshold)
         look = (*trial.profiles, f"git diff --stat {paired.base}")
         how = slow_processes(paired) or "slower"
         confirmed = _ruling(trial, Outcome.REGRESSED, f"{how} in {source}", metric, look)
         return clock_event(suspicion, trial) or confirmed
-    if metric.high < counts and is_look(paired.rounds):
+    if metric.high < threshold and is_look(paired.rounds):
         outcome = Outcome.IMPROVED if paired.faster else Outcome.PASSED
         return _ruling(trial, outcome, f"{'faster' if paired.faster else 'no slower'} in {source}", metric, ())
     if paired.unstable:
         return _ruling(trial, Outcome.UNSTABLE, _grouped(paired), metric, ())
-    return _ruling(trial, Outcome.UNDECIDED, f"{_open(paired)}{wanting(paired)}", metric, more_rounds(trial, paired))
+    return _ruling(
+        trial,
+        Outcome.UNDECIDED,
+        f"{_why_undecided(paired)}{time_to_decide(paired)}",
+        metric,
+        more_rounds(trial, paired),
+    )
 
 
 def _rounds_text(paired: Paired) -> str:
@@ -162,7 +168,7 @@ def _stretched(paired: Paired, apart: float) -> Iterator[tuple[str, str]]:
         yield "busy", f"{signed(apart)} from then to now; both include other programs. The verdict comes from the turns"
 
 
-def _open(paired: Paired) -> str:
+def _why_undecided(paired: Paired) -> str:
     """Why it is undecided."""
     if paired.rounds < LEAST:
         return f"the budget ended after {paired.rounds} of at least {LEAST} rounds against {paired.base}"
@@ -203,8 +209,8 @@ def unheld_line(trial: JudgedMeasurement) -> str:
     return run_out(trial.baseline) if expired(trial.baseline, trial.context) else ""
 
 
-def renewing(trial: JudgedMeasurement) -> Baseline | None:
-    """The line with which the change under test accepts anew, with a reason, where this may be compared with both."""
+def renewed_line(trial: JudgedMeasurement) -> Baseline | None:
+    """The edited baseline line, if it has a reason and is comparable with the old line and this run."""
     edited, before = trial.context.edited, trial.baseline
     if edited is None or expired(edited, trial.context) or not edited.explains(before):
         return None
@@ -212,9 +218,9 @@ def renewing(trial: JudgedMeasurement) -> Baseline | None:
     return None if apart else edited
 
 
-def accepting(trial: JudgedMeasurement) -> Baseline | None:
+def accepted_line(trial: JudgedMeasurement) -> Baseline | None:
     """The same, where the edited line replaces the earlier one, which has expired or is faster."""
-    line, before = renewing(trial), trial.baseline
+    line, before = renewed_line(trial), trial.baseline
     if line is None or before is None or (trial.paired is not None and trial.paired.revision):
         return None
     return line if expired(before, trial.context) or line.time > before.time else None

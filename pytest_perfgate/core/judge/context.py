@@ -201,7 +201,7 @@ class Tolerance(NamedTuple):
     """What the accepted run could not see: the accepted time may be off by as much."""
 
     @property
-    def counts(self) -> float:
+    def threshold(self) -> float:
         """τ: what is smaller is no slowdown."""
         return max(self.asked, self.own)
 

@@ -10,7 +10,7 @@ from pytest_perfgate.core.judge.against_baseline import against_baseline
 from pytest_perfgate.core.judge.against_figure import against_figure, unheld_figures
 from pytest_perfgate.core.judge.against_limit import against_limit
 from pytest_perfgate.core.judge.against_revision import (
-    accepting,
+    accepted_line,
     against_revision,
     arm_facts,
     arms_of,
@@ -91,7 +91,7 @@ def judge(
         baseline=baseline,
         problems=trial.problems,
         unheld=unheld(trial),
-        accepts=accepting(trial),
+        accepts=accepted_line(trial),
         arms=arms_of(paired),
     )
 

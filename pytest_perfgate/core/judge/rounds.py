@@ -127,7 +127,7 @@ class Finding:
     interval: Interval
     """What a look clears by: its upper end lies below the limit."""
     p: float
-    """One-sided, of "slower by more than a third of what counts", as it counts among all looks and cases."""
+    """One-sided, of "slower by more than a third of the threshold", as it counts among all looks and cases."""
     visible: float
     """The smallest slowdown that these rounds surely show: the limit itself where their interval lies below it."""
     unstable: bool
@@ -171,28 +171,28 @@ def by_draws(means: Sequence[float], floor: float) -> Reading:
     return Reading(mean, Interval(low=mean - reach, high=mean + reach, confidence=1 - 2 * CLEARS), above)
 
 
-def finding(pairs: Pairs, counts: float, design: Design | None = None) -> Finding:
+def finding(pairs: Pairs, threshold: float, design: Design | None = None) -> Finding:
     """Shift, interval, whether the processes stand in groups, and what this look says by itself."""
     design = design or Design()
-    limit, count, looks = math.log1p(max(counts, 0.0)), len(pairs.base), design.looks
+    limit, count, looks = math.log1p(max(threshold, 0.0)), len(pairs.base), design.looks
     d = [fmean(draw) for draw in pairs.draws]
     shift, interval, test = by_draws(d, pairs.floor) if pairs.preloads else exact(d)
     enough = not pairs.preloads or len({*pairs.preloads} - {0}) >= PRELOADS
-    high = _expm1(interval.high) if enough else max(_expm1(interval.high), counts)  # too few clear nothing
+    high = _expm1(interval.high) if enough else max(_expm1(interval.high), threshold)  # too few clear nothing
     bounds = Interval(low=_expm1(interval.low), high=high, confidence=interval.confidence)
-    p = test(beyond(d, counts))
+    p = test(beyond(d, threshold))
     ends = enough and (pairs.whole or count >= design.last)
     reached = [look for look in looks if ends and count - len(pairs.draws[-1]) < look <= count]
-    slower = bool(reached) and p <= design.level and shift >= math.log1p(counts)
-    clear = not slower and ends and is_look(count) and bounds.high < counts
+    slower = bool(reached) and p <= design.level and shift >= math.log1p(threshold)
+    clear = not slower and ends and is_look(count) and bounds.high < threshold
     ahead = shift <= -limit
-    faster = looks[0] in reached and ahead and test(beyond([-x for x in d], counts)) <= design.level
+    faster = looks[0] in reached and ahead and test(beyond([-x for x in d], threshold)) <= design.level
     return Finding(
         rounds=count,
         shift=math.expm1(shift),
         interval=bounds,
         p=min(1.0, p * design.alpha / design.level),
-        visible=counts if bounds.high < counts else max(counts, visible(d)),
+        visible=threshold if bounds.high < threshold else max(threshold, visible(d)),
         unstable=unstable(pairs),
         decision=Decision.SLOWER if slower else Decision.NOT_SLOWER if clear else Decision.UNDECIDED,
         scatter=deviation(d, math.fsum(d) / len(d)) * math.sqrt(count / len(d)),
@@ -211,7 +211,7 @@ def is_look(count: int) -> bool:
     return count >= LEAST and (count <= OFTEN or count % 10 == 0)
 
 
-def look(before: Finding | None, pairs: Pairs, counts: float, design: Design) -> Finding:
+def look(before: Finding | None, pairs: Pairs, threshold: float, design: Design) -> Finding:
     """The rounds of a case looked at in order, from where it was looked at before; the first look that decides stands.
 
     What is cleared and looks faster has rounds up to the look that could show it, and stays cleared.
@@ -222,7 +222,7 @@ def look(before: Finding | None, pairs: Pairs, counts: float, design: Design) ->
             return result
         if count < LEAST and count < len(pairs.base):
             continue
-        now = finding(pairs.first(count), counts, design)
+        now = finding(pairs.first(count), threshold, design)
         if result is not None and result.decision is Decision.NOT_SLOWER:
             settled = now.settled or count >= design.looks[0]
             now = replace(now, decision=Decision.NOT_SLOWER, settled=settled)
@@ -264,7 +264,7 @@ def slow_processes(pairs: Pairs) -> tuple[int, int] | None:
 
 
 def more_slow(
-    found: Mapping[K, Finding], pairs: Mapping[K, Pairs], counts: Mapping[K, float], alpha: float
+    found: Mapping[K, Finding], pairs: Mapping[K, Pairs], thresholds: Mapping[K, float], alpha: float
 ) -> dict[K, Finding]:
     """Undecided cases of which more processes are slow in the head than in the base: by Fisher's exact test.
 
@@ -279,42 +279,42 @@ def more_slow(
     level = GROUPED * alpha / max(len(groups), 1)
     changed = dict(found)
     for key, (slow, p) in groups.items():
-        shown = p <= level and fmean(pairs[key].differences) >= math.log1p(counts[key])
+        shown = p <= level and fmean(pairs[key].differences) >= math.log1p(thresholds[key])
         if found[key].decision is Decision.UNDECIDED and shown:
             changed[key] = replace(found[key], decision=Decision.SLOWER, p=min(1.0, p * alpha / level), slow=slow)
     return changed
 
 
-def beyond(differences: Iterable[float], counts: float) -> list[float]:
+def beyond(differences: Iterable[float], threshold: float) -> list[float]:
     """How far each difference is above what the test has to rule out."""
-    return [x - MARGIN * math.log1p(max(counts, 0.0)) for x in differences]
+    return [x - MARGIN * math.log1p(max(threshold, 0.0)) for x in differences]
 
 
 MOST = 200
-"""Rounds beyond which a case is not worth its time: its shift all but equals what counts."""
+"""Rounds beyond which a case is not worth its time: its shift all but equals the threshold."""
 
 _POWER = 0.8
 
 
-def wanted(found: Finding, counts: float, design: Design) -> int:
+def wanted(found: Finding, threshold: float, design: Design) -> int:
     """Rounds that are still to come before a case of this shift and scatter is decided, in four of five cases."""
     if found.decision is not Decision.UNDECIDED:
         return max(0, design.looks[0] - found.rounds)
-    needs = slower_rounds if found.shift >= counts else clearing_rounds
-    return max(1, needs(found, counts, design) - found.rounds)
+    needs = slower_rounds if found.shift >= threshold else clearing_rounds
+    return max(1, needs(found, threshold, design) - found.rounds)
 
 
-def slower_rounds(found: Finding, counts: float, design: Design) -> int:
+def slower_rounds(found: Finding, threshold: float, design: Design) -> int:
     """The first look to come at which a case of this shift and scatter is found slower."""
-    gap = math.log1p(found.shift) - MARGIN * math.log1p(max(counts, 0.0))
+    gap = math.log1p(found.shift) - MARGIN * math.log1p(max(threshold, 0.0))
     needs = _rounds(NormalDist().inv_cdf(1 - design.level), found.scatter, gap)
     ahead = (look for look in design.looks if look >= needs and look > found.rounds)
     return next(ahead, max(needs, found.rounds + 1))
 
 
-def clearing_rounds(found: Finding, counts: float, design: Design) -> int:  # noqa: ARG001 - as the other one is asked
-    """Rounds after which the interval of this shift and scatter keeps below what counts."""
-    gap = math.log1p(max(counts, 0.0)) - math.log1p(found.shift)
+def clearing_rounds(found: Finding, threshold: float, design: Design) -> int:  # noqa: ARG001 - as the other one is asked
+    """Rounds after which the interval of this shift and scatter keeps below the threshold."""
+    gap = math.log1p(max(threshold, 0.0)) - math.log1p(found.shift)
     return max(LEAST, _rounds(NormalDist().inv_cdf(1 - CLEARS), found.scatter, gap))
 
 

@@ -349,8 +349,8 @@ def indistinguishable(paired: Paired) -> str:
     return f"{shown} changed since {base}, and both builds read the head's version"
 
 
-def wanting(paired: Paired) -> str:
-    """How much more time what is undecided asks for."""
+def time_to_decide(paired: Paired) -> str:
+    """The time that would decide an undecided case."""
     return f"; {about(paired.wants_s)} more would decide" if paired.wants_s else ""
 
 

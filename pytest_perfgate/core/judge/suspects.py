@@ -26,7 +26,7 @@ from pytest_perfgate.core.judge.samples import (
     power_facts,
     resting_on_arms,
     slow_processes,
-    wanting,
+    time_to_decide,
 )
 from pytest_perfgate.core.render.words import detectable, plural, quantity, signed
 from pytest_perfgate.core.stats.inference import Prediction, freedom, predict, prior
@@ -51,11 +51,11 @@ SAME = "though both builds hold the same code: the machine or the measurement mo
 
 
 class Suspicion(NamedTuple):
-    """A slowdown beyond what counts, not yet held against anybody."""
+    """A slowdown above the threshold that nothing has confirmed yet."""
 
     limit: Limit
     metric: Metric
-    counts: float
+    threshold: float
     visible: float
 
 
@@ -124,7 +124,7 @@ def _agreed(suspicion: Suspicion, trial: JudgedMeasurement, edited: Baseline, sa
     """Accepted where the measurement agrees with the new value, alone or beside the commit of the old one."""
     assert trial.seen is not None
     accepts = f'{said}; this change accepts {quantity(edited.time, Dimension.TIME)}: "{edited.why}"'
-    if near(trial, edited, suspicion.counts) or _rounds_agree(suspicion, trial, edited):
+    if near(trial, edited, suspicion.threshold) or _rounds_agree(suspicion, trial, edited):
         return _ruling(suspicion, Outcome.ACCEPTED, accepts, ())
     if near(trial, edited, edited.blind):
         noisy = f"{accepts}, from a run too noisy to detect less than {detectable(edited.blind)}"
@@ -143,7 +143,7 @@ def _rounds_agree(suspicion: Suspicion, trial: JudgedMeasurement, edited: Baseli
     paired, before = trial.paired, trial.baseline
     if paired is None or paired.interval is None or before is None:
         return False
-    accepted, play = edited.time / before.time, 1 + suspicion.counts
+    accepted, play = edited.time / before.time, 1 + suspicion.threshold
     return (1 + paired.interval.low) / play <= accepted <= (1 + paired.interval.high) * play
 
 
@@ -155,7 +155,7 @@ def by_arms(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
     facts = tuple(("moved", f"{name} {then} -> {now}") for name, then, now in paired.moved)
     facts = (("base", paired.stands_in), *facts) if paired.stands_in else facts
     facts = (*facts, *power_facts(paired))
-    slower = paired.decision is Decision.SLOWER and paired.shift >= suspicion.counts
+    slower = paired.decision is Decision.SLOWER and paired.shift >= suspicion.threshold
     if slower and paired.same:
         return _ruling(suspicion, Outcome.MOVED, f"slower {than}, {SAME}", (DOCTOR,), facts)
     if slower:
@@ -173,7 +173,7 @@ def by_arms(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
             return ruling._replace(policy="moved_by_change")
         known = paired.moved or trial.baseline is None or trial.baseline.surroundings is None
         return _ruling(suspicion, Outcome.MOVED, sentence, (trial.accepting(REASON) if known else DOCTOR,), facts)
-    return resting_on_arms(_open(suspicion, trial, than, facts), suspicion.metric, paired, _processes(trial))
+    return resting_on_arms(_undecided_ruling(suspicion, trial, facts), suspicion.metric, paired, _processes(trial))
 
 
 def _installed(trial: JudgedMeasurement) -> set[str]:
@@ -186,14 +186,14 @@ def _processes(trial: JudgedMeasurement) -> int:
     return len(trial.measurement.processes)
 
 
-def _open(suspicion: Suspicion, trial: JudgedMeasurement, beside: str, facts: tuple[tuple[str, str], ...]) -> Ruling:
-    """What the rounds leave open: nothing of it is to be accepted."""
+def _undecided_ruling(suspicion: Suspicion, trial: JudgedMeasurement, facts: tuple[tuple[str, str], ...]) -> Ruling:
+    """The last word where all rounds leave it open: UNSTABLE or UNDECIDED, and nothing to accept."""
     paired = trial.paired
     assert paired is not None
     if paired.unstable:
         text = f"processes fall into groups, and {paired.base or 'the base'} has as many slow ones"
         return _ruling(suspicion, Outcome.UNSTABLE, text, (), facts)
-    text = f"undecided whether slower {beside}{wanting(paired)}"
+    text = f"undecided whether slower than {base_words(paired)}{time_to_decide(paired)}"
     return _ruling(suspicion, Outcome.UNDECIDED, text, more_rounds(trial, paired), facts)
 
 
@@ -208,7 +208,7 @@ def _by_prediction(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
     chance = prediction(trial)
     reach = max(chance.reach, trial.baseline.blind)
     explained = f"after {_sittings(chance.sittings)} chance explains up to {detectable(reach)}"
-    if suspicion.metric.value > reach and suspicion.metric.low > suspicion.counts:
+    if suspicion.metric.value > reach and suspicion.metric.low > suspicion.threshold:
         excuse = excused(trial.measurement.processes, trial.baseline.time, reach)
         if not excuse:
             sentence = f"{SLOWER}, beyond chance: {explained}"
@@ -242,11 +242,11 @@ def against_accepted(trial: JudgedMeasurement) -> Iterator[str]:
 
 
 def _loose(suspicion: Suspicion, trial: JudgedMeasurement) -> str:
-    """An interval of its own that does not exclude what counts for nothing."""
+    """An interval of its own that reaches below the threshold."""
     count = len(trial.measurement.processes)
     rests = f"of {plural(count, 'process', 'processes')}"
     begins = signed(suspicion.metric.low)
-    return f"its own interval {rests}: it begins at {begins}, and only {signed(suspicion.counts)} or more counts"
+    return f"its own interval {rests}: it begins at {begins}, and only {signed(suspicion.threshold)} or more counts"
 
 
 def unpaired_ruling(ruling: Ruling, unpaired: Unpaired) -> Ruling:
@@ -338,7 +338,7 @@ def _of(verdicts: Iterable[Verdict], outcomes: set[Outcome]) -> tuple[Verdict, .
 
 
 def clock_event(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None:
-    """INVALID where the cycles of a call stayed within what counts; nothing where a clock is not known.
+    """INVALID where the cycles of a call stayed within the threshold; nothing where a clock is not known.
 
     Where two arms can be made, they decide: at one clock for both, and what moved is named.
     """
@@ -356,7 +356,7 @@ def clock_event(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling | None
     if now is None or then is None:
         return None
     cycles = (1 + shift) * now / then - 1
-    if shift < suspicion.counts or cycles > suspicion.counts:
+    if shift < suspicion.threshold or cycles > suspicion.threshold:
         return None
     clocks = tuple((name, quantity(hz, Dimension.CLOCK)) for name, hz in (("clock now", now), ("clock then", then)))
     text = f"{signed(shift)} in time but {signed(cycles)} in cycles"

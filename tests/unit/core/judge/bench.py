@@ -91,7 +91,7 @@ def accepted(time: float, *, device: Device = HOST, clocks="off", **fields) -> B
 def shown(shift: float, scatter: float = 0.0) -> Finding:
     """What rounds show, as far as their number depends on it."""
     rounds = Pairs(base=(1.0,) * 10, head=(1.0 + shift,) * 10, spread=0.0)
-    return replace(finding(rounds, counts=0.0), shift=shift, scatter=scatter)
+    return replace(finding(rounds, threshold=0.0), shift=shift, scatter=scatter)
 
 
 def limit(text: str, **fields):
