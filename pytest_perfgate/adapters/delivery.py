@@ -295,8 +295,8 @@ def answered(kind: type[T], method: str, url: str, *, headers: Mapping[str, str]
     except (ValueError, RecursionError):
         answer = None
     if not isinstance(answer, kind):
-        fix = "a proxy or a page to sign in may stand before the host: look at the address that the job names"
-        what = "the answer is not as this host's programming interface gives it"
+        fix = "a proxy or a sign-in page may answer for the host: check the address that the job names"
+        what = "the answer is not one of this host's API"
         raise PerfgateError("delivery-failed", what, fix=fix, place=shown(url))
     return answer
 

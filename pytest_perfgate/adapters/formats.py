@@ -69,7 +69,9 @@ def render_csv(table: Table) -> bytes:
 def render_parquet(table: Table) -> bytes:
     """The same as a data lake takes it; a column of texts is one where it is empty, too."""
     if find_spec("pyarrow") is None:
-        raise PerfgateError("delivery-failed", "Parquet needs pyarrow, which is not here", fix="pip install pyarrow")
+        raise PerfgateError(
+            "delivery-failed", "Parquet needs pyarrow, which is not installed", fix="pip install pyarrow"
+        )
     kinds = {c.name: "string" if c.dimension is Dimension.TEXT else "float64" for c in table.columns}
     return bytes(_framed(table).astype(kinds).to_parquet(index=False, engine="pyarrow"))
 
@@ -369,7 +371,7 @@ def _png(svg: str, path: Path) -> bytes:
                 answer(command, _PAINTED_S)
                 if points.exists():
                     return points.read_bytes()
-    raise PerfgateError("picture-tool", "no program here makes a PNG", place=str(path))
+    raise PerfgateError("picture-tool", "no program here can write a PNG", place=str(path))
 
 
 _PAINTED_S = 60.0

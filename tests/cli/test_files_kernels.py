@@ -54,18 +54,18 @@ def test_the_log_says_what_changed_in_the_kernels(project: Place) -> None:
     ("words", "said"),
     [
         (["inspect", PAGE, "--set", "baseline=gone.csv"], "baseline=gone.csv: there is no such file"),
-        (["inspect", PAGE, "--set", "flops=many"], "flops=many does not read"),
+        (["inspect", PAGE, "--set", "flops=many"], "flops=many cannot be read"),
         (["inspect", PAGE, "--set", "flops=3GB"], "a number with a unit: FLOP"),
         (["inspect", PAGE, "--set", "items=a lot"], "items='8192 tokens'"),
         (["inspect", PAGE, "--set", "dtype=huge"], "dtype=huge is not a type"),
         (["inspect", PAGE, "--device", "Abacus"], "device=Abacus is not one device"),
         (["inspect", PAGE, "--device", "A100"], "A100-SXM4-40GB, A100-SXM4-80GB"),
-        (["inspect", PAGE, "--code", "out"], "holds no code to write"),
+        (["inspect", PAGE, "--code", "out"], "has no code to write"),
         (["devlog", "--capture", "gone.ncu-rep"], "there is no such file"),
         (["check", PAGE, "ncu(sm__no_such_metric.sum) >= 1"], "collect it with --metrics sm__no_such_metric.sum"),
         (["check", PAGE, "executed(FFMA) >= 1"], "--section InstructionStats"),
         (["check", PAGE, "l1_hit >= 1%"], "--section MemoryWorkloadAnalysis"),
-        (["inspect", CUBINS / "copy.sm_86.cubin", "--set", "time=3"], "time=3 does not read"),
+        (["inspect", CUBINS / "copy.sm_86.cubin", "--set", "time=3"], "time=3 cannot be read"),
     ],
 )
 def test_what_is_asked_wrongly_or_was_not_collected_says_how(project: Place, words: list, said: str) -> None:

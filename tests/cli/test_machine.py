@@ -155,4 +155,4 @@ def test_a_card_that_tells_no_clocks_does_not_hide_the_others(amd_cards, capsys,
     assert dispatch(["clocks"]) == 0
     said = capsys.readouterr().out
     assert "2.1 GHz" in said
-    assert "does not tell its clocks" in " ".join(said.split()), "in a narrow terminal it has two lines"
+    assert "does not report its clocks" in " ".join(said.split()), "in a narrow terminal it has two lines"

@@ -66,7 +66,7 @@ def test_what_happens_to_the_card_is_invalid(amd) -> None:
 
 def test_a_card_that_counts_what_held_its_clocks_is_believed_to_the_share(amd) -> None:
     told = amd("counted")
-    assert told["whats"] == ["the device held its clocks down: software thermal slowdown"]
+    assert told["whats"] == ["the device lowered its clocks: software thermal slowdown"]
     assert (told["power"]["codes"], told["power"]["capped"]) == ([], 0.5)
     assert told["little"] == []
     assert told["reads"] == 0

@@ -86,4 +86,4 @@ def test_a_lane_without_communication_is_not_said_to_be_marked(tmp_path: Path) -
     maker = ExportMaker(tmp_path / "alone.sqlite")
     maker.kernel(100, 10_000, 200_000, "gemm_bf16", launched=1_500)
     alone = Nsys(read_nsys).inspect([maker.done()], {}).pictures["timeline"]()
-    assert alone.alt.endswith("no communication stands exposed")
+    assert alone.alt.endswith("no communication is exposed")

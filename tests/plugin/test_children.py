@@ -67,7 +67,7 @@ TROUBLE = """
 LOST = {
     "test_dies": "SIGKILL",
     "test_exits": "exit code 7; the test was not run again",
-    "test_hangs": "said nothing for 6 s",
+    "test_hangs": "sent nothing for 6 s",
     "test_half_a_message": "ended with exit code 0",
     "test_no_message": "which is not a message",
     "test_fails_in_the_child": "only here",

@@ -271,7 +271,7 @@ def _unfinished(home: Path) -> Iterator[Leftover]:
         if entry.is_dir() and not (entry / READY).is_file() and not is_locked(home / f"{entry.name}.lock"):
             tree = entry / "tree"
             fix = f"git worktree remove --force --force '{tree}'; " if tree.exists() else ""
-            yield Leftover(path=str(entry), what="an arm that was never finished", fix=f"{fix}rm -r '{entry}'")
+            yield Leftover(path=str(entry), what="an unfinished build", fix=f"{fix}rm -r '{entry}'")
         if entry.is_file() and not is_locked(entry):
             yield Leftover(path=str(entry), what="a lock whose owner is gone", fix=f"rm '{entry}'")
 

@@ -90,7 +90,7 @@ class AmdCard:
         """Keep the memory's clock from falling below its highest, where the card has more than one."""
         highest = self._tried(lambda: int(self._clock_info(self._amd.AmdSmiClkType.MEM)["max_clk"]))
         if not highest:
-            raise PerfgateError("clocks-unsupported", "amdsmi does not tell the highest clock of its memory")
+            raise PerfgateError("clocks-unsupported", "amdsmi does not report the highest clock of its memory")
         self._set("amdsmi_set_gpu_clk_limit", "mclk", "min", highest)
         return float(highest * MEGA)
 
@@ -227,10 +227,10 @@ class AmdDevice(AmdCard):
                 watts=self._watts(),
             )
         except (TypeError, ValueError) as error:  # a card that does not tell answers with the word N/A
-            raise PerfgateError("clocks-unsupported", f"this device does not tell its clocks: {error}") from error
+            raise PerfgateError("clocks-unsupported", f"this device does not report its clocks: {error}") from error
         except (amd.AmdSmiException, *BORDER) as error:
             if refused_with(error) in NOT_SUPPORTED:
-                what = f"this device does not tell its clocks: {sentence(error)}"
+                what = f"this device does not report its clocks: {sentence(error)}"
                 raise PerfgateError("clocks-unsupported", what) from error
             raise PerfgateError("device-lost", f"amdsmi stopped answering: {sentence(error)}") from error
 

@@ -133,7 +133,7 @@ class NvmlCard:
         nvml = self._nvml
         highest = self._tried(lambda: int(nvml.nvmlDeviceGetMaxClockInfo(self._handle, nvml.NVML_CLOCK_MEM)))
         if not highest:
-            raise PerfgateError("clocks-unsupported", "NVML does not tell the highest clock of its memory")
+            raise PerfgateError("clocks-unsupported", "NVML does not report the highest clock of its memory")
         self._set(nvml.nvmlDeviceSetMemoryLockedClocks, highest, highest)
         return float(highest * MEGA)
 
@@ -292,7 +292,7 @@ class NvmlDevice(NvmlCard):
             )
         except nvml.NVMLError as error:
             if getattr(error, "value", 0) in {NOT_SUPPORTED, NO_PERMISSION, FUNCTION_NOT_FOUND}:
-                raise PerfgateError("clocks-unsupported", f"this device does not tell its clocks: {error}") from error
+                raise PerfgateError("clocks-unsupported", f"this device does not report its clocks: {error}") from error
             raise PerfgateError("device-lost", f"NVML stopped answering: {error}") from error
 
     def _reasons(self) -> int:

@@ -183,7 +183,7 @@ class LocalChild:
         except TimeoutError as fault:
             self.close()
             raise PerfgateError(
-                "child-hung", f"{self.label} said nothing for {timeout_s:.0f} s{self._words()}"
+                "child-hung", f"{self.label} sent nothing for {timeout_s:.0f} s{self._words()}"
             ) from fault
         except (EOFError, OSError) as fault:
             raise self._ended() from fault
@@ -221,7 +221,9 @@ class LocalChild:
                 raise self._ended()
             if seconds() > deadline:
                 self.close()
-                raise PerfgateError("child-hung", f"{self.label} never called within {_START_S:.0f} s{self._words()}")
+                raise PerfgateError(
+                    "child-hung", f"{self.label} did not connect within {_START_S:.0f} s{self._words()}"
+                )
             self._line = _greeted(*self._door)
         return self._line
 
@@ -239,7 +241,7 @@ class LocalChild:
         output = self.tail()
         if set(output) <= _PROGRESS:
             return ""
-        return f"; it last said:\n{_indented(output)}"
+        return f"; its last output:\n{_indented(output)}"
 
 
 def _command(spec: ChildSpec) -> list[str]:

@@ -199,7 +199,7 @@ def take_lock(card: Card, sm_hz: float | None) -> OwnLock:
     if other and other.by_hand:
         return OwnLock(other.sm_hz, Restoration(_nothing))
     if other and not other.stale and not other.mine:
-        raise PerfgateError("clocks-held", f"process {other.pid} holds the clocks of {uuid}")
+        raise PerfgateError("clocks-held", f"process {other.pid} has locked the clocks of {uuid}")
     restoration = Restoration(lambda: put_back(card))
     restoration.arm()
     with restoration.undisturbed():
@@ -247,7 +247,7 @@ def lock_for_good(card: Card, sm_hz: float | None) -> None:
     uuid = card.uuid()
     other = read_lock(uuid)
     if other and not other.stale and not other.by_hand:
-        raise PerfgateError("clocks-held", f"process {other.pid} holds the clocks of {uuid}")
+        raise PerfgateError("clocks-held", f"process {other.pid} has locked the clocks of {uuid}")
     write_lock(uuid, sm_hz, by_hand=True)
     try:
         card.lock(sm_hz)

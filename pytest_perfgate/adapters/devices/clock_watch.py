@@ -76,7 +76,7 @@ class DeviceSampler:
         except PerfgateError as error:
             self.fault = self.fault or error.what
         except Exception as error:  # noqa: BLE001 - a driver's binding may raise anything
-            self.fault = self.fault or f"looking at the device failed: {type(error).__name__}: {error}"
+            self.fault = self.fault or f"reading the device failed: {type(error).__name__}: {error}"
         return not self.fault
 
     def _count(self, *, last: bool) -> None:
@@ -94,7 +94,7 @@ class DeviceSampler:
         """Why the counters cannot be believed: they told something and then did not, or less; empty where they can."""
         for one, other in pairwise(reading.counts for reading in self._readings):
             if gone := sorted(one.held.keys() - other.held.keys()):
-                return f"it stopped counting what holds its clocks down: {', '.join(gone)}"
+                return f"it stopped counting reasons for low clocks: {', '.join(gone)}"
             if back := sorted(name for name, count in one.held.items() if other.held[name] < count):
                 return f"its counters ran backwards, as after a reset: {', '.join(back)}"
         return ""
@@ -289,12 +289,12 @@ class DeviceWatch:
         if not every:
             return
         clocks = [hz / 1e6 for hz in self.clock_hz()]
-        spread = "the device does not tell" if self._sight.inside() else "no look fell into the sampling"
+        spread = "the device does not report it" if self._sight.inside() else "no reading fell into the sampling"
         if clocks:
-            spread = f"{median(clocks):.0f} MHz, {min(clocks):.0f} to {max(clocks):.0f} in {len(clocks)} looks"
+            spread = f"{median(clocks):.0f} MHz, {min(clocks):.0f} to {max(clocks):.0f} in {len(clocks)} readings"
         yield ("sm clock", spread)
         memory = self._memory_clocks()
-        yield ("memory clock", f"{median(memory) / 1e6:.0f} MHz" if memory else "the device does not tell")
+        yield ("memory clock", f"{median(memory) / 1e6:.0f} MHz" if memory else "the device does not report it")
         yield ("temperature", f"{max(s.temperature for s in every):.0f} degrees C at most")
         watts = [s.watts for s in every if s.watts is not None]
         if watts:
@@ -303,14 +303,14 @@ class DeviceWatch:
         if share := self.capped():
             yield ("at the power limit", f"{100 * share:.0f} % of the sampling")
         if self._sight.blind:
-            yield ("other processes", "the device does not tell")
+            yield ("other processes", "the device does not report it")
         if count := len(self._sight.elsewhere):
             yield (
                 "processes of elsewhere on the card",
                 f"{count}, not told apart: this process table has none of them",
             )
         if not self._sight.counted:
-            yield ("throttling", "known from the looks alone: the device has no counters of it")
+            yield ("throttling", "known from readings only: the device does not count it")
 
     def problems(self) -> tuple[Problem, ...]:
         return (*self._extra, *self._lost(), *throttled(self._sight), *self._moved(), *self._others())
@@ -332,8 +332,10 @@ class DeviceWatch:
         """A lock that nobody saw while samples were taken is believed where every look beside them found it."""
         beside = _plausible(sample.sm_hz for sample in self._sight.every())
         if at is None or not beside or any(left("SM", at, beside, cap=self._lock.cap)):
-            text = f"{min(beside) / 1e6:.0f} to {max(beside) / 1e6:.0f} MHz" if beside else "the device does not tell"
-            what = "it is unknown whether the SM clock stayed at its lock: no look fell into the sampling"
+            text = (
+                f"{min(beside) / 1e6:.0f} to {max(beside) / 1e6:.0f} MHz" if beside else "the device does not report it"
+            )
+            what = "it is unknown whether the SM clock stayed at its lock: no reading fell into the sampling"
             yield Problem(code="clock-moved", what=what, evidence=(("seen beside it", text),))
 
     def _memory_clocks(self) -> list[float]:
@@ -357,9 +359,9 @@ def throttled(sight: DeviceSampler) -> Iterator[Problem]:
     shares = {name: share for name, share in sight.held().items() if name != POWER_CAP}
     grave = {name for name, share in shares.items() if share > SHARE} | set(counts)
     if grave:
-        evidence = [(name, f"in {count} of {len(inside)} looks") for name, count in counts.items()]
+        evidence = [(name, f"in {count} of {len(inside)} readings") for name, count in counts.items()]
         evidence += [(f"{name}, counted", f"{100 * share:.1f} % of the sampling") for name, share in shares.items()]
-        what = f"the device held its clocks down: {', '.join(sorted(grave))}"
+        what = f"the device lowered its clocks: {', '.join(sorted(grave))}"
         yield Problem(code="throttled", what=what, evidence=tuple(evidence))
 
 
@@ -389,6 +391,6 @@ def left(name: str, locked: float | None, seen: Sequence[float], *, cap: bool = 
         return
     off = [hz for hz in seen if (hz - locked if cap else abs(hz - locked)) > PLAY * locked]
     if off:
-        spread = f"{min(off) / 1e6:.0f} to {max(off) / 1e6:.0f} MHz in {len(off)} of {len(seen)} looks"
+        spread = f"{min(off) / 1e6:.0f} to {max(off) / 1e6:.0f} MHz in {len(off)} of {len(seen)} readings"
         evidence = (("locked at", f"{locked / 1e6:.0f} MHz"), ("seen", spread))
         yield Problem(code="clock-moved", what=f"the {name} clock left its lock while measuring", evidence=evidence)

@@ -140,7 +140,7 @@ class CardClocks:
         if why := silence(str(getattr(self._library, "maker", ""))):
             raise PerfgateError("driver-silent", why)
         if availability.usable and not (device.uuid or device.pci):
-            why = f"nothing tells which card {device.name} is: its library gives neither UUID nor bus"
+            why = f"{device.name} cannot be matched to a card: its library gives neither UUID nor bus"
             return replace(availability, usable=False, why=why)
         return availability
 
@@ -181,7 +181,7 @@ def faults_of(before: Health, after: Health, xids: Sequence[int] = ()) -> Iterat
     if grown > 0:
         yield f"{_counted(grown, 'error')} of its memory not corrected while measuring"
     if xids:
-        yield f"its driver filed an error while measuring: Xid {', '.join(map(str, dict.fromkeys(xids)))}"
+        yield f"its driver logged an error while measuring: Xid {', '.join(map(str, dict.fromkeys(xids)))}"
     if (after.remapped or 0) > (before.remapped or 0):
         yield "a row of its memory was replaced while measuring"
     if after.failed:

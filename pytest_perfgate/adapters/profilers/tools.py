@@ -90,7 +90,7 @@ class Nsys:
             _import(stream, self._timeout)
         reports = sorted(path for path in out.glob("*") if path.suffix in REPORTS)
         if not reports:
-            why = "the capture range never opened" if self._range else "nsys wrote nothing"
+            why = "the capture range never started" if self._range else "nsys wrote nothing"
             fix = "enter perfgate.region() in the test, with work on the GPU inside"
             raise PerfgateError("nsys-child", f"no report in {out}: {why}", fix=fix)
         return tuple(self._kept(report) for report in reports)
@@ -148,8 +148,8 @@ def _importer(stream: Path) -> Path:
     beside = (Path(shutil.which("nsys") or "nsys").resolve().parent.parent, Path("/usr/lib/nsight-systems"))
     places = [Path(program)] if program else [place for root in beside for place in root.glob(f"host-*/{_IMPORTER}")]
     if not places:
-        what = f"nsys left {stream.name} and no {_IMPORTER} turns it into a report"
-        raise PerfgateError("nsys-child", what, fix="install the host part of Nsight Systems beside the target part")
+        what = f"nsys left {stream.name} and there is no {_IMPORTER} to turn it into a report"
+        raise PerfgateError("nsys-child", what, fix="install the host part of Nsight Systems too")
     return places[0]
 
 
@@ -266,7 +266,7 @@ class Ncu:
             return Availability(name=self.name, usable=False, why=f"ncu --version: {error}", fix=fix)
         match = _NCU_VERSION.search(done.stdout.decode("utf-8", "replace"))
         if done.returncode or match is None:
-            return Availability(name=self.name, usable=False, why="ncu --version says no version", fix=fix)
+            return Availability(name=self.name, usable=False, why="ncu --version names no version", fix=fix)
         return Availability(name=self.name, usable=True, version=match[1])
 
     def command(self, argv: Sequence[str], out: Path, plan: Plan) -> list[str]:
@@ -290,8 +290,10 @@ class Ncu:
         log = out / LOG
         log_text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
         if "ERR_NVGPUCTRPERM" in log_text:
-            raise PerfgateError("ncu-permission", "ncu may not read this device's counters: ERR_NVGPUCTRPERM")
+            raise PerfgateError(
+                "ncu-permission", "ncu has no permission to read this device's counters: ERR_NVGPUCTRPERM"
+            )
         if not report.is_file():
             lines = [line for line in log_text.splitlines() if line.startswith(("==ERROR==", "==WARNING=="))]
-            raise PerfgateError("ncu-nothing", lines[-1] if lines else "ncu left no report", place=str(out))
+            raise PerfgateError("ncu-nothing", lines[-1] if lines else "ncu wrote no report", place=str(out))
         return (Artifact(kind="ncu", path=str(report), parameters=(("mode", self.name),)),)

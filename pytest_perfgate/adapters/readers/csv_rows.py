@@ -14,7 +14,7 @@ Row = dict[str, str]
 Fault = Callable[[str, str], PerfgateError]
 """Makes the error of what is wrong, and why it matters."""
 
-_SHIFTED = "a cell that is gone or too many moves every later figure under another column"
+_SHIFTED = "a missing or extra cell moves every later figure into the wrong column"
 
 
 class Lines:
@@ -34,7 +34,7 @@ class Lines:
             except StopIteration:
                 return
             except csv.Error as error:
-                raise self._fault(f"the CSV does not read, at line {self._first + begins}: {error}", "") from error
+                raise self._fault(f"the CSV cannot be read, at line {self._first + begins}: {error}", "") from error
             if cells:
                 yield self._first + begins, cells
 
@@ -50,7 +50,7 @@ def header_of(cells: Sequence[str], line: int, fault: Fault) -> list[str]:
 def row_of(header: Sequence[str], cells: Sequence[str], line: int, fault: Fault, widths: Collection[int] = ()) -> Row:
     """A record under its header; it has as many cells as the header, or one of the other ``widths``."""
     if list(cells) == list(header):
-        raise fault(f"the header stands again in line {line}", "a file that was appended to itself counts twice")
+        raise fault(f"the header is repeated in line {line}", "a file that was appended to itself counts twice")
     if len(cells) != len(header) and len(cells) not in widths:
         short = "it is cut short: " if len(cells) < len(header) else ""
         raise fault(f"{short}line {line} has {len(cells)} cells, and the header has {len(header)}", _SHIFTED)
@@ -62,7 +62,7 @@ def refuse_zeros(text: str, fault: Fault, first: int = 1) -> None:
     at = text.find("\0")
     if at >= 0:
         line = first + text.count("\n", 0, at)
-        why = "a part of the file was overwritten or never written, and what stood there is in no figure"
+        why = "a part of the file was overwritten or never written, and what was there is missing from every figure"
         raise fault(f"line {line} holds {text.count(chr(0)):,} NUL bytes", why)
 
 
@@ -73,7 +73,7 @@ def refuse_repeated(keys: Sequence[tuple[int, tuple[str, ...]]], what: str, faul
         before = lines.setdefault(key, line)
         if before != line:
             named = " ".join(filter(None, key))[:80]
-            raise fault(f"{what} {named} stands twice, in line {before} and in line {line}", "both would count")
+            raise fault(f"{what} {named} appears twice, in line {before} and in line {line}", "both would count")
 
 
 _SPACES = re.compile(r"(?<=\d)[\s'\u2019](?=\d{3}(?:\D|$))")

@@ -61,7 +61,7 @@ def parse_cubin(data: bytes, place: str) -> CubinFile:
     try:
         return _read(_Elf(data))
     except (struct.error, IndexError, ValueError, OverflowError) as error:
-        raise PerfgateError("kernel-broken", f"its section table does not read: {error}", place=place) from error
+        raise PerfgateError("kernel-broken", f"its section table cannot be read: {error}", place=place) from error
 
 
 def check_whole(data: bytes, place: str) -> None:
@@ -73,7 +73,7 @@ def check_whole(data: bytes, place: str) -> None:
         for section in elf.sections:
             elf.bytes_of(section)
     except (struct.error, IndexError, ValueError, OverflowError) as error:
-        raise PerfgateError("kernel-broken", f"its section table does not read: {error}", place=place) from error
+        raise PerfgateError("kernel-broken", f"its section table cannot be read: {error}", place=place) from error
 
 
 _NEW_LAYOUT = 8

@@ -225,7 +225,7 @@ def _ending(rest: bytes, offset: int, path: Path) -> Iterator[Header | list[Even
     except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError) as first:
         document = _repaired_document(whole, offset - len(prefix), path, first)
     if text.OPENING.search(rest):
-        what = '"traceEvents" stands twice in this JSON, and readers differ in which they take'
+        what = '"traceEvents" appears twice in this JSON, and readers differ in which they use'
         raise PerfgateError("trace-malformed", what, fix="export the trace again", place=str(path))
     yield document.events or []
     yield document

@@ -61,11 +61,11 @@ def nothing(columns: Columns) -> PerfgateError:
     place = columns.path
     text = f"{columns.seen:,} event{'s' * (columns.seen != 1)}"
     if columns.dropped[APART]:
-        what = f"{text}, and their begins and ends stand apart (phases B and E): PyTorch writes one event (X)"
+        what = f"{text}, and their starts and ends are separate (phases B and E): PyTorch writes one event (X)"
         return PerfgateError("trace-foreign", what, place=place)
     strange = _strange(columns)
     if set(strange) == _FRAME or columns.passed:
-        what = f"{text}, and none of an operator or of a device: what was recorded called nothing of PyTorch"
+        what = f"{text}, and none of an operator or a device: the recorded code called nothing of PyTorch"
         return PerfgateError("trace-empty", what, place=place)
     if strange and not columns.dropped["without a time"]:
         most = sorted(strange.items(), key=lambda item: -item[1])[:4]
@@ -85,7 +85,7 @@ def _unwhole(columns: Columns) -> PerfgateError:
     """Work that is not written as one event is missing from every figure."""
     named = ", ".join(f"{count:,} of {name}" for name, count in columns.unwhole.most_common(4))
     what = f"events of PyTorch's categories are not one event each, with a start and a duration: {named}"
-    fix = "give the file as torch.profiler wrote it: whatever changed it since has taken the events apart"
+    fix = "give the file as torch.profiler wrote it: a later tool has split its events"
     return PerfgateError("trace-foreign", what, place=columns.path, fix=fix)
 
 
@@ -119,7 +119,7 @@ def _ranks(columns: Columns, table: dict[str, NDArray[Any]]) -> list[int]:
         if lost:
             what = f"{lost:,} GPU event{'s' * (lost > 1)} without a rank in a file of {len(numbers)} ranks"
             why = "whose they are is not in the file, and every figure of a rank would miss them"
-            fix = "whatever joined the ranks left args.rank out: join them again, or give each rank's own file"
+            fix = "the tool that joined the ranks left args.rank out: join them again, or give each rank's own file"
             raise PerfgateError("trace-ranks", what, why=why, place=columns.path, fix=fix)
         columns.dropped["without a rank in a file of several"] += int(unranked.sum())
     return numbers

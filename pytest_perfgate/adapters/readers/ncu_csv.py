@@ -101,7 +101,7 @@ def _refuse_copies(found: Sequence[Found], place: str) -> None:
         before = lines.setdefault((*who, *map(str, facts.counters.values())), line)
         if before != line:
             named = " ".join(filter(None, who))
-            what = f"launch {named} stands twice with the same figures, in line {before} and in line {line}"
+            what = f"launch {named} appears twice with the same figures, in line {before} and in line {line}"
             raise _fault(place, what, "a file that was appended to itself counts twice")
 
 
@@ -131,7 +131,9 @@ def _no_page(text: str, place: str) -> PerfgateError:
     elif "==PROF==" in text or "==ERROR==" in text:
         problems = [line for line in text.splitlines() if line.startswith(("==ERROR==", "==WARNING=="))]
         if "ERR_NVGPUCTRPERM" in text:
-            return PerfgateError("ncu-permission", "ncu might not read the counters: ERR_NVGPUCTRPERM", place=place)
+            return PerfgateError(
+                "ncu-permission", "ncu had no permission to read the counters: ERR_NVGPUCTRPERM", place=place
+            )
         what = f"ncu printed no page: {problems[-1].rpartition('== ')[2]}" if problems else "ncu printed no page"
     return PerfgateError("ncu-report", what, place=place, fix=fix)
 
@@ -153,7 +155,7 @@ def _rows(page: str, first: int, place: str) -> list[Numbered]:
             raise fault(what, "")
         row = row_of(header, _without_rules(header, cells), line, fault, _widths(header))
         if len(row) < len(header) and not row["Metric Value"]:
-            raise fault(f"line {line} has {len(cells)} cells and no value among them", "a cell before it is gone")
+            raise fault(f"line {line} has {len(cells)} cells and no value among them", "a cell before it is missing")
         rows.append((line, row))
     if rows and not lines[-1].endswith("\n") and lines[-1].count('"') % 2:
         raise fault(f"it is cut short: line {first + len(lines) - 1} ends inside its row", "")
@@ -245,7 +247,7 @@ def _facts(
     time = counters.get(_DURATION)
     if time is not None and time.unit != "ns":
         reason = f"in '{time.unit}', which is not a unit of time" if time.unit else "without a unit"
-        what, why = f"{_DURATION} is told {reason}", "the number alone may be of nanoseconds or of seconds"
+        what, why = f"{_DURATION} is given {reason}", "the number alone could mean nanoseconds or seconds"
         raise PerfgateError("ncu-report", what, why=why, place=place[0], fix=_WITH_UNITS)
     capability = (row.get("CC") or "").strip()
     arch = f"sm_{capability.replace('.', '')}" if re.fullmatch(r"\d+\.\d", capability) else ""

@@ -233,7 +233,7 @@ _ROCPD = "rocpd_"
 
 _RPD = "rocpd_op"
 
-_OTHER_TOOL = "its tables begin like those of rocprofv3 and mean other things"
+_OTHER_TOOL = "its tables are named like those of rocprofv3 and mean other things"
 
 _V3 = "profile again: rocprofv3 --kernel-trace --output-format csv -- PROGRAM"
 

@@ -77,7 +77,7 @@ def _place(row: Sequence[object], path: Path) -> tuple[int, int, int]:
     try:
         process, device, context = (int(str(cell or 0)) for cell in row)
     except ValueError as fault:
-        what = f"a text stands where a kernel's process, device or context belongs: {fault}"
+        what = f"a kernel's process, device or context is a text: {fault}"
         raise PerfgateError("nsys-damaged", what, place=str(path)) from fault
     return process >> 24, device, context
 
@@ -89,7 +89,7 @@ def _insist_on_times(db: Connection, table: str) -> None:
     db.checked.add(table)
     later = f"start > {_LATEST} OR end > {_LATEST}"
     if db.rows(f"SELECT 1 FROM {db.source(table)} WHERE {later} LIMIT 1"):
-        raise PerfgateError("nsys-damaged", f"a text stands for a time in {table}", place=str(db.path))
+        raise PerfgateError("nsys-damaged", f"a time is a text in {table}", place=str(db.path))
 
 
 def _check_places(found: Collection[tuple[int, int, int]], path: str) -> None:
@@ -101,7 +101,7 @@ def _check_places(found: Collection[tuple[int, int, int]], path: str) -> None:
     machines: dict[int, int] = {}
     for process, _, _ in found:
         if machines.setdefault(process & _PROCESS, process) != process:
-            what = f"process {process & _PROCESS} is there on two machines"
+            what = f"process {process & _PROCESS} occurs on two machines"
             raise PerfgateError("nsys-ranks", what, place=path, fix="profile each machine into a report of its own")
 
 

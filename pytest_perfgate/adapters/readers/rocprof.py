@@ -66,7 +66,7 @@ def _refuse_unread(path: Path, read: Sequence[Path]) -> None:
     if unread:
         others = ", ".join(str(file.relative_to(path)) for file in sorted(unread))
         what = f"{read[0].relative_to(path)} is of one kind, and also here and not read: {others}"
-        why = "limits would hold for a part of the kernels and look like all of them"
+        why = "limits would check a part of the kernels and seem to check all"
         raise PerfgateError(
             "rocprof-csv", what, why=why, fix="name one of the files, or a folder of one kind", place=str(path)
         )
@@ -191,7 +191,7 @@ def _ordinals(counted: Iterable[KernelFacts]) -> dict[tuple[int, str, str], int]
     for root in {root for _, root in agents}:
         counts = {number: len(names) for (number, home), names in agents.items() if home == root and number}
         if len(set(counts.values())) > 1:
-            what = "passes have different numbers of processes: which dispatch is which cannot be told"
+            what = "passes have different numbers of processes: their dispatches cannot be matched"
             raise PerfgateError("rocprof-csv", what, place=root, fix="name the files of one process")
     return {
         (*where, process): at

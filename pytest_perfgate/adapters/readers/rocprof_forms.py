@@ -108,14 +108,14 @@ def _by_dispatch(rows: Sequence[Row], path: Path) -> dict[Dispatch, list[Row]]:
         if which != last:
             before[which] = {line["Counter_Name"] for line in dispatches.get(which, ())}
         if row["Counter_Name"] in before[which]:
-            what = f"{row['Counter_Name']} of dispatch {which[0]} stands again after other dispatches"
+            what = f"{row['Counter_Name']} of dispatch {which[0]} appears again after other dispatches"
             raise PerfgateError("rocprof-csv", what, why=_TWICE, place=str(path))
         dispatches.setdefault(which, []).append(row)
         last = which
     return dispatches
 
 
-_TWICE = "a row that came twice counts twice"
+_TWICE = "a repeated row counts twice"
 
 Dispatch = tuple[str, str, str, Union[str, None]]  # its number, kernel, process and agent
 
@@ -173,7 +173,7 @@ def _statistics(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
     """Of rocprof --stats, the first and the third: a line a kernel, all its dispatches together."""
     kernels = [row for row in rows if not _API.fullmatch(row["Name"])]
     if not kernels:
-        what = "these are statistics of calls or copies, and of no kernel"
+        what = "these are statistics of calls or copies, not of kernels"
         raise PerfgateError("rocprof-csv", what, place=str(path), fix="name results.stats.csv or *_kernel_stats.csv")
     for row in kernels:
         calls = number_of(row["Calls"])

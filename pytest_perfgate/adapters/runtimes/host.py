@@ -155,7 +155,7 @@ def _card(uuid: str, pci: str, arch: str) -> Any:
 def eviction_bytes(device: Device) -> int:
     """How much to write so that nothing of what was there before remains."""
     if not device.cache_bytes:
-        raise PerfgateError("cache-size-unknown", f"{device.name} does not tell the size of its cache")
+        raise PerfgateError("cache-size-unknown", f"{device.name} does not report the size of its cache")
     return int(EVICT * device.cache_bytes)
 
 

@@ -191,7 +191,7 @@ class TorchRuntime:
 
     def block(self) -> Callable[[], None]:
         if not self.cuda:
-            raise PerfgateError("block-unsupported", "streams of ROCm cannot be held back yet")
+            raise PerfgateError("block-unsupported", "streams of ROCm cannot be delayed yet")
         return self._driver.block(int(self._cuda.current_stream().cuda_stream))
 
     def notes(self) -> tuple[tuple[str, str], ...]:

@@ -88,7 +88,7 @@ class BaseRevision:
         if not commit or target_at(self._git("show", f"{commit}:./pyproject.toml") or "") == target:
             return base
         why = f"[tool.perfgate] target names '{target}' since this change left {_shown(name)}"
-        fix = f"merge that setting into {_shown(name)} by itself, or take it away"
+        fix = f"merge that setting into {_shown(name)} by itself, or remove it"
         default = self._default()
         if self._environment.get("CI") and default and name in _forms(default):
             return Base(commit=commit, name=f"the merge base with {_shown(name)}", why=why, fix=fix)
@@ -133,7 +133,7 @@ class BaseRevision:
         known = [name for name in self._asked(target) if self.resolved(name)]
         why, fix = "no target branch is known in this clone", 'name it: [tool.perfgate] target = "BRANCH"'
         if known:
-            why = f"{_shown(known[0])} and this commit have no common one"
+            why = f"{_shown(known[0])} and this commit have no common commit"
         elif branches := targets(self._environment):
             why = f"'{branches[0]}', which CI names as the target, is not a branch in this clone"
             fix = f"check out with fetch-depth: 0, or git fetch origin {branches[0]}:refs/remotes/origin/{branches[0]}"

@@ -251,7 +251,7 @@ def parse_fields(fields: Node, place: str, device: str) -> dict[str, Any]:
             raise PerfgateError("baseline-duplicate", f"{figure.title} is accepted twice", place=place)
         figures |= {name: figure} if figure is not None else {}
     if "time" not in fields and not figures:
-        raise PerfgateError("baseline-value", "the accepted time is missing, and any other figure", place=place)
+        raise PerfgateError("baseline-value", "the line has neither an accepted time nor another figure", place=place)
     if figures:
         known["figures"] = tuple(figures.values())
     return known

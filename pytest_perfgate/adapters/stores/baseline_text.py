@@ -157,7 +157,7 @@ def _pairs(node: Any, place: str) -> Iterator[tuple[str, tuple[Any, Any]]]:
 
 
 def _twice(place: str, name: str, line: int) -> PerfgateError:
-    return PerfgateError("baseline-duplicate", f"'{name}' stands twice, again in line {line + 1}", place=place)
+    return PerfgateError("baseline-duplicate", f"'{name}' appears twice, again in line {line + 1}", place=place)
 
 
 def _entry(key: yaml.ScalarNode, node: yaml.Node, place: str, device: str, line: int | None) -> Entry:

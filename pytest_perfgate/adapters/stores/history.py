@@ -198,7 +198,7 @@ class SqliteHistory:
             finally:
                 database.close()
         except (TypeError, ValueError, OverflowError) as fault:
-            what = f"a row of it holds something else than was written: {fault}"
+            what = f"a row is not as perfgate wrote it: {fault}"
             raise PerfgateError("history-unreadable", what, place=str(self._path)) from fault
         except sqlite3.Error as fault:
             if _is_refusal(fault):
@@ -235,7 +235,7 @@ class SqliteHistory:
     def _create(self, database: sqlite3.Connection) -> None:
         owner = database.execute("pragma application_id").fetchone()[0]
         if database.execute("select count(*) from sqlite_master").fetchone()[0] and owner != _APPLICATION:
-            raise PerfgateError("history-unreadable", "it holds somebody else's tables", place=str(self._path))
+            raise PerfgateError("history-unreadable", "it holds tables of another program", place=str(self._path))
         database.create_function("moment_at", 1, moment_at)
         database.execute("pragma journal_mode = wal")
         database.execute("begin immediate")

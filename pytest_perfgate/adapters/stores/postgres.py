@@ -237,7 +237,7 @@ class PostgresHistory:
         except driver.OperationalError as fault:
             raise PerfgateError("history-unreachable", _first_line(fault), place=self._place) from fault
         except (driver.Error, KeyError, TypeError, ValueError) as fault:
-            fix = "look at the schema perfgate there; where it is gone, the next one to write makes it"
+            fix = "check the schema perfgate there; if it is missing, the next write creates it"
             raise PerfgateError("history-unreadable", _first_line(fault), fix=fix, place=self._place) from fault
 
     def _connected(self) -> Connection[Any]:

@@ -130,7 +130,7 @@ def attachments(name: str, thing: Any, room: Path) -> Named:
         yield _written(name, thing.code, room)
     else:
         what = f"attach({name!r}) was given a {type(thing).__name__}"
-        raise PerfgateError("call-wrong", what, fix=f"hand over {_OFFERED}")
+        raise PerfgateError("call-wrong", what, fix=f"pass {_OFFERED}")
 
 
 def _on_disk(name: str, path: Path) -> Named:
@@ -169,7 +169,7 @@ def _compiled(name: str, kernel: Any, room: Path) -> Named:
     if "cubin" not in stages:
         there = ", ".join(stages) or "nothing"
         what = f"attach({name!r}): the compiled kernel holds no cubin, only {there}"
-        raise PerfgateError("kernel-none", what, fix=f"hand over {_OFFERED}")
+        raise PerfgateError("kernel-none", what, fix=f"pass {_OFFERED}")
     cubin, path = _written(f"{name.removesuffix('.cubin')}.cubin", _raw(stages["cubin"]), room)
     _write_launch(kernel, path.with_suffix(".json"))
     yield cubin, path

@@ -349,15 +349,15 @@ _WORDS: tuple[tuple[frozenset[str], str, bool], ...] = (
     (frozenset({"ConnectionRefusedError"}), "the host refuses the connection: no server listens at this port", True),
     (frozenset({"ConnectTimeout", "ConnectTimeoutError"}), f"no connection in {_CONNECT:g} s", True),
     (frozenset({"ReadTimeout", "ReadTimeoutError", "TimeoutError"}), f"no answer in {_ANSWER:g} s", True),
-    (frozenset({"ProxyError"}), "the proxy does not let it through", True),
+    (frozenset({"ProxyError"}), "the proxy refuses the request", True),
     (frozenset({"SSLCertVerificationError"}), "the server's certificate is not trusted here", False),
     (frozenset({"SSLError"}), "the server does not speak TLS as https:// asks for", False),
     (frozenset({"RemoteDisconnected", "ConnectionResetError"}), "the server closed without an answer", True),
     (frozenset({"IncompleteRead"}), "the server closed in the middle of its answer", True),
     (frozenset({"BadStatusLine", "InvalidChunkLength"}), "what answers does not speak HTTP", False),
     (frozenset({"ContentDecodingError"}), "the answer is not compressed as it says", False),
-    (frozenset({"TooManyRedirects"}), "the server sends from one address to the next without end", False),
-    (frozenset({"InvalidSchema"}), "the server sends to an address that is not http:// or https://", False),
+    (frozenset({"TooManyRedirects"}), "the server redirects without end", False),
+    (frozenset({"InvalidSchema"}), "the server redirects to an address that is not http:// or https://", False),
     (frozenset({"InvalidURL", "LocationParseError", "UnicodeError", "ValueError"}), "this is not an address", False),
 )
 """Types of what went wrong, the outermost of a chain or what it came of, and what that is to a person."""

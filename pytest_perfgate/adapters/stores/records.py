@@ -210,7 +210,7 @@ def _rendered(report: RunReport, samples: dict[str, Any] | None) -> bytes:
 def parse_record(data: bytes, place: str, *, spare: bool = False) -> tuple[RunReport, dict[str, Any]]:
     """(report without its samples, where those are); with ``spare`` only what the history keeps of it."""
     if data[:256].lstrip()[:1] == b"<":
-        fix = "a page to sign in or to look at stands there: name the address of the file itself, or download it"
+        fix = "the address shows a web page, perhaps to sign in: name the address of the file itself, or download it"
         raise PerfgateError("record-unreadable", "it is a web page and no record", fix=fix, place=place)
     try:
         body = msgspec.json.decode(data)
@@ -268,7 +268,7 @@ def _bad_samples(place: str) -> Iterator[None]:
     except PerfgateError:
         raise
     except FileNotFoundError as fault:
-        what = f"its samples are not beside it: {Path(fault.filename).name}"
+        what = f"the file of its samples is missing: {Path(fault.filename).name}"
         fix = "copy that file with it, or write both as one: pytest --perfgate-json PATH"
         raise PerfgateError("record-unreadable", what, fix=fix, place=place) from fault
     except (OSError, binascii.Error, KeyError, TypeError, ValueError) as fault:

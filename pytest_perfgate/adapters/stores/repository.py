@@ -75,7 +75,7 @@ class GitRepository:
         head = self.head()
         if head:
             return BaseRevision(self._git, self._environment, head).base(target or self._target)
-        why, fix = self.trouble() or ("nothing was ever committed here", "git commit")
+        why, fix = self.trouble() or ("this repository has no commit", "git commit")
         return Base(why=why, fix=fix)
 
     def merge_base(self, target: str = "") -> str:
@@ -92,7 +92,7 @@ class GitRepository:
             fix = next((line.strip() for line in output.splitlines() if "safe.directory" in line), "")
             return "git does not trust this folder, which belongs to another user", fix
         if done.returncode:
-            return "there is no git repository here", "check out with git, its .git folder with it; or: git init"
+            return "there is no git repository here", "check out with git, including the .git folder; or: git init"
         return None
 
     def show(self, revision: str, path: str) -> str | None:

@@ -149,7 +149,7 @@ def exclusive(path: Path, patience_s: float = _PATIENCE_S) -> Iterator[None]:
     deadline = seconds() + patience_s
     while (handle := _acquired(path)) is None:
         if seconds() > deadline:
-            what = f"process {_owner(path)} has been making this arm for {patience_s / 60:.0f} min"
+            what = f"process {_owner(path)} has been making this build for {patience_s / 60:.0f} min"
             raise PerfgateError("arm-busy", what, place=str(path))
         time.sleep(_POLL_S)
     try:

@@ -164,13 +164,13 @@ class Git:
             return PerfgateError("revision-shallow", f"{name!r} is not in this shallow clone")
         if (self.top / name).exists():
             fix = "name the file before the option, or give the option its revision: --perfgate-against=REVISION"
-            return PerfgateError("revision-missing", f"{name!r} is a file here, and no revision", fix=fix)
+            return PerfgateError("revision-missing", f"{name!r} is a file here, not a revision", fix=fix)
         start = re.split(r"[~^@]", name)[0] or "HEAD"
         if start == "HEAD" and not self._commit("HEAD"):
-            return PerfgateError("revision-missing", "nothing was ever committed here", fix="git commit")
+            return PerfgateError("revision-missing", "this repository has no commit", fix="git commit")
         if start != name and self._commit(start):
             count = self.checked("rev-list", "--count", start)
-            what = f"{name!r} lies before the first commit: {start} has a history of {count}"
+            what = f"{name!r} is before the first commit: {start} has a history of {count}"
             return PerfgateError("revision-missing", what, fix="name a later revision: git log --oneline")
         remotes = self.run("remote").stdout.split()
         for remote in remotes:

@@ -251,7 +251,7 @@ def escaped(bench: Bench) -> Outside:
         return Outside(notes=(("other streams", note),))
     repeated = (("again", f"{aside.least:.0f} ns or more after {aside.lasted:.0f} ns") for aside in again)
     evidence = (("on this stream", own), ("still running after it", after), *repeated)
-    what = "work ran on another stream, out of sight of the events around the call"
+    what = "work ran on another stream, which the events around the call do not time"
     return Outside(problems=(Problem(code="work-escaped", what=what, evidence=evidence, retry=False),))
 
 
@@ -355,7 +355,7 @@ def agreement_note(took: float, empty: Empty) -> tuple[tuple[str, str], ...]:
     return (("agreement", f"up to {part:.1%} longer than the device's own records: {_UNKNOWN[bool(empty.taken_off)]}"),)
 
 
-_UNKNOWN = {True: "a pause between two kernels counts as work", False: "what a pair of events costs is not known here"}
+_UNKNOWN = {True: "a pause between two kernels counts as work", False: "the cost of a pair of events is not known here"}
 
 
 def _measured(bench: Bench) -> Empty:

@@ -282,7 +282,7 @@ WAITS = 32
 
 
 def synchronised(bench: Bench, resolution: float) -> Samples:
-    """Clock, call, wait for the device, clock; launching and waiting are in the time, and their own cost beside it."""
+    """Clock, call, wait for the device, clock; the time includes launching and waiting, whose cost stands beside it."""
     calls = bench.batch()
     warmth = bench.warm()
     repeated = replace(bench, call=_repeated(bench.call, calls))
@@ -298,7 +298,7 @@ def synchronised(bench: Bench, resolution: float) -> Samples:
         resolution=resolution,
         warmups=warmth.calls,
         warmup_ns=warmth.spent_ns,
-        notes=(*bench.runtime.notes(), *warmth.notes, (IDLE, "launching and waiting are in the time")),
+        notes=(*bench.runtime.notes(), *warmth.notes, (IDLE, "the time includes launching and waiting")),
     )
 
 

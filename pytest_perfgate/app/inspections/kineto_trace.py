@@ -134,7 +134,7 @@ class TraceView:
 
     @cached_property
     def bottleneck(self) -> Classification | None:
-        """What holds the window back; none of several devices, or of a program on the host."""
+        """What limits the window; none of several devices, or of a program on the host."""
         return window_class(self.survey, self.rows, self.roof, self.problems)
 
     def metrics(self, scopes: Sequence[Labels] = (), most: int = MOST) -> MetricSet:

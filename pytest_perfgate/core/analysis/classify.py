@@ -127,7 +127,7 @@ class Classification:
     @property
     def of_window(self) -> str:
         known = self.bottleneck is not Bottleneck.NOT_COLLECTED
-        return f"{'The window' if known else 'What holds the window back'} is {self.sentence}."
+        return f"{'The window' if known else 'What limits the window'} is {self.sentence}."
 
     @property
     def short(self) -> str:

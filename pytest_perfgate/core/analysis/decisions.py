@@ -85,7 +85,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         name="Tighten stalls on IMMA",
         when=(("class", "==", "compute"), ("mix", "==", "IMMA"), ("imma_stall", ">=", 4.0)),
-        advice="IMMA at S04 is the compiler being careful: S02 is possible by editing the control words",
+        advice="the compiler's S04 for IMMA is cautious: S02 is possible by editing the control words",
         gain=(0.0, 0.20),
         doubt="15-20 % has been claimed; one careful measurement found 1.6 %, and 0 % where it was pipelined",
     ),

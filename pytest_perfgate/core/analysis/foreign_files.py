@@ -16,11 +16,11 @@ _SQLITE = "an SQLite database"
 
 _NO_PICKLE = "a snapshot of torch's memory holds no times: give the trace of export_chrome_trace"
 
-FROM_REPORT = "of an nsys report the SQLite export is read: nsys export --type=sqlite REPORT.nsys-rep"
+FROM_REPORT = "perfgate reads the SQLite export of an nsys report: nsys export --type=sqlite REPORT.nsys-rep"
 
 _PACKED: tuple[tuple[bytes, str, str], ...] = (
     (b"PK\x03\x04", "a zip archive", "unpack it (unzip FILE) and give the file inside"),
-    (b"PK\x05\x06", "an empty zip archive", "give the file that was to be packed"),
+    (b"PK\x05\x06", "an empty zip archive", "give the original file"),
     (b"\xfd7zXZ\0", "packed with xz", "unpack it: xz -d FILE"),
     (b"\x28\xb5\x2f\xfd", "packed with zstd", "unpack it: zstd -d FILE"),
     (b"BZh", "packed with bzip2", "unpack it: bzip2 -d FILE"),
@@ -36,7 +36,7 @@ _PACKED: tuple[tuple[bytes, str, str], ...] = (
     (b"PAR1", "a Parquet file", FROM_REPORT),
     (b"ARROW1", "an Arrow file", FROM_REPORT),
     (b"\xff\xff\xff\xff", "an Arrow stream", FROM_REPORT),
-    (b"U3w[END]NVIDIA Nsight Systems Stream", "a capture that nsys has not made a report of yet", _IMPORT),
+    (b"U3w[END]NVIDIA Nsight Systems Stream", "a capture that nsys has not turned into a report", _IMPORT),
     (b"\xff\xfe", "text in UTF-16", _UTF_8),
     (b"\xfe\xff", "text in UTF-16", _UTF_8),
     (b"{\0", "text in UTF-16", _UTF_8),
@@ -50,7 +50,7 @@ def foreign(head: bytes) -> tuple[str, str]:
     if head.startswith(GZIP):
         inside = unpacked_head(head)
         if not inside.strip():
-            return "is a gzip file with nothing in it", "copy it again from where it was made"
+            return "is an empty gzip file", "copy it again from where it was made"
         what, fix = _plain(inside)
         if what == _SQLITE:
             fix = "unpack it: gunzip FILE"
@@ -72,7 +72,7 @@ def _plain(head: bytes) -> tuple[str, str]:
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:200].lower()
     if start.startswith((b"<!doctype html", b"<html", b"<head")):
         text = "an HTML page"
-        return text, "the download got a page of login or error instead of the file: open it in a browser and look"
+        return text, "the download got a login or error page instead of the file: open the address in a browser"
     if start.startswith(b"<?xml"):
         return (
             "an XML document",
@@ -89,7 +89,7 @@ def unpacked_head(head: bytes) -> bytes:
         return b"damaged"
 
 
-_KERNELS = "name the compiled file itself (cubin, fatbin, object, library): it says registers, spills and shared memory"
+_KERNELS = "name the compiled file itself (cubin, fatbin, object, library): it has registers, spills and shared memory"
 
 _ROCPROF = "name *_kernel_trace.csv, *counter_collection.csv, *_kernel_stats.csv or pmc_perf.csv of the same run"
 
@@ -119,9 +119,9 @@ _TABLES: tuple[tuple[str, str, str], ...] = (
     (
         r"^[^\n]*__global__\s+[\w(]",
         "CUDA source",
-        "compile it and name what comes out: nvcc -cubin -arch=sm_90 FILE.cu, perfgate inspect FILE.cubin",
+        "compile it and name the result: nvcc -cubin -arch=sm_90 FILE.cu, perfgate inspect FILE.cubin",
     ),
-    (r"^ptxas (?:info|warning) *:", "what a compiler printed of its kernels", _KERNELS),
+    (r"^ptxas (?:info|warning) *:", "a compiler's report on its kernels", _KERNELS),
     (
         r"^(?:fatbin (?:elf|ptx) code:|resource usage:$|\s*\.headerflags\s+@|\s+function : \S+$)",
         "text that cuobjdump or nvdisasm printed",

@@ -395,5 +395,5 @@ def parse_items(text: str, code: str = "kernel-option") -> tuple[float | None, s
         return None, "items"
     match = _ITEMS.fullmatch(text)
     if match is None or not float(match[1]) > 0:
-        raise PerfgateError(code, f"items={text} does not read", fix="items='8192 tokens'")
+        raise PerfgateError(code, f"items={text} cannot be read", fix="items='8192 tokens'")
     return float(match[1]), match[2] or "items"

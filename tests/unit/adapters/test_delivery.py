@@ -292,7 +292,7 @@ def test_a_host_that_asks_to_wait_is_waited_for(refusals, waited, url: str, tmp_
         (403, {}, "403"),
         (401, {}, "401"),
         (302, {"Location": "/elsewhere"}, "302"),
-        (200, {}, "not as this host's programming interface gives"),
+        (200, {}, "not one of this host's API"),
     ],
 )
 def test_a_host_that_asks_for_too_long_or_refuses_is_an_error(status, headers, text, url: str, tmp_path: Path) -> None:

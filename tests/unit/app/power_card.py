@@ -88,7 +88,7 @@ class PoweredChild(ScriptedChild):
 
 def sampled(seen: list[tuple[float, float, float, bool]], card: Card) -> Samples:
     times, clocks, watts, capped = zip(*seen)
-    hot = (Problem(code="throttled", what="the device held its clocks down: software thermal slowdown"),)
+    hot = (Problem(code="throttled", what="the device lowered its clocks: software thermal slowdown"),)
     return Samples(
         durations=times, timer="events", stop=Stop.BUDGET, clock_hz=clocks, watts=sorted(watts)[len(watts) // 2],
         capped=sum(capped) / len(capped), problems=hot if card.heat > HOT else (),

@@ -164,7 +164,7 @@ class Watch:
         return (("sm clock", "1500 MHz"),)
 
 
-THROTTLED = Problem(code="throttled", what="the device held its clocks down: power brake")
+THROTTLED = Problem(code="throttled", what="the device lowered its clocks: power brake")
 LOST = Problem(code="device-lost", what="gone", retry=False)
 
 

@@ -17,7 +17,7 @@ from pytest_perfgate.model.plan import Cache, Plan
 def test_calls_that_are_waited_for_one_by_one_are_not_put_together_in_a_turn() -> None:
     seen = Samples(durations=(10_000.0,), timer="host", stop=Stop.COUNT)
     assert _turn(Plan(), Beat(), seen)[0].calls > 1
-    waited = replace(seen, notes=((IDLE, "launching and waiting are in the time"),))
+    waited = replace(seen, notes=((IDLE, "the time includes launching and waiting"),))
     assert _turn(Plan(cache=Cache.COLD), Beat(), waited)[0].calls == 1
 
 

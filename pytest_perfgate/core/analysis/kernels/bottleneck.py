@@ -172,7 +172,7 @@ def _doubted(diagnosis: Diagnosis, time: Timing) -> Iterator[str]:
     inner = diagnosis.inner.compute if diagnosis.inner else ""
     types = _COMPUTES.get(inner, ())
     if time.dtype and types and time.dtype not in types:
-        yield f"Doubt: stated is {time.dtype}, and the main loop computes with {inner} ({' or '.join(types)})"
+        yield f"Doubt: {time.dtype} is stated, but the main loop computes with {inner} ({' or '.join(types)})"
 
 
 def _no_roofline(diagnosis: Diagnosis, time: Timing) -> str:
@@ -216,13 +216,13 @@ OPTIONS = (
     ("problem", "the problem in words, such as 'GEMM, M=N=K=4096'"),
     ("flops", "operations, such as 137.4GFLOP"),
     ("bytes", "unique bytes moved, such as 201MB"),
-    ("items", "what throughput is told in, such as '8192 tokens'"),
+    ("items", "the unit of throughput, such as '8192 tokens'"),
     ("dtype", "the type that sets the peak, such as fp16"),
     ("device", "the device of the catalogue that it ran on, such as 'H100 SXM'"),
-    ("peak", "peaks by dtype, such as bf16=708TFLOPS, in the place of a device"),
-    ("bandwidth", "memory bandwidth, such as 5.3TB/s, in the place of a device"),
+    ("peak", "peaks by dtype, such as bf16=708TFLOPS, instead of a device"),
+    ("bandwidth", "memory bandwidth, such as 5.3TB/s, instead of a device"),
     ("rates", "datasheet or achievable: which column of the catalogue is the roof"),
-    ("version", "the kernel's version, which the contract is headed by"),
+    ("version", "the kernel's version, shown at the top of the contract"),
 )
 
 _AMOUNT = re.compile(r"\s*(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*(\S*)\s*")
@@ -291,7 +291,7 @@ def _amount(options: Mapping[str, str], name: str, dimension: Dimension) -> floa
     units = UNITS[dimension]
     if match is None or match[2] not in units or not float(match[1]) > 0:
         known = ", ".join(list(units)[:6])
-        raise PerfgateError("kernel-option", f"{name}={text} does not read", fix=f"a number with a unit: {known}")
+        raise PerfgateError("kernel-option", f"{name}={text} cannot be read", fix=f"a number with a unit: {known}")
     return float(match[1]) * units[match[2]]
 
 

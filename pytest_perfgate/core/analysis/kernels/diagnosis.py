@@ -176,7 +176,7 @@ def _unexplained(found: Classification, signals: Signals, numbers: Mapping[str, 
     busy, inside = numbers.get("sm", 0.0), signals.inside[1] if signals.inside else 0.0
     if found.bottleneck is not Bottleneck.LATENCY or busy < THRESHOLDS.roof or inside >= THRESHOLDS.roof:
         return found
-    note = f"the multiprocessors are {busy * 100:.1f} % busy, and no pipe that is known here explains it"
+    note = f"the multiprocessors are {busy * 100:.1f} % busy, and none of the known pipes explains it"
     return replace(found, notes=(*found.notes, f"{note} (--section ComputeWorkloadAnalysis collects them all)"))
 
 

@@ -210,7 +210,7 @@ def _absent_of_amd(diagnosis: Diagnosis, who: Labels) -> Iterator[Absent]:
             options = collected_with(name, diagnosis.facts.counters)
             yield Absent(name=name, labels=who, fix=f"collect it with rocprofv3 {options}")
         elif name not in diagnosis.numbers:
-            yield Absent(name=name, labels=who, why="no column of rocprof says it")
+            yield Absent(name=name, labels=who, why="rocprof has no column for it")
 
 
 _THEORETICAL = "sm__maximum_warps_per_active_cycle_pct"

@@ -150,7 +150,7 @@ def occupancy_picture(diagnoses: Sequence[Diagnosis]) -> Picture:
     if launch is None or resources is None or sm is None:
         raise PerfgateError("picture-none", "the launch of no kernel is known")
     held = " and ".join(fit.limiting)
-    alt = f"Occupancy of {d.name} on {d.facts.arch}: {fit.warps} of {sm.warps} warps, held by {held}"
+    alt = f"Occupancy of {d.name} on {d.facts.arch}: {fit.warps} of {sm.warps} warps, limited by {held}"
     panels = tuple(_panels(launch, resources, sm, shared_of(d.facts)))
     return stairs("occupancy", alt, panels, "warps", list(_limits(fit, sm)))
 

@@ -36,7 +36,7 @@ def kernels(disassembly: Disassembly) -> tuple[KernelFacts, ...]:
         ]
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise PerfgateError(
-            "kernel-tool-failed", f"the disassembler's listing does not read: {error}", place=disassembly.source
+            "kernel-tool-failed", f"the disassembler's listing cannot be read: {error}", place=disassembly.source
         ) from error
     return tuple(_facts(disassembly, name, arch, code) for name, arch, code in listed if name in disassembly.resources)
 

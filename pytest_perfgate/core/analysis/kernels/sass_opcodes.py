@@ -239,7 +239,7 @@ def parse_log(log: str, source: str) -> tuple[tuple[str, str, Resources], ...]:
     for line in _SAID.finditer(log):
         if line[1]:
             if entry[0]:
-                raise _mixed_log(f"of {entry[0]} it says no registers", source)
+                raise _mixed_log(f"of {entry[0]} it gives no registers", source)
             entry, function, stack = (line[1], line[2]), "", None
         elif line["function"]:
             function = line["function"].strip()
@@ -247,11 +247,11 @@ def parse_log(log: str, source: str) -> tuple[tuple[str, str, Resources], ...]:
             stack = int(line["stack"]) if function == entry[0] and stack is None else stack
         elif entry[0]:
             if stack is None:
-                raise _mixed_log(f"of {entry[0]} it says no stack frame", source)
+                raise _mixed_log(f"of {entry[0]} it gives no stack frame", source)
             kernels.append((*entry, _used(int(line["registers"]), stack, line["used"])))
             entry = ("", "")
     if entry[0]:
-        raise _mixed_log(f"it ends before it says the registers of {entry[0]}", source)
+        raise _mixed_log(f"it ends before it gives the registers of {entry[0]}", source)
     return tuple(dict.fromkeys(kernels))
 
 

@@ -92,7 +92,7 @@ def faults(rows: Activity) -> tuple[str, ...]:
     backward = int((rows.end < rows.start).sum())
     twice = _repeated(rows)
     text = f"{backward:,} of {len(rows):,} kernels end before they start"
-    also = f"{twice:,} of {len(rows):,} kernels stand in the export twice, as after export --append"
+    also = f"{twice:,} of {len(rows):,} kernels are in the export twice, as after export --append"
     return (*((text,) if backward else ()), *((also,) if twice else ()))
 
 

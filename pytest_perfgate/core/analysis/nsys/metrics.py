@@ -190,7 +190,7 @@ def _unnamed(job: Job) -> Iterator[Problem]:
             what = (
                 f"rank {result.rank.name}: {lane.unnamed:,} of {len(lane.kernels):,} kernels have no name in the export"
             )
-            yield Problem(code="nsys-damaged", what=f"{what}, so communication cannot be told", retry=False)
+            yield Problem(code="nsys-damaged", what=f"{what}, so communication cannot be recognised", retry=False)
 
 
 def _unlinked(job: Job) -> Iterator[Problem]:
@@ -200,7 +200,7 @@ def _unlinked(job: Job) -> Iterator[Problem]:
         if lane.stages and len(linked) and linked.mean() < COVERAGE_FLOOR:
             share = quantity(float(linked.mean()), Dimension.FRACTION)
             what = f"rank {result.rank.name}: the launch of only {share} of its communication was recorded"
-            yield Problem(code="nsys-unlinked", what=f"{what}, so stages cannot be told", retry=False)
+            yield Problem(code="nsys-unlinked", what=f"{what}, so it cannot be assigned to stages", retry=False)
 
 
 def findings(job: Job) -> tuple[Finding, ...]:
@@ -330,12 +330,12 @@ def _hidden(job: Job) -> str:
     talk = sum(result.time.communication_ns for result in job.ranks)
     cited = window_text(job.ranks)
     if not talk:
-        return f"In the {cited}, {who} ran no communication, so there is no overlap to speak of."
+        return f"In the {cited}, {who} ran no communication, so there is no overlap."
     bare = sum(result.time.exposed_comm_ns for result in job.ranks)
     hidden = quantity(1 - bare / talk, _PART)
     return (
         f"In the {cited}, {who} communicated for {quantity(talk, _TIME)}, of which computation "
-        f"covered {hidden} and {quantity(bare, _TIME)} stood exposed."
+        f"covered {hidden} and {quantity(bare, _TIME)} was exposed."
     )
 
 
@@ -349,9 +349,9 @@ def _worst(job: Job) -> str:
         )
     barrier = sum(row.barrier_ns for result in job.ranks for row in result.streams)
     if barrier:
-        return f"{quantity(barrier, _TIME)} of it ran on streams that also compute, so it held them up as a barrier."
+        return f"{quantity(barrier, _TIME)} of it ran on streams that also compute, so it blocked them like a barrier."
     if any(result.whole is not None for result in job.ranks):
-        return "None of it stood exposed."
+        return "None of it was exposed."
     return _longest(job)
 
 

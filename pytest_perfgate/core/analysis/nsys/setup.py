@@ -229,7 +229,7 @@ def reading(options: Mapping[str, str]) -> Reading:
             raise PerfgateError("nsys-option", f"there is no option {name!r}", fix=fix)
     compat = options.get("compat", "")
     if compat not in {"", "pithtrain"}:
-        raise PerfgateError("nsys-option", f"compat={compat!r}", fix="compat=pithtrain is the one there is")
+        raise PerfgateError("nsys-option", f"compat={compat!r}", fix="the only choice is compat=pithtrain")
     return Reading(
         preset=_preset(options),
         anchor=options.get("anchor", ""),

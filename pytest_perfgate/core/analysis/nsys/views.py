@@ -360,8 +360,8 @@ def class_sentences(ranks: Sequence[RankResult]) -> Iterator[str]:
     if open_ranks:
         names = ", ".join(open_ranks)
         yield (
-            f"Neither communication nor synchronisation nor launches hold the window of rank {names}: its kernels do, "
-            "and an export has no counters that say how (perfgate profile NODEID --mode annotation)."
+            f"Neither communication nor synchronisation nor launches limit the window of rank {names}: its kernels do, "
+            "and an export has no counters that show how (perfgate profile NODEID --mode annotation)."
         )
     stages = [
         f"{row.stage} of rank {result.rank.name}"
@@ -387,7 +387,7 @@ def coverage_findings(job: Job) -> Iterator[Finding]:
             )
         yield Finding(
             title=f"The windows of rank {result.rank.name} cover {window.covers:.0%} of its capture",
-            detail=f"What happens between them, idle time above all, is in no figure of a window.{apart}",
+            detail=f"Figures of a window leave out what happens between them, mainly idle time.{apart}",
             trigger=f"window_coverage={window.covers:.3f}",
             advice="look at the whole capture too: --start and --end, or limit step_to_step and window_coverage",
             severity=Severity.WARNING,

@@ -381,7 +381,7 @@ def anchor_of(name: str) -> str:
 def advice_blocks(found: Sequence[Recommendation]) -> tuple[Block, ...]:
     """One short section each."""
     if not found:
-        return (Paragraph(text="None: nothing stands out, or no roof is known to hold operators against."),)
+        return (Paragraph(text="None: nothing stands out, or no roof is known to compare operators with."),)
     return tuple(
         Section(
             title=f"Priority {number}: {one.title}",

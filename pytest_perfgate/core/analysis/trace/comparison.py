@@ -265,7 +265,7 @@ def _dominates(bound: str, lines: Lines, roofs: Roofs) -> list[str]:
     ratio, expected = lines[1].computation / lines[0].computation, rates[0] / rates[1]
     near = 1 / BEYOND < ratio / expected < BEYOND
     ends = f"suggests that {bound} dominates" if near else f"is not what {bound} explains: look at the operators below"
-    wanted = f"{_reason(bound, roofs)}, so {expected:.2f} times its compute time was to be expected"
+    wanted = f"{_reason(bound, roofs)}, so {expected:.2f} times its compute time is expected"
     return [f"{wanted}; the {ratio:.2f} times that it took {ends}."]
 
 
@@ -304,7 +304,7 @@ def comparative_fair(subject: str, lines: Lines, pairs: Sequence[Pair], roofs: R
     odd = sorted((pair for pair in pairs if pair.unexpected), key=lambda pair: -(_saving(pair) or 0.0))[:6]
     advised = tuple(_advised(pair, number) for number, pair in enumerate(odd, 1))
     apart = tuple(_detailed(pair, number, roofs) for number, pair in enumerate(odd, 1))
-    none = Paragraph(text="No operator differs by more than the hardware explains, or no roof is known to say so.")
+    none = Paragraph(text="No operator differs by more than the hardware explains, or no roof is known.")
     first: list[Block] = [Paragraph(text=_neutral(lines))]
     first += [timeline_pair_table(lines[0], lines[1])] if lines[0] and lines[1] else []
     method = (

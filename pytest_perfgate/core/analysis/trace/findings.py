@@ -62,7 +62,7 @@ def _durations(seen: Survey) -> Iterator[Finding]:
         yield Finding(
             title=f"{guessed + untimed:,} GPU duration{'s' * (guessed + untimed > 1)} cannot be read",
             detail=f"{guessed:,} are negative or overflowed and end where the next one starts, "
-            f"{untimed:,} have nothing to go by and are left out.",
+            f"{untimed:,} have no next one and are left out.",
             trigger=f"unread={seen.unread:.3f}",
             advice="profile again with a newer PyTorch, or fewer steps",
             severity=Severity.WARNING,
@@ -74,7 +74,7 @@ def _foreign(seen: Survey) -> Iterator[Finding]:
     if seen.strange:
         yield Finding(
             title="Events of unknown categories are left out",
-            detail=f"No figure has {seen.strange}; what of it ran on a device is missing from busy time and kernels.",
+            detail=f"No figure has {seen.strange}; if any ran on a device, busy time and kernels lack it.",
             trigger=f"unknown={sum(count for _, count in seen.trace.foreign)}",
             advice="look at them in Perfetto before trusting a figure of this trace",
             severity=Severity.WARNING,
@@ -97,7 +97,7 @@ def _longer_than_the_trace(seen: Survey) -> Iterator[Finding]:
             title="One GPU event lasts longer than the trace",
             detail=f"{name} is said to take {quantity(lasts, Dimension.TIME)} and to hold {np.count_nonzero(inside):,} "
             f"others of its stream; all others together span {quantity(span, Dimension.TIME)}. "
-            "Busy and idle time stand on it.",
+            "Busy and idle time depend on it.",
             trigger=f"kernel_max={lasts}ns",
             advice="a counter has overflowed: profile again, or look at a window without it (--set window=)",
             severity=Severity.WARNING,
@@ -148,10 +148,10 @@ def _graph(seen: Survey, kernels: Sequence[KernelRow]) -> Iterator[Finding]:
         most = sorted(breaks.items(), key=lambda item: -item[1])
         named = ", ".join(f"{name} {count:,} time{'s' * (count > 1)}" for name, count in most[:4])
         yield Finding(
-            title="Calls that a CUDA graph cannot hold",
+            title="Calls that a CUDA graph cannot contain",
             detail=f"{named}: they wait for the device, allocate on it or bring a value to the host.",
             trigger=f"graph_breaks={sum(breaks.values())}",
-            advice="move them out of what is captured, or capture the stretches between them",
+            advice="move them out of the captured code, or capture the parts between them",
         )
 
 

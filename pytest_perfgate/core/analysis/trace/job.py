@@ -128,7 +128,7 @@ class Job:
         if not placed:
             return named
         which = f"ranks {placed[0]} to {placed[-1]}" if len(placed) > 1 else f"rank {placed[0]}"
-        return f"{named}; {which} by their places among the files, since the traces do not say"
+        return f"{named}; {which} by the order of the files, since the traces do not say"
 
     @property
     def meeting(self) -> Meeting:
@@ -159,7 +159,7 @@ class Job:
 def _worst(found: Sequence[tuple[int, Finding]]) -> Finding:
     rank, finding = max(found, key=lambda one: _triggered(one[1]))
     others = len({number for number, _ in found} - {rank})
-    also = f" {others} more rank{'s have' if others > 1 else ' has'} the like." if others else ""
+    also = f" {others} more rank{'s have' if others > 1 else ' has'} the same." if others else ""
     return replace(finding, title=f"Rank {rank}: {finding.title}", detail=f"{finding.detail}{also}")
 
 
@@ -186,7 +186,7 @@ def meeting_document(meeting: Meeting, subject: str) -> Document:
         Section(title="Collectives", blocks=(_kinds(shared),)),
     ]
     if unmatched:
-        text = f"{unmatched:,} collectives were recorded by one rank only; they tell nothing about waiting."
+        text = f"{unmatched:,} collectives were recorded by one rank only; they do not show waiting."
         blocks.append(Section(title="Unmatched", blocks=(Paragraph(text=text),)))
     return Document(title=title, blocks=tuple(blocks))
 

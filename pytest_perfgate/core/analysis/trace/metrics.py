@@ -187,7 +187,7 @@ def operator_metrics(
             why, fix = "a trace does not say the host's peaks", f"{_CHECK} --peak fp32=1TFLOPS --bandwidth 100GB/s"
         names: tuple[str, ...] = ("mfu", "mfu_datasheet", "sol", "sol_datasheet")
     else:
-        why, names = "the clock that ran is not in a trace", ("mfu", "sol")
+        why, names = "a trace does not record the clock", ("mfu", "sol")
         fix = f"limit mfu_datasheet or sol_datasheet, or give the peaks: {_CHECK} --peak bf16=989TFLOPS"
     return metrics | MetricSet(absent=tuple(Absent(name=name, why=why, fix=fix) for name in names))
 

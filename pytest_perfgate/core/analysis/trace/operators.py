@@ -278,7 +278,7 @@ def selection_table(rows: Sequence[OperatorRow]) -> Table:
             Column(name="GPU time", dimension=Dimension.TIME),
         ),
         rows=tuple(listed),
-        note="Library and tile are read from the kernel's name; empty where it does not tell.",
+        note="Library and tile are read from the kernel's name; empty where the name does not say.",
     )
 
 

@@ -151,7 +151,7 @@ def streams_picture(seen: Sequence[tuple[str, Survey]], of: int = 1) -> Picture:
         raise nothing("the trace has no GPU activity", "profile with the activity CUDA")
     bare = sum(intervals.length(group.marked) for group in groups if group.marked)
     share = bare / sum(group.length for group in groups)
-    exposure = f"communication stands exposed {share:.1%} of the time" if bare else "no communication stands exposed"
+    exposure = f"communication is exposed for {share:.1%} of the time" if bare else "no communication is exposed"
     ranks = "" if of < 2 else f" of {RANKS} of {of} ranks" if of > RANKS else f" of {of} ranks"
     alt = f"A lane per stream{ranks}; {exposure}"
     return timeline("timeline", alt, groups, LANE_KEY)

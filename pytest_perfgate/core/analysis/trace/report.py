@@ -51,7 +51,7 @@ def report_document(
     blocks: list[Block] = []
     lines = timelines(seen)
     if not lines:
-        blocks.append(Paragraph(text="The trace has no GPU activity: nothing here speaks of kernels or overlap."))
+        blocks.append(Paragraph(text="The trace has no GPU activity: this report has no kernels and no overlap."))
     for device, line in lines.items():
         title = f"Device {device}" if len(lines) > 1 else "Where the time went"
         blocks.append(Section(title=title, blocks=(timeline_table(line, on_host=seen.on_host),)))
@@ -164,7 +164,7 @@ def ranked_operators(rows: Sequence[OperatorRow]) -> list[tuple[str, float, floa
 def _sentence(seen: Survey, line: Timeline | None, ranked: Sequence[tuple[str, float, float]]) -> str:
     """What a reader should remember."""
     if line is None:
-        return "Several devices, or none, were at work: the detail has each for itself."
+        return "Several devices, or none, were at work: the detail lists each one."
     who = "The host's operators run" if seen.on_host else "The GPU works"
     text = f"{who} {_part(line.share(line.busy))} of a window of {quantity(line.total, _TIME)}"
     if line.communication:
@@ -352,7 +352,7 @@ def _process(given: Material) -> Iterator[str]:
     calls = f"{sum(row.count for row in given.rows):,} calls into {len(given.rows):,} argument sets"
     yield f"Grouped {calls}; the work of {known:.1%} of their time is known"
     roof = given.roof.note if given.roof is not None else "no roof: neither device nor peaks are known"
-    yield f"Held them against {roof}"
+    yield f"Compared them with {roof}"
     yield f"Looked for the known patterns ({len(given.findings):,} found) and at the call trees of the longest calls"
 
 

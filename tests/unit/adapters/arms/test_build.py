@@ -25,7 +25,7 @@ def test_a_failed_build_shows_the_tail_of_its_log_and_leaves_no_worktree(repo: P
     assert error.place.endswith("build.log")
     assert len(git(repo, "worktree", "list").splitlines()) == 1
     left = ArmStore(repo, settings).leftovers()
-    assert [item.what for item in left] == ["an arm that was never finished"]
+    assert [item.what for item in left] == ["an unfinished build"]
 
 
 def test_a_missing_builder_is_named(repo: Path) -> None:

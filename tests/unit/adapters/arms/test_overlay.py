@@ -85,7 +85,7 @@ def test_each_arm_loads_its_own_files(tmp_path: Path, layout: str) -> None:
         with Path(file).open("a", encoding="utf-8") as text:
             text.write("# written while the rounds ran\n")
     spoilt = [tuple(pair) for pair in run(base, repo, path)["modules"]]
-    assert "after it was built" in foreign_modules(arms.prepare("base", "HEAD"), spoilt).what
+    assert "after the build" in foreign_modules(arms.prepare("base", "HEAD"), spoilt).what
     assert not same_code(loaded["base"], loaded["head"])
     after = sorted(p.relative_to(repo) for p in repo.rglob("*") if ".git" not in p.parts and ".perfgate" not in p.parts)
     assert after == before

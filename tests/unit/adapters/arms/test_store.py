@@ -153,16 +153,16 @@ def test_a_name_that_is_not_here_says_what_fetches_it(repo: Path, tmp_path: Path
     assert ArmStore(clone, COPY).prepare("base", "origin/release").modules == ("k",)
     assert failure(clone, ArmSettings(), "release~0").fix == "name the branch of the remote: origin/release~0"
     early = failure(clone, ArmSettings(), "HEAD~7")
-    assert early.what == "'HEAD~7' lies before the first commit: HEAD has a history of 1"
+    assert early.what == "'HEAD~7' is before the first commit: HEAD has a history of 1"
     (clone / "test_k.py").touch()
     path = failure(clone, ArmSettings(), "test_k.py")
-    assert (path.what, path.fix[:14]) == ("'test_k.py' is a file here, and no revision", "name the file ")
+    assert (path.what, path.fix[:14]) == ("'test_k.py' is a file here, not a revision", "name the file ")
 
 
 def test_a_repository_without_a_commit(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q")
     assert (failure(tmp_path, ArmSettings()).what, failure(tmp_path, ArmSettings()).fix) == (
-        "nothing was ever committed here",
+        "this repository has no commit",
         "git commit",
     )
 

@@ -75,7 +75,7 @@ def test_clocks_count_while_samples_are_taken_and_at_no_other_time(device, sampl
     watch.end()
     assert watch.clock_hz() == (1.98e9,)
     assert watch.problems() == ()
-    assert dict(watch.facts())["sm clock"] == "1980 MHz, 1980 to 1980 in 1 looks"
+    assert dict(watch.facts())["sm clock"] == "1980 MHz, 1980 to 1980 in 1 readings"
 
 
 def test_what_no_timer_samples_is_watched_throughout(device) -> None:
@@ -95,7 +95,7 @@ def test_a_region_without_a_look_has_no_clock(device, sampling) -> None:
         pass
     watch.end()
     assert watch.clock_hz() == ()
-    assert dict(watch.facts())["sm clock"] == "no look fell into the sampling"
+    assert dict(watch.facts())["sm clock"] == "no reading fell into the sampling"
 
 
 @pytest.mark.parametrize(("clock", "said"), [(345e6, []), (1.98e9, ["clock-moved"])])
@@ -121,7 +121,7 @@ def test_what_cannot_be_a_clock_is_none(device, sampling, clock, lock, said) -> 
         looks(device, 1)
     watch.end()
     assert watch.clock_hz() == ()
-    assert dict(watch.facts())["sm clock"] == "the device does not tell"
+    assert dict(watch.facts())["sm clock"] == "the device does not report it"
     assert [problem.code for problem in watch.problems()] == said
 
 
@@ -149,7 +149,7 @@ def test_processes_that_were_not_told_once_are_said(device, sampling) -> None:
     with sampling.region():
         looks(device, 1)
     watch.end()
-    assert dict(watch.facts())["other processes"] == "the device does not tell"
+    assert dict(watch.facts())["other processes"] == "the device does not report it"
 
 
 def test_whatever_a_look_raises_is_a_problem(device, sampling) -> None:
@@ -161,7 +161,7 @@ def test_whatever_a_look_raises_is_a_problem(device, sampling) -> None:
         pass
     watch.end()
     (problem,) = watch.problems()
-    assert (problem.code, problem.what) == ("device-lost", "looking at the device failed: ValueError: odd")
+    assert (problem.code, problem.what) == ("device-lost", "reading the device failed: ValueError: odd")
 
 
 def test_a_driver_that_does_not_answer_is_not_waited_for(device) -> None:

@@ -70,7 +70,9 @@ def test_the_memory_is_kept_at_its_highest_clock_where_it_has_several(clocks, sm
     assert codes(clocks, LOCK, during=lambda: setattr(smi, "memory", 900)) == ["clock-moved"]
 
 
-@pytest.mark.parametrize(("change", "why"), [({}, "amdsmi_set_gpu_clk_limit: "), ({"highest": "N/A"}, "does not tell")])
+@pytest.mark.parametrize(
+    ("change", "why"), [({}, "amdsmi_set_gpu_clk_limit: "), ({"highest": "N/A"}, "does not report")]
+)
 def test_a_memory_with_one_clock_is_said_and_the_lock_stands(clocks, smi, change, why) -> None:
     vars(smi).update(change)
     with clocks.hold(card(), LOCK) as watch:
@@ -85,11 +87,11 @@ def test_clocks_that_a_card_does_not_tell(clocks, smi) -> None:
     smi.memory = "N/A"
     with clocks.hold(card(), OBSERVE) as watch:
         pass
-    assert dict(watch.facts())["memory clock"] == "the device does not tell"
+    assert dict(watch.facts())["memory clock"] == "the device does not report it"
     smi.clock = smi.cap = "N/A"
     with clocks.hold(card(), OBSERVE) as watch:
         pass
-    assert "does not tell its clocks" in dict(watch.facts())["clocks"]
+    assert "does not report its clocks" in dict(watch.facts())["clocks"]
     assert watch.problems() == ()
 
 

@@ -197,7 +197,7 @@ def ended(pid: int) -> bool:
 
 def test_a_range_that_never_opened_is_said(fake_nsys, tmp_path) -> None:
     fake_nsys(leave=":")
-    with pytest.raises(PerfgateError, match="the capture range never opened"):
+    with pytest.raises(PerfgateError, match="the capture range never started"):
         take(Nsys(scrub), ["true"], tmp_path / "out")
 
 

@@ -142,9 +142,9 @@ REFUSED = {
     "a window in which nothing runs": ([f"UPDATE {N} SET start = 9000 WHERE text LIKE 'forward%'"],
                                        "nsys-window", "no kernel runs in 9000..21000"),
     **{f"a text for a time in {name}.{column}": ([f"UPDATE {name} SET {column} = 'then' WHERE rowid = 1"],
-                                                "nsys-damaged", f"a text stands for a time in {name}")
+                                                "nsys-damaged", f"a time is a text in {name}")
        for name in (K, R, N) for column in ("start", "end")},
     "a device below zero": ([f"UPDATE {K} SET deviceId = -1"], "nsys-schema", "device number -1"),
     "one process id on two machines": ([f"UPDATE {K} SET globalPid = globalPid + (1 << 48) WHERE streamId = 20"],
-                                       "nsys-ranks", "process 10 is there on two machines"),
+                                       "nsys-ranks", "process 10 occurs on two machines"),
 }  # fmt: skip

@@ -93,7 +93,7 @@ BROKEN = {
     "another, packed": (gzip.compress(TEXT) * 2, "trace-two-documents", f"starts at byte {len(TEXT):,}"),
     "lists": (json.dumps([KERNEL]).encode() * 2, "trace-two-documents", "another document starts"),
     "an event a line": (b"\n".join(json.dumps(e).encode() for e in [KERNEL] * 3), "trace-not-a-trace", "event a line"),
-    "two lists": (TEXT[:-1] + b', "traceEvents": []}', "trace-malformed", "stands twice"),
+    "two lists": (TEXT[:-1] + b', "traceEvents": []}', "trace-malformed", "appears twice"),
 }
 
 

@@ -81,7 +81,7 @@ REFUSED = {
         "'fortnight', which is not a unit of time",
     ),
     "cut inside a row of the middle": (LONG_HEADER + K[:-6] + "\n" + J, "cut short"),
-    "cut inside a quote of the middle": (LONG_HEADER + K[:-30] + "\n" + J, "does not read"),
+    "cut inside a quote of the middle": (LONG_HEADER + K[:-30] + "\n" + J, "cannot be read"),
     "wide, cut inside a row": (WIDE_HEADER + UNITS + row(0, "k", "1")[:-8] + "\n", "cut short"),
     "cut inside a quote": (LONG_HEADER + K + J[:40], "cut short"),
     "with a header alone": (LONG_HEADER, "holds no kernel"),
@@ -112,11 +112,11 @@ REFUSED = {
     "wide, with a column twice": (WIDE_HEADER.replace("sm__throughput.avg", "gpu__time_duration.sum"), "2 times"),
     "wide, with a launch twice": (
         WIDE_HEADER + UNITS + row(0, "k", "1") + row(0, "k", "2"),
-        "launch 0 h 10 k stands twice, in line 3 and in line 4",
+        "launch 0 h 10 k appears twice, in line 3 and in line 4",
     ),
     "appended to itself": (
         LONG_HEADER + K + J + LONG_HEADER + K + J,
-        "launch 0 h 10 app k stands twice .* line 2 and in line 5",
+        "launch 0 h 10 app k appears twice .* line 2 and in line 5",
     ),
     "with zeros in the middle": (LONG_HEADER + K + "\0" * 40 + J[40:], "line 3 holds 40 NUL bytes"),
     "with two values of one metric": (

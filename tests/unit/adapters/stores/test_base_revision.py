@@ -211,7 +211,7 @@ def test_a_target_that_the_change_itself_wrote_is_said_on_a_plain_push(tmp_path:
         ({}, "", True, "this clone is shallow"),
         ({}, "", False, "no target branch is known"),
         ({"main": FORK}, "release", False, "target names 'release'"),
-        ({"main": "-"}, "", False, "main and this commit have no common one"),
+        ({"main": "-"}, "", False, "main and this commit have no common commit"),
     ],
 )
 def test_why_there_is_none(known: dict[str, str], target: str, shallow: bool, why: str) -> None:
@@ -225,7 +225,7 @@ def test_a_checkout_that_git_does_not_answer_for(tmp_path: Path) -> None:
     assert GitRepository(tmp_path).base().why == "there is no git repository here"
     assert "not installed" in GitRepository(tmp_path, {"PATH": str(tmp_path)}).base().why
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
-    assert GitRepository(tmp_path).base().why == "nothing was ever committed here"
+    assert GitRepository(tmp_path).base().why == "this repository has no commit"
     liar = tmp_path / "git"
     said = "fatal: detected dubious ownership\\n\\tgit config --add safe.directory /x\\n"
     liar.write_text(f'#!/bin/sh\nprintf "{said}" >&2\nexit 128\n')

@@ -154,7 +154,7 @@ def test_somebody_elses_database(path: Path) -> None:
     with sqlite3.connect(path) as database:
         database.execute("create table sitting (x)")
     database.close()
-    with pytest.raises(PerfgateError, match="somebody else"):
+    with pytest.raises(PerfgateError, match="another program"):
         SqliteHistory(path).append([sitting(1.0)])
 
 

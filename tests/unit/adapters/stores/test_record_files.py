@@ -76,7 +76,7 @@ def said(url: str) -> str:
         (HALF, "closed in the middle of its answer"),
         (b"", "closed without an answer"),
         (b"garbage\r\n\r\n", "does not speak HTTP"),
-        (ROUND, "from one address to the next without end"),
+        (ROUND, "redirects without end"),
         (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", "not compressed as it says"),
     ],
 )

@@ -221,7 +221,7 @@ def test_missing_samples(records: Records) -> None:
     path.with_suffix(".samples").unlink()
     with pytest.raises(PerfgateError, match="record-unreadable") as caught:
         records.read()
-    assert caught.value.what == f"its samples are not beside it: {path.stem}.samples"
+    assert caught.value.what == f"the file of its samples is missing: {path.stem}.samples"
     assert "--perfgate-json" in caught.value.fix
 
 

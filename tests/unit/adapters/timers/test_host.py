@@ -75,7 +75,7 @@ def test_cold_flushes_before_every_call_outside_of_its_time() -> None:
     assert samples.batch == 1
     assert set(samples.durations) == {100.0}
     order.clear()
-    timed(runtime, replace(PLAN, cache=Cache.COLD, witness=True))
+    timed(runtime, replace(PLAN, cache=Cache.COLD, in_turns=True))
     assert order == ["flush", "call"] * (len(order) // 2)
 
 
@@ -147,7 +147,7 @@ def test_clocks_that_somebody_rebinds_or_freezes_are_not_those_that_are_read(mon
     assert time.perf_counter_ns() == time.thread_time_ns() == 7
     host = SimpleNamespace(name="host")
     samples = HostTimer(Stopping(), WarmUp()).measure(
-        lambda: sum(range(500)), Plan(warmup_ns=0, calls=1, min_samples=5, max_samples=5, witness=True), host
+        lambda: sum(range(500)), Plan(warmup_ns=0, calls=1, min_samples=5, max_samples=5, in_turns=True), host
     )
     assert min(samples.durations) > 0
     assert sum(samples.cpu) > 0

@@ -153,7 +153,7 @@ def test_a_stated_type_that_the_code_does_not_compute_in_is_doubted(dtype: str, 
     stated = {"threads": "256", "time": "11.2ms", "flops": "137.4GFLOP", "bytes": "201MB", "device": "RTX 3070 Ti"}
     options = stated | ({"dtype": dtype} if dtype else {})
     shown = render_text(CUBIN.inspect([Path("gemm_tiled.sm_86.cubin")], options).views["bottleneck"]())
-    assert ("Doubt: stated is int8, and the main loop computes with FFMA (fp32)" in shown) is doubted
+    assert ("Doubt: int8 is stated, but the main loop computes with FFMA (fp32)" in shown) is doubted
 
 
 def test_a_page_is_headed_with_few_names() -> None:

@@ -146,7 +146,7 @@ REFUSED = {
     "JAX": ([event(args={"hlo_op": "fusion.1"}), event(ph="M", name="process_name")], "trace-foreign", "none (1)"),
     "HPU": ([event(cat="hpu_op")] * 2, "trace-foreign", "hpu_op (2)"),
     "a browser": ([event(cat="devtools.timeline,v8")], "trace-foreign", "1 event, and none of a category"),
-    "a call without torch": ([event(cat="Trace")], "trace-empty", "what was recorded called nothing of PyTorch"),
+    "a call without torch": ([event(cat="Trace")], "trace-empty", "the recorded code called nothing of PyTorch"),
     "only metadata": ([event(ph="M")] * 3, "trace-empty", "3 events, none of them with a category and a duration"),
     "no durations": ([event(cat="kernel", dur=None)], "trace-empty", "1 event, none of them"),
     "lists in lists": ([[[1]]], "trace-foreign", "that is not an event (1)"),

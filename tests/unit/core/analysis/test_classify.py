@@ -156,7 +156,7 @@ def test_a_busy_pipe_of_any_kind_computes(counter: str, pipe: str) -> None:
 def test_a_busy_multiprocessor_that_no_pipe_explains_is_said() -> None:
     found = launch(counters=BUSY).classification
     assert found.bottleneck is Bottleneck.LATENCY
-    assert found.notes[-1].startswith("the multiprocessors are 95.0 % busy, and no pipe that is known here explains it")
+    assert found.notes[-1].startswith("the multiprocessors are 95.0 % busy, and none of the known pipes explains it")
     explained = launch(counters={**BUSY, f"sm__inst_executed_pipe_lsu{ELAPSED}": 94.0}).classification
     assert not any("no pipe" in note for note in explained.notes)
     assert not any("no pipe" in note for note in launch(counters=IDLE).classification.notes)

@@ -46,7 +46,7 @@ def test_other_packings_are_known_by_their_first_bytes(head):
         (b'{"data":["[Unknown]","[kernel.kallsyms]"]}', "is a JSON export of nsys", "--type=sqlite"),
         (b"Time (%),Total Time (ns)", "is a table of nsys stats", "--type=sqlite"),
         ('{"a": 1}'.encode("utf-16"), "is text in UTF-16", "iconv"),
-        (gzip.compress(b"", mtime=0), "is a gzip file with nothing in it", "copy it again"),
+        (gzip.compress(b"", mtime=0), "is an empty gzip file", "copy it again"),
     ],
 )
 def test_first_bytes_tell_what_a_file_is(head: bytes, what: str, fix: str) -> None:
@@ -64,7 +64,7 @@ TEXTS = (
     ('[ {"Time (%)": 100.0, "Name": "k"} ]', "a table of nsys stats as JSON", "--type=sqlite"),
     ('{"Type":48,"CudaEvent":{"startNs":"1"}}\n', "a JSON export of nsys", "--type=sqlite"),
     ("==7== NVPROF is profiling process 7", "what nvprof printed", "nsys or ncu"),
-    ("[ 1%] Building k.o\nptxas info    : Used 8 registers", "what a compiler printed", "name the compiled file"),
+    ("[ 1%] Building k.o\nptxas info    : Used 8 registers", "a compiler's report", "name the compiled file"),
     ("Fatbin elf code:\n====\narch = sm_90", "text that cuobjdump or nvdisasm printed", "name the compiled file"),
     ('\t.headerflags\t@"EF_CUDA_SM90"\n', "text that cuobjdump or nvdisasm printed", "name the compiled file"),
     ('"Kind","Direction","Source_Agent_Id"', "a table of rocprof that has no times of kernels", "_kernel_trace.csv"),

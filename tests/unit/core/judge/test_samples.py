@@ -148,7 +148,7 @@ def test_times_that_were_handed_in_and_are_none_are_asked_for_and_not_measured_a
 def test_the_evidence_of_the_first_problem_is_told_and_of_several_processes_it_is_one() -> None:
     def throttled(looks: int) -> Problem:
         evidence = (("power cap", f"in {looks} of 20 looks"), ("not taken again", "0 s of 1.2 s were left"))
-        return Problem(code="throttled", what="the device held its clocks down: power cap", evidence=evidence)
+        return Problem(code="throttled", what="the device lowered its clocks: power cap", evidence=evidence)
 
     found = verdict(processes=tuple(samples(1e6, problems=(throttled(looks),)) for looks in (3, 4, 5)))
     assert found.sentence.endswith("power cap  [throttled]")

@@ -96,7 +96,7 @@ def test_without_calls_no_synchronisation_is_told(tmp_path: Path) -> None:
     found = inspected(maker)
     assert found.metrics.find("sync_time") == found.metrics.find("launch_share") == ()
     assert not [title for title in titles(found) if title.startswith("The window of rank")]
-    assert "hold the window of rank 0: its kernels do" in render_text(found.views["overlap"]())
+    assert "limit the window of rank 0: its kernels do" in render_text(found.views["overlap"]())
 
 
 def steps(path: Path, length: int) -> ExportMaker:

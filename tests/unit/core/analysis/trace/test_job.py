@@ -166,7 +166,7 @@ def test_ranks_of_another_class_do_not_have_the_like() -> None:
         for rank, name in classes.items()
     ]
     told = {finding.trigger: finding.detail for finding in Job.of(ranks).findings}
-    assert told == {"class=communication": "So. 1 more rank has the like.", "class=latency": "So."}
+    assert told == {"class=communication": "So. 1 more rank has the same.", "class=latency": "So."}
 
 
 def test_advice_that_follows_from_a_class_stands_beside_it() -> None:

@@ -133,7 +133,7 @@ def test_a_collective_of_gpus_on_the_host_tells_that_a_gpu_is_missing(kineto, tm
 def test_invented_numbers_of_ranks_stand_under_every_verdict(kineto, tmp_path):
     paths = [written(tmp_path / f"{name}.json", WORK) for name in "abc"]
     analysis = kineto.inspect(paths, {})
-    said = "whole trace; ranks 0 to 2 by their places among the files, since the traces do not say"
+    said = "whole trace; ranks 0 to 2 by the order of the files, since the traces do not say"
     verdict, *_ = judge_artifact(analysis, [parse_limit("idle(rank=2) <= 90%", kinds=by_name())])
     assert dict(verdict.evidence)["at"] == said
     assert said in render_text(analysis.views["report"]())
@@ -182,7 +182,7 @@ def test_the_worst_rank_is_named_first_and_its_findings_are_shown(kineto, tmp_pa
     assert [v.outcome for v in verdicts] == [Outcome.BROKEN, Outcome.BROKEN, Outcome.PASSED]
     idle = next(finding for finding in analysis.findings if finding.trigger.startswith("idle="))
     assert idle.title.startswith("Rank 3: Idle time takes 9")
-    assert idle.detail.endswith("2 more ranks have the like.")
+    assert idle.detail.endswith("2 more ranks have the same.")
     assert "Rank 3: Idle time" in render_text(analysis.views["report"]())
 
 
