@@ -273,6 +273,13 @@ class Table:
     rest: str = "all of them with --json or --csv"
     """How to see the rows that are left out."""
 
+    @property
+    def filled(self) -> Table:
+        """Without the columns in which no row has a word."""
+        full = [at for at in range(len(self.columns)) if not self.rows or any(row[at] != "" for row in self.rows)]
+        rows = tuple(tuple(row[at] for at in full) for row in self.rows)
+        return replace(self, columns=tuple(self.columns[at] for at in full), rows=rows)
+
 
 @value
 class Paragraph:

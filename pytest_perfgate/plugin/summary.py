@@ -15,6 +15,7 @@ from pytest_perfgate.core.judge.acceptance import on_one_core, pinned
 from pytest_perfgate.core.judge.against_baseline import DOUBTFUL
 from pytest_perfgate.core.judge.family import family_limits, is_in_a_mean
 from pytest_perfgate.core.judge.readings import tally, word_of
+from pytest_perfgate.core.judge.suite import UNBUILT
 from pytest_perfgate.core.render.block import WIDTH, render_block
 from pytest_perfgate.core.render.report import NONE, detectable_cell, families_text
 from pytest_perfgate.core.render.text import WIDEST, table_lines
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.plugin.state import SessionState
 
 
-_SHOWN = 20
+_SHOWN, _LEAST_NAME = 20, 24
 
 _ROWS = 200
 """Cases that the table shows."""
@@ -62,8 +63,6 @@ _NAMED = 3
 
 _LEAST_COLUMNS = 4
 """Outcome, test, time and interval stay, however narrow a terminal is."""
-
-_LEAST_NAME = 24
 
 _KEPT = (Outcome.PASSED, Outcome.NOT_APPLICABLE, Outcome.ACCEPTED)
 
@@ -89,18 +88,19 @@ def _write_verdicts(out: Any, session: SessionState, reports: list[CaseReport]) 
     here = Standpoint(session.settings.pytest)
     lines = shown(partial(_recorded, session, reports), lambda _: 0)
     fresh, families = 0 if session.lost else lines, family_limits(session.cases.values())
-    style = out.config.option.tbstyle
     width = columns(session.settings.pytest)
     recorded = session.recorded_reports()
     notes = other_notes(recorded, session.notes)
     edits = own_gate_lines(recorded, session.notes)
+    first, later = [[n for n in notes if (n.kind == UNBUILT) is at] for at in (True, False)]
+    style = out.config.option.tbstyle
     detailed = out.verbosity > 0 or bool(edits or session.notes or not all(map(is_clean, reports)))
     parts: list[Callable[[], list[str]]] = [
-        lambda: _folded(own_gate_section(edits), width),
+        lambda: _folded([*own_gate_section(edits), *(f"warn  {note.text}" for note in first)], width),
         partial(_tables, reports, width=width),
         partial(families_text, reports, session.settings.project.tables),
         partial(blocks, [r for r in reports if not _left_open(r, session.mode)], here, min(WIDTH, width)),
-        lambda: _folded((f"{note_word(note)}  {reported_text(note, style)}".lstrip() for note in notes), width),
+        lambda: _folded((f"{note_word(n)}  {reported_text(n, style)}".lstrip() for n in later), width),
         lambda: _folded(
             [*([] if edits else hidden(session)), *refused(reports), *constant(reports), *empty(reports)], width
         ),
@@ -311,11 +311,8 @@ def empty(reports: Sequence[CaseReport]) -> list[str]:
     short = [(str(key), found[0].value) for key, found in times if found and found[0].value < _SHORT_NS]
     most = _ALIKE * _empty_call_ns() if short else 0.0
     keys = [key for key, time in short if time <= most]
-    return (
-        [printable(f"no longer than an empty call, so only the call overhead is timed: {first_of(keys, _NAMED)}")]
-        if keys
-        else []
-    )
+    text = f"no longer than an empty call, so only the call overhead is timed: {first_of(keys, _NAMED)}"
+    return [printable(text)] if keys else []
 
 
 def _empty_call_ns() -> float:

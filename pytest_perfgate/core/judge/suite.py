@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING
@@ -21,6 +22,11 @@ from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
 if TYPE_CHECKING:
     from pytest_perfgate.core.judge.context import JudgeContext
     from pytest_perfgate.model.measurement import Baseline
+
+UNBUILT = "not built"
+"""The note on a base or head that cannot be built; in a verdict, the fact that says so."""
+
+_OF_A_BUILD = re.compile(r"the (base|head) arm \(")
 
 SKIPPED = "skipped"
 """The note on tests that are there and were skipped."""
@@ -74,7 +80,7 @@ def judge_suite(reports: Sequence[CaseReport], suite: Suite) -> tuple[SuiteNote,
     """Notes on the whole run; what is missing is asked only of complete runs, and only where they looked."""
     notes = [*family_notes(reports, suite.families, suite.context), *_quick_in_ci(suite), *_nowhere(reports, suite)]
     notes += [*floored(reports), *_skipped(suite), *common_moves(reports), *unfinished(reports)]
-    notes += slow_card_notes(reports)
+    notes += [*slow_card_notes(reports), *unbuilt(reports)]
     if suite.complete:
         notes += [*_dropped(suite), *_unused(reports, suite)]
         if suite.context.policy.ci:
@@ -86,6 +92,21 @@ def judge_suite(reports: Sequence[CaseReport], suite: Suite) -> tuple[SuiteNote,
             limited = frozenset(str(r.key) for r in reports if any(needs_line(v.limit) for v in r.verdicts))
             notes += unlined(suite.gone, limited, suite.context.policy.effect("missing"))
     return tuple(notes)
+
+
+def unbuilt(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
+    """Why base or head could not be built, once for all cases that wait for them."""
+    cases: dict[str, list[str]] = {}
+    for report in reports:
+        facts = {text for v in report.verdicts for name, text in v.evidence if name == UNBUILT}
+        for text in facts:
+            cases.setdefault(text, []).append(str(report.key))
+    for text, names in cases.items():
+        first, *rest = text.splitlines()
+        if _OF_A_BUILD.match(first):
+            why = "; ".join([first, *(line for line in rest if not line.startswith("all of it"))])
+            said = f"{plural(len(names), 'case')} not decided by base and head: {why}"
+            yield SuiteNote(kind=UNBUILT, effect=Effect.WARN, text=said)
 
 
 def own_gate_note(notes: Sequence[SuiteNote], policy: Policy) -> tuple[SuiteNote, ...]:

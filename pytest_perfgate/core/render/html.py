@@ -112,7 +112,7 @@ def _table(table: Table) -> Iterator[str]:
     """A table that scrolls by itself on a narrow screen; rows past a page's worth fold away."""
     if table.title:
         yield f'<p class="caption">{html_escape(table.title)}</p>'
-    shown = table.limit or _SHOWN
+    shown, table = table.limit or _SHOWN, table.filled
     yield from _rows(table, 0, shown) if table.rows or not table.note else ()
     if len(table.rows) > shown:
         yield f"<details><summary>{len(table.rows) - shown:,} more rows</summary>"

@@ -153,7 +153,7 @@ def overlap_picture(*jobs: Job) -> Picture:
         (
             row.exposed_ns,
             overlap_row(
-                f"{f'{result.rank.name}: ' if len(job.ranks) > 1 else ''}{stage}{_side(jobs, job)}",
+                f"{f'rank {result.rank.name}: ' if len(job.ranks) > 1 else ''}{stage}{_side(jobs, job)}",
                 row.total_ns - row.exposed_ns,
                 row.total_ns,
                 members(result.lane, row),

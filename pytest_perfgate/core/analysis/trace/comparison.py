@@ -140,11 +140,12 @@ def pair_table(pairs: Sequence[Pair], of: str, limit: int = 0) -> Table:
                 pair.ratio - 1 if pair.ratio is not None else None,
                 pair.bound,
                 pair.expected - 1 if pair.expected is not None else None,
-                pair.remark,
+                pair.remark.partition(":")[0],
             )
             for pair in pairs
         ),
-        note="Times are a call's mean. Expected is what the ratio of bandwidths or peaks explains.",
+        note="Times are a call's mean. Expected is what the ratio of bandwidths or peaks explains. "
+        "Investigate what is unexpected; where the target is faster than expected, the reference may have room.",
         limit=limit,
     )
 

@@ -7,9 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_perfgate.core.judge.context import Unpaired
 from pytest_perfgate.core.judge.family import family_limits, geometric_mean
 from pytest_perfgate.core.judge.judge import judge, not_measured, unmatched_limits
 from pytest_perfgate.core.judge.policy import CI, exit_code, parse_policy
+from pytest_perfgate.core.judge.suite import unbuilt
 from pytest_perfgate.model.plan import Case, Effect, Mode, Plan, Reach
 from tests.unit.core.judge.bench import (
     GPU,
@@ -249,3 +251,22 @@ def test_families_are_collected_from_cases() -> None:
     assert family_limits(cases) == {FAMILY: (mean,)}
     assert key("1").family == FAMILY
     assert key("1", name="bwd").family == f"{FAMILY}#bwd"
+
+
+def test_a_build_that_failed_is_said_once_for_all_its_cases() -> None:
+    why = "the base arm (9927da1f93): pip: exit 1\nerror: no package\nall of it: build.log"
+    context = replace(PLAIN_CONTEXT, unpaired=Unpaired(why=why, step="fix the build"))
+    judged = [
+        judge(measured(1e6, key=key(n)), [limit("slowdown <= 3%")], baseline=accepted(1e6, key=key(n)), context=context)
+        for n in "ab"
+    ]
+    (note,) = unbuilt(judged)
+    assert (note.kind, note.effect) == ("not built", Effect.WARN)
+    assert (
+        note.text == "2 cases not decided by base and head: the base arm (9927da1f93): pip: exit 1; error: no package"
+    )
+    other = replace(context, unpaired=Unpaired(why="its tree is in no commit"))
+    alone = judge(
+        measured(1e6, key=key("a")), [limit("slowdown <= 3%")], baseline=accepted(1e6, key=key("a")), context=other
+    )
+    assert list(unbuilt([alone])) == []

@@ -129,3 +129,11 @@ def test_an_outcome_has_its_colour_before_a_change_and_before_a_figure(text: str
     table = Table(columns=(Column(name="NVIDIA-H200"),), rows=((text,),))
     page = render_html(Document(title="t", blocks=(table,))).partition("</style>")[2]
     assert ('class="outcome passed"' in page) is marked
+
+
+def test_a_column_in_which_nothing_stands_is_left_out() -> None:
+    columns = (Column(name="operator"), Column(name="arguments"), Column(name="calls"))
+    table = Table(columns=columns, rows=(("aten::mm", "", 2), ("aten::add", "", 0)))
+    page = render_html(Document(title="t", blocks=(table,)))
+    assert "arguments" not in page
+    assert page.count("<th ") == page.count("<td ") / 2 == 2

@@ -22,7 +22,10 @@ def test_what_differs_between_two_traces_has_a_word(kineto, tmp_path):
     assert "unexpected: investigate, 300% slower: look at kernel selection" in relu.note
     assert found.metrics.missing("slowdown", (("op", "mine::new"),)).why == "only in the target"
     assert any("aten::relu takes 4.00 times the reference" in finding.title for finding in found.findings)
-    assert "only in the reference" in render_text(found.views["ops"]())
+    told = render_text(found.views["ops"]())
+    assert "only in the reference" in told
+    assert "unexpected" in told
+    assert "look at kernel selection" not in told
     for kind in ("fair", "rough", "tree", "selection"):
         assert render_text(found.views[kind]())
     fair = render_text(found.views["fair"]())
