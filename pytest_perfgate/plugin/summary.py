@@ -15,12 +15,12 @@ from pytest_perfgate.core.judge.acceptance import on_one_core, pinned
 from pytest_perfgate.core.judge.against_baseline import DOUBTFUL
 from pytest_perfgate.core.judge.family import family_limits, is_in_a_mean
 from pytest_perfgate.core.judge.readings import tally, word_of
-from pytest_perfgate.core.judge.suite import UNBUILT
 from pytest_perfgate.core.render.block import WIDTH, render_block
 from pytest_perfgate.core.render.report import NONE, detectable_cell, families_text
 from pytest_perfgate.core.render.text import WIDEST, table_lines
 from pytest_perfgate.core.render.words import (
     HEADING,
+    UNBUILT,
     by_floor,
     display_width,
     edges,

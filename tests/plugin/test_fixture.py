@@ -153,6 +153,7 @@ SEEN = """
         view = perfgate(sum, range(1000), work=work.gemm(10, 10, 5, dtype="fp64"))
         assert view.mfu == view.mfu_ceiling > 0
         assert view.mfu == pytest.approx(1000 / (view.time * 1e-9) / 1e12)
+        assert view.sol == view.sol_ceiling == view.mfu  # 1,600 bytes lie in a cache: compute alone binds
 """
 
 

@@ -13,7 +13,7 @@ from pytest_perfgate.core.judge.judge import unfinished
 from pytest_perfgate.core.judge.policy import OWN_GATE
 from pytest_perfgate.core.judge.readings import SPEEDUP
 from pytest_perfgate.core.limits.merge import case_of
-from pytest_perfgate.core.render.words import HEADING, edit_lines, plural, signed
+from pytest_perfgate.core.render.words import HEADING, UNBUILT, edit_lines, plural, signed
 from pytest_perfgate.core.stats.summary import median
 from pytest_perfgate.model.plan import CHANGES, CaseKey, Compare, Effect, Limit, Mode, Outcome, Policy, Reach
 from pytest_perfgate.model.values import value
@@ -22,9 +22,6 @@ from pytest_perfgate.model.verdict import CaseReport, SuiteNote, Verdict
 if TYPE_CHECKING:
     from pytest_perfgate.core.judge.context import JudgeContext
     from pytest_perfgate.model.measurement import Baseline
-
-UNBUILT = "not built"
-"""The note on a base or head that cannot be built; in a verdict, the fact that says so."""
 
 _OF_A_BUILD = re.compile(r"the (base|head) arm \(")
 

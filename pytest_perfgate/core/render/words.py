@@ -290,6 +290,9 @@ def shown(render: Callable[[], T], instead: Callable[[str], T]) -> T:
         return instead(fault_sentence(fault, "showed this", SHOWING))
 
 
+UNBUILT = "not built"
+"""The note on a base or head that cannot be built; in a verdict, the fact that says so."""
+
 HEADING = "this change edits its own gate"
 
 EDITS: Mapping[str, str] = {
