@@ -189,7 +189,9 @@ def _kernels(seen: Survey, rows: Sequence[KernelRow], scopes: Sequence[Labels], 
         labels(kernel=row.name, launcher=row.launcher, stream=row.stream, **({"gpu": row.device} if several else {}))
         for row in rows
     ]
-    yield from table_metrics("kernels", tables.kernel_table(rows), where, scopes, most)
+    sums = () if seen.has_kernels else ("kernel_time", "kernel_count")  # absent beside copies alone: no row stands in
+    every = table_metrics("kernels", tables.kernel_table(rows), where, scopes, most)
+    yield from (metric for metric in every if metric.name not in sums)
 
 
 def _modules(seen: Survey, scopes: Sequence[Labels], most: int) -> Iterator[Metric]:

@@ -87,6 +87,10 @@ _OF_ONE = ("overlap", *_EACH, *dict(_TIMES), *dict(_SHARES))
 
 _KERNELS = ("kernel_time", "kernel_count", "short_kernels")
 
+ONLY_COPIES = "no kernel ran here, only copies and fills"
+
+OF_COPIES = "limit memcpy_time or memset_time, or profile work that starts kernels"
+
 
 def scopes_of(rank: int | None) -> tuple[Labels, ...]:
     """Labels under which figures of a single trace stand: none, and its rank."""
@@ -281,7 +285,7 @@ def _weighted(rows: Sequence[OperatorRow], roof: Roof, part: str) -> float | Non
 
 
 def kernel_metrics(rows: Sequence[KernelRow], seen: Survey, scopes: Sequence[Labels]) -> MetricSet:
-    """Time and count by kernel name, and the share of short ones."""
+    """Time and count by name, and the share of short kernels; absent where copies and fills ran alone."""
     spent: dict[str, float] = defaultdict(float)
     count: dict[str, int] = defaultdict(int)
     for row in rows:
@@ -291,10 +295,16 @@ def kernel_metrics(rows: Sequence[KernelRow], seen: Survey, scopes: Sequence[Lab
     lengths = (seen.end - seen.start)[kernel]
     recomputed = recompute_share(seen)
     metrics: list[Metric] = []
+    absent: list[Absent] = []
     for scope in scopes:
         if recomputed is not None:
             metrics.append(_metric("recompute", recomputed, _PART, scope))
+        else:
+            absent.append(Absent(name="recompute", labels=scope, why=NO_STACKS))
         if seen.on_host:
+            continue
+        if len(kernel) and not len(lengths):
+            absent += [Absent(name=name, labels=scope, why=ONLY_COPIES, fix=OF_COPIES) for name in _KERNELS]
             continue
         metrics += [_metric("kernel_time", t, _TIME, _with(scope, kernel=name)) for name, t in spent.items()]
         metrics += [_metric("kernel_count", n, _COUNT, _with(scope, kernel=name)) for name, n in count.items()]
@@ -302,8 +312,7 @@ def kernel_metrics(rows: Sequence[KernelRow], seen: Survey, scopes: Sequence[Lab
             metrics.append(_metric("kernel_time", float(lengths.sum()), _TIME, scope))
             metrics.append(_metric("kernel_count", len(lengths), _COUNT, scope))
             metrics.append(_metric("short_kernels", float(np.mean(lengths < SHORT_NS)), _PART, scope))
-    absent = () if recomputed is not None else tuple(Absent(name="recompute", labels=s, why=NO_STACKS) for s in scopes)
-    return MetricSet(metrics=tuple(metrics), absent=absent)
+    return MetricSet(metrics=tuple(metrics), absent=tuple(absent))
 
 
 def _with(scope: Labels, **more: object) -> Labels:

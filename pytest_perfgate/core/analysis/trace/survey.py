@@ -106,6 +106,11 @@ class Survey:
         return f"the events of unknown categories: {', '.join(names)}" if names else ""
 
     @property
+    def has_kernels(self) -> bool:
+        """Whether a kernel ran, and not copies and fills alone."""
+        return bool((self.trace.category[self.rows] == Category.KERNEL).any())
+
+    @property
     def guessed(self) -> NDArray[np.bool_]:
         """The GPU rows that end where the next one starts, since their durations cannot be read."""
         return np.isin(self.rows, self.trace.guessed) if self.trace.guessed else np.zeros(len(self.rows), bool)
@@ -326,8 +331,9 @@ def scoped_metrics(seen: Survey, steps: Sequence[Survey], scopes: Sequence[Label
     if len(devices) > 1:
         parts += [(narrowed(seen, np.flatnonzero(seen.device == d)), labels(gpu=d)) for d in devices]
     made: list[Metric] = []
+    ran = seen.has_kernels
     for part, where in parts:
-        for name, number, dimension, what in (*_operators(part), *_kernels(part)):
+        for name, number, dimension, what in (*_operators(part), *(_kernels(part) if ran else ())):
             wheres = (tuple(sorted((*scope, *where, *what))) for scope in scopes)
             made += [_metric(name, number, dimension, labelled) for labelled in wheres]
         if len(made) > most:

@@ -70,6 +70,30 @@ def test_steps_have_operators_and_kernels(analyses):
     assert every.value == 53_000
 
 
+def test_copies_alone_are_no_kernels(kineto, tmp_path):
+    """In sums and in steps; beside kernels a copy keeps the figures of its row."""
+    steps = [host(f"ProfilerStep#{n}", 100 * n, 90, cat="user_annotation") for n in (1, 2)]
+    copies = [launch(100 * n + 1, n) for n in (1, 2)]
+    copies += [kernel("Memcpy HtoD", 100 * n + 5, 20, correlation=n, cat="gpu_memcpy") for n in (1, 2)]
+    alone = kineto.inspect([written(tmp_path / "t.json", [*steps, *copies])], {}).metrics
+    for name in ("kernel_time", "kernel_count", "short_kernels"):
+        assert not alone.find(name)
+        assert "memcpy_time" in alone.missing(name).fix
+    assert alone.find("memcpy_time")[0].value == 40_000
+    events = [*steps, *copies, launch(130, 3), kernel("a", 140, 5, correlation=3)]
+    both = kineto.inspect([written(tmp_path / "u.json", events)], {}).metrics
+    assert both.find("kernel_time")[0].value == 5_000
+    assert both.find("kernel_count", (("step", "2"),))[0].value == 0
+    assert both.find("kernel_time", (("kernel", "Memcpy HtoD"),))[0].value == 40_000
+
+
+@pytest.mark.parametrize("limit", ["kernel_time <= 1us", "kernel_count <= 0", "kernel_time(kernel=Memcpy*) <= 1us"])
+def test_a_limit_on_kernels_is_not_held_against_a_copy(tmp_path, capsys, limit):
+    copy = [launch(1, 1), kernel("Memcpy HtoD", 5, 20, correlation=1, cat="gpu_memcpy")]
+    assert main(["check", str(written(tmp_path / "t.json", copy)), limit]) == 4
+    assert "NOT MEASURED" in capsys.readouterr().out
+
+
 def test_two_devices_of_one_trace_have_operators_of_their_own(kineto, tmp_path):
     events = [host("aten::mm", 0, 9), launch(1, 1), launch(2, 2)]
     events += [kernel("a", 10, 5, correlation=1), kernel("b", 10, 7, correlation=2, device=1)]
