@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def form_of(rows: Sequence[Row], path: Path) -> Form:
     """What reads these columns; an error names those that are missing."""
     columns = set(rows[0]) if rows else set()
-    form = next((parse for needed, parse in _FORMS if needed <= columns), None)
+    form = next((parse for needed, parse in FORMS if needed <= columns), None)
     if form is None:
         raise PerfgateError("rocprof-csv", _lacking(columns) if rows else "the file has no rows", place=str(path))
     return form
@@ -29,7 +29,7 @@ def form_of(rows: Sequence[Row], path: Path) -> Form:
 
 def _lacking(columns: set[str]) -> str:
     """What the nearest known form has and these columns have not."""
-    nearest = max((needed for needed, _ in _FORMS), key=lambda needed: len(needed & columns))
+    nearest = max((needed for needed, _ in FORMS), key=lambda needed: len(needed & columns))
     if len(nearest & columns) < len(nearest) / 2:
         return f"its columns start {', '.join(sorted(map(str, columns))[:5])}"
     return f"it has no column {', '.join(sorted(nearest - columns))}"
@@ -37,7 +37,7 @@ def _lacking(columns: set[str]) -> str:
 
 def identity_of(row: Row, form: Form) -> tuple[str, ...]:
     """What tells a row from every other of its file; empty where nothing does, such as a row for each counter."""
-    names = _IDENTITY.get(form, ())
+    names = IDENTITY.get(form, ())
     if any(row.get(name) for name in names[:1]):
         return tuple(row[name] for name in names if name in row)
     timed = names and any(row.get(begin, "0").strip("0") for begin in ("Start_Timestamp", "BeginNs"))
@@ -227,7 +227,7 @@ _OMNIPERF = frozenset(
 
 _REPEATED = ("Wave_Size_", "Correlation_ID_", "XCC_Index")
 
-_FORMS: tuple[tuple[set[str], Form], ...] = (
+FORMS: tuple[tuple[set[str], Form], ...] = (
     ({"Kernel_Name", "Counter_Name", "Counter_Value", "Dispatch_Id"}, _counters),
     ({"Kernel_Name", "Start_Timestamp", "End_Timestamp", "Workgroup_Size_X"}, _trace),
     ({"KernelName", "grd", "wgr"}, _results),
@@ -237,14 +237,14 @@ _FORMS: tuple[tuple[set[str], Form], ...] = (
     ({"Name", "Calls", "TotalDurationNs", "AverageNs"}, _statistics),
 )
 
-_IDENTITY: dict[Form, tuple[str, ...]] = {
+IDENTITY: dict[Form, tuple[str, ...]] = {
     _trace: ("Dispatch_Id", "Guid", "Process_Id", "Agent_Id"),
     _results: ("Index",),
     _compute: ("Dispatch_ID", "GPU_ID", "PID"),
     _top_kernels: ("Kernel_Name",),
     _statistics: ("Name",),
 }
-"""Columns that no two dispatches of a file have in common, or no two rows of statistics."""
+"""Columns that no two dispatches of a file have in common, or no two rows of statistics; counters repeat theirs."""
 
 
 def _columns(row: Row, known: frozenset[str]) -> dict[str, Counter]:

@@ -1,4 +1,4 @@
-"""Ncu and rocprof."""
+"""Inspects what ncu and rocprof report of kernels."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def _given(options: Mapping[str, str], stated: Stated, earlier: Sequence[Diagnos
     return Given(version=options.get("version", ""), configuration=stated.configuration, baseline=tuple(earlier))
 
 
-def _launches(diagnoses: Sequence[Diagnosis]) -> str:
-    return f"{len(diagnoses)} launch{'' if len(diagnoses) == 1 else 'es'}"
+def _counted(diagnoses: Sequence[Diagnosis], noun: str) -> str:
+    return f"{len(diagnoses)} {noun}{'' if len(diagnoses) == 1 else 'es'}"
 
 
 _HEAD = 4096
@@ -169,7 +169,7 @@ class Ncu:
             kept={"contract.json": lambda: contract_text(diagnoses, given)},
             reports={"report": "report", "contract": "contract"},
             tables=("overview", "health"),
-            window=f"{_launches(diagnoses)} under ncu: times are of the profiled, serialised kernel",
+            window=f"{_counted(diagnoses, 'launch')} under ncu: times are of the profiled, serialised kernel",
             pictures=pictures_of(diagnoses, ("roofline", "occupancy", "launches")),
         )
 
@@ -194,7 +194,7 @@ class Ncu:
         return [diagnose(k, names[id(k)], limits.get(k.arch)) for k in wanted]
 
 
-_MARKS = (
+MARKS = (
     (b"Kernel_Name", b"Counter_Name"),
     (b"Kernel_Name", b"Workgroup_Size_X"),
     (b"Kernel_Name", b"Kernel_Id", b"Start_Timestamp"),
@@ -203,6 +203,7 @@ _MARKS = (
     (b"Kernel_Name", b"Arch_VGPR"),
     (b"Name", b"Calls", b"TotalDurationNs"),
 )
+"""Columns of which a header of rocprof has all; fewer than its reader needs, so that it can name what is missing."""
 
 _FILES = ("*counter_collection.csv", "*kernel_trace.csv", "pmc_perf*.csv", "*kernel_stats.csv", "results*.csv")
 """What tells a folder of rocprof; its passes lie in folders of their own."""
@@ -222,8 +223,8 @@ class Rocprof:
     def recognises(self, path: Path, head: bytes) -> bool:
         if path.is_dir():
             return any(any(path.rglob(name)) for name in _FILES)
-        first = head.partition(b"\n")[0]
-        return path.suffix == ".csv" and any(all(word in first for word in mark) for mark in _MARKS)
+        columns = {cell.strip(b' "\r') for cell in _text(head).partition(b"\n")[0].split(b",")}
+        return any(columns.issuperset(mark) for mark in MARKS)
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         diagnoses = self._diagnosed(paths, options)
@@ -248,7 +249,7 @@ class Rocprof:
             reports={"report": "report", "contract": "contract"},
             tables=("overview",),
             findings=findings_of(diagnoses),
-            window=f"{len(diagnoses)} dispatches under rocprof",
+            window=f"{_counted(diagnoses, 'dispatch')} under rocprof",
             pictures=pictures_of(diagnoses, ("launches",)),
         )
 

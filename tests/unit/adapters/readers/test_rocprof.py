@@ -6,6 +6,7 @@ import pytest
 
 from pytest_perfgate.adapters.devices.visible import DeviceCatalogue
 from pytest_perfgate.adapters.readers.rocprof import read_rocprof
+from pytest_perfgate.adapters.readers.rocprof_forms import FORMS, IDENTITY, form_of
 from pytest_perfgate.app.inspections.ncu import Rocprof
 from pytest_perfgate.model.errors import PerfgateError
 from tests.corpus import corpus
@@ -67,7 +68,22 @@ def test_what_is_none_of_them_says_so(tmp_path: Path, content: str) -> None:
 def test_files_are_distinct_names_by_content(tmp_path: Path) -> None:
     assert ROCPROF.recognises(tmp_path / "t.csv", TRACE.encode())
     assert not ROCPROF.recognises(tmp_path / "t.csv", b'"ID","Process ID","Kernel Name"\n')
-    assert not ROCPROF.recognises(tmp_path / "t.txt", TRACE.encode())
+    assert ROCPROF.recognises(tmp_path / "t.txt", TRACE.encode())
+    assert not ROCPROF.recognises(tmp_path / "t.csv", b'{"Kernel_Name": "k", "Counter_Name": "SQ_WAVES"}\n')
+
+
+@pytest.mark.parametrize(("columns", "form"), FORMS)
+def test_each_form_is_recognised_and_its_rows_have_an_identity(tmp_path: Path, columns, form) -> None:
+    """Rows of counters repeat their dispatch, so that they alone have none."""
+    header = ",".join(sorted(columns))
+    assert ROCPROF.recognises(tmp_path / "t.csv", f"{header}\n".encode())
+    assert form_of([dict.fromkeys(columns, "")], tmp_path) is form
+    assert (form in IDENTITY) != (columns >= {"Counter_Name"})
+
+
+def test_one_dispatch_is_counted_as_one(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("\n".join(TRACE.splitlines()[:2]) + "\n")
+    assert ROCPROF.inspect([tmp_path / "t.csv"], {}).window.startswith("1 dispatch ")
 
 
 def test_dispatches_of_two_processes_are_two_and_an_infinite_cell_is_no_number(tmp_path: Path) -> None:
