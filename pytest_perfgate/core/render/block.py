@@ -17,6 +17,7 @@ from pytest_perfgate.core.render.words import (
     detectable,
     display_width,
     edges,
+    few_rounds,
     figure_text,
     plural,
     printable,
@@ -126,7 +127,8 @@ def _figure(verdict: Verdict, rests_on: str) -> str:
         return f"{title}  {figure_text(then, metric)}  {change_of(verdict)}".rstrip()
     change = limit.metric in CHANGES
     middle = signed(metric.value) if change else quantity(metric.value, metric.dimension)
-    between = edges(metric, change=change, rests_on=rests_on, decided=verdict.outcome in _DECIDED)
+    bounds = edges(metric, change=change, rests_on=rests_on, decided=verdict.outcome in _DECIDED)
+    between = few_rounds(verdict) or bounds
     return f"{title}  {middle}  {between}".rstrip()
 
 

@@ -13,6 +13,7 @@ from pytest_perfgate.core.render.words import (
     HEADING,
     by_floor,
     change_of,
+    few_rounds,
     note_word,
     other_notes,
     own_gate_lines,
@@ -263,7 +264,9 @@ def _measured(verdict: Verdict) -> str | None:
 
 
 def detectable_cell(verdict: Verdict) -> Cell:
-    """The smallest slowdown that could have been seen, as a cell."""
+    """The smallest slowdown that could have been seen, as a cell; too few rounds of two builds see none."""
+    if few_rounds(verdict):
+        return None
     return verdict.visible if verdict.visible is None or verdict.visible < _BLIND else signed(verdict.visible)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from pytest_perfgate.model.errors import SHOWING, fault_sentence
-from pytest_perfgate.model.plan import CaseKey, Compare, Effect, Limit, Outcome
+from pytest_perfgate.model.plan import LEAST, CaseKey, Compare, Effect, Limit, Outcome
 from pytest_perfgate.model.values import Dimension, value
 from pytest_perfgate.model.verdict import CaseReport, Excuse, SuiteNote, Verdict
 
@@ -266,6 +266,12 @@ def edges(metric: Metric, *, change: bool, rests_on: str = "", decided: bool = F
     if change:
         return f"[{_sign(metric.low)}, {_sign(metric.high)}]"
     return f"[{quantity(metric.low, metric.dimension)}, {quantity(metric.high, metric.dimension)}]"
+
+
+def few_rounds(verdict: Verdict) -> str:
+    """``1 of 7 rounds``, where those of two builds are too few for an interval; empty elsewhere."""
+    few = 0 < verdict.rounds < LEAST and verdict.figure is None and verdict.outcome is Outcome.UNDECIDED
+    return f"{verdict.rounds} of {LEAST} rounds" if few else ""
 
 
 def says_nothing(metric: Metric, *, change: bool) -> bool:

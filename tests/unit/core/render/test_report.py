@@ -10,8 +10,10 @@ import pytest
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.policy import CI, OWN_GATE, REGRESSED, exit_code
 from pytest_perfgate.core.judge.suite import own_gate_note
+from pytest_perfgate.core.render.block import render_block
 from pytest_perfgate.core.render.html import render_comment, render_html
 from pytest_perfgate.core.render.report import (
+    detectable_cell,
     failed_lines,
     headline,
     rate_table,
@@ -22,7 +24,7 @@ from pytest_perfgate.core.render.report import (
 from pytest_perfgate.core.render.text import render_text
 from pytest_perfgate.core.render.words import EDITS, other_notes, own_gate_lines
 from pytest_perfgate.model.measurement import Sitting
-from pytest_perfgate.model.metric import Figure, Metric, MetricSet
+from pytest_perfgate.model.metric import Figure, Interval, Metric, MetricSet
 from pytest_perfgate.model.plan import Choice, Effect, Outcome
 from pytest_perfgate.model.values import Dimension
 from pytest_perfgate.model.verdict import CaseReport, Excuse, Shard, SuiteNote
@@ -103,6 +105,19 @@ def test_a_collected_test_is_not_said_to_be_not_collected() -> None:
         assert "not collected" not in text
         assert "NOT MEASURED" in text
     assert '<td class="number absent">-</td>' in render_html(document)
+
+
+def test_too_few_rounds_of_two_builds_have_no_interval_and_detect_nothing() -> None:
+    metric = Metric(
+        name="slowdown", value=0.028, dimension=Dimension.FRACTION, interval=Interval(low=0.028, high=0.028)
+    )
+    said = {"outcome": Outcome.UNDECIDED, "metric": metric, "visible": 0.15}
+    one, seven = (replace(SLOW.verdicts[0], rounds=rounds, **said) for rounds in (1, 7))
+    assert (detectable_cell(one), detectable_cell(seven)) == (None, 0.15)
+    first = render_block(replace(SLOW, verdicts=(one,))).splitlines()[0]
+    assert "+2.8 %  1 of 7 rounds   limit" in first
+    assert "[+2.8" not in first
+    assert "[+2.8, +2.8]" in render_block(replace(SLOW, verdicts=(seven,))).splitlines()[0]
 
 
 def test_what_is_past_counting_has_one_form() -> None:
