@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import chain
 from statistics import median
 from typing import TYPE_CHECKING, Protocol
 
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.ports import Call
 
 _SHOWN = ("fp64", "fp32", "tf32", "bf16", "fp8", "int8", "fp4")
-
-_FLOPS = Dimension.FLOPS
 
 _LEAST_NEEDED = ("confidence", "units", "fp64", "int8", "tf32", "fp4", "fp32")
 """Columns that a narrow terminal loses, the first first."""
@@ -42,7 +42,7 @@ def _catalogue(specs: Sequence[DeviceSpec], left_out: Sequence[str]) -> Table:
         Column(name="arch"),
         Column(name="units", dimension=Dimension.COUNT, absent="-"),
         Column(name="bandwidth", dimension=Dimension.BANDWIDTH, absent="-"),
-        *(Column(name=dtype, dimension=_FLOPS, absent="-") for dtype in _SHOWN),
+        *(Column(name=dtype, dimension=Dimension.FLOPS, absent="-") for dtype in _SHOWN),
         Column(name="confidence"),
     )
     rows = tuple(
@@ -66,11 +66,11 @@ def _sheet(spec: DeviceSpec) -> Section:
     peaks = Table(
         columns=(
             Column(name="dtype"),
-            Column(name="data sheet", dimension=_FLOPS, absent="-"),
+            Column(name="data sheet", dimension=Dimension.FLOPS, absent="-"),
             Column(name="at", dimension=Dimension.CLOCK, absent="-"),
             Column(name="a clock and unit", dimension=Dimension.COUNT, absent="-"),
-            Column(name="at boost", dimension=_FLOPS, absent="-"),
-            Column(name="reached", dimension=_FLOPS, absent="-"),
+            Column(name="at boost", dimension=Dimension.FLOPS, absent="-"),
+            Column(name="reached", dimension=Dimension.FLOPS, absent="-"),
         ),
         rows=tuple(_peak_row(spec, peak) for peak in spec.peaks),
     )
@@ -114,7 +114,7 @@ def ceilings_document(device: Device, ceilings: Ceilings | None, where: str) -> 
             title="Ceilings", blocks=(Paragraph(text=f"none measured for {device.key}: `perfgate ceilings`"),)
         )
     rates = Table(
-        columns=(Column(name="product"), Column(name="rate", dimension=_FLOPS, absent="-")),
+        columns=(Column(name="product"), Column(name="rate", dimension=Dimension.FLOPS, absent="-")),
         rows=tuple(ceilings.compute),
     )
     copy = Table(
@@ -242,15 +242,14 @@ OF_THE_CARD = frozenset(
 """What would keep every other load from being measured too."""
 
 FEW, WIDE = 5, 1.25
-"""Samples below which, and how much slower than the fastest the median is beyond which, a ceiling is doubted."""
+"""Samples that a ceiling takes at least, and how much slower than the fastest the median is that is doubted."""
 
 
 def doubt(durations: Sequence[float]) -> str:
-    """Why a ceiling may lie too low: a busy machine leaves few samples, or none that ran undisturbed."""
+    """Why a ceiling may lie too low: a busy machine leaves no sample that ran undisturbed."""
     apart = median(durations) / min(durations)
-    reasons = [f"fewer than {FEW}"] if len(durations) < FEW else []
-    reasons += [f"half of them {(apart - 1) * 100:.0f} % slower than the fastest"] if apart > WIDE else []
-    return f"; WARNING: {', '.join(reasons)}: measure again on a quiet machine" if reasons else ""
+    slower = f"half of them {(apart - 1) * 100:.0f} % slower than the fastest: measure again on a quiet machine"
+    return f"; WARNING: {slower}" if apart > WIDE else ""
 
 
 def measured_ceilings(
@@ -263,7 +262,7 @@ def measured_ceilings(
     bandwidth: float | None = None
     for load in loads:
         try:
-            samples = sound(take(load.call))
+            samples = sound(take, load.call)
         except (PerfgateError, RuntimeError, TypeError) as error:
             if isinstance(error, PerfgateError) and error.code.name in OF_THE_CARD:
                 raise
@@ -290,9 +289,12 @@ def measured_ceilings(
     )
 
 
-def sound(samples: Samples) -> Samples:
-    """The samples, unless an instrument found something wrong with them: too low a ceiling flatters for ever."""
-    if samples.problems:
-        problem = samples.problems[0]
-        raise PerfgateError(problem.code, problem.what)
-    return samples
+def sound(take: Callable[[Call], Samples], call: Call) -> Samples:
+    """As many as are enough, unless an instrument found something wrong: too low a ceiling flatters for ever."""
+    runs: list[Samples] = []
+    while len(runs) < FEW > sum(len(run.durations) for run in runs):
+        runs.append(take(call))
+        if problem := next(iter(runs[-1].problems), None):
+            raise PerfgateError(problem.code, problem.what)
+    durations, clock_hz = (tuple(chain(*part)) for part in zip(*((run.durations, run.clock_hz) for run in runs)))
+    return replace(runs[0], durations=durations, clock_hz=clock_hz)
