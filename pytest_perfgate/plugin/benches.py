@@ -232,7 +232,7 @@ class MeasuringBench(Bench):
         identity = replace(capture.identity, notes=tuple(sorted(self.notes.items())))
         readings = (*capture.readings, *self.readings(capture.key))
         if offered := self.offered():
-            from pytest_perfgate.core.limits.own_figures import named_among
+            from pytest_perfgate.core.metric_kinds import named_among
 
             readings += named_among(offered, self.case.limits)
         return replace(capture, identity=identity, artifacts=tuple(self.artifacts), readings=readings)

@@ -159,7 +159,7 @@ class Perfgate:
     ) -> None:
         """Judge a figure of your own, of the call measured last; several values are its samples."""
         with self.noted("", "metric()"):
-            from pytest_perfgate.core.limits.own_figures import own_reading
+            from pytest_perfgate.core.metric_kinds import own_reading
 
             refuse_in_teardown(self._case.nodeid)
             self._bench.figure(own_reading(name, values, unit=unit, better=better, exact=exact))
@@ -269,7 +269,7 @@ def _recorded(samples: Sequence[float], unit: str, name: str) -> dict[str, Any]:
     listed = _listed(samples, "record")
     if unit in TIME_UNITS:
         return {"durations": [_number(sample) * TIME_UNITS[unit] for sample in listed]}
-    from pytest_perfgate.core.limits.own_figures import recorded
+    from pytest_perfgate.core.metric_kinds import recorded
 
     return {"readings": (recorded([_number(sample) for sample in listed], unit, name),)}
 

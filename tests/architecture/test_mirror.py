@@ -35,6 +35,7 @@ ELSEWHERE = {
     "core/analysis/trace/tables.py": "unit/app/inspections/test_kineto_views.py",
     "core/analysis/tracelens/models.py": "unit/core/analysis/tracelens/test_tables.py",
     "core/analysis/tracelens/nodes.py": "unit/core/analysis/tracelens/test_tables.py",
+    "core/trace_kinds.py": "unit/core/test_metric_kinds.py",
     "model/__init__.py": "docs/test_public_names.py",
     "model/codes/device.py": "unit/model/test_codes.py",
     "model/codes/gate.py": "unit/model/test_codes.py",

@@ -20,8 +20,7 @@ from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.readings import figures_of
 from pytest_perfgate.core.judge.rounds import Design
 from pytest_perfgate.core.limits.grammar import parse_limit
-from pytest_perfgate.core.limits.own_figures import own_reading
-from pytest_perfgate.core.metric_kinds import by_name
+from pytest_perfgate.core.metric_kinds import by_name, own_reading
 from pytest_perfgate.core.stats.inference import clopper_pearson
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.measurement import Baseline, Identity, Measurement

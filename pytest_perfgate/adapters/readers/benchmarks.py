@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,6 +11,7 @@ from pathlib import Path
 from statistics import fmean, median, stdev
 from typing import Any
 
+from pytest_perfgate.adapters.readers.fields import list_of, mapping, member, nanoseconds, number, objects, read_json
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.profiles import BenchFile, BenchResult
 from pytest_perfgate.model.values import TIME_UNITS, Dimension
@@ -25,7 +25,6 @@ _FITS = frozenset({"BigO", "RMS"})
 """Of how time grows over a family of benchmarks: no benchmark has that time."""
 
 _NO_TIME = "its {} is not a time above 0 and below a year"
-_YEAR = 365 * 86400e9
 _SUFFIX = re.compile(r"(?P<run>.+)_(?P<name>mean|median|stddev|cv|BigO|RMS)")
 
 Row = Mapping[str, Any]
@@ -228,78 +227,11 @@ def read_hyperfine(path: Path) -> BenchFile:
 
 
 def _command(row: Row, place: str) -> BenchResult:
-    times, codes = _listed(row.get("times")), _listed(row.get("exit_codes"))
+    times, codes = list_of(row.get("times")), list_of(row.get("exit_codes"))
     bench = {"name": member(row, "command", str, place), "stats": {**row, "rounds": len(times)}}
     seen = _pytest_benchmark_result(bench, place)
     failed = next((f"exit code {code}" if code is not None else "ended by a signal" for code in codes if code != 0), "")
     return replace(seen, time=None, also=(), skipped=f"a run failed: {failed}") if failed else seen
-
-
-def read_json(path: Path, tool: str) -> dict[str, Any]:
-    """The object that a file holds."""
-    import msgspec
-
-    try:
-        data = path.read_bytes()
-    except OSError as fault:
-        raise PerfgateError("artifact-unreadable", f"it cannot be opened: {fault}", place=str(path)) from fault
-    try:
-        body = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as fault:
-        body = _lenient(data, path, tool, fault)
-    if not isinstance(body, dict):
-        raise PerfgateError("artifact-unreadable", f"{tool} writes an object, not this", place=str(path))
-    return body
-
-
-def _lenient(data: bytes, path: Path, tool: str, fault: Exception) -> Any:
-    """Python's own JSON takes NaN and a byte-order mark, which some tools write."""
-    import json
-
-    try:
-        return json.loads(data.decode("utf-8-sig"))
-    except (ValueError, RecursionError):
-        raise PerfgateError("artifact-unreadable", f"it is no JSON of {tool}: {fault}", place=str(path)) from fault
-
-
-def number(found: Any) -> float | None:
-    """A finite number, also one written as text; anything else is none."""
-    try:
-        read = float(found) if not isinstance(found, bool) and found is not None else math.nan
-    except (OverflowError, TypeError, ValueError):
-        return None
-    return read if math.isfinite(read) else None
-
-
-def nanoseconds(found: Any, unit: float = 1e9) -> float | None:
-    """A time in its unit: a call that was timed took some, and less than a year."""
-    read = number(found)
-    return read * unit if read is not None and 0 < read * unit < _YEAR else None
-
-
-def objects(found: Any, place: str) -> list[Any]:
-    """A list of objects; nothing at all is an empty one."""
-    listed = [] if found is None else found
-    if not isinstance(listed, list) or not all(isinstance(one, Mapping) for one in listed):
-        raise PerfgateError("artifact-unreadable", "a list of objects belongs here", place=place)
-    return listed
-
-
-def mapping(found: Any) -> Mapping[str, Any]:
-    """An object, or ``{}``. Use it only for facts that no figure needs."""
-    return found if isinstance(found, Mapping) else {}
-
-
-def _listed(found: Any) -> list[Any]:
-    return found if isinstance(found, list) else []
-
-
-def member(node: Any, name: str, kind: type, place: str) -> Any:
-    """A member that must be there and of this type."""
-    value = node.get(name) if isinstance(node, Mapping) else None
-    if not isinstance(value, kind):
-        raise PerfgateError("artifact-unreadable", f"'{name}' is missing or of another type", place=place)
-    return value
 
 
 _TIMES = {
@@ -327,7 +259,7 @@ _OLD = {on: (f"{on} Relative Standard Deviation (Cold)", "Number of Samples (Col
 def read_nvbench(path: Path) -> BenchFile:
     """All forms: summaries as a list with tags, and the older ones with names as keys."""
     body, place = read_json(path, "NVBench"), str(path)
-    devices = {str(one.get("id")): str(one.get("name", "")) for one in map(mapping, _listed(body.get("devices")))}
+    devices = {str(one.get("id")): str(one.get("name", "")) for one in map(mapping, list_of(body.get("devices")))}
     benches = member(body, "benchmarks", list, place)
     results = tuple(result for bench in benches for result in _nvbench_results(bench, devices, place))
     return BenchFile(tool="nvbench", results=results, machine=", ".join(filter(None, devices.values())))
@@ -348,7 +280,7 @@ def _nvbench_results(bench: Any, devices: Mapping[str, str], place: str) -> Iter
 
 def _name(state: Mapping[str, Any]) -> str:
     """Its own name, or what stood for it before states had names."""
-    listed = [f"{axis.get('name')}={axis.get('value')}" for axis in map(mapping, _listed(state.get("axis_values")))]
+    listed = [f"{axis.get('name')}={axis.get('value')}" for axis in map(mapping, list_of(state.get("axis_values")))]
     return str(state.get("name") or state.get("description") or " ".join(listed))
 
 
@@ -395,6 +327,6 @@ def _summaries(summaries: Any, place: str) -> Iterator[tuple[str, float | None]]
         if "value" in mapping(summary.get("value")):
             yield tag, number(summary["value"]["value"])
             continue
-        listed = _listed(summary.get("data") or summary.get("values"))
+        listed = list_of(summary.get("data") or summary.get("values"))
         values = [one for one in map(mapping, listed) if one.get("name") == "value"]
         yield tag, number(values[0].get("value")) if values else None

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from pytest_perfgate.adapters.readers.csv_rows import (
+from pytest_perfgate.adapters.readers.fields import (
     Lines,
     Row,
     decimal_comma,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.adapters.readers.csv_rows import Lines, parse_numeral
+from pytest_perfgate.adapters.readers.fields import Lines, parse_numeral
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.profiles import Counter, KernelFacts, Launch, Resources, SourceLine
 from pytest_perfgate.model.values import TIME_UNITS, array_value

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.adapters.readers.csv_rows import Lines, Row, header_of, refuse_repeated, refuse_zeros, row_of
+from pytest_perfgate.adapters.readers.fields import Lines, Row, header_of, refuse_repeated, refuse_zeros, row_of
 from pytest_perfgate.adapters.readers.rocprof_forms import form_of, identity_of, number_of
 from pytest_perfgate.model.errors import PerfgateError
 

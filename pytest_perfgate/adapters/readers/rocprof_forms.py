@@ -13,7 +13,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.profiles import Counter, KernelFacts, Launch, Resources
 
 if TYPE_CHECKING:
-    from pytest_perfgate.adapters.readers.csv_rows import Row
+    from pytest_perfgate.adapters.readers.fields import Row
 
     Form = Callable[[Sequence[Row], Path], Iterator[KernelFacts]]
 

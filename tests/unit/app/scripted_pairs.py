@@ -11,7 +11,7 @@ from pytest_perfgate.app.lockstep import Stage
 from pytest_perfgate.app.screening import Asked
 from pytest_perfgate.app.screening import Screening as Hearing
 from pytest_perfgate.core.judge.rounds import Design
-from pytest_perfgate.core.limits.own_figures import own_reading
+from pytest_perfgate.core.metric_kinds import own_reading
 from pytest_perfgate.model.device import Device
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Discard, Identity, Samples, Stop

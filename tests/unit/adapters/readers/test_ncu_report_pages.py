@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.adapters.devices.visible import DeviceCatalogue
-from pytest_perfgate.adapters.readers.csv_rows import decimal_comma, parse_numeral, with_point
+from pytest_perfgate.adapters.readers.fields import decimal_comma, parse_numeral, with_point
 from pytest_perfgate.adapters.readers.ncu_report import read_ncu
 from pytest_perfgate.app.inspections.ncu import Ncu
 from pytest_perfgate.core.render.text import render_text

@@ -11,8 +11,8 @@ from pytest_perfgate.core.analysis.trace.figures import FIGURES, metric_of
 from pytest_perfgate.core.judge.against_limit import judge_artifact
 from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.metric_kinds import TIMING_KINDS as TIMING
-from pytest_perfgate.core.metric_kinds import TRACE_KINDS as TRACE
 from pytest_perfgate.core.metric_kinds import by_name
+from pytest_perfgate.core.trace_kinds import TRACE_KINDS as TRACE
 from pytest_perfgate.model.plan import Outcome
 from pytest_perfgate.model.values import Dimension
 from tests.kineto_file import host, kernel, launch, written

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.limits.merge import own_name
-from pytest_perfgate.core.limits.own_figures import named_among, own_reading, recorded
+from pytest_perfgate.core.metric_kinds import named_among, own_reading, recorded
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.measurement import Reading
 from pytest_perfgate.model.values import Better, Dimension

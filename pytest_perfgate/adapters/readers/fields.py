@@ -1,11 +1,14 @@
-"""CSV tables row by row, and numbers as other locales write them."""
+"""What readers of text share: rows of CSV, numbers as other locales write them, members of JSON."""
 
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from pytest_perfgate.model.errors import PerfgateError
 
@@ -124,3 +127,73 @@ def parse_numeral(cell: str | None) -> float | None:
         return float(with_point(text) if _POINT_THOUSANDS.fullmatch(text) else text.replace(",", ""))
     except ValueError:
         return None
+
+
+_YEAR = 365 * 86400e9
+
+
+def read_json(path: Path, tool: str) -> dict[str, Any]:
+    """The object that a file holds."""
+    import msgspec
+
+    try:
+        data = path.read_bytes()
+    except OSError as fault:
+        raise PerfgateError("artifact-unreadable", f"it cannot be opened: {fault}", place=str(path)) from fault
+    try:
+        body = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as fault:
+        body = _lenient(data, path, tool, fault)
+    if not isinstance(body, dict):
+        raise PerfgateError("artifact-unreadable", f"{tool} writes an object, not this", place=str(path))
+    return body
+
+
+def _lenient(data: bytes, path: Path, tool: str, fault: Exception) -> Any:
+    """Python's own JSON takes NaN and a byte-order mark, which some tools write."""
+    import json
+
+    try:
+        return json.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        raise PerfgateError("artifact-unreadable", f"it is no JSON of {tool}: {fault}", place=str(path)) from fault
+
+
+def number(found: Any) -> float | None:
+    """A finite number, also one written as text; anything else is none."""
+    try:
+        read = float(found) if not isinstance(found, bool) and found is not None else math.nan
+    except (OverflowError, TypeError, ValueError):
+        return None
+    return read if math.isfinite(read) else None
+
+
+def nanoseconds(found: Any, unit: float = 1e9) -> float | None:
+    """A time in its unit: a call that was timed took some, and less than a year."""
+    read = number(found)
+    return read * unit if read is not None and 0 < read * unit < _YEAR else None
+
+
+def objects(found: Any, place: str) -> list[Any]:
+    """A list of objects; nothing at all is an empty one."""
+    listed = [] if found is None else found
+    if not isinstance(listed, list) or not all(isinstance(one, Mapping) for one in listed):
+        raise PerfgateError("artifact-unreadable", "a list of objects belongs here", place=place)
+    return listed
+
+
+def mapping(found: Any) -> Mapping[str, Any]:
+    """An object, or ``{}``. Use it only for facts that no figure needs."""
+    return found if isinstance(found, Mapping) else {}
+
+
+def list_of(found: Any) -> list[Any]:
+    return found if isinstance(found, list) else []
+
+
+def member(node: Any, name: str, kind: type, place: str) -> Any:
+    """A member that must be there and of this type."""
+    value = node.get(name) if isinstance(node, Mapping) else None
+    if not isinstance(value, kind):
+        raise PerfgateError("artifact-unreadable", f"'{name}' is missing or of another type", place=place)
+    return value
