@@ -249,7 +249,7 @@ class Rocprof:
             reports={"report": "report", "contract": "contract"},
             tables=("overview",),
             findings=findings_of(diagnoses),
-            window=f"{_counted(diagnoses, 'dispatch')} under rocprof",
+            window=_dispatches(diagnoses),
             pictures=pictures_of(diagnoses, ("launches",)),
         )
 
@@ -267,6 +267,13 @@ class Rocprof:
             diagnose(k, names[id(k)], None, extra=dict(amd_numbers(k, _spec(options.get("device") or k.device, specs))))
             for k in facts
         ]
+
+
+def _dispatches(diagnoses: Sequence[Diagnosis]) -> str:
+    """How many dispatches there are, or kernels where each row is the mean of a kernel's dispatches."""
+    if all(d.facts.notes.get("duration") for d in diagnoses):
+        return f"{len(diagnoses)} kernel{'s' * (len(diagnoses) > 1)} in a table of means under rocprof"
+    return f"{_counted(diagnoses, 'dispatch')} under rocprof"
 
 
 def _spec(device: str, specs: Sequence[DeviceSpec]) -> DeviceSpec | None:

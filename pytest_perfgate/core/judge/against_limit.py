@@ -281,10 +281,10 @@ def judge_artifact(analysis: Analysis, limits: Sequence[Limit], policy: Policy =
     unless the policy says otherwise.
     """
     context = JudgeContext(policy=policy)
-    return tuple(verdict(limit, ruling, context) for limit in limits for ruling in _judged(analysis, limit))
+    return tuple(verdict(limit, ruling, context) for limit in limits for ruling in _judged(analysis, limit, context))
 
 
-def _judged(analysis: Analysis, limit: Limit) -> list[Ruling]:
+def _judged(analysis: Analysis, limit: Limit, context: JudgeContext) -> list[Ruling]:
     if analysis.problems:
         return [_invalid(limit, analysis.problems)]
     selected = analysis.metrics.find(limit.metric, limit.labels)
@@ -297,19 +297,25 @@ def _judged(analysis: Analysis, limit: Limit) -> list[Ruling]:
     if absent is None and limit.metric not in analysis.metrics.names():
         absent = analysis.metrics.missing(limit.metric)
     if absent is not None or limit.metric not in analysis.metrics.names():
-        return [_missing_metric(limit.metric, absent or _unknown(limit.metric, analysis.kind))]
+        return [_missing_metric(limit.metric, absent or _unknown(limit.metric, analysis.kind, context))]
     uncollected = not_in_the_report(limit, analysis.metrics)
     if uncollected is not None:
         return [_missing_metric(limit.metric, uncollected)]
     raise _unmatched(limit, analysis.metrics)
 
 
-def _unknown(metric: str, kind: str) -> Absent:
+_HOLDERS = {"kineto": "a PyTorch trace", "nsys": "an nsys export", "ncu": "an ncu report", "cubin": "machine code"}
+
+
+def _unknown(metric: str, kind: str, context: JudgeContext) -> Absent:
     """A figure that this kind of file never has."""
     if metric == "slowdown":
         fix = "compare two: perfgate compare BEFORE AFTER LIMIT"
         return Absent(name=metric, why="one file has nothing to be compared with", fix=fix)
-    return Absent(name=metric, why=f"{kind} does not contain it")
+    known = context.kinds.get(metric)
+    source = known.source if known is not None else "time"
+    fix = "limit it in a timed test: pytest --perfgate" if source == "time" else f"take it from {source}"
+    return Absent(name=metric, why=f"{_HOLDERS.get(kind, kind)} does not hold this metric", fix=fix)
 
 
 def _invalid(limit: Limit, problems: Sequence[Problem]) -> Ruling:

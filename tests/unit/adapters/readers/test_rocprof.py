@@ -221,6 +221,7 @@ def test_statistics_give_the_mean_of_all_dispatches_and_say_so(tmp_path: Path) -
     (time,) = told.metrics.find("duration")
     assert (dict(time.labels)["kernel"], time.value, time.note) == ("bodyForce", 26112494.0, "mean of 10 dispatches")
     assert told.metrics.find("rocprof", (("counter", "TotalDurationNs"),))[0].value == 261124944
+    assert told.window == "1 kernel in a table of means under rocprof"
     (tmp_path / "results.stats.csv").rename(tmp_path / "9_kernel_stats.csv")
     (tmp_path / "9_kernel_stats.csv").write_text(V3_STATISTICS)
     first, second = read_rocprof([tmp_path])

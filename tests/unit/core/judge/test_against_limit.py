@@ -285,7 +285,10 @@ def test_what_was_not_collected_is_not_measured_and_says_how() -> None:
     assert absent.next == ("capture CUDA activity",)
     (alone,) = judged("slowdown <= 3%")
     assert "nothing to be compared with" in alone.sentence
-    assert "nsys does not contain it" in nothing.sentence
+    assert "an nsys export does not hold this metric" in nothing.sentence
+    assert "pytest --perfgate" in nothing.next[0]
+    (counted,) = judged("registers <= 64")
+    assert "cubin" in counted.next[0]
 
 
 def test_a_problem_makes_every_limit_invalid() -> None:
