@@ -59,6 +59,7 @@ BLOCKS = {
     "suspect_full": lambda: judged(gpu(400e3)),
     "unstable": lambda: judged(gpu(350e3, shape=(1.0, 1.001, 1.1, 1.101))),
     "undecided": lambda: judged(gpu(382e3, shape=(0.97, 1.0, 1.03))),
+    "undecided_rounds": lambda: judged(gpu(400e3), paired=paired(Decision.UNDECIDED, 0.025, visible=0.035, wants_s=90)),
     "two_samples": lambda: judged(gpu(0, processes=(samples(382e3, durations=(190e3, 574e3)),)), "time <= 500us"),
     "two_processes": lambda: judged(gpu(382e3, shape=(0.5, 1.5)), "slowdown <= 3%", "time <= 500us"),
     "unbaselined": lambda: judged(gpu(382e3), baseline=None),
@@ -77,6 +78,7 @@ BLOCKS = {
     "long_name": lambda: judged(gpu(812.3e3, key=LONG)),
 }
 EXPECTED = {
+    "undecided_rounds": Outcome.UNDECIDED,
     "two_samples": Outcome.UNDECIDED,
     "two_processes": Outcome.UNDECIDED,
     "suspect_full": Outcome.SUSPECT,
