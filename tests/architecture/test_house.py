@@ -1,4 +1,4 @@
-"""The shape of the package: floors and ceilings alike, so that it neither crumbles nor clumps."""
+"""The shape of the package: sizes and counts keep their lower and upper bounds."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ PUBLIC = "pytest_perfgate.work"
 """A list of public names: short, and the package alone imports it."""
 FOLDER, WIDE = 20, {"plugin": 23}
 FILES, LINES, ARROWS, MEDIAN = 280, 400, 1500, 300
+MEASURED = ("modules", "lines of a module", "files in a folder", "imports between modules, at their top")
 
 
 def test_the_package_has_as_many_files_as_a_person_can_know() -> None:
@@ -77,6 +78,19 @@ def test_the_page_on_the_architecture_names_these_bounds() -> None:
         f"| imports between modules, at their top | {ARROWS} |",
     ):
         assert row in page
+
+
+def test_the_page_on_the_architecture_says_what_is_measured() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = {row[1].strip(): row[3].strip() for row in (line.split("|") for line in page.splitlines()) if len(row) == 5}
+    sizes, widest = lines(), folders()
+    assert {name: rows[name] for name in MEASURED} == {
+        "modules": f"{len(files())}",
+        "lines of a module": f"{max(sizes.values())}, median {statistics.median(sizes.values()):.0f}",
+        "files in a folder": f"{max(count for name, count in widest.items() if name not in WIDE)}, "
+        f"`plugin` {widest['plugin']}",
+        "imports between modules, at their top": f"{sum(map(len, imports().values())):,}",
+    }, "write the new figures into the table at the end of docs/architecture.md"
 
 
 @pytest.mark.parametrize("name", SMALL_WITH_REASON)

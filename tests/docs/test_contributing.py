@@ -26,6 +26,29 @@ def test_every_file_that_is_named_exists(page: str) -> None:
     assert sorted(path for path in paths if not (ROOT / path).exists()) == []
 
 
+NAMED = re.compile(r"`([A-Za-z_][\w.]*)` (?:in|of) `((?:pytest_perfgate|tests|ci)/[\w./]+\.py)`")
+"""A name, and the file in which the page says that it stands."""
+
+
+def named_in_files(page: str) -> list[tuple[str, str]]:
+    return NAMED.findall(" ".join(TEXT[page].split()))
+
+
+def test_every_name_is_in_the_file_that_is_named_beside_it() -> None:
+    pairs = [pair for page in TEXT for pair in named_in_files(page)]
+    assert len(pairs) >= 10
+    files = {file: (ROOT / file).read_text(encoding="utf-8") for _, file in pairs}
+    gone = [(name, file) for name, file in pairs if not re.search(rf"\b{name.rpartition('.')[2]}\b", files[file])]
+    assert gone == []
+
+
+def test_every_test_that_is_named_is_there() -> None:
+    names = {name for text in TEXT.values() for name in re.findall(r"`(test_\w+)`", text)}
+    assert names
+    code = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    assert [name for name in sorted(names) if f"def {name}(" not in code] == []
+
+
 def test_links_of_contributing_lead_somewhere() -> None:
     for target in re.findall(r"\]\(([^)#]+)", TEXT["CONTRIBUTING.md"]):
         assert (ROOT / target).exists(), target
