@@ -75,7 +75,7 @@ def test_a_kernel_that_is_gone_fails(files: Files) -> None:
     files.says("accept")
     files.write(COPY)
     code, text = files.check(*LIMITS)
-    assert (code, "is not there any more" in text) == (4, True)
+    assert (code, "is missing now" in text) == (4, True)
     assert files.says("accept", "--reason", "renamed")[0] == 0
     assert "attention_tile" not in files.line.read_text(encoding="utf-8")
     assert files.check(*LIMITS)[0] == 0
