@@ -47,7 +47,7 @@ _NAMED = 3
 
 @value
 class Request:
-    """What was asked to be accepted."""
+    """What the user asks to accept."""
 
     names: tuple[str, ...] = ()
     expression: str = ""
@@ -64,7 +64,7 @@ class Request:
 
 
 def selected(report: RunReport, request: Request) -> tuple[CaseReport, ...]:
-    """The cases of a record that a request means; one that means none is an error."""
+    """The cases of a record that a request selects; an error if it selects none."""
     cases = _selected(report.cases, named(request.names), request.names) if request.names else report.cases
     for name in request.names:
         _selected(cases, named([name]), [name])
@@ -73,11 +73,11 @@ def selected(report: RunReport, request: Request) -> tuple[CaseReport, ...]:
     return tuple(cases)
 
 
-def _selected(cases: Sequence[CaseReport], selects: Selects, asked: Sequence[str]) -> tuple[CaseReport, ...]:
+def _selected(cases: Sequence[CaseReport], selects: Selects, names: Sequence[str]) -> tuple[CaseReport, ...]:
     selected = tuple(case for case in cases if selects(case.key))
     if not selected:
-        fix = proposal(asked[0], [str(case.key) for case in cases], all_of="the record has")
-        raise PerfgateError("accept-selection", f"the record has no case '{asked[0]}'", fix=fix)
+        fix = proposal(names[0], [str(case.key) for case in cases], all_of="the record has")
+        raise PerfgateError("accept-selection", f"the record has no case '{names[0]}'", fix=fix)
     return selected
 
 
@@ -117,9 +117,9 @@ def _signed(request: Request, case: CaseReport, meant: Selects) -> Signature:
     return replace(request.signature, named=request.each or meant(case.key))
 
 
-def _gone(report: RunReport, found: Sequence[Decision], base: str, store: BaselineStore) -> tuple[Baseline, ...]:
-    """Lines that this change has no test for any more: those that it removed, and those of a whole run without one."""
-    new = [d.after for d in found if d.change is Change.NEW and d.after is not None]
+def _gone(report: RunReport, decided: Sequence[Decision], base: str, store: BaselineStore) -> tuple[Baseline, ...]:
+    """Lines without a test: those that this change removed, and after a complete run those that no case has."""
+    new = [d.after for d in decided if d.change is Change.NEW and d.after is not None]
     whole = report.complete and not report.filtered
     ran = {case.key.nodeid for case in report.cases}
     gone: dict[tuple[str, str], Baseline] = {}
@@ -132,8 +132,8 @@ def _gone(report: RunReport, found: Sequence[Decision], base: str, store: Baseli
     return tuple(gone.values())
 
 
-def check_decisions(found: Sequence[Decision], request: Request, again: str = "") -> None:
-    """Refuse the whole request where a part of it must not be written; ``again`` is what asks for it with a reason."""
+def check_decisions(decided: Sequence[Decision], request: Request, again: str = "") -> None:
+    """Refuse the whole request if part of it may not be written; ``again`` is the command that gives a reason."""
     asking = {
         Change.SLOWER: "slower",
         Change.OTHER: "measured differently than accepted",
@@ -143,18 +143,18 @@ def check_decisions(found: Sequence[Decision], request: Request, again: str = ""
         Change.WORSE: "worse in an accepted figure",
     }
     for change, reason in asking.items():
-        names = [f"{d.report.key}{_after(d)}" for d in found if _asks_as(d) is change and d.asks]
+        names = [f"{d.report.key}{_after(d)}" for d in decided if _asks_as(d) is change and d.asks]
         if names and not request.signature.why:
             what = f"{plural(len(names), 'case is', 'cases are')} {reason}: {first_of(names, _NAMED)}"
             raise PerfgateError("accept-reason", what, fix=again)
     if request.signature.anchor and not request.signature.why:
         raise PerfgateError("accept-reason", "--anchor starts the drift of a line anew", fix=again)
-    refuse_pinned(found)
-    if stale := [d for d in found if d.asks and says_nothing_new(d)]:
+    refuse_pinned(decided)
+    if stale := [d for d in decided if d.asks and says_nothing_new(d)]:
         what = f"the same reason was given in an acceptance of today: {stale[0].report.key}"
         why = "an edit of the line under its old reason would look the same, so the gate would refuse it"
         raise PerfgateError("accept-reason", what, why=why, fix="give the reason of this change")
-    if untrusted := [d for d in found if d.change is Change.UNTRUSTED and request.names]:
+    if untrusted := [d for d in decided if d.change is Change.UNTRUSTED and request.names]:
         raise PerfgateError("accept-untrusted", untrusted[0].why, place=str(untrusted[0].report.key))
 
 
@@ -163,16 +163,16 @@ def _asks_as(decision: Decision) -> Change:
     return Change.WORSE if any(step.asks for step in decision.figures) else decision.change
 
 
-def refuse_pinned(found: Sequence[Decision]) -> None:
-    """Refuse what was measured beside a revision, on the one core of both arms."""
-    if pinned := [str(d.report.key) for d in found if d.change is Change.PINNED]:
+def refuse_pinned(decided: Sequence[Decision]) -> None:
+    """Refuse what was measured against a revision: base and head were pinned to one core."""
+    if pinned := [str(d.report.key) for d in decided if d.change is Change.PINNED]:
         what = f"{plural(len(pinned), 'case')} measured on one core, against a revision: {first_of(pinned, _NAMED)}"
         raise PerfgateError("accept-pinned", what)
 
 
-def refuse_busy_machine(found: Sequence[Decision], request: Request, again: str) -> None:
+def refuse_busy_machine(decided: Sequence[Decision], request: Request, again: str) -> None:
     """In CI, refuse measurements taken while other programs were busy, unless a reason is given."""
-    names = [str(d.report.key) for d in found if d.writes and d.report.measurement
+    names = [str(d.report.key) for d in decided if d.writes and d.report.measurement
              and busy_processors(d.report.measurement.processes)]  # fmt: skip
     if names and not request.signature.why:
         cases = plural(len(names), "case was", "cases were")
@@ -201,9 +201,9 @@ def measured_commit(environment: Environment, repository: Repository | None) -> 
     return commit_name(repository.head(), dirty=repository.dirty())
 
 
-def accept(found: Sequence[Decision], store: BaselineStore) -> tuple[str, ...]:
-    """Write the lines of all decisions that write one; the paths of the files that changed."""
-    lines = [d.after for d in found if d.after is not None]
+def accept(decided: Sequence[Decision], store: BaselineStore) -> tuple[str, ...]:
+    """Write the lines of these decisions, and return the paths of the changed files."""
+    lines = [d.after for d in decided if d.after is not None]
     try:
         return tuple(str(path) for path in store.write(lines))
     except PerfgateError as fault:
@@ -275,7 +275,7 @@ def _cure(failing: Sequence[CaseReport]) -> str:
 
 
 def prune(lines: Sequence[Baseline], store: BaselineStore) -> tuple[str, ...]:
-    """Remove these lines; the paths of the files that changed."""
+    """Remove these lines, and return the paths of the changed files."""
     changed: list[str] = []
     for device in sorted({line.device for line in lines}):
         changed += map(str, store.remove(device, [line.key for line in lines if line.device == device]))

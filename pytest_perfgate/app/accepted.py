@@ -35,7 +35,7 @@ _LEANED_ON = (
 
 
 class Accepted:
-    """Reads each file of baselines once."""
+    """Accepted lines of the merge base and the work tree; each file is read once."""
 
     def __init__(self, tools: GateTools) -> None:
         self._tools = tools
@@ -85,8 +85,8 @@ class Accepted:
     def came_with(self, measurement: Measurement) -> bool:
         """Whether the change itself added the line that judges: the merge base has none."""
         key, device = measurement.key, measurement.device.key
-        known = str(key) in self.moved.values() or str(key) in self.then_and_now(device, key.path)[0]
-        return bool(self.base.commit) and not known
+        existing = str(key) in self.moved.values() or str(key) in self.then_and_now(device, key.path)[0]
+        return bool(self.base.commit) and not existing
 
     def gone(self, device: str) -> tuple[Baseline, ...]:
         """Lines of the merge base that the work tree lacks; an unreadable earlier file has none."""
@@ -293,8 +293,8 @@ def added(
 
 
 def run_name(report: RunReport) -> str:
-    """Names a run wherever its record lies: the same of a part of it that was written while it went on."""
+    """A name for a run, wherever its record is; a record written during the run has the same name."""
     environment = report.environment
     devices = {(m.device.key, m.device.uuid) for m in (case.measurement for case in report.cases) if m is not None}
-    known = (report.started, report.root, environment.commit, environment.platform, environment.facts, sorted(devices))
-    return hashlib.sha256(repr(known).encode("utf-8", "replace")).hexdigest()[:16]
+    parts = (report.started, report.root, environment.commit, environment.platform, environment.facts, sorted(devices))
+    return hashlib.sha256(repr(parts).encode("utf-8", "replace")).hexdigest()[:16]

@@ -222,7 +222,7 @@ Show = Callable[[str], "str | None"]
 
 
 def with_files(
-    found: Mapping[CaseKey, Paired],
+    pairs: Mapping[CaseKey, Paired],
     comparison: Comparison,
     tests: Collection[str],
     root: Path,
@@ -253,7 +253,7 @@ def with_files(
         return (path for path in edited if not (paired.own_file and path == case.path))
 
     untimed = untimed_in(comparison.arms, comparison.rounds)
-    return {key: with_shared_files(key.nodeid, paired) for key, paired in found.items() if key not in untimed}
+    return {key: with_shared_files(key.nodeid, paired) for key, paired in pairs.items() if key not in untimed}
 
 
 def _tables(comparison: Comparison, repository: Repository, baselines: str) -> Iterator[str]:

@@ -175,10 +175,10 @@ def _around_all(gate_judge: GateJudge) -> Collection[str]:
 
 
 def relaxed_limits(change: Change) -> Differences:
-    """Limits and settings that it takes away or changes: it is judged by those that it leaves."""
+    """Limits and settings that the change removes or alters; the remaining ones judge it."""
     gate_judge = change.gate_judge
-    kinds, asked = gate_judge.tools.kinds or by_name(), _asked(change.cases.values())
-    weakened = relaxed(change.texts(), kinds, gate_judge.merged, asked)
+    kinds, limits = gate_judge.tools.kinds or by_name(), _asked(change.cases.values())
+    weakened = relaxed(change.texts(), kinds, gate_judge.merged, limits)
     return Differences(names=tuple(weakened), harmless={*weakened.values()} == {TIGHTER})
 
 
@@ -193,17 +193,17 @@ def _asked(cases: Iterable[Case]) -> dict[str, list[tuple[Limit, ...]]]:
 
 
 def reworked_tests(change: Change) -> Differences:
-    """Tests that it edits: such a test may measure something else than what was accepted."""
+    """Tests that the change edits: such a test may measure something else than was accepted."""
     edited = [report for report in change.reports if held(change.gate_judge, report)]
     return Differences(names=tuple(_names(change.gate_judge, edited, change.texts())) if edited else ())
 
 
-def _names(gate_judge: GateJudge, held: Iterable[CaseReport], texts: Texts) -> Iterable[str]:
+def _names(gate_judge: GateJudge, reports: Iterable[CaseReport], texts: Texts) -> Iterable[str]:
     """Each test once, with what differs of it; one that moved is held against the file that it came from."""
     came = {now: CaseKey(nodeid=then).path for then, now in gate_judge.accepted.moved.items()}
     apart: dict[tuple[str, str], Mapping[str, tuple[str, ...]]] = {}
     names: dict[str, tuple[str, ...]] = {}
-    for report in held:
+    for report in reports:
         key = report.key
         pair = (came.get(str(key), key.path), key.path)
         if pair[1] not in texts:

@@ -374,8 +374,8 @@ def figure_pairs(comparison: Comparison, key: CaseKey, changes: Sequence[Limit])
     rounds = one_a_draw(comparison.rounds, ROUND, key.nodeid)
     sides = [[_figures(comparison, (at, side, key), tails) for side in (BASE, HEAD)] for at, _ in rounds]
     both = [(base, head) for base, head in sides if base and head]
-    known = dict.fromkeys(at for _, head in both for at in head if all(at in side for pair in both for side in pair))
-    for name, labels in known:
+    figures = dict.fromkeys(at for _, head in both for at in head if all(at in side for pair in both for side in pair))
+    for name, labels in figures:
         if any(name == metric and matches(labels, scope) for metric, scope in scopes):
             pairs = [(base[name, labels], head[name, labels]) for base, head in both]
             yield FigurePairs(

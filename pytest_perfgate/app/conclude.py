@@ -31,7 +31,7 @@ RECORD = "the record of this run"
 
 @value
 class Ending:
-    """How a run went, beside its reports."""
+    """How a run ended, apart from its reports."""
 
     mode: Mode
     started: str
@@ -139,7 +139,7 @@ def _drifted(gate_judge: GateJudge, cases: Mapping[str, Case], reports: Sequence
 def _crept(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
     """Lines far from their anchor by accepted steps: CI fails a change that goes on, elsewhere a note says so."""
     further: list[str] = []
-    known: list[str] = []
+    unchanged: list[str] = []
     for report in reports:
         if report.measurement is None:
             continue
@@ -149,7 +149,7 @@ def _crept(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Iterable[Sui
             continue
         goes_on = edited is not None and then is not None and edited.time > then.time
         text = f"{report.key}: {signed(line.drift_from_anchor)} since {line.anchored}"
-        (further if goes_on else known).append(text)
+        (further if goes_on else unchanged).append(text)
     ci, far = gate_judge.context.policy.ci, f"more than {gate_judge.context.anchor:.0%} over the anchor"
     source = "--from RECORD " if ci else ""
     step = f'perfgate accept {source}--anchor --reason "..." starts the count anew if that is intended'
@@ -158,9 +158,9 @@ def _crept(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Iterable[Sui
         lines = plural(len(further), "line")
         what = f"{lines} accepted slower by this change, now {far}"
         yield SuiteNote(kind="creep", effect=effect, text=f"{what}; {step}", names=tuple(sorted(further)))
-    if known:
-        what = f"{plural(len(known), 'accepted time')} {far} by accepted steps"
-        yield SuiteNote(kind="creep", effect=Effect.WARN, text=f"{what}; {step}", names=tuple(sorted(known)))
+    if unchanged:
+        what = f"{plural(len(unchanged), 'accepted time')} {far} by accepted steps"
+        yield SuiteNote(kind="creep", effect=Effect.WARN, text=f"{what}; {step}", names=tuple(sorted(unchanged)))
 
 
 def _anchor(cases: Mapping[str, Case], report: CaseReport, release: str) -> str:

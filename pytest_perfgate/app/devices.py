@@ -135,7 +135,7 @@ class Sample(Protocol):
 
 
 class Card(Protocol):
-    """A device that tells its clocks."""
+    """A device that reports its clocks."""
 
     def described(self) -> Device: ...
 
@@ -165,21 +165,21 @@ Row = tuple[Cell, ...]
 def shown(cards: Iterable[Card], locks: Sequence[Lock]) -> tuple[Row, ...]:
     """One row a card; locks of cards that are not here have rows of their own."""
     rows: list[Row] = []
-    known = set()
+    uuids = set()
     for card in cards:
         device, (sample, silent) = card.described(), _read(card)
-        known.add(card.uuid())
+        uuids.add(card.uuid())
         own = [lock for lock in locks if lock.device == card.uuid()]
         text = "; ".join(lock_words(lock) for lock in own) or "not locked by perfgate"
         rows.append((device.name, card.uuid(), *sample, f"{text}; {silent}" if silent else text))
     rows += [
-        (None, lock.device, None, None, None, None, lock_words(lock)) for lock in locks if lock.device not in known
+        (None, lock.device, None, None, None, None, lock_words(lock)) for lock in locks if lock.device not in uuids
     ]
     return tuple(rows)
 
 
 def _read(card: Card) -> tuple[tuple[float | None, ...], str]:
-    """Clocks, temperature and power; nothing of a card that does not tell them, as some instances of MIG, and why."""
+    """Clocks, temperature and power, or why a card does not report them, as some MIG instances do not."""
     try:
         sample = card.sample()
     except PerfgateError as error:
@@ -197,10 +197,10 @@ def lock_words(lock: Lock) -> str:
     return f"left locked by process {lock.pid}, which is gone" if lock.stale else f"locked by process {lock.pid}"
 
 
-def clocks_document(rows: Sequence[Row], found: Availability) -> Document:
+def clocks_document(rows: Sequence[Row], availability: Availability) -> Document:
     """The rows, or the reason why there are none."""
     if not rows:
-        why = found.why if not found.usable else "the driver sees no device"
+        why = availability.why if not availability.usable else "the driver sees no device"
         return Document(title="Clocks", blocks=(Paragraph(text=f"No clocks to show: {why}."),))
     columns = (
         Column(name="device"),
@@ -215,7 +215,7 @@ def clocks_document(rows: Sequence[Row], found: Availability) -> Document:
 
 
 def reset(cards: Iterable[Card], locks: Sequence[Lock], lift: Callable[[Card], None]) -> None:
-    """Put every card's clocks back, but none that a living process holds."""
+    """Reset every card's clocks, except those that a living process has locked."""
     for card in cards:
         own_locks = [lock for lock in locks if lock.device == card.uuid() and not lock.stale and not lock.by_hand]
         if own_locks:

@@ -93,11 +93,11 @@ def device_words(device: Device) -> str:
     return f"{device.key}: {', '.join((device.name, *memory, sheet))}"
 
 
-def words(found: Availability) -> str:
-    """What works, with its version; what does not, why, and what fixes it."""
-    if found.usable:
-        return f"yes  {found.name}{f': {found.version}' if found.version else ''}"
-    return f"no   {found.name}: {found.why}{f'; next: {found.fix}' if found.fix else ''}"
+def words(availability: Availability) -> str:
+    """What works, with its version; what does not, with the reason and the fix."""
+    if availability.usable:
+        return f"yes  {availability.name}{f': {availability.version}' if availability.version else ''}"
+    return f"no   {availability.name}: {availability.why}{f'; next: {availability.fix}' if availability.fix else ''}"
 
 
 def timers_table(doctor_tools: DoctorTools) -> Table:
@@ -117,7 +117,7 @@ def timers_table(doctor_tools: DoctorTools) -> Table:
 
 
 def unsuited(doctor_tools: DoctorTools) -> Iterator[str]:
-    """The timers that do not work with a library, those of one reason together."""
+    """The timers that do not work with a library, grouped by reason."""
     for runtime in doctor_tools.runtimes:
         reasons: dict[str, list[str]] = {}
         for timer in doctor_tools.timers:
@@ -154,11 +154,11 @@ def tried(doctor_tools: DoctorTools, runtime: Runtime, timer: str) -> tuple[tupl
         return (None, None), f"{type(fault).__name__}: {fault}"
 
 
-def timed_here(found: Availability, runtimes: Sequence[Runtime]) -> Availability:
+def timed_here(availability: Availability, runtimes: Sequence[Runtime]) -> Availability:
     """Event mode runs nothing by itself: it works where a library has a device with events."""
-    if found.name != TIMED or any(isinstance(runtime, SupportsWait) for runtime in runtimes):
-        return found
-    return replace(found, usable=False, why="no library here has a device with events")
+    if availability.name != TIMED or any(isinstance(runtime, SupportsWait) for runtime in runtimes):
+        return availability
+    return replace(availability, usable=False, why="no library here has a device with events")
 
 
 def left_locked(locks: Iterable[StaleLock]) -> tuple[str, ...]:

@@ -177,8 +177,8 @@ def _other(doctor_tools: DoctorTools, device: Device, runtimes: Sequence[Runtime
     """The host, and what is a device to a library and the same processor."""
     plain = any(runtime.name == "host" for runtime in runtimes)
     timers = tuple(_timers(doctor_tools, runtime) for runtime in runtimes)
-    known = _OF_CUDA if any(isinstance(runtime, SupportsWait) for runtime in runtimes) else {*_OF_CUDA, TIMED}
-    mine = [f for f in doctor_tools.profilers if (f.name not in known if plain else f.name == TIMED)]
+    excluded = _OF_CUDA if any(isinstance(runtime, SupportsWait) for runtime in runtimes) else {*_OF_CUDA, TIMED}
+    mine = [f for f in doctor_tools.profilers if (f.name not in excluded if plain else f.name == TIMED)]
     settings = (_split("settings", doctor_tools.host_permissions),) if plain else ()
     return Group(title=_title(device), parts=(*timers, _split("profilers", mine), *settings))
 
@@ -237,14 +237,14 @@ def _shown(doctor_tools: DoctorTools) -> tuple[Part, ...]:
     return (Part(name="shown", works=(doctor_tools.visible,)),) if doctor_tools.restricted else ()
 
 
-def _split(name: str, found: Sequence[Availability]) -> Part:
-    works = tuple(said(one) for one in found if one.usable)
-    return Part(name=name, works=works, fails=tuple(one for one in found if not one.usable))
+def _split(name: str, availabilities: Sequence[Availability]) -> Part:
+    works = tuple(said(one) for one in availabilities if one.usable)
+    return Part(name=name, works=works, fails=tuple(one for one in availabilities if not one.usable))
 
 
-def said(found: Availability) -> str:
+def said(tool: Availability) -> str:
     """``torch 2.13.0``."""
-    return textwrap.shorten(f"{found.name} {found.version}", _LONGEST, placeholder=" …")
+    return textwrap.shorten(f"{tool.name} {tool.version}", _LONGEST, placeholder=" …")
 
 
 def together(fails: Iterable[Availability]) -> Iterator[Availability]:
@@ -256,10 +256,10 @@ def together(fails: Iterable[Availability]) -> Iterator[Availability]:
         yield Availability(name=", ".join(of), usable=False, why=why, fix=fix)
 
 
-def refusal(found: Availability) -> str:
+def refusal(tool: Availability) -> str:
     """``cupy: No module named 'cupy' > pip install cupy-cuda13x``."""
-    why = textwrap.shorten(_KIND.sub("", found.why), _LONGEST, placeholder=" …") if found.name else found.why
-    return f"{f'{found.name}: ' if found.name else ''}{why}{f' > {found.fix}' if found.fix else ''}"
+    why = textwrap.shorten(_KIND.sub("", tool.why), _LONGEST, placeholder=" …") if tool.name else tool.why
+    return f"{f'{tool.name}: ' if tool.name else ''}{why}{f' > {tool.fix}' if tool.fix else ''}"
 
 
 def machine_document(here: tuple[Sequence[Device], Sequence[Availability]]) -> Document:
@@ -282,11 +282,11 @@ def machine_document(here: tuple[Sequence[Device], Sequence[Availability]]) -> D
     return Document(title="This machine", blocks=(table, availability_table("Libraries", libraries)))
 
 
-def availability_table(title: str, found: Sequence[Availability]) -> Table:
+def availability_table(title: str, availabilities: Sequence[Availability]) -> Table:
     """What works here, and in a sentence why not."""
     rows = tuple(
         (a.name, "yes" if a.usable else "no", a.version if a.usable else a.why, a.fix if not a.usable else "")
-        for a in found
+        for a in availabilities
     )
     names = ("name", "works", "version, or reason", "next")
     return Table(columns=tuple(Column(name=name) for name in names), rows=rows, title=title)

@@ -127,8 +127,8 @@ def _drawn(analysis: Analysis) -> tuple[tuple[Picture, ...], tuple[str, ...]]:
 def every_view(analysis: Analysis) -> dict[str, Document]:
     """All views of an analysis; those that do not apply to this file are listed at the end, each with its reason."""
     built = {name: _built(build) for name, build in analysis.views.items()}
-    documents = {name: found for name, found in built.items() if isinstance(found, Document)}
-    left = {name: found for name, found in built.items() if isinstance(found, PerfgateError)}
+    documents = {name: view for name, view in built.items() if isinstance(view, Document)}
+    left = {name: view for name, view in built.items() if isinstance(view, PerfgateError)}
     if left and not documents:
         raise next(iter(left.values()))
     if left:
@@ -179,16 +179,16 @@ def unknown(path: Path, head: bytes, inspectors: Sequence[Inspector]) -> Perfgat
     if head.startswith(GZIP) and any(one.recognises(path.with_suffix(""), unpacked_head(head)) for one in inspectors):
         fix = "unpack it: gunzip FILE"
     what = kind or ("is empty" if not head and path.is_file() else "is of no kind that anything here reads")
-    known = "kinds: " + ", ".join(one.name for one in inspectors)
+    kinds = "kinds: " + ", ".join(one.name for one in inspectors)
     thing = "folder" if path.is_dir() else "file"
-    return PerfgateError("artifact-unknown", f"the {thing} {what}", place=str(path), fix=fix or known)
+    return PerfgateError("artifact-unknown", f"the {thing} {what}", place=str(path), fix=fix or kinds)
 
 
 def _check_options(inspector: Inspector, options: Mapping[str, str]) -> None:
-    known = [name for name, _ in inspector.options]
-    strange = [name for name in options if name not in known]
+    options_of = [name for name, _ in inspector.options]
+    strange = [name for name in options if name not in options_of]
     if strange:
-        fix = f"options for {inspector.name}: {', '.join(known) or 'none'}"
+        fix = f"options for {inspector.name}: {', '.join(options_of) or 'none'}"
         raise PerfgateError("option-unknown", f"'{strange[0]}' means nothing to a {inspector.name} file", fix=fix)
 
 
@@ -357,10 +357,10 @@ def _with(one: Capture, done: Profiled) -> Capture:
 
 def _without(case: Case, one: Capture, mode: str, fault: PerfgateError) -> Capture:
     """A capture that failed: whatever is limited and came from nowhere else says why it is not there."""
-    said = fault.what.partition("\n")[0].removesuffix("; it said:")
-    said += f"; see {fault.place}" if "\n" in fault.what and fault.place else ""
-    finding = capture_failed(mode, said, fault.fix)
-    why = f"{finding.title}: {said}"
+    reason = fault.what.partition("\n")[0].removesuffix("; it said:")
+    reason += f"; see {fault.place}" if "\n" in fault.what and fault.place else ""
+    finding = capture_failed(mode, reason, fault.fix)
+    why = f"{finding.title}: {reason}"
     return replace(one, metrics=one.metrics | lacking(case, why, fault.fix), findings=(*one.findings, finding))
 
 
@@ -382,9 +382,9 @@ def trusted(analysis: Analysis) -> MetricSet:
         return analysis.metrics
     first = analysis.problems[0]
     why = "; ".join(problem.what for problem in analysis.problems)
-    known = [(m.name, m.labels) for m in analysis.metrics.metrics]
-    known += [(a.name, a.labels) for a in analysis.metrics.absent]
-    return MetricSet(absent=tuple(Absent(name=n, labels=s, why=why, code=first.code) for n, s in known))
+    figures = [(m.name, m.labels) for m in analysis.metrics.metrics]
+    figures += [(a.name, a.labels) for a in analysis.metrics.absent]
+    return MetricSet(absent=tuple(Absent(name=n, labels=s, why=why, code=first.code) for n, s in figures))
 
 
 def capture_notes(reports: Iterable[CaseReport], policy: Policy) -> tuple[SuiteNote, ...]:

@@ -117,8 +117,8 @@ def _asked(name: str, members: Iterable[N], family: str) -> N:
     members = tuple(members)
     match = next((member for member in members if member.name == name), None)
     if match is None:
-        known = ", ".join(dict.fromkeys(("auto", *(member.name for member in members))))
-        raise PerfgateError(f"{family}-unknown", f"there is no {family} {name!r}", fix=f"known: {known}")
+        names = ", ".join(dict.fromkeys(("auto", *(member.name for member in members))))
+        raise PerfgateError(f"{family}-unknown", f"there is no {family} {name!r}", fix=f"known: {names}")
     return match
 
 
@@ -155,11 +155,11 @@ def lease_name(device: Device) -> str:
     return device.uuid.removeprefix("GPU-") or device.pci.lower() or f"{device.name}-{device.index}"
 
 
-def begins(device: Device, asked: str) -> bool:
+def begins(device: Device, uuid: str) -> bool:
     """Whether a UUID that was cut short, as CUDA takes it, is of this device."""
     prefixes = ("GPU-", "MIG-")
     as_driver_writes = device.uuid if device.uuid.startswith(prefixes) else f"GPU-{device.uuid}"
-    return asked.startswith(prefixes) and len(asked) > len("GPU-") and as_driver_writes.startswith(asked)
+    return uuid.startswith(prefixes) and len(uuid) > len("GPU-") and as_driver_writes.startswith(uuid)
 
 
 def key_patterns(host: Device, cards: Iterable[Device]) -> tuple[str, ...]:
@@ -279,21 +279,21 @@ class Watches:
         return (*self._watches[0].facts(), ("devices watched", str(len(self._watches))))
 
 
-def picked(devices: Sequence[Device], asked: str) -> Device:
+def picked(devices: Sequence[Device], name: str) -> Device:
     """The device that ``--perfgate-device`` means: its number, UUID, name, or the key of its baselines.
 
     A UUID may be cut short, as in ``CUDA_VISIBLE_DEVICES``.
     """
-    plain = asked.removeprefix("GPU-")
+    plain = name.removeprefix("GPU-")
     for at, device in enumerate(devices):
         names = {str(at), device.uuid, device.pci, device.name, device.key}
-        same = asked in names or plain == device.uuid.removeprefix("GPU-")
-        if same or (device.key and asked.startswith(f"{device.key}-")):
+        same = name in names or plain == device.uuid.removeprefix("GPU-")
+        if same or (device.key and name.startswith(f"{device.key}-")):
             return device
-    begun = [device for device in devices if begins(device, asked)]
+    begun = [device for device in devices if begins(device, name)]
     if len(begun) == 1:
         return begun[0]
-    known = "; ".join(f"{at}: {device.name} {device.uuid}" for at, device in enumerate(devices))
-    what = f"{len(begun)} devices begin with {asked!r}" if begun else f"no device {asked!r} is visible here"
+    visible = "; ".join(f"{at}: {device.name} {device.uuid}" for at, device in enumerate(devices))
+    what = f"{len(begun)} devices begin with {name!r}" if begun else f"no device {name!r} is visible here"
     why = "the measured device must be the requested one"
-    raise PerfgateError("device-unknown", what, why=why, fix=f"one of {known}")
+    raise PerfgateError("device-unknown", what, why=why, fix=f"one of {visible}")

@@ -341,15 +341,15 @@ Unmeasured = Callable[[CaseKey, str], CaseReport]
 
 
 def with_raised_calls(
-    found: Sequence[CaseReport], raised: Sequence[tuple[CaseKey, str]], unmeasured: Unmeasured
+    reports: Sequence[CaseReport], raised: Sequence[tuple[CaseKey, str]], unmeasured: Unmeasured
 ) -> tuple[CaseReport, ...]:
     """The reports of a test, those of its calls that raised among them.
 
     That a region ended well another time measures neither: which entries did the work, nobody knows.
     """
     why = {key: f"its {reason}, and the test caught that" for key, reason in raised}
-    measured = {report.key for report in found}
-    replaced = [unmeasured(report.key, why[report.key]) if report.key in why else report for report in found]
+    measured = {report.key for report in reports}
+    replaced = [unmeasured(report.key, why[report.key]) if report.key in why else report for report in reports]
     return (*replaced, *(unmeasured(key, reason) for key, reason in why.items() if key not in measured))
 
 
@@ -371,7 +371,7 @@ _UNCALLED = "measured before the tests, but never called in the test itself: the
 
 
 def agreed(
-    gate_judge: GateJudge, case: Case, stored: tuple[CaseReport, ...], seen: Sequence[CaseKey]
+    gate_judge: GateJudge, case: Case, stored: tuple[CaseReport, ...], called: Sequence[CaseKey]
 ) -> tuple[CaseReport, ...]:
     """The stored verdicts of calls that happened in both, and NOT MEASURED for each that did not."""
     measured = {report.key for report in stored if report.measurement is not None}
@@ -379,9 +379,9 @@ def agreed(
     if not measured:
         return stored
     reports = (
-        r if r.key in seen or r.key not in measured or _static(r) else _uncalled(gate_judge, case, r) for r in stored
+        r if r.key in called or r.key not in measured or _static(r) else _uncalled(gate_judge, case, r) for r in stored
     )
-    return (*reports, *(gate_judge.unmeasured(case, key, _STRANGE) for key in seen if key not in stored_keys))
+    return (*reports, *(gate_judge.unmeasured(case, key, _STRANGE) for key in called if key not in stored_keys))
 
 
 def _static(report: CaseReport) -> bool:

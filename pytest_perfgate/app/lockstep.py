@@ -238,20 +238,20 @@ def _warming(plan: Plan, beat: TurnTiming) -> Plan:
     return replace(plan, warmup_ns=warmup, budget_ns=2e6, min_samples=3, spread=1.0, calls=plan.calls or 1)
 
 
-def _turn(plan: Plan, beat: TurnTiming, seen: Samples) -> tuple[Plan, int]:
+def _turn(plan: Plan, beat: TurnTiming, samples: Samples) -> tuple[Plan, int]:
     """The plan of a turn and how many there are: both sides sample the same number of calls."""
-    calls, typical = plan.calls or 1, median(seen.durations) * seen.batch
-    turn_ns = beat.batch_ns if seen.timer == "host" and IDLE not in dict(seen.notes) else beat.device_ns
+    calls, typical = plan.calls or 1, median(samples.durations) * samples.batch
+    turn_ns = beat.batch_ns if samples.timer == "host" and IDLE not in dict(samples.notes) else beat.device_ns
     budget = min(turn_ns, plan.budget_ns / beat.batches)
     if plan.least_samples:  # a quantile takes so many calls
         budget = min(max(budget, plan.least_samples / beat.batches * typical), beat.tail_ns)
-    if seen.timer == "host" and IDLE not in dict(seen.notes) and not plan.calls:
+    if samples.timer == "host" and IDLE not in dict(samples.notes) and not plan.calls:
         calls = max(1, round(min(beat.sample_ns, budget / 3) / max(typical, 1.0)))
     longest = max(budget, typical)
     count = max(3, min(beat.batches, int(max(plan.budget_ns, 3 * typical) / longest)))
     endless = plan.max_samples
     turn = replace(plan, warmup_ns=0, budget_ns=budget, calls=calls, min_samples=endless, spread=0.0, in_turns=True)
-    return replace(turn, leaning=seen.timer), count
+    return replace(turn, leaning=samples.timer), count
 
 
 def _paid(count: int, base: Samples, head: Samples) -> int:
@@ -293,8 +293,8 @@ def joined(turns: Sequence[Samples], long: Samples | None = None) -> Samples:
 def _mean(answers: Iterable[float | None]) -> float | None:
     """Over all turns; nothing where one of them could not tell."""
     numbers = list(answers)
-    known = [number for number in numbers if number is not None]
-    return sum(known) / len(known) if known and len(known) == len(numbers) else None
+    present = [number for number in numbers if number is not None]
+    return sum(present) / len(present) if present and len(present) == len(numbers) else None
 
 
 def _with_turns(finished: Finished, taken: dict[CaseKey, tuple[Samples, Samples]], side: int) -> tuple[Capture, ...]:

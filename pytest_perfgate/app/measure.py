@@ -248,14 +248,14 @@ def measurements(result: CaseResult, tools: GateTools) -> tuple[Measurement, ...
     return tuple(_on(measurement, result.case.plan.device) for measurement in named)
 
 
-def _on(measurement: Measurement, asked: str) -> Measurement:
+def _on(measurement: Measurement, name: str) -> Measurement:
     """Whether it ran on the device that ``--perfgate-device`` names, by index, name, key or UUID."""
     device, read = measurement.device, measurement.identity.timer == READ
-    plain = asked.removeprefix("GPU-")
-    named = asked in {str(device.index), device.name, device.key} or plain == device.uuid.removeprefix("GPU-")
-    if not asked or read or named or begins(device, asked):
+    plain = name.removeprefix("GPU-")
+    named = name in {str(device.index), device.name, device.key} or plain == device.uuid.removeprefix("GPU-")
+    if not name or read or named or begins(device, name):
         return measurement
-    what = f"asked for device {asked}, and it ran on {device.name} (index {device.index}, {device.key})"
+    what = f"asked for device {name}, and it ran on {device.name} (index {device.index}, {device.key})"
     other = Problem(code="device-other", what=what, retry=False)
     return replace(measurement, problems=(*measurement.problems, other))
 

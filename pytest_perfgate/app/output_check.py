@@ -80,7 +80,7 @@ class OutputCheck:
             self._poison(self._contents.within(result), 0)
             del result
             self._look(self._results(self._subject.once()), 0, "a call after the timed ones")
-        changed = (array for array, known in self._inputs if self._contents.fingerprint(array) != known)
+        changed = (array for array, fingerprint in self._inputs if self._contents.fingerprint(array) != fingerprint)
         self._problems += [
             Problem(code="input-changed", what=f"the call changed {self._contents.name(array)}, an input", retry=False)
             for array in changed
@@ -110,9 +110,9 @@ class OutputCheck:
 
     def _sort(self, again: Sequence[Any]) -> None:
         """Outputs that a call writes from its inputs alone stay, poisoned once more; others are put back."""
-        known = self._outputs if len(again) == len(self._outputs) else []
+        earlier = self._outputs if len(again) == len(self._outputs) else []
         outputs: list[Output | None] = []
-        for output, array in zip(known, again, strict=bool(known)):
+        for output, array in zip(earlier, again, strict=bool(earlier)):
             if output is None:
                 outputs.append(None)
                 continue

@@ -282,14 +282,14 @@ Asked = tuple["CaseKey", tuple[tuple[str, str], ...]]
 """A call, and the parameters of its test."""
 
 
-def of_file(over: str, asked: Asked, inspectors: Sequence[Inspector]) -> Reference:
+def of_file(over: str, case: Asked, inspectors: Sequence[Inspector]) -> Reference:
     """The figure of a file that a call is held against; a file without one is a problem, and no figure."""
     name, _, pattern = over.removeprefix(FILE).partition("#")
     try:
         times = _times(Path(name), inspectors)
     except PerfgateError as fault:
         return _missing(over, f"{name}: {fault.what}")
-    one = chosen(times, pattern, asked)
+    one = chosen(times, pattern, case)
     if isinstance(one, str):
         return _missing(over, f"{name} {one}")
     label = dict(one.labels)["case"]
@@ -317,12 +317,12 @@ def _head(path: Path) -> bytes:
         return stream.read(_HEAD_BYTES)
 
 
-def chosen(times: Mapping[str, Metric], pattern: str, asked: Asked) -> Metric | str:
+def chosen(times: Mapping[str, Metric], pattern: str, case: Asked) -> Metric | str:
     """The one benchmark of a file that is meant: by a pattern, by the name of the test, by its parameters.
 
     What is left undecided is an answer in words: a figure of another size would be no reference.
     """
-    key, params = asked
+    key, params = case
     names = [name for name in times if fnmatchcase(name, f"*{pattern}*")] if pattern else list(times)
     for same in (key.test, key.test_id, key.nodeid.rpartition("::")[2], key.name):
         if same and same in names:

@@ -101,8 +101,8 @@ def choose_profiler(mode: str, profilers: Sequence[Profiler]) -> tuple[Profiler,
     """The profiler of that name, usable here."""
     profiler = next((p for p in profilers if p.name == mode), None)
     if profiler is None:
-        known = ", ".join(sorted(p.name for p in profilers))
-        raise PerfgateError("profile-mode", f"nothing here profiles in mode '{mode}'", fix=f"known here: {known}")
+        modes = ", ".join(sorted(p.name for p in profilers))
+        raise PerfgateError("profile-mode", f"nothing here profiles in mode '{mode}'", fix=f"known here: {modes}")
     availability = profiler.availability()
     if not availability.usable:
         raise PerfgateError("profile-tool", f"{mode} does not work here: {availability.why}", fix=availability.fix)
@@ -154,23 +154,23 @@ def _assigned(given: Assignment, mode: str, folder: Path) -> Assignment:
     )
 
 
-def _check_entered(told: ProfilingResult, key: CaseKey, assigned: Assignment) -> None:
+def _check_entered(child: ProfilingResult, key: CaseKey, assigned: Assignment) -> None:
     """Refuse a test that was skipped, or that never reached the profiled call."""
-    if told.outcome == "skipped":
-        raise PerfgateError("profile-child", f"the test was skipped: {told.text}", place=str(Path(assigned.out) / LOG))
-    if told.outcome and not told.entered and assigned.mode != STATIC:
+    if child.outcome == "skipped":
+        raise PerfgateError("profile-child", f"the test was skipped: {child.text}", place=str(Path(assigned.out) / LOG))
+    if child.outcome and not child.entered and assigned.mode != STATIC:
         named = f" named '{key.name}'" if key.name else ""
-        there = f"; its calls are {', '.join(repr(name) for name in told.seen)}" if told.seen else ""
+        there = f"; its calls are {', '.join(repr(name) for name in child.seen)}" if child.seen else ""
         what = f"the test made no call{named} and entered no region{named}{there}"
         raise PerfgateError("profile-child", what, fix="perfgate(fn), or with perfgate.region()", place=key.nodeid)
 
 
-def _raise_final(profiler: Profiler, told: ProfilingResult, code: int, folder: Path, tools: ProfileTools) -> None:
+def _raise_final(profiler: Profiler, child: ProfilingResult, code: int, folder: Path, tools: ProfileTools) -> None:
     """What a second try cannot fix: a missing permission, no device, time that ran out."""
     if code == TIMED_OUT:
         what = f"the test under {profiler.name} took over {tools.timeout_s:.0f} s and was ended{_output(folder, tools)}"
         raise PerfgateError("profile-child", what, place=str(folder / LOG))
-    name, what, fix = told.error
+    name, what, fix = child.error
     if name:
         raise PerfgateError("profile-tool", f"{profiler.name}: {what}", fix=fix, place=str(folder / LOG))
     try:
@@ -228,7 +228,7 @@ class Profiled:
         return f"{window}kept in {self.folder}{again}"
 
 
-def parameters(key: CaseKey, plan: Plan, told: ProfilingResult) -> dict[str, Any]:
+def parameters(key: CaseKey, plan: Plan, child: ProfilingResult) -> dict[str, Any]:
     """What the profile was taken with; written before anything is read, and read before its figures."""
     _, _, params = key.nodeid.partition("[")
     return {
@@ -236,7 +236,7 @@ def parameters(key: CaseKey, plan: Plan, told: ProfilingResult) -> dict[str, Any
         "call": key.name,
         "parameters": params.removesuffix("]"),
         "clocks": {"policy": plan.clocks.value},
-        **dict(told.facts),
+        **dict(child.facts),
     }
 
 

@@ -88,9 +88,11 @@ class Screening:
 
     def stopped(self) -> dict[CaseKey, str]:
         """What its rounds leave undecided since its test failed in them: no verdict, and no more rounds to wait for."""
-        said = stopped(self._all)
-        open_ = (key for key, one in self._found.items() if one.decision is Decision.UNDECIDED and key.nodeid in said)
-        return {key: f"it failed in base or head before they decided: {said[key.nodeid]}" for key in open_}
+        reasons = stopped(self._all)
+        open_ = (
+            key for key, one in self._found.items() if one.decision is Decision.UNDECIDED and key.nodeid in reasons
+        )
+        return {key: f"it failed in base or head before they decided: {reasons[key.nodeid]}" for key in open_}
 
     def _look(self) -> None:
         """A case that is settled stays as it was found, though another call of its test has more rounds."""
@@ -106,8 +108,8 @@ class Screening:
         wants: dict[str, Want] = {}
         for key, result in self._found.items():
             want = self._want(key, result)
-            known = wants.get(key.nodeid)
-            if self._is_open(key, result) and (known is None or want.rounds > known.rounds):
+            wanted = wants.get(key.nodeid)
+            if self._is_open(key, result) and (wanted is None or want.rounds > wanted.rounds):
                 wants[key.nodeid] = want
         untimed = self._untimed()
         for key in untimed:
@@ -122,43 +124,43 @@ class Screening:
 
     def _is_open(self, key: CaseKey, result: Finding | None = None) -> bool:
         """Whether a further round may say more of what is asked: of the time, or of a figure."""
-        asked, played = self._asked(key), self._played(key)
-        if result is not None and not result.settled and (asked.time or played < LEAST):
+        request, played = self._asked(key), self._played(key)
+        if result is not None and not result.settled and (request.time or played < LEAST):
             return True
-        return played < self._all.design.last and open_figures(self._all, key, asked, played)
+        return played < self._all.design.last and open_figures(self._all, key, request, played)
 
     def _played(self, key: CaseKey) -> int:
         return sum(met.phase == ROUND and met.nodeid == key.nodeid for met in self._all.rounds)
 
-    def _want(self, key: CaseKey, found: Finding) -> Want:
+    def _want(self, key: CaseKey, finding: Finding) -> Want:
         """What a case asks for up to the last round of all."""
         counts, design = self._counts(key), self._all.design
-        rounds = min(wanted(found, counts, design), max(1, design.last - found.rounds))
-        return Want(rounds=rounds, seconds=self._all.cost(key.nodeid), suspected=found.shift >= counts)
+        rounds = min(wanted(finding, counts, design), max(1, design.last - finding.rounds))
+        return Want(rounds=rounds, seconds=self._all.cost(key.nodeid), suspected=finding.shift >= counts)
 
-    def _wants_s(self, key: CaseKey, found: Finding) -> float:
+    def _wants_s(self, key: CaseKey, finding: Finding) -> float:
         """Seconds that would decide what is open; groups of processes would only show themselves again."""
-        if found.decision is not Decision.UNDECIDED or found.unstable:
+        if finding.decision is not Decision.UNDECIDED or finding.unstable:
             return 0.0
-        return wanted(found, self._counts(key), self._all.design) * (self._all.cost(key.nodeid) + self._all.start_s)
+        return wanted(finding, self._counts(key), self._all.design) * (self._all.cost(key.nodeid) + self._all.start_s)
 
-    def _paired(self, key: CaseKey, found: Finding, revision: bool) -> Paired:
+    def _paired(self, key: CaseKey, finding: Finding, revision: bool) -> Paired:
         return Paired(
-            decision=found.decision,
+            decision=finding.decision,
             differences=self._pairs[key].differences,
-            shift=found.shift,
-            interval=found.interval,
+            shift=finding.shift,
+            interval=finding.interval,
             base=self._all.arms[BASE].revision[:10],
             revision=revision,
-            p=found.p,
+            p=finding.p,
             threshold=self._all.design.alpha,
-            visible=found.visible,
+            visible=finding.visible,
             problems=tuple(self._all.problems.values()),
-            unstable=found.unstable,
+            unstable=finding.unstable,
             same=self._all.same,
-            faster=found.faster,
-            slow=found.slow,
-            wants_s=self._wants_s(key, found),
+            faster=finding.faster,
+            slow=finding.slow,
+            wants_s=self._wants_s(key, finding),
             base_ns=_usual(self._all, key),
             clocks_hz=paired_clocks(self._rounds(key)),
             limited=power_limited(self._rounds(key)),
@@ -203,12 +205,12 @@ class Screening:
         return ", ".join(parts)
 
 
-def open_figures(comparison: Comparison, key: CaseKey, asked: Asked, played: int) -> bool:
+def open_figures(comparison: Comparison, key: CaseKey, request: Asked, played: int) -> bool:
     """Whether the rounds leave a figure open that a limit is on."""
-    for pairs in figure_pairs(comparison, key, asked.changes):
-        for limit in asked.changes:
+    for pairs in figure_pairs(comparison, key, request.changes):
+        for limit in request.changes:
             if limit.metric == pairs.name and matches(pairs.labels, scope_within(limit, key)):
-                decision = figure_finding(pairs, limit, asked.gates).decision
+                decision = figure_finding(pairs, limit, request.gates).decision
                 if played < _REPEATED if pairs.repeats else decision is Decision.UNDECIDED:
                     return True
     return False
@@ -274,9 +276,9 @@ def blurred(result: CaseResult, gate_judge: GateJudge, *, first: bool = True) ->
     if result.outcome != "passed":
         return ()
     measured = measurements(result, gate_judge.tools)
-    found = [_blurred(result, one, gate_judge) for one in measured] if first else []
-    found += [_open_speedup(result, one, gate_judge) for one in measured if one.references]
-    return tuple(one for one in found if one is not None)
+    too_noisy = [_blurred(result, one, gate_judge) for one in measured] if first else []
+    too_noisy += [_open_speedup(result, one, gate_judge) for one in measured if one.references]
+    return tuple(one for one in too_noisy if one is not None)
 
 
 _OPEN = frozenset({Outcome.UNDECIDED, Outcome.SUSPECT})
@@ -310,13 +312,15 @@ def _blurred(result: CaseResult, measurement: Measurement, gate_judge: GateJudge
         limits = gate_judge.limits(result.case, measurement)
     except PerfgateError:  # the judge says so of its test
         return None
-    asked = [limit.bound for limit in limits if limit.metric == "slowdown" and limit.bound > 0]
+    bounds = [limit.bound for limit in limits if limit.metric == "slowdown" and limit.bound > 0]
     half = (times[0].high - times[0].low) / (2 * times[0].value)
     beside = busy_processors(measurement.processes)
     line = gate_judge.accepted.judging(measurement)[0]
-    if not asked or max(half, beside) <= min(asked) or (line and (line.blind <= min(asked) or beside > min(asked))):
+    if not bounds or max(half, beside) <= min(bounds) or (line and (line.blind <= min(bounds) or beside > min(bounds))):
         return None
-    return Blurred(key=measurement.key, half=half, asks=min(asked), processes=len(measurement.processes), beside=beside)
+    return Blurred(
+        key=measurement.key, half=half, asks=min(bounds), processes=len(measurement.processes), beside=beside
+    )
 
 
 class FirstSitting:

@@ -69,12 +69,12 @@ def run_spread(rounds: Rounds, cases: Sequence[Case], fleet: Fleet, numbers: ran
         for number in numbers:
             rounds.round(number, single)
     else:
-        known = [case for case in single if case.plan.runtime not in HOST]
+        gpu_planned = [case for case in single if case.plan.runtime not in HOST]
         host_cases = [case for case in single if case.plan.runtime in HOST]
         if 0 in numbers:
             rounds.round(0, host_cases)
         gpu_cases = [case for case in host_cases if rounds.kind(case.nodeid) == "gpu"]
-        _in_lanes(rounds, fleet, (known, gpu_cases), numbers)
+        _in_lanes(rounds, fleet, (gpu_planned, gpu_cases), numbers)
         alone = [case for case in host_cases if case not in gpu_cases]
         for number in filter(None, numbers):
             rounds.round(number, alone)
@@ -88,19 +88,19 @@ def lane_of(nodeid: str, count: int) -> int:
 
 
 def _in_lanes(rounds: Rounds, fleet: Fleet, cases: tuple[Sequence[Case], Sequence[Case]], numbers: range) -> None:
-    """Every round of the known, and all but the first of those that were found out by it.
+    """Every round of cases planned for a GPU, and all but the first of those that it showed to use one.
 
     The leases are the run's own until all are through: a child between two cases has a context on its card, and would
     be a foreign process to whoever measured there meanwhile.
     """
-    known, found = cases
-    if not known and not found:
+    planned, detected = cases
+    if not planned and not detected:
         return
     devices = fleet.alike
-    late = {case.nodeid for case in found}
+    late = {case.nodeid for case in detected}
 
     def lane(at: int) -> None:
-        mine = [case for case in (*known, *found) if lane_of(case.nodeid, len(devices)) == at]
+        mine = [case for case in (*planned, *detected) if lane_of(case.nodeid, len(devices)) == at]
         own = devices[at : at + 1]
         env = {**(fleet.surroundings(own) if len(devices) > 1 else {}), **fleet.near(own)}
         for number in numbers:
@@ -166,11 +166,11 @@ class Start:
 
 def on_devices(cases: Iterable[Case], rounds: Iterable[PairedRound]) -> bool:
     """Whether all of these were timed by a device's own clock in the rounds before."""
-    seen: dict[str, set[bool]] = {case.nodeid: set() for case in cases}
+    clocks_of: dict[str, set[bool]] = {case.nodeid: set() for case in cases}
     for one in rounds:
         by_device = (c.device.kind == "gpu" and c.identity.timer != "host" for c in (*one.base, *one.head))
-        seen.get(one.nodeid, set()).update(by_device)
-    return all(clocks == {True} for clocks in seen.values())
+        clocks_of.get(one.nodeid, set()).update(by_device)
+    return all(clocks == {True} for clocks in clocks_of.values())
 
 
 def leases(rounds: Iterable[PairedRound]) -> list[str]:
@@ -228,8 +228,8 @@ PRELOADED = {
 
 def floored(pairs: Pairs, capture: Capture, forks: Callable[[CaseKey, str], float | None] | None) -> Pairs:
     """Forks are taken to scatter as much as fresh pairs were seen to."""
-    known = forks(capture.key, capture.device.key) if pairs.preloads and forks else None
-    return pairs if known is None else replace(pairs, floor=known)
+    floor = forks(capture.key, capture.device.key) if pairs.preloads and forks else None
+    return pairs if floor is None else replace(pairs, floor=floor)
 
 
 def one_a_draw(rounds: Sequence[PairedRound], phase: str, nodeid: str) -> list[tuple[int, PairedRound]]:

@@ -275,7 +275,8 @@ def _calibration_facts(found: Calibration) -> dict[str, object]:
         "seconds": found.seconds,
         "power": [{"by": by, "seen": _rated(rate)} for by, rate in found.power],
         "injected": [
-            {"by": one.by, "found": one.found, "rounds": one.rounds, "seen": _rated(one.seen)} for one in found.injected
+            {"by": one.by, "found": one.measured, "rounds": one.rounds, "seen": _rated(one.detected)}
+            for one in found.injected
         ],
         "suits": found.suits,
         "forks": [dict(zip(("test", "fresh", "forked"), one)) for one in found.forks],

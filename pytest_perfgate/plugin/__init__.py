@@ -205,7 +205,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if child_environment(session.config).get("CI") and (broken or getattr(role, "recorded", None) is False):
         from pytest_perfgate.plugin.ending import close_records
 
-        close_records(session.config, exitstatus, told=not broken)
+        close_records(session.config, exitstatus, reported=not broken)
 
 
 def _misses(config: pytest.Config) -> bool:

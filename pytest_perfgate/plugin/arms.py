@@ -116,8 +116,8 @@ class ArmRunner:
 
     def _announced(self, cases: Sequence[Case], design: Design) -> str:
         """What it will take, as earlier comparisons took it."""
-        known = {**starting_guess(HOST_CLOCK.process() / 1e9), **read_costs(costs_path(self._config.rootpath))}
-        cost = pair_cost(nodeids := {case.nodeid for case in cases}, known)
+        costs = {**starting_guess(HOST_CLOCK.process() / 1e9), **read_costs(costs_path(self._config.rootpath))}
+        cost = pair_cost(nodeids := {case.nodeid for case in cases}, costs)
         return paired_line(len(nodeids), design, self._session.left_s(), cost)
 
     def _tried(
@@ -217,14 +217,14 @@ class ArmRunner:
 def unbuilt(config: Any, commit: str, cases: int, fault: PerfgateError) -> None:
     """Say once, before the tests run, that nothing is decided by two builds, and why."""
     by_builds = f"by base and head ({commit[:10]})" if commit else "by base and head"
-    said = f"{plural(cases, 'case')} not decided {by_builds}: {fault.what.splitlines()[0]}"
-    Progress(config, f"{said}; only the accepted times judge them").close()
+    text = f"{plural(cases, 'case')} not decided {by_builds}: {fault.what.splitlines()[0]}"
+    Progress(config, f"{text}; only the accepted times judge them").close()
 
 
 def design_of(session: SessionState) -> Design:
     """As many rounds as are asked for, where those are more than usual; a shard spends its part of the alarms."""
-    asked = session.settings.options.perfgate_rounds or 0
-    most = asked if asked > OFTEN else IN_CI if session.settings.ci else OFTEN
+    rounds = session.settings.options.perfgate_rounds or 0
+    most = rounds if rounds > OFTEN else IN_CI if session.settings.ci else OFTEN
     return Design(most=most, alpha=Design().alpha * share_of(session.settings.pytest))
 
 
@@ -251,8 +251,8 @@ class Bounds:
         if key not in self._asked:
             limits, context = limits_for(self._of(key)[1], key), self._gate_judge.context
             if (at := len(self._comparison.rounds)) not in self._gates:
-                found = gates_of(self._comparison.results().values(), context.share)
-                self._gates = {at: max(context.gates, found)}
+                gates = gates_of(self._comparison.results().values(), context.share)
+                self._gates = {at: max(context.gates, gates)}
             changes = tuple(limit for limit in limits if limit.compare is not Compare.FIGURE)
             self._asked[key] = Asked(any("slowdown" in limit.text for limit in limits), changes, self._gates[at])
         return self._asked[key]
@@ -275,8 +275,8 @@ class Bounds:
 class Limits:
     """τ of calls as their verdicts have it; others of the same tests are asked by their own limits."""
 
-    def __init__(self, known: Mapping[CaseKey, float], others: Bounds) -> None:
-        self._known, self._others = known, others
+    def __init__(self, counts: Mapping[CaseKey, float], others: Bounds) -> None:
+        self._known, self._others = counts, others
 
     def __call__(self, key: CaseKey) -> float:
         return self._known[key] if key in self._known else self._others(key)
@@ -390,8 +390,8 @@ def new_tests(session: SessionState, base: str, troubled: Mapping[str, str]) -> 
 def measured_alone(session: SessionState, cases: Sequence[Case]) -> Mapping[str, CaseResult]:
     """Measured as without a revision: their own limits on time and the like hold all the same."""
     line = f"{plural(len(cases), 'case')} that the base cannot run; they are measured without it"
-    known = read_costs(costs_path(session.settings.pytest.rootpath))
-    progress = Progress(session.settings.pytest, line, cases, known)
+    costs = read_costs(costs_path(session.settings.pytest.rootpath))
+    progress = Progress(session.settings.pytest, line, cases, costs)
     rounds = Rounds(cases, child_settings(session, progress))
     try:
         run_spread(rounds, cases, fleet(progress.tell))

@@ -88,9 +88,9 @@ class Bench:
         pending = CaseKey(nodeid=self.case.nodeid, name=_PENDING) if first else key
         return (*self.figures.get(pending, ()), *(self.figures.get(key, ()) if key != pending else ()))
 
-    def take(self, asked: MeasuredCall) -> View:
-        self.calls.append(asked.key)
-        return View(asked.key, asked.once(), metrics=self.metrics, fate=self.fate)
+    def take(self, call: MeasuredCall) -> View:
+        self.calls.append(call.key)
+        return View(call.key, call.once(), metrics=self.metrics, fate=self.fate)
 
     def drop(self, key: CaseKey) -> None:
         """A call that raised has no measurement: whatever was timed of it was not its work."""
@@ -128,20 +128,20 @@ class JudgedBench(Bench):
     measures = True
 
     def __init__(
-        self, case: Case, known: Callable[[CaseKey], Measurement | None], fate: Callable[[CaseKey], str]
+        self, case: Case, measured: Callable[[CaseKey], Measurement | None], fate: Callable[[CaseKey], str]
     ) -> None:
         super().__init__(case)
-        self._known, self._fate = known, fate
+        self._measured, self._fate = measured, fate
 
     def metrics(self, key: CaseKey) -> MetricSet | None:
-        measurement = self._known(key)
+        measurement = self._measured(key)
         return measurement.metrics if measurement is not None else MetricSet()
 
     def fate(self, key: CaseKey) -> str:
         return self._fate(key)
 
     def samples(self, key: CaseKey) -> tuple[Samples, ...]:
-        measurement = self._known(key)
+        measurement = self._measured(key)
         return measurement.processes if measurement is not None else ()
 
 
@@ -157,30 +157,30 @@ class MeasuringBench(Bench):
         self._brought: list[Brought] = []
         self._references: References[MeasuredCall] | None = None
 
-    def take(self, asked: MeasuredCall) -> View:
-        self.calls.append(asked.key)
-        self._taken[asked.key] = self._capture(asked)
+    def take(self, call: MeasuredCall) -> View:
+        self.calls.append(call.key)
+        self._taken[call.key] = self._capture(call)
         if self._compares:
-            self._take_turns(asked)
-        return View(asked.key, self._shown(asked), metrics=self.metrics, fate=self.fate)
+            self._take_turns(call)
+        return View(call.key, self._shown(call), metrics=self.metrics, fate=self.fate)
 
     @property
     def _compares(self) -> bool:
         """Whether calls are timed in turns with their references here."""
         return True
 
-    def _take_turns(self, asked: MeasuredCall) -> None:
+    def _take_turns(self, call: MeasuredCall) -> None:
         """This call, and what its limits hold it against, as far as both were called."""
-        texts = (*(limit.text for limit in self.case.limits), *asked.limits)
+        texts = (*(limit.text for limit in self.case.limits), *call.limits)
         if self._references is None and not any(_SPEEDUP in text for text in texts):
             return
         from pytest_perfgate.app.passes import References, in_turns
 
         self._references = self._references or References(self.case)
-        for ours, theirs in self._references.pairs_with(asked):
+        for ours, theirs in self._references.pairs_with(call):
             self._refer(ours.key, in_turns(ours, theirs, self.case.plan, self._measuring.samples))
-        for reference in self._references.files_of(asked, self._measuring.instruments.inspectors):
-            self._refer(asked.key, reference)
+        for reference in self._references.files_of(call, self._measuring.instruments.inspectors):
+            self._refer(call.key, reference)
 
     def _refer(self, key: CaseKey, reference: Reference) -> None:
         taken = self._taken[key]
@@ -189,9 +189,9 @@ class MeasuringBench(Bench):
     def drop(self, key: CaseKey) -> None:
         self._taken.pop(key, None)
 
-    def _shown(self, asked: MeasuredCall) -> object:
+    def _shown(self, call: MeasuredCall) -> object:
         """The call once more, for what it returns."""
-        return asked.once()
+        return call.once()
 
     def bring(self, brought: Brought) -> None:
         self.calls.append(brought.key)
@@ -225,8 +225,8 @@ class MeasuringBench(Bench):
         captures = self._measuring.with_code(self.case, (*self._taken.values(), *brought), self.artifacts)
         return tuple(self._noted(capture) for capture in captures)
 
-    def _capture(self, asked: MeasuredCall) -> Capture:
-        return self._measuring.capture(asked, self.case.plan)
+    def _capture(self, call: MeasuredCall) -> Capture:
+        return self._measuring.capture(call, self.case.plan)
 
     def _noted(self, capture: Capture) -> Capture:
         identity = replace(capture.identity, notes=tuple(sorted(self.notes.items())))

@@ -179,15 +179,15 @@ class LastPreparedResult(LastResult):
         return run
 
 
-def agreed(said: Any) -> bool:
-    """Whether a check is content: it says yes, or says nothing and did not raise.
+def agreed(answer: Any) -> bool:
+    """Whether a check passed: it returned true, or returned None without raising.
 
     One truth of numpy, torch or CuPy is one; a number or a whole array says neither yes nor no, so it is no yes.
     """
-    if said is None or isinstance(said, bool):
-        return said is not False
-    one = str(getattr(said, "dtype", "")) in {"bool", "torch.bool"} and getattr(said, "shape", None) == ()
-    return one and bool(said)
+    if answer is None or isinstance(answer, bool):
+        return answer is not False
+    one = str(getattr(answer, "dtype", "")) in {"bool", "torch.bool"} and getattr(answer, "shape", None) == ()
+    return one and bool(answer)
 
 
 @dataclass
@@ -341,8 +341,8 @@ def _refuse_held(results: Any) -> None:
     raise _unrun(text, "make the call run it, or iterate over it, before it returns")
 
 
-def _unrun(said: str, fix: str) -> PerfgateError:
-    return PerfgateError("call-wrong", f"the call returned {said}", fix=fix)
+def _unrun(returned: str, fix: str) -> PerfgateError:
+    return PerfgateError("call-wrong", f"the call returned {returned}", fix=fix)
 
 
 def _promise(result: object) -> tuple[str, str] | None:

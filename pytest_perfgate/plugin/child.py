@@ -62,16 +62,16 @@ class ChildBench(MeasuringBench):
     def _compares(self) -> bool:
         return self._turns
 
-    def _capture(self, asked: MeasuredCall) -> Capture:
-        self._parent.send(Entered(key=asked.key, samples=asked.schedule.samples, figures=figures_for(asked)))
+    def _capture(self, call: MeasuredCall) -> Capture:
+        self._parent.send(Entered(key=call.key, samples=call.schedule.samples, figures=figures_for(call)))
         taken: list[Samples] = []
         while not isinstance(command := self._parent.receive(), Finish):
             if isinstance(command, Measure):
-                samples = self._measuring.samples(asked, command.plan)
+                samples = self._measuring.samples(call, command.plan)
                 taken.append(replace(samples, notes=(*samples.notes, (START, self._start))) if self._start else samples)
-                self._parent.send(Taken(key=asked.key, samples=taken[-1]))
+                self._parent.send(Taken(key=call.key, samples=taken[-1]))
         self._turns = command.references
-        return self._measuring.packed(asked, self.case.plan, taken)
+        return self._measuring.packed(call, self.case.plan, taken)
 
 
 class ChildRole:
@@ -152,8 +152,8 @@ class ChildRole:
         return True
 
     def _collected(self, items: list[pytest.Item]) -> None:
-        found = tuple(item.nodeid for item in items)
-        self._parent.send(Collected(found=found, errors=tuple(self._errors), untouched=untouched()))
+        nodeids = tuple(item.nodeid for item in items)
+        self._parent.send(Collected(found=nodeids, errors=tuple(self._errors), untouched=untouched()))
 
     def _forked(self, session: pytest.Session) -> None:
         """Returns in a fork, as the child of a round of its own; what was collected waits to be forked."""

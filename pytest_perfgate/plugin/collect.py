@@ -98,10 +98,10 @@ class Collector:
     def _insist(self, names: Sequence[str], code: str, place: str) -> None:
         """A capture that nothing takes must not look taken."""
         strange = [name for name in names if name not in CAPTURES]
-        known = (*CAPTURES, *self._brought()) if strange else CAPTURES
+        captures = (*CAPTURES, *self._brought()) if strange else CAPTURES
         for name in strange:
-            if name not in known:
-                fix = proposal(name, known, all_of="the captures")
+            if name not in captures:
+                fix = proposal(name, captures, all_of="the captures")
                 raise PerfgateError(code, f"there is no capture {name!r}", fix=fix, place=place)
 
     def limits(self, texts: Iterable[str], place: str) -> tuple[Limit, ...]:
@@ -134,8 +134,8 @@ class Collector:
 
 def refuse_misspelt(config: pytest.Config, items: Sequence[pytest.Item], near: Sequence[str]) -> None:
     """Refuse, in CI, marks that look like ours and that no settings name."""
-    known = {line.partition(":")[0].partition("(")[0].strip() for line in config.getini("markers")}
-    wrong = {name: item for name in near for item in items if item.get_closest_marker(name) and name not in known}
+    declared = {line.partition(":")[0].partition("(")[0].strip() for line in config.getini("markers")}
+    wrong = {name: item for name in near for item in items if item.get_closest_marker(name) and name not in declared}
     if wrong and child_environment(config).get("CI"):
         name, item = min(wrong.items())
         what = f"the mark {name!r} is unknown, so it limits nothing"
@@ -168,11 +168,11 @@ def _closest_last(item: pytest.Item) -> list[pytest.Mark]:
     return [*(mark for mark in markers if not any(mark is one for one in own)), *own]
 
 
-def _by_class(found: list[pytest.Mark], cls: type | None) -> list[pytest.Mark]:
+def _by_class(marks: list[pytest.Mark], cls: type | None) -> list[pytest.Mark]:
     """Marks of one line of classes, those of the class itself last; all others stay in their places."""
     depth = {id(mark): at for at, one in enumerate((cls.__mro__ if cls else ())[::-1]) for mark in _own(one)}
-    ordered = iter(sorted((mark for mark in found if id(mark) in depth), key=lambda mark: depth[id(mark)]))
-    return [next(ordered) if id(mark) in depth else mark for mark in found]
+    ordered = iter(sorted((mark for mark in marks if id(mark) in depth), key=lambda mark: depth[id(mark)]))
+    return [next(ordered) if id(mark) in depth else mark for mark in marks]
 
 
 def _own(one: type) -> Iterable[pytest.Mark]:
@@ -358,12 +358,12 @@ def unreached(item: pytest.Item) -> tuple[str, str]:
 
 def foreign_fixture(item: pytest.Item, name: str) -> str:
     """The file whose fixture a test gets under a name of ours, where ours does not stand behind it; else nothing."""
-    found = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {}).get(name)
-    if not found or any(one.func.__module__.startswith("pytest_perfgate.") for one in found[-1:]):
+    definitions = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {}).get(name)
+    if not definitions or any(one.func.__module__.startswith("pytest_perfgate.") for one in definitions[-1:]):
         return ""
-    if name in found[-1].argnames or (name != "perfgate" and "perfgate" in getattr(item, "fixturenames", ())):
+    if name in definitions[-1].argnames or (name != "perfgate" and "perfgate" in getattr(item, "fixturenames", ())):
         return ""
-    file = Path(found[-1].func.__code__.co_filename)
+    file = Path(definitions[-1].func.__code__.co_filename)
     root = item.config.rootpath
     if file.is_relative_to(root):
         return file.relative_to(root).as_posix()

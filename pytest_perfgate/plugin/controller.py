@@ -113,7 +113,7 @@ def refused(config: pytest.Config) -> int | None:
 
     what = f"nothing was measured: {options[0]} stands in addopts, not on the command line"
     sys.stderr.write(here(f"ERROR: {PerfgateError('run-listed', what).text()}\n"))
-    close_records(config, pytest.ExitCode.NO_TESTS_COLLECTED, told=True)
+    close_records(config, pytest.ExitCode.NO_TESTS_COLLECTED, reported=True)
     return pytest.ExitCode.NO_TESTS_COLLECTED
 
 

@@ -78,14 +78,14 @@ def write_session(session: SessionState, status: int) -> None:
         take_back(session)
 
 
-def close_records(config: pytest.Config, exitstatus: int, *, told: bool) -> None:
-    """A run in CI that left no record: what delivers the last one must not find an earlier run's."""
+def close_records(config: pytest.Config, exitstatus: int, *, reported: bool) -> None:
+    """Mark that this run left no record, so that a later delivery does not take an earlier run's."""
     from pytest_perfgate.wiring.stores import record_store
 
     try:
         record_store(config.rootpath).close(f"the last run left no record: pytest ended with {int(exitstatus)}")
     except PerfgateError as fault:
-        if not told:  # else a folder that takes nothing has said so
+        if not reported:  # else a folder that takes nothing has said so
             what = "the last record here is of an earlier run, and cannot be marked as old"
             complain(config, PerfgateError(fault.code.name, what, why=fault.what, fix=fault.fix, place=fault.place))
 
@@ -198,8 +198,8 @@ def write_outputs(config: pytest.Config, report: RunReport) -> tuple[Path, ...]:
     if not paths:
         return ()
     built_ins(config)
-    known = {delivery.name: delivery for one in _deliveries(config) for delivery in one}
-    return tuple(path for name, path in paths.items() if _delivered(config, known[name], report, path))
+    deliveries = {delivery.name: delivery for one in _deliveries(config) for delivery in one}
+    return tuple(path for name, path in paths.items() if _delivered(config, deliveries[name], report, path))
 
 
 def _delivered(config: pytest.Config, delivery: Any, report: RunReport, path: Path) -> bool:

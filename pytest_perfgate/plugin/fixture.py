@@ -108,8 +108,8 @@ class Perfgate:
     def scheduled(self, fn: Callable[..., Any], setup: Callable[[], Any] | None, schedule: Schedule) -> View:
         """Measure ``fn`` as often as a suite of pytest-benchmark asks for, at least."""
         with self.noted("", "call"):
-            asked = MeasuredCall(self._outermost(""), fn, setup=setup, schedule=schedule)
-            return _taken(self._bench, self._nesting, asked)
+            call = MeasuredCall(self._outermost(""), fn, setup=setup, schedule=schedule)
+            return _taken(self._bench, self._nesting, call)
 
     @contextmanager
     def region(self, name: str = "", *, work: Work | None = None, limits: Iterable[str] = ()) -> Iterator[None]:
@@ -207,13 +207,13 @@ class Perfgate:
         return CaseKey(nodeid=self._case.nodeid, name=name)
 
 
-def _taken(bench: Bench, nesting: Nesting, asked: MeasuredCall) -> View:
+def _taken(bench: Bench, nesting: Nesting, call: MeasuredCall) -> View:
     try:
         with nesting.entered():
-            view = bench.take(asked)
+            view = bench.take(call)
         refuse_unrun(view.result)
     except Exception:
-        bench.drop(asked.key)
+        bench.drop(call.key)
         raise
     return view
 
@@ -229,8 +229,8 @@ def _checked(text: str, what: str, case: Case) -> str:
 
 def _refuse_other(first: Brought, work: Work | None, limits: tuple[str, ...]) -> None:
     """What a later entry of a region brings is what the first one brought: anything else would judge nothing."""
-    other = [name for name, value, known in (("limits=", limits, first.limits), ("work=", work, first.work))
-             if value and value != known]  # fmt: skip
+    other = [name for name, value, earlier in (("limits=", limits, first.limits), ("work=", work, first.work))
+             if value and value != earlier]  # fmt: skip
     if other:
         what = f"region({first.key.name!r}) is entered again with {' and '.join(other)}, but was first entered without"
         fix = f"give {' and '.join(other)} when the region is entered first, or another name="

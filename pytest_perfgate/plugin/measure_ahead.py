@@ -56,10 +56,12 @@ def measure_ahead(session: SessionState) -> None:
     cases = on_device(session.settings.options, list(session.cases.values()))
     if session.mode is Mode.QUICK:
         cases = [replace(case, plan=replace(case.plan, rounds=1)) for case in cases]
-    known = {**starting_guess(HOST_CLOCK.process() / 1e9), **read_costs(costs)}
+    estimates = {**starting_guess(HOST_CLOCK.process() / 1e9), **read_costs(costs)}
     keeps = SCREENING if session.gate_judge.tools.confirm is not None else 1.0
-    part = affordable(cases, known, keeps * session.left_s())
-    progress = Progress(config, cost_line(cases, known, part) + suspicion_line(session, cases, known), cases, known)
+    part = affordable(cases, estimates, keeps * session.left_s())
+    progress = Progress(
+        config, cost_line(cases, estimates, part) + suspicion_line(session, cases, estimates), cases, estimates
+    )
     cases = [sampled(case, part) for case in cases]
     rounds, begun = Rounds(cases, child_settings(session, progress)), seconds()
     try:
@@ -175,7 +177,7 @@ def measure_against(session: SessionState) -> None:
     judge_measured(session, results)
 
 
-def suspicion_line(session: SessionState, cases: Iterable[Case], known: Mapping[str, float]) -> str:
+def suspicion_line(session: SessionState, cases: Iterable[Case], costs: Mapping[str, float]) -> str:
     """What two builds would cost, where there are any to be asked: a line's commit, or the base of the change."""
     store, ci, base = session.gate_judge.tools.baselines, session.settings.ci, session.gate_judge.accepted.base
     cases = list(cases)
@@ -186,7 +188,7 @@ def suspicion_line(session: SessionState, cases: Iterable[Case], known: Mapping[
         return ""
     if pages := pages_alone(session.gate_judge, session.settings.project.baselines):
         return f"; nothing is built: the change edits {pages}"
-    return trying_line(count, pair_cost((case.nodeid for case in cases), known))
+    return trying_line(count, pair_cost((case.nodeid for case in cases), costs))
 
 
 def _no_builds(session: SessionState) -> str:

@@ -60,14 +60,14 @@ COLD = "PERFGATE_COLD"
 """Set where a child runs one case with the caches of compilers empty."""
 
 
-def figures_for(asked: MeasuredCall, plan: Plan | None = None) -> tuple[str, ...]:
+def figures_for(call: MeasuredCall, plan: Plan | None = None) -> tuple[str, ...]:
     """Figures beside time that the limits of the call ask for, and those of its plan."""
     planned = plan.figures if plan is not None else ()
-    if not asked.limits:
+    if not call.limits:
         return planned
     from pytest_perfgate.core.limits.merge import asked_figures
 
-    return tuple(dict.fromkeys((*planned, *asked_figures(asked.limits))))
+    return tuple(dict.fromkeys((*planned, *asked_figures(call.limits))))
 
 
 class Passes:
@@ -79,33 +79,33 @@ class Passes:
         """What the first call took, where caches of compilers are cold."""
         self._warmed: set[CaseKey] = set()
 
-    def call_first(self, asked: MeasuredCall, plan: Plan, runtime: Runtime) -> None:
+    def call_first(self, call: MeasuredCall, plan: Plan, runtime: Runtime) -> None:
         """The first call of this process, without its waits for a processor, where no cache of a compiler is warm."""
-        wanted = "compile_time" in figures_for(asked, plan) and os.environ.get(COLD)
-        if not wanted or asked.key in self._first:
+        wanted = "compile_time" in figures_for(call, plan) and os.environ.get(COLD)
+        if not wanted or call.key in self._first:
             return
-        asked.prepare()
+        call.prepare()
         runtime.synchronize()
         busy, queued, begun = HOST_CLOCK.thread(), self._instruments.queued(), HOST_CLOCK.wall()
-        asked.timed()()
+        call.timed()()
         runtime.synchronize()
         took = HOST_CLOCK.wall() - begun - (self._instruments.queued() - queued)
-        self._first[asked.key] = float(max(took, HOST_CLOCK.thread() - busy))
+        self._first[call.key] = float(max(took, HOST_CLOCK.thread() - busy))
 
-    def warm_up(self, asked: MeasuredCall) -> None:
-        """What the call asks for beside our own warming up: the first time that this process measures it."""
-        if asked.key not in self._warmed:
-            self._warmed.add(asked.key)
-            asked.warm_up()
+    def warm_up(self, call: MeasuredCall) -> None:
+        """The warm-up that the call itself asks for, when this process first measures it."""
+        if call.key not in self._warmed:
+            self._warmed.add(call.key)
+            call.warm_up()
 
-    def figures(self, asked: MeasuredCall, plan: Plan, runtime: Runtime, taken: Sequence[Samples]) -> Figures:
+    def figures(self, call: MeasuredCall, plan: Plan, runtime: Runtime, taken: Sequence[Samples]) -> Figures:
         """Figures of a timed call; empty where none is requested."""
-        wanted = figures_for(asked, plan)
+        wanted = figures_for(call, plan)
         if not wanted or not taken:
             return Figures((), ())
         from pytest_perfgate.app.passes import PassedCall, readings_of
 
-        passed = PassedCall(asked.timed(), asked.prepare, runtime, asked.calls, self._first.get(asked.key))
+        passed = PassedCall(call.timed(), call.prepare, runtime, call.calls, self._first.get(call.key))
         figures = tuple(readings_of(wanted, passed, taken, self._instruments, HOST_CLOCK.wall))
         return Figures(
             readings=tuple(one for one in figures if isinstance(one, Reading)),
@@ -143,24 +143,24 @@ class Measuring:
         runtime = choose_runtime(plan, self._instruments.runtimes, frozenset(sys.modules), call)
         return Stand(runtime, choose_timer(plan, self._instruments.timers, runtime))
 
-    def samples(self, asked: MeasuredCall, plan: Plan) -> Samples:
+    def samples(self, measured: MeasuredCall, plan: Plan) -> Samples:
         """One process's samples of the call."""
         if plan.devices > 1:
             insist_on_devices(plan.devices)
-        call = asked.kept() if asked.check is not None else asked.timed()
+        call = measured.kept() if measured.check is not None else measured.timed()
         stand = self.stand(plan, call)
-        self._passes.call_first(asked, plan, stand.runtime)
-        setup = self._inputs.prepared(asked, stand.runtime)
-        scrutiny = self._scrutiny(asked, call, stand.runtime)
-        call, by = asked.sample(call), asked_for()
+        self._passes.call_first(measured, plan, stand.runtime)
+        setup = self._inputs.prepared(measured, stand.runtime)
+        scrutiny = self._scrutiny(measured, call, stand.runtime)
+        call, by = measured.sample(call), asked_for()
         if by is not None and stand.timer.name == "host" and not isinstance(stand.runtime, SupportsWait):
             call = slowed(call, by)
 
         def take(plan: Plan) -> Samples:
-            self._passes.warm_up(asked)
+            self._passes.warm_up(measured)
             return _checked(lambda: stand.timer.measure(call, plan, stand.runtime, setup), scrutiny)
 
-        return per_call(self._taken(stand, plan, take), asked.calls * asked.schedule.iterations)
+        return per_call(self._taken(stand, plan, take), measured.calls * measured.schedule.iterations)
 
     def _taken(self, stand: Stand, plan: Plan, take: Callable[[Plan], Samples]) -> Samples:
         """Samples under a lease, with what the clocks did meanwhile."""
@@ -176,39 +176,39 @@ class Measuring:
             samples = watched(take, device, plan, clocks, HOST_CLOCK.wall)
         return replace(samples, notes=(*samples.notes, (REFUSED, refused))) if refused else samples
 
-    def _scrutiny(self, asked: MeasuredCall, call: Any, runtime: Runtime) -> OutputCheck | None:
-        """What holds a call with ``check=`` to its word: the first time that this process measures it."""
+    def _scrutiny(self, measured: MeasuredCall, call: Any, runtime: Runtime) -> OutputCheck | None:
+        """The output check of a call with ``check=``, when this process first measures it; else None."""
         contents = self._instruments.contents
-        if asked.check is None or contents is None or asked.key in self._scrutinised:
+        if measured.check is None or contents is None or measured.key in self._scrutinised:
             return None
         from pytest_perfgate.app.output_check import OutputCheck, Subject
 
-        self._scrutinised.add(asked.key)
+        self._scrutinised.add(measured.key)
         subject = Subject(
-            once=asked.called, last=lambda: call.last, check=asked.judge,
-            reach=(asked.fn, asked.args), prepared=(asked.setup,), synchronize=runtime.synchronize,
+            once=measured.called, last=lambda: call.last, check=measured.judge,
+            reach=(measured.fn, measured.args), prepared=(measured.setup,), synchronize=runtime.synchronize,
         )  # fmt: skip
         return OutputCheck(subject, contents)
 
-    def capture(self, asked: MeasuredCall, plan: Plan) -> Capture:
-        return self.packed(asked, plan, (self.samples(asked, _enough(asked, plan)),))
+    def capture(self, call: MeasuredCall, plan: Plan) -> Capture:
+        return self.packed(call, plan, (self.samples(call, _enough(call, plan)),))
 
-    def packed(self, asked: MeasuredCall, plan: Plan, samples: Iterable[Samples]) -> Capture:
+    def packed(self, measured: MeasuredCall, plan: Plan, samples: Iterable[Samples]) -> Capture:
         """Samples of a call with its identity."""
-        call = asked.timed()
+        call = measured.timed()
         stand = self.stand(plan, call)
         plan = settled(stand.runtime.device(), plan, self._instruments.clocks)[0]
         taken = tuple(samples)
         timer = taken[-1].timer if taken else stand.timer.name
-        figures = self._passes.figures(asked, plan, stand.runtime, taken)
+        figures = self._passes.figures(measured, plan, stand.runtime, taken)
         return Capture(
-            key=asked.key,
+            key=measured.key,
             samples=taken,
             device=keyed(stand.runtime.device(), plan, tuple(hz for one in taken for hz in one.clock_hz)),
-            identity=replace(identity(self._instruments, plan, stand.runtime, timer, call), calls=str(asked.calls)),
-            work=asked.work,
-            limits=asked.limits,
-            findings=self._inputs.findings(asked.key),
+            identity=replace(identity(self._instruments, plan, stand.runtime, timer, call), calls=str(measured.calls)),
+            work=measured.work,
+            limits=measured.limits,
+            findings=self._inputs.findings(measured.key),
             metrics=MetricSet(absent=figures.absent),
             readings=figures.readings,
         )
@@ -265,11 +265,11 @@ class Measuring:
         return next(one for one in self._instruments.inspectors if one.name == name)
 
 
-def _enough(asked: MeasuredCall, plan: Plan) -> Plan:
+def _enough(call: MeasuredCall, plan: Plan) -> Plan:
     """The plan with as many samples as the call, and the quantiles of its limits, take in one process."""
     from pytest_perfgate.app.passes import one_by_one
 
-    return one_by_one(at_least(plan, asked.schedule.samples), figures_for(asked, plan), 1)
+    return one_by_one(at_least(plan, call.schedule.samples), figures_for(call, plan), 1)
 
 
 def _checked(measure: Callable[[], Samples], scrutiny: OutputCheck | None) -> Samples:
@@ -334,31 +334,31 @@ class Inputs:
         names = self._seen.get(key)
         return (names,) if names else ()
 
-    def prepared(self, asked: MeasuredCall, runtime: Runtime) -> PortsCall | None:
+    def prepared(self, call: MeasuredCall, runtime: Runtime) -> PortsCall | None:
         """What runs before each call; a GPU's inputs are looked at before any call writes them."""
-        unseen = self._contents is not None and asked.key not in self._seen and runtime.device().kind == "gpu"
-        if asked.setup is None:
+        unseen = self._contents is not None and call.key not in self._seen and runtime.device().kind == "gpu"
+        if call.setup is None:
             if unseen:
-                self._look(asked)
+                self._look(call)
             return None
-        return self._first(asked) if unseen else asked.prepare
+        return self._first(call) if unseen else call.prepare
 
-    def _first(self, asked: MeasuredCall) -> PortsCall:
+    def _first(self, call: MeasuredCall) -> PortsCall:
         """The set-up; what it makes the first time is looked at."""
 
         def prepare() -> Any:
-            made = asked.prepare()
-            if asked.key not in self._seen:
-                self._look(asked, made)
+            made = call.prepare()
+            if call.key not in self._seen:
+                self._look(call, made)
             return made
 
         return prepare
 
-    def _look(self, asked: MeasuredCall, made: Any = ()) -> None:
+    def _look(self, call: MeasuredCall, made: Any = ()) -> None:
         if self._contents is not None:
             from pytest_perfgate.app.output_check import constant_inputs
 
-            self._seen[asked.key] = constant_inputs(self._contents, (asked.fn, asked.args, made))
+            self._seen[call.key] = constant_inputs(self._contents, (call.fn, call.args, made))
 
 
 VARIABLE = "PERFGATE_SLOWER"

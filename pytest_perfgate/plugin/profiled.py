@@ -40,25 +40,25 @@ class ProfiledBench(Bench):
         self._region, self._watch = region, watch
         self.artifacts: list[Artifact] = CopiedFiles(watch.folder)
 
-    def take(self, asked: MeasuredCall) -> View:
-        self.calls.append(asked.key)
-        if not self._watch.wants(asked.key):
-            result = asked.once()
+    def take(self, call: MeasuredCall) -> View:
+        self.calls.append(call.key)
+        if not self._watch.wants(call.key):
+            result = call.once()
         else:
-            result = self._timed(asked) if self._watch.mode == TIMED else self._inside(asked)
-        return View(asked.key, result, metrics=self.metrics)
+            result = self._timed(call) if self._watch.mode == TIMED else self._inside(call)
+        return View(call.key, result, metrics=self.metrics)
 
-    def _inside(self, asked: MeasuredCall) -> Any:
+    def _inside(self, call: MeasuredCall) -> Any:
         """What ``setup`` does, and what ``check`` does, stays outside."""
-        asked.prepare()
-        with self._watch.over(asked.timed(), self.case.plan, asked.work), self._region():
-            result = asked.timed()()
-        asked.judge(result)
+        call.prepare()
+        with self._watch.over(call.timed(), self.case.plan, call.work), self._region():
+            result = call.timed()()
+        call.judge(result)
         return result
 
-    def _timed(self, asked: MeasuredCall) -> Any:
-        self._watch.times(asked, self.case.plan)
-        return asked.once()
+    def _timed(self, call: MeasuredCall) -> Any:
+        self._watch.times(call, self.case.plan)
+        return call.once()
 
     @contextmanager
     def around(self, brought: Brought) -> Iterator[None]:
@@ -239,18 +239,18 @@ class Watch:
             clocks = {"hz": list(watch.clock_hz()), "problems": [p.what for p in watch.problems()]}
             self._facts["clocks"] = {"policy": plan.clocks.value, **clocks, **dict(watch.facts())}
 
-    def times(self, asked: MeasuredCall, plan: Plan) -> None:
-        """Event mode: the call timed by the device's own events; work on a second stream is out of their sight."""
+    def times(self, call: MeasuredCall, plan: Plan) -> None:
+        """Event mode: the call timed by the device's own events, which do not see work on a second stream."""
         from pytest_perfgate.wiring.profiling import write_times
 
         plan = replace(self._planned(plan), timer="events")
         self.entered += 1
-        device = self._measuring.device(plan, asked.timed())
+        device = self._measuring.device(plan, call.timed())
         if device.kind != "gpu":
             what = f"this mode needs a GPU: {device.name or device.key} has no events of its own"
             raise PerfgateError("profile-tool", what, fix="run it on a machine with a GPU, or --mode torch")
-        capture = self._measuring.capture(asked, plan)
-        self._note(capture.device, plan, asked.work)
+        capture = self._measuring.capture(call, plan)
+        self._note(capture.device, plan, call.work)
         escaped = [p for samples in capture.samples for p in samples.problems if p.code == ESCAPED]
         if escaped:
             what = f"refused: {escaped[0].what}"

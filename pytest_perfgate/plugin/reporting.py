@@ -46,13 +46,13 @@ class Progress:
     """Called for each test that a child has finished."""
 
     def __init__(
-        self, config: pytest.Config, headline: str, cases: Sequence[Case] = (), known: Mapping[str, float] | None = None
+        self, config: pytest.Config, headline: str, cases: Sequence[Case] = (), costs: Mapping[str, float] | None = None
     ) -> None:
         self._out: Any = config.pluginmanager.get_plugin("terminalreporter")
         self._live = bool(self._out and self._out.isatty)
         self._counts: dict[int, int] = {}
         self._rounds = {case.nodeid: case.plan.rounds for case in cases}
-        self._left = TimeLeft(cases, known or {}, seconds)
+        self._left = TimeLeft(cases, costs or {}, seconds)
         self._most = max(self._rounds.values(), default=0)
         self._width = columns(config)
         self._due_s = 0.0
@@ -137,29 +137,29 @@ def here(text: str) -> str:
 
 
 @contextmanager
-def usage_errors(told: Iterable[str] = ()) -> Iterator[None]:
-    """Our own errors leave pytest as usage errors: the sentence, no trace; none that a test was failed with."""
+def usage_errors(shown: Iterable[str] = ()) -> Iterator[None]:
+    """Turn our own errors into usage errors without a traceback, except those that a test already showed."""
     try:
         yield
     except PerfgateError as fault:
-        if fault.text() in told:
+        if fault.text() in shown:
             return
         raise pytest.UsageError(fault.text()) from None
 
 
 @contextmanager
 def readable() -> Iterator[None]:
-    """Our own errors fail the test with their sentence, without the trace of our code."""
+    """Fail the test with the text of our own error, without the traceback of our code."""
     try:
         yield
     except PerfgateError as fault:
         raise pytest.fail.Exception(here(fault.text()), pytrace=False) from None
 
 
-def without_repeats(fault: PerfgateError, nodeid: str, told: dict[str, str]) -> str:
-    """A fault whole for the first test that meets it, such as a file of baselines that does not read."""
+def without_repeats(fault: PerfgateError, nodeid: str, first_tests: dict[str, str]) -> str:
+    """The full text of a fault for the first test that meets it, and its first line for later tests."""
     text = fault.text()
-    first = told.setdefault(text, nodeid)
+    first = first_tests.setdefault(text, nodeid)
     return text if first == nodeid else f"{text.partition(chr(10))[0]}\n  why   {first} shows the whole error"
 
 
@@ -167,7 +167,7 @@ _TOLD = pytest.StashKey[str]()
 
 
 def refuse(item: pytest.Item, text: str) -> NoReturn:
-    """Fail a test with what we have to say of it, and no trace of our code."""
+    """Fail a test with this text, without the traceback of our code."""
     item.stash[_TOLD] = text = here(text)
     pytest.fail(text, pytrace=False)
 

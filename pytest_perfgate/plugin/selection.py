@@ -220,8 +220,8 @@ def pattern_notes(session: SessionState, *, filtered: bool) -> tuple[SuiteNote, 
         return ()
     part = division(session.settings.pytest)
     everywhere = [name for name, _ in part.universe.cases] if part is not None else []
-    known = {*session.cases, *session.faults, *everywhere}
-    idle = unmatched(session.settings.project.tests, known)
+    nodeids = {*session.cases, *session.faults, *everywhere}
+    idle = unmatched(session.settings.project.tests, nodeids)
     if not idle:
         return ()
     hidden = _unopened(session.settings.pytest)
@@ -229,15 +229,15 @@ def pattern_notes(session: SessionState, *, filtered: bool) -> tuple[SuiteNote, 
         ["no gated test has a matching node id, so they have no effect"]
         + ([f"{hidden} skipped as a whole, which may hide some"] if hidden else [])
     )
-    names = tuple(f"{table.place}: {table.pattern!r}{_near(table, known)}" for table in idle)
+    names = tuple(f"{table.place}: {table.pattern!r}{_near(table, nodeids)}" for table in idle)
     effect = Effect.WARN if hidden else session.gate_judge.context.policy.effect("unmeasured")
     return (
         SuiteNote(kind="unmatched", effect=effect, text=f"patterns of [[tool.perfgate.tests]]: {text}", names=names),
     )
 
 
-def _near(table: ConfigPattern, known: Collection[str]) -> str:
-    near = proposal(table.pattern, sorted(known))
+def _near(table: ConfigPattern, nodeids: Collection[str]) -> str:
+    near = proposal(table.pattern, sorted(nodeids))
     return f"; {near}" if near else ""
 
 

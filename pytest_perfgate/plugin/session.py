@@ -49,14 +49,14 @@ _LATE = "it requested perfgate while it ran, after the measuring: take it as an 
 class QuickBench(MeasuringBench):
     """``quick``: the captures that work in this process are taken here, after a call was timed."""
 
-    def _shown(self, asked: MeasuredCall) -> object:
+    def _shown(self, call: MeasuredCall) -> object:
         if not self._profilers():
-            return asked.once()
-        asked.prepare()
-        with self._profiled(asked.key):
-            result = asked.timed()()
-        asked.judge(result)
-        self._taken[asked.key] = self._with_profile(self._taken[asked.key])
+            return call.once()
+        call.prepare()
+        with self._profiled(call.key):
+            result = call.timed()()
+        call.judge(result)
+        self._taken[call.key] = self._with_profile(self._taken[call.key])
         return result
 
     @contextmanager
@@ -224,13 +224,13 @@ class GateSession(SessionState):
             return self._settled(case, calls)
         return self.gate_judge.judge_result(CaseResult(case=case, captures=((),)))
 
-    def _settled(self, case: Case, seen: Sequence[CaseKey]) -> Reports:
+    def _settled(self, case: Case, called: Sequence[CaseKey]) -> Reports:
         if self.mode is Mode.OFF:
             why = off_reason(self.settings.mode, self.settings.debugging)
-            return tuple(self.gate_judge.unmeasured(case, key, why) for key in seen or [CaseKey(nodeid=case.nodeid)])
+            return tuple(self.gate_judge.unmeasured(case, key, why) for key in called or [CaseKey(nodeid=case.nodeid)])
         stored = self.reports.get(case.nodeid)
         if stored is not None:
-            return agreed(self.gate_judge, case, stored, seen)
+            return agreed(self.gate_judge, case, stored, called)
         return self.gate_judge.judge_result(
             CaseResult(case=case, trouble=(_LATE,) if case.nodeid in self._late else ())
         )
@@ -288,5 +288,5 @@ def missing_reason(reports: Mapping[str, Sequence[CaseReport]], key: CaseKey) ->
     return f"{reason[:_LONGEST]}…" if len(reason) > _LONGEST else reason
 
 
-def _called(found: Sequence[CaseReport]) -> str:
-    return ", ".join(repr(report.key.name) for report in found)
+def _called(reports: Sequence[CaseReport]) -> str:
+    return ", ".join(repr(report.key.name) for report in reports)

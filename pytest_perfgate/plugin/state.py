@@ -48,7 +48,7 @@ class SessionState:
         self.faults: dict[str, PerfgateError] = {}
         self.reports: dict[str, Reports] = {}
         self.died: set[str] = set()
-        """Tests whose child did not survive them."""
+        """Tests whose child process died while it ran them."""
         self.judged: set[str] = set()
         """Tests whose call phase was given its verdict."""
         self.heard: set[str] = set()
@@ -133,7 +133,7 @@ class SessionState:
         ]
 
     def left_s(self) -> float:
-        """What is left of ``--perfgate-budget``; without one there is no end."""
+        """Seconds left of ``--perfgate-budget``; infinite without one."""
         return self.settings.budget_s - (seconds() - self.clock)
 
     def _context(self) -> JudgeContext:
@@ -275,7 +275,7 @@ class ReadablePhases:
     """Hooks of whoever runs tests."""
 
     def died(self) -> Container[str]:
-        """Tests whose child did not survive them."""
+        """Tests whose child process died while it ran them."""
         raise NotImplementedError
 
     @pytest.hookimpl(wrapper=True)

@@ -303,12 +303,12 @@ _ALIKE = 2.0
 
 
 def empty(reports: Sequence[CaseReport]) -> list[str]:
-    """Cases of a processor that take no longer than a call of nothing: said once, whether they passed or not."""
+    """Host cases that take no longer than an empty call: shown once, whether they passed or not."""
     measured = ((report.key, report.measurement) for report in reports if report.measurement)
     times = (
         (key, m.metrics.find("time")) for key, m in measured if m.device.kind == "host" and m.identity.timer == "host"
     )
-    short = [(str(key), found[0].value) for key, found in times if found and found[0].value < _SHORT_NS]
+    short = [(str(key), metrics[0].value) for key, metrics in times if metrics and metrics[0].value < _SHORT_NS]
     most = _ALIKE * _empty_call_ns() if short else 0.0
     keys = [key for key, time in short if time <= most]
     text = f"no longer than an empty call, so only the call overhead is timed: {first_of(keys, _NAMED)}"
@@ -316,14 +316,14 @@ def empty(reports: Sequence[CaseReport]) -> list[str]:
 
 
 def _empty_call_ns() -> float:
-    """What a call of nothing takes here and now: the middle of a few thousands in a row, as a timed call's is."""
+    """The time of an empty call on this machine: the median of 15 means, each of 2000 calls in a row."""
     import timeit
 
     return sorted(timeit.Timer(lambda: None).repeat(15, 2000))[7] / 2000 * 1e9
 
 
 def hidden(session: SessionState) -> list[str]:
-    """Failing verdicts that an ``xfail`` keeps from failing the run: never in silence."""
+    """Failing verdicts that an ``xfail`` keeps from failing the run; they are always shown."""
     return [f"xfail hides  {name}" for name in session.excused]
 
 

@@ -66,6 +66,9 @@ VAGUE = frozenset(["beside", "borrowed", "handed", "inherited", "sight", "sighte
 """Words that are plain inside the sentence that names a test, and say nothing as the name of a function."""
 LOCALS = frozenset(["spoken"])
 """Words that no parameter, local or field of the package has, beside the metaphors."""
+EMPTY = frozenset(["found", "held", "known", "said", "told"])
+"""Names of parameters and locals that say nothing of their content."""
+NAMED_BY_CONTENT = ("core/judge", "core/limits", "core/changes", "app", "plugin")
 
 
 def words_of(name: str) -> set[str]:
@@ -115,6 +118,19 @@ def test_no_metaphor_is_a_local_of_the_package() -> None:
         for path in files
         for line, name in locals_in(path)
         if words_of(name) & (METAPHORS | LOCALS)
+    ] == []
+
+
+@pytest.mark.parametrize("folder", NAMED_BY_CONTENT)
+def test_a_local_is_named_after_its_content(folder: str) -> None:
+    files = sorted((ROOT / "pytest_perfgate" / folder).rglob("*.py"))
+    assert files
+    assert [
+        f"{path.relative_to(ROOT)}:{node.lineno} {name}"
+        for path in files
+        for node in nodes(path)
+        if isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+        if (name := node.arg if isinstance(node, ast.arg) else node.id) in EMPTY
     ] == []
 
 

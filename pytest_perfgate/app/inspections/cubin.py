@@ -68,16 +68,16 @@ def earlier_report(options: Mapping[str, str]) -> list[Path]:
     return [path]
 
 
-def spec_of(options: Mapping[str, str], catalogue: Catalogue, seen: str = "") -> DeviceSpec | None:
+def spec_of(options: Mapping[str, str], catalogue: Catalogue, hardware: str = "") -> DeviceSpec | None:
     """The data sheet of the device that the options name, or of the one that the file is from."""
     name = options.get("device", "")
-    device = catalogue.lookup(name or seen) if name or seen else None
+    device = catalogue.lookup(name or hardware) if name or hardware else None
     if device is not None or not name:
         return device
     alike = [spec for spec in catalogue if name.casefold() in spec.name.casefold()]
     if len(alike) != 1:
-        known = ", ".join(spec.name for spec in alike or catalogue)
-        raise PerfgateError("kernel-option", f"device={name} is not one device of the catalogue", fix=f"one of {known}")
+        names = ", ".join(spec.name for spec in alike or catalogue)
+        raise PerfgateError("kernel-option", f"device={name} is not one device of the catalogue", fix=f"one of {names}")
     return alike[0]
 
 
@@ -216,17 +216,17 @@ def _launched(facts: KernelFacts, options: Mapping[str, str]) -> KernelFacts:
 
 
 def _elsewhere(
-    found: list[Diagnosis], options: Mapping[str, str], limits: Mapping[str, SmLimits], stated: Stated
+    diagnoses: list[Diagnosis], options: Mapping[str, str], limits: Mapping[str, SmLimits], stated: Stated
 ) -> list[Diagnosis]:
     """What views show: with no code for the architecture of the options, its limits and the registers as compiled."""
     arch = options.get("arch", "") if "threads" in options else ""
-    if not arch or any(d.facts.arch == arch for d in found):
-        return found
+    if not arch or any(d.facts.arch == arch for d in diagnoses):
+        return diagnoses
     given_signals, launch = (
         signals(stated, stated.time_ns),
         {name: text for name, text in options.items() if name != "arch"},
     )
-    return [diagnose(_held_on(arch, d.facts, launch), d.name, limits.get(arch), given_signals) for d in found]
+    return [diagnose(_held_on(arch, d.facts, launch), d.name, limits.get(arch), given_signals) for d in diagnoses]
 
 
 def _held_on(arch: str, facts: KernelFacts, launch: Mapping[str, str]) -> KernelFacts:
@@ -234,10 +234,10 @@ def _held_on(arch: str, facts: KernelFacts, launch: Mapping[str, str]) -> Kernel
     return replace(_launched(facts, launch), source=text)
 
 
-def _window(found: Sequence[Diagnosis]) -> str:
-    arches = sorted({d.facts.arch for d in found})
-    compilers = sorted({d.facts.code.compiler for d in found if d.facts.code and d.facts.code.compiler})
-    return "; ".join(filter(None, (f"{plural(len(found), 'kernel')} for {', '.join(arches)}", *compilers)))
+def _window(diagnoses: Sequence[Diagnosis]) -> str:
+    arches = sorted({d.facts.arch for d in diagnoses})
+    compilers = sorted({d.facts.code.compiler for d in diagnoses if d.facts.code and d.facts.code.compiler})
+    return "; ".join(filter(None, (f"{plural(len(diagnoses), 'kernel')} for {', '.join(arches)}", *compilers)))
 
 
 def pictures_of(
@@ -258,7 +258,7 @@ class Side:
     """The files of one side and what they hold."""
 
     paths: Sequence[Path]
-    found: Sequence[Diagnosis]
+    diagnoses: Sequence[Diagnosis]
 
     @property
     def named(self) -> str:
@@ -267,7 +267,7 @@ class Side:
 
 def _refuse_unrelated(before: Side, after: Side) -> None:
     """Two files without a kernel in common are of two programs: nothing of one says anything of the other."""
-    sides = [sorted({diagnosis.facts.name for diagnosis in side.found}) for side in (before, after)]
+    sides = [sorted({diagnosis.facts.name for diagnosis in side.diagnoses}) for side in (before, after)]
     if not set(sides[0]) & set(sides[1]):
         first, second = (", ".join(names[:3]) + (", ..." if len(names) > 3 else "") for names in sides)
         what = f"the two have no kernel in common: {first}; and {second}"
@@ -276,16 +276,16 @@ def _refuse_unrelated(before: Side, after: Side) -> None:
 
 
 def launches_compared(
-    kind: str, before: Side, after: Side, nouns: str, more: MetricSet, asked: Iterable[Labels] = ()
+    kind: str, before: Side, after: Side, nouns: str, more: MetricSet, scopes: Iterable[Labels] = ()
 ) -> Analysis:
     """The figures of the second side with ``more`` of its stated work, its slowdowns, and what moved."""
-    old, new = before.found, after.found
+    old, new = before.diagnoses, after.diagnoses
     subject = f"{before.named} -> {after.named}"
     _refuse_unrelated(before, after)
     return Analysis(
         kind=kind,
         subject=subject,
-        metrics=metrics_of(new, kind, asked) | MetricSet(metrics=tuple(slowdowns(old, new))) | more,
+        metrics=metrics_of(new, kind, scopes) | MetricSet(metrics=tuple(slowdowns(old, new))) | more,
         views={"comparison": lambda: counters_compared(old, new, subject)},
         pictures=pictures_of(new, ("roofline", "occupancy"), old),
         window=f"{len(old)} and {len(new)} {nouns}",

@@ -146,13 +146,13 @@ class Kineto:
             return as_the_reference(job.subject, again, job.findings, problems, job.window)
         return job_analysis(job, again)
 
-    def _alone(self, seen: TraceView) -> Analysis:
-        if seen.asked.replay:
-            self._replay(Path(seen.asked.replay), replay_text(seen))
-        if seen.asked.compat:
-            subject = name_of(seen.survey)
-            return as_the_reference(subject, lambda: iter((seen,)), seen.findings, seen.problems, seen.survey.label)
-        return analysis_of(seen)
+    def _alone(self, view: TraceView) -> Analysis:
+        if view.asked.replay:
+            self._replay(Path(view.asked.replay), replay_text(view))
+        if view.asked.compat:
+            subject = name_of(view.survey)
+            return as_the_reference(subject, lambda: iter((view,)), view.findings, view.problems, view.survey.label)
+        return analysis_of(view)
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         choices = parse_options(options, self.operators, self._project())
@@ -165,8 +165,8 @@ class Kineto:
         sides = ((reference, choices if alike else choices.of_reference), (target, choices))
         catalogue = self._catalogue()
         stacks = partial(self._read, frames=True)
-        seen = [TraceView(survey(trace, one.settings), one, catalogue, stacks) for trace, one in sides]
-        return comparison_of(*seen)
+        views = [TraceView(survey(trace, one.settings), one, catalogue, stacks) for trace, one in sides]
+        return comparison_of(*views)
 
     def _single(self, side: str, paths: Sequence[Path]) -> Trace:
         traces = [trace for path in paths for trace in self._read(path)]
@@ -187,10 +187,10 @@ def refuse_twice(paths: Sequence[Path]) -> None:
         met[whole] = path
 
 
-def refuse_workers(asked: TraceOptions, why: str) -> None:
+def refuse_workers(options: TraceOptions, why: str) -> None:
     """A cluster that would be asked for nothing is a misunderstanding."""
-    if asked.workers:
-        raise PerfgateError("trace-option", f"workers={asked.workers!r} spreads the files of many ranks, and {why}")
+    if options.workers:
+        raise PerfgateError("trace-option", f"workers={options.workers!r} spreads the files of many ranks, and {why}")
 
 
 def as_the_reference(
@@ -238,8 +238,8 @@ def _reference_page(made: ReferenceTables, name: str, subject: str) -> Document:
     theirs = _THEIRS.get(name, "")
     if theirs not in made:
         what = f"TraceLens has no table for the view {name!r}" + (" of this trace" if theirs else "")
-        known = ", ".join(("tracelens", *_THEIRS))
-        raise PerfgateError("view-unknown", what, fix=f"leave out --compat, or one of: {known}")
+        names = ", ".join(("tracelens", *_THEIRS))
+        raise PerfgateError("view-unknown", what, fix=f"leave out --compat, or one of: {names}")
     return reference_document({theirs: made[theirs]}, subject)
 
 

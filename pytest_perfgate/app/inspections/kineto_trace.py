@@ -62,9 +62,9 @@ Stacks = Callable[[Path], "tuple[Trace, ...]"]
 class TraceView:
     """A survey, and lazily its tables, its roof, its findings, its figures."""
 
-    def __init__(self, survey: Survey, asked: TraceOptions, catalogue: Catalogue, stacks: Stacks) -> None:
+    def __init__(self, survey: Survey, options: TraceOptions, catalogue: Catalogue, stacks: Stacks) -> None:
         self.whole = survey
-        self.asked = asked
+        self.asked = options
         self._catalogue = catalogue
         self._stacks = stacks
 
@@ -125,12 +125,12 @@ class TraceView:
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        found = findings(self.survey, self.line, self.rows, self.kernels, self.roof)
+        others = findings(self.survey, self.line, self.rows, self.kernels, self.roof)
         inside = self.windows if len(self.windows) == 1 else self.steps
         stepped = coverage_findings(self.whole, inside) if self.asked.window else ()
-        held = tuple(window_findings(self.bottleneck))
-        wrong = any(finding.trigger == "class=invalid" for finding in held)
-        return (*held, *stepped, *found) if wrong else (*stepped, *found, *held)
+        limiting = tuple(window_findings(self.bottleneck))
+        wrong = any(finding.trigger == "class=invalid" for finding in limiting)
+        return (*limiting, *stepped, *others) if wrong else (*stepped, *others, *limiting)
 
     @cached_property
     def bottleneck(self) -> Classification | None:
@@ -208,16 +208,16 @@ class TraceView:
         )
 
 
-def _meant(catalogue: Catalogue, asked: str) -> DeviceSpec:
+def _meant(catalogue: Catalogue, name: str) -> DeviceSpec:
     """The one device whose name begins like this; an error names those that share a word with it."""
-    whole = asked.strip().casefold()
+    whole = name.strip().casefold()
     specs = [spec for spec in catalogue if whole and spec.name.casefold().startswith(whole)]
     if len(specs) == 1:
         return specs[0]
     words = set(whole.split())
     names = [spec.name for spec in specs or catalogue if specs or words & set(spec.name.casefold().split())]
     fix = f"one of: {', '.join(names[:8])}" if names else "perfgate devices lists the catalogue"
-    what = f"{asked!r} may be several devices" if specs else f"no device {asked!r}"
+    what = f"{name!r} may be several devices" if specs else f"no device {name!r}"
     raise PerfgateError("trace-option", f"{what} in the catalogue", fix=fix)
 
 
@@ -299,8 +299,8 @@ def parse_options(
     """
     unknown = sorted(set(options) - {name for name, _ in OPTIONS})
     if unknown:
-        known = ", ".join(name for name, _ in OPTIONS)
-        raise PerfgateError("trace-option", f"unknown option {unknown[0]!r}", fix=f"one of {known}")
+        names = ", ".join(name for name, _ in OPTIONS)
+        raise PerfgateError("trace-option", f"unknown option {unknown[0]!r}", fix=f"one of {names}")
     rates = options.get("rates", "datasheet")
     if rates not in RATES:
         raise PerfgateError("trace-option", f"rates={rates!r}", fix=" or ".join(RATES))
@@ -320,12 +320,12 @@ def parse_options(
     return TraceOptions(settings=settings, rates=rates, compat=options.get("compat", ""), rows=rows, **named)
 
 
-def _patterns(asked: str, project: Sequence[str]) -> tuple[str, ...]:
+def _patterns(text: str, project: Sequence[str]) -> tuple[str, ...]:
     """Patterns of communication, those of the project first."""
     for pattern in project:
         _check_pattern(pattern, "tool.perfgate.communication")
-    _check_pattern(asked)
-    return tuple(filter(None, (*project, asked)))
+    _check_pattern(text)
+    return tuple(filter(None, (*project, text)))
 
 
 def _check_pattern(pattern: str, place: str = "") -> None:

@@ -103,27 +103,27 @@ def _unobservable() -> MetricSet:
     return MetricSet(absent=tuple(Absent(name=k.name, why=why, fix=_TOOLS[k.source]) for k in KERNEL_KINDS))
 
 
-def analysis_of(seen: TraceView) -> Analysis:
+def analysis_of(view: TraceView) -> Analysis:
     """The analysis of one trace."""
-    rank = seen.whole.trace.rank or 0
-    subject = name_of(seen.survey)
-    meeting = Meeting(parts=collectives(seen.survey, rank), present=frozenset({rank}))
-    views = _pages(subject, lambda: iter((seen,)))
+    rank = view.whole.trace.rank or 0
+    subject = name_of(view.survey)
+    meeting = Meeting(parts=collectives(view.survey, rank), present=frozenset({rank}))
+    views = _pages(subject, lambda: iter((view,)))
     own = {"ranks": lambda: meeting_document(meeting, subject)}
-    whole = seen.metrics() | meeting_metrics(meeting) | _unobservable()
+    whole = view.metrics() | meeting_metrics(meeting) | _unobservable()
     return Analysis(
         kind="kineto",
         subject=subject,
         metrics=whole,
-        views={"report": lambda: _report(seen), **views, **own},
-        findings=seen.findings,
-        problems=seen.problems,
-        window=seen.survey.label,
-        devices=tuple(dict.fromkeys(seen.whole.trace.devices)),
+        views={"report": lambda: _report(view), **views, **own},
+        findings=view.findings,
+        problems=view.problems,
+        window=view.survey.label,
+        devices=tuple(dict.fromkeys(view.whole.trace.devices)),
         reports=_REPORTS,
         tables=TRACE_TABLES,
         pictures={
-            name: partial(_draw, name, lambda: iter((seen,))) for name in ("steps", "timeline", "mfu", *_OF_RANK)
+            name: partial(_draw, name, lambda: iter((view,))) for name in ("steps", "timeline", "mfu", *_OF_RANK)
         },
     )
 
@@ -285,22 +285,22 @@ def _steps_block(one: TraceView) -> Block:
         text = f"marks {marked:,} step{'s' * (marked > 1)}, and no {work} lies in" if marked else "marks no steps"
         return Paragraph(text=f"The trace {text}{' one of them' * (marked > 0)}.")
     table = tables.ranks_table(lines, "step", on_host=one.survey.on_host)
-    held = {part.label: _class_of(one, part, len(parts)) for part in parts}
-    if not any(held.values()):
+    classes = {part.label: _class_of(one, part, len(parts)) for part in parts}
+    if not any(classes.values()):
         return table
     named = (Column(name="limited by"),)
     return replace(
         table,
         columns=(*table.columns, *named),
-        rows=tuple((*row, held.get(str(row[0]), "")) for row in table.rows),
+        rows=tuple((*row, classes.get(str(row[0]), "")) for row in table.rows),
     )
 
 
 def _class_of(one: TraceView, part: Survey, count: int) -> str:
     """The class of one step; the roofs of many are not worked out."""
     rows = operators(part) if count <= _FEW else ()
-    found = window_class(part, rows, one.roof, one.problems)
-    return found.bottleneck.value if found is not None else ""
+    classified = window_class(part, rows, one.roof, one.problems)
+    return classified.bottleneck.value if classified is not None else ""
 
 
 def _impact_block(one: TraceView) -> Block:

@@ -57,8 +57,8 @@ if TYPE_CHECKING:
 def total_time(diagnoses: Sequence[Diagnosis]) -> float | None:
     """The sum over all launches; ``None`` where one launch has no value."""
     times = [d.numbers.get("duration") for d in diagnoses]
-    known = [time for time in times if time is not None]
-    return sum(known) if len(known) == len(times) else None
+    present = [time for time in times if time is not None]
+    return sum(present) if len(present) == len(times) else None
 
 
 def _given(options: Mapping[str, str], stated: Stated, earlier: Sequence[Diagnosis] = ()) -> Given:
@@ -174,9 +174,9 @@ class Ncu:
         )
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
-        old, new = (Side(paths=paths, found=self._diagnosed(paths, options)) for paths in (before, after))
-        stated = parse_stated(options, spec_of(options, self._catalogue(), new.found[0].facts.device))
-        more = stated_metrics(stated, total_time(new.found), "the profiler")
+        old, new = (Side(paths=paths, diagnoses=self._diagnosed(paths, options)) for paths in (before, after))
+        stated = parse_stated(options, spec_of(options, self._catalogue(), new.diagnoses[0].facts.device))
+        more = stated_metrics(stated, total_time(new.diagnoses), "the profiler")
         return launches_compared(self.name, old, new, "launches under ncu", more, requested_opcodes(options))
 
     def _diagnosed(self, paths: Sequence[Path], options: Mapping[str, str]) -> list[Diagnosis]:
@@ -254,9 +254,9 @@ class Rocprof:
         )
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
-        old, new = (Side(paths=paths, found=self._diagnosed(paths, options)) for paths in (before, after))
-        spec = _spec(options.get("device") or new.found[0].facts.device, list(self._catalogue()))
-        more = stated_metrics(parse_stated(options, spec), total_time(new.found), "the profiler")
+        old, new = (Side(paths=paths, diagnoses=self._diagnosed(paths, options)) for paths in (before, after))
+        spec = _spec(options.get("device") or new.diagnoses[0].facts.device, list(self._catalogue()))
+        more = stated_metrics(parse_stated(options, spec), total_time(new.diagnoses), "the profiler")
         return launches_compared(self.name, old, new, "dispatches under rocprof", more)
 
     def _diagnosed(self, paths: Sequence[Path], options: Mapping[str, str]) -> list[Diagnosis]:

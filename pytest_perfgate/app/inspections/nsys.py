@@ -87,8 +87,8 @@ class Nsys:
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         job, exports = self._job(paths, self._asked(options))
-        found = (*coverage_findings(job), *window_findings(job.ranks), *class_findings(job.ranks), *findings(job))
-        every = tuple(invalid_findings(job)) or found
+        rows = (*coverage_findings(job), *window_findings(job.ranks), *class_findings(job.ranks), *findings(job))
+        every = tuple(invalid_findings(job)) or rows
         pages: dict[str, Callable[[], Document]] = {
             "overlap": lambda: views.overlap(job, every),
             "setup": lambda: views.setup(job),
@@ -133,21 +133,21 @@ class Nsys:
             pictures={name: partial(_drawn, name, old, new) for name in ("overlap", "ranks")},
         )
 
-    def _job(self, paths: Sequence[Path], asked: Reading) -> tuple[Job, tuple[NsysExport, ...]]:
+    def _job(self, paths: Sequence[Path], reading: Reading) -> tuple[Job, tuple[NsysExport, ...]]:
         exports = tuple(self._read(path) for path in _in_order(paths))
         results: list[RankResult] = []
-        known: list[Rank] = []
+        ranks: list[Rank] = []
         notes: list[str] = []
         for number, export in enumerate(exports):
-            analysed, omitted = _analysed(export, asked, number, len(known))
+            analysed, omitted = _analysed(export, reading, number, len(ranks))
             results += analysed
-            known += [result.rank for result in analysed]
+            ranks += [result.rank for result in analysed]
             notes += omitted
         facts = tuple(export.facts() for export in exports)
-        check_distinct(known, [one.path for one in facts])
+        check_distinct(ranks, [one.path for one in facts])
         check_copies(results, [one.path for one in facts])
-        results = sorted(_chosen(results, asked.ranks), key=lambda result: order(result.rank))
-        return Job(reading=asked, files=facts, ranks=tuple(results), notes=tuple(notes)), exports
+        results = sorted(_chosen(results, reading.ranks), key=lambda result: order(result.rank))
+        return Job(reading=reading, files=facts, ranks=tuple(results), notes=tuple(notes)), exports
 
 
 def _chosen(results: list[RankResult], names: Sequence[str]) -> list[RankResult]:
@@ -177,19 +177,19 @@ def _in_order(paths: Sequence[Path]) -> list[Path]:
     return sorted(paths, key=lambda path: [(text, int(part or -1)) for text, part in _NUMBERED.findall(str(path))])
 
 
-def _analysed(export: NsysExport, asked: Reading, file: int, first: int) -> tuple[list[RankResult], list[str]]:
+def _analysed(export: NsysExport, reading: Reading, file: int, first: int) -> tuple[list[RankResult], list[str]]:
     """The ranks of one file, and what was left out of it."""
-    ranges = _counted(export.ranges(), asked)
-    ranks_of_file = ranks(ranges, export.processes(), asked.preset, file, first, export.threads())
+    ranges = _counted(export.ranges(), reading)
+    ranks_of_file = ranks(ranges, export.processes(), reading.preset, file, first, export.threads())
     if not ranks_of_file:
         what = "no kernel of the export has a start and an end"
         raise PerfgateError("nsys-no-kernels", what, place=export.facts().path)
-    chosen = windows(ranges, ranks_of_file, asked, lambda: _extents(export, asked))
+    chosen = windows(ranges, ranks_of_file, reading, lambda: _extents(export, reading))
     if not chosen:
         what = "no kernel starts at or after the capture's time zero, and compat=pithtrain counts no other"
         raise PerfgateError("nsys-no-kernels", what, place=export.facts().path, fix="read it without compat")
     low, high = _hull(chosen)
-    kernels = export.kernels(low, high, hidden_talkers(export.full_names(), asked))
+    kernels = export.kernels(low, high, hidden_talkers(export.full_names(), reading))
     if not len(kernels):
         ran = export.extents()
         if not ran:
@@ -209,26 +209,26 @@ def _analysed(export: NsysExport, asked: Reading, file: int, first: int) -> tupl
         if rank not in chosen
     ]
     omitted += _without_process(recorded, export.facts().path)
-    omitted += _early(export, asked)
+    omitted += _early(export, reading)
     launches, waits = export.timed(low, high, (LAUNCHES, BLOCKS))
-    return [overlap.result(lane, launches, waits) for lane in lanes(recorded, chosen, asked)], omitted
+    return [overlap.result(lane, launches, waits) for lane in lanes(recorded, chosen, reading)], omitted
 
 
-def _counted(ranges: Ranges, asked: Reading) -> Ranges:
+def _counted(ranges: Ranges, reading: Reading) -> Ranges:
     """All ranges, but those that start before time zero, as the original tool reads them."""
-    return ranges.where(ranges.start >= 0) if asked.original else ranges
+    return ranges.where(ranges.start >= 0) if reading.original else ranges
 
 
-def _extents(export: NsysExport, asked: Reading) -> list[Extent]:
+def _extents(export: NsysExport, reading: Reading) -> list[Extent]:
     """Where kernels run; as the original reads, from time zero on."""
-    if not asked.original:
+    if not reading.original:
         return list(export.extents())
     return [replace(one, first=max(one.first, 0)) for one in export.extents() if one.last > 0]
 
 
-def _early(export: NsysExport, asked: Reading) -> list[str]:
+def _early(export: NsysExport, reading: Reading) -> list[str]:
     """As the original reads, kernels that start before time zero count for nothing."""
-    count = int((export.kernels(-_FAR, 0).start < 0).sum()) if asked.original else 0
+    count = int((export.kernels(-_FAR, 0).start < 0).sum()) if reading.original else 0
     which = f"{count:,} kernels of {export.facts().path} that start before time zero"
     return [f"left out: {which}, as compat=pithtrain does"] if count else []
 

@@ -369,13 +369,13 @@ class Imported:
 
 def imported(file: BenchFile, device: str, store: BaselineStore, *, who: str, when: str) -> Imported:
     """The lines that an import would write."""
-    known = store.read_all(device)
+    accepted = store.read_all(device)
     lines, unchanged, omitted = [], [], []
     for result in file.results:
         key = _case_key(file.tool, result)
         if not result.time:
             omitted.append(result.name)
-        elif str(key) in known:
+        elif str(key) in accepted:
             unchanged.append(str(key))
         else:
             lines.append(_imported_line(key, result, file, device))

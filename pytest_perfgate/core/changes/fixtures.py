@@ -1,4 +1,4 @@
-"""Fixtures and conftests that gated tests take."""
+"""Fixtures and conftests that gated tests use."""
 
 from __future__ import annotations
 
@@ -162,14 +162,14 @@ def _all_taken(module: ast.Module) -> Iterator[_Taken]:
     """Names of other modules in marks, and in what these stand for in this file; called ones end in ``()``."""
     scope = defined(module.body)
     nodes = list(chain.from_iterable(marks for _, marks in marks_in(module)))
-    known: set[str] = set()
+    visited: set[str] = set()
     while nodes:
         node = nodes.pop()
         for name, suffix in _spelled(node):
             first, _, rest = name.partition(".")
             yield from _imported(scope.get(first, ()), rest, suffix)
-            if first not in known:
-                known.add(first)
+            if first not in visited:
+                visited.add(first)
                 nodes += [
                     one for one in scope.get(first, ()) if not isinstance(one, (*WHOLE, ast.Import, ast.ImportFrom))
                 ]
@@ -283,7 +283,7 @@ def roots(names: Iterable[str], scope: Scope) -> Meanings:
 
 
 def loaded(module: ast.Module) -> Iterator[str]:
-    """Modules that a file names as plugins of pytest."""
+    """Modules that a file names as pytest plugins."""
     for node in defined(module.body).get(PLUGINS, ()):
         for word in ast.walk(node):
             if isinstance(word, ast.Constant) and isinstance(word.value, str):

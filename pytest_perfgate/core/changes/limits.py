@@ -39,7 +39,7 @@ _BASELINED = ("slowdown", *sorted(OF_FAMILIES))
 
 @value
 class StatedLimits:
-    """What one test is asked."""
+    """The limits that one test states."""
 
     limits: tuple[Limit, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
@@ -64,28 +64,28 @@ def relaxed(
             was = _asked(f"{path}::{name}", _nearest(tests, name), kinds, merged)
             at, marks = _present(path, _renamed(name, names), now, then)
             whole = f"{at}::{_renamed(_whole(name), names)}"
-            known = (run or {}).get(whole, ()) if name == _whole(name) else ()
+            collected = (run or {}).get(whole, ()) if name == _whole(name) else ()
             limits = None if marks is None else _asked(f"{at}::{name}", marks, kinds, merged)
-            differences = _apart(was, limits, known)
+            differences = _apart(was, limits, collected)
             for text, rank in differences:
                 if f"{whole}: {text}" not in weakened:  # else a parameter or a call says what its test has said
                     weakened[f"{at}::{_renamed(name, names)}: {text}"] = rank
-    return dict(sorted(weakened.items(), key=lambda said: (said[1], said[0])))
+    return dict(sorted(weakened.items(), key=lambda item: (item[1], item[0])))
 
 
 def _apart(
-    was: StatedLimits, now: StatedLimits | None, known: Sequence[tuple[Limit, ...]]
+    was: StatedLimits, now: StatedLimits | None, collected: Sequence[tuple[Limit, ...]]
 ) -> Iterator[tuple[str, int]]:
     """What became of one test's limits: as its file says it, or where that does not tell, as the run knows it."""
-    if known and (now is None or (now.unread and not was.unread)):
-        return chain.from_iterable(_changed(was, replace(was, limits=limits)) for limits in known)
+    if collected and (now is None or (now.unread and not was.unread)):
+        return chain.from_iterable(_changed(was, replace(was, limits=limits)) for limits in collected)
     return _gone(was) if now is None else _changed(was, now)
 
 
 def _closer(now: Iterable[str], then: Iterable[str]) -> Iterator[str]:
     """What has marks now of tests that were there: parameters and calls may have some of their own only now."""
-    known = set(then)
-    yield from (name for name in now if _whole(name) in known)
+    tests = set(then)
+    yield from (name for name in now if _whole(name) in tests)
 
 
 def _whole(name: str) -> str:
@@ -131,7 +131,7 @@ def _asked(nodeid: str, marks: Sequence[Mark] | None, kinds: Kinds, merged: Merg
 
 
 def _gone(was: StatedLimits) -> Iterator[tuple[str, int]]:
-    """A test that is nowhere any more, or gated no more: what no accepted line tells of."""
+    """The limits of a test that was removed, or is no longer gated; no accepted line shows that."""
     lost = (limit for limit in was.limits if limit.source == "marker" and limit.metric not in _BASELINED)
     yield from ((f"{_limit_text(limit)} -> none", LOOSER) for limit in lost)
 
@@ -172,7 +172,7 @@ def _alike(one: Limit, other: Limit) -> bool:
 
 
 def _holds(limit: Limit, was: Limit) -> bool:
-    """Whether what keeps one limit keeps the other too, wherever that applied."""
+    """Whether keeping one limit also keeps the other, wherever the other applied."""
     if limit.key != was.key or limit.dimension is not was.dimension:
         return False
     if (limit.on and limit.on != was.on) or not set(limit.except_on) <= set(was.except_on):

@@ -206,7 +206,7 @@ def _dotted(node: ast.expr) -> list[str]:
 
 
 def _joined(far: Mark, near: Mark) -> Mark:
-    """A mark that is called once more: pytest joins the arguments."""
+    """The mark after another call: pytest joins the arguments."""
     settings: Mapping[str, str] = {**dict(far.settings), **dict(near.settings)}
     limits, unread = (*far.limits, *near.limits), (*far.unread, *near.unread)
     return replace(near, limits=limits, unread=unread, settings=tuple(settings.items()), on=near.on or far.on)
@@ -244,7 +244,7 @@ Move = tuple[str, str, str]
 
 @value
 class EnvironmentEdits:
-    """What the change under test edits of it."""
+    """The environment files and declared dependencies that the change under test edits."""
 
     requirements: tuple[str, ...] = ()
     """Declared dependencies, ``-numpy>=1`` and ``+numpy>=2``."""
@@ -274,12 +274,12 @@ def brought(moves: Iterable[Move], edits: EnvironmentEdits, installed: Collectio
 
     ``installed`` names what files of a project decide: packages and Python, no device and no driver.
     """
-    known = tuple(moves)
-    packages = {_package(name) for name, _, _ in known if name in installed}
+    changes = tuple(moves)
+    packages = {_package(name) for name, _, _ in changes if name in installed}
     declared = {_package(one[1:]) for one in edits.requirements}
     by_pin = bool(packages & declared)
     by_file = bool(edits.files and packages)
-    unexplained = bool(edits) and not known
+    unexplained = bool(edits) and not changes
     return edits.text() if by_pin or by_file or unexplained else ""
 
 

@@ -40,7 +40,7 @@ def parts_of(text: str) -> dict[str, Parts]:
 
 
 def marks_of(text: str, test: str) -> tuple[str, ...] | None:
-    """All marks of a function, its classes and its file, as they are written; nothing where it is not there."""
+    """All marks of a function, its classes and its file, as written; None where the function is absent."""
     marks = dict(marks_in(module_of(text)))
     return tuple(map(_dumped, marks[test])) if test in marks else None
 
@@ -54,7 +54,7 @@ def marks_in(module: ast.Module) -> Iterator[tuple[str, tuple[ast.AST, ...]]]:
 
 
 def module_of(text: str) -> ast.Module:
-    """The file without what changes no measurement; an empty one where it does not parse."""
+    """The file without the parts that change no measurement; empty where it does not parse."""
     try:
         module = ast.parse(text.removeprefix("\ufeff"))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -105,13 +105,13 @@ def _parts(test: _Function, classes: tuple[ast.ClassDef, ...], scope: Scope) -> 
         for name, node in of.items()
     }
     inner = {f"self.{name}": nodes for one in classes for name, nodes in defined(one.body).items()}
-    known: Scope = {**scope, **inner}
+    names: Scope = {**scope, **inner}
     own = [test.args, *test.body]
     around = list(_around(test, classes, scope))
-    always = {"*", *_UNNAMED, *(f"self.{name}" for name in _UNNAMED), *everywhere(known)}
+    always = {"*", *_UNNAMED, *(f"self.{name}" for name in _UNNAMED), *everywhere(names)}
     bases = (name for one in classes for name in reached(one.bases))
-    parts = meaning({*always, *reached([*own, *marks, *around]), *bases}, known)
-    apart = meaning(reached(values.values()), known).items()
+    parts = meaning({*always, *reached([*own, *marks, *around]), *bases}, names)
+    apart = meaning(reached(values.values()), names).items()
     by_value = {f"{PARAMETERS}: {name}": dumped for name, dumped in apart if name not in parts}
     dumped = {name: _dumped(node) for name, node in values.items()}
     return {ITSELF: said_by(own), AROUND: said_by(around), PARAMETERS: said_by(marks), **dumped, **by_value, **parts}
@@ -140,20 +140,20 @@ def _uses(call: ast.Call) -> bool:
     return isinstance(call.func, ast.Attribute) and call.func.attr == "usefixtures"
 
 
-def meaning(names: Iterable[str], known: Scope) -> dict[str, str]:
-    """What these names stand for, and all that they name in turn."""
+def meaning(names: Iterable[str], scope: Scope) -> dict[str, str]:
+    """The source of these names, and of every name that it reaches."""
     meanings: dict[str, str] = {}
     waiting = {*names}
     while waiting:
         name = waiting.pop()
-        if name in known and name not in meanings:
-            meanings[name] = said_by(known[name])
-            waiting |= set(reached(known[name]))
+        if name in scope and name not in meanings:
+            meanings[name] = said_by(scope[name])
+            waiting |= set(reached(scope[name]))
     return meanings
 
 
 def everywhere(scope: Scope) -> Iterator[str]:
-    """Fixtures that no test has to name."""
+    """Fixtures that apply without being named by a test."""
     for name, nodes in scope.items():
         if any("autouse" in _dumped(mark) for node in nodes for mark in getattr(node, "decorator_list", ())):
             yield name
@@ -171,7 +171,7 @@ def reached(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 
 def defined(body: Iterable[ast.stmt]) -> Scope:
-    """Names of one level, with all lines that say what each stands for."""
+    """Names defined at one level, with the lines that define each."""
     definitions: dict[str, list[ast.AST]] = defaultdict(list)
     for one in body:
         for name, node in names_of(one):

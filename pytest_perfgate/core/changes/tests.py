@@ -1,4 +1,4 @@
-"""Tests renamed, moved, gone."""
+"""Tests that were renamed, moved or removed."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def same_function(then: str, now: str, test: str) -> bool:
 
 def renamed_nodes(gone: Iterable[str], new: Iterable[str], names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Node ids that are gone, with those of the same parameters under the new name of their function."""
-    known = set(new)
+    present = set(new)
     for node in gone:
         path, _, test = node.partition("::")
         name, rest = function_of(test)
         match = f"{path}::{names.get(name, '')}{rest}"
-        if match in known:
+        if match in present:
             yield node, match
 
 
@@ -101,7 +101,7 @@ def same_test(then: str, now: str, nodeid: str) -> bool:
 
 
 def has_test(text: str, nodeid: str) -> bool:
-    """Whether a file has the function of a test."""
+    """Whether a file defines the function of a test."""
     return _test_of(nodeid) in _bodies(text)
 
 
@@ -109,8 +109,8 @@ def is_new(then: str | None, now: str, nodeid: str) -> bool:
     """Whether a test is new in this version of its file; a renamed test with the same content is not."""
     if then is None:
         return True
-    known = {*_bodies(then), *same_bodies(then, now).values()}
-    return _tree(then) is not None and _test_of(nodeid) in _bodies(now).keys() - known
+    existing = {*_bodies(then), *same_bodies(then, now).values()}
+    return _tree(then) is not None and _test_of(nodeid) in _bodies(now).keys() - existing
 
 
 def _test_of(nodeid: str) -> str:
@@ -128,10 +128,10 @@ def rename_candidates(
     ``names`` are functions that are known to be called otherwise now, and come first; then those of the own family,
     those of another function with the same parameters, and any of a like name.
     """
-    known = dict(renamed_nodes(gone, new, names or {}))
-    yield from known.items()
-    taken = set(known.values())
-    lost, added = [name for name in gone if name not in known], [name for name in new if name not in taken]
+    renamed = dict(renamed_nodes(gone, new, names or {}))
+    yield from renamed.items()
+    taken = set(renamed.values())
+    lost, added = [name for name in gone if name not in renamed], [name for name in new if name not in taken]
     for among in (_family, _parallel, _any):
         paired = dict(_paired(lost, added, among(added)))
         yield from paired.items()
@@ -140,7 +140,7 @@ def rename_candidates(
 
 
 def _paired(lost: Sequence[str], left: Sequence[str], among: Callable[[str], Iterable[str]]) -> Iterator[_Pair]:
-    """Each that is lost with the most like of those that it may be and that are left."""
+    """Pair each lost test with the most similar remaining candidate."""
     free = set(left)
     for name in lost:
         if match := _like(name, [one for one in among(name) if one in free]):
@@ -164,8 +164,8 @@ def _family(new: Sequence[str]) -> Callable[[str], Iterable[str]]:
 
 def _parallel(new: Sequence[str]) -> Callable[[str], Iterable[str]]:
     """New tests of other functions with the same parameters and the same name of a call."""
-    known = _grouped(new, _rest)
-    return lambda name: known.get(_rest(name), ()) if _rest(name) else ()
+    groups = _grouped(new, _rest)
+    return lambda name: groups.get(_rest(name), ()) if _rest(name) else ()
 
 
 def _any(new: Sequence[str]) -> Callable[[str], Iterable[str]]:
@@ -185,7 +185,7 @@ def _grouped(names: Iterable[str], mark: Callable[[str], str]) -> dict[str, list
 
 @value
 class Successor:
-    """A line that is new, in the place of one that is gone."""
+    """A new line and the removed line that it replaces."""
 
     gone: Baseline
     new: Baseline
@@ -202,7 +202,7 @@ class Successor:
 def successors(
     gone: Iterable[Baseline], new: Iterable[Baseline], functions: Mapping[str, str] | None = None
 ) -> Iterator[Successor]:
-    """New lines of a device, each with the line that it probably takes the place of."""
+    """New lines of a device, each with the removed line that it probably replaces."""
     old, fresh = ({(line.device, str(line.key)): line for line in lines} for lines in (gone, new))
     for device in sorted({device for device, _ in fresh}):
         before, after = (sorted(name for at, name in lines if at == device) for lines in (old, fresh))
@@ -210,16 +210,16 @@ def successors(
             yield Successor(gone=old[device, was], new=fresh[device, now])
 
 
-def absent(path: str, then: str, now: str | None, found: frozenset[str], reach: Reach) -> Iterator[str]:
-    """Those of one file, each with what became of it; parameters are not looked at."""
+def absent(path: str, then: str, now: str | None, collected: frozenset[str], reach: Reach) -> Iterator[str]:
+    """Removed or uncollected tests of one file, each with its fate; parameters are ignored."""
     tests = dict.fromkeys(name.partition("#")[0].partition("[")[0] for name in marked(then))
-    here, names = {node.partition("[")[0] for node in found}, same_bodies(then, now or "")
-    known = marked(now or "")
+    here, names = {node.partition("[")[0] for node in collected}, same_bodies(then, now or "")
+    present = marked(now or "")
     for test in tests:
         node = f"{path}::{test}"
         if node in here or not reach.holds(node) or not test.rpartition("::")[2].startswith("test"):
             continue
-        place = f"now {names[test]}" if test in names else "here, and not collected" if test in known else "gone"
+        place = f"now {names[test]}" if test in names else "here, and not collected" if test in present else "gone"
         yield f"{node}: {place}"
 
 

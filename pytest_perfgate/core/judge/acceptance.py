@@ -109,7 +109,7 @@ class Decision:
 
     @property
     def asks(self) -> bool:
-        """Whether this is written with a reason only."""
+        """Whether this is written only with a reason."""
         if any(step.asks for step in self.figures) and not (self.before and self.before.local):
             return True
         if self.change is Change.OTHER and self.before is not None and not self.ends:
@@ -134,7 +134,7 @@ class Decision:
 def decide(
     report: CaseReport, before: Baseline | None, sittings: Sequence[Sitting], signature: Signature, *, add: bool = False
 ) -> Decision:
-    """The decision on accepting this case; nothing is written here."""
+    """Decide what accepting this case would write; nothing is written here."""
     timed = before if before is not None and before.time else None
     decision = replace(_decision(report, timed, sittings, signature, add=add), before=before)
     if decision.after is None or decision.change in {Change.RENEWED, Change.ANCHORED}:
@@ -227,19 +227,19 @@ def _saw_more(report: CaseReport, before: Baseline) -> bool:
 
 
 def _one_more(change: Change, before: Baseline, signature: Signature) -> bool:
-    """Whether a run may be added; to give an acceptance another end is a decision, which has a reason."""
+    """Whether a run may be added to the line; another end of an acceptance needs a reason."""
     same = change is Change.KEPT or _same_code(change, before, signature)
     return same and bool(signature.why or not moves_end(before, signature))
 
 
 def _same_code(change: Change, before: Baseline, signature: Signature) -> bool:
-    """Whether a run that lies off is still one of what the line measured: only then it adds to the scatter."""
-    known = bool(before.commit) and not before.commit.endswith(DIRTY)
-    return change is not Change.OTHER and known and short_commit(before.commit) == short_commit(signature.commit)
+    """Whether a run measured the same commit as the line: only then may a different time add to the scatter."""
+    committed = bool(before.commit) and not before.commit.endswith(DIRTY)
+    return change is not Change.OTHER and committed and short_commit(before.commit) == short_commit(signature.commit)
 
 
 def _counted(before: Baseline, time: Metric, signature: Signature) -> str:
-    """Why a run is not counted again; empty where it is new."""
+    """Why the line counts this run already; empty where it does not."""
     if signature.started and signature.started <= before.counted:
         return f"it began at {signature.started}; the line already counts runs up to {before.counted}"
     same = not before.counted and f"{time.value:.5g}" == f"{before.time:.5g}"
@@ -247,7 +247,7 @@ def _counted(before: Baseline, time: Metric, signature: Signature) -> str:
 
 
 def _runs_out(before: Baseline, signature: Signature) -> bool:
-    """An acceptance with an end: it has come, or it is moved."""
+    """Whether the end of an acceptance has passed, or is being changed."""
     over = before.expires[:10] < signature.when[:10]
     return bool(before.expires and over) or moves_end(before, signature)
 
@@ -301,7 +301,7 @@ def too_few_processes(decision: Decision, report: RunReport) -> Decision:
 
 
 def _lacking(report: RunReport, count: int) -> str:
-    """Why a run is less than a whole one; empty where it is not."""
+    """Why a run is incomplete; empty where it is complete."""
     if report.mode == Mode.QUICK.value:
         return "from a quick run: one process, that of the tests"
     counts = [len(case.measurement.processes) for case in report.cases if case.measurement is not None]
@@ -310,49 +310,49 @@ def _lacking(report: RunReport, count: int) -> str:
     return ""
 
 
-def unmoved(found: Decision) -> Decision:
-    """A slower time of code that two arms found no slower writes nothing: it would hide as much from then on."""
-    if found.change is not Change.SLOWER or not _machine_moved(found.report):
-        return found
+def unmoved(decision: Decision) -> Decision:
+    """Refuse a slower time where base and head were equally fast: the line would hide a slowdown of that size."""
+    if decision.change is not Change.SLOWER or not _machine_moved(decision.report):
+        return decision
     why = "the machine moved, not the code: name the test or case to accept it"
-    return Decision(report=found.report, change=Change.MOVED, before=found.before, why=why)
+    return Decision(report=decision.report, change=Change.MOVED, before=decision.before, why=why)
 
 
-def unasked(found: Decision, families: Mapping[str, bool]) -> Decision:
-    """A new line that no limit asks for would be one too many from the next complete run on.
+def unasked(decision: Decision, families: Mapping[str, bool]) -> Decision:
+    """Refuse a new line that no limit needs: the next complete run would report it as superfluous.
 
     ``families`` are those that means run over, and whether one of these is of the slowdown.
     """
-    report = found.report
+    report, before = decision.report, decision.before
     wants_slowdown = families.get(report.key.nodeid.partition("[")[0], not report.verdicts)
     wants_slowdown |= any(v.limit.metric == "slowdown" for v in report.verdicts)
     wants_slowdown |= any(v.limit.metric == SPEEDUP and v.metric is not None for v in report.verdicts)
-    if found.change is not Change.NEW or wants_slowdown:
-        return found
-    change = Change.UNASKED if found.before is None else Change.KEPT
-    return Decision(report=report, change=change, before=found.before, why="none of its limits needs an accepted time")
+    if decision.change is not Change.NEW or wants_slowdown:
+        return decision
+    change = Change.UNASKED if before is None else Change.KEPT
+    return Decision(report=report, change=change, before=before, why="none of its limits needs an accepted time")
 
 
 def on_one_core(reports: Iterable[CaseReport]) -> bool:
-    """Whether cases were measured as both arms of a revision are on the host: pinned to one core."""
+    """Whether cases were measured pinned to one core, as base and head are on the host."""
     cases = tuple(reports)
     return any(case.arms is not None for case in cases) and any(map(pinned, cases))
 
 
-def unpinned(found: Decision, *, beside: bool) -> Decision:
-    """A line of one core would be compared with no run that is beside nothing; one that was such before stays such."""
-    report, before = found.report, found.before
-    if not (beside and found.writes and pinned(report)):
-        return found
+def unpinned(decision: Decision, *, beside: bool) -> Decision:
+    """Refuse a line measured on one core, unless the earlier line was too: no ordinary run compares with it."""
+    report, before = decision.report, decision.before
+    if not (beside and decision.writes and pinned(report)):
+        return decision
     was = before.identity if before is not None else None
     if was is not None and report.measurement is not None and was.affinity == report.measurement.identity.affinity:
-        return found
+        return decision
     why = "--perfgate-against pins base and head; no other run could be compared with such a line"
     return Decision(report=report, change=Change.PINNED, before=before, why=why)
 
 
 def pinned(report: CaseReport) -> bool:
-    """Whether a case was held on one core."""
+    """Whether a case was pinned to one core."""
     return report.measurement is not None and report.measurement.identity.affinity.isdecimal()
 
 
@@ -361,15 +361,15 @@ def _machine_moved(report: CaseReport) -> bool:
     return Outcome.MOVED in outcomes and Outcome.REGRESSED not in outcomes
 
 
-def mark_slower_successors(found: Sequence[Decision], gone: Sequence[Baseline]) -> tuple[Decision, ...]:
-    """A new line that is slower than a removed line of a similar name needs a reason: a new name is no excuse."""
-    new = {str(d.report.key): d for d in found if d.change is Change.NEW}
+def mark_slower_successors(decisions: Sequence[Decision], gone: Sequence[Baseline]) -> tuple[Decision, ...]:
+    """Mark new lines that are slower than a removed line of a similar name; these need a reason."""
+    new = {str(d.report.key): d for d in decisions if d.change is Change.NEW}
     slower = {
         str(successor.new.key): successor.gone
         for successor in successors(gone, [d.after for d in new.values() if d.after is not None])
         if successor.slower > _unseen(new[str(successor.new.key)].report, successor.gone)
     }
-    return tuple(replace(d, predecessor=slower.get(str(d.report.key))) for d in found)
+    return tuple(replace(d, predecessor=slower.get(str(d.report.key))) for d in decisions)
 
 
 def _unseen(report: CaseReport, gone: Baseline) -> float:

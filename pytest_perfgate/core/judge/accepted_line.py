@@ -62,24 +62,24 @@ class FigureStep:
 def figure_levels(
     sittings: Sequence[Sitting], line: Baseline, levels: Levels | None = None
 ) -> Iterator[tuple[Sequence[Sitting], list[float], Baseline, FigureLevel]]:
-    """Each accepted figure: the runs that have it, its number in each, what is accepted."""
+    """Each accepted figure, with the runs that have it, its number in each run, and the accepted value."""
     kinds = by_name()
     for figure in line.figures:
         at = (figure.name, figure.labels)
         numbers = levels[at] if levels else [_number(s, at) for s in sittings]
         own = sittings if not any(map(isnan, numbers)) else [s for s, n in zip(sittings, numbers) if not isnan(n)]
-        known = [number for number in numbers if not isnan(number)]
-        if not known:
+        present = [number for number in numbers if not isnan(number)]
+        if not present:
             continue
-        low, kind = min(figure.value, *known), kinds.get(figure.name)
+        low, kind = min(figure.value, *present), kinds.get(figure.name)
         level = FigureLevel(
             title=figure.title, dimension=figure.dimension, raised=0.0 if low > 0 else 1.0 - low,
             sign=-1.0 if kind is not None and kind.better is Better.HIGHER else 1.0,
             exact=kind is not None and kind.exact,
         )  # fmt: skip
-        if known:
-            held = replace(line, time=figure.value + level.raised, anchor=0.0, scatter=0.0)
-            yield own, [number + level.raised for number in known], held, level
+        if present:
+            baseline = replace(line, time=figure.value + level.raised, anchor=0.0, scatter=0.0)
+            yield own, [number + level.raised for number in present], baseline, level
 
 
 def _number(sitting: Sitting, at: FigureName) -> float:
@@ -151,7 +151,7 @@ def fixed_anchor(named: str, release: str) -> str:
 
 
 def with_sitting(before: Baseline, time: float, measurement: Measurement, signature: Signature) -> Baseline:
-    """The mean over one run more, with the scatter that it brings."""
+    """The line with the mean over one more run, and the scatter after it."""
     n, step = before.sittings, math.log(time / before.time)
     variance = ((n - 1) * before.scatter**2 + step**2 * n / (n + 1)) / n
     after = replace(
@@ -185,7 +185,7 @@ def moves_end(before: Baseline, signature: Signature) -> bool:
 
 
 def renewed(before: Baseline, signature: Signature) -> Baseline:
-    """The same time, accepted anew by whoever signs; without a new end it holds for good."""
+    """The same time, accepted again under this signature; without a new end it holds for good."""
     return replace(
         replace(before, anchor=0.0, anchored="") if signature.anchor else before,
         commit=_commit(before, signature),
@@ -202,7 +202,7 @@ def committed(before: Baseline, signature: Signature) -> Baseline:
 
 
 def _commit(before: Baseline, signature: Signature) -> str:
-    """The line's commit; where that was a tree in no commit, the one that measures the same."""
+    """The line's commit; where the tree was never committed, the commit that measures the same."""
     clean = signature.commit and not signature.commit.endswith(DIRTY)
     return short_commit(signature.commit) if clean and before.commit.endswith(DIRTY) else before.commit
 
@@ -310,7 +310,7 @@ def unexplained(line: Baseline, judged: Baseline | None, noise: float) -> bool:
 
 
 def other_identity(line: Baseline, before: Baseline | None) -> bool:
-    """Whether two lines were measured differently, as far as both say how."""
+    """Whether two lines were measured differently, as far as both record how."""
     if before is None or before.identity is None or line.identity is None:
         return False
     return line.identity != before.identity or line.limited != before.limited
@@ -340,5 +340,5 @@ _UNKNOWN = 0.03
 
 
 def between_sittings(line: Baseline) -> float:
-    """What two runs of the same code differ by."""
+    """The relative difference that two runs of the same code may have."""
     return _BETWEEN * line.scatter if line.sittings >= _KNOWN else max(_BETWEEN * line.scatter, _UNKNOWN)

@@ -1,4 +1,4 @@
-"""What accepting makes of the figures of a line beside its time."""
+"""What accepting does to the figures of a line, apart from its time."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def with_figures(decision: Decision, named: Sequence[str], signature: Signature,
     measurement = report.measurement
     if measurement is None or decision.change in _LEFT or report.problems:
         return decision
-    known = {(one.name, one.labels): one for one in before.figures} if before else {}
-    steps = tuple(_steps(report, measurement, _asked(report, measurement, named), known, add=add))
-    figures = dict(known)
+    accepted = {(one.name, one.labels): one for one in before.figures} if before else {}
+    steps = tuple(_steps(report, measurement, _asked(report, measurement, named), accepted, add=add))
+    figures = dict(accepted)
     for step in steps:
         figures.pop(step.key, None)
         if step.after is not None:
@@ -53,7 +53,7 @@ def with_figures(decision: Decision, named: Sequence[str], signature: Signature,
     if decision.after is not None:
         return replace(decision, after=replace(decision.after, figures=kept), figures=steps)
     if not steps:
-        untouched = decision.change is Change.UNTIMED and known
+        untouched = decision.change is Change.UNTIMED and accepted
         return replace(decision, change=Change.KEPT, why="as accepted") if untouched else decision
     line = _line(decision, measurement, signature)
     after = replace(line, figures=kept)
@@ -120,14 +120,19 @@ def check_named(reports: Iterable[CaseReport], named: Sequence[str]) -> None:
 
 
 def _steps(
-    report: CaseReport, measurement: Measurement, asked: Mapping[tuple[str, Labels], Metric], known: Known, *, add: bool
+    report: CaseReport,
+    measurement: Measurement,
+    metrics: Mapping[tuple[str, Labels], Metric],
+    accepted: Known,
+    *,
+    add: bool,
 ) -> Iterator[FigureStep]:
-    for key, metric in sorted(asked.items()):
-        step = _step(metric, known.get(key), _judged(report, metric, known.get(key)), add=add)
+    for key, metric in sorted(metrics.items()):
+        step = _step(metric, accepted.get(key), _judged(report, metric, accepted.get(key)), add=add)
         if step is not None:
             yield step
     for verdict in report.verdicts:
-        for gone in accepted_elsewhere(verdict.limit, measurement, tuple(known.values())):
+        for gone in accepted_elsewhere(verdict.limit, measurement, tuple(accepted.values())):
             yield FigureStep(before=gone, after=None, asks=True)
 
 
@@ -140,7 +145,7 @@ def first_figures(report: CaseReport) -> tuple[Figure, ...]:
 
 
 def accepted_figure(metric: Metric) -> Figure:
-    """A metric as a line keeps it."""
+    """A metric in the form in which a line keeps it."""
     return _figure(metric, exact=_is_exact(metric))
 
 
@@ -155,7 +160,7 @@ def _figure(metric: Metric, *, exact: bool) -> Figure:
 
 
 def _step(metric: Metric, before: Figure | None, judged: Outcome | None, *, add: bool) -> FigureStep | None:
-    """What accepting does to one figure; nothing where it stays as it is."""
+    """What accepting does to one figure; None where it does not change."""
     exact = _is_exact(metric)
     now = _figure(metric, exact=exact)
     value = now.value
@@ -193,7 +198,7 @@ def _noise(metric: Metric, before: Figure) -> float:
 
 
 def with_sitting(before: Figure, value: float) -> Figure:
-    """The mean over one run more, with the scatter that it brings."""
+    """The figure with the mean over one more run, and the scatter after it."""
     n, points = before.sittings, before.dimension is Dimension.FRACTION
     step = value - before.value
     share = step if points else step / abs(before.value) if before.value else 0.0

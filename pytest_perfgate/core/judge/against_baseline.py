@@ -94,7 +94,7 @@ def _without_line(limit: Limit, trial: JudgedMeasurement) -> Ruling:
 
 
 def _demanded(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> Ruling:
-    """A demanded speed-up: it must exceed what the accepted time may be off by."""
+    """Judge a demanded speed-up: it must exceed the uncertainty of the accepted time."""
     assert trial.seen is not None
     ruling = against_limit(limit, trial)._replace(against=True)
     if ruling.outcome is not Outcome.PASSED or holds(limit, (1 + metric.high) * (1 + allowed.blind) - 1):
@@ -108,7 +108,7 @@ def _demanded(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: T
 
 
 def _moved(trial: JudgedMeasurement, baseline: Baseline) -> tuple[tuple[str, str], ...]:
-    """Versions that are others than when the time was accepted."""
+    """Versions that have changed since the time was accepted."""
     if trial.context.facts == "off" or baseline.surroundings is None:
         return ()
     differences = moves(accepted_facts(baseline), facts_of(trial.measurement.device))
@@ -116,7 +116,7 @@ def _moved(trial: JudgedMeasurement, baseline: Baseline) -> tuple[tuple[str, str
 
 
 def _silent(trial: JudgedMeasurement) -> str:
-    """A line of the change that could be compared, were there a reason for it."""
+    """Words for a line of the change that could be compared if it had a reason; empty where there is none."""
     edited = trial.context.edited
     if edited is None or expired(edited, trial.context) or incomparable(edited, trial.measurement, trial.context):
         return ""
@@ -153,7 +153,7 @@ def _screened(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: T
 
 
 def _by_builds(limit: Limit, trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> Ruling:
-    """Two builds in turns decide, whatever the accepted time says; what a change accepts with a reason it accepts."""
+    """Two builds in turns decide, whatever the accepted time says; a change may accept a slower time with a reason."""
     paired = trial.paired
     assert paired is not None
     threshold = allowed.threshold
@@ -214,8 +214,8 @@ def clears(trial: JudgedMeasurement, metric: Metric, allowed: Tolerance) -> bool
     )
 
 
-def _kept(operator: Operator, high: float, asked: float) -> bool:
-    return high < asked if operator is Operator.LESS else high <= asked
+def _kept(operator: Operator, high: float, bound: float) -> bool:
+    return high < bound if operator is Operator.LESS else high <= bound
 
 
 def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: JudgedMeasurement) -> Ruling:
@@ -225,8 +225,8 @@ def _kept_ruling(metric: Metric, allowed: Tolerance, visible: float, trial: Judg
         if taken := _taken(trial, allowed):
             return kept._replace(sentence=taken)
         if _shown_faster(metric, trial):
-            said = "faster than accepted" if faster < SUSPICIOUS else DOUBTFUL
-            return kept._replace(outcome=Outcome.IMPROVED, sentence=said, next=(trial.accepting(" --improved"),))
+            sentence = "faster than accepted" if faster < SUSPICIOUS else DOUBTFUL
+            return kept._replace(outcome=Outcome.IMPROVED, sentence=sentence, next=(trial.accepting(" --improved"),))
     elif allowed.blind > allowed.threshold:
         return _of_a_blind_sitting(metric, allowed, visible, trial)
     if _asks_more(trial) and not clears(trial, metric, allowed):

@@ -69,8 +69,8 @@ def against_figure(limit: Limit, trial: JudgedMeasurement) -> Ruling:
         for gap in missing_siblings(limit.metric, scope, metrics, trial.metrics)
     ]
     assert trial.baseline is not None
-    known = [one for one in trial.baseline.figures if one.name == limit.metric]
-    if len(known) > 1 or rulings[0].figure is None:
+    figures = [one for one in trial.baseline.figures if one.name == limit.metric]
+    if len(figures) > 1 or rulings[0].figure is None:
         rulings += list(_gone(limit, trial))
     return rulings[0] if len(rulings) == 1 else max(rulings, key=lambda ruling: _badness(limit, ruling))
 
@@ -122,7 +122,7 @@ def _by_builds(limit: Limit, metric: Metric, ruling: Ruling, trial: JudgedMeasur
 
 
 def unheld_figures(trial: JudgedMeasurement) -> str:
-    """Why no figure can be held against the line."""
+    """Why no figure can be compared with the line."""
     line = trial.baseline
     reason = incomparable(line, trial.measurement, trial.context)
     if reason or line is None:
@@ -143,7 +143,7 @@ def _unbaselined(limit: Limit, trial: JudgedMeasurement, reason: str, metric: Me
 
 
 def _accept(trial: JudgedMeasurement, option: str = "") -> tuple[str, ...]:
-    """The command that accepts what is there now."""
+    """The command that accepts the new value."""
     return () if trial.context.two_files else (trial.accepting(option),)
 
 
@@ -201,7 +201,7 @@ def better_of(metric: Metric, kinds: Mapping[str, MetricKind]) -> Better:
 
 
 class Moved(NamedTuple):
-    """A change, and between what it lies."""
+    """A change and its interval."""
 
     value: float
     low: float
@@ -209,7 +209,7 @@ class Moved(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """One figure beside its accepted value."""
+    """One figure and its accepted value."""
 
     limit: Limit
     metric: Metric
@@ -266,7 +266,7 @@ def _allows(limit: Limit, moved: float, play: float) -> bool:
 
 
 def is_exact(metric: Metric, context: JudgeContext) -> bool:
-    """Whether a figure repeats itself, so that any difference is one of the code."""
+    """Whether unchanged code repeats the figure exactly, so that any difference comes from the code."""
     kind = context.kinds.get(metric.name)
     return metric.exact or (kind is not None and kind.exact)
 
@@ -310,8 +310,8 @@ def _kept(pair: Comparison, moved: Moved, reach: float, trial: JudgedMeasurement
             sentence=f"better than accepted: {pair.texts}",
             next=_accept(trial, " --improved"),
         )
-    seen = None if is_exact(pair.metric, trial.context) else reach
-    return Ruling(outcome=Outcome.PASSED, sentence="", metric=pair.metric, visible=seen, figure=pair.then)
+    visible = None if is_exact(pair.metric, trial.context) else reach
+    return Ruling(outcome=Outcome.PASSED, sentence="", metric=pair.metric, visible=visible, figure=pair.then)
 
 
 def _broken(pair: Comparison, moved: Moved, reach: float, trial: JudgedMeasurement) -> Ruling:
@@ -328,8 +328,8 @@ def _broken(pair: Comparison, moved: Moved, reach: float, trial: JudgedMeasureme
         return Ruling(outcome=Outcome.SUSPECT, sentence=sentence, visible=reach or None)
     if far:
         act = (*profiles, *_accept(trial, REASON))
-        known = better_of(pair.metric, trial.context.kinds) is not Better.NEITHER
-        sentence = f"{'worse' if known else 'other'} than accepted: {text}"
+        directed = better_of(pair.metric, trial.context.kinds) is not Better.NEITHER
+        sentence = f"{'worse' if directed else 'other'} than accepted: {text}"
         return Ruling(outcome=Outcome.REGRESSED, sentence=sentence, next=act, visible=reach or None)
     explained = f"{text}; chance explains up to {change_text(reach, pair.limit, pair.metric.dimension)}"
     more = f"{trial.rerun} --perfgate=full" if trial.measurement.processes else ""

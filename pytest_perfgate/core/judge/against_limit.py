@@ -69,7 +69,7 @@ def against_limit(limit: Limit, trial: JudgedMeasurement) -> Ruling:
 
 
 def worst_first(limit: Limit, rulings: Sequence[Ruling]) -> list[Ruling]:
-    """Rulings of one limit by outcome, and those of one outcome by how far they are on the wrong side."""
+    """Rulings of one limit, worst outcome first, and within an outcome the one farthest beyond the limit."""
     sign = -1.0 if limit.operator in {Operator.AT_LEAST, Operator.MORE} else 1.0
 
     def badness(ruling: Ruling) -> tuple[int, float]:
@@ -82,12 +82,12 @@ def worst_first(limit: Limit, rulings: Sequence[Ruling]) -> list[Ruling]:
     return sorted(rulings, key=badness, reverse=True)
 
 
-def missing_siblings(name: str, scope: Labels, found: Sequence[Metric], metrics: MetricSet) -> tuple[Absent, ...]:
+def missing_siblings(name: str, scope: Labels, present: Sequence[Metric], metrics: MetricSet) -> tuple[Absent, ...]:
     """What a limit means as well and is not there: the stage of a rank among ranks that have it."""
     absences = metrics.absences(name)
     if not absences:
         return ()
-    level = {label for label, _ in found[0].labels}
+    level = {label for label, _ in present[0].labels}
     return tuple(
         absent
         for absent in absences
@@ -96,7 +96,7 @@ def missing_siblings(name: str, scope: Labels, found: Sequence[Metric], metrics:
 
 
 def _lacking(limit: Limit, absent: Absent) -> Ruling:
-    """What was not collected, or is not to be trusted."""
+    """Rule on a metric that was not collected or cannot be trusted."""
     coded = f"  [{absent.code}]" if absent.code else ""
     return Ruling(
         outcome=Outcome.INVALID if absent.code else Outcome.NOT_MEASURED,
@@ -170,7 +170,7 @@ def _one(limit: Limit, metric: Metric, trial: JudgedMeasurement) -> Ruling:
 
 
 def above_peak(metric: Metric) -> bool:
-    """Whether a profile says more than the hardware can do."""
+    """Whether a profile shows more than the hardware can do."""
     return metric.source == "trace" and metric.name in OF_A_PEAK and metric.value > PLAY
 
 
@@ -206,7 +206,7 @@ def hidden_by_neighbours(metric: Metric, bound: float, trial: JudgedMeasurement)
 
 
 def kept(limit: Limit, metric: Metric) -> bool | None:
-    """Whether the whole interval keeps a limit, or misses it; nothing where it spans that."""
+    """True if the whole interval keeps the limit, False if it misses it, None where it spans the limit."""
     low, high = holds(limit, metric.low), holds(limit, metric.high)
     if limit.operator is Operator.EQUAL:
         return low and high
@@ -241,12 +241,12 @@ def _in_turns(metric: Metric, trial: JudgedMeasurement) -> tuple[tuple[str, str]
 
 def sides_of(metric: Metric, then: Figure, trial: JudgedMeasurement) -> Sides | None:
     """Which side of a speed-up moved, where the line has a time beside it."""
-    line, seen = trial.baseline, trial.seen
-    return moved_sides(metric, then.value, line.time, seen.time) if line and seen else None
+    line, summary = trial.baseline, trial.seen
+    return moved_sides(metric, then.value, line.time, summary.time) if line and summary else None
 
 
 def _looks(metric: Metric, trial: JudgedMeasurement) -> tuple[str, ...]:
-    """What tells more of a figure that misses its limit: where the time goes, and since when."""
+    """Commands that explain a missed limit: where the time goes, and since when."""
     if not trial.measurement.processes:
         return ()
     if metric.name not in DERIVED:
@@ -308,7 +308,7 @@ _HOLDERS = {"kineto": "a PyTorch trace", "nsys": "an nsys export", "ncu": "an nc
 
 
 def _unknown(metric: str, kind: str, context: JudgeContext) -> Absent:
-    """A figure that this kind of file never has."""
+    """The absence of a figure that this kind of file never has."""
     if metric == "slowdown":
         fix = "compare two: perfgate compare BEFORE AFTER LIMIT"
         return Absent(name=metric, why="one file has nothing to be compared with", fix=fix)
@@ -379,13 +379,13 @@ def _above_peak(what: str, metric: Metric, notes: Sequence[tuple[str, str]]) -> 
 
 
 def _unmatched(limit: Limit, metrics: MetricSet) -> PerfgateError:
-    """The scope matched nothing: say what there is, nearest first."""
+    """The error for a scope that matched nothing; it lists what exists, nearest first."""
     there = [m for m in metrics.metrics if m.name == limit.metric]
     names = sorted({name for m in there for name, _ in m.labels})
     unknown = [name for name, _ in limit.labels if name not in names]
     if unknown:
-        known = ", ".join(names) or "no scopes"
-        what = f"'{limit.text}': {limit.metric} has no scope '{unknown[0]}' here, only {known}"
+        scopes = ", ".join(names) or "no scopes"
+        what = f"'{limit.text}': {limit.metric} has no scope '{unknown[0]}' here, only {scopes}"
         return PerfgateError("limit-scope", what, place=limit.source, fix=proposal(unknown[0], names))
     strange = no_instruction(limit, metrics)
     if strange is not None:

@@ -49,9 +49,9 @@ class Injected:
     """A slowdown that was really there: one side was kept busy for so much longer."""
 
     by: float
-    found: float
+    measured: float
     """The middle of the shifts that were measured."""
-    seen: Rate
+    detected: Rate
     rounds: int
 
 
@@ -124,8 +124,8 @@ def calibration(recorded: Recorded, limit: float, *, suites: int, seed: int = 0)
         injected=tuple(
             Injected(
                 by=by,
-                found=float(np.median([np.expm1(hodges_lehmann(pairs.differences)) for pairs in slowed.values()])),
-                seen=_seen(recorded, slowed, drawn, limit),
+                measured=float(np.median([np.expm1(hodges_lehmann(pairs.differences)) for pairs in slowed.values()])),
+                detected=_seen(recorded, slowed, drawn, limit),
                 rounds=min(len(pairs.base) for pairs in slowed.values()),
             )
             for by, slowed in sorted(recorded.slowed.items())
@@ -193,23 +193,23 @@ def _block(pairs: Pairs, start: int, count: int) -> Pairs:
     return Pairs(base=tuple(pairs.base[i] for i in at), head=tuple(pairs.head[i] for i in at), spread=pairs.spread)
 
 
-def calibration_document(found: Calibration) -> Document:
+def calibration_document(result: Calibration) -> Document:
     """Rates with their bounds, the power curve, and a limit for each test."""
-    cost = f"; {span(found.seconds)} a run" if found.seconds else ""
+    cost = f"; {span(result.seconds)} a run" if result.seconds else ""
     alarms = (
-        f"{_rate(found.alarms)} of suites of this project's {found.tests} tests alarm on unchanged code, at "
-        f"{signed(found.limit)}; {_rate(found.undecided)} of verdicts stay undecided; "
-        f"{found.processes:.1f} processes a side on average{cost}."
+        f"{_rate(result.alarms)} of suites of this project's {result.tests} tests alarm on unchanged code, at "
+        f"{signed(result.limit)}; {_rate(result.undecided)} of verdicts stay undecided; "
+        f"{result.processes:.1f} processes a side on average{cost}."
     )
-    source = (
-        f"Suites are resampled from {found.rounds} rounds with the same code on both sides; slowdowns scale the times "
+    note = (
+        f"Suites are resampled from {result.rounds} rounds with the same code on both sides; slowdowns scale the times "
         "of one side. The bounds count resampled suites, which repeat one another the more, the fewer rounds there "
         "are: other days may differ by more."
     )
     power = Table(
         title="Slowdowns that are confirmed",
         columns=(Column(name="slowdown"), Column(name="seen"), Column(name="bounds")),
-        rows=tuple((signed(by), f"{rate.rate:.1%}", _bounds(rate)) for by, rate in found.power),
+        rows=tuple((signed(by), f"{rate.rate:.1%}", _bounds(rate)) for by, rate in result.power),
     )
     fraction = Dimension.FRACTION
     own = Table(
@@ -220,22 +220,22 @@ def calibration_document(found: Calibration) -> Document:
             Column(name="limit that suits", dimension=fraction, digits=2, absent="-"),
             Column(name="rounds that show it", dimension=Dimension.COUNT, absent="-"),
         ),
-        rows=found.own,
+        rows=result.own,
     )
     kinds = [Column(name=kind, dimension=fraction, digits=2, absent="-") for kind in ("fresh pairs", "pairs of forks")]
-    forks = Table(title="What unchanged code scatters by", columns=(Column(name="test"), *kinds), rows=found.forks)
-    blocks: tuple[Block, ...] = (Paragraph(text=alarms), Paragraph(text=source), power, *_injected(found), curve(found))
-    last: tuple[Block, ...] = (Paragraph(text=_advice(found)), own, *((forks,) if found.forks else ()))
+    forks = Table(title="What unchanged code scatters by", columns=(Column(name="test"), *kinds), rows=result.forks)
+    blocks: tuple[Block, ...] = (Paragraph(text=alarms), Paragraph(text=note), power, *_injected(result), curve(result))
+    last: tuple[Block, ...] = (Paragraph(text=_advice(result)), own, *((forks,) if result.forks else ()))
     return Document(title="Calibration", blocks=(*blocks, *last))
 
 
-def _injected(found: Calibration) -> tuple[Table, ...]:
+def _injected(result: Calibration) -> tuple[Table, ...]:
     """Slowdowns that were really there, beside those that only scale times."""
-    if not found.injected:
+    if not result.injected:
         return ()
     rows = tuple(
-        (signed(one.by), signed(one.found), one.rounds, f"{one.seen.rate:.1%}", _bounds(one.seen))
-        for one in found.injected
+        (signed(one.by), signed(one.measured), one.rounds, f"{one.detected.rate:.1%}", _bounds(one.detected))
+        for one in result.injected
     )
     columns = (
         Column(name="injected"),
@@ -247,32 +247,32 @@ def _injected(found: Calibration) -> tuple[Table, ...]:
     return (Table(title="Slowdowns that were injected: one side was kept busy", columns=columns, rows=rows),)
 
 
-def _advice(found: Calibration) -> str:
+def _advice(result: Calibration) -> str:
     """The limit and the rounds to write down."""
-    rounds = max((rounds for *_, rounds in found.own), default=0)
-    text = f'"slowdown <= {found.suits:.0%}" suits all tests here'
+    rounds = max((rounds for *_, rounds in result.own), default=0)
+    text = f'"slowdown <= {result.suits:.0%}" suits all tests here'
     return f"{text}; --perfgate-rounds={rounds} surely shows it in each." if rounds > Design().most else f"{text}."
 
 
-def curve(found: Calibration) -> Picture:
+def curve(result: Calibration) -> Picture:
     """How surely a slowdown is seen: where times were scaled, and where one side was really kept busy."""
-    scaled = [(0.0, found.alarms), *found.power]
-    real = [(one.found, one.seen) for one in found.injected]
+    scaled = [(0.0, result.alarms), *result.power]
+    real = [(one.measured, one.detected) for one in result.injected]
     frame = Frame(
         x=Axis(low=-0.002, high=1.05 * max(by for by, _ in (*scaled, *real)), label="slowdown", text="{:.0%}".format),
         y=Axis(low=0, high=1.04, label="confirmed", text="{:.0%}".format),
         top=34,
     )
-    across, _ = frame.at(found.limit, 0)
+    across, _ = frame.at(result.limit, 0)
     marks = [
-        line(frame, [(found.limit, 0), (found.limit, 1.04)], colour=SOFT, dash="5 4"),
-        words(across + 5, frame.top + 30, f"limit {found.limit:.1%}", colour=SOFT),
+        line(frame, [(result.limit, 0), (result.limit, 1.04)], colour=SOFT, dash="5 4"),
+        words(across + 5, frame.top + 30, f"limit {result.limit:.1%}", colour=SOFT),
         line(frame, [(by, rate.rate) for by, rate in scaled]),
         *_points(frame, scaled, MARK),
         *_points(frame, real, OTHER),
-        *_legend(frame, found),
+        *_legend(frame, result),
     ]
-    alt = f"power: {', '.join(f'{signed(by)} {rate.rate:.0%}' for by, rate in found.power)}"
+    alt = f"power: {', '.join(f'{signed(by)} {rate.rate:.0%}' for by, rate in result.power)}"
     return Picture(svg=picture(frame, marks, alt), alt=alt)
 
 
@@ -283,9 +283,9 @@ def _points(frame: Frame, points: Sequence[tuple[float, Rate]], colour: str) -> 
     return [*bands, *dots]
 
 
-def _legend(frame: Frame, found: Calibration) -> list[str]:
-    kinds = [("times scaled", MARK), *([("one side kept busy", OTHER)] if found.injected else [])]
-    label = words(frame.left, 18, f"Slowdowns that are confirmed; rounds: {found.rounds}")
+def _legend(frame: Frame, result: Calibration) -> list[str]:
+    kinds = [("times scaled", MARK), *([("one side kept busy", OTHER)] if result.injected else [])]
+    label = words(frame.left, 18, f"Slowdowns that are confirmed; rounds: {result.rounds}")
     named = [
         words(frame.left + 330 + 110 * at, 18, f"● {kind}", colour=colour) for at, (kind, colour) in enumerate(kinds)
     ]

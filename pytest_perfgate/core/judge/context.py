@@ -206,15 +206,15 @@ class Tolerance(NamedTuple):
         return max(self.asked, self.own)
 
 
-def tolerance(limit: Limit, trial: JudgedMeasurement, seen: Summary, then: float) -> Tolerance:
+def tolerance(limit: Limit, trial: JudgedMeasurement, summary: Summary, then: float) -> Tolerance:
     """τ of one limit. The floor is of what the timer was shown: a batch of calls divides it.
 
     No floor raises a demanded improvement: it excuses a slowdown that is too short to time, and that is none.
     """
-    floor = min(_floor(trial) / seen.batch / then, FLOOR_AT_MOST) if limit.bound >= 0 else limit.bound
+    floor = min(_floor(trial) / summary.batch / then, FLOOR_AT_MOST) if limit.bound >= 0 else limit.bound
     return Tolerance(
         asked=max(limit.bound, floor),
-        own=max(trial.context.own_shift, seen.resolution / then),
+        own=max(trial.context.own_shift, summary.resolution / then),
         raised=floor if floor > limit.bound else None,
     )
 
@@ -275,14 +275,14 @@ _VERSION = re.compile(r"(.*?)(\d+)(?:\.(\d+))?")
 
 def facts_of(device: Device) -> tuple[Fact, ...]:
     """The versions that a baseline keeps."""
-    known = dict(device.facts)
-    return tuple((name, known[name]) for name in KEPT if known.get(name))
+    facts = dict(device.facts)
+    return tuple((name, facts[name]) for name in KEPT if facts.get(name))
 
 
 def accepted_facts(baseline: Baseline) -> tuple[Fact, ...]:
     """Those around the accepted run; none where the line kept no environment."""
-    known = dict(baseline.surroundings.facts) if baseline.surroundings else {}
-    facts = ((name, known.get(f"device {name}") or known.get(name, "")) for name in KEPT)
+    then = dict(baseline.surroundings.facts) if baseline.surroundings else {}
+    facts = ((name, then.get(f"device {name}") or then.get(name, "")) for name in KEPT)
     return tuple((name, text) for name, text in facts if text)
 
 
@@ -314,8 +314,8 @@ Facts = tuple[tuple[str, str, str], ...]
 def surroundings(measurement: Measurement) -> Environment:
     """What is kept beside an accepted time: what outlives the run, the device's own facts among it."""
     around = measurement.environment.lasting
-    known = dict(around.facts)
-    device = ((f"device {name}", text) for name, text in measurement.device.facts if text and name not in known)
+    facts = dict(around.facts)
+    device = ((f"device {name}", text) for name, text in measurement.device.facts if text and name not in facts)
     return replace(around, facts=(*around.facts, *device))
 
 
@@ -332,8 +332,8 @@ def named(baseline: Baseline | None, facts: Facts) -> str:
     """The facts in one line; that nothing is known is not that nothing differs."""
     if facts:
         return ", ".join(f"{name} {then} -> {now}" for name, then, now in facts)
-    known = baseline is not None and baseline.surroundings is not None
-    return "none of the facts that perfgate records" if known else UNKNOWN
+    recorded = baseline is not None and baseline.surroundings is not None
+    return "none of the facts that perfgate records" if recorded else UNKNOWN
 
 
 def _clocks(baseline: Baseline, measurement: Measurement, sittings: Sequence[Sitting]) -> Facts:

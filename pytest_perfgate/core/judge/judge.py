@@ -127,12 +127,12 @@ def _judged_measurement(
     )
 
 
-def _hull(seen: Summary) -> Interval:
+def _hull(summary: Summary) -> Interval:
     """With processes in groups, either group may be the truth."""
     return Interval(
-        low=min(seen.interval.low, *seen.medians),
-        high=max(seen.interval.high, *seen.medians),
-        confidence=seen.interval.confidence,
+        low=min(summary.interval.low, *summary.medians),
+        high=max(summary.interval.high, *summary.medians),
+        confidence=summary.interval.confidence,
     )
 
 
@@ -329,8 +329,8 @@ def _unmatched_references(limits: Sequence[Limit], keys: Sequence[CaseKey]) -> I
     for limit in limits:
         over = dict(limit.labels).get("over", "")
         if limit.metric == SPEEDUP and limit.source not in WIDE and not over.startswith(FILE):
-            asked = any(not is_reference(limit, key, references) for key in keys)
-            if not asked or all(key.name != over for key in keys):
+            compared = any(not is_reference(limit, key, references) for key in keys)
+            if not compared or all(key.name != over for key in keys):
                 yield limit
 
 

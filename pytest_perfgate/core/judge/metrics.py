@@ -58,14 +58,14 @@ def timing(measurement: Measurement) -> Summary | None:
 
 
 def timed_metrics(
-    measurement: Measurement, baseline: Baseline | None, seen: Summary | None, tails: Sequence[Labels] = ()
+    measurement: Measurement, baseline: Baseline | None, summary: Summary | None, tails: Sequence[Labels] = ()
 ) -> MetricSet:
     """As ``metrics_of``, from a summary that exists already; ``tails`` are the quantiles that limits ask for."""
-    if seen is None:
+    if summary is None:
         why = "the samples cannot be trusted" if measurement.processes else "nothing was timed"
         fix = "" if measurement.processes else _instead(measurement.metrics.names())
         return MetricSet(absent=absences(tuple(sorted(DERIVED)), why, fix))
-    return Derived(Call(measurement, baseline, seen, tails))
+    return Derived(Call(measurement, baseline, summary, tails))
 
 
 def _instead(names: Sequence[str]) -> str:
@@ -77,9 +77,9 @@ class Call:
     """One timed call, which makes its metrics by name, each once."""
 
     def __init__(
-        self, measurement: Measurement, baseline: Baseline | None, seen: Summary, tails: Sequence[Labels] = ()
+        self, measurement: Measurement, baseline: Baseline | None, summary: Summary, tails: Sequence[Labels] = ()
     ) -> None:
-        self.measurement, self.baseline, self.seen, self.tails = measurement, baseline, seen, tails
+        self.measurement, self.baseline, self.seen, self.tails = measurement, baseline, summary, tails
         self._made: dict[str, Made] = {}
         self._absolute: Absolute | tuple[Absent, ...] | None = None
         self._every: Made | None = None
@@ -181,11 +181,11 @@ def _speedup(call: Call, _name: str) -> Made:
 
 def _cv(call: Call, _name: str) -> Made:
     """How much the samples of a process vary, as a fraction of their mean."""
-    known = [process.durations for process in call.measurement.processes if len(process.durations) > 1]
-    if len(known) < len(call.measurement.processes):
+    samples = [process.durations for process in call.measurement.processes if len(process.durations) > 1]
+    if len(samples) < len(call.measurement.processes):
         return (_NO_CV,)
-    means = [math.fsum(durations) / len(durations) for durations in known]
-    fractions = [deviation(durations, mean) / mean for durations, mean in zip(known, means)]
+    means = [math.fsum(durations) / len(durations) for durations in samples]
+    fractions = [deviation(durations, mean) / mean for durations, mean in zip(samples, means)]
     return (middle_process("cv", Dimension.FRACTION, sorted(fractions)),)
 
 
@@ -213,10 +213,10 @@ def _span(call: Call, _name: str) -> Made:
     return call.made("span")
 
 
-def middle_process(name: str, dimension: Dimension, found: list[float]) -> Metric:
+def middle_process(name: str, dimension: Dimension, numbers: list[float]) -> Metric:
     """The middle of what processes saw; their extremes are its interval."""
-    interval = Interval(low=found[0], high=found[-1], confidence=0.0) if len(found) > 1 else None
-    return Metric(name=name, value=median(found), dimension=dimension, interval=interval)
+    interval = Interval(low=numbers[0], high=numbers[-1], confidence=0.0) if len(numbers) > 1 else None
+    return Metric(name=name, value=median(numbers), dimension=dimension, interval=interval)
 
 
 def _of_work(call: Call, name: str) -> Made:
@@ -337,14 +337,14 @@ _ASK = {"throughput": "pass work=work.items(n, 'rows')", "bandwidth": "pass work
 """What makes up for it where operations are not what is counted."""
 
 
-def absolute(measurement: Measurement, seen: Summary) -> Absolute | tuple[Absent, ...]:
+def absolute(measurement: Measurement, summary: Summary) -> Absolute | tuple[Absent, ...]:
     """The figures, or why a call has none at all; of the same time that is shown, compared and accepted."""
     if measurement.work is None:
         return tuple(
             Absent(name=n, why="no work= was given", fix=_ASK.get(n, "pass work=work.gemm(...)")) for n in OF_WORK
         )
-    timed = Net(seen.time, seen.interval.low, seen.interval.high, seen.interval.confidence)
-    if timed.low <= seen.overhead:
+    timed = Net(summary.time, summary.interval.low, summary.interval.high, summary.interval.confidence)
+    if timed.low <= summary.overhead:
         return absences(OF_WORK, "the call takes no longer than the overhead of timing it", "raise calls=")
     return Absolute(measurement, measurement.work, timed)
 
@@ -356,14 +356,14 @@ def _mfu(name: str, compute: Part, alias: str) -> Metric | Absent:
     return compute.metric(name, note=alias)
 
 
-def _sol(name: str, parts: tuple[Part, Part], said: tuple[str, str]) -> Made:
+def _sol(name: str, parts: tuple[Part, Part], notes: tuple[str, str]) -> Made:
     """The larger part, which roof it is, and what is known of the other; ``sol`` itself also roof by roof."""
     known_parts = [part for part in parts if part.interval is not None]
     lacking = [f"{part.of.roof} {part.of.why}" for part in parts if part.interval is None]
     if not known_parts:
         return (Absent(name=name, why="; ".join(lacking), fix=parts[0].of.fix),)
     binding = known_parts[0] if known_parts[0].value >= known_parts[-1].value else known_parts[-1]
-    words = (f"{binding.of.roof} roof", *said, *lacking)
+    words = (f"{binding.of.roof} roof", *notes, *lacking)
     metrics = [binding.metric(name, note="; ".join([word for word in words if word]))]
     if name == "sol":
         metrics += [part.metric(name, labels=(("roof", part.of.roof),)) for part in known_parts]

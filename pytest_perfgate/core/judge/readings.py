@@ -194,35 +194,35 @@ def _joined_references(references: Sequence[Reference]) -> Reference:
     )
 
 
-def speedups(references: Sequence[Reference], seen: Summary) -> tuple[Metric | Absent, ...]:
+def speedups(references: Sequence[Reference], summary: Summary) -> tuple[Metric | Absent, ...]:
     """How much faster the call is than each of its references, or the reason why that is unknown."""
-    return tuple(_speedup(reference, seen) for reference in references)
+    return tuple(_speedup(reference, summary) for reference in references)
 
 
-def _speedup(reference: Reference, seen: Summary) -> Metric | Absent:
+def _speedup(reference: Reference, summary: Summary) -> Metric | Absent:
     labels = (("over", reference.over),)
     if reference.problems:
         first = reference.problems[0]
         return Absent(name=SPEEDUP, labels=labels, why=first.what, code=first.code)
     if not reference.theirs:
         return replace(no_reference(reference.over), labels=labels)
-    value, interval = _ratio(reference, seen)
+    value, interval = _ratio(reference, summary)
     return Metric(
         name=SPEEDUP,
         value=value,
         dimension=Dimension.RATIO,
         labels=labels,
         interval=interval,
-        note=sides(reference, seen.time),
+        note=sides(reference, summary.time),
     )
 
 
-def _ratio(reference: Reference, seen: Summary) -> tuple[float, Interval | None]:
+def _ratio(reference: Reference, summary: Summary) -> tuple[float, Interval | None]:
     """The middle of the processes, Student's interval over them; of one process, that of its turns."""
     if not reference.ours:
-        theirs, edges = reference.theirs[0], seen.interval
+        theirs, edges = reference.theirs[0], summary.interval
         between = Interval(low=theirs / edges.high, high=theirs / edges.low, confidence=edges.confidence)
-        return theirs / seen.time, between
+        return theirs / summary.time, between
     ratios = [theirs / ours for ours, theirs in zip(reference.ours, reference.theirs)]
     middle = median(sorted(ratios))
     if len(ratios) > 1:
@@ -247,17 +247,17 @@ def references_of(limits: Iterable[Limit]) -> frozenset[str]:
 def word_of(report: CaseReport, verdict: Verdict) -> str:
     """The outcome of a limit in a word; a call that others are compared with is their reference."""
     others = references_of(other.limit for other in report.verdicts)
-    held = verdict.outcome is Outcome.NOT_APPLICABLE and is_reference(verdict.limit, report.key, others)
-    return "reference" if held else verdict.outcome.value
+    compared = verdict.outcome is Outcome.NOT_APPLICABLE and is_reference(verdict.limit, report.key, others)
+    return "reference" if compared else verdict.outcome.value
 
 
 def tally(reports: Iterable[CaseReport]) -> str:
     """``1 broken, 2 passed, 2 references``: the worst first."""
     worst = [(one, next((v for v in one.verdicts if v.outcome is one.worst), None)) for one in reports]
     counts = Counter(word_of(one, verdict) if verdict else one.worst.value for one, verdict in worst)
-    held = counts.pop("reference", 0)
+    references = counts.pop("reference", 0)
     parts = [f"{counts[word.value]} {word.value}" for word in reversed(list(Outcome)) if counts[word.value]]
-    return ", ".join([*parts, *([plural(held, "reference")] if held else [])])
+    return ", ".join([*parts, *([plural(references, "reference")] if references else [])])
 
 
 def sides(reference: Reference, time: float) -> str:
@@ -276,7 +276,7 @@ def _unqueued(process: Samples) -> Sequence[float]:
 
 def tail_of(processes: Sequence[Samples], labels: Labels) -> Metric | Absent:
     """A quantile of the calls of all processes, or the least of a process; or why samples cannot tell."""
-    ((name, asked),) = labels
+    ((name, value),) = labels
     if name == "stat":
         least = sorted(min(one.durations) for one in processes)
         edges = Interval(low=least[0], high=least[-1], confidence=0.0) if len(least) > 1 else None
@@ -285,10 +285,10 @@ def tail_of(processes: Sequence[Samples], labels: Labels) -> Metric | Absent:
     if batch > 1:
         why = f"each sample is the mean of {batch} calls, which hides a slow one"
         return Absent(name="time", labels=labels, why=why, fix="leave calls= out")
-    share = share_of(asked) or 0.5
+    share = share_of(value) or 0.5
     ordered = sorted(time for one in processes for time in _unqueued(one))
     if len(ordered) < (needed := calls_needed(share)):
-        why = f"{len(ordered)} calls are too few for a quantile of {asked}: it takes {needed}"
+        why = f"{len(ordered)} calls are too few for a quantile of {value}: it takes {needed}"
         recorded = processes[0].stop is Stop.RECORDED
         fix = "give record() that many" if recorded else "a call this long takes --perfgate=full, or more rounds"
         return Absent(name="time", labels=labels, why=why, fix=fix)

@@ -264,7 +264,7 @@ def slow_processes(pairs: Pairs) -> tuple[int, int] | None:
 
 
 def more_slow(
-    found: Mapping[K, Finding], pairs: Mapping[K, Pairs], thresholds: Mapping[K, float], alpha: float
+    findings: Mapping[K, Finding], pairs: Mapping[K, Pairs], thresholds: Mapping[K, float], alpha: float
 ) -> dict[K, Finding]:
     """Undecided cases of which more processes are slow in the head than in the base: by Fisher's exact test.
 
@@ -277,11 +277,11 @@ def more_slow(
         if apart := (both, fisher(*both, len(one.base))) if both else far(one.differences):
             groups[key] = apart
     level = GROUPED * alpha / max(len(groups), 1)
-    changed = dict(found)
+    changed = dict(findings)
     for key, (slow, p) in groups.items():
         shown = p <= level and fmean(pairs[key].differences) >= math.log1p(thresholds[key])
-        if found[key].decision is Decision.UNDECIDED and shown:
-            changed[key] = replace(found[key], decision=Decision.SLOWER, p=min(1.0, p * alpha / level), slow=slow)
+        if findings[key].decision is Decision.UNDECIDED and shown:
+            changed[key] = replace(findings[key], decision=Decision.SLOWER, p=min(1.0, p * alpha / level), slow=slow)
     return changed
 
 
@@ -296,26 +296,26 @@ MOST = 200
 _POWER = 0.8
 
 
-def wanted(found: Finding, threshold: float, design: Design) -> int:
+def wanted(finding: Finding, threshold: float, design: Design) -> int:
     """Rounds that are still to come before a case of this shift and scatter is decided, in four of five cases."""
-    if found.decision is not Decision.UNDECIDED:
-        return max(0, design.looks[0] - found.rounds)
-    needs = slower_rounds if found.shift >= threshold else clearing_rounds
-    return max(1, needs(found, threshold, design) - found.rounds)
+    if finding.decision is not Decision.UNDECIDED:
+        return max(0, design.looks[0] - finding.rounds)
+    needs = slower_rounds if finding.shift >= threshold else clearing_rounds
+    return max(1, needs(finding, threshold, design) - finding.rounds)
 
 
-def slower_rounds(found: Finding, threshold: float, design: Design) -> int:
+def slower_rounds(finding: Finding, threshold: float, design: Design) -> int:
     """The first look to come at which a case of this shift and scatter is found slower."""
-    gap = math.log1p(found.shift) - MARGIN * math.log1p(max(threshold, 0.0))
-    needs = _rounds(NormalDist().inv_cdf(1 - design.level), found.scatter, gap)
-    ahead = (look for look in design.looks if look >= needs and look > found.rounds)
-    return next(ahead, max(needs, found.rounds + 1))
+    gap = math.log1p(finding.shift) - MARGIN * math.log1p(max(threshold, 0.0))
+    needs = _rounds(NormalDist().inv_cdf(1 - design.level), finding.scatter, gap)
+    ahead = (look for look in design.looks if look >= needs and look > finding.rounds)
+    return next(ahead, max(needs, finding.rounds + 1))
 
 
-def clearing_rounds(found: Finding, threshold: float, design: Design) -> int:  # noqa: ARG001 - as the other one is asked
+def clearing_rounds(finding: Finding, threshold: float, design: Design) -> int:  # noqa: ARG001 - as the other one is asked
     """Rounds after which the interval of this shift and scatter keeps below the threshold."""
-    gap = math.log1p(max(threshold, 0.0)) - math.log1p(found.shift)
-    return max(LEAST, _rounds(NormalDist().inv_cdf(1 - CLEARS), found.scatter, gap))
+    gap = math.log1p(max(threshold, 0.0)) - math.log1p(finding.shift)
+    return max(LEAST, _rounds(NormalDist().inv_cdf(1 - CLEARS), finding.scatter, gap))
 
 
 def _rounds(level: float, scatter: float, gap: float) -> int:

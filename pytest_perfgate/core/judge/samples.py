@@ -94,10 +94,10 @@ def power_limited(rounds: Sequence[tuple[Capture, Capture]]) -> PowerLimited | N
 
 
 def _middles(pairs: Sequence[tuple[float | None, float | None]]) -> tuple[float, float] | None:
-    known = [(base, head) for base, head in pairs if base and head]
-    if len(known) < len(pairs):
+    complete = [(base, head) for base, head in pairs if base and head]
+    if len(complete) < len(pairs):
         return None
-    base, head = (median(sorted(side)) for side in zip(*known))
+    base, head = (median(sorted(side)) for side in zip(*complete))
     return base, head
 
 
@@ -291,8 +291,8 @@ FEW = 0.05
 
 def busy_processors(processes: Sequence[Samples]) -> float:
     """Processors that others kept busy beside a run on the host, where that is more than half of one; else 0."""
-    known = sorted(one.others for one in processes if one.others is not None and is_host(one))
-    neighbours = median(known) if known else 0.0
+    loads = sorted(one.others for one in processes if one.others is not None and is_host(one))
+    neighbours = median(loads) if loads else 0.0
     return min(neighbours, MOST) if neighbours > BUSY else 0.0
 
 
@@ -308,10 +308,10 @@ def excused(processes: Sequence[Samples], time: float, reach: float) -> str:
         count = plural(len(processes), "process", "processes")
         return f"{count} cannot show how far processes differ: it takes {LEAST}"
     own = [_own(one) for one in processes]
-    known = [number for number in own if number is not None]
-    if len(known) < len(own):
+    times = [number for number in own if number is not None]
+    if len(times) < len(own):
         return "it is unknown how long the calls waited for a processor"
-    shift = median(sorted(known)) / time - 1
+    shift = median(sorted(times)) / time - 1
     neighbours = min(max(UNKNOWN if one.others is None else one.others for one in processes), MOST)
     shared = (1 + reach) * (1 + (neighbours if neighbours > FEW else 0.0)) - 1
     if shift > shared:

@@ -62,8 +62,8 @@ def place_of(text: str, environment: Mapping[str, str]) -> Place:
             at, total = _whole(index, where) - counted.first, _whole(count, where)
             at = _in_array(at, total, environment, where) if "ARRAY" in counted.number else at
             return _checked(at + 1, total, where)
-    known = ", ".join(counted.number for counted in COUNTED)
-    raise PerfgateError("shard-unknown", f"auto, and no variable numbers this job: neither {OWN} nor one of {known}")
+    names = ", ".join(counted.number for counted in COUNTED)
+    raise PerfgateError("shard-unknown", f"auto, and no variable numbers this job: neither {OWN} nor one of {names}")
 
 
 def _in_array(task: int, count: int, environment: Mapping[str, str], place: str) -> int:
@@ -180,12 +180,12 @@ Held = list[tuple[str, Shard]]
 """Shards of one kind of device, each with the place of its record."""
 
 
-def _groups(held: Held) -> dict[str, Held]:
+def _groups(shards: Held) -> dict[str, Held]:
     """Every kind of GPU is a run of its own; processors are one, unless two of them ran the same shard."""
-    hosts = [(shard.index, shard.count) for _, shard in held if _on_host(shard)]
+    hosts = [(shard.index, shard.count) for _, shard in shards if _on_host(shard)]
     once = len(set(hosts)) == len(hosts)
     groups: dict[str, Held] = {}
-    for place, shard in held:
+    for place, shard in shards:
         key = "" if _on_host(shard) and once else shard.device
         groups.setdefault(key, []).append((place, shard))
     return groups
@@ -201,9 +201,9 @@ def _check_alike(sources: Sequence[Source]) -> None:
         if not source.report.shards:
             what = "it names no shard: perfgate check or an earlier version wrote it"
             raise PerfgateError("merge-unlike", what, place=source.place)
-    held = [(source.place, source.report, shard) for source in sources for shard in source.report.shards]
-    first_place, first_report, first = held[0]
-    for place, report, shard in held[1:]:
+    shards = [(source.place, source.report, shard) for source in sources for shard in source.report.shards]
+    first_place, first_report, first = shards[0]
+    for place, report, shard in shards[1:]:
         both = (
             ("commit", _commit(first), _commit(shard)),
             ("changes since the commit", first.changes, shard.changes),
@@ -232,10 +232,10 @@ def _check_limits(one: tuple[str, Shard], other: tuple[str, Shard]) -> None:
     (first_place, first), (place, shard) = one, other
     if shard.universe == first.universe:
         return
-    known = dict(first.universe.cases)
+    limits_of = dict(first.universe.cases)
     for nodeid, limits in shard.universe.cases:
-        if known.get(nodeid, limits) != limits:
-            texts = [", ".join(limit.text for limit in some) or "none" for some in (limits, known[nodeid])]
+        if limits_of.get(nodeid, limits) != limits:
+            texts = [", ".join(limit.text for limit in some) or "none" for some in (limits, limits_of[nodeid])]
             text = f"{nodeid} has the limits {texts[0]}, and {texts[1]} in {first_place}"
             raise PerfgateError("merge-unlike", text, place=place)
 
@@ -277,16 +277,16 @@ def _check_same_division(one: tuple[str, Shard], other: tuple[str, Shard]) -> No
 def _check_once(sources: Sequence[Source], groups: Mapping[str, Held]) -> None:
     """No measurement of a case twice on one kind of device, whoever says that it is its own."""
     of_place = {place: device for device, group in groups.items() for place, _ in group}
-    known: dict[tuple[str, CaseKey], str] = {}
+    places: dict[tuple[str, CaseKey], str] = {}
     for source in sources:
         for case in source.report.cases:
             if case.measurement is None:
                 continue
             several = len({shard.device for shard in source.report.shards}) > 1
             at = (case.measurement.device.name if several else of_place[source.place], case.key)
-            if at in known:
-                raise PerfgateError("merge-twice", f"{case.key} is in {known[at]} too", place=source.place)
-            known[at] = source.place
+            if at in places:
+                raise PerfgateError("merge-twice", f"{case.key} is in {places[at]} too", place=source.place)
+            places[at] = source.place
 
 
 def absent_devices(shards: Sequence[Shard], lines: Mapping[str, Iterable[Baseline]]) -> Iterator[SuiteNote]:
@@ -295,8 +295,8 @@ def absent_devices(shards: Sequence[Shard], lines: Mapping[str, Iterable[Baselin
     here = {shard.device for shard in shards}
     for device in sorted(device for device in lines if device not in here and not device.startswith(_HOST)):
         if count := sum(line.key.nodeid in tests for line in lines[device]):
-            known = plural(count, "accepted line")
-            text = f"{device} has {known} of these tests, and there is no record of it; --expect makes that fail"
+            accepted = plural(count, "accepted line")
+            text = f"{device} has {accepted} of these tests, and there is no record of it; --expect makes that fail"
             yield SuiteNote(kind=SHARDS, effect=Effect.WARN, text=text)
 
 
@@ -307,9 +307,9 @@ def missing_places(shards: Iterable[Shard]) -> tuple[str, ...]:
 
 
 def _places(device: str, group: Held) -> Iterator[str]:
-    count, known = group[0][1].count, {shard.index for _, shard in group}
+    count, indices = group[0][1].count, {shard.index for _, shard in group}
     for index in range(1, count + 1):
-        if index not in known:
+        if index not in indices:
             yield f"{index}/{count}{f' on {device}' if device else ''}"
 
 
@@ -373,14 +373,14 @@ def _device(case: CaseReport) -> str:
 
 def joined_notes(reports: Sequence[RunReport]) -> Iterator[SuiteNote]:
     """Each note once; what only some shards say, and others say otherwise, with the shards that say it."""
-    said: dict[SuiteNote, list[str]] = {}
+    sources: dict[SuiteNote, list[str]] = {}
     for report in reports:
         whose = named(report.shards[0]) if len(report.shards) == 1 else ""
         for note in report.notes:
             if note.kind not in {SLOW_CARD, SHARDS}:  # all shards together tell that better
-                said.setdefault(note, []).append(whose)
-    kinds = Counter(note.kind for note in said)
-    for note, places in said.items():
+                sources.setdefault(note, []).append(whose)
+    kinds = Counter(note.kind for note in sources)
+    for note, places in sources.items():
         whose = ", ".join(filter(None, places))
         alone = len(places) < len(reports) and kinds[note.kind] > 1 and whose
         yield replace(note, text=f"{whose}: {note.text}") if alone else note

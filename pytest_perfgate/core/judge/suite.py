@@ -323,10 +323,10 @@ def slow_card_notes(reports: Iterable[CaseReport]) -> Iterator[SuiteNote]:
 
 
 def removed(
-    gone: Iterable[Baseline], found: frozenset[str], reach: Reach, moved: Mapping[str, str]
+    gone: Iterable[Baseline], collected: frozenset[str], reach: Reach, moved: Mapping[str, str]
 ) -> Iterator[SuiteNote]:
     """Accepted cases of the merge base that went with their lines: nothing here could miss them."""
-    lost = {str(b.key) for b in gone if b.key.nodeid not in found and reach.holds(b.key.nodeid)}
+    lost = {str(b.key) for b in gone if b.key.nodeid not in collected and reach.holds(b.key.nodeid)}
     names = sorted(f"{name} -> {moved[name]}, where this run did not look" if name in moved else name for name in lost)
     if names and not reach.unknown:
         what = "moved outside the paths of this run" if lost <= set(moved) else "removed by this change"
@@ -334,9 +334,9 @@ def removed(
         yield SuiteNote(kind="removed", effect=Effect.WARN, text=text, names=tuple(names))
 
 
-def unlined(gone: Iterable[Baseline], asked: frozenset[str], effect: Effect) -> Iterator[SuiteNote]:
+def unlined(gone: Iterable[Baseline], limited: frozenset[str], effect: Effect) -> Iterator[SuiteNote]:
     """Accepted cases whose lines this change takes away while their limits stay: from then on nothing judges them."""
-    names = sorted({str(b.key) for b in gone if str(b.key) in asked})
+    names = sorted({str(b.key) for b in gone if str(b.key) in limited})
     if names:
         text = (
             f"{plural(len(names), 'accepted line')} of the merge base removed by this change, but the limits remain: "
@@ -345,16 +345,16 @@ def unlined(gone: Iterable[Baseline], asked: frozenset[str], effect: Effect) -> 
         yield SuiteNote(kind="taken away", effect=effect, text=text, names=tuple(names))
 
 
-def left_out(lines: Sequence[Baseline], found: frozenset[str], left: LeftOut) -> Iterator[SuiteNote]:
+def left_out(lines: Sequence[Baseline], collected: frozenset[str], left: LeftOut) -> Iterator[SuiteNote]:
     """Accepted cases that the project's own settings keep from being measured, run after run."""
-    names = sorted({str(b.key) for b in lines if _left(b.key.nodeid, found, left)})
+    names = sorted({str(b.key) for b in lines if _left(b.key.nodeid, collected, left)})
     if names:
         by = "deselected" if left.commanded else "left out by addopts or a conftest, not by the command line"
         text = f"{plural(len(names), 'accepted case')} not measured, {by}"
         yield SuiteNote(kind="left out", effect=Effect.WARN, text=text, names=() if left.commanded else tuple(names))
 
 
-def _left(nodeid: str, found: frozenset[str], left: LeftOut) -> bool:
+def _left(nodeid: str, collected: frozenset[str], left: LeftOut) -> bool:
     if nodeid in left.deselected:
         return True
-    return left.reach is not None and nodeid not in found and left.reach.leaves_out(nodeid)
+    return left.reach is not None and nodeid not in collected and left.reach.leaves_out(nodeid)

@@ -1,4 +1,4 @@
-"""What becomes of a suspect: confirmed, cleared, undecided."""
+"""A suspected slowdown is confirmed, cleared or left undecided."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _held_against(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
 
 
 def expired(line: Baseline, context: JudgeContext) -> bool:
-    """Whether an acceptance has run out; it holds on its last day."""
+    """Whether an acceptance has expired; it still holds on its last day."""
     return bool(line.expires) and line.expires[:10] < context.today
 
 
@@ -120,10 +120,10 @@ def _unheard(trial: JudgedMeasurement) -> Iterator[tuple[str, str]]:
         yield "why", f"{accepts}, which does not explain it: {apart}"
 
 
-def _agreed(suspicion: Suspicion, trial: JudgedMeasurement, edited: Baseline, said: str) -> Ruling | None:
+def _agreed(suspicion: Suspicion, trial: JudgedMeasurement, edited: Baseline, sentence: str) -> Ruling | None:
     """Accepted where the measurement agrees with the new value, alone or beside the commit of the old one."""
     assert trial.seen is not None
-    accepts = f'{said}; this change accepts {quantity(edited.time, Dimension.TIME)}: "{edited.why}"'
+    accepts = f'{sentence}; this change accepts {quantity(edited.time, Dimension.TIME)}: "{edited.why}"'
     if near(trial, edited, suspicion.threshold) or _rounds_agree(suspicion, trial, edited):
         return _ruling(suspicion, Outcome.ACCEPTED, accepts, ())
     if near(trial, edited, edited.blind):
@@ -133,7 +133,7 @@ def _agreed(suspicion: Suspicion, trial: JudgedMeasurement, edited: Baseline, sa
 
 
 def near(trial: JudgedMeasurement, edited: Baseline, play: float) -> bool:
-    """Whether what was seen agrees with a line of the change."""
+    """Whether the measured time agrees with a line of the change."""
     assert trial.seen is not None
     return abs(math.log(trial.seen.time / edited.time)) <= math.log1p(play)
 
@@ -148,7 +148,7 @@ def _rounds_agree(suspicion: Suspicion, trial: JudgedMeasurement, edited: Baseli
 
 
 def by_arms(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
-    """Two arms measured side by side decide."""
+    """Base and head, measured in turns, decide."""
     paired = trial.paired
     assert paired is not None
     than = f"than {base_words(paired)}"
@@ -171,8 +171,8 @@ def by_arms(suspicion: Suspicion, trial: JudgedMeasurement) -> Ruling:
             sentence = f"{sentence}; {cause}, which base and head share"
             ruling = _ruling(suspicion, Outcome.MOVED, sentence, (trial.accepting(REASON),), facts)
             return ruling._replace(policy="moved_by_change")
-        known = paired.moved or trial.baseline is None or trial.baseline.surroundings is None
-        return _ruling(suspicion, Outcome.MOVED, sentence, (trial.accepting(REASON) if known else DOCTOR,), facts)
+        explained = paired.moved or trial.baseline is None or trial.baseline.surroundings is None
+        return _ruling(suspicion, Outcome.MOVED, sentence, (trial.accepting(REASON) if explained else DOCTOR,), facts)
     return resting_on_arms(_undecided_ruling(suspicion, trial, facts), suspicion.metric, paired, _processes(trial))
 
 
@@ -198,7 +198,7 @@ def _undecided_ruling(suspicion: Suspicion, trial: JudgedMeasurement, facts: tup
 
 
 def more_rounds(trial: JudgedMeasurement, paired: Paired) -> tuple[str, ...]:
-    """The command that plays twice as many rounds, of this test alone."""
+    """The command that runs this test alone, with twice as many rounds."""
     rounds = 2 * max(paired.rounds, LEAST_ROUNDS)
     return (f"{trial.rerun} {AGAINST} {paired.base} {ROUNDS}{rounds}",) if paired.base else ()
 
@@ -256,7 +256,7 @@ def unpaired_ruling(ruling: Ruling, unpaired: Unpaired) -> Ruling:
 
 
 def uncommitted(baseline: Baseline | None) -> str:
-    """Why no arm can be made of what a line measured: its tree is in no commit. Empty where it is in one."""
+    """Why the tree that a line measured cannot be built: it is in no commit. Empty where it is in one."""
     if baseline is None or not baseline.commit.endswith(DIRTY):
         return ""
     commit = short_commit(baseline.commit.removesuffix(DIRTY), 7)
@@ -268,10 +268,10 @@ def prediction(trial: JudgedMeasurement) -> Prediction:
     context, baseline = trial.context, trial.baseline
     expected = prior(trial.measurement.device.kind, trial.measurement.identity.clocks)
     assert baseline is not None
-    scatter, sittings, known = baseline.scatter, baseline.sittings, None
+    scatter, sittings, degrees = baseline.scatter, baseline.sittings, None
     if context.scatter is not None and context.sittings > 1:
-        scatter, sittings, known = context.scatter, context.sittings, freedom(context.sittings)
-    return predict(expected, scatter=scatter, sittings=sittings, gates=context.gates, freedom=known)
+        scatter, sittings, degrees = context.scatter, context.sittings, freedom(context.sittings)
+    return predict(expected, scatter=scatter, sittings=sittings, gates=context.gates, freedom=degrees)
 
 
 def _sittings(count: int) -> str:
@@ -279,7 +279,7 @@ def _sittings(count: int) -> str:
 
 
 def _act(trial: JudgedMeasurement) -> tuple[str, ...]:
-    """A look at what is slower first; then it may be accepted."""
+    """The next steps: look at what is slower, then accept it."""
     return (*_look(trial), trial.accepting(REASON))
 
 
@@ -312,7 +312,7 @@ def _ruling(
 
 
 def suspects(verdicts: Iterable[Verdict]) -> tuple[Verdict, ...]:
-    """Verdicts that say slower than accepted."""
+    """Verdicts that found the case slower than accepted."""
     return _of(verdicts, {Outcome.SUSPECT, Outcome.REGRESSED})
 
 

@@ -157,12 +157,12 @@ def _operator(written: Written, at: int) -> tuple[Operator, int, Span]:
 
 
 def _measured(
-    written: Written, kind: MetricKind, labels: Labels, known: tuple[Kinds, Callable[[str], str]]
+    written: Written, kind: MetricKind, labels: Labels, context: tuple[Kinds, Callable[[str], str]]
 ) -> MetricKind:
     """The kind whose number is compared: for a mean over a family, that of the metric or own figure it names."""
     if kind.name not in OF_FAMILIES:
         return kind
-    name, (kinds, own) = dict(labels).get("of", ""), known
+    name, (kinds, own) = dict(labels).get("of", ""), context
     of = name.partition("(")[0].strip()
     start = written.text.index(kind.name)
     span = Span(start=start, end=start + len(kind.name))

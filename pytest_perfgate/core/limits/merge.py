@@ -94,9 +94,9 @@ def limits_for(limits: Layer, key: CaseKey, parts: Collection[str] = ()) -> tupl
 
 def unmatched_cases(limits: Layer, keys: Iterable[CaseKey], parts: Collection[str] = ()) -> tuple[Limit, ...]:
     """Limits whose ``case=`` names neither a call that was made nor a case of a file: a scope that matches nothing."""
-    known = tuple(keys)
+    cases = tuple(keys)
     named = (limit for limit in limits if case_of(limit) and not names_part(limit, parts))
-    return tuple(limit for limit in named if not any(_meant_for(limit, key) for key in known))
+    return tuple(limit for limit in named if not any(_meant_for(limit, key) for key in cases))
 
 
 def parts_of(metrics: MetricSet) -> frozenset[str]:
@@ -273,19 +273,19 @@ def share_of(text: str) -> float | None:
 
 def check_tail(written: Written, kind: MetricKind, labels: Labels) -> Labels:
     """The labels of a time with its quantile in one spelling; raises where it is not a quantile."""
-    asked = dict(labels)
-    if kind.name != "time" or not asked.keys() & {"q", "stat"}:
+    scope = dict(labels)
+    if kind.name != "time" or not scope.keys() & {"q", "stat"}:
         return labels
     start = written.text.index("(")
     span = Span(start=start, end=written.text.index(")", start) + 1)
-    if "q" in asked and "stat" in asked:
+    if "q" in scope and "stat" in scope:
         raise written.fault("limit-scope", "a quantile and a statistic at once", span, "write two limits")
-    if "stat" in asked and asked["stat"] not in STATISTICS:
+    if "stat" in scope and scope["stat"] not in STATISTICS:
         fix = "time(stat=min), or a quantile: time(q=99%)"
-        raise written.fault("limit-scope", f"no statistic '{asked['stat']}' of a time", span, fix)
-    share = share_of(asked.get("q", "50%"))
+        raise written.fault("limit-scope", f"no statistic '{scope['stat']}' of a time", span, fix)
+    share = share_of(scope.get("q", "50%"))
     if share is None:
-        raise written.fault("limit-scope", f"'{asked['q']}' is no part of the calls", span, "write time(q=99%)")
+        raise written.fault("limit-scope", f"'{scope['q']}' is no part of the calls", span, "write time(q=99%)")
     return tuple((name, f"{share * 100:g}%" if name == "q" else text) for name, text in labels)
 
 

@@ -278,14 +278,14 @@ def change_end(written: Written, opened: int, at: int) -> int:
 
 
 def change_bound(
-    written: Written, span: Span, kind: MetricKind, asked: tuple[float, str, str]
+    written: Written, span: Span, kind: MetricKind, bound: tuple[float, str, str]
 ) -> tuple[float, Dimension, Compare]:
     """The bound of a number with its unit, behind the head of the limit.
 
     A percentage has points only: "2 %" of it could be either. What a figure of the test's own measures is known when
     it ran: any unit may be its own.
     """
-    number, unit, head = asked
+    number, unit, head = bound
     own = kind.dimension
     points = f"write {head} {number:g}{_POINTS}, {_POINTS} for points of a percentage"
     if own is Dimension.FRACTION:

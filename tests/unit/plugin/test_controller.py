@@ -26,7 +26,7 @@ def test_what_cannot_be_marked_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path
     reporter = SimpleNamespace(write_line=lambda text, **_: lines.append(text))
     manager = SimpleNamespace(get_plugin={"terminalreporter": reporter}.get)
     config: Any = SimpleNamespace(rootpath=tmp_path, pluginmanager=manager)
-    close_records(config, 2, told=told)
+    close_records(config, 2, reported=told)
     said = "the last record here is of an earlier run, and cannot be marked as old"
     assert any(said in line for line in lines) != told
 

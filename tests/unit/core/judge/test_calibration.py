@@ -78,9 +78,9 @@ def test_slowdowns_that_were_really_there_are_counted_beside_those_that_scale_ti
     recorded = Recorded(pairs=measured(0.004), slowed={**slowed, 0.2: {}}, shares=dict.fromkeys(measured(0.004), 0.5))
     found = calibration(recorded, 0.03, suites=20)
     assert [one.by for one in found.injected] == list(INJECTED)
-    assert [one.found for one in found.injected] == pytest.approx(INJECTED, abs=0.01)
+    assert [one.measured for one in found.injected] == pytest.approx(INJECTED, abs=0.01)
     assert {one.rounds for one in found.injected} == {40}
-    assert found.injected[-1].seen.rate == 1.0
+    assert found.injected[-1].detected.rate == 1.0
     assert found.seconds >= 7 * 6 * 0.5
     text = render_text(calibration_document(found))
     assert "one side was kept busy" in text
