@@ -312,8 +312,8 @@ def _unknown(metric: str, kind: str, context: JudgeContext) -> Absent:
     if metric == "slowdown":
         fix = "compare two: perfgate compare BEFORE AFTER LIMIT"
         return Absent(name=metric, why="one file has nothing to be compared with", fix=fix)
-    known = context.kinds.get(metric)
-    source = known.source if known is not None else "time"
+    metric_kind = context.kinds.get(metric)
+    source = metric_kind.source if metric_kind is not None else "time"
     fix = "limit it in a timed test: pytest --perfgate" if source == "time" else f"take it from {source}"
     return Absent(name=metric, why=f"{_HOLDERS.get(kind, kind)} does not hold this metric", fix=fix)
 

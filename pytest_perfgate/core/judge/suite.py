@@ -102,8 +102,8 @@ def unbuilt(reports: Sequence[CaseReport]) -> Iterator[SuiteNote]:
         first, *rest = text.splitlines()
         if _OF_A_BUILD.match(first):
             why = "; ".join([first, *(line for line in rest if not line.startswith("all of it"))])
-            said = f"{plural(len(names), 'case')} not decided by base and head: {why}"
-            yield SuiteNote(kind=UNBUILT, effect=Effect.WARN, text=said)
+            note = f"{plural(len(names), 'case')} not decided by base and head: {why}"
+            yield SuiteNote(kind=UNBUILT, effect=Effect.WARN, text=note)
 
 
 def own_gate_note(notes: Sequence[SuiteNote], policy: Policy) -> tuple[SuiteNote, ...]:
