@@ -244,15 +244,15 @@ def figures() -> Iterator[tuple[str, str]]:
     """What a reader asks first, each with its name."""
     sizes = lines()
     counts = sorted(sizes.values())
-    yield "files", f"{len(files())}"
+    yield "modules", f"{len(files())}"
     yield "lines", f"{sum(path.read_text('utf-8').count(chr(10)) for path in files().values()):,}"
     yield "lines of a module", f"{counts[0]} to {counts[-1]}, median {statistics.median(counts):.0f}"
     yield "largest folders", ", ".join(f"{name} {count}" for name, count in folders().most_common(4))
     yield f"modules under {SMALL} lines", ", ".join(sorted(small())) or "none"
     yield f"modules under {SINGLE} lines with one importer", ", ".join(sorted(single_importers())) or "none"
-    yield "import arrows at module level", f"{sum(map(len, imports().values())):,}"
-    yield "circles", f"{len(circle(imports()))} modules"
-    yield "upward arrows", ", ".join(f"{a} -> {b}" for a, b in upward()) or "none"
+    yield "imports between modules, at their top", f"{sum(map(len, imports().values())):,}"
+    yield "modules in circles of imports", f"{len(circle(imports()))}"
+    yield "imports from a layer above", ", ".join(f"{a} -> {b}" for a, b in upward()) or "none"
 
 
 def main() -> None:
