@@ -23,9 +23,8 @@ from pytest_perfgate.core.judge.samples import busy_processors
 from pytest_perfgate.core.judge.suite import SKIPPED, UNUSED
 from pytest_perfgate.core.limits.grammar import FAMILY_MEAN
 from pytest_perfgate.core.limits.merge import matching, named, spelled
-from pytest_perfgate.core.limits.scope import proposal
 from pytest_perfgate.core.render.words import plural
-from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.errors import PerfgateError, proposal
 from pytest_perfgate.model.measurement import Baseline, Environment, Sitting, commit_name
 from pytest_perfgate.model.plan import Effect, Outcome
 from pytest_perfgate.model.values import first_of, value

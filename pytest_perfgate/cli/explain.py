@@ -7,9 +7,8 @@ from collections.abc import Mapping
 
 from pytest_perfgate.cli.output import show
 from pytest_perfgate.core.judge.policy import CHOICES, CI, LOCAL, RULE, effect
-from pytest_perfgate.core.limits.scope import proposal
 from pytest_perfgate.core.metric_kinds import by_name
-from pytest_perfgate.model.errors import CODES, PerfgateError
+from pytest_perfgate.model.errors import CODES, PerfgateError, proposal
 from pytest_perfgate.model.metric import Document, Paragraph, Section
 from pytest_perfgate.model.plan import Effect, Outcome
 from pytest_perfgate.model.project import KEYS

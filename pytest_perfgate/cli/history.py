@@ -186,7 +186,7 @@ def _drawn(cases: Any) -> str:
 
 def _selected(keys: Any, name: str) -> list[Any]:
     from pytest_perfgate.core.limits.merge import named
-    from pytest_perfgate.core.limits.scope import proposal
+    from pytest_perfgate.model.errors import proposal
 
     if not keys:
         fix = "full runs are remembered: pytest --perfgate=full"

@@ -261,8 +261,8 @@ class View:
 
 def _missing(name: str, metrics: MetricSet, key: str, fate: str) -> MetricMissing:
     """A name that no metric of this call has: misspelt, or nothing measured it here."""
-    from pytest_perfgate.core.limits.scope import nearest, some_of
     from pytest_perfgate.core.metric_kinds import by_name
+    from pytest_perfgate.model.errors import nearest, some_of
 
     names, text = metrics.names(), f"{name} of {key} was not measured"
     if not names:

@@ -16,9 +16,8 @@ import pytest
 
 from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.limits.merge import asked_figures, matches, merge_limits, own_name, own_names
-from pytest_perfgate.core.limits.scope import proposal
 from pytest_perfgate.core.metric_kinds import CODE_NAMES, PASSES
-from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.errors import PerfgateError, proposal
 from pytest_perfgate.model.plan import Cache, Case, ClockPolicy, Limit, Plan
 from pytest_perfgate.model.protocol import CAPTURES, STATIC
 from pytest_perfgate.plugin.options import child_environment, seconds

@@ -329,7 +329,7 @@ _LONGEST = 30
 
 def unknown_arguments(fn: Any, names: Iterable[str]) -> PerfgateError:
     """Keywords of the measured function: the fixture has its own, and passes on none."""
-    from pytest_perfgate.core.limits.scope import nearest
+    from pytest_perfgate.model.errors import nearest
 
     names_given, called = list(names), getattr(fn, "__name__", "")
     called = called if called.isidentifier() else "f"

@@ -15,10 +15,9 @@ from pytest_perfgate.core.judge.shards import foreign_split, place_of
 from pytest_perfgate.core.judge.suite import LeftOut
 from pytest_perfgate.core.limits.grammar import FAMILY_MEAN
 from pytest_perfgate.core.limits.merge import unmatched
-from pytest_perfgate.core.limits.scope import proposal
 from pytest_perfgate.core.render.words import plural, printable
 from pytest_perfgate.core.stats.costs import bare_name, costs_digest, divided, positions
-from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.errors import PerfgateError, proposal
 from pytest_perfgate.model.plan import Effect, Mode, Reach
 from pytest_perfgate.model.values import first_of
 from pytest_perfgate.model.verdict import Shard, SuiteNote, Universe

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Union
 
 from pytest_perfgate.core.changes.marks import marked
-from pytest_perfgate.core.limits.scope import nearest
+from pytest_perfgate.model.errors import nearest
 from pytest_perfgate.model.plan import CaseKey, Reach
 from pytest_perfgate.model.values import value
 

@@ -11,9 +11,8 @@ from pytest_perfgate.core.judge.acceptance import Change, Decision
 from pytest_perfgate.core.judge.accepted_line import FigureStep, Signature, carried
 from pytest_perfgate.core.judge.against_figure import accepted_elsewhere, better_of, comparable, selected_figures
 from pytest_perfgate.core.judge.context import surroundings
-from pytest_perfgate.core.limits.scope import proposal
 from pytest_perfgate.core.metric_kinds import by_name
-from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.errors import PerfgateError, proposal
 from pytest_perfgate.model.measurement import Baseline, Measurement, short_commit
 from pytest_perfgate.model.metric import Figure, Labels, Metric, parse_figure_title
 from pytest_perfgate.model.plan import Outcome

@@ -14,9 +14,9 @@ from pytest_perfgate.core.judge.policy import CI
 from pytest_perfgate.core.judge.readings import FILE, SPEEDUP, Sides, moved_sides, no_reference, reach_in_turns
 from pytest_perfgate.core.judge.samples import busy_processors
 from pytest_perfgate.core.limits.merge import no_instruction, not_in_the_report, own_name, scope_within
-from pytest_perfgate.core.limits.scope import noun, proposal, render_scope, some_of
+from pytest_perfgate.core.limits.scope import noun, render_scope
 from pytest_perfgate.core.render.words import bound_text, quantity
-from pytest_perfgate.model.errors import CODES, PerfgateError
+from pytest_perfgate.model.errors import CODES, PerfgateError, proposal, some_of
 from pytest_perfgate.model.metric import HALF, Absent, Analysis, Figure, Labels, Metric, MetricSet, Problem, matches
 from pytest_perfgate.model.plan import Limit, Mode, Operator, Outcome, Policy
 from pytest_perfgate.model.protocol import READ

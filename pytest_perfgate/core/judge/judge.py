@@ -34,10 +34,10 @@ from pytest_perfgate.core.limits.merge import (
     unmatched_cases,
     without_case,
 )
-from pytest_perfgate.core.limits.scope import proposal
 from pytest_perfgate.core.metric_kinds import CODE_NAMES
 from pytest_perfgate.core.render.words import plural
 from pytest_perfgate.core.stats.summary import Summary, split
+from pytest_perfgate.model.errors import proposal
 from pytest_perfgate.model.metric import Absent, Finding, Interval, Labels, Metric, MetricSet, Problem, selected
 from pytest_perfgate.model.plan import CaseKey, Compare, Effect, Limit, Mode, Outcome
 from pytest_perfgate.model.protocol import STATIC, CaseResult

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.core.limits.scope import proposal
-from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.errors import PerfgateError, proposal
 from pytest_perfgate.model.plan import Choice, Effect, Mode, Outcome, Policy, Rule
 from pytest_perfgate.model.project import POLICIES
 

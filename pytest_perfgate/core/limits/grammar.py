@@ -23,11 +23,10 @@ from pytest_perfgate.core.limits.scope import (
     closing,
     noun,
     parse_scope,
-    proposal,
     render_scope,
 )
 from pytest_perfgate.core.metric_kinds import OWN_KIND, own_kind
-from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.errors import PerfgateError, proposal
 from pytest_perfgate.model.plan import CHANGES, Compare, Limit, Operator
 from pytest_perfgate.model.values import DECIMAL, UNITS, USUAL, Dimension, dimension_of
 

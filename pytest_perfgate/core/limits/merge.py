@@ -9,9 +9,9 @@ from fnmatch import fnmatchcase
 from functools import lru_cache, reduce
 from typing import TYPE_CHECKING
 
-from pytest_perfgate.core.limits.scope import Span, Written, either, nearest
+from pytest_perfgate.core.limits.scope import Span, Written
 from pytest_perfgate.core.metric_kinds import PASSES
-from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.errors import PerfgateError, either, nearest
 from pytest_perfgate.model.metric import Absent, Labels, MetricKind, MetricSet
 from pytest_perfgate.model.metric import matches as metric_matches
 from pytest_perfgate.model.protocol import OWN, READ, RECORD, STATIC

@@ -1,14 +1,13 @@
-"""Scopes, senses, changes, near misses ("did you mean"), faults of a limit."""
+"""Scopes, senses, changes, faults of a limit."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
 
-from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.errors import PerfgateError, proposal
 from pytest_perfgate.model.metric import Labels, MetricKind, quoted
 from pytest_perfgate.model.plan import CHANGES, Compare, Operator
-from pytest_perfgate.model.values import UNITS, USUAL, Better, Dimension, dimension_of, first_of, value
+from pytest_perfgate.model.values import UNITS, USUAL, Better, Dimension, dimension_of, value
 
 ALWAYS = ("case",)
 """Every metric of a call can be narrowed to the ``name=`` of that call."""
@@ -199,41 +198,6 @@ def references_in(text: str, kind: MetricKind) -> tuple[tuple[str, str], ...]:
         scope = dict(parse_scope(written, Span(start=match.end() + 1, end=closing(written, match.end())), kind))
         pairs.append((scope.get("case", ""), scope.get("over", "")))
     return tuple(pair for pair in pairs if pair[1])
-
-
-_SHOWN = 12
-
-
-def nearest(word: str, valid: Iterable[str], count: int = 3) -> tuple[str, ...]:
-    """Valid words close to a wrong one, the closest first; only case or blanks wrong comes before all."""
-    from difflib import get_close_matches
-
-    words = list(dict.fromkeys(valid))
-    same = [w for w in words if w.casefold() == word.casefold()]
-    folded = {w.casefold(): w for w in words}
-    close = [folded[c] for c in get_close_matches(word.casefold(), folded, n=count, cutoff=0.55)]
-    inside = [w for w in words if len(word) > 2 and (word.casefold() in w.casefold())]
-    return tuple(dict.fromkeys([*same, *close, *inside]))[:count]
-
-
-def proposal(word: str, valid: Iterable[str], *, all_of: str = "") -> str:
-    """``did you mean 'mfu' or 'mfu_ceiling'?``, or all there are when nothing is near."""
-    words = tuple(dict.fromkeys(valid))
-    near = nearest(word, words)
-    if near:
-        return f"did you mean {either(near)}?"
-    return f"{all_of}: {some_of(sorted(words))}" if all_of and words else ""
-
-
-def some_of(words: Sequence[str]) -> str:
-    """The first dozen, and how many more there are."""
-    return first_of(words, _SHOWN)
-
-
-def either(words: Iterable[str]) -> str:
-    """``'a', 'b' or 'c'``."""
-    quoted = [f"'{w}'" for w in words]
-    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"
 
 
 @value

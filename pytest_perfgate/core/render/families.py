@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pytest_perfgate.core.judge.family import extremes
-from pytest_perfgate.core.limits.scope import proposal
 from pytest_perfgate.core.metric_kinds import by_name
 from pytest_perfgate.core.render.drawing import MARK, OTHER, SOFT, Axis, Frame, dot, line, picture, words
 from pytest_perfgate.core.render.text import table_lines
 from pytest_perfgate.core.render.words import printable, quantity, signed
-from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.errors import PerfgateError, proposal
 from pytest_perfgate.model.metric import Block, Cell, Column, Metric, Picture, Section, Table
 from pytest_perfgate.model.plan import CHANGES, Outcome
 from pytest_perfgate.model.values import Better, Dimension, value

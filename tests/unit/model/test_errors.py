@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from pytest_perfgate.model.errors import PerfgateError, refusal, speaks_of_a_file
+from pytest_perfgate.model.errors import PerfgateError, either, nearest, proposal, refusal, speaks_of_a_file
 from pytest_perfgate.model.measurement import Identity
 
 
@@ -58,3 +58,21 @@ def test_a_place_that_the_system_does_not_name_is_given() -> None:
     assert speaks_of_a_file(OSError(errno.EACCES, "denied", "x"))
     assert not speaks_of_a_file(OSError(errno.ECONNRESET, "reset"))
     assert refusal(OSError("odd")).what == "odd"
+
+
+def test_words_that_were_probably_meant() -> None:
+    assert nearest("fu", ["abcdefufghij"]) == ()
+    assert nearest("ufg", ["abcdefufghij"]) == ("abcdefufghij",)
+    assert (either("a"), either("ab"), either("abc")) == ("'a'", "'a' or 'b'", "'a', 'b' or 'c'")
+
+
+def test_three_words_are_proposed_and_twelve_shown() -> None:
+    words = [f"kernel{at:02}" for at in range(13)]
+    assert len(nearest("kernel", words)) == 3
+    assert proposal("zzz", words, all_of="there are").endswith("kernel11 and 1 more")
+    assert proposal("zzz", words[:12], all_of="there are").endswith("kernel10, kernel11")
+
+
+def test_nothing_is_proposed_where_there_is_nothing() -> None:
+    assert proposal("x", (), all_of="there are") == ""
+    assert proposal("x", ("abcdef",), all_of="there are") == "there are: abcdef"

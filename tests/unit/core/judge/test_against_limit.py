@@ -11,9 +11,8 @@ from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.policy import CI
 from pytest_perfgate.core.limits.grammar import parse_limit
 from pytest_perfgate.core.limits.merge import no_instruction
-from pytest_perfgate.core.limits.scope import proposal
 from pytest_perfgate.core.metric_kinds import by_name
-from pytest_perfgate.model.errors import PerfgateError
+from pytest_perfgate.model.errors import PerfgateError, proposal
 from pytest_perfgate.model.metric import Absent, Analysis, Interval, Metric, MetricSet, Problem, labels
 from pytest_perfgate.model.plan import Choice, Effect, Outcome
 from pytest_perfgate.model.values import Dimension, Work

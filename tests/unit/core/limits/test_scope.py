@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_perfgate.core.limits.scope import either, nearest, proposal, references_in, render_scope
+from pytest_perfgate.core.limits.scope import references_in, render_scope
 from pytest_perfgate.model.errors import PerfgateError
 from tests.unit.core.judge.bench import KINDS, limit
 
@@ -19,24 +19,6 @@ def test_a_word_without_a_scope_is_offered_four_of_them() -> None:
     with pytest.raises(PerfgateError) as caught:
         limit("tflops(bwd) >= 5 TFLOPS")
     assert caught.value.fix.count("tflops(") == 4
-
-
-def test_words_that_were_probably_meant() -> None:
-    assert nearest("fu", ["abcdefufghij"]) == ()
-    assert nearest("ufg", ["abcdefufghij"]) == ("abcdefufghij",)
-    assert (either("a"), either("ab"), either("abc")) == ("'a'", "'a' or 'b'", "'a', 'b' or 'c'")
-
-
-def test_three_words_are_proposed_and_twelve_shown() -> None:
-    words = [f"kernel{at:02}" for at in range(13)]
-    assert len(nearest("kernel", words)) == 3
-    assert proposal("zzz", words, all_of="there are").endswith("kernel11 and 1 more")
-    assert proposal("zzz", words[:12], all_of="there are").endswith("kernel10, kernel11")
-
-
-def test_nothing_is_proposed_where_there_is_nothing() -> None:
-    assert proposal("x", (), all_of="there are") == ""
-    assert proposal("x", ("abcdef",), all_of="there are") == "there are: abcdef"
 
 
 @pytest.mark.parametrize(
