@@ -316,7 +316,7 @@ _GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 
 _TURBO = Path("/sys/devices/system/cpu/intel_pstate/no_turbo")
 
-_UNTOLD = "the kernel does not report it (a virtual machine?)"
+_UNTOLD = "the kernel hides it (a virtual machine?)"
 
 
 def probe_gpu_permissions(*, driven: bool = False) -> tuple[Availability, ...]:
@@ -349,11 +349,7 @@ def _clock_lock(*, driven: bool) -> Availability:
 def _gpu_counters(*, driven: bool) -> Availability:
     text = _file_text(_NVIDIA_PARAMETERS)
     if text is None:
-        why = (
-            "the driver does not report it here (often a container)"
-            if driven
-            else "NVIDIA's kernel module is not loaded"
-        )
+        why = "the driver hides it here (often a container)" if driven else "NVIDIA's kernel module is not loaded"
         return Availability(name="GPU counters", usable=False, why=why)
     closed = re.search(r"RmProfilingAdminOnly:\s*1", text) is not None and os.geteuid() != 0
     line = "options nvidia NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d, then reload the driver"

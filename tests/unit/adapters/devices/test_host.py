@@ -41,7 +41,7 @@ def told(monkeypatch, tmp_path, *, driven, user=1000, text=None):
 
 def test_a_driver_that_works_without_its_files_is_believed(monkeypatch, tmp_path) -> None:
     lock, counters = told(monkeypatch, tmp_path, driven=True, user=0)
-    assert (lock, counters) == ((True, ""), (False, "the driver does not report it here (often a container)"))
+    assert (lock, counters) == ((True, ""), (False, "the driver hides it here (often a container)"))
     lock, counters = told(monkeypatch, tmp_path, driven=False, user=0)
     assert lock == (False, "no driver of a GPU is loaded")
     assert counters == (False, "NVIDIA's kernel module is not loaded")
