@@ -161,7 +161,7 @@ def _compared(
 
 INSPECT_ABOUT = """Say what is in a file: a trace, an Nsight Systems export, an Nsight Compute report, a cubin.
 
-perfgate knows a file by its content, not by its name.
+The content of a file tells what it is, not its name.
 
 Several files are the ranks or processes of one job. Nothing is judged here: see perfgate check.
 """
