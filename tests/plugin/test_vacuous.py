@@ -39,13 +39,13 @@ def test_a_marker_whose_test_never_calls_the_fixture(in_ci: Run, here: Run, test
 
 
 def test_a_test_that_asks_for_the_fixture_while_it_runs(in_ci: Run, here: Run) -> None:
-    failing(in_ci, "test_asks_late", "NOT MEASURED", "only while it ran,")
+    failing(in_ci, "test_asks_late", "NOT MEASURED", "while it ran, after the measuring")
     assert here.outcome("test_asks_late") == "passed"
 
 
 def test_a_call_behind_an_if(in_ci: Run, here: Run) -> None:
     failing(in_ci, "test_only_measured", "never called in the test itself")
-    failing(in_ci, "test_only_judged", "#sometimes", "not while it was measured")
+    failing(in_ci, "test_only_judged", "#sometimes", "not in the measuring process")
     assert here.outcome("test_only_measured") == "passed"
     assert "NOT MEASURED  test_only_measured  time" in here.text
 
