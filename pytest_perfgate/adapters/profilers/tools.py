@@ -60,7 +60,7 @@ class Nsys:
 
     def availability(self) -> Availability:
         """Asks nsys for its version where it will run: behind the launcher."""
-        fix = "install Nsight Systems, or name the launcher in front of it: [tool.perfgate] launcher"
+        fix = "install Nsight Systems, or set [tool.perfgate] launcher"
         try:
             done = _ran(behind(self._launcher, ["nsys", "--version"]), 60.0)
         except PerfgateError as error:
@@ -256,7 +256,7 @@ class Ncu:
 
     def availability(self) -> Availability:
         """Asks ncu for its version where it will run: behind the launcher."""
-        fix = "install Nsight Compute, or name the launcher in front of it: [tool.perfgate] launcher"
+        fix = "install Nsight Compute, or set [tool.perfgate] launcher"
         argv = behind(self._launcher, ["ncu", "--version"])
         if shutil.which(argv[0]) is None:
             return Availability(name=self.name, usable=False, why=f"{argv[0]} is not on the PATH", fix=fix)
