@@ -181,7 +181,8 @@ def _visible(ruling: Ruling, trial: JudgedMeasurement | None) -> float | None:
     """What could have been seen: the ruling's own figure, else that of the run."""
     if ruling.visible is not None or ruling.figure is not None:
         return ruling.visible
-    return trial.seen.visible if trial and trial.seen else None
+    unbuilt = trial is not None and trial.paired is not None and trial.paired.unbuilt
+    return trial.seen.visible if trial and trial.seen and not unbuilt else None
 
 
 FLOOR_AT_MOST = 0.5

@@ -133,7 +133,12 @@ TIMES = FigureLevel()
 
 
 def figure_note(verdict: Verdict) -> str:
-    """``(128 -> 130)`` behind the limit of a gated figure; of one without an accepted value what it reads."""
+    """``(128 -> 130)`` behind the limit of a gated figure; of one without an accepted value what it reads.
+
+    Where neither of two builds was made, nothing was compared.
+    """
+    if verdict.metric is None and verdict.outcome is Outcome.PASSED and verdict.limit.metric == "slowdown":
+        return " (not compared: the change edits no code)"
     if verdict.figure is None and verdict.metric is not None and verdict.metric.name not in {"time", "slowdown"}:
         return f" ({quantity(verdict.metric.value, verdict.metric.dimension)})"
     return f" ({figure_text(verdict.figure, verdict.metric)})" if verdict.figure is not None else ""

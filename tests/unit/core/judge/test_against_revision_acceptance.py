@@ -14,6 +14,7 @@ from pytest_perfgate.core.judge.against_revision import (
 )
 from pytest_perfgate.core.judge.judge import judge
 from pytest_perfgate.core.judge.policy import CI
+from pytest_perfgate.core.render.words import figure_note
 from pytest_perfgate.model.measurement import Baseline, Samples
 from pytest_perfgate.model.metric import Interval
 from pytest_perfgate.model.plan import Decision, Outcome
@@ -80,6 +81,9 @@ def test_what_is_one_code_with_its_base_is_never_a_regression(
     assert verdict.outcome is expected
     assert "rounds" not in verdict.sentence
     assert ("the same code" in verdict.sentence) is (expected is not Outcome.UNBASELINED)
+    if expected is Outcome.PASSED:
+        assert (verdict.visible, verdict.metric) == (None, None), "nothing was compared, so nothing can be detected"
+        assert figure_note(verdict) == " (not compared: the change edits no code)"
 
 
 @pytest.mark.parametrize(
