@@ -292,5 +292,7 @@ def write_next(out: Any, session: SessionState, commands: Sequence[str]) -> None
         write_painted(out, f"next  {here.command(MERGE if divided and command == REPORT else command)}")
     if shard and divided and commands:
         out.write_line(f"FOLDER holds the records of all {shard.count} shards: --perfgate-json FOLDER/K.json")
-    if any(FROM in command for command in commands):
-        out.write_line("RECORD is the one that this run wrote: kept as an artifact, it is accepted in any clone")
+    blocks = (step for report in session.all_reports() for verdict in report.verdicts for step in verdict.next)
+    if any(FROM in command for command in (*commands, *blocks)):
+        own = next((f", {here.path(path)}" for path in session.written if path.parent.name == "records"), "")
+        out.write_line(f"RECORD is the one that this run wrote{own}: kept as an artifact, it is accepted in any clone")

@@ -23,6 +23,7 @@ from pytest_perfgate.core.judge.context import (
 from pytest_perfgate.core.judge.rounds import is_look
 from pytest_perfgate.core.judge.samples import base_words, excused, resting_on_arms, shift_metric
 from pytest_perfgate.core.judge.suspects import (
+    ROUNDS,
     Suspicion,
     against_accepted,
     by_arms,
@@ -293,7 +294,9 @@ def _of_a_blind_sitting(metric: Metric, allowed: Tolerance, visible: float, tria
         now, steps = quantity(better.time, Dimension.TIME), tuple[str, ...]()
         then = f"this change accepts {now} from a run that detects more; it judges once it is merged"
     else:
-        then, steps = _MAY_BE_OFF, tuple(deciding(trial))
+        found = tuple(deciding(trial))
+        decide = tuple(step for step in found if ROUNDS not in step)  # more rounds cure no accepted run
+        then, steps = _MAY_BE_OFF, decide or (*found, trial.accepting(REASON))
     return Ruling(
         outcome=Outcome.UNDECIDED,
         sentence=f"{_too_noisy(allowed)}: {then}",

@@ -274,7 +274,9 @@ def not_called(key: CaseKey, limits: Sequence[Limit], why: tuple[str, str], cont
 
     def ruling(limit: Limit) -> Ruling:
         if limit.metric not in CODE_NAMES:
-            return Ruling(outcome=Outcome.NOT_MEASURED, sentence=sentence, next=(then,) if then else ())
+            return Ruling(
+                outcome=Outcome.NOT_MEASURED, sentence=sentence, next=(then or "call perfgate(fn) in the test",)
+            )
         unread = f"no capture reads its machine code: the test has no capture={STATIC!r}"
         step = f"@pytest.mark.perfgate({limit.text!r}, capture={STATIC!r})"
         return Ruling(outcome=Outcome.NOT_MEASURED, sentence=unread, next=(step,))

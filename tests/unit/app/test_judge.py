@@ -183,6 +183,7 @@ def test_a_limit_on_machine_code_without_its_capture_is_told_the_capture() -> No
     assert "capture='cubin'" in code.sentence
     assert code.next == ("@pytest.mark.perfgate('registers <= 128', capture='cubin')",)
     assert clock.sentence.startswith("the test did not call perfgate()")
+    assert clock.next
     given = replace(asked, plan=Plan(captures=("ncu",)))
     (other,) = gate_judge(Lines(None)).judge_result(CaseResult(case=given, captures=((),)))
     assert {verdict.sentence for verdict in other.verdicts} == {clock.sentence}

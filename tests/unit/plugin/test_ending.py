@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from pytest_perfgate.core.judge.policy import CI, LOCAL
 from pytest_perfgate.model.plan import Effect, Mode, Outcome, Policy
 from pytest_perfgate.model.verdict import SuiteNote
+from pytest_perfgate.plugin import ending
 from pytest_perfgate.plugin.ending import (
     announce,
     commanded_notes,
@@ -21,6 +23,24 @@ from pytest_perfgate.plugin.options import STARTED_WITH
 from pytest_perfgate.plugin.selection import unreported_notes
 from pytest_perfgate.plugin.summary import reported_text
 from tests.reports import case
+
+
+@pytest.mark.parametrize("step", ["perfgate accept --from RECORD t.py::test_a", "perfgate doctor"])
+def test_a_step_of_a_block_from_a_record_is_explained_with_its_path(step: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr(ending, "division", lambda config: None)
+    monkeypatch.setattr(ending, "Standpoint", lambda config: SimpleNamespace(command=str, path=str))
+    verdict = SimpleNamespace(next=(step,))
+    session: Any = SimpleNamespace(
+        settings=SimpleNamespace(pytest=None),
+        written=[Path(".perfgate/records/1.json")],
+        all_reports=lambda: [SimpleNamespace(verdicts=(verdict,))],
+    )
+    lines: list[str] = []
+    ending.write_next(SimpleNamespace(write_line=lines.append), session, [])
+    said = [
+        "RECORD is the one that this run wrote, .perfgate/records/1.json: kept as an artifact, it is accepted in any clone"
+    ]
+    assert lines == (said if "RECORD" in step else [])
 
 
 def test_a_note_that_fails_is_counted_and_progress_ends_at_100_percent() -> None:

@@ -45,6 +45,11 @@ def test_a_time_accepted_from_a_blind_sitting_lets_nothing_pass_as_known() -> No
         "accepting is no answer to what was not shown"
     )
     assert verdict(1.02e6, baseline=blind).next == same.next
+    assert verdict(1e6, baseline=blind, shape=(1.0, 1.0)).next == same.next, "more rounds cure no accepted run"
+    nowhere = replace(blind, commit="")
+    rounds, accept = verdict(1e6, baseline=nowhere, shape=(1.0, 1.0)).next
+    assert rounds.endswith("--perfgate-rounds=3")
+    assert accept.startswith("perfgate accept ")
     context = replace(CONTEXT, edited=accepted(1e6, blind=0.02))
     done = verdict(1e6, baseline=blind, context=context)
     assert (done.outcome, done.next) == (Outcome.UNDECIDED, ()), "done already: nothing is left to do"
