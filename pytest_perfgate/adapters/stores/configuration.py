@@ -140,8 +140,16 @@ def parse_seconds(given: Any, place: str) -> float:
 
 def _choice(given: Any, place: str, key: ConfigKey) -> str:
     if given not in key.choices:
-        raise _wrong(place, f"one of {', '.join(key.choices)}", given)
+        raise _not_among(key.choices, place, given)
     return str(given)
+
+
+def _not_among(words: Sequence[str], place: str, given: Any) -> PerfgateError:
+    import difflib
+
+    near = difflib.get_close_matches(str(given), words, n=1)
+    fix = f"did you mean {near[0]!r}?" if near else f"write {' or '.join(map(repr, words))}"
+    return PerfgateError("config-value", f"expected one of {', '.join(words)}, found {given!r}", fix=fix, place=place)
 
 
 def _share(given: Any, place: str, key: ConfigKey) -> float:
@@ -166,7 +174,7 @@ def _policy(given: Any, place: str, key: ConfigKey) -> tuple[tuple[str, str], ..
         if name not in allowed:
             raise _unknown(name, allowed, place)
         if chosen not in allowed[name]:
-            raise _wrong(f"{place}.{name}", f"one of {', '.join(allowed[name])}", chosen)
+            raise _not_among(allowed[name], f"{place}.{name}", chosen)
     return tuple(given.items())
 
 

@@ -102,12 +102,16 @@ def parse_limit(
     )
 
 
+_TIME_WORDS = dict.fromkeys(("latency", "duration", "runtime", "elapsed"), "time")
+"""What others call the time of a call."""
+
+
 def _kind(written: Written, kinds: Kinds, own: Callable[[str], str], at: int) -> tuple[MetricKind, int]:
     match = _METRIC.match(written.text, at)
     if not match:
         what = "the limit is empty" if not written.text.strip() else "the limit does not start with a metric"
         raise written.fault("limit-syntax", what, Span(start=0, end=1), _SHAPE)
-    meant = own(match[1]) if match[1] not in kinds else ""
+    meant = (own(match[1]) or _TIME_WORDS.get(match[1].casefold(), "")) if match[1] not in kinds else ""
     if meant == match[1]:
         return own_kind(match[1]), match.end()
     if match[1] == CHANGE_WORD:

@@ -24,13 +24,13 @@ RUN_CODES: tuple[Code, ...] = (
         family=Family.CONFIGURATION,
         title="[tool.perfgate] has a key that nothing reads",
         why="the setting would silently do nothing",
-        fix="use a key of docs/options.md, or delete the line",
+        fix="write the key that is meant, or delete the line",
     ),
     Code(
         name="config-value",
         family=Family.CONFIGURATION,
         title="A setting of [tool.perfgate] has the wrong form",
-        fix="write it as docs/options.md shows for this key",
+        fix="write what is expected there, or delete the line: the default holds then",
     ),
     Code(
         name="shard-unknown",

@@ -40,6 +40,16 @@ def test_a_wrong_call_says_what_a_right_one_is(form: str) -> None:
     assert fix in caught.value.fix
 
 
+def test_a_second_measurement_without_a_name_says_where_it_is_and_what_to_write() -> None:
+    case = Case(nodeid="tests/unit/plugin/test_wrong_calls.py::test_a", limits=(), plan=Plan())
+    gate = Perfgate(case, Bench(case))
+    gate._key("")
+    with pytest.raises(PerfgateError, match="two measurements without a name in one test") as caught:
+        gate._key("")
+    assert caught.value.place.startswith("tests/unit/plugin/test_wrong_calls.py:")
+    assert 'perfgate(fn, name="' in caught.value.fix
+
+
 def test_a_fault_of_the_call_itself_stays_its_own() -> None:
     case = Case(nodeid="t.py::test_a", limits=(), plan=Plan())
 

@@ -74,6 +74,7 @@ def test_silence_is_the_default() -> None:
         ("limits = [1]", ["tool.perfgate.limits", "a list of texts"]),
         ("policy = {mising = 'fail'}", ["tool.perfgate.policy", "did you mean missing"]),
         ("policy = {missing = 'maybe'}", ["tool.perfgate.policy.missing", "fail, warn, record"]),
+        ("policy = {suspect = 'warning'}", ["tool.perfgate.policy.suspect", "warn, fail", "did you mean 'warn'?"]),
         ("tests = [{limits = 'x'}]", ["tool.perfgate.tests[0]", "needs its pattern"]),
         ("tests = [{pattern = 'x', rouns = 3}]", ["tool.perfgate.tests[0]", "did you mean rounds"]),
         ("limits = [", ["not TOML"]),

@@ -92,6 +92,7 @@ def test_aliases_read_as_the_metric_itself() -> None:
         ("55% <= mfu", "limit-syntax", "does not start with a metric", "METRIC", "5"),
         ("mfuu >= 5%", "limit-unknown-metric", "'mfuu'", "'mfu'", "mfuu"),
         ("MFU >= 5%", "limit-unknown-metric", "'MFU'", "'mfu'", "MFU"),
+        ("latency <= 5ms", "limit-unknown-metric", "'latency'", "did you mean 'time'?", "latency"),
         ("zzzzz >= 5%", "limit-unknown-metric", "'zzzzz'", "the metrics: ", "zzzzz"),
         ("mfu", "limit-syntax", "ends before it compares", "METRIC", ""),
         ("mfu 55%", "limit-syntax", "operator is expected, not '55%'", "METRIC", "5"),
