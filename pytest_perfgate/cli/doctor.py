@@ -212,6 +212,8 @@ def taken(project: Project) -> str:
 
 
 def baselines(project: Project) -> Iterator[Finding]:
+    from pytest_perfgate.wiring import configuration
+
     devices = project.baselines.devices()
     for device in devices:
         lines = project.baselines.read_all(device)
@@ -219,10 +221,15 @@ def baselines(project: Project) -> Iterator[Finding]:
         yield Finding(name="baselines", level=Level.GOOD, what=f"{device}: {plural(len(lines), 'case')}, {kind}")
     if project.root.joinpath(project.config.baselines).is_dir() and (fix := taken(project)):
         yield Finding(name="baselines", level=Level.NOTE, what=TAKEN.format(project.config.baselines), fix=fix)
-    if not devices:
-        yield Finding(
-            name="baselines", level=Level.NOTE, what="none yet", fix="pytest --perfgate=full, perfgate accept"
-        )
+    if devices:
+        return
+    try:
+        configuration(project.root, whole=True)
+    except PerfgateError:
+        what, fix = "not looked for: the settings that name their folder do not read", ""
+    else:
+        what, fix = "none yet", "pytest --perfgate=full, perfgate accept"
+    yield Finding(name="baselines", level=Level.NOTE, what=what, fix=fix)
 
 
 def commits(project: Project) -> Iterator[Finding]:

@@ -202,7 +202,10 @@ class Perfgate:
         refuse_in_teardown(self._case.nodeid)
         if name in self._names:
             what = f"two measurements named {name!r}" if name else "two measurements without a name"
-            fix, where = 'give each a name: perfgate(fn, name="small")', _called(self._case.nodeid.partition("::")[0])
+            fix, where = (
+                'give each a name=, as in perfgate(fn, name="small")',
+                _called(self._case.nodeid.partition("::")[0]),
+            )
             raise PerfgateError("call-wrong", f"{what} in one test", fix=fix, place=where or self._case.nodeid)
         self._names.add(name)
         return CaseKey(nodeid=self._case.nodeid, name=name)

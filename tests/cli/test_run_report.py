@@ -266,6 +266,7 @@ def test_the_doctor_goes_on_behind_settings_that_do_not_read(project: Place) -> 
     assert "bad   git" not in done.out
     assert "history" in done.out, "checks that need no settings go on"
     assert "bad   machine    it cannot be checked: not TOML" in done.out
+    assert "note  baselines  not looked for: the settings that name their folder do not read" in done.out
 
 
 def test_the_doctor_names_what_is_broken(project: Place) -> None:

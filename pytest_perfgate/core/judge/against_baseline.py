@@ -294,9 +294,9 @@ def _of_a_blind_sitting(metric: Metric, allowed: Tolerance, visible: float, tria
         now, steps = quantity(better.time, Dimension.TIME), tuple[str, ...]()
         then = f"this change accepts {now} from a run that detects more; it judges once it is merged"
     else:
-        found = tuple(deciding(trial))
-        decide = tuple(step for step in found if ROUNDS not in step)  # more rounds cure no accepted run
-        then, steps = _MAY_BE_OFF, decide or (*found, trial.accepting(REASON))
+        asked = tuple(deciding(trial))
+        decide = tuple(step for step in asked if ROUNDS not in step)  # more rounds cure no accepted run
+        then, steps = _MAY_BE_OFF, decide or (*asked, trial.accepting(REASON))
     return Ruling(
         outcome=Outcome.UNDECIDED,
         sentence=f"{_too_noisy(allowed)}: {then}",
