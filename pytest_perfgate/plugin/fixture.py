@@ -201,14 +201,15 @@ class Perfgate:
         name = _checked(name, "name=", self._case)
         refuse_in_teardown(self._case.nodeid)
         if name in self._names:
-            what = f"two measurements named {name!r}" if name else "two measurements without a name"
-            fix, where = (
-                'give each a name=, as in perfgate(fn, name="small")',
-                _called(self._case.nodeid.partition("::")[0]),
-            )
-            raise PerfgateError("call-wrong", f"{what} in one test", fix=fix, place=where or self._case.nodeid)
+            raise _twice(name, self._case.nodeid)
         self._names.add(name)
         return CaseKey(nodeid=self._case.nodeid, name=name)
+
+
+def _twice(name: str, nodeid: str) -> PerfgateError:
+    what = f"two measurements named {name!r}" if name else "two measurements without a name"
+    fix, place = 'give each a name=, as in perfgate(fn, name="small")', _called(nodeid.partition("::")[0]) or nodeid
+    return PerfgateError("call-wrong", f"{what} in one test", fix=fix, place=place)
 
 
 def _taken(bench: Bench, nesting: Nesting, call: MeasuredCall) -> View:
