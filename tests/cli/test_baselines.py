@@ -34,7 +34,7 @@ def project(place: Place) -> Place:
     place.baselines.write([baseline("test_a", 1e6), baseline("test_m", 1e6), baseline("test_z", 1e6)])
     assert said(place).fix.startswith("echo 'baselines/**/*.yaml merge=perfgate'")
     (place.root / ".gitattributes").write_text("baselines/**/*.yaml merge=perfgate\n")
-    assert "this clone was not told of" in said(place).what
+    assert "this clone's git config lacks" in said(place).what
     git(place.root, "config", "merge.perfgate.driver", f"{command} merge-driver %O %A %B %P")
     assert "does not start" in said(place).what
     git(place.root, "config", "merge.perfgate.driver", DRIVER.replace("perfgate", command, 1))

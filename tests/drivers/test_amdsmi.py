@@ -71,7 +71,7 @@ def test_a_card_that_counts_what_held_its_clocks_is_believed_to_the_share(amd) -
     assert told["little"] == []
     assert told["reads"] == 0
     assert "throttling" not in told["facts"]
-    assert "no counters" in amd("observed")["facts"]["throttling"]
+    assert "known from readings only" in amd("observed")["facts"]["throttling"]
 
 
 def test_a_clock_that_the_card_does_not_have_is_refused(amd) -> None:
