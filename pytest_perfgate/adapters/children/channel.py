@@ -208,6 +208,8 @@ PARENT, MARK = "PERFGATE_PARENT", "PERFGATE_CHILD"
 
 _PROCESSES = Path("/proc")
 
+_EXEC_S = 1.0
+
 
 def end_with_parent() -> None:
     """A child of a parent that is killed is asked to end at once: its call may take long, with the clocks locked.
@@ -230,6 +232,11 @@ def marked(mark: str, processes: Path = _PROCESSES) -> tuple[int, ...]:
     """The processes that were started with this mark, and run."""
     word = f"{MARK}={mark}".encode()
     return tuple(int(folder.name) for folder in processes.glob("[0-9]*") if word in _environ(folder))
+
+
+def running(pid: int, processes: Path = _PROCESSES) -> bool:
+    """Whether a process runs; one that ended and that nobody reaped does not."""
+    return _state(processes / str(pid)) not in ("Z", "X")
 
 
 def any_running(group: int, processes: Path = _PROCESSES) -> bool:
@@ -263,11 +270,20 @@ def _parent(folder: Path) -> str:
 
 
 def _environ(folder: Path) -> list[bytes]:
-    """The variables that a process was started with; one that ended has none."""
+    """The variables that a process was started with; one that ended has none, one within ``exec`` is waited for."""
+    until = time.monotonic() + _EXEC_S
     try:
-        return (folder / "environ").read_bytes().split(b"\0")
+        while not (text := (folder / "environ").read_bytes()) and _starts(folder) and time.monotonic() < until:
+            time.sleep(0.001)
+        return text.split(b"\0")
     except OSError:
         return []
+
+
+def _starts(folder: Path) -> bool:
+    """Whether a process is within ``exec``: it has memory, and neither arguments nor variables in it yet."""
+    memory = next(iter(_stat(folder)[20:21]), "0")
+    return memory != "0" and _state(folder) not in ("Z", "X") and not (folder / "cmdline").read_bytes()
 
 
 class ForkedProcess:

@@ -27,6 +27,7 @@ from pytest_perfgate.adapters.children.channel import (
     Line,
     any_running,
     marked,
+    running,
 )
 from pytest_perfgate.clock import seconds
 from pytest_perfgate.model.errors import PerfgateError
@@ -282,18 +283,19 @@ class Family:
         for how in (signal.SIGTERM, signal.SIGKILL):
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.leader.pid, how)
-            for one in marked(self._mark):
+            others = marked(self._mark)
+            for one in others:
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(one, how)
-            if self._ends(seconds() + _GRACE_S):
+            if self._ends(others, seconds() + _GRACE_S):
                 break
         self.leader.poll()
 
-    def _ends(self, until: float) -> bool:
-        """Whether all of them ended in time."""
+    def _ends(self, others: tuple[int, ...], until: float) -> bool:
+        """Whether all of them ended in time; one that is killed loses its mark a moment before it ends."""
         with suppress(subprocess.TimeoutExpired):
             self.leader.wait(timeout=max(0.0, until - seconds()))
-            while _lives(self.leader.pid) or marked(self._mark):
+            while _lives(self.leader.pid) or any(map(running, others)) or marked(self._mark):
                 if seconds() > until:
                     return False
                 time.sleep(0.02)

@@ -14,7 +14,16 @@ from pathlib import Path
 import pytest
 
 from pytest_perfgate.adapters.children import spawn
-from pytest_perfgate.adapters.children.channel import PARENT, VARIABLE, Line, decode_line, encode_line, stray_children
+from pytest_perfgate.adapters.children.channel import (
+    MARK,
+    PARENT,
+    VARIABLE,
+    Line,
+    decode_line,
+    encode_line,
+    marked,
+    stray_children,
+)
 from pytest_perfgate.adapters.children.spawn import LocalChild, LocalSpawner
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.plan import CaseKey, Plan
@@ -246,6 +255,19 @@ def test_only_children_of_ours_without_a_parent_are_strays(tmp_path: Path) -> No
     (tmp_path / "self").mkdir()
     assert stray_children(tmp_path) == (12,)
     assert stray_children(tmp_path / "none") == ()
+
+
+def test_a_process_within_exec_is_waited_for(tmp_path: Path) -> None:
+    """It has lost the variables of the program before, and those of the next one lie not in its memory yet."""
+    for pid, state in (("12", "R"), ("13", "Z")):
+        (tmp_path / pid).mkdir()
+        (tmp_path / pid / "environ").write_bytes(b"")
+        (tmp_path / pid / "cmdline").write_bytes(b"")
+        (tmp_path / pid / "stat").write_text(f"{pid} (a b) {state} 1 2 2 " + "0 " * 16 + "4096 0")
+    later = threading.Timer(0.1, (tmp_path / "12" / "environ").write_bytes, [f"{MARK}=m".encode()])
+    later.start()
+    assert marked("m", tmp_path) == (12,)
+    later.join()
 
 
 BUSY = """
