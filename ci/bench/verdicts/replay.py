@@ -10,7 +10,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -82,19 +84,25 @@ def rate(hits: int, count: int) -> str:
     return f"{hits / count:.2%}"
 
 
-def tallied(library: Library, rules: dict[str, Rule], count: int, seed: int) -> dict[tuple[str, str], Tally]:
-    """All rules on the same suites."""
+def tallied(library: Library, chosen: str, count: int, seed: int) -> dict[tuple[str, str], Tally]:
+    """All rules on the same suites, a process a condition."""
     tallies: dict[tuple[str, str], Tally] = {}
-    for condition in CONDITIONS:
-        dice = np.random.default_rng(seed)
-        for _ in range(count):
-            clean = suite(library, condition, 0, 0, dice)
-            slowed = {percent: suite(library, condition, percent, SLOWED, dice) for percent in SLOWDOWNS}
-            for name, rule in rules.items():
-                tally = tallies.setdefault((name, condition), Tally())
-                tally.clean(rule(clean))
-                for percent, one in slowed.items():
-                    tally.slowed(percent, rule(one))
+    with ProcessPoolExecutor() as pool:
+        for condition, found in zip(CONDITIONS, pool.map(partial(_tallied, library, chosen, count, seed), CONDITIONS)):
+            tallies |= {(name, condition): tally for name, tally in found.items()}
+    return tallies
+
+
+def _tallied(library: Library, chosen: str, count: int, seed: int, condition: str) -> dict[str, Tally]:
+    dice, tallies = np.random.default_rng(seed), dict[str, Tally]()
+    for _ in range(count):
+        clean = suite(library, condition, 0, 0, dice)
+        slowed = {percent: suite(library, condition, percent, SLOWED, dice) for percent in SLOWDOWNS}
+        for name, rule in rules(chosen).items():
+            tally = tallies.setdefault(name, Tally())
+            tally.clean(rule(clean))
+            for percent, one in slowed.items():
+                tally.slowed(percent, rule(one))
     return tallies
 
 
@@ -135,25 +143,32 @@ def main() -> None:
     if chosen.write and not chosen.write.is_file():
         parser.error(f"--write {chosen.write}: no such page; a table goes between the markers of one that is there")
     library = Library(chosen.recordings)
-    asked = rules(chosen.rules)
-    text = table(tallied(library, asked, chosen.suites, chosen.seed), chosen.suites)
+    text = table(tallied(library, chosen.rules, chosen.suites, chosen.seed), chosen.suites)
     said = (
         f"{chosen.suites} clean suites of {TESTS} a condition, block-resampled from {library.rounds} recorded rounds of "  # noqa: E501
         f"{len(library.kernels)} kernels; power over {chosen.suites * SLOWED} slowed tests a cell; seed {chosen.seed}.\n"  # noqa: E501
     )
     print(said + "\n" + text)
     if chosen.write:
-        written(chosen.write, chosen.mark, said + "\n" + text)
+        written(chosen.write, chosen.mark, said + "\n" + text, rows=chosen.rules == "ours")
 
 
-def written(page: Path, mark: str, text: str) -> None:
-    """Put a table between its markers, and leave the rest of the page."""
+def written(page: Path, mark: str, text: str, *, rows: bool = False) -> None:
+    """Put a table between its markers, and leave the rest of the page; by ``rows``, other rules keep theirs."""
     old = page.read_text(encoding="utf-8")
     head, begin, rest = old.partition(f"<!-- begin {mark} -->\n")
-    _, end, tail = rest.partition(f"<!-- end {mark} -->")
+    before, end, tail = rest.partition(f"<!-- end {mark} -->")
     if not begin or not end:
         raise SystemExit(f"{page} has no markers for the {mark}")
+    if rows and text.splitlines()[:4] == before.splitlines()[:4]:
+        lines = {_rule(line): line for part in (before, text) for line in part.splitlines()[4:]}
+        text = "\n".join((*before.splitlines()[:4], *lines.values())) + "\n"
     page.write_text(head + begin + text + end + tail, encoding="utf-8")
+
+
+def _rule(line: str) -> tuple[str, ...]:
+    """The rule and the condition of a row."""
+    return tuple(line.split("|")[1:3])
 
 
 if __name__ == "__main__":

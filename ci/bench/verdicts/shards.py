@@ -2,8 +2,8 @@
 
 Suites of forty tests are drawn as ``replay.py`` draws them, two of them slower, wherever they lie. One run decides all
 forty by two builds; eight shards, divided by the package's own rule, decide theirs with their share of the chance of an
-alarm. Once every test is open, once a quarter of them: then the correction of one run is over ten, and a shard's over
-however many of those it has.
+alarm. Both play up to the sixty rounds of CI. Once every test is open, once a quarter of them: then the correction of
+one run is over ten, and a shard's over however many of those it has.
 """
 
 from __future__ import annotations
@@ -11,19 +11,22 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parents[2])]
-from ours import KEPT, LIMIT  # noqa: E402
+from ours import CI, LIMIT  # noqa: E402
 from replay import rate, written  # noqa: E402
 from suites import ARM, CONDITIONS, TESTS, Library, Suite, suite  # noqa: E402
 
 from ci.rates import upper_bound  # noqa: E402
-from pytest_perfgate.core.judge.rounds import Design, Pairs, look, more_slow  # noqa: E402
+from pytest_perfgate.core.judge.rounds import IN_CI, Design, Pairs, look, more_slow  # noqa: E402
 from pytest_perfgate.core.stats.costs import divided  # noqa: E402
 from pytest_perfgate.core.stats.inference import clopper_pearson  # noqa: E402
 from pytest_perfgate.model.plan import Decision  # noqa: E402
@@ -56,14 +59,14 @@ class Tally:
 
 
 def pairs_of(one: Suite) -> dict[int, Pairs]:
-    count = Design(cases=TESTS).last
+    count = Design(most=IN_CI, cases=TESTS).last
     when = (np.arange(count) + np.arange(TESTS)[:, None] / TESTS) / count
-    return KEPT.pairs(one, np.arange(count), when)
+    return CI.pairs(one, np.arange(count), when)
 
 
 def decided(pairs: dict[int, Pairs], alpha: float) -> Decisions:
     """What two builds come to, with so much of the chance of an alarm for all of these."""
-    design = Design(alpha=alpha, cases=max(1, len(pairs)))
+    design = Design(alpha=alpha, most=IN_CI, cases=max(1, len(pairs)))
     least = min((len(pair.base) for pair in pairs.values()), default=0)
     design = replace(design, most=min(design.most, least) or design.most)
     found = {key: look(None, pair, LIMIT, design) for key, pair in pairs.items()}
@@ -82,29 +85,27 @@ def by_shards(pairs: dict[int, Pairs], costs: dict[str, float]) -> Decisions:
     return decisions
 
 
-def tallied(library: Library, count: int, share: float, seed: int) -> dict[str, Tally]:
-    tallies = {}
-    for condition in CONDITIONS:
-        dice, tally = np.random.default_rng(seed), Tally()
-        for _ in range(count):
-            costs = dict(zip(NAMES, dice.uniform(0.2, 4.0, TESTS).tolist()))
-            open_ = set(dice.permutation(TESTS)[: round(share * TESTS)].tolist())
-            clean = suite(library, condition, 0, 0, dice)
-            where = set(dice.permutation(TESTS)[:SLOWED].tolist())
-            arm = np.array([ARM[PERCENT] if at in where else ARM[0] for at in range(TESTS)])
-            tally.suites += 1
-            for one, planted in ((clean, set[int]()), (replace(clean, arm=arm), where)):
-                pairs = {at: pair for at, pair in pairs_of(one).items() if at in open_}
-                ways = {"one run": decided(pairs, Design().alpha), "shards": by_shards(pairs, costs)}
-                slower = {way: {at for at, d in found.items() if d is Decision.SLOWER} for way, found in ways.items()}
-                tally.tests += len(pairs)
-                tally.planted += len(planted & open_)
-                tally.same += sum(ways["one run"][at] is ways["shards"][at] for at in pairs)
-                for way, alarms in slower.items():
-                    tally.alarmed[way] += bool(alarms) and not planted
-                    tally.found[way] += len(alarms & planted)
-        tallies[condition] = tally
-    return tallies
+def tallied(library: Library, count: int, seed: int, kind: tuple[float, str]) -> Tally:
+    share, condition = kind
+    dice, tally = np.random.default_rng(seed), Tally()
+    for _ in range(count):
+        costs = dict(zip(NAMES, dice.uniform(0.2, 4.0, TESTS).tolist()))
+        open_ = set(dice.permutation(TESTS)[: round(share * TESTS)].tolist())
+        clean = suite(library, condition, 0, 0, dice)
+        where = set(dice.permutation(TESTS)[:SLOWED].tolist())
+        arm = np.array([ARM[PERCENT] if at in where else ARM[0] for at in range(TESTS)])
+        tally.suites += 1
+        for one, planted in ((clean, set[int]()), (replace(clean, arm=arm), where)):
+            pairs = {at: pair for at, pair in pairs_of(one).items() if at in open_}
+            ways = {"one run": decided(pairs, Design().alpha), "shards": by_shards(pairs, costs)}
+            slower = {way: {at for at, d in found.items() if d is Decision.SLOWER} for way, found in ways.items()}
+            tally.tests += len(pairs)
+            tally.planted += len(planted & open_)
+            tally.same += sum(ways["one run"][at] is ways["shards"][at] for at in pairs)
+            for way, alarms in slower.items():
+                tally.alarmed[way] += bool(alarms) and not planted
+                tally.found[way] += len(alarms & planted)
+    return tally
 
 
 HEADS = ("condition", "open", "clean suites alarmed: one run", "eight shards", f"+{PERCENT} % found: one run")
@@ -118,10 +119,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--write", type=Path)
     chosen = parser.parse_args()
-    library, rows = Library(chosen.recordings), []
-    for share in (1.0, 0.25):
-        for condition, tally in tallied(library, chosen.suites, share, chosen.seed).items():
-            rows.append(tally.row(condition, share))
+    kinds = tuple(product((1.0, 0.25), CONDITIONS))
+    with ProcessPoolExecutor() as pool:
+        tallies = pool.map(partial(tallied, Library(chosen.recordings), chosen.suites, chosen.seed), kinds)
+        rows = [tally.row(condition, share) for (share, condition), tally in zip(kinds, tallies)]
     lines = ["| " + " | ".join(cells) + " |" for cells in (HEADS, ["---"] * len(HEADS), *rows)]
     said = (
         f"{chosen.suites} clean suites of {TESTS} a line, and as many with {SLOWED} slower tests; seed {chosen.seed}."
