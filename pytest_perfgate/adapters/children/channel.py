@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -208,8 +208,6 @@ PARENT, MARK = "PERFGATE_PARENT", "PERFGATE_CHILD"
 
 _PROCESSES = Path("/proc")
 
-_EXEC_S = 1.0
-
 
 def end_with_parent() -> None:
     """A child of a parent that is killed is asked to end at once: its call may take long, with the clocks locked.
@@ -234,16 +232,12 @@ def marked(mark: str, processes: Path = _PROCESSES) -> tuple[int, ...]:
     return tuple(int(folder.name) for folder in processes.glob("[0-9]*") if word in _environ(folder))
 
 
-def running(pid: int, processes: Path = _PROCESSES) -> bool:
-    """Whether a process runs; one that ended and that nobody reaped does not."""
-    return _state(processes / str(pid)) not in ("Z", "X")
-
-
-def any_running(group: int, processes: Path = _PROCESSES) -> bool:
-    """Whether a process group has a member that is no zombie; where there is no ``/proc``, it may have one."""
+def any_running(group: int, others: Collection[int] = (), processes: Path = _PROCESSES) -> bool:
+    """Whether a process group, or others, have a member that is no zombie; where there is no ``/proc``, they may."""
     if not processes.is_dir():
         return True
-    return any(_state(folder) not in ("Z", "X") for folder in processes.glob("[0-9]*") if _group(folder) == group)
+    members = (one for one in processes.glob("[0-9]*") if _stat(one)[2:3] == [str(group)] or int(one.name) in others)
+    return any(_state(folder) not in ("Z", "X") for folder in members)
 
 
 def _stat(folder: Path) -> list[str]:
@@ -258,10 +252,6 @@ def _state(folder: Path) -> str:
     return next(iter(_stat(folder)), "X")
 
 
-def _group(folder: Path) -> int:
-    return int(next(iter(_stat(folder)[2:3]), -1))
-
-
 def _parent(folder: Path) -> str:
     """Whose child it is, by what it was started with."""
     values = (line[len(PARENT) + 1 :] for line in _environ(folder) if line.startswith(PARENT.encode() + b"="))
@@ -270,20 +260,19 @@ def _parent(folder: Path) -> str:
 
 
 def _environ(folder: Path) -> list[bytes]:
-    """The variables that a process was started with; one that ended has none, one within ``exec`` is waited for."""
-    until = time.monotonic() + _EXEC_S
+    """The variables that a process was started with; one that ended has none.
+
+    One within ``exec`` is waited for: it has memory, and neither arguments nor variables in it yet.
+    """
+    until = time.monotonic() + 1
     try:
-        while not (text := (folder / "environ").read_bytes()) and _starts(folder) and time.monotonic() < until:
+        while not (text := (folder / "environ").read_bytes()) and time.monotonic() < until:
+            if _stat(folder)[20:21] in ([], ["0"]) or (folder / "cmdline").read_bytes():
+                break
             time.sleep(0.001)
         return text.split(b"\0")
     except OSError:
         return []
-
-
-def _starts(folder: Path) -> bool:
-    """Whether a process is within ``exec``: it has memory, and neither arguments nor variables in it yet."""
-    memory = next(iter(_stat(folder)[20:21]), "0")
-    return memory != "0" and _state(folder) not in ("Z", "X") and not (folder / "cmdline").read_bytes()
 
 
 class ForkedProcess:

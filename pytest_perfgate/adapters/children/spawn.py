@@ -27,7 +27,6 @@ from pytest_perfgate.adapters.children.channel import (
     Line,
     any_running,
     marked,
-    running,
 )
 from pytest_perfgate.clock import seconds
 from pytest_perfgate.model.errors import PerfgateError
@@ -295,7 +294,7 @@ class Family:
         """Whether all of them ended in time; one that is killed loses its mark a moment before it ends."""
         with suppress(subprocess.TimeoutExpired):
             self.leader.wait(timeout=max(0.0, until - seconds()))
-            while _lives(self.leader.pid) or any(map(running, others)) or marked(self._mark):
+            while _lives(self.leader.pid, others) or marked(self._mark):
                 if seconds() > until:
                     return False
                 time.sleep(0.02)
@@ -303,13 +302,13 @@ class Family:
         return False
 
 
-def _lives(group: int) -> bool:
-    """Whether a group has a member that runs; the dead that nobody reaps, as in many containers, are none."""
+def _lives(group: int, others: tuple[int, ...]) -> bool:
+    """Whether a group or others have a member that runs; the dead that nobody reaps, as in many containers, do not."""
     try:
         os.killpg(group, 0)
     except (ProcessLookupError, PermissionError):
-        return False
-    return any_running(group)
+        return bool(others) and any_running(group, others)
+    return any_running(group, others)
 
 
 def _signal_name(number: int) -> str:

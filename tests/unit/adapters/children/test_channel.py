@@ -263,7 +263,7 @@ def test_a_process_within_exec_is_waited_for(tmp_path: Path) -> None:
         (tmp_path / pid).mkdir()
         (tmp_path / pid / "environ").write_bytes(b"")
         (tmp_path / pid / "cmdline").write_bytes(b"")
-        (tmp_path / pid / "stat").write_text(f"{pid} (a b) {state} 1 2 2 " + "0 " * 16 + "4096 0")
+        (tmp_path / pid / "stat").write_text(f"{pid} (a b) {state} 1 2 2 " + "0 " * 16 + {"R": "4096", "Z": "0"}[state])
     later = threading.Timer(0.1, (tmp_path / "12" / "environ").write_bytes, [f"{MARK}=m".encode()])
     later.start()
     assert marked("m", tmp_path) == (12,)
