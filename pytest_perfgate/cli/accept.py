@@ -64,7 +64,7 @@ def run_accept(options: Namespace) -> int:
     check_decisions(decided, request, again)
     if project.ci:
         refuse_busy_machine(decided, request, again)
-    _show(decided, accept(decided, project.baselines), options, project)
+    _show(decided, accept(decided, project.baselines), options, project, report)
     return 0
 
 
@@ -179,12 +179,18 @@ def _end(text: str, today: date) -> str:
     return end.isoformat()
 
 
-def _notes(found: Any, options: Namespace, project: Project) -> list[dict[str, str]]:
+def _notes(found: Any, options: Namespace, project: Project, report: Any) -> list[dict[str, str]]:
     """What else is to be known of the lines: which stay in this checkout, which name no commit, and what to do."""
     after = [decision.after for decision in found if decision.after is not None]
-    local = sorted({line.device for line in after if not project.baselines.committed(line.device)})
+    measured = {case.measurement.device.key for case in report.cases if case.measurement}
+    local = sorted(
+        device
+        for device in ({line.device for line in after} if found else measured)
+        if not project.baselines.committed(device)
+    )
     stays = "is not in [tool.perfgate] devices: its baselines stay in this checkout, under .perfgate/"
-    notes = [{"what": f"{device} {stays}", "next": ""} for device in local]
+    commit = "" if found else 'add "{}" to devices under [tool.perfgate], then perfgate accept --new'
+    notes = [{"what": f"{device} {stays}", "next": commit.format(device)} for device in local]
     if len(local) < len({line.device for line in after}) and (fix := taken(project)):
         notes.append({"what": TAKEN.format(project.config.baselines), "next": fix})
     count = sum(1 for line in after if not line.commit)
@@ -208,12 +214,12 @@ def sittings_of(project: Project) -> Any:
     return sittings
 
 
-def _show(found: Any, paths: Any, options: Namespace, project: Project) -> None:
+def _show(found: Any, paths: Any, options: Namespace, project: Project, report: Any) -> None:
     from pathlib import Path
 
     from pytest_perfgate.core.render.block import acceptance_json, acceptance_lines
 
-    files, notes = [project.shown(Path(path)) for path in paths], _notes(found, options, project)
+    files, notes = [project.shown(Path(path)) for path in paths], _notes(found, options, project, report)
     if options.json:
         write_json({"decisions": acceptance_json(found), "files": files, "notes": notes})
         return

@@ -190,6 +190,15 @@ def test_a_device_that_is_not_listed_stays_here(place: Place) -> None:
     assert "not in [tool.perfgate] devices" in done.out
 
 
+def test_first_times_that_are_kept_here_already_name_the_setting_that_commits_them(place: Place) -> None:
+    (place.root / "pyproject.toml").write_text('[tool.perfgate]\ndevices = ["AMD-*"]\n')
+    place.record(run(SAME))
+    assert place.perfgate("accept", "--new").code == 0
+    done = place.perfgate("accept", "--new")
+    assert done.out.splitlines()[0] == "nothing to accept"
+    assert 'next  add "NVIDIA-H200" to devices under [tool.perfgate], then perfgate accept --new' in done.out
+
+
 def test_a_program_reads_it_too(project: Place) -> None:
     found = json.loads(project.perfgate("accept", "--reason", "x", "--json").out)
     assert {d["change"] for d in found["decisions"]} == {"new", "slower", "faster", "kept"}
