@@ -335,15 +335,25 @@ def write_files(options: argparse.Namespace, analysis: Analysis, verdicts: tuple
         say_written(options)
 
 
+_MOST = 20
+"""Verdicts of one outcome under one limit that a terminal shows; the worst come first."""
+
+
 def summary_lines(subject: str, verdicts: Sequence[Verdict]) -> list[str]:
     """Verdicts as a terminal shows them: what they are about, each with what it rests on, and a count."""
     shared = set(verdicts[0].evidence).intersection(*(v.evidence for v in verdicts))
     lines = [subject if len(subject) <= _WIDEST else f"{subject[: _WIDEST - 1]}\N{HORIZONTAL ELLIPSIS}"]
     lines += [f"  {name:<6} {text}" for name, text in verdicts[0].evidence if (name, text) in shared]
+    groups: Counter[tuple[str, str]] = Counter()
     for verdict in verdicts:
-        lines.append(f"{verdict.outcome.value.upper():<13} {_of_change(verdict)}{verdict.sentence}")
+        groups[group := (verdict.outcome.value.upper(), verdict.limit.text)] += 1
+        if groups[group] > _MOST:
+            continue
+        lines.append(f"{group[0]:<13} {_of_change(verdict)}{verdict.sentence}")
         lines += [f"  {name:<6} {text}" for name, text in verdict.evidence if (name, text) not in shared]
         lines += [f"  next   {command}" for command in verdict.next]
+    more = {group: count - _MOST for group, count in groups.items() if count > _MOST}
+    lines += [f"{word:<13} {count:,} more under {limit}, none worse (--json)" for (word, limit), count in more.items()]
     counts = Counter(verdict.outcome.value for verdict in verdicts)
     return [*lines, ", ".join(f"{count} {outcome}" for outcome, count in counts.items())]
 
