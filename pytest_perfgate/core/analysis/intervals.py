@@ -147,8 +147,8 @@ def train(starts: Ints, ends: Ints, close_ns: int, window_ns: int) -> float | No
     return float(np.mean(ends - starts)) if filled >= window_ns / 2 else None
 
 
-LAUNCHES = re.compile("launch", re.IGNORECASE)
-"""Calls that launch something."""
+LAUNCHES = re.compile("launch|^runFunction", re.IGNORECASE)
+"""Calls that launch something; MTIA's is ``runFunction - job_prep_and_submit_for_execution``."""
 
 BLOCKS = re.compile(r"^(?:cuda|hip|cu)(?:Device|Stream|Event|Ctx)Synchronize|^(?:cuda|hip)Memcpy(?!.*Async)")
 """Calls that return when the device has done its work; a copy without Async is one of them."""

@@ -60,6 +60,9 @@ _OMITTED = (
     "Not written here: the histograms of short kernels, collectives, Reduce_bwd, the sheets of libraries' operators."
 )
 
+_REFUSED = "TraceLens refuses this trace: it counts kernels and copies that a flow arrow leads to: none here."
+_NO_ROW = "TraceLens has no row for this trace in this table."
+
 
 ReferenceTables = Mapping[str, list[Row]]
 """Tables of the reference by the names of their files."""
@@ -327,7 +330,8 @@ def reference_document(tables: ReferenceTables, subject: str) -> Document:
     blocks: tuple[Block, ...] = tuple(
         Section(title=name, blocks=(as_table(rows, name),)) for name, rows in tables.items() if rows
     )
-    about = " ".join(["window: whole trace.", _OMITTED, *_unclaimed(tables)])
+    head = ("window: whole trace.", _OMITTED) if blocks else (_REFUSED if "gpu_timeline" in tables else _NO_ROW,)
+    about = " ".join([*head, *_unclaimed(tables)])
     return Document(title=f"{subject} as TraceLens counts it", subtitle=about, blocks=blocks)
 
 

@@ -43,6 +43,15 @@ def xpu():
     return [*events, host("zeCommandListAppendLaunchKernel", 6, 1, cat="xpu_driver", correlation=1)]
 
 
+def mtia():
+    """What runs on an MTIA has a category of its own, and another call launches it."""
+    call = "runFunction - job_prep_and_submit_for_execution"
+    return changed(
+        step(runtime="mtia_runtime", call=call),
+        cat=lambda event: "mtia_ccp_events" if event["cat"] == "kernel" else event["cat"],
+    )
+
+
 def memory():
     """profile_memory and with_modules: instants and counters between the events, spans of the profiler itself."""
     return [
@@ -80,7 +89,7 @@ ANSWERS = {
     "torch 1.13, whole microseconds since 1970": (changed(step(), ts=lambda e: 1669329643132548 + e["ts"]), {}),
     "ROCm": (step(runtime="hip_runtime", call="hipLaunchKernel", names=("Cijk_Alik_MT64x64x32", "wise")), {}),
     "XPU": (xpu(), {"deviceProperties": [], "displayTimeUnit": "ms"}),
-    "MTIA": (step(runtime="mtia_runtime", call="runFunction"), {}),
+    "MTIA": (mtia(), {}),
     "private use": (step(runtime="privateuse1_driver", call="aclrtLaunchKernel"), {}),
     "times as texts": (changed(step(), ts=lambda e: str(e["ts"]), dur=lambda e: f"{e['dur']}.0"), {}),
     "times in the order of nothing": (step()[::-1], {}),
@@ -93,6 +102,15 @@ ANSWERS = {
     "empty names of devices": (step(), {"deviceProperties": [{}], "distributedInfo": None}),
     "odd header": (step(), {"distributedInfo": "none", "deviceProperties": {"id": 0}, "baseTimeNanoseconds": "1"}),
 }
+
+
+def test_an_mtia_launches_as_any_device_does(kineto, tmp_path):
+    said = [
+        render_text(kineto.inspect([written(tmp_path / f"{n}.json", events)], {}).views["report"]())
+        for n, events in enumerate((step(), mtia()))
+    ]
+    assert "the host launches for 2.9 %" in " ".join(said[0].split())
+    assert said[0].splitlines()[2:] == said[1].splitlines()[2:]
 
 
 @pytest.mark.parametrize("name", ANSWERS)

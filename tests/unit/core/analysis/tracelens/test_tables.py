@@ -125,6 +125,14 @@ def test_the_mode_names_what_it_does_not_write(tmp_path, kineto) -> None:
     assert "aiter::mha_bwd" in about
 
 
+def test_a_trace_that_the_reference_refuses_says_so_instead_of_tables(tmp_path, kineto) -> None:
+    events = [host("aten::mm", 0, 30), host("cudaLaunchKernel", 5, 3, cat="cuda_runtime", correlation=1)]
+    path = written(tmp_path / "t.json", [*events, kernel("gemm", 10, 20, correlation=1)])
+    said = kineto.inspect([path], {"compat": "tracelens"}).views["tracelens"]()
+    assert not said.blocks
+    assert said.subtitle.startswith("TraceLens refuses this trace")
+
+
 @pytest.mark.parametrize(
     ("view", "tables"),
     [
