@@ -60,9 +60,28 @@ class Deferred:
         return self.made.compare
 
 
+_CODE = (b"NVR\0", b"\x7fELF")
+"""How a report of Nsight Compute and an object file begin."""
+
+
 def _maybe_nsys(path: Path, head: bytes) -> bool:
-    """False for JSON by name and first bytes: an nsys export is never JSON."""
-    return not (path.suffix in {".json", ".gz"} and (head[:2] == b"\x1f\x8b" or head.lstrip()[:1] in {b"{", b"["}))
+    """False for code, and for JSON and CSV by name and first bytes: an nsys export is none of them."""
+    packed_or_json = path.suffix in {".json", ".gz"} and (head[:2] == b"\x1f\x8b" or head.lstrip()[:1] in {b"{", b"["})
+    return not (packed_or_json or head.startswith(_CODE) or _is_csv(path, head))
+
+
+def _maybe_kineto(path: Path, head: bytes) -> bool:
+    return not (head.startswith(_CODE) or _is_csv(path, head))
+
+
+def _maybe_cubin(path: Path, head: bytes) -> bool:
+    """False for a CSV too, unless a compiler's log bears that name."""
+    return not (head.startswith(_CODE[0]) or (_is_csv(path, head) and b"ptxas" not in head))
+
+
+def _is_csv(path: Path, head: bytes) -> bool:
+    """By its name and a first letter that neither JSON, nor gzip, nor SQLite, nor a wide encoding begins with."""
+    return path.suffix == ".csv" and head[:1] in {b'"', b"=", b"I", b"K", b"C", b"D", b"p"}
 
 
 class BuiltIns:
@@ -109,8 +128,8 @@ class BuiltIns:
     def pytest_perfgate_inspectors(self) -> list[Inspector]:
         return [
             Deferred("nsys", nsys_inspector, _maybe_nsys),
-            Deferred("kineto", self._kineto),
-            Deferred("cubin", self._cubin),
+            Deferred("kineto", self._kineto, _maybe_kineto),
+            Deferred("cubin", self._cubin, _maybe_cubin),
             Deferred("ncu", self._ncu),
             Deferred("rocprof", self._rocprof),
             Deferred("record", _runs),

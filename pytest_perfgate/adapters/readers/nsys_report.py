@@ -8,14 +8,14 @@ import shutil
 import sqlite3
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from pytest_perfgate.adapters.readers.nsys_connection import STRINGS, connect, plain, quoted, read_head
-from pytest_perfgate.adapters.readers.nsys_export import Export, open_export
 from pytest_perfgate.adapters.system.files import first_bytes, last_lines, unpacked_head
 from pytest_perfgate.adapters.system.processes import run_captured
 from pytest_perfgate.model.errors import PerfgateError
@@ -23,18 +23,21 @@ from pytest_perfgate.model.nsys import REPORTS, SQLITE
 from pytest_perfgate.model.profiles import Scrubbed
 from pytest_perfgate.model.project import Names, masked, named_in, shareable
 
+if TYPE_CHECKING:
+    from pytest_perfgate.adapters.readers.nsys_export import Export
+
 _VERSION = re.compile(rb"(20\d\d\.\d{1,2}\.\d{1,2}\.\d{1,5})-[0-9a-f]{6,}")
 """With the revision behind it: the header also holds the environment, where other versions stand."""
 
-_EDGE = 1 << 16
-
-_MINUTES = 30
+_EDGE, _MINUTES = 1 << 16, 30
 
 
 def read_nsys(path: Path) -> Export:
     """An open export of either kind of file; an export may bear a report's name."""
-    head = read_head(path) if path.suffix in REPORTS else b""
-    return _exported(path) if head and not head.startswith(SQLITE) else open_export(path)
+    from pytest_perfgate.adapters.readers.nsys_export import open_export
+
+    report = path.suffix in REPORTS and not (read_head(path) or SQLITE).startswith(SQLITE)
+    return _exported(path, open_export) if report else open_export(path)
 
 
 def version_in(path: Path) -> str:
@@ -49,7 +52,7 @@ def version_in(path: Path) -> str:
     return match.group(1).decode() if match else ""
 
 
-def _exported(path: Path) -> Export:
+def _exported(path: Path, opened: Callable[[Path], Export]) -> Export:
     """The temporary export holds the environment: it is unlinked as soon as it is open."""
     version = version_in(path)
     command = ["nsys", "export", "--type=sqlite", "--force-overwrite=true"]
@@ -61,7 +64,7 @@ def _exported(path: Path) -> Export:
     with tempfile.TemporaryDirectory(prefix="perfgate-nsys-") as folder:
         out = Path(folder) / f"{path.stem}.sqlite"
         _run([*command, f"--output={out}", str(path)], path, version)
-        return open_export(out)
+        return opened(out)
 
 
 def _run(command: list[str], path: Path, version: str) -> None:
@@ -134,10 +137,9 @@ def _rebuild(path: Path, target: sqlite3.Connection) -> Scrubbed:
     target.execute("COMMIT")
     target.execute("DETACH source")
     texts = [quoted(name) for name in public if _is_strings(name)]
-    counted = (target.execute(f"SELECT count(*) FROM {name} WHERE value = '{REMOVED}'") for name in texts)
-    strings = sum(rows.fetchone()[0] for rows in counted)
+    counted = [target.execute(f"SELECT count(*) FROM {name} WHERE value = '{REMOVED}'").fetchone()[0] for name in texts]
     dropped = tuple(name for name in tables if is_secret(name))
-    return Scrubbed(path=str(path), out="", tables=dropped, strings=strings, named=len(changed))
+    return Scrubbed(path=str(path), out="", tables=dropped, strings=sum(counted), named=len(changed))
 
 
 def _is_strings(table: str) -> bool:
@@ -272,8 +274,7 @@ _TOLD = (
 
 def named_by(paths: Iterable[Path]) -> Names:
     """Whom and which machine files say that they are from: a heading, a variable, a column, their own names."""
-    files = [path for path in paths if path.is_file()]
-    return _known([pair for path in files for pair in _pairs(path, first_bytes(path, _EDGE))])
+    return _known([pair for path in paths if path.is_file() for pair in _pairs(path, first_bytes(path, _EDGE))])
 
 
 def _pairs(path: Path, head: bytes) -> Iterator[tuple[str, str]]:

@@ -185,6 +185,9 @@ def test_an_inspector_is_made_with_the_first_file_that_may_be_its_own(tmp_path) 
         ("t.json", b"SQLite format 3", True),
         ("t.sqlite", b"SQLite format 3", True),
         ("t.nsys-rep", b"{", True),
+        ("t.csv", b'"ID","Kernel Name"', False),
+        ("t.csv", b"SQLite format 3", True),
+        ("t.cubin", b"\x7fELF", False),
     ],
 )
 def test_json_is_no_export_of_nsys(tmp_path, name, head, maybe) -> None:
@@ -194,6 +197,24 @@ def test_json_is_no_export_of_nsys(tmp_path, name, head, maybe) -> None:
     assert nsys.name == "nsys"
     nsys.recognises(tmp_path / name, head)
     assert ("made" in vars(nsys)) is maybe
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "asked"),
+    [
+        ("t.csv", b'"ID","Kernel Name","Grid Size"', ["ncu"]),
+        ("t.csv", b"ptxas info    : 0 bytes gmem", ["cubin"]),
+        ("t.csv", b'{"traceEvents": [', ["nsys", "kineto"]),
+        ("t.cubin", b"\x7fELF", ["cubin"]),
+        ("t", b"NVR\0", ["ncu"]),
+    ],
+)
+def test_a_file_makes_no_inspector_of_another_kind(tmp_path, name, head, asked) -> None:
+    from pytest_perfgate.wiring.built_ins import BuiltIns
+
+    inspectors = BuiltIns().pytest_perfgate_inspectors()
+    assert any(one.recognises(tmp_path / name, head) for one in inspectors)
+    assert [one.name for one in inspectors if "made" in vars(one)] == asked
 
 
 class Telling:
