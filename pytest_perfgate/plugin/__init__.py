@@ -1,4 +1,4 @@
-"""The pytest shell: nothing is imported here that pytest has not loaded already."""
+"""The pytest shell. It imports only modules that pytest has already loaded."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 
 def _load_as_installed(pluginmanager: pytest.PytestPluginManager) -> None:
-    """Asserts of a plugin's own modules are rewritten by pytest, and compiled anew by every process of a container.
+    """Exempt our modules from pytest's assert rewriting, which would compile them again in each process of a container.
 
-    There ``PYTHONDONTWRITEBYTECODE`` is usual. We have no such asserts: what the installer compiled is what we load.
+    Containers often set ``PYTHONDONTWRITEBYTECODE``. Our modules have no asserts, so the installer's bytecode will do.
     """
     marked = getattr(getattr(pluginmanager, "rewrite_hook", None), "_must_rewrite", None)
     if isinstance(marked, set):
@@ -50,8 +50,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config, args: Sequence[str]) -> None:
-    """What CI says of a run is not a conftest's to rewrite, nor are the clocks."""
-    import pytest_perfgate.clock  # noqa: F401 - taken as they are now
+    """Save the environment and the clocks before a conftest can change them."""
+    import pytest_perfgate.clock  # noqa: F401 - saves the clocks as they are now
     from pytest_perfgate.plugin.options import STARTED_WITH, refuse_unknown, started_with
 
     refuse_unknown(args)
@@ -83,7 +83,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _guard_exit(config: pytest.Config, at_start: dict[str, str]) -> None:
-    """In CI a process that ends itself with 0, before pytest has ended, would pass in silence: no hook hears of it."""
+    """Fail a process that ends itself with 0 before pytest has ended: it would pass in CI, since no hook runs."""
     end, process = os._exit, os.getpid()
 
     def ended(status: int) -> NoReturn:
@@ -100,7 +100,7 @@ def _guard_exit(config: pytest.Config, at_start: dict[str, str]) -> None:
 
 
 def _unguard(config: pytest.Config, end: Callable[[int], NoReturn]) -> None:
-    """From here on os._exit is Python's own; but what failed stays failed, whatever runs at the process's very end."""
+    """Restore ``os._exit``; if the session failed, keep its exit status even when an exit handler ends the process."""
     os._exit = end  # type: ignore[assignment]
     session: Any = config.pluginmanager.get_plugin("session")
     failed, process = int(getattr(session, "exitstatus", 0)), os.getpid()
@@ -119,7 +119,7 @@ _ENDED_EARLY = (
 
 
 def _is_gated(config: pytest.Config, environment: dict[str, str]) -> bool:
-    """Whether this run has gated tests, or belongs to a project that keeps baselines."""
+    """Return whether this run has gated tests, or belongs to a project that keeps baselines."""
     from pytest_perfgate.plugin.selection import keeps_baselines
 
     return config.pluginmanager.has_plugin(ROLE) or keeps_baselines(config.rootpath, environment)
@@ -127,7 +127,7 @@ def _is_gated(config: pytest.Config, environment: dict[str, str]) -> bool:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
-    """A listing runs no test: in CI that is for the command to say, and not for settings that a change may write."""
+    """Refuse a listing in CI, since it runs no test, unless the command line asked for it: a change may set options."""
     from pytest_perfgate.plugin.options import child_environment
 
     if not any(getattr(config.option, name, None) for name in _LISTING) or not child_environment(config).get("CI"):
@@ -139,7 +139,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(config: pytest.Config) -> None:
-    """This is the controller of pytest-xdist: its workers will say what is gated."""
+    """Register the hooks of pytest-xdist's controller: the workers report what is gated."""
     from pytest_perfgate.plugin.xdist import DistributedRole
 
     config.pluginmanager.register(DistributedRole(config), "perfgate-distributed")
@@ -147,7 +147,7 @@ def pytest_xdist_setupnodes(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Divide the run where it is one of several shards; no other plugin may divide gated tests."""
+    """Keep the tests of this shard; no other plugin may divide gated tests."""
     _refuse_misspelt(config, items)
     option = config.option
     if option.perfgate_shard or getattr(option, "splits", None) or getattr(option, "num_shards", 1) != 1:
@@ -157,7 +157,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _refuse_misspelt(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
-    """In CI a mark that is nearly ours would gate nothing in silence; elsewhere pytest's own warning does."""
+    """Refuse in CI a mark that is nearly ours, since its test would not be gated; elsewhere pytest itself warns."""
     nodes = {node for item in items for node in (item, item.parent, getattr(item.parent, "parent", None)) if node}
     names = {mark.name for node in nodes for mark in node.own_markers} - {"perfgate"}
     near = [name for name in names if abs(len(name) - 8) < 3 and len(set(name.lower()) ^ set("perfgate")) < 3]
@@ -196,7 +196,7 @@ def pytest_runtestloop(session: pytest.Session) -> Generator[None, Any, Any]:
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """In CI somebody delivers the record of the run: one that broke off before it measured has none."""
+    """In CI, mark that the run left no record if it broke off before it measured, so that no older one is delivered."""
     from pytest_perfgate.plugin.options import child_environment
 
     role = session.config.pluginmanager.get_plugin(ROLE)
@@ -209,7 +209,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 
 def _misses(config: pytest.Config) -> bool:
-    """In CI a project with baselines has gated tests; where none was collected, that is judged too."""
+    """Return whether CI runs a project with baselines and collected no gated test: the missing tests are judged too."""
     from pytest_perfgate.plugin.options import child_environment
 
     alone = not any(map(config.pluginmanager.has_plugin, (ROLE, "perfgate-distributed")))
@@ -222,10 +222,10 @@ def _misses(config: pytest.Config) -> bool:
 
 @pytest.fixture
 def perfgate(request: pytest.FixtureRequest) -> Perfgate:
-    """Measures what it is called with and judges it by the test's ``perfgate`` marker.
+    """Measure what it is called with and judge it by the test's ``perfgate`` marker.
 
-    ``perfgate(fn, *args, setup=, work=, check=, calls=1, name=, limits=())`` calls ``fn`` and
-    returns a view whose ``result`` is what ``fn`` returned and whose ``time`` is its time.
+    ``perfgate(fn, *args, setup=, work=, check=, calls=1, name=, limits=())`` calls ``fn`` and returns a view whose
+    ``result`` is what ``fn`` returned and whose ``time`` is its time.
     """
     gate: Perfgate = role_of(request.config).gate(request.node)
     return gate
@@ -235,12 +235,12 @@ ROLE = "perfgate-role"
 
 
 def is_gated(item: pytest.Item) -> bool:
-    """Whether a test has the marker or asks for the fixture; asked of every test of every session."""
+    """Return whether a test has the marker or requests the fixture; this runs for every test of every session."""
     return item.get_closest_marker("perfgate") is not None or "perfgate" in getattr(item, "fixturenames", ())
 
 
 def role_of(config: pytest.Config) -> Any:
-    """What this pytest is to the gate: a child, a worker, or else the controller, from its first gated test on."""
+    """Return the role of this pytest: a child, a worker, or the controller, which its first gated test creates."""
     role = config.pluginmanager.get_plugin(ROLE)
     if role is None:
         from pytest_perfgate.plugin.controller import ControllerRole

@@ -1,4 +1,4 @@
-"""Two arms in a session."""
+"""Comparisons of two arms, base and head, in a session."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ if TYPE_CHECKING:
 MERGE_BASE = "@merge-base"
 
 DEVICE_WARMUP_NS = 60e6
-"""A device wakes up for longer than a host's caches fill."""
+"""Longer than the warm-up of a host, because a device takes longer to reach its clocks than caches take to fill."""
 
 _FRESH = {"PYTHONDONTWRITEBYTECODE": "1"}
-"""Compiled files are read where the user's environment has them, and none is written into it."""
+"""Children use the compiled files that exist, and write none into the user's environment."""
 
 
 class ArmRunner:
-    """Brings two arms into court."""
+    """Builds base and head, and measures cases in both."""
 
     def __init__(self, session: SessionState) -> None:
         self._session = session
@@ -76,11 +76,11 @@ class ArmRunner:
         self._prepared: dict[str, Arm] = {}
         self._progress: Progress | None = None
         self.stopped: dict[CaseKey, str] = {}
-        """Calls that two builds leave open since their test failed there, and what was said."""
+        """Calls that stay undecided because their test failed in one of the builds, with the error."""
         self._store = arms(self._config.rootpath, self._project, [case.path for case in session.cases.values()])
 
     def against(self, revision: str, cases: Sequence[Case]) -> tuple[Comparison, Mapping[CaseKey, Paired]]:
-        """Every case in two builds, until it is decided."""
+        """Measure every case in both builds until it is decided."""
         self._session.gate_judge.revision = self._store.git.revision(revision).commit  # raises before costs are said
         self._progress = Progress(self._config, self._announced(cases, design_of(self._session)))
         comparison = self._comparison(revision, cases, design_of(self._session))
@@ -88,7 +88,7 @@ class ArmRunner:
         return comparison, self._decided(comparison, screening, revision=True)
 
     def confirm(self, reports: Mapping[CaseKey, CaseReport], cases: Mapping[str, Case]) -> Mapping[CaseKey, CaseReport]:
-        """Decide what the accepted times left open: beside the base of the change, or what a line names."""
+        """Decide the cases that the accepted times left open, against the change's base or the commit of a line."""
         gate_judge, base = self._session.gate_judge, self._session.gate_judge.accepted.base.commit
         open_ = _open(reports, ci=self._session.settings.ci, base=base)
         changed = as_at_base(gate_judge, self._project.baselines, [reports[key] for key in open_.get(base, ())], cases)
@@ -115,7 +115,7 @@ class ArmRunner:
         return changed
 
     def _announced(self, cases: Sequence[Case], design: Design) -> str:
-        """What it will take, as earlier comparisons took it."""
+        """Return what the comparison will take, by the costs of earlier ones."""
         costs = {**starting_guess(HOST_CLOCK.process() / 1e9), **read_costs(costs_path(self._config.rootpath))}
         cost = pair_cost(nodeids := {case.nodeid for case in cases}, costs)
         return paired_line(len(nodeids), design, self._session.left_s(), cost)
@@ -123,7 +123,7 @@ class ArmRunner:
     def _tried(
         self, commit: str, cases: Sequence[Case], bounds: Mapping[CaseKey, float], among: int
     ) -> tuple[Mapping[CaseKey, Paired], Mapping[str, str]]:
-        """The results of base and head for some of the open cases, and the reasons of tests that failed in one."""
+        """Return the results of base and head for some of the open cases, and the errors of tests that failed there."""
         if not commit:
             raise PerfgateError("arm-no-commit", "the baseline names no commit to compare with")
         beside, why = substitute_commit(self._session, commit)
@@ -136,7 +136,7 @@ class ArmRunner:
         return {key: replace(paired, stands_in=why) for key, paired in compared.items()}, comparison.troubles()
 
     def _decided(self, comparison: Comparison, screening: Screening, *, revision: bool) -> Mapping[CaseKey, Paired]:
-        """Run a comparison to its end; finished rounds of a completed comparison are not continued later."""
+        """Run a comparison to its end and delete its finished rounds, since nothing is left to resume."""
         try:
             screening.decide()
         finally:
@@ -166,7 +166,7 @@ class ArmRunner:
         return comparison
 
     def _kept(self, both: tuple[Arm, Arm]) -> list[PairedRound]:
-        """Finished rounds of the same two trees; an incomplete file counts as none."""
+        """Return the finished rounds of the same two trees; an unreadable file is reported and counts as empty."""
         try:
             return read_values(self._path(both), PairedRound)
         except PerfgateError as fault:
@@ -180,7 +180,7 @@ class ArmRunner:
         return self._prepared[at]
 
     def _path(self, both: tuple[Arm, Arm]) -> Path:
-        """Where finished rounds of these two trees wait for a run that was interrupted."""
+        """Return the file of finished rounds of these two trees, from which an interrupted run resumes."""
         digests = "-".join(arm.digest[:10] for arm in both)
         return self._config.rootpath / ".perfgate" / "rounds" / f"{digests}.bin"
 
@@ -215,27 +215,27 @@ class ArmRunner:
 
 
 def unbuilt(config: Any, commit: str, cases: int, fault: PerfgateError) -> None:
-    """Say once, before the tests run, that nothing is decided by two builds, and why."""
+    """Say once, before the tests run, that base and head cannot be built, and why."""
     by_builds = f"by base and head ({commit[:10]})" if commit else "by base and head"
     text = f"{plural(cases, 'case')} not decided {by_builds}: {fault.what.splitlines()[0]}"
     Progress(config, f"{text}; only the accepted times judge them").close()
 
 
 def design_of(session: SessionState) -> Design:
-    """As many rounds as are asked for, where those are more than usual; a shard spends its part of the alarms."""
+    """Return the number of rounds and the error rate; a shard has its part of the run's false-alarm rate."""
     rounds = session.settings.options.perfgate_rounds or 0
     most = rounds if rounds > OFTEN else IN_CI if session.settings.ci else OFTEN
     return Design(most=most, alpha=Design().alpha * share_of(session.settings.pytest))
 
 
 def whose_commit(session: SessionState, commit: str) -> str:
-    """``33bcf03592, the base of the change``."""
+    """Return a commit with its role: ``33bcf03592, the base of the change``."""
     is_base = commit == session.gate_judge.accepted.base.commit
     return f"{commit[:10]}, {'the base of the change' if is_base else 'which the accepted times name'}"
 
 
 class Bounds:
-    """τ of every call, its own limits included: those are known once it was measured."""
+    """The slowdown that each call may have, by all its limits, which are known once it was measured."""
 
     def __init__(self, gate_judge: GateJudge, comparison: Comparison) -> None:
         self._gate_judge, self._comparison = gate_judge, comparison
@@ -247,7 +247,7 @@ class Bounds:
         return self._of(key)[0]
 
     def asked(self, key: CaseKey) -> Asked:
-        """What the limits of a call ask of two builds."""
+        """Return what the limits of a call require of a comparison."""
         if key not in self._asked:
             limits, context = limits_for(self._of(key)[1], key), self._gate_judge.context
             if (at := len(self._comparison.rounds)) not in self._gates:
@@ -268,12 +268,12 @@ class Bounds:
     def _limits(self, case: Case, measurement: Measurement) -> Sequence[Limit]:
         try:
             return self._gate_judge.limits(case, measurement)
-        except PerfgateError:  # one that does not read is told of its test when that is judged
+        except PerfgateError:  # an unreadable limit fails its test when that is judged
             return case.limits
 
 
 class Limits:
-    """τ of calls as their verdicts have it; others of the same tests are asked by their own limits."""
+    """The slowdown that calls may have: by their verdicts, and for other calls of the same tests by their limits."""
 
     def __init__(self, counts: Mapping[CaseKey, float], others: Bounds) -> None:
         self._known, self._others = counts, others
@@ -283,10 +283,10 @@ class Limits:
 
 
 def _open(reports: Mapping[CaseKey, CaseReport], *, ci: bool, base: str) -> Mapping[str, list[CaseKey]]:
-    """What two builds decide, by the commit of the other one; the furthest beyond their limits first.
+    """Group the undecided cases by the commit to compare with, the largest excess first.
 
-    The base of the change is one build for all. What a line sees to be slower is held against the commit that the
-    line names: slower than that by small steps is slower than accepted.
+    The base of the change serves all by default. A case that is slower than its line's accepted time is compared with
+    the commit of that line, because many small slowdowns since then also exceed what was accepted.
     """
     open_: dict[str, list[CaseKey]] = defaultdict(list)
     for key, report in sorted(reports.items(), key=lambda pair: -_excess(pair[1])):
@@ -300,7 +300,7 @@ def _open(reports: Mapping[CaseKey, CaseReport], *, ci: bool, base: str) -> Mapp
 
 
 def same_build(session: SessionState, arm: Callable[[str, str], Arm], commit: str, base: str) -> bool:
-    """Whether two commits hold the same code; one that cannot be built says so where it is tried."""
+    """Return whether two commits hold the same code; False if one cannot be built, which its comparison reports."""
     try:
         then, now = arm("base", substitute_commit(session, commit)[0]), arm("base", base)
     except PerfgateError:
@@ -311,7 +311,7 @@ def same_build(session: SessionState, arm: Callable[[str, str], Arm], commit: st
 def joined(
     open_: Mapping[str, list[CaseKey]], base: str, alike: Callable[[str, str], bool]
 ) -> Mapping[str, list[CaseKey]]:
-    """What is held against a commit with the code of the base goes with it: one build, and one set of rounds."""
+    """Merge the cases of commits whose code equals the base's into those of the base: one build, one set of rounds."""
     groups: dict[str, list[CaseKey]] = {}
     for commit, keys in open_.items():
         same = base in open_ and commit != base and alike(commit, base)
@@ -320,13 +320,13 @@ def joined(
 
 
 def _excess(report: CaseReport) -> float:
-    """How far the slowest of a suspect's verdicts is beyond its limit."""
+    """Return how far the slowest verdict of a suspect exceeds its limit."""
     excesses = (v.metric.value - v.limit.bound for v in suspects(report.verdicts) if v.metric is not None)
     return max(excesses, default=0.0)
 
 
 def one_core(cases: Sequence[Case]) -> tuple[int, ...]:
-    """The core that both sides share: unpinned, lock-step scatters several times as much."""
+    """Return the core that both sides share: without pinning, rounds scatter several times as much."""
     elsewhere = any(case.plan.runtime not in {"auto", "host"} or case.plan.devices > 1 for case in cases)
     if elsewhere or not hasattr(os, "sched_getaffinity"):
         return ()
@@ -334,7 +334,7 @@ def one_core(cases: Sequence[Case]) -> tuple[int, ...]:
 
 
 class FinishedRounds:
-    """Writes them after every round; a disk that takes none costs the resuming, and not the run."""
+    """Writes the finished rounds after each round; if that fails, the run goes on and cannot be resumed."""
 
     def __init__(self, path: Path, session: SessionState, say: Callable[[str], None]) -> None:
         self._path, self._session, self._say = path, session, say
@@ -353,9 +353,9 @@ class FinishedRounds:
 
 
 def substitute_commit(session: SessionState, commit: str) -> tuple[str, str]:
-    """The commit of a line; where this clone lacks it, the one that brought the line here stands in, and why.
+    """Return the commit of a line, or the commit that brought the line in if this clone lacks it, with the reason.
 
-    One of the change under test stands in for nothing: both arms would hold what is judged.
+    Commits of the change under test do not qualify: then both arms would hold the code that is judged.
     """
     repository = session.gate_judge.tools.repository
     if repository is None or commit.endswith(DIRTY) or commit not in repository.missing((commit,)):
@@ -368,7 +368,7 @@ def substitute_commit(session: SessionState, commit: str) -> tuple[str, str]:
 
 
 def file_texts(session: SessionState, base: str) -> Callable[[str], tuple[str | None, str]]:
-    """Reads a test file at the base, where it is there, and here."""
+    """Return a function that reads a test file at the base, or None if it is not there, and here."""
     repository, root = session.gate_judge.tools.repository, session.settings.pytest.rootpath
 
     def texts(path: str) -> tuple[str | None, str]:
@@ -379,7 +379,7 @@ def file_texts(session: SessionState, base: str) -> Callable[[str], tuple[str | 
 
 
 def new_tests(session: SessionState, base: str, troubled: Mapping[str, str]) -> list[Case]:
-    """Tests that did not run in both builds because the base does not have them."""
+    """Return the tests that did not run in both builds because the base does not have them."""
     if session.gate_judge.tools.repository is None:
         return []
     texts = file_texts(session, base)
@@ -388,7 +388,7 @@ def new_tests(session: SessionState, base: str, troubled: Mapping[str, str]) -> 
 
 
 def measured_alone(session: SessionState, cases: Sequence[Case]) -> Mapping[str, CaseResult]:
-    """Measured as without a revision: their own limits on time and the like hold all the same."""
+    """Measure cases without a base, so that their own limits, such as on time, are judged."""
     line = f"{plural(len(cases), 'case')} that the base cannot run; they are measured without it"
     costs = read_costs(costs_path(session.settings.pytest.rootpath))
     progress = Progress(session.settings.pytest, line, cases, costs)

@@ -1,4 +1,4 @@
-"""Off, judged, quick."""
+"""What a call of the fixture does in each mode: off, full and quick."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from pytest_perfgate.plugin.measuring import Measuring
 
 _PENDING = "\0"
-"""The name of no call: figures that came before the first one."""
+"""Stands for the name of the first call in figures that came before it."""
 
 _SPEEDUP = "speedup"
 
 _HEAD_BYTES = 4096
-"""By so much a kind of file is recognised."""
+"""The number of bytes by which a kind of file is recognised."""
 
 
 class Nesting:
-    """Which threads are in a measured call."""
+    """Tracks which threads are inside a measured call."""
 
     def __init__(self) -> None:
         self._threads: set[int] = set()
@@ -55,7 +55,7 @@ class Nesting:
 
 
 class Bench:
-    """``off``: each call runs once and nothing is known of it."""
+    """``off``: each call runs once and nothing is measured."""
 
     measures = False
 
@@ -64,26 +64,26 @@ class Bench:
         self.notes: dict[str, str] = {}
         self.artifacts: list[Artifact] = []
         self.calls: list[CaseKey] = []
-        """What the test measured, or would have."""
+        """The calls that the test measured, or would have."""
         self.figures: dict[CaseKey, list[Reading]] = {}
-        """Figures of the test's own, under the call that they came after."""
+        """Figures of the test's own, under the call that preceded them."""
         self.offered: Callable[[], Mapping[str, object]] = dict
-        """Figures that the test reported itself; a limit may name some of them."""
+        """Figures that the test reported itself and that a limit may name."""
         self.raised: dict[CaseKey, str] = {}
-        """What its calls raised, where the test goes on all the same."""
+        """Errors of its calls, even if the test catches them."""
 
     @property
     def seen(self) -> list[CaseKey]:
-        """The calls of the test; where it made none and took figures, the test itself."""
+        """Return the calls of the test, or the test itself if it made no call and took figures."""
         return self.calls or [CaseKey(nodeid=self.case.nodeid) for _ in list(self.figures)[:1]]
 
     def figure(self, reading: Reading) -> None:
-        """A figure of the call that was measured last; of the first one, where none was yet."""
+        """Add a figure to the call measured last, or to the first call if there was none yet."""
         key = self.calls[-1] if self.calls else CaseKey(nodeid=self.case.nodeid, name=_PENDING)
         self.figures.setdefault(key, []).append(reading)
 
     def readings(self, key: CaseKey) -> tuple[Reading, ...]:
-        """Figures of one call; those that came before any are of the first."""
+        """Return the figures of one call; the first call also has those that came before it."""
         first = key in self.seen[:1]
         pending = CaseKey(nodeid=self.case.nodeid, name=_PENDING) if first else key
         return (*self.figures.get(pending, ()), *(self.figures.get(key, ()) if key != pending else ()))
@@ -93,7 +93,7 @@ class Bench:
         return View(call.key, call.once(), metrics=self.metrics, fate=self.fate)
 
     def drop(self, key: CaseKey) -> None:
-        """A call that raised has no measurement: whatever was timed of it was not its work."""
+        """Discard the measurement of a call that raised: the time was not that of its work."""
 
     def bring(self, brought: Brought) -> None:
         self.calls.append(brought.key)
@@ -104,7 +104,7 @@ class Bench:
 
     @contextmanager
     def around(self, brought: Brought) -> Iterator[None]:
-        """Entered around a region."""
+        """Context manager around a region."""
         del brought
         yield
 
@@ -117,13 +117,13 @@ class Bench:
         return ()
 
     def fate(self, key: CaseKey) -> str:
-        """Why a call has no measurement."""
+        """Return why a call has no measurement."""
         del key
         return ""
 
 
 class JudgedBench(Bench):
-    """``full``: measured before the tests; each call runs once and is shown what was measured."""
+    """``full``: each call was measured before the tests, runs once, and returns that measurement."""
 
     measures = True
 
@@ -146,7 +146,7 @@ class JudgedBench(Bench):
 
 
 class MeasuringBench(Bench):
-    """Measured where the test stands; captures of a child are taken by its parent, in a run of their own."""
+    """Measures inside the test; the parent takes a child's captures, in a run of their own."""
 
     measures = True
 
@@ -166,11 +166,11 @@ class MeasuringBench(Bench):
 
     @property
     def _compares(self) -> bool:
-        """Whether calls are timed in turns with their references here."""
+        """Return whether calls are timed in turns with their references here."""
         return True
 
     def _take_turns(self, call: MeasuredCall) -> None:
-        """This call, and what its limits hold it against, as far as both were called."""
+        """Time this call in turns with each reference of its limits, as far as both were called."""
         texts = (*(limit.text for limit in self.case.limits), *call.limits)
         if self._references is None and not any(_SPEEDUP in text for text in texts):
             return
@@ -190,7 +190,7 @@ class MeasuringBench(Bench):
         self._taken.pop(key, None)
 
     def _shown(self, call: MeasuredCall) -> object:
-        """The call once more, for what it returns."""
+        """Call it once more for its return value."""
         return call.once()
 
     def bring(self, brought: Brought) -> None:
@@ -218,7 +218,7 @@ class MeasuringBench(Bench):
         return next((capture for capture in self.captures() if capture.key == key), None)
 
     def captures(self) -> tuple[Capture, ...]:
-        """All that this process knows, with the notes as they are now."""
+        """Return all that this process measured, with the notes as they are now."""
         brought = [self._measuring.brought(self.case.plan, one) for one in self._brought]
         if not self.calls and self.figures:
             brought.append(self._measuring.brought(self.case.plan, Brought(self.seen[0], OWN)))
@@ -241,7 +241,7 @@ class MeasuringBench(Bench):
 def read_artifact(
     brought: Brought, sources: Sequence[str], inspectors: Sequence[Inspector], limits: Iterable[str] = ()
 ) -> None:
-    """Fill in the metrics of a file, or of the several that patterns and a list name."""
+    """Fill in the metrics of a file, or of all files that the patterns or the list name."""
     paths = [path for source in sources for path in _found(source, str(brought.key))]
     from pytest_perfgate.app.inspect import choose
     from pytest_perfgate.app.inspections.results import device_of
@@ -254,7 +254,7 @@ def read_artifact(
 
 
 def _found(source: str, place: str) -> list[Path]:
-    """The files that a pattern names; one that stands there by its very name needs none."""
+    """Return the file of that name, or all files that match it as a pattern."""
     if Path(source).exists():
         return [Path(source)]
     paths = [Path(name) for name in sorted(glob(source, recursive=True))]  # noqa: PTH207 - a pattern may be absolute
@@ -264,7 +264,7 @@ def _found(source: str, place: str) -> list[Path]:
 
 
 def options_of(inspector: Inspector, limits: str) -> Mapping[str, str]:
-    """The limits, for an inspector whose figures depend on what is asked."""
+    """Return the limits as options for an inspector whose figures depend on them."""
     return {"limits": limits} if any(name == "limits" for name, _ in inspector.options) else {}
 
 

@@ -1,4 +1,4 @@
-"""Options of pytest-benchmark and codspeed."""
+"""Options of pytest-benchmark and pytest-codspeed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 _SEATS = ("benchmark", "codspeed")
-"""The names under which their plugins are loaded."""
+"""The names under which those plugins are loaded."""
 
 _SAID = pytest.StashKey[list[str]]()
 
@@ -49,7 +49,7 @@ _IDLE: dict[str, tuple[str, tuple[str, ...]]] = {
     "perfgate compare takes two records": ("", ("compare",)),
     "perfgate profiles kernels, not lines of Python": ("cprofile cprofile-loops cprofile-top", ("cprofile-dump",)),
 }
-"""Why an option is idle, those that take a value, and those that may stand alone."""
+"""For each reason why options are idle: those that take a value, and those that may stand alone."""
 
 _ALONE = {"disable-gc", "autosave", "save-data", "verbose", "quiet"}
 
@@ -59,18 +59,18 @@ _FAIL = re.compile(r"(?:(min|max|mean|median):)?([0-9]*\.?[0-9]+)%")
 
 
 def take_seats(manager: pytest.PytestPluginManager) -> None:
-    """Take the names of the other plugins: they stay out of the session, and a lookup by name still finds a plugin."""
+    """Take the names of the other plugins, so that they do not load and a lookup by name still finds a plugin."""
     for name in _SEATS:
         if not manager.has_plugin(name) and not manager.is_blocked(name):
             manager.register(PlaceholderPlugin(), name)
 
 
 class PlaceholderPlugin:
-    """Stands in for a plugin of theirs."""
+    """Registered under the name of another plugin."""
 
 
 def intruder(manager: pytest.PytestPluginManager) -> str:
-    """A plugin of theirs that came in before us."""
+    """Return the other plugin that was loaded before ours, or ""."""
     loaded = (
         name for name in (*_SEATS, "pytest_benchmark.plugin", "pytest_codspeed.plugin") if manager.has_plugin(name)
     )
@@ -78,7 +78,7 @@ def intruder(manager: pytest.PytestPluginManager) -> str:
 
 
 def add_benchmark_options(parser: pytest.Parser) -> None:
-    """Their options, each with what it does here."""
+    """Add their options, each with its effect here."""
     group = parser.getgroup(
         "benchmark-compat", "options of pytest-benchmark and pytest-codspeed, for suites that pass them"
     )
@@ -102,7 +102,7 @@ def add_benchmark_options(parser: pytest.Parser) -> None:
 
 
 def heed(config: pytest.Config) -> None:
-    """Let what was passed have its meaning, and remember what there is to say of it."""
+    """Apply the options that were passed, and store notes on those that do nothing."""
     option, lines = config.option, list(idle_lines(config.option))
     if option.benchmark_disable and not option.benchmark_enable:
         if option.perfgate_mode or option.perfgate_against:
@@ -121,7 +121,7 @@ def heed(config: pytest.Config) -> None:
 
 
 def limit_of(expression: str) -> str:
-    """``mean:5%`` as a limit; a difference in seconds has no place in a gate that knows the noise."""
+    """Return ``mean:5%`` as a limit; a difference in seconds is refused, since it does not account for noise."""
     match = _FAIL.fullmatch(expression)
     if match is None:
         raise pytest.UsageError(
@@ -132,7 +132,7 @@ def limit_of(expression: str) -> str:
 
 
 def idle_lines(option: Any) -> Iterator[str]:
-    """One line a reason, with the options that were passed and do nothing."""
+    """Yield one line for each reason, with the options that were passed and do nothing."""
     for instead, (values, rest) in _IDLE.items():
         names = [f"--benchmark-{name}" for name in (*values.split(), *rest)]
         passed = [name for name in names if _passed(option, name)]
@@ -147,12 +147,12 @@ def _passed(option: Any, name: str) -> bool:
 
 
 def said(config: pytest.Config) -> list[str]:
-    """What the end of the run tells of options that were passed."""
+    """Return the notes on passed options for the end of the run."""
     return config.stash.get(_SAID, [])
 
 
 def select(option: Any, items: Iterable[pytest.Item]) -> None:
-    """``--benchmark-only`` and ``--benchmark-skip``, as they are with pytest-benchmark."""
+    """Apply ``--benchmark-only`` and ``--benchmark-skip`` as pytest-benchmark does."""
     only = option.benchmark_only or option.codspeed
     if not only and not option.benchmark_skip:
         return
@@ -163,11 +163,11 @@ def select(option: Any, items: Iterable[pytest.Item]) -> None:
 
 
 FIGURES = "perfgate_benchmark"
-"""The attribute of a test's report that carries its figures, also from a worker."""
+"""The attribute of a test's report that carries its figures, including reports of workers."""
 
 
 class BenchmarkJson:
-    """Gathers what the tests were shown and writes it after the last."""
+    """Collects the figures of the tests and writes them after the last one."""
 
     def __init__(self, path: str) -> None:
         self._path, self._found = Path(path), {}  # type: ignore[var-annotated]
@@ -192,12 +192,12 @@ class BenchmarkJson:
 
 
 def plain(figures: dict[str, Any]) -> Any:
-    """Figures as they travel: parameters of other types by their names."""
+    """Return figures that serialise: parameters of other types by their names."""
     return json.loads(json.dumps(figures, default=str))
 
 
 def document(benchmarks: list[dict[str, Any]], now: dt.datetime) -> dict[str, Any]:
-    """The whole file. The machine is named as far as a comparison needs it."""
+    """Return the whole file, with the facts of the machine that a comparison needs."""
     return {
         "machine_info": {
             "node": "",
@@ -218,7 +218,7 @@ _WHOLE = pytest.StashKey[bool]()
 
 
 def gate_test(items: Iterable[pytest.Item]) -> None:
-    """Give each such test our fixture; with pytest-benchmark the mark alone means nothing."""
+    """Give each such test our fixture; pytest-benchmark requires only the mark."""
     for item in items:
         if _is_whole(item):
             item.stash[_WHOLE] = True
@@ -228,7 +228,7 @@ def gate_test(items: Iterable[pytest.Item]) -> None:
 
 
 def gate_hidden(items: Iterable[pytest.Item]) -> None:
-    """Gate tests whose ``benchmark`` is a fixture of a conftest: nothing measures them, and that is said."""
+    """Gate tests whose ``benchmark`` is a fixture of a conftest, so that the missing measurement is reported."""
     from pytest_perfgate.plugin.collect import foreign_fixture
 
     for item in items:
@@ -237,7 +237,7 @@ def gate_hidden(items: Iterable[pytest.Item]) -> None:
 
 
 def measure_test(item: Any, fixture: Callable[..., Any]) -> bool | None:
-    """Call the test through the fixture although it does not request it, if it is a benchmark by its mark."""
+    """Call the test through the fixture, although it does not request it, if its mark makes it a benchmark."""
     if not item.stash.get(_WHOLE, False):
         return None
     arguments = {name: item.funcargs[name] for name in item._fixtureinfo.argnames}  # noqa: SLF001 - as pytest calls it

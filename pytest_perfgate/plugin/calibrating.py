@@ -1,4 +1,4 @@
-"""A pytest run that only measures, with the same code on both sides, for a given time."""
+"""A pytest run that only measures rounds with the same code on both sides, for a given time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FILE, SECONDS, SLOWING = "PERFGATE_CALIBRATION", "PERFGATE_CALIBRATION_SECONDS",
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> bool:
-    """Rounds of all gated tests until the time is spent; no test runs for itself."""
+    """Run rounds of all gated tests until the time is spent; no test runs by itself."""
     gate = GateSession(Settings(session.config))
     gate.collect([item for item in session.items if is_gated(item)])
     if gate.cases:
@@ -44,20 +44,20 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
 
 
 class Calibrating:
-    """Rounds of one project, added to those that are kept."""
+    """Measures rounds of one project and adds them to the stored ones."""
 
     def __init__(self, gate: GateSession, path: Path) -> None:
         self._gate, self._path = gate, path
         self._config = gate.settings.pytest
         self._by: float | None = None
-        """By how much the head is slowed now; ``None`` leaves both sides alone."""
+        """The slowdown that is injected into the head now; ``None`` injects nothing."""
         self._forking = False
         """Whether both sides are forked now."""
         self._others: list[PairedRound] = []
-        """Rounds of tests that this run did not select: they stay."""
+        """Stored rounds of tests that this run did not select; they are kept."""
 
     def run(self, seconds: float, *, slowing: bool) -> None:
-        """Unchanged code and slowed code by turns, until the time is spent."""
+        """Measure unchanged code and slowed code in turns until the time is spent."""
         cases, until = list(self._gate.cases.values()), clock.seconds() + seconds
         progress = Progress(self._config, f"{plural(len(cases), 'case')}, the same code on both sides, {seconds:.0f} s")
         comparison = Comparison((_side("base"), _side("head")), cases, self._stage(progress), Design())

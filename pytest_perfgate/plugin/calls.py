@@ -1,4 +1,4 @@
-"""What a call asks and returns."""
+"""The arguments of a measured call, and what it returns to the test."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 
 class Schedule(NamedTuple):
-    """What a suite of pytest-benchmark says of how often a call runs."""
+    """How often a suite of pytest-benchmark wants a call to run."""
 
     samples: int = 0
-    """At least."""
+    """The least number of samples."""
     iterations: int = 1
-    """Calls behind one sample, at least."""
+    """The least number of calls for one sample."""
     warmups: int = 0
-    """Runs of so many iterations before anything is timed."""
+    """Warm-up runs of so many iterations each."""
 
 
 FREE = Schedule()
-"""Nothing was said: perfgate's own rule decides."""
+"""The suite states nothing: perfgate's own rule decides."""
 
 
 @dataclass
@@ -74,40 +74,40 @@ class MeasuredCall:
         return self.timed()()
 
     def prepare(self) -> Any:
-        """What runs before each timed call, outside of the time; what it made."""
+        """Run the set-up of a timed call, outside of its time, and return what it made."""
         if self.setup is not None:
             self._made[:] = spread(self.setup())
         return tuple(self._made)
 
     def sample(self, call: Callable[[], Any]) -> Callable[[], Any]:
-        """The call as often as one sample asks for at least."""
+        """Return the call, repeated as often as one sample requires at least."""
         return repeated(call, self.schedule.iterations) if self.schedule.iterations > 1 else call
 
     def warm_up(self) -> None:
-        """The untimed runs that were asked for, each with its set-up."""
+        """Run the untimed warm-up calls that were requested, each after its set-up."""
         run = self.sample(self.timed())
         for _ in itertools.repeat(None, self.schedule.warmups):
             self.prepare()
             run()
 
     def inputs(self) -> tuple[Any, ...]:
-        """What the function is given, made anew where a set-up makes it."""
+        """The arguments of the function, made anew if there is a set-up."""
         return (*self.prepare(), *self.args)
 
     def timed(self) -> Callable[[], Any]:
-        """The call and nothing around it."""
+        """Return the bare call, without set-up and check."""
         if self.setup is not None:
             return Prepared(self.fn, self.args, self._made, self.setup)
         return partial(self.fn, *self.args) if self.args else self.fn
 
     def kept(self) -> LastResult:
-        """The call, which keeps what it returned last: for ``check`` to see the output of a timed call."""
+        """Return the call wrapped to keep its last result, so that ``check`` can see the output of a timed call."""
         call = self.timed()
         return LastPreparedResult(call) if isinstance(call, Prepared) else LastResult(call)
 
 
 def insist_on_callables(**given: Any) -> None:
-    """What runs around a call is itself a call, or is not given."""
+    """Raise if an argument that runs around a call is not callable."""
     for name, thing in given.items():
         if thing is not None and not callable(thing):
             fix = f"{name}=lambda: ..." if name == "setup" else f"{name}=lambda result: ..."
@@ -115,7 +115,7 @@ def insist_on_callables(**given: Any) -> None:
 
 
 def repeated(call: Callable[[], Any], times: int) -> Callable[[], Any]:
-    """The call so many times over; what the last one returned."""
+    """Return a call that runs this one so many times and returns the last result."""
 
     def run() -> Any:
         result = None
@@ -127,12 +127,12 @@ def repeated(call: Callable[[], Any], times: int) -> Callable[[], Any]:
 
 
 def spread(made: Any) -> tuple[Any, ...]:
-    """What a set-up returned, as the arguments that it stands for."""
+    """Return the result of a set-up as arguments: a tuple as several, ``None`` as no argument."""
     return () if made is None else made if isinstance(made, tuple) else (made,)
 
 
 class Prepared:
-    """A call on what its set-up made last, or bound to one making of it."""
+    """A call on what its set-up last returned, or bound to one such return value."""
 
     __slots__ = ("args", "fn", "made", "setup")
 
@@ -143,12 +143,12 @@ class Prepared:
         return self.fn(*self.made, *self.args)
 
     def bind(self, made: Any) -> Callable[[], Any]:
-        """The call on these inputs for good, as a graph needs it that rotates buffers."""
+        """Return the call bound to these inputs, as a graph with rotating buffers needs it."""
         return partial(self.fn, *spread(made), *self.args)
 
 
 class LastResult:
-    """A call and its last result."""
+    """A call that keeps its last result."""
 
     __slots__ = ("call", "last")
 
@@ -163,12 +163,12 @@ class LastResult:
 
 
 class LastPreparedResult(LastResult):
-    """The same of a call with a set-up."""
+    """A call with a set-up that keeps its last result."""
 
     __slots__ = ()
 
     def bind(self, made: Any) -> Callable[[], Any]:
-        """Bound to these inputs; the result of any of them may be the last."""
+        """Return the call bound to these inputs; every bound call sets the last result."""
         assert isinstance(self.call, Prepared)
         call = self.call.bind(made)
 
@@ -180,9 +180,9 @@ class LastPreparedResult(LastResult):
 
 
 def agreed(answer: Any) -> bool:
-    """Whether a check passed: it returned true, or returned None without raising.
+    """Return whether a check passed: it returned true, or returned None without raising.
 
-    One truth of numpy, torch or CuPy is one; a number or a whole array says neither yes nor no, so it is no yes.
+    A scalar truth value of numpy, torch or CuPy counts as a bool; a number or an array does not, and fails.
     """
     if answer is None or isinstance(answer, bool):
         return answer is not False
@@ -192,12 +192,12 @@ def agreed(answer: Any) -> bool:
 
 @dataclass
 class Brought:
-    """Samples or metrics that the test has taken by itself: a region, a record, an artifact."""
+    """Samples or metrics that the test took itself: a region, a record, an artifact."""
 
     key: CaseKey
     kind: str
     durations: list[float] = field(default_factory=list)
-    cpu: list[float] = field(default_factory=list)  # of the processor, by entry of a region
+    cpu: list[float] = field(default_factory=list)  # processor time of each entry of a region
     work: Work | None = None
     limits: tuple[str, ...] = ()
     metrics: MetricSet = field(default_factory=MetricSet)
@@ -207,7 +207,7 @@ class Brought:
     device: Device | None = None
 
     def samples(self) -> tuple[Samples, ...]:
-        """One process's samples; none where nothing was timed. What is no number is counted, never averaged."""
+        """Return the samples of one process, or none if nothing was timed; infinities and NaNs are only counted."""
         if not self.durations:
             return ()
         finite = tuple(filter(isfinite, self.durations))
@@ -228,17 +228,17 @@ class Brought:
 Metrics = Callable[["CaseKey"], MetricSet | None]
 
 Fate = Callable[["CaseKey"], str]
-"""The reason why a call has no measurement, as far as it is known."""
+"""Returns why a call has no measurement, as far as it is known."""
 
 
 class MetricMissing(PerfgateError, AttributeError):
-    """A number that this call has not: whoever only asks whether there is one (``hasattr``) hears no."""
+    """A metric that this call does not have. It is an AttributeError too, so that ``hasattr`` returns False."""
 
 
 class View:
     """``view.result`` is what the call returned; ``view.time`` and any other metric by its name.
 
-    Times are nanoseconds, fractions 0 to 1. Reading what was not measured is an error.
+    Times are nanoseconds, fractions 0 to 1. Reading a metric that was not measured is an error.
     """
 
     def __init__(self, key: CaseKey, result: Any = None, *, metrics: Metrics, fate: Fate = lambda _: "") -> None:
@@ -260,7 +260,7 @@ class View:
 
 
 def _missing(name: str, metrics: MetricSet, key: str, fate: str) -> MetricMissing:
-    """A name that no metric of this call has: misspelt, or nothing measured it here."""
+    """Return the error for a name that no metric of this call has: it is misspelt, or was not measured here."""
     from pytest_perfgate.core.metric_kinds import by_name
     from pytest_perfgate.model.errors import nearest, some_of
 
@@ -287,14 +287,14 @@ _STEPPING = (
     *("accumulate", "batched", "combinations", "combinations_with_replacement", "compress", "dropwhile"),
     *("filterfalse", "groupby", "pairwise", "permutations", "product", "starmap", "takewhile", "zip_longest"),
 )
-"""Iterators of itertools; some versions of Python lack one or another."""
+"""Iterators of itertools, as far as this version of Python has them."""
 
 _STEPS = [step for name, step in vars(itertools).items() if name in _STEPPING]
 _WORKING: tuple[Any, ...] = (map, filter, zip, type(iter(int, 1)), *_STEPS)
-"""Iterators that work at each step, whatever they go through; ``re.finditer`` calls as ``iter(f, end)`` does."""
+"""Iterators that compute at each step, whatever their source; ``re.finditer`` returns the type of ``iter(f, end)``."""
 
 _PASSING: tuple[Any, ...] = (enumerate, itertools.chain, itertools.cycle, itertools.islice, type(itertools.tee(())[0]))
-"""Those that hand on what is there: lazy where what they go through is."""
+"""Iterators that only pass on items: they are lazy if their source is."""
 
 _CARRYING: tuple[Any, ...] = (*_PASSING, list, tuple, type(iter([])), type(iter(())))
 
@@ -310,16 +310,16 @@ _LAZY = (
     (("__dask_graph__", "compute"), "a graph", "lambda: f().compute()"),
     (("collect_schema", "collect"), "a query", "lambda: f().collect()"),
 )
-"""Methods that identify classes without an import: futures of any library, dask, polars."""
+"""Methods that identify lazy classes without an import: futures of any library, dask, polars."""
 
 _LOOKED_AT = 1000
-"""How many items of a collection are checked: a longer one holds more of the same."""
+"""How many items of a collection are checked; the rest are taken to be of the same kind."""
 
 _DEEPEST = 8
 
 
 def refuse_unrun(result: object) -> None:
-    """What a call only promised was not measured: its making takes no time."""
+    """Refuse a result that was only promised: creating it takes no time, and the work was not measured."""
     if unrun := _promise(result):
         raise _unrun(f"{unrun[0]} that was never run: only creating it was timed", f"measure {unrun[1]}")
     if type(result) in {list, tuple}:
@@ -327,7 +327,7 @@ def refuse_unrun(result: object) -> None:
 
 
 def _refuse_held(results: Any) -> None:
-    """Several handed to a pool at once: the first tells; one beside what was done is lazy all the same."""
+    """Refuse a collection with lazy items: futures if the first is one, and any other item that was not run."""
     looked = results[:_LOOKED_AT]
     waiting = next(filter(None, map(_promise, looked)), None)
     if waiting is None:
@@ -346,7 +346,7 @@ def _unrun(returned: str, fix: str) -> PerfgateError:
 
 
 def _promise(result: object) -> tuple[str, str] | None:
-    """What a thing promises and how that is measured; a thing that raises at being asked promises nothing."""
+    """Return the kind of a lazy result and how to measure it; None if it is not lazy, or raises when examined."""
     try:
         promise = next(_promised(result), None)
     except Exception:  # noqa: BLE001 - anybody's code
@@ -375,12 +375,12 @@ def _has(thing: object, methods: Iterable[str]) -> bool:
 
 
 def _plain(thing: Any) -> bool:
-    """One that could hold a graph of dask and holds none, as a data set of xarray in memory."""
+    """Return whether a thing could hold a graph of dask and holds none, such as a data set of xarray in memory."""
     return _has(thing, ("__dask_graph__",)) and thing.__dask_graph__() is None
 
 
 def _lazy_source(passing: object, depth: int = _DEEPEST) -> bool:
-    """Whether what an iterator hands on comes of one that works at each step; nothing of it is taken."""
+    """Return whether an iterator takes its items from one that computes at each step; no item is taken."""
     sources = gc.get_referents(passing)[:_LOOKED_AT]
     if any(isinstance(source, (Generator, *_WORKING)) for source in sources):
         return True
@@ -397,4 +397,4 @@ USAGE = {
     "attach": 'perfgate.attach("kernel.cubin", path)',
     "same": "perfgate(multiply, a, b, check=perfgate.same(as_=reference))",
 }
-"""How each method of the fixture is called."""
+"""An example call of each method of the fixture."""

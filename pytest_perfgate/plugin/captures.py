@@ -1,4 +1,4 @@
-"""Kernels and files a test attaches."""
+"""Kernels and files that a test attaches."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Reader(Protocol):
-    """What measures in this process, as far as machine code needs it."""
+    """What measures in this process, as far as the analysis of machine code uses it."""
 
     def inspector(self, name: str) -> Inspector: ...
 
@@ -50,7 +50,7 @@ _HEAD_BYTES = 4096
 _CODE = (".cubin", ".fatbin")
 
 _CLAIM = ("handed", "as code")
-"""The kind for bytes and objects: whatever their content, the test means a kernel."""
+"""The kind of attached bytes and objects: whatever their content, they count as a kernel."""
 
 _NAMED = 5
 
@@ -70,13 +70,13 @@ class Code:
 
 
 def keep_attached(artifacts: list[Artifact], name: str, thing: Any, nodeid: str) -> None:
-    """Add a thing's files one by one: under a profiler each that is added is copied beside the profile."""
+    """Add the files of a thing one by one, since a profiled test copies each added file beside the profile."""
     for artifact in attached_files(name, thing, nodeid):
         artifacts.append(artifact)  # noqa: PERF402 - extend would add them without the copy
 
 
 def attached_files(name: str, thing: Any, nodeid: str) -> tuple[Artifact, ...]:
-    """A thing that a test attaches, as the files behind it."""
+    """Return the files behind a thing that a test attaches."""
     from pytest_perfgate.wiring.profiling import attachment_files
 
     stage = name.partition("/")[0] == "compiled"
@@ -90,7 +90,7 @@ def attached_files(name: str, thing: Any, nodeid: str) -> tuple[Artifact, ...]:
 def with_code(
     case: Case, captures: tuple[Capture, ...], artifacts: Sequence[Artifact], measuring: Reader
 ) -> tuple[Capture, ...]:
-    """Each call with the figures of the machine code; one capture of the code alone where nothing was called."""
+    """Return each call with the figures of the machine code, or one capture of the code alone if there was no call."""
     limits = [limit.text for limit in case.limits] + [text for capture in captures for text in capture.limits]
     analysis = code_of(artifacts, limits, measuring.inspector(STATIC))
     if captures:
@@ -111,7 +111,7 @@ def with_code(
 
 
 def code_of(artifacts: Sequence[Artifact], limits: Sequence[str], inspector: Inspector) -> Code:
-    """What the machine code among these files says; what stops it from being read is said in every metric's place."""
+    """Analyse the machine code among these files; if it cannot be read, every metric is absent with the reason."""
     try:
         single = {artifact.path: artifact for artifact in artifacts}
         code = tuple(_stamped(path) for path, one in single.items() if _is_code(one, inspector))
@@ -134,7 +134,7 @@ def code_of(artifacts: Sequence[Artifact], limits: Sequence[str], inspector: Ins
 
 
 def _passed_over(names: Sequence[str]) -> Iterator[Finding]:
-    """Files that were attached beside machine code and judged by no limit."""
+    """Yield the attached files that are not machine code, which no limit judged."""
     if names:
         yield Finding(
             title="Not read",
@@ -149,7 +149,7 @@ def _name(artifact: Artifact) -> str:
 
 @lru_cache(maxsize=8)
 def _analysed(inspector: Any, stamped: tuple[tuple[str, int], ...], limits: str) -> Analysis:
-    """Read once, however often the test looks at its figures."""
+    """Analyse the files once, however often the test reads its figures."""
     analysis: Analysis = inspector.inspect([Path(path) for path, _ in stamped], options_of(inspector, limits))
     return analysis
 
@@ -159,9 +159,9 @@ def _stamped(path: str) -> tuple[str, int]:
 
 
 def _is_code(artifact: Artifact, inspector: Inspector) -> bool:
-    """Whether a file claims to hold kernels, by how it came, by its name or by its content.
+    """Return whether a file claims to hold kernels, by its kind, its name or its content.
 
-    Bytes and compiled kernels are handed over for that alone: damaged ones must not look like none.
+    Bytes and compiled kernels always do: if they are damaged, that must be reported, not overlooked.
     """
     path = Path(artifact.path)
     try:
@@ -186,18 +186,18 @@ _ODD = re.compile(r"[^\w.-]+")
 
 
 def profilers_of(plan: Plan, profilers: Sequence[Profiler]) -> tuple[Profiler, ...]:
-    """Those that the plan asks for and that work in this process."""
+    """Return the profilers that the plan asks for and that work in this process."""
     return tuple(p for p in profilers if p.name in plan.captures and p.name in IN_PROCESS)
 
 
 def folder(key: CaseKey, profiler: Profiler) -> Path:
-    """Where this process keeps the profiles of one measurement."""
+    """Return the folder in which this process keeps the profiles of one measurement."""
     return FOLDER / profiler.name / _ODD.sub("-", str(key)).strip("-")[-120:] / str(os.getpid())
 
 
 @contextmanager
 def profiled(key: CaseKey, profilers: Sequence[Profiler]) -> Iterator[None]:
-    """Every profiler around the same stretch."""
+    """Run every profiler around the same block."""
     with ExitStack() as stack:
         for profiler in profilers:
             stack.enter_context(profiler.region(folder(key, profiler)))
@@ -207,7 +207,7 @@ def profiled(key: CaseKey, profilers: Sequence[Profiler]) -> Iterator[None]:
 def taken(
     key: CaseKey, profilers: Sequence[Profiler], inspectors: Sequence[Inspector], limits: str = ""
 ) -> tuple[MetricSet, tuple[Artifact, ...]]:
-    """What the last profile of each says, and every artifact."""
+    """Return the metrics of each profiler's last profile, and all artifacts."""
     metrics = MetricSet()
     artifacts: tuple[Artifact, ...] = ()
     for profiler in profilers:
@@ -219,7 +219,7 @@ def taken(
 
 
 def untaken(case: Case) -> tuple[MetricSet, tuple[Finding, ...]]:
-    """In quick mode: what only a run of its own captures, and how to have it."""
+    """Return, for quick mode, the metrics that need a run of their own, and how to get them."""
     modes = [name for name in external(case.plan.captures) if name not in IN_PROCESS]
     if not modes:
         return MetricSet(), ()
@@ -232,7 +232,7 @@ def untaken(case: Case) -> tuple[MetricSet, tuple[Finding, ...]]:
 
 
 def untimed(case: Case) -> MetricSet:
-    """In quick mode a region under a profiler has no time of its own."""
+    """Return the absent time of a region in quick mode, where it ran under a profiler."""
     why = "the region ran under a profiler, which costs time"
     return lacking(case, why, "--perfgate=full times it first and captures it after")
 
@@ -250,7 +250,7 @@ Say = Callable[[str], None]
 
 
 def captured(session: SessionState, results: Mapping[str, CaseResult], say: Say) -> dict[str, CaseResult]:
-    """The results with the captures that their cases ask for; one profiler at a time."""
+    """Return the results with the captures that their cases ask for; one profiler runs at a time."""
     if not any(external(result.case.plan.captures) for result in results.values()):
         return dict(results)
     config = session.settings.pytest
@@ -273,7 +273,7 @@ def captured(session: SessionState, results: Mapping[str, CaseResult], say: Say)
 
 
 def asking(tools: ProfileTools, case: Case) -> ProfileTools:
-    """Tools that tell an inspector what the limits of a case ask for."""
+    """Return tools that pass the limits of a case to the inspector."""
     return replace(tools, inspect=partial(tools.inspect, limits="\n".join(limit.text for limit in case.limits)))
 
 
@@ -286,7 +286,7 @@ def _tools(session: SessionState) -> ProfileTools:
     here = "" in sys.path or str(Path.cwd()) in sys.path
 
     def command(nodeid: str, assigned: Assignment) -> list[str]:
-        """The arguments of a measuring child, with the one test in place of its file."""
+        """Return the arguments of a measuring child, with the one test in place of its file."""
         case = session.cases[nodeid]
         words = arguments(config, [case])[:-1]
         file, _, rest = nodeid.partition("::")

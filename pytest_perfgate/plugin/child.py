@@ -52,7 +52,7 @@ _CHAINED = ("The above exception was the direct cause", "During handling of the 
 
 
 class ChildBench(MeasuringBench):
-    """Stops at every call and measures as often as the parent asks."""
+    """Waits for the parent at every call, and measures as often as the parent asks."""
 
     def __init__(self, case: Case, measuring: Measuring, parent: Parent, start: str = "") -> None:
         super().__init__(case, measuring)
@@ -86,7 +86,7 @@ class ChildRole:
         self._bench: ChildBench | None = None
         self._reports: list[pytest.TestReport] = []
         self._raised: set[str] = set()
-        """Phases of the test that raised: a strict xfail calls one failed that did not."""
+        """Phases of the test that raised: pytest reports a strict xfail as failed although nothing raised."""
         self._errors: list[str] = []
         config.pluginmanager.register(StandIns(), "perfgate-stand-ins")
         for line in job.markers:
@@ -101,10 +101,10 @@ class ChildRole:
         return job
 
     def before(self, session: pytest.Session, gated: list[pytest.Item]) -> None:
-        """The parent leads."""
+        """Do nothing: the parent leads."""
 
     def after(self, session: pytest.Session) -> None:
-        """The parent reports."""
+        """Do nothing: the parent reports."""
 
     def gate(self, item: pytest.Item) -> Perfgate:
         bench = ChildBench(self._cases[item.nodeid], self._measuring, self._parent, self._job.start)
@@ -113,12 +113,12 @@ class ChildRole:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Exactly the cases of the job, in its order, whatever other plugins did."""
+        """Select exactly the cases of the job, in its order, whatever other plugins did."""
         by_nodeid = {item.nodeid: item for item in items}
         items[:] = [by_nodeid[nodeid] for nodeid in self._cases if nodeid in by_nodeid]
 
     def pytest_pycollect_makemodule(self, module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
-        """A test file that this arm takes from its own revision."""
+        """Collect a test file that this arm takes from its own revision."""
         top, files = parent.config.rootpath, dict(self._job.files)
         text = files.get(module_path.relative_to(top).as_posix()) if module_path.is_relative_to(top) else None
         return None if text is None else own_module(parent, module_path, text)
@@ -156,15 +156,15 @@ class ChildRole:
         self._parent.send(Collected(found=nodeids, errors=tuple(self._errors), untouched=untouched()))
 
     def _forked(self, session: pytest.Session) -> None:
-        """Returns in a fork, as the child of a round of its own; what was collected waits to be forked."""
+        """Wait to be forked, and return only in a fork, which is the child of one round."""
         gc.collect()
-        gc.freeze()  # else each fork's collections touch, and so copy, all that was imported
+        gc.freeze()  # without this, each fork's collections would touch, and so copy, all that was imported
         sys.stdout.flush()
         sys.stderr.flush()
         self._parent, output = self._parent.forked(unforkable)
         capture: Any = session.config.pluginmanager.get_plugin("capturemanager")
         capture.stop_global_capturing()
-        with open(output, "ab") as own:  # noqa: PTH123 - no path of ours: two descriptors
+        with open(output, "ab") as own:  # noqa: PTH123 - not a path of ours: two descriptors
             os.dup2(own.fileno(), 1)
             os.dup2(own.fileno(), 2)
         capture.start_global_capturing()
@@ -201,7 +201,7 @@ class ChildRole:
 
 
 class StandIns:
-    """Fixtures of plugins that a child does not load, as they are without those plugins at work."""
+    """Fixtures of plugins that a child does not load, with the values that they have when idle."""
 
     @pytest.fixture(scope="session")
     def worker_id(self) -> str:
@@ -221,7 +221,7 @@ class StandIns:
 
 
 def _outcome(reports: list[pytest.TestReport]) -> tuple[str, str]:
-    """How a test ended, from its phases, and in one line why."""
+    """Return how a test ended, by its phases, and the reason in one line."""
     for report in reports:
         if report.skipped:
             xfailed = hasattr(report, "wasxfail")
@@ -233,7 +233,7 @@ def _outcome(reports: list[pytest.TestReport]) -> tuple[str, str]:
 
 
 def _last_line(text: str) -> str:
-    """What the error itself says, not the one that it came of; of ours also what to do next."""
+    """Return the message of the last error in a chain; for one of ours, also its next step."""
     lines = [line for line in text.splitlines() if line.strip()]
     begins = max((at for at, line in enumerate(lines) if line.startswith(_CHAINED)), default=0)
     errors = [line[1:].strip() for line in lines[begins:] if line.startswith("E ")]
@@ -245,7 +245,7 @@ def _last_line(text: str) -> str:
 
 
 class OwnModule(pytest.Module):
-    """Runs its own text under the name of the file, asserts rewritten as pytest does."""
+    """Runs its own text under the name of the file, with asserts rewritten as pytest does."""
 
     text = ""
 
@@ -261,14 +261,14 @@ class OwnModule(pytest.Module):
 
 
 def own_module(parent: pytest.Collector, path: Path, text: str) -> pytest.Module:
-    """A collector of that text at the place of the file."""
+    """Return a collector of that text in place of the file."""
     module: OwnModule = OwnModule.from_parent(parent, path=path)
     module.text = text
     return module
 
 
 def _module(path: Path, root: Path) -> types.ModuleType:
-    """An empty one, named as the file lies below the root."""
+    """Return an empty module, named by the file's place below the root."""
     inside = path.relative_to(root) if path.is_relative_to(root) else path
     module = types.ModuleType(".".join(inside.with_suffix("").parts))
     module.__file__ = str(path)

@@ -1,4 +1,4 @@
-"""What a child is started with."""
+"""The arguments and the environment of a child."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _LEFT_OUT = (
     "stepwise",
     "faulthandler",
 )
-"""Plugins that select, repeat, shuffle or report: in a child they would do it a second time."""
+"""Plugins that select, repeat, shuffle or report; in a child they would do so a second time."""
 
 _OWN_GROUPS = {
     "general", "reporting", "debugconfig", "logging", "pytest-warnings", "collect", "terminal reporting", "xdist",
@@ -58,11 +58,11 @@ _LENIENT = (
     "-o", "strict_config=false", "-o", "required_plugins=",
     "-W", "ignore:Unknown config option:pytest.PytestConfigWarning",
 )  # fmt: skip
-"""The configuration may speak to plugins that a child leaves out: here that is no mistake."""
+"""The configuration may name options of plugins that a child does not load: that is not an error here."""
 
 
 def child_spec(config: pytest.Config, settings: Config, cases: Sequence[Case]) -> ChildSpec:
-    """A child of this session that runs these cases."""
+    """Return the specification of a child that runs these cases."""
     from pytest_perfgate.wiring import interpreter
 
     here = "" in sys.path or str(Path.cwd()) in sys.path
@@ -80,11 +80,11 @@ _CACHES = (
     *("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "NUMBA_CACHE_DIR", "CUPY_CACHE_DIR", "CUDA_CACHE_PATH"),
     *("AMD_COMGR_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR"),
 )
-"""Where compilers that work at the first call keep what they made."""
+"""Folders in which compilers that work at the first call keep their output."""
 
 
 def cold_for(cases: Iterable[Case]) -> dict[str, str]:
-    """Empty folders for compilers' caches, removed when this process ends, where a first call is measured."""
+    """Return empty cache folders of compilers for cases that measure the first call; they are removed at exit."""
     if not any("compile_time" in case.plan.figures for case in cases):
         return {}
     folder = Path(mkdtemp(prefix="perfgate-cold-"))
@@ -93,7 +93,7 @@ def cold_for(cases: Iterable[Case]) -> dict[str, str]:
 
 
 def arguments(config: pytest.Config, cases: Iterable[Case]) -> list[str]:
-    """Every argument spelled out; whatever ``addopts`` and the environment would add is gone."""
+    """Return every argument of a child; nothing is added from ``addopts`` and the environment."""
     files = dict.fromkeys(case.nodeid.partition("::")[0] for case in cases)
     words = ["-o", "addopts=", "-q", f"--rootdir={config.rootpath}", f"--import-mode={config.option.importmode}"]
     if config.inipath is not None:
@@ -114,12 +114,12 @@ def arguments(config: pytest.Config, cases: Iterable[Case]) -> list[str]:
 
 
 def _plugins(config: pytest.Config) -> Iterable[str]:
-    """What the command line, ``addopts`` and the environment loaded by name."""
+    """Yield the plugins that the command line, ``addopts`` and the environment loaded by name."""
     return (*(config.option.plugins or ()), *filter(None, os.environ.get("PYTEST_PLUGINS", "").split(",")))
 
 
 def arm_arguments(config: pytest.Config, cases: Iterable[Case], arm: Arm) -> list[str]:
-    """The arguments of a child of an arm: the head's tests, and nothing of the head's package on the path."""
+    """Return the arguments of an arm's child: the head's tests, and none of the head's package on the path."""
     words = arguments(config, cases)
     top, here = config.rootpath, Path(arm.cwd)
     if arm.mode == "worktree":
@@ -132,7 +132,7 @@ def arm_arguments(config: pytest.Config, cases: Iterable[Case], arm: Arm) -> lis
 
 
 def _import_folders(config: pytest.Config, cases: Iterable[Case]) -> Iterable[Path]:
-    """Folders that pytest's usual import modes put on the path: tests import what lies beside them."""
+    """Yield the folders that pytest's usual import modes put on the path, since tests import modules beside them."""
     if config.option.importmode == "importlib":
         return []
     files = (config.rootpath / case.nodeid.partition("::")[0] for case in cases)
@@ -140,12 +140,12 @@ def _import_folders(config: pytest.Config, cases: Iterable[Case]) -> Iterable[Pa
 
 
 def _import_root(folder: Path) -> Path:
-    """The first folder upwards that is no package."""
+    """Return the first folder upwards that is not a package."""
     return _import_root(folder.parent) if (folder / "__init__.py").is_file() else folder
 
 
 def _moved(text: str, top: Path, here: Path) -> str:
-    """An argument that names a place below the root, as it is in the arm's checkout."""
+    """Return an argument with a path below the root moved into the arm's checkout."""
     head, sign, tail = text.partition("=") if text.startswith("--rootdir=") else ("", "", text)
     place = Path(tail)
     inside = place.is_absolute() and place.is_relative_to(top)
@@ -153,16 +153,16 @@ def _moved(text: str, top: Path, here: Path) -> str:
 
 
 def _holds(place: Path, modules: Sequence[str]) -> bool:
-    """Whether a folder of ``pythonpath`` would put the head's package before the arm's."""
+    """Return whether a folder of ``pythonpath`` would put the head's package before the arm's."""
     return any((place / name).is_dir() or (place / f"{name}.py").is_file() for name in modules)
 
 
 _STEERING = ("PYTEST_", "COV_CORE_", "COVERAGE_PROCESS_")
-"""Variables that select tests, or have coverage watch every line of a process that is timed."""
+"""Variables that select tests, or make coverage trace every line of a timed process."""
 
 
 def environment(inherited: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The environment without what would steer pytest from outside."""
+    """Return the environment without the variables that change what pytest does."""
     variables = {name: text for name, text in inherited if not name.startswith(_STEERING)}
     if os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"):
         variables["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"]
@@ -171,7 +171,7 @@ def environment(inherited: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def child_job(config: pytest.Config) -> Job:
-    """What travels over the channel rather than on the command line."""
+    """Return the job of a child, which is sent over the channel and not on the command line."""
     return Job(
         cases=(), options=tuple(_own_options(config)), markers=tuple(_markers(config)), root=str(config.rootpath)
     )
@@ -182,7 +182,7 @@ def _markers(config: pytest.Config) -> Iterable[str]:
 
 
 def _own_options(config: pytest.Config) -> Iterable[tuple[str, str]]:
-    """Options of the user's own plugins and conftests, as far as JSON can carry them."""
+    """Yield options of the user's own plugins and conftests, as far as JSON can represent them."""
     parser = config._parser  # noqa: SLF001 - no public way to tell whose an option is
     groups = [parser._anonymous, *(g for g in parser._groups if g.name not in _OWN_GROUPS)]  # noqa: SLF001
     for option in (option for group in groups for option in group.options):
@@ -194,7 +194,7 @@ def _own_options(config: pytest.Config) -> Iterable[tuple[str, str]]:
 
 
 def child_settings(session: SessionState, progress: Progress) -> ChildSettings:
-    """Children of the working copy, with the session's own settings."""
+    """Return the settings of children that run the working copy, with the session's own settings."""
     config, project = session.settings.pytest, session.settings.project
     return ChildSettings(
         spawner=session.gate_judge.tools.spawner,
@@ -209,7 +209,7 @@ def child_settings(session: SessionState, progress: Progress) -> ChildSettings:
 
 
 def trying_line(cases: int, cost: PairCost) -> str:
-    """``; what they do not clear goes to two builds in turns: 1 case about 19 s, all 38 about 1 min 24 s or more``."""
+    """Return ``; what they do not clear goes to two builds in turns: 1 case about 19 s, all 38 about 1 min``."""
     if not cases:
         return ""
     one = about(cost.rounds_s(1, LEAST))
@@ -218,28 +218,28 @@ def trying_line(cases: int, cost: PairCost) -> str:
 
 
 def paired_line(cases: int, design: Design, left_s: float, cost: PairCost) -> str:
-    """``38 cases in two builds, 7 to 30 rounds, about 1 min 24 s or more; 10 min of the budget are left``."""
+    """Return ``38 cases in two builds, 7 to 30 rounds, about 1 min 24 s or more; 10 min of the budget are left``."""
     text = f"{plural(cases, 'case')} in two builds, {LEAST} to {design.last} rounds"
     text += f", {about(cost.rounds_s(cases, LEAST))} or more"
     return text if left_s == float("inf") else f"{text}; {span(left_s)} of the budget are left"
 
 
 def triable(cases: Iterable[Case]) -> int:
-    """Cases that a slowdown limit could send there."""
+    """Count the cases with a slowdown limit, which two builds may have to decide."""
     return sum(any(limit.metric == "slowdown" for limit in case.limits) for case in cases)
 
 
 _CORES = 4
-"""Two sides measure on one core, two that start take one each, and the user's threads want another."""
+"""Two sides measure on one core, two starting processes need one each, and the user's threads another."""
 
 
 def spare_cores() -> bool:
-    """Whether processes can start beside others that measure on a device."""
+    """Return whether enough cores are free to start processes while others measure on a device."""
     return len(os.sched_getaffinity(0)) >= _CORES if hasattr(os, "sched_getaffinity") else False
 
 
 def proven_forks(project: Config, root: Path) -> Callable[[CaseKey, str], float | None] | None:
-    """What fresh A/A pairs of a call scatter by on a device, where pairs of forks are shown to scatter no more."""
+    """Return the scatter of fresh A/A pairs of a call on a device, if forked pairs are shown to scatter no more."""
     if project.preload == "off":
         return None
     from pytest_perfgate.app.compare_arms import ROUND, captures_of

@@ -1,4 +1,4 @@
-"""Tests → cases."""
+"""Builds cases from tests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 DEFAULT_LIMIT = "slowdown <= 3%"
 
 _LETTERS = 80
-"""The longest text of a parameter."""
+"""The length to which a parameter's text is cut."""
 
 _PLAIN = frozenset({int, float, complex, bool, type(None), Decimal, Fraction})
 
@@ -48,10 +48,10 @@ class Collector:
     ) -> None:
         self._config, self._options, self._kinds = config, options, kinds
         self._brought = brought
-        """Names of the captures that plugins add; read only for a name that is not built in."""
+        """Returns the captures that plugins add; called only for a name that is not built in."""
         self._plan = planned(config)
         self._own: dict[Path, frozenset[str]] = {}
-        """Names of figures that each test file takes; read where a limit has a name that nothing else produces."""
+        """The figures that each test file takes, read for a limit with a name that nothing else produces."""
         self._base = self._limits(config.limits, "configuration", f"{config.source}: tool.perfgate.limits")
         self._commanded = self._limits(options.perfgate_limit, "command line", "--perfgate-limit")
         self._insist(options.perfgate_capture, "option-wrong", "--perfgate-capture")
@@ -86,7 +86,7 @@ class Collector:
         )
 
     def merged(self, nodeid: str, layers: Sequence[Sequence[Limit]]) -> tuple[Limit, ...]:
-        """Limits of a test below those of its marks; the default limit where there are none."""
+        """Return the limits of a test merged with those of its marks; the default limit if there are none."""
         named = ((p, f"{self._config.source}: {p.place}") for p in self._patterns(nodeid))
         configured = (self._limits(p.limits, "configuration", place, _on(p.on, place)) for p, place in named)
         return merge_limits(self._base, *configured, *layers) or self._limits((DEFAULT_LIMIT,), "default", nodeid)
@@ -95,7 +95,7 @@ class Collector:
         return [p for p in self._config.tests if matches(nodeid, p.pattern)]
 
     def _insist(self, names: Sequence[str], code: str, place: str) -> None:
-        """A capture that nothing takes must not look taken."""
+        """Refuse a capture that no profiler takes."""
         strange = [name for name in names if name not in CAPTURES]
         captures = (*CAPTURES, *self._brought()) if strange else CAPTURES
         for name in strange:
@@ -104,11 +104,11 @@ class Collector:
                 raise PerfgateError(code, f"there is no capture {name!r}", fix=fix, place=place)
 
     def limits(self, texts: Iterable[str], place: str) -> tuple[Limit, ...]:
-        """Limits that a call of the fixture brought."""
+        """Return the limits that a call of the fixture passed."""
         return self._limits(texts, "fixture", place)
 
     def _marked_limits(self, mark: pytest.Mark, item: pytest.Item, place: str) -> tuple[Limit, ...]:
-        """Limits of a mark, which may name figures that the test's file takes."""
+        """Return the limits of a mark, which may name figures that the test's file takes."""
 
         def own(name: str) -> str:
             if item.path not in self._own:
@@ -149,7 +149,7 @@ def _limit_text(text: Any, place: str) -> str:
 
 
 def _source(path: Path) -> str:
-    """The text of a test file, as far as it is one."""
+    """Return the text of a test file, or "" if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -157,9 +157,9 @@ def _source(path: Path) -> str:
 
 
 def _closest_last(item: pytest.Item) -> list[pytest.Mark]:
-    """The marks of a test, in an order that pytest has not.
+    """Return the marks of a test, the closest one last.
 
-    It has those of a parameter after those of the function, and those of a base class before those of the class.
+    pytest puts the marks of a parameter after those of the function, and a base class before its subclass.
     """
     markers = _by_class(list(item.iter_markers("perfgate"))[::-1], getattr(item, "cls", None))
     callspec = getattr(item, "callspec", None)
@@ -168,7 +168,7 @@ def _closest_last(item: pytest.Item) -> list[pytest.Mark]:
 
 
 def _by_class(marks: list[pytest.Mark], cls: type | None) -> list[pytest.Mark]:
-    """Marks of one line of classes, those of the class itself last; all others stay in their places."""
+    """Sort the marks of one class hierarchy, those of the class itself last; others keep their places."""
     depth = {id(mark): at for at, one in enumerate((cls.__mro__ if cls else ())[::-1]) for mark in _own(one)}
     ordered = iter(sorted((mark for mark in marks if id(mark) in depth), key=lambda mark: depth[id(mark)]))
     return [next(ordered) if id(mark) in depth else mark for mark in marks]
@@ -181,7 +181,7 @@ def _own(one: type) -> Iterable[pytest.Mark]:
 
 
 def _once(plan: Plan, limits: Iterable[Limit]) -> Plan:
-    """Machine code is the same in every process: where nothing else is judged, one reads it."""
+    """Set one round if only machine code is judged, since it is the same in every process."""
     return replace(plan, rounds=1) if STATIC in plan.captures and {m.metric for m in limits} <= CODE_NAMES else plan
 
 
@@ -194,13 +194,13 @@ def _insist_figures(names: Iterable[str]) -> None:
 
 
 def _asked(plan: Plan, limits: Iterable[Limit], options: Any) -> Plan:
-    """The plan with the figures beside time that limits or the command line ask for."""
+    """Return the plan with the figures beside time that limits or the command line ask for."""
     figures = asked_figures((*(limit.text for limit in limits), *options.perfgate_metric))
     return replace(plan, figures=figures) if figures else plan
 
 
 def planned(config: Config) -> Plan:
-    """The project's plan."""
+    """Return the plan of the project's settings."""
     settings = {
         "timer": config.timer,
         "runtime": config.runtime,
@@ -222,7 +222,7 @@ def planned(config: Config) -> Plan:
 
 
 def commanded(plan: Plan, options: Any) -> Plan:
-    """The command line has the last word."""
+    """Return the plan with the options of the command line, which override all else."""
     settings = {
         "clocks": options.perfgate_clocks,
         "rounds": options.perfgate_rounds,
@@ -318,7 +318,7 @@ def _params(item: pytest.Item) -> tuple[tuple[str, str], ...]:
 
 
 def _param(value: Any) -> str:
-    """Plain values as text; of anything else its type: writing out an array may take seconds, or raise."""
+    """Return plain values as text and others by their type: converting an array may take seconds, or raise."""
     if isinstance(value, str):
         return value[:_LETTERS]
     if isinstance(value, (list, tuple)):
@@ -331,7 +331,7 @@ def _param(value: Any) -> str:
 
 
 def refuse_half_characters(text: str, what: str, place: str, *, code: str, fix: str) -> str:
-    """The text, as Python's own; raises where a record, a baseline or a report could not name it."""
+    """Return the text as a plain str; raise if a record, a baseline or a report could not encode it."""
     if not isinstance(text, str):
         raise PerfgateError(code, f"{what} must be a text, got {text!r:.60}", fix="str(...)", place=place)
     try:
@@ -344,7 +344,7 @@ def refuse_half_characters(text: str, what: str, place: str, *, code: str, fix: 
 
 
 def unreached(item: pytest.Item) -> tuple[str, str]:
-    """Why calls of a test cannot reach perfgate, and what to do: it takes no fixture of ours, or one that hides it."""
+    """Return why calls of a test cannot reach perfgate, and a fix; it lacks our fixture, or takes one that hides it."""
     for name in ("perfgate", "benchmark"):
         if place := foreign_fixture(item, name):
             what = f"its fixture {name!r} is the one of {place}, not that of perfgate"
@@ -356,7 +356,7 @@ def unreached(item: pytest.Item) -> tuple[str, str]:
 
 
 def foreign_fixture(item: pytest.Item, name: str) -> str:
-    """The file whose fixture a test gets under a name of ours, where ours does not stand behind it; else nothing."""
+    """Return the file whose fixture hides ours in a test, or "" if ours is used, directly or behind it."""
     definitions = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {}).get(name)
     if not definitions or any(one.func.__module__.startswith("pytest_perfgate.") for one in definitions[-1:]):
         return ""

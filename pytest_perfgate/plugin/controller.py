@@ -1,4 +1,4 @@
-"""The pytest a person started."""
+"""The role of the pytest process that the user started."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 class ControllerRole(ReadablePhases):
-    """Hooks that are registered when the first gated test is met."""
+    """The controller's hooks, registered when the first gated test is found."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.session = GateSession(Settings(config))
         self.recorded = False
-        """Whether this run has left a record."""
+        """Whether this run has written a record."""
 
     def gate(self, item: pytest.Item) -> Perfgate:
         return self.session.gate(item)
@@ -70,7 +70,7 @@ class ControllerRole(ReadablePhases):
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and division(session.config) is not None:
-            session.exitstatus = exitstatus = pytest.ExitCode.OK  # a shard that has none of the tests
+            session.exitstatus = exitstatus = pytest.ExitCode.OK  # a shard without tests
         write_session(self.session, exitstatus)
         self.recorded = self.session.recorded
 
@@ -97,11 +97,11 @@ LISTING = {
     "help": ("--help", "-h"),
     "version": ("--version", "-V"),
 }
-"""What pytest keeps of each option with which no test runs, and how it is written; a plan is a setting up too."""
+"""For each option that runs no test: its name in pytest, and its spellings; ``--setup-plan`` sets setuponly too."""
 
 
 def refused(config: pytest.Config) -> int | None:
-    """The exit code of a listing in a project with baselines; ``None`` where the command line asked for it."""
+    """Return the exit code of a listing in a project with baselines; ``None`` if the command line asked for it."""
     options = tuple(_listing_options(config))
     if not options or hasattr(config, "workerinput"):
         return None
@@ -118,7 +118,7 @@ def refused(config: pytest.Config) -> int | None:
 
 
 def _listing_options(config: pytest.Config) -> Iterator[str]:
-    """Such options that are set and that neither the command nor its environment says."""
+    """Yield the listing options that are set, but neither by the command line nor by its environment."""
     words = [str(word) for word in config.invocation_params.args] + os.environ.get("PYTEST_ADDOPTS", "").split()
     for name, spelled in LISTING.items():
         if getattr(config.option, name, None) and not any(word.startswith(spelled) for word in words):
@@ -126,14 +126,14 @@ def _listing_options(config: pytest.Config) -> Iterator[str]:
 
 
 def end_as_interrupted(config: pytest.Config) -> None:
-    """A run that receives SIGTERM leaves its record and no child, like an interrupted one."""
+    """Make SIGTERM end a run as an interrupt does, with a record and without leftover children."""
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
         return
     own = os.getpid()
 
     def interrupt(number: int, _frame: FrameType | None) -> None:
         signal.signal(number, signal.SIG_DFL if os.getpid() != own else signal.SIG_IGN)
-        if os.getpid() != own:  # a fork of the user's ends as it would have without us
+        if os.getpid() != own:  # a fork of the user's ends as it would without us
             os.kill(os.getpid(), number)
         raise KeyboardInterrupt
 
@@ -146,7 +146,7 @@ def end_as_interrupted(config: pytest.Config) -> None:
 
 @contextmanager
 def interrupts_handled() -> Iterator[None]:
-    """Raise an interrupt once more that Python lost: what is raised in a finaliser goes no further."""
+    """Raise an interrupt again if Python lost it, as it does with one that is raised in a finaliser."""
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
         yield

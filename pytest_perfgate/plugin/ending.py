@@ -1,4 +1,4 @@
-"""Exit status, outputs, unreported."""
+"""The end of a session: exit status, outputs, tests that were not reported."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from pytest_perfgate.plugin.state import SessionState
 
 _NAMED = 20
-"""Names that a note shows."""
+"""How many names a note shows."""
 
 
 def close_session(session: SessionState, *, complete: bool) -> None:
-    """After the last test: verdicts on the suite, as reports of their own."""
+    """Judge the suite after the last test, and report failing notes as tests of their own."""
     with usage_errors(session.told):
         session.complete = complete
         reports = session.all_reports()
@@ -57,7 +57,7 @@ def close_session(session: SessionState, *, complete: bool) -> None:
 
 
 def write_session(session: SessionState, status: int) -> None:
-    """The record, also of a run that was interrupted; one that measured nothing leaves the last record what it is."""
+    """Write the record, also for an interrupted run; a run that measured nothing keeps the last record."""
     config = session.settings.pytest
     if session.reports or session.notes or division(config) is not None:
         try:
@@ -85,13 +85,13 @@ def close_records(config: pytest.Config, exitstatus: int, *, reported: bool) -> 
     try:
         record_store(config.rootpath).close(f"the last run left no record: pytest ended with {int(exitstatus)}")
     except PerfgateError as fault:
-        if not reported:  # else a folder that takes nothing has said so
+        if not reported:  # otherwise a folder that cannot be written was reported
             what = "the last record here is of an earlier run, and cannot be marked as old"
             complain(config, PerfgateError(fault.code.name, what, why=fault.what, fix=fault.fix, place=fault.place))
 
 
 def not_kept(lost: Iterable[tuple[str, PerfgateError]]) -> list[PerfgateError]:
-    """What this run could not keep: a sentence for each cause, with all that it cost."""
+    """Return one error for each cause of what this run could not keep, with all that was lost."""
     causes: dict[tuple[str, str, str], list[tuple[str, PerfgateError]]] = {}
     for name, fault in lost:
         causes.setdefault((fault.code.name, fault.what, fault.fix), []).append((name, fault))
@@ -105,9 +105,9 @@ def _not_kept(names: list[str], fault: PerfgateError) -> PerfgateError:
 
 
 def ignored(folder: Path) -> None:
-    """Files under ``.perfgate/`` belong to this checkout only: tell git to ignore them."""
+    """Make git ignore the files under ``.perfgate/``, which belong to this checkout only."""
     note = folder / ".gitignore"
-    with contextlib.suppress(OSError):  # whatever else could not be written has said so
+    with contextlib.suppress(OSError):  # other write errors were reported
         if folder.is_dir() and not note.exists():
             note.write_text("# made by perfgate\n*\n", encoding="utf-8")
 
@@ -132,7 +132,7 @@ def ending_of(session: SessionState, status: int = 0) -> Ending:
 
 
 def announce(config: pytest.Config, notes: Iterable[SuiteNote]) -> None:
-    """A note that fails is a failed report of its own: JUnit and the exit code tell of it."""
+    """Report a failing note as a failed test, so that JUnit and the exit code show it."""
     reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
     for note in notes:
         if note.effect is Effect.FAIL:
@@ -143,14 +143,14 @@ def announce(config: pytest.Config, notes: Iterable[SuiteNote]) -> None:
 
 
 def _expected(config: pytest.Config) -> None:
-    """One report more than tests were collected: pytest's progress would count beyond its end."""
+    """Count one report more than was collected, or pytest's progress would pass 100 %."""
     session: Any = config.pluginmanager.get_plugin("session")
     if session is not None:
         session.testscollected += 1
 
 
 class FailedNote(NamedTuple):
-    """A failed note as pytest shows failures: whole where they are listed, its first words where they are counted."""
+    """A failed note as pytest shows failures: in full in the list, by its first words in the summary."""
 
     note: SuiteNote
 
@@ -167,12 +167,12 @@ class FailedNote(NamedTuple):
 
 
 def name_of(note: SuiteNote) -> str:
-    """What a failed note is called among the tests."""
+    """Return the name of a failed note among the tests."""
     return f"perfgate::{note.kind}"
 
 
 def text_of(note: SuiteNote) -> str:
-    """A note with the names it speaks of."""
+    """Return the text of a note with the names that it is about."""
     more = [f"  ... and {len(note.unsaid) - _NAMED} more"] if len(note.unsaid) > _NAMED else []
     steps = ["  next  perfgate report"] if note.kind == FAMILY_MEAN and note.effect is Effect.FAIL else []
     return "\n".join([note.text, *(f"  {name}" for name in note.unsaid[:_NAMED]), *more, *steps])
@@ -192,7 +192,7 @@ _FILES = ("json", "html", "markdown")
 
 
 def write_outputs(config: pytest.Config, report: RunReport) -> tuple[Path, ...]:
-    """Where they lie; paths are relative to where pytest was started."""
+    """Write the outputs and return their paths, relative to where pytest was started."""
     outputs = {name: getattr(config.option, f"perfgate_{name}") for name in _FILES}
     paths = {name: config.invocation_params.dir / path for name, path in outputs.items() if path}
     if not paths:
@@ -203,17 +203,17 @@ def write_outputs(config: pytest.Config, report: RunReport) -> tuple[Path, ...]:
 
 
 def _delivered(config: pytest.Config, delivery: Any, report: RunReport, path: Path) -> bool:
-    """A file that cannot be written fails the run, and costs neither the record nor what pytest has to say."""
+    """Deliver one output; an error fails the run and is reported, and the record is still written."""
     try:
         delivery.deliver(report, str(path))
-    except Exception as fault:  # noqa: BLE001 - a plugin's may raise anything, and the record is still due
+    except Exception as fault:  # noqa: BLE001 - a plugin may raise anything, and the record must still be written
         complain(config, fault_error(fault, f"wrote {delivery.name}", str(path)))
         return False
     return True
 
 
 def _deliveries(config: pytest.Config) -> Iterable[Iterable[Any]]:
-    """Plugins' last, so that theirs win over ours of the same name."""
+    """Return the deliveries, plugins' last, so that theirs replace ours of the same name."""
     return reversed(config.hook.pytest_perfgate_deliveries())  # type: ignore[no-any-return]
 
 
@@ -221,7 +221,7 @@ _OPTIONS = {"--perfgate-limit": "perfgate_limit", "--perfgate-policy": "perfgate
 
 
 def commanded_notes(session: SessionState) -> tuple[SuiteNote, ...]:
-    """One note in CI: who reads the log sees by what the tests were judged, wherever it was said."""
+    """Return one note in CI that names the limits and policies of options, which replace those of the project."""
     names = tuple(_given(session.settings.pytest)) if session.gate_judge.context.policy.ci else ()
     if not names:
         return ()
@@ -242,13 +242,13 @@ def _author(config: pytest.Config, text: str) -> str:
 
 
 def receive_reports(session: SessionState, report: pytest.TestReport) -> None:
-    """A test was run, or something before it says why it was not."""
+    """Remember a test that ran, or whose setup or skip was reported."""
     if report.when == "call" or not report.passed:
         session.heard.add(report.nodeid)
 
 
 def stand_by(state: SessionState, config: pytest.Config) -> None:
-    """In CI a failed gate fails the job: ``pytest.exit`` and ``exitstatus`` in a conftest come after its verdicts."""
+    """In CI, fail the job if a verdict failed but ``pytest.exit`` or a conftest set the exit status to 0."""
     session: Any = config.pluginmanager.get_plugin("session")
     if session is None or session.exitstatus != pytest.ExitCode.OK or not child_environment(config).get("CI"):
         return
@@ -264,14 +264,14 @@ def stand_by(state: SessionState, config: pytest.Config) -> None:
 
 
 def _unrun(state: SessionState) -> int:
-    """Gated tests that a run which was cut short did not come to."""
+    """Count the gated tests that a run which ended early did not reach."""
     if state.complete or state.mode is Mode.OFF:
         return 0
     return sum(nodeid not in state.heard for nodeid in state.cases)
 
 
 def _failed(state: SessionState) -> int:
-    """Verdicts that failed a test of this run, or the suite; not those of tests that are expected to fail."""
+    """Count the verdicts that failed a test of this run, or the suite, without tests that are expected to fail."""
     tests = [report for nodeid in state.judged for report in state.reports.get(nodeid, ())]
     failed = [f"{report.worst.value}: {report.key}" for report in tests if report.effect is Effect.FAIL]
     notes = sum(note.effect is Effect.FAIL for note in state.notes)
@@ -281,11 +281,11 @@ def _failed(state: SessionState) -> int:
 REPORT, MERGE = "perfgate report", "perfgate merge FOLDER"
 
 FROM = "--from RECORD "
-"""In CI accepting is refused: the record that it leaves is accepted elsewhere."""
+"""Accepting is refused in CI: the record of the run is accepted elsewhere."""
 
 
 def write_next(out: Any, session: SessionState, commands: Sequence[str]) -> None:
-    """The next commands; the shards of a run have one report, of the record that joins theirs."""
+    """Write the next commands; the shards of a run have one report, made from their merged records."""
     shard, here = division(session.settings.pytest), Standpoint(session.settings.pytest)
     divided = shard is not None and shard.count > 1
     for command in commands:

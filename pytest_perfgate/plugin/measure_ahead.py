@@ -1,4 +1,4 @@
-"""Collect, measure, run; cost said before."""
+"""Full mode: collect, announce the cost, measure before the first test, judge."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 def measure_ahead(session: SessionState) -> None:
-    """Measure all cases in children, then judge them; what was measured stays when it is interrupted."""
+    """Measure all cases in children, then judge them; an interrupt keeps what was measured."""
     session.gate_judge.read_baselines(session.cases.values())
     if session.settings.options.perfgate_against:
         measure_against(session)
@@ -76,7 +76,7 @@ def measure_ahead(session: SessionState) -> None:
     finally:
         progress.close()
     session.costs.update({n: result.seconds * len(result.captures) for n, result in results.items()})
-    if part == 1:  # before the trials, which announce what they take by it
+    if part == 1:  # before the trials, whose announcement uses it
         write_costs(costs, costs_of(results, took))
     judge_measured(session, results)
 
@@ -89,7 +89,7 @@ def go_on(session: SessionState, rounds: Rounds, devices: Fleet, progress: Progr
         return
     judge, ci = session.gate_judge, session.settings.ci
     judge.context = replace(judge.context, gates=gates_of(results.values(), judge.context.share))
-    two_builds = ci and judge.tools.confirm is not None and bool(judge.accepted.base.commit)  # they decide times
+    two_builds = ci and judge.tools.confirm is not None and bool(judge.accepted.base.commit)  # two builds decide times
 
     def play(some: Sequence[Case], number: int) -> None:
         progress.extend(some, number, MOST)
@@ -102,7 +102,7 @@ def go_on(session: SessionState, rounds: Rounds, devices: Fleet, progress: Progr
 
 
 def judge_measured(session: SessionState, results: Mapping[str, CaseResult]) -> None:
-    """Judge everything, and try the suspects; an interrupted trial leaves what the screening said."""
+    """Judge everything and try the suspects; an interrupted trial keeps the verdicts of the screening."""
     fit = fit_results(session, results)
     try:
         session.reports.update(session.gate_judge.judge_all(fit))
@@ -112,13 +112,13 @@ def judge_measured(session: SessionState, results: Mapping[str, CaseResult]) -> 
 
 
 def keep_measured(session: SessionState, results: Mapping[str, CaseResult]) -> None:
-    """The user wants this run to end: judge the measured cases, and run no more rounds."""
+    """Judge the measured cases after an interrupt, without running rounds."""
     fit = fit_results(session, results)
     session.reports.update((nodeid, _kept(session, result)) for nodeid, result in fit.items())
 
 
 def _kept(session: SessionState, result: CaseResult) -> tuple[CaseReport, ...]:
-    """What judges may not read, and the run fails with that: its measurement is kept all the same."""
+    """Return the reports of a result; if the judge cannot read an input, keep the measurement without a verdict."""
     try:
         return session.gate_judge.judge_result(result)
     except PerfgateError as fault:
@@ -128,20 +128,20 @@ def _kept(session: SessionState, result: CaseResult) -> tuple[CaseReport, ...]:
 
 
 def fit_results(session: SessionState, results: Mapping[str, CaseResult]) -> dict[str, CaseResult]:
-    """A limit of a call that does not read is the fault of its test alone; the others keep what was measured."""
+    """Return the results, each without captures if a limit of its calls is unreadable; only that test fails."""
     readable = dict(results)
     session.died.update(nodeid for nodeid, result in results.items() if result.outcome == "died")
     for nodeid, result in results.items():
         try:
             session.gate_judge.read_limits(result)
-        except PerfgateError as fault:  # noqa: PERF203 - a wrong limit is the fault of its test alone
+        except PerfgateError as fault:  # noqa: PERF203 - a wrong limit fails only its test
             session.faults[nodeid] = fault
             readable[nodeid] = replace(result, captures=(), trouble=(fault.what.splitlines()[0],))
     return readable
 
 
 def on_device(options: Any, cases: list[Case]) -> list[Case]:
-    """The cases on the device that was asked for, which children will see alone."""
+    """Return the cases with the selected device in their plan."""
     pick_device(options)
     device = options.perfgate_device or ""
     return [replace(case, plan=replace(case.plan, device=device)) for case in cases] if device else cases
@@ -178,7 +178,7 @@ def measure_against(session: SessionState) -> None:
 
 
 def suspicion_line(session: SessionState, cases: Iterable[Case], costs: Mapping[str, float]) -> str:
-    """What two builds would cost, where there are any to be asked: a line's commit, or the base of the change."""
+    """Return what two builds would cost, against the commit of a line or the base of the change; "" without either."""
     store, ci, base = session.gate_judge.tools.baselines, session.settings.ci, session.gate_judge.accepted.base
     cases = list(cases)
     count = triable(cases)
@@ -192,14 +192,14 @@ def suspicion_line(session: SessionState, cases: Iterable[Case], costs: Mapping[
 
 
 def _no_builds(session: SessionState) -> str:
-    """Why a full run in CI has no other build to decide by."""
+    """Return why a full run in CI has no other build to decide by."""
     if session.settings.project.confirmation == "interval":
         return 'confirmation = "interval"'
     return session.gate_judge.accepted.base.why or "git knows no commit here"
 
 
 def sampled(case: Case, part: float) -> Case:
-    """The case with a part of its sampling time."""
+    """Return the case with a part of its sampling time."""
     if part == 1:
         return case
     return replace(
@@ -208,7 +208,7 @@ def sampled(case: Case, part: float) -> Case:
 
 
 def quick_parts(session: SessionState) -> dict[str, Case]:
-    """Quick mode measures inside the tests: each gets its part of the budget beforehand."""
+    """Return the cases for quick mode, which measures inside the tests: each with its part of the budget."""
     once = [replace(case, plan=replace(case.plan, rounds=1)) for case in session.cases.values()]
     part = affordable(once, {}, session.left_s())
     return {nodeid: sampled(case, part) for nodeid, case in session.cases.items()}
@@ -216,7 +216,7 @@ def quick_parts(session: SessionState) -> dict[str, Case]:
 
 @contextmanager
 def cleaned_up(config: pytest.Config) -> Iterator[None]:
-    """A child that was killed leaves the clocks that it locked: the run that it belonged to puts them back."""
+    """Reset the clocks that a killed child of this run has left locked."""
     try:
         yield
     finally:
@@ -225,13 +225,13 @@ def cleaned_up(config: pytest.Config) -> Iterator[None]:
 
 
 def begin(session: SessionState) -> None:
-    """From here on the last run is this one, also where it is killed."""
-    with contextlib.suppress(PerfgateError):  # a folder that takes nothing says so where the record is written
+    """Mark this run as the last one, even if it is killed."""
+    with contextlib.suppress(PerfgateError):  # a folder that cannot be written is reported with the record
         _pointer(session).suspend(_without_record(session))
 
 
 def take_back(session: SessionState) -> None:
-    """Nothing was measured: what is accepted and reported is what an earlier run left."""
+    """Restore the record of the earlier run as the last one, since nothing was measured."""
     with contextlib.suppress(PerfgateError):
         _pointer(session).resume(_without_record(session))
 
@@ -246,13 +246,13 @@ def _without_record(session: SessionState) -> str:
 
 
 def insist_on_folder(folder: Path) -> None:
-    """An error where a folder is there and may not be looked into; one that is not there yet is made later."""
+    """Raise if a folder exists and may not be read; a missing one is created later."""
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
                 entry.stat(follow_symlinks=False)
                 break
-    except (FileNotFoundError, NotADirectoryError):  # the latter says so where it is written
+    except (FileNotFoundError, NotADirectoryError):  # the latter is reported where it is written
         return
     except OSError as fault:
         what = f"{fault.strerror or fault}: local baselines, the history and the record of a run lie there"

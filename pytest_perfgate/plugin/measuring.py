@@ -1,4 +1,4 @@
-"""Measure in this process."""
+"""Measuring in this process."""
 
 from __future__ import annotations
 
@@ -50,18 +50,18 @@ class Stand(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """Figures beside the time of a call, and why others could not be taken."""
+    """Figures beside the time of a call, and the absent ones with the reason."""
 
     readings: tuple[Reading, ...]
     absent: tuple[Absent, ...]
 
 
 COLD = "PERFGATE_COLD"
-"""Set where a child runs one case with the caches of compilers empty."""
+"""Set in a child that runs one case with empty caches of compilers."""
 
 
 def figures_for(call: MeasuredCall, plan: Plan | None = None) -> tuple[str, ...]:
-    """Figures beside time that the limits of the call ask for, and those of its plan."""
+    """Return the figures beside time that the call's limits and its plan ask for."""
     planned = plan.figures if plan is not None else ()
     if not call.limits:
         return planned
@@ -71,16 +71,16 @@ def figures_for(call: MeasuredCall, plan: Plan | None = None) -> tuple[str, ...]
 
 
 class Passes:
-    """Runs of a call that are no samples: the first, warm-ups that it asks for, those for figures beside its time."""
+    """Runs of a call that are not samples: the first, requested warm-ups, and those for figures beside its time."""
 
     def __init__(self, instruments: Instruments) -> None:
         self._instruments = instruments
         self._first: dict[CaseKey, float] = {}
-        """What the first call took, where caches of compilers are cold."""
+        """The time of the first call, with empty caches of compilers."""
         self._warmed: set[CaseKey] = set()
 
     def call_first(self, call: MeasuredCall, plan: Plan, runtime: Runtime) -> None:
-        """The first call of this process, without its waits for a processor, where no cache of a compiler is warm."""
+        """Time the first call of this process, without waits for a processor, if caches of compilers are empty."""
         wanted = "compile_time" in figures_for(call, plan) and os.environ.get(COLD)
         if not wanted or call.key in self._first:
             return
@@ -93,13 +93,13 @@ class Passes:
         self._first[call.key] = float(max(took, HOST_CLOCK.thread() - busy))
 
     def warm_up(self, call: MeasuredCall) -> None:
-        """The warm-up that the call itself asks for, when this process first measures it."""
+        """Run the warm-up that the call requests, when this process first measures it."""
         if call.key not in self._warmed:
             self._warmed.add(call.key)
             call.warm_up()
 
     def figures(self, call: MeasuredCall, plan: Plan, runtime: Runtime, taken: Sequence[Samples]) -> Figures:
-        """Figures of a timed call; empty where none is requested."""
+        """Return the figures of a timed call; empty if none is requested."""
         wanted = figures_for(call, plan)
         if not wanted or not taken:
             return Figures((), ())
@@ -128,7 +128,7 @@ class Measuring:
         return self._instruments
 
     def tell_waits(self, tell: Callable[[str], None]) -> None:
-        """Set the function that hears that another process has the device, or that the device is too hot."""
+        """Set the function that is told when another process has the device, or the device is too hot."""
         if self._instruments.leases is not None:
             self._instruments.leases.tell = tell
         clocks: object = self._instruments.clocks
@@ -136,7 +136,7 @@ class Measuring:
             clocks.tell_waits(tell)
 
     def device(self, plan: Plan, call: Any = None) -> Device:
-        """The device that a call works on."""
+        """Return the device that a call works on."""
         return choose_runtime(plan, self._instruments.runtimes, frozenset(sys.modules), call).device()
 
     def stand(self, plan: Plan, call: Any = None) -> Stand:
@@ -144,7 +144,7 @@ class Measuring:
         return Stand(runtime, choose_timer(plan, self._instruments.timers, runtime))
 
     def samples(self, measured: MeasuredCall, plan: Plan) -> Samples:
-        """One process's samples of the call."""
+        """Return the samples of the call in this process."""
         if plan.devices > 1:
             insist_on_devices(plan.devices)
         call = measured.kept() if measured.check is not None else measured.timed()
@@ -163,7 +163,7 @@ class Measuring:
         return per_call(self._taken(stand, plan, take), measured.calls * measured.schedule.iterations)
 
     def _taken(self, stand: Stand, plan: Plan, take: Callable[[Plan], Samples]) -> Samples:
-        """Samples under a lease, with what the clocks did meanwhile."""
+        """Take samples under a lease, with the clock readings of that time."""
         device, leases, clocks = stand.runtime.device(), self._instruments.leases, self._instruments.clocks
         others = companions(plan.devices, device) if plan.devices > 1 and device.kind == "gpu" else ()
         if others and clocks is not None:
@@ -177,7 +177,7 @@ class Measuring:
         return replace(samples, notes=(*samples.notes, (REFUSED, refused))) if refused else samples
 
     def _scrutiny(self, measured: MeasuredCall, call: Any, runtime: Runtime) -> OutputCheck | None:
-        """The output check of a call with ``check=``, when this process first measures it; else None."""
+        """Return the output check of a call with ``check=`` when this process first measures it, else None."""
         contents = self._instruments.contents
         if measured.check is None or contents is None or measured.key in self._scrutinised:
             return None
@@ -194,7 +194,7 @@ class Measuring:
         return self.packed(call, plan, (self.samples(call, _enough(call, plan)),))
 
     def packed(self, measured: MeasuredCall, plan: Plan, samples: Iterable[Samples]) -> Capture:
-        """Samples of a call with its identity."""
+        """Return the samples of a call as a capture with its identity."""
         call = measured.timed()
         stand = self.stand(plan, call)
         plan = settled(stand.runtime.device(), plan, self._instruments.clocks)[0]
@@ -214,11 +214,11 @@ class Measuring:
         )
 
     def brought(self, plan: Plan, brought: Brought) -> Capture:
-        """What the test has taken by itself, with its identity."""
+        """Return what the test took itself as a capture with its identity."""
         runtime = choose_runtime(plan, self._instruments.runtimes, frozenset(sys.modules))
         plan = settled(runtime.device(), plan, self._instruments.clocks)[0]
         how, device = identity(self._instruments, plan, runtime, brought.kind), brought.device
-        how = Identity(device=device.key, timer=brought.kind) if device else how  # a file is of the device it names
+        how = Identity(device=device.key, timer=brought.kind) if device else how  # a file has the device that it names
         return Capture(
             key=brought.key,
             samples=brought.samples(),
@@ -233,19 +233,19 @@ class Measuring:
         )
 
     def profilers(self, plan: Plan) -> tuple[Profiler, ...]:
-        """The captures that this process can take itself."""
+        """Return the profilers that this process can run itself."""
         from pytest_perfgate.plugin.captures import profilers_of
 
         return profilers_of(plan, self._instruments.profilers) if plan.captures else ()
 
     def profiled(self, plan: Plan, key: CaseKey, limits: str = "") -> tuple[MetricSet, tuple[Artifact, ...]]:
-        """What the captures of a measurement say to these limits."""
+        """Return the metrics and artifacts of a profiled measurement, for these limits."""
         from pytest_perfgate.plugin.captures import taken
 
         return taken(key, self.profilers(plan), self._instruments.inspectors, limits)
 
     def read(self, brought: Brought, sources: Sequence[str], limits: Iterable[str] = ()) -> None:
-        """Fill in what an artifact says."""
+        """Fill in the metrics of an artifact."""
         from pytest_perfgate.plugin.benches import read_artifact
 
         read_artifact(brought, sources, self._instruments.inspectors, limits)
@@ -253,7 +253,7 @@ class Measuring:
     def with_code(
         self, case: Case, captures: tuple[Capture, ...], artifacts: Sequence[Artifact]
     ) -> tuple[Capture, ...]:
-        """The captures with what the machine code says that the test handed over, where that was asked for."""
+        """Return the captures with the metrics of attached machine code, if those are requested."""
         if STATIC not in case.plan.captures:
             return captures
         from pytest_perfgate.plugin.captures import with_code
@@ -261,19 +261,19 @@ class Measuring:
         return with_code(case, captures, artifacts, self)
 
     def inspector(self, name: str) -> Inspector:
-        """The inspector of that name."""
+        """Return the inspector of that name."""
         return next(one for one in self._instruments.inspectors if one.name == name)
 
 
 def _enough(call: MeasuredCall, plan: Plan) -> Plan:
-    """The plan with as many samples as the call, and the quantiles of its limits, take in one process."""
+    """Return the plan with the samples that the call and the quantiles of its limits need in one process."""
     from pytest_perfgate.app.passes import one_by_one
 
     return one_by_one(at_least(plan, call.schedule.samples), figures_for(call, plan), 1)
 
 
 def _checked(measure: Callable[[], Samples], scrutiny: OutputCheck | None) -> Samples:
-    """Samples of a call; what checks its output is imported for the calls that ask for it."""
+    """Take the samples of a call; the output check is imported only for calls that have one."""
     if scrutiny is None:
         return measure()
     from pytest_perfgate.app.output_check import scrutinised
@@ -282,7 +282,7 @@ def _checked(measure: Callable[[], Samples], scrutiny: OutputCheck | None) -> Sa
 
 
 def insist_on_devices(wanted: int) -> None:
-    """An error where this process sees fewer devices of one kind than the case asks for."""
+    """Raise if this process sees fewer devices of one kind than the case asks for."""
     from pytest_perfgate.wiring.devices import fleet
 
     few = fleet().few(wanted)
@@ -291,7 +291,7 @@ def insist_on_devices(wanted: int) -> None:
 
 
 def companions(wanted: int, device: Device) -> tuple[Device, ...]:
-    """The other devices that a case on several works on: those that this process sees first."""
+    """Return the other devices of a case that uses several: the first ones that this process sees."""
     from pytest_perfgate.wiring.devices import fleet
 
     own = lease_name(device)
@@ -299,7 +299,7 @@ def companions(wanted: int, device: Device) -> tuple[Device, ...]:
 
 
 def measuring_tools(config: Any, root: str = "") -> Measuring:
-    """What measures in this pytest, with the ceilings of the project there."""
+    """Return the instruments of this pytest, with the project's measured ceilings."""
     from pytest_perfgate.wiring import instruments
     from pytest_perfgate.wiring.stores import ceilings_at
 
@@ -308,14 +308,14 @@ def measuring_tools(config: Any, root: str = "") -> Measuring:
 
 
 def _metrics(ceiled: Callable[[Device], Device], capture: Capture) -> MetricSet:
-    """What a test that took samples reads of them: against the ceilings of its device too, as its limits are."""
+    """Return the metrics of a test's own samples, against the measured ceilings of its device, as in its limits."""
     from pytest_perfgate.app.measure import metrics_of_capture
 
     return metrics_of_capture(replace(capture, device=ceiled(capture.device)))
 
 
 def built_ins(config: Any) -> None:
-    """Our own instruments come in by the same hooks as anybody's."""
+    """Register our own instruments, through the same hooks as a plugin's."""
     from pytest_perfgate.wiring import configuration
     from pytest_perfgate.wiring.built_ins import BuiltIns
 
@@ -324,7 +324,7 @@ def built_ins(config: Any) -> None:
 
 
 class Inputs:
-    """What was seen of each case's inputs in this process."""
+    """Findings on the inputs of each case in this process."""
 
     def __init__(self, contents: Contents | None) -> None:
         self._contents = contents
@@ -335,7 +335,7 @@ class Inputs:
         return (names,) if names else ()
 
     def prepared(self, call: MeasuredCall, runtime: Runtime) -> PortsCall | None:
-        """What runs before each call; a GPU's inputs are looked at before any call writes them."""
+        """Return the set-up of the call; inputs of a GPU are examined before a call overwrites them."""
         unseen = self._contents is not None and call.key not in self._seen and runtime.device().kind == "gpu"
         if call.setup is None:
             if unseen:
@@ -344,7 +344,7 @@ class Inputs:
         return self._first(call) if unseen else call.prepare
 
     def _first(self, call: MeasuredCall) -> PortsCall:
-        """The set-up; what it makes the first time is looked at."""
+        """Return the set-up; what it makes the first time is examined."""
 
         def prepare() -> Any:
             made = call.prepare()
@@ -364,22 +364,22 @@ class Inputs:
 VARIABLE = "PERFGATE_SLOWER"
 
 _OWED_NS = 20_000.0
-"""The shortest wait: reading the clock takes hundreds of nanoseconds, and a wait cannot be finer than that."""
+"""The shortest wait: reading the clock takes hundreds of nanoseconds, so a wait cannot be finer than that."""
 
 Call = Callable[[], Any]
 
 
 def asked_for() -> float | None:
-    """By which part calls of this process are to take longer; ``None`` leaves them alone."""
+    """Return the part by which calls of this process are slowed; ``None`` slows none."""
     text = os.environ.get(VARIABLE, "")
     return float(text) if text else None
 
 
 def slowed(call: Call, by: float) -> Call:
-    """The call, and behind it a busy wait in proportion to what it took; short calls save up for theirs.
+    """Return the call with a busy wait in proportion to its time; short calls accumulate theirs.
 
-    Both are CPU time of this thread: by the wall clock, neighbours on the core would multiply what is injected.
-    The side that is not slowed is wrapped too, by 0, so that reading the clock costs both the same.
+    Both are CPU time of this thread: in wall time, other work on the core would multiply the injected slowdown. The
+    side that is not slowed is wrapped too, by 0, so that reading the clock costs both the same.
     """
     clock, owed = HOST_CLOCK.thread, 0.0
 

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 STARTED_WITH = pytest.StashKey["dict[str, str]"]()
-"""The environment of the process before any conftest ran."""
+"""The environment of the process, saved before any conftest ran."""
 
 
 def not_empty(text: str) -> str:
-    """Refuse an empty value: it must not look like an option that was not given."""
+    """Refuse an empty value, which would look like an option that was not given."""
     if text.strip():
         return text
     from argparse import ArgumentTypeError
@@ -26,7 +26,7 @@ def not_empty(text: str) -> str:
 
 
 def whole(text: str) -> int:
-    """A whole number from 1."""
+    """Return a whole number from 1."""
     if text.strip().isdecimal() and int(text) > 0:
         return int(text)
     from argparse import ArgumentTypeError
@@ -139,7 +139,7 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def refuse_unknown(words: Sequence[str]) -> None:
-    """An error with the nearest name for an option of ours that there is not; argparse has no guess."""
+    """Raise for an unknown option of ours, with the nearest name, which argparse does not propose."""
     names = [option.name for option in OPTIONS]
     for word in words:
         if word == "--":
@@ -155,13 +155,13 @@ def refuse_unknown(words: Sequence[str]) -> None:
 
 _SERVERS = ("JENKINS_", "TF_BUILD", "TEAMCITY_", "CODEBUILD_")
 _SPEAKS = ("CI", "GITHUB_", "GIT_", "BITBUCKET_", "BUILD", "CHANGE_", "DRONE_", "SYSTEM_", "TRAVIS_", *_SERVERS)
-"""How names begin that say what judges: one that comes later is no word of CI's."""
+"""Prefixes of variables that affect judging; one that was set later is not from CI."""
 
 
 def started_with() -> dict[str, str]:
-    """The environment, with what CI said when the process began: a plugin or ``sitecustomize`` may have unsaid it.
+    """Return the environment with CI's variables of the start, even if a plugin or ``sitecustomize`` changed them.
 
-    Linux keeps the words that a process was started with. A pytest inside a test of another one has a CI of its own.
+    Linux keeps the environment of a process's start. Inside a test of another pytest, the current one is used.
     """
     now = dict(os.environ)
     if "PYTEST_CURRENT_TEST" in now:
@@ -183,7 +183,7 @@ def _with_ci(environment: dict[str, str]) -> dict[str, str]:
 
 
 def child_environment(config: pytest.Config) -> Mapping[str, str]:
-    """What the process was started with, and what came to it since; of CI and of git nothing comes later."""
+    """Return the current environment, with the variables of CI and git as they were at the start."""
     stash = getattr(config, "stash", None)
     before = stash.get(STARTED_WITH, None) if stash is not None else None
     if before is None:
@@ -192,7 +192,7 @@ def child_environment(config: pytest.Config) -> Mapping[str, str]:
 
 
 def seconds(given: Any, place: str) -> float:
-    """Seconds from a number or from a text such as ``500 ms``."""
+    """Return seconds from a number or from a text such as ``500 ms``."""
     from pytest_perfgate.model.errors import PerfgateError
     from pytest_perfgate.model.values import span_seconds
 

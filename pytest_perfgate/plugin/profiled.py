@@ -1,4 +1,4 @@
-"""Under a profiler."""
+"""A child under a profiler."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Region = Callable[[], AbstractContextManager[None]]
 
 
 class ProfiledBench(Bench):
-    """Every call runs once, the one that counts under the instrument."""
+    """Runs every call once under the profiler; the warm-up run before it is not watched."""
 
     def __init__(self, case: Case, region: Region, watch: Watch) -> None:
         super().__init__(case)
@@ -49,7 +49,7 @@ class ProfiledBench(Bench):
         return View(call.key, result, metrics=self.metrics)
 
     def _inside(self, call: MeasuredCall) -> Any:
-        """What ``setup`` does, and what ``check`` does, stays outside."""
+        """Run the call under the profiler; ``setup`` and ``check`` run outside of it."""
         call.prepare()
         with self._watch.over(call.timed(), self.case.plan, call.work), self._region():
             result = call.timed()()
@@ -73,7 +73,7 @@ class ProfiledBench(Bench):
 
 
 class CopiedFiles(list[Artifact]):
-    """What a test attaches, copied beside the profile under the name it gives."""
+    """A list that copies each file that a test attaches beside the profile, under its name."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -104,14 +104,14 @@ class ProfiledRole:
         self._error: tuple[str, str, str] = ("", "", "")
         self._watch: Watch | None = None
         self._warm = False
-        """While the test compiles and tunes: nothing is watched, and what it raises counts for nothing."""
+        """Whether this is the warm-up run, in which nothing is watched and errors are ignored."""
         _quieten(config, self._assigned)
 
     def before(self, session: pytest.Session, gated: list[pytest.Item]) -> None:
-        """Nothing is measured ahead."""
+        """Do nothing: nothing is measured ahead."""
 
     def after(self, session: pytest.Session) -> None:
-        """Sent at the end of the session, in every case."""
+        """Write the results at the end of the session."""
 
     def gate(self, item: pytest.Item) -> Perfgate:
         from pytest_perfgate.plugin.measuring import measuring_tools
@@ -128,14 +128,14 @@ class ProfiledRole:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
-        """One run without the instrument comes first: compilers and tuners would be all that it sees."""
+        """Run the test once without the profiler, which would otherwise see mostly compilers and tuners."""
         self._warm = True
         runtestprotocol(item, log=False, nextitem=NextItem(item))  # type: ignore[arg-type]
         self._warm, self._error = False, ("", "", "")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> None:
-        """Our own errors reach the parent as what they are."""
+        """Keep our own errors with code and fix for the parent."""
         raised = call.excinfo.value if call.excinfo is not None else None
         if isinstance(raised, PerfgateError):
             self._error = (raised.code.name, raised.what, raised.fix)
@@ -164,7 +164,7 @@ class ProfiledRole:
 
 
 class NextItem:
-    """Stands for the next test: the fixtures of the module stay, those of the test itself go."""
+    """Stands for a next test of the same module, so that only the fixtures of the test itself are torn down."""
 
     def __init__(self, item: pytest.Item) -> None:
         self._item = item
@@ -174,7 +174,7 @@ class NextItem:
 
 
 def _quieten(config: pytest.Config, assigned: Assignment) -> None:
-    """Nothing that selects, spreads or reports runs a second time in here."""
+    """Switch off the options that select, distribute or report, since the parent has applied them."""
     for name, calm in (("dist", "no"), ("numprocesses", None), ("tx", []), ("xmlpath", None), ("reruns", 0)):
         if hasattr(config.option, name):
             setattr(config.option, name, calm)
@@ -193,7 +193,7 @@ ESCAPED = "work-escaped"
 
 
 def stated(work: Work) -> Iterator[tuple[str, str]]:
-    """The work of the call, each amount with its unit: as an inspector of kernels takes it."""
+    """Yield the amounts of the call's work with their units, as an inspector of kernels reads them."""
     if work.flops:
         yield "flops", f"{work.flops:.17g}FLOP"
     if work.bytes:
@@ -205,7 +205,7 @@ def stated(work: Work) -> Iterator[tuple[str, str]]:
 
 
 class Watch:
-    """One profiled process."""
+    """Watches one profiled process."""
 
     def __init__(
         self, assigned: Assignment, measuring: Measuring, params: tuple[tuple[str, str], ...], *, awake: bool = True
@@ -218,12 +218,12 @@ class Watch:
         self._facts: dict[str, Any] = {"parameters": dict(params)}
 
     def wants(self, key: CaseKey) -> bool:
-        """Whether this call is to be watched."""
+        """Return whether this call is to be watched."""
         return self._awake and (self._call is None or self._call == key.name)
 
     @contextmanager
     def over(self, call: Any, plan: Plan, work: Work | None) -> Iterator[None]:
-        """The device is ours and its clocks are held, or watched, while the instrument looks."""
+        """Hold the device's lease and lock or watch its clocks while the profiler runs."""
         plan = self._planned(plan)
         device = self._measuring.device(plan, call)
         self.entered += 1
@@ -240,7 +240,7 @@ class Watch:
             self._facts["clocks"] = {"policy": plan.clocks.value, **clocks, **dict(watch.facts())}
 
     def times(self, call: MeasuredCall, plan: Plan) -> None:
-        """Event mode: the call timed by the device's own events, which do not see work on a second stream."""
+        """Time the call by the device's own events (event mode), which do not see work on a second stream."""
         from pytest_perfgate.wiring.profiling import write_times
 
         plan = replace(self._planned(plan), timer="events")
@@ -258,7 +258,7 @@ class Watch:
         write_times(self.folder, capture)
 
     def facts(self) -> dict[str, Any]:
-        """What the profile was taken with."""
+        """Return the conditions under which the profile was taken."""
         return self._facts
 
     def _planned(self, plan: Plan) -> Plan:

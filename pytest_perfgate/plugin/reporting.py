@@ -1,4 +1,4 @@
-"""Progress, complaints, properties."""
+"""Progress lines, error texts and JUnit properties."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 
 
 def say_amid(config: pytest.Config, text: str) -> None:
-    """A line in the middle of a test, whose output pytest captures."""
+    """Write a line during a test, while pytest captures output."""
     capture: Any = config.pluginmanager.get_plugin("capturemanager")
     with capture.global_and_fixture_disabled() if capture else nullcontext():
         Progress(config, text).close()
 
 
 _EVERY_S = 20.0
-"""Between two lines of progress in a log."""
+"""Seconds between two lines of progress in a log."""
 
 
 class Progress:
-    """Called for each test that a child has finished."""
+    """Shows progress; called for each test that a child has finished."""
 
     def __init__(
         self, config: pytest.Config, headline: str, cases: Sequence[Case] = (), costs: Mapping[str, float] | None = None
@@ -62,7 +62,7 @@ class Progress:
         self._counts[number] = self._counts.get(number, 0) + 1
         mark = "" if finished.outcome == "passed" else f" ({finished.outcome})"
         if mark:
-            self._rounds[case.nodeid] = number + 1  # its last
+            self._rounds[case.nodeid] = number + 1  # its last round
         self._left.note(number, case.nodeid, finished.seconds, last=bool(mark))
         text = f"perfgate: {self._at(number)}: {case.nodeid}{mark}"
         if self._live:
@@ -71,7 +71,7 @@ class Progress:
             self._say(text)
 
     def _due(self) -> bool:
-        """Whether a log has had no line for a while: it is kept, and read by people."""
+        """Return whether the next line of a log is due; a log has few, because people read it."""
         now_s = seconds()
         if now_s < self._due_s:
             return False
@@ -79,7 +79,7 @@ class Progress:
         return True
 
     def _at(self, number: int) -> str:
-        """``round 1 of 3, case 2 of 8, about 12 s left``; without the last where that would be a guess."""
+        """Return ``round 1 of 3, case 2 of 8, about 12 s left``; without the estimate if there is no basis for it."""
         cases = sum(rounds > number for rounds in self._rounds.values())
         most = max(self._most, *self._rounds.values())
         place = f"round {number + 1} of {most}, case {self._counts[number]} of {cases}"
@@ -87,14 +87,14 @@ class Progress:
         return f"{place}, {about(left_s)} left" if left_s >= 1 else place
 
     def extend(self, cases: Iterable[Case], number: int, most: int) -> None:
-        """These have one round more than they were to have, of so many at the most."""
+        """Give these cases one more round, of at most so many."""
         cases = list(cases)
         self._rounds.update((case.nodeid, number + 1) for case in cases)
         self._left.extend((case.nodeid for case in cases), number + 1)
         self._most = max(self._most, most)
 
     def met(self, place: str, number: int, nodeid: str) -> None:
-        """Both arms went through a test; elsewhere than on a terminal the first of a round is a line, now and then."""
+        """Show a test that ran in both arms; in a log, only the first of a round and not too often."""
         text = f"perfgate: {place}: {nodeid}"
         if self._live:
             self._draw(text)
@@ -102,7 +102,7 @@ class Progress:
             self._say(text)
 
     def tell(self, text: str) -> None:
-        """A line of its own."""
+        """Write a line of its own."""
         self.close()
         self._say(f"perfgate: {text}")
 
@@ -111,7 +111,7 @@ class Progress:
             self._draw("")
 
     def _draw(self, text: str) -> None:
-        """On the line that stands, and back to its start: pytest writes its dots there, and counts only its own."""
+        """Overwrite the current line and return to its start; pytest's own position on the line is kept."""
         writer = self._out._tw  # noqa: SLF001 - as pytest's own plugins do
         before = writer._current_line  # noqa: SLF001
         writer.write(f"\r{in_columns(text, writer.fullwidth - 1)}\r", flush=True)
@@ -125,14 +125,14 @@ class Progress:
 
 
 def in_columns(text: str, width: int) -> str:
-    """As much of the text as so many columns hold, filled up with blanks."""
+    """Return as much of the text as fits in so many columns, padded with blanks."""
     while display_width(text) > width:
         text = text[:-1]
     return text + " " * (width - display_width(text))
 
 
 def here(text: str) -> str:
-    """As this terminal can write it; pytest would escape the ends of lines too."""
+    """Return the text in characters that this terminal can write; pytest would escape line ends too."""
     return writable(text, getattr(sys.__stdout__, "encoding", None))
 
 
@@ -157,7 +157,7 @@ def readable() -> Iterator[None]:
 
 
 def without_repeats(fault: PerfgateError, nodeid: str, first_tests: dict[str, str]) -> str:
-    """The full text of a fault for the first test that meets it, and its first line for later tests."""
+    """Return the full text of a fault for the first test that has it, and its first line for later tests."""
     text = fault.text()
     first = first_tests.setdefault(text, nodeid)
     return text if first == nodeid else f"{text.partition(chr(10))[0]}\n  why   {first} shows the whole error"
@@ -173,7 +173,7 @@ def refuse(item: pytest.Item, text: str) -> NoReturn:
 
 
 def headed(item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.TestReport) -> None:
-    """What failed it stands above in full; pytest's list at the end, whole in CI, needs the first line of it."""
+    """Shorten the failure to its first line in pytest's final list, since the full text stands above."""
     crash = getattr(report.longrepr, "reprcrash", None)
     block = item.stash.get(_TOLD, None)
     if crash is not None and block is not None and call.excinfo is not None and str(call.excinfo.value) == block:
@@ -181,7 +181,7 @@ def headed(item: pytest.Item, call: pytest.CallInfo[Any], report: pytest.TestRep
 
 
 def complain(config: pytest.Config, fault: PerfgateError) -> None:
-    """At the end of a run: it fails with the sentence, and what pytest has to say of its tests is still said."""
+    """Report an error at the end of a run and fail the run; pytest's own summary still follows."""
     reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None:
         reporter.write_line("")
@@ -190,7 +190,7 @@ def complain(config: pytest.Config, fault: PerfgateError) -> None:
 
 
 def fail(config: pytest.Config) -> None:
-    """A run of which something was lost has not passed."""
+    """Fail a run that passed but lost something."""
     session: Any = config.pluginmanager.get_plugin("session")
     if session is not None and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.USAGE_ERROR
@@ -199,32 +199,32 @@ def fail(config: pytest.Config) -> None:
 _HOME = f"{Path(__file__).parent.parent}/".replace("\\", "/")
 
 _CALLING = ("adapters/timers/", "plugin/calls.py", "core/analysis/work", "compat.py")
-"""Where the user's callables are called, and what the user gave is refused: a fault that ends here is in the user's."""
+"""Modules that call the user's functions or refuse the user's input: an error raised there is the user's."""
 
 _THEIRS = (Exception, pytest.fail.Exception, pytest.skip.Exception)
-"""A test that fails or skips by pytest's own words raises what is no ``Exception``."""
+"""``pytest.fail`` and ``pytest.skip`` do not raise an ``Exception``."""
 
 
 class UsersFrames:
-    """What the user's code raises leaves without our frames; ``--full-trace`` keeps every one.
+    """Removes our frames from the traceback of the user's errors, except under ``--full-trace``.
 
-    No generator: ``contextlib`` puts the traceback back that it was given.
+    It is a class because a generator's context manager would restore the original traceback.
     """
 
     def __init__(self, config: pytest.Config) -> None:
         self._all = bool(config.option.fulltrace)
 
     def __enter__(self) -> None:
-        """Nothing to do yet."""
+        """Do nothing at the start."""
 
     def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, trace: object) -> None:
-        __tracebackhide__ = True  # a fault with no frame of the user's at all is shown as if we were not here
+        __tracebackhide__ = True  # hides our frame also if the traceback has no frame of the user's
         if isinstance(fault, _THEIRS) and not self._all:
             raise fault.with_traceback(without_ours(fault.__traceback__))
 
 
 def without_ours(trace: TracebackType | None) -> TracebackType | None:
-    """The traceback without the frames of this package; the last one stays, if the fault may be its own."""
+    """Return the traceback without frames of this package; the last one stays if the error may be our own."""
     links: list[TracebackType] = []
     while trace is not None:
         links.append(trace)
@@ -264,7 +264,7 @@ _UNITS = {
 
 
 def properties(reports: Iterable[CaseReport]) -> Iterator[tuple[str, object]]:
-    """(name, value) pairs, such as ``perfgate.time_ns``; a named call stands before its metric."""
+    """Yield (name, value) pairs, such as ``perfgate.time_ns``; the name of a call stands before its metric."""
     for report in reports:
         stem = f"perfgate.{report.key.name}." if report.key.name else "perfgate."
         yield f"{stem}outcome", report.worst.value if report.verdicts else "without a limit"
@@ -276,7 +276,7 @@ def _unshown(stem: str, why: str) -> list[tuple[str, object]]:
 
 
 def _figures(report: CaseReport, stem: str) -> list[tuple[str, object]]:
-    """The figures of the measurement; what two arms confirmed by stands in the place of what the screening saw."""
+    """Return the figures of the measurement; those of a confirmation by two arms replace those of the screening."""
     metrics = report.measurement.metrics.metrics if report.measurement else ()
     by_arms = {v.metric.name: v.metric for v in report.verdicts if v.metric and v.metric.source.startswith(BESIDE)}
     plain = (by_arms.get(metric.name, metric) for metric in metrics if not metric.labels)
@@ -290,25 +290,25 @@ def _figures(report: CaseReport, stem: str) -> list[tuple[str, object]]:
 
 
 def _change_property(verdict: Verdict) -> str:
-    """``128 -> 130, limit change(registers) <= 0``: a gated figure with its accepted value."""
+    """Return a gated figure with its accepted value: ``128 -> 130, limit change(registers) <= 0``."""
     assert verdict.figure is not None
     return f"{figure_text(verdict.figure, verdict.metric)}, limit {verdict.limit.text}"
 
 
 ANY = 10**6
-"""Columns of what is no terminal: a log is searched by its lines."""
+"""The width where there is no terminal, so that each line of a log stays whole for searching."""
 
 _LEAST = 60
 
 
 def columns(config: pytest.Config) -> int:
-    """The terminal's, or any number."""
+    """Return the width of the terminal; unlimited if there is none."""
     out: Any = config.pluginmanager.get_plugin("terminalreporter")
     return max(_LEAST, out._tw.fullwidth) if out is not None and out.isatty else ANY  # noqa: SLF001
 
 
 def folded(line: str, width: int) -> list[str]:
-    """A sentence on as many lines as it takes; a command stays whole, to be pasted."""
+    """Break a sentence into lines of this width; a command stays whole so that it can be pasted."""
     if len(line) <= width or line.lstrip().startswith("next "):
         return [line]
     return textwrap.wrap(line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
@@ -317,11 +317,11 @@ def folded(line: str, width: int) -> list[str]:
 _OURS = re.compile(r"perfgate (accept|report|review|prune|history|doctor|ceilings|clocks)\b")
 
 _NAMED = re.compile(r"((?:pytest|perfgate profile)\b[^']*?\s)('(?:[^']|'\"'\"')*'|[\w@%+=:./-]*::[\w@%+=:./-]*\w)")
-"""A command that takes node ids as pytest does, from where it is started, and the first of them."""
+"""Matches a command whose node ids are relative to where it is started, and the first node id."""
 
 
 class Standpoint:
-    """The folder in which pytest was started, seen beside the project's own."""
+    """Converts paths and node ids from the project's folder to the one in which pytest was started."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._here = Path(config.invocation_params.dir)
@@ -329,18 +329,18 @@ class Standpoint:
         self._way = self.path(self._root)
 
     def path(self, path: Path) -> str:
-        """How to reach a file or a folder from here; on another drive there is only its whole name."""
+        """Return the relative path of a file or a folder from here; the absolute one on another drive."""
         try:
             return Path(os.path.relpath(path, self._here)).as_posix()
         except ValueError:
             return str(path)
 
     def nodeid(self, name: str) -> str:
-        """A test as pytest takes it here."""
+        """Return the node id of a test as pytest accepts it here."""
         return name if self._way == "." else f"{self._way}/{name}"
 
     def command(self, text: str) -> str:
-        """A command that was written for the project's folder."""
+        """Return a command that was written for the project's folder, for use from here."""
         if self._way == ".":
             return text
         if _OURS.match(text):
@@ -368,7 +368,7 @@ _COLOURS = {
 
 
 def write_painted(out: Any, line: str) -> None:
-    """A line of the terminal's section."""
+    """Write a line of the terminal section, coloured by its first words."""
     word = line.partition("  ")[0]
     colour = _COLOURS.get(word.lower())
     if colour:

@@ -1,4 +1,4 @@
-"""Selected, skipped, where collected."""
+"""Which gated tests a run collected, selected and skipped."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ if TYPE_CHECKING:
 _DESELECTED = pytest.StashKey[set[str]]()
 
 DIVISION = pytest.StashKey[Shard]()
-"""The shard that this run is, where ``--perfgate-shard`` divides it."""
+"""The shard of this run, if ``--perfgate-shard`` divides it."""
 
 _FILTERS = ("-k", "-m", "--deselect", "--ignore", "--lf", "--last-failed", "--sw", "--stepwise")
 
 
 def deselected(config: pytest.Config) -> set[str]:
-    """Gated tests that were found and not chosen, those of workers among them: they are no dropped ones."""
+    """Return the gated tests that were found and deselected, also by workers; they do not count as dropped."""
     return config.stash.setdefault(_DESELECTED, set())
 
 
 def division(config: pytest.Config) -> Shard | None:
-    """The shard that this run is; nothing where it was not divided."""
+    """Return the shard of this run, or None if it is not divided."""
     return config.stash.get(DIVISION, None)
 
 
 def divide(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave this shard's tests; what the others run was collected all the same, and is known."""
+    """Keep only the tests of this shard; those of the others are recorded as collected."""
     from pytest_perfgate.plugin.reporting import usage_errors
     from pytest_perfgate.plugin.state import Settings
 
@@ -68,7 +68,7 @@ def divide(config: pytest.Config, items: list[pytest.Item]) -> None:
     before = set(deselected(config))
     if others := [item for item in items if shards[item.nodeid] != place.number]:
         config.hook.pytest_deselected(items=others)
-    config.stash[_DESELECTED] = before  # those of other shards are not left out
+    config.stash[_DESELECTED] = before  # tests of other shards do not count as deselected
     items[:] = mine
     names = [nodeid for nodeid, _ in universe.cases]
     config.stash[DIVISION] = Shard(
@@ -81,7 +81,7 @@ def divide(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 
 def insist_on_asked(config: pytest.Config) -> None:
-    """A part of the tests is for the command or CI to ask for: what a change may write leaves out nothing."""
+    """Refuse a shard that is not from the command line or CI: a change could leave tests out."""
     shard = config.option.perfgate_shard
     if shard.strip() == "auto" or hasattr(config, "workerinput"):
         return
@@ -93,7 +93,7 @@ def insist_on_asked(config: pytest.Config) -> None:
 
 
 def _at_start(config: pytest.Config) -> Mapping[str, str]:
-    """The environment before any conftest ran."""
+    """Return the environment before any conftest ran."""
     return config.stash.get(STARTED_WITH, None) or dict(os.environ)
 
 
@@ -104,19 +104,19 @@ def _is_gated(item: pytest.Item) -> bool:
 
 
 def _collected(settings: Settings, gated: Sequence[pytest.Item]) -> tuple[Universe, frozenset[str]]:
-    """Every gated test with its limits, and the families that a limit speaks of as a whole."""
+    """Return every gated test with its limits, and the test families that a limit judges as a whole."""
     limits: dict[str, tuple[Limit, ...]] = {}
     for item in gated:
         try:
             limits[item.nodeid] = settings.collector.case(item).limits
-        except PerfgateError:  # noqa: PERF203 - a wrong marker is the fault of its test alone, where it runs
+        except PerfgateError:  # noqa: PERF203 - a wrong marker fails only its test, when it runs
             limits[item.nodeid] = ()
     whole = {bare_name(n) for n, some in limits.items() if any(limit.metric == FAMILY_MEAN for limit in some)}
     return Universe(cases=tuple(sorted(limits.items())), policy=settings.policy), frozenset(whole)
 
 
 def _costs(settings: Settings) -> dict[str, float]:
-    """Seconds that each test took in the record that all shards were given."""
+    """Return the seconds that each test took, from the record that all shards were given."""
     source = settings.options.perfgate_shard_costs
     if not source:
         return {}
@@ -131,7 +131,7 @@ def _costs(settings: Settings) -> dict[str, float]:
 
 
 def is_filtered(config: pytest.Config) -> bool:
-    """Whether the command line left tests out: then the run is not the whole suite's."""
+    """Return whether the command line left tests out, so that the run is not of the whole suite."""
     option = config.option
     selected = [option.keyword, option.markexpr, option.deselect, option.ignore, option.ignore_glob]
     again = [getattr(option, name, False) for name in ("lf", "last_failed", "stepwise")]
@@ -139,14 +139,14 @@ def is_filtered(config: pytest.Config) -> bool:
 
 
 def left_out(config: pytest.Config) -> LeftOut:
-    """What was left out, and whether a word of the command line asks for less."""
+    """Return which tests were left out, and whether the command line asked for that."""
     if any(str(word).startswith(_FILTERS) for word in config.invocation_params.args):
         return LeftOut(deselected=frozenset(deselected(config)), commanded=True)
     return LeftOut(deselected=frozenset(deselected(config)), reach=reach_of(config))
 
 
 def reach_of(config: pytest.Config) -> Reach:
-    """Where it looked. What ``-k`` and ``-m`` leave out it has found; ``--lf`` does not even open the files."""
+    """Return where tests were collected; ``-k`` and ``-m`` still collect them, ``--lf`` does not open their files."""
     option = config.option
     unknown = "--lf" if getattr(option, "lf", False) or getattr(option, "last_failed", False) else ""
     unknown = unknown or ("--pyargs" if getattr(option, "pyargs", False) else "")
@@ -160,7 +160,7 @@ def reach_of(config: pytest.Config) -> Reach:
 
 
 def keeps_baselines(root: Path, ci: Mapping[str, str]) -> bool:
-    """Whether a project has a folder of baselines, or had one before this change, as far as CI and git tell at once."""
+    """Return whether a project has a folder of baselines, or had one before this change, by a quick look at git."""
     from pytest_perfgate.wiring.stores import kept_before
 
     folder = _folder(root)
@@ -168,7 +168,7 @@ def keeps_baselines(root: Path, ci: Mapping[str, str]) -> bool:
 
 
 def _folder(root: Path) -> str:
-    """Where baselines lie; the settings of a project are read only where it has any."""
+    """Return the folder of baselines; settings are only read if pyproject.toml has some."""
     settings = root / "pyproject.toml"
     if not (settings.is_file() and b"tool.perfgate" in settings.read_bytes()):
         return "baselines"
@@ -180,7 +180,7 @@ def _folder(root: Path) -> str:
 
 
 def _named(config: pytest.Config) -> list[str]:
-    """Arguments that are less than the whole project; none where they are all of it, as its testpaths are."""
+    """Return the arguments that select less than the project; none if they cover it, as its testpaths do."""
     if config.args_source is pytest.Config.ArgsSource.TESTPATHS:
         return []
     here, root = config.invocation_params.dir, config.rootpath
@@ -190,7 +190,7 @@ def _named(config: pytest.Config) -> list[str]:
 
 
 def _place(config: pytest.Config, text: str) -> str:
-    """A path or node id of the command line as node ids have it: relative to the root."""
+    """Return a path or node id of the command line relative to the root, as node ids are."""
     path, names, test = text.partition("::")
     whole = config.invocation_params.dir / path
     try:
@@ -201,20 +201,20 @@ def _place(config: pytest.Config, text: str) -> str:
 
 
 def skip_reason(report: Union[pytest.TestReport, pytest.CollectReport]) -> str:
-    """Why a test, or a file, says that it was skipped, in a line."""
+    """Return the reason of a skipped test or file in one line."""
     reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
     return printable(" ".join(reason.removeprefix("Skipped: ").split()))
 
 
 def skipped_files(config: pytest.Config) -> Mapping[str, str]:
-    """Files that skipped themselves whole while they were collected, with the reason."""
+    """Return the files that skipped themselves during collection, with the reason."""
     reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
     skipped = reporter.stats.get("skipped", []) if reporter is not None else []
     return {report.nodeid: skip_reason(report) for report in skipped if isinstance(report, pytest.CollectReport)}
 
 
 def pattern_notes(session: SessionState, *, filtered: bool) -> tuple[SuiteNote, ...]:
-    """What a whole run can tell; where it left tests out, or was interrupted, the table may be for those."""
+    """Return a note on tables whose pattern matches no test, if the run was whole: otherwise it may match others."""
     if filtered or not session.complete:
         return ()
     part = division(session.settings.pytest)
@@ -241,13 +241,13 @@ def _near(table: ConfigPattern, nodeids: Collection[str]) -> str:
 
 
 def _unopened(config: pytest.Config) -> str:
-    """Files whose tests are unknown, because the files skipped themselves during collection."""
+    """Return the files that skipped themselves during collection, so that their tests are unknown."""
     files = sorted(skipped_files(config))
     return first_of(files, 3)
 
 
 def shard_of(session: SessionState) -> Shard:
-    """Which part of a run this is, and on what machine; all of it where it was not divided."""
+    """Return which part of a run this is, and on what machine; the whole run if it is not divided."""
     from pytest_perfgate.wiring.devices import device_here
     from pytest_perfgate.wiring.stores import environment_digest, repository
 
@@ -269,7 +269,7 @@ def shard_of(session: SessionState) -> Shard:
 
 
 def unreported_notes(session: SessionState) -> tuple[SuiteNote, ...]:
-    """One note of a whole run; it fails where a verdict would have, and else by what is done of the unmeasured."""
+    """Return one note on tests that were chosen and not run; it fails if a verdict would have, else by the policy."""
     lost = [nodeid for nodeid in session.cases if nodeid not in session.heard]
     if not lost or not session.complete or session.mode is Mode.OFF:
         return ()
@@ -286,6 +286,6 @@ def unreported_notes(session: SessionState) -> tuple[SuiteNote, ...]:
 
 
 def _said(session: SessionState, nodeid: str) -> Iterator[str]:
-    """The test, and what it came to where it was measured."""
+    """Yield the outcome of each call of a test, or its name if it was not measured."""
     outcomes = [f"{report.key}: {report.worst.value}" for report in session.reports.get(nodeid, ())]
     yield from outcomes or [nodeid]

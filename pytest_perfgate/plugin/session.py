@@ -1,4 +1,4 @@
-"""The gate of one session."""
+"""A session that measures, judges and serves the fixture."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _LATE = "it requested perfgate while it ran, after the measuring: take it as an 
 
 
 class QuickBench(MeasuringBench):
-    """``quick``: the captures that work in this process are taken here, after a call was timed."""
+    """``quick``: takes the captures that work in this process, after a call was timed."""
 
     def _shown(self, call: MeasuredCall) -> object:
         if not self._profilers():
@@ -61,7 +61,7 @@ class QuickBench(MeasuringBench):
 
     @contextmanager
     def around(self, brought: Brought) -> Iterator[None]:
-        """A region runs once, under the profiler: it has no time of its own then."""
+        """Run a region once under the profiler; it then has no time of its own."""
         if not self._profilers():
             yield
             return
@@ -89,7 +89,7 @@ class QuickBench(MeasuringBench):
         return self._measuring.profilers(self.case.plan)
 
     def _profiled(self, key: CaseKey) -> AbstractContextManager[None]:
-        """The captures that were asked for, around one call or region."""
+        """Run the requested profilers around one call or region."""
         from pytest_perfgate.plugin.captures import profiled
 
         return profiled(key, self._profilers())
@@ -100,23 +100,23 @@ class QuickBench(MeasuringBench):
         return replace(capture, metrics=capture.metrics | metrics)
 
     def _limited(self, own: Sequence[str]) -> str:
-        """The limits that what was captured will meet."""
+        """Return the limits that the captured figures will be judged by."""
         return "\n".join((*(limit.text for limit in self.case.limits), *own))
 
 
 class GateSession(SessionState):
-    """Measures before the first test where the mode says so, and is the door for each test."""
+    """Measures before the first test in full mode, and makes the fixture of each test."""
 
     def __init__(self, settings: Settings, *, ahead: bool = False) -> None:
         super().__init__(settings)
         self.confirmer = confirmer
-        self.measured_ahead = ahead  # workers: whatever the mode, the controller has measured
+        self.measured_ahead = ahead  # workers: in any mode the controller has measured
         self._benches: dict[str, Bench] = {}
         self._late: set[str] = set()
-        """Tests that turned out to be gated only while they ran."""
+        """Tests found to be gated only while they ran."""
 
     def prepare(self, items: Sequence[pytest.Item]) -> None:
-        """Measure before the first test, where the mode says so."""
+        """Read settings and cases, and measure before the first test in full mode."""
         with usage_errors():
             pick_device(self.settings.options)
             self.settings.read()
@@ -152,7 +152,7 @@ class GateSession(SessionState):
                     raise KeyboardInterrupt from None
 
     def gate(self, item: pytest.Item) -> Perfgate:
-        """The fixture of one test."""
+        """Return the fixture of one test."""
         with usage_errors():
             if item.nodeid not in self.cases and self.fault_of(item) is None:
                 self.collect([item])
@@ -165,7 +165,7 @@ class GateSession(SessionState):
         return Perfgate(case, bench)
 
     def judge(self, item: pytest.Item) -> None:
-        """Give a test that ran its verdict, in its own call phase."""
+        """Give a test that ran its verdict, in its call phase."""
         if fault := self.fault_of(item):
             refuse(item, fault.text())
         case = self.cases.get(item.nodeid)
@@ -185,16 +185,16 @@ class GateSession(SessionState):
             refuse(item, "\n\n".join(failing))
 
     def seen(self, nodeid: str) -> list[str]:
-        """Names of the calls that a test made."""
+        """Return the names of the calls that a test made."""
         bench = self._benches.get(nodeid)
         return [key.name for key in bench.seen] if bench is not None else []
 
     def store(self, report: CaseReport) -> None:
-        """A verdict that another process reached."""
+        """Store a verdict of another process."""
         self.reports[report.key.nodeid] = (*self.reports.get(report.key.nodeid, ()), report)
 
     def known(self, key: CaseKey) -> Measurement | None:
-        """What was measured of a key before the tests."""
+        """Return what was measured of a call before the tests, or None."""
         measurements = (r.measurement for r in self.reports.get(key.nodeid, ()) if r.key == key)
         return next((measurement for measurement in measurements if measurement is not None), None)
 
@@ -214,7 +214,7 @@ class GateSession(SessionState):
             return fault
 
     def _verdicts(self, case: Case, bench: Bench | None) -> Reports:
-        """A rerun reads the verdict of the first run; only quick mode measures here."""
+        """Return the verdicts of a case; a rerun has those of the first run, and only quick mode measures here."""
         calls = bench.seen if bench is not None else []
         if isinstance(bench, MeasuringBench):
             return self.gate_judge.judge_result(
@@ -236,11 +236,11 @@ class GateSession(SessionState):
         )
 
     def note(self, report: pytest.TestReport) -> None:
-        """What a worker's test called, held against what was measured."""
+        """Record a test's report; the calls that a worker's test made are compared with the measured ones."""
         if report.when == "call" and hasattr(report, "wasxfail") and report.skipped:
             reports = self.reports.get(report.nodeid, ())
             self.excused += [f"{r.worst.value}: {r.key}" for r in reports if r.effect is Effect.FAIL]
-        if report.nodeid in self.cases and not hasattr(report, "context"):  # a subtest's has one
+        if report.nodeid in self.cases and not hasattr(report, "context"):  # the report of a subtest
             self._noted(report)
         names = getattr(report, SEEN, None)
         case = self.cases.get(report.nodeid)
@@ -249,7 +249,7 @@ class GateSession(SessionState):
             self.judged.add(report.nodeid)
 
     def _noted(self, report: pytest.TestReport) -> None:
-        """Whether a test was skipped in the end; an expected failure was not, and a rerun may run after all."""
+        """Record whether a test was skipped in the end: an expected failure was not, and a rerun may run after all."""
         if report.skipped and not hasattr(report, "wasxfail"):
             self.skipped[report.nodeid] = skip_reason(report)
         elif report.when == "call":
@@ -257,7 +257,7 @@ class GateSession(SessionState):
 
 
 def confirmer(session: SessionState, tools: GateTools) -> Confirm | None:
-    """The paired confirmation, where the project wants it and git knows the commits."""
+    """Return the paired confirmation, or None if the project excludes it or git does not know the commits."""
     settings = session.settings
     if session.mode is not Mode.FULL or settings.project.confirmation == "interval":
         return None
@@ -276,7 +276,7 @@ _LONGEST = 300
 
 
 def missing_reason(reports: Mapping[str, Sequence[CaseReport]], key: CaseKey) -> str:
-    """The fate of a call when its test was measured; empty where it is unknown."""
+    """Return why a call of a measured test has no measurement; "" if unknown."""
     reports_of_test = reports.get(key.nodeid, ())
     mine = [report for report in reports_of_test if report.key == key] or [
         report for report in reports_of_test if not report.key.name

@@ -36,11 +36,11 @@ Reports = tuple[CaseReport, ...]
 
 
 PINNED = "TRITON_CACHE_AUTOTUNING"
-"""The variable by which Triton keeps what its autotuner chose, for each version of a kernel's source."""
+"""The variable that makes Triton keep its autotuner's choices for each version of a kernel's source."""
 
 
 class SessionState:
-    """What everybody in a session may know and add to; how it comes about is theirs."""
+    """The data of a session that all its parts read and extend."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -50,11 +50,11 @@ class SessionState:
         self.died: set[str] = set()
         """Tests whose child process died while it ran them."""
         self.judged: set[str] = set()
-        """Tests whose call phase was given its verdict."""
+        """Tests that were given the verdict of their call phase."""
         self.heard: set[str] = set()
-        """Tests that pytest reported to have run, or why not."""
+        """Tests of which pytest reported a call, a failure or a skip."""
         self.skipped: dict[str, str] = {}
-        """Tests that pytest skipped, and its reason."""
+        """Tests that pytest skipped, with its reason."""
         self.started = dt.datetime.fromtimestamp(HOST_CLOCK.date(), dt.timezone.utc)
         self.clock = seconds()
         self.complete = False
@@ -64,15 +64,15 @@ class SessionState:
         self.written: tuple[Path, ...] = ()
         self.recorded = False
         self.told: dict[str, str] = {}
-        """Faults that a test was failed with, and that test: others of the same say so and no more."""
+        """The first test that failed with each error text; later ones show only its first line."""
         self.lost: list[PerfgateError] = []
-        """What could not be kept, and why."""
+        """What could not be kept, with the reason."""
         self.measured_ahead = False
-        """Measured before the first test, or about to be; else each test measures itself."""
+        """Whether cases are measured before the first test; otherwise each test measures itself."""
         self.resumable = False
-        """Whether finished rounds of two arms lie ready for the same command."""
+        """Whether finished rounds of two arms are stored for the same command."""
         self.confirmer: Callable[[SessionState, GateTools], Confirm | None] | None = None
-        """Makes what tries suspects; without it nothing is confirmed by two arms."""
+        """Creates the confirmation of suspects; without it no verdict is confirmed by two arms."""
         self.run = os.urandom(16).hex()
         """The id of this run among all records."""
         self.costs: dict[str, float] = {}
@@ -95,7 +95,7 @@ class SessionState:
         return self._gate_judge
 
     def collect(self, items: Sequence[pytest.Item]) -> None:
-        """Cases of gated tests; a wrong marker is kept as the fault of its test alone."""
+        """Build the cases of gated tests; a wrong marker is kept as the fault of its test alone."""
         collector = self.settings.collector
         if self.settings.project.tuning == "pinned":
             os.environ.setdefault(PINNED, "1")
@@ -112,11 +112,11 @@ class SessionState:
         return self._outside(item) or self.faults.get(item.nodeid)
 
     def _outside(self, item: pytest.Item) -> PerfgateError | None:
-        """Where nothing is measured, a test of another project does no harm."""
+        """Return why a test lies outside the project, or None; in off mode it does not matter."""
         return outside(item) if self.mode is not Mode.OFF else None
 
     def all_reports(self) -> list[CaseReport]:
-        """Every report so far, in the order of collection."""
+        """Return every report so far, in the order of collection."""
         return [
             report if nodeid in self.judged else hushed(report)
             for nodeid in self.cases
@@ -124,7 +124,7 @@ class SessionState:
         ]
 
     def recorded_reports(self) -> list[CaseReport]:
-        """Every report as the record has it: what is expected to fail does not fail the run there either."""
+        """Return every report for the record, with expected failures marked, so that they do not fail the run there."""
         return [
             replace(report, excuse=Excuse.EXPECTED_TO_FAIL)
             if f"{report.worst.value}: {report.key}" in self.excused
@@ -133,11 +133,11 @@ class SessionState:
         ]
 
     def left_s(self) -> float:
-        """Seconds left of ``--perfgate-budget``; infinite without one."""
+        """Return the seconds left of ``--perfgate-budget``; infinite without one."""
         return self.settings.budget_s - (seconds() - self.clock)
 
     def _context(self) -> JudgeContext:
-        """What every judge of this session knows."""
+        """Return what every judge of this session needs."""
         return JudgeContext(
             policy=self.settings.policy,
             mode=self.mode,
@@ -152,7 +152,7 @@ class SessionState:
 
 
 def share_of(config: pytest.Config) -> float:
-    """The part of a divided run that this one is: so much of the chance of a false alarm is its own."""
+    """Return the part of the suite that this shard is, which is also its part of the false-alarm rate."""
     if not config.option.perfgate_shard:
         return 1.0
     from pytest_perfgate.plugin.selection import division
@@ -168,7 +168,7 @@ CI_BUDGET_S = 600.0
 
 
 class Settings:
-    """Read when the first gated test is met, not before."""
+    """The settings of a session, read when the first gated test is found."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.pytest = config
@@ -176,7 +176,7 @@ class Settings:
         self.ci = bool(child_environment(config).get("CI"))
 
     def read(self) -> tuple[Policy, float]:
-        """What does not read ends the run before its first test, and is said once."""
+        """Read the policy and the budget, so that an unreadable setting ends the run once, before its first test."""
         if self.project.tables:
             from pytest_perfgate.core.render.families import parse_pivot
 
@@ -198,7 +198,7 @@ class Settings:
 
     @cached_property
     def budget_s(self) -> float:
-        """Seconds of measuring for the whole run: ten minutes by default in CI, unlimited elsewhere."""
+        """Return the seconds of measuring for the whole run: ten minutes by default in CI, unlimited elsewhere."""
         from pytest_perfgate.plugin.options import seconds
 
         budget = self.options.perfgate_budget
@@ -208,13 +208,13 @@ class Settings:
 
     @property
     def command(self) -> str:
-        """How pytest must be started to run these tests again: with the plugin that was asked for by hand."""
+        """Return the command that starts these tests again, with the plugin that was named by hand."""
         by_hand = any(word.endswith(COMPAT) for word in self.pytest.invocation_params.args)
         return f"pytest -p {COMPAT}" if by_hand else "pytest"
 
     @property
     def debugging(self) -> bool:
-        """``--pdb`` and ``--trace``: a person is debugging the test."""
+        """Return whether a person is debugging the test with ``--pdb`` or ``--trace``."""
         return bool(self.options.usepdb or self.options.trace)
 
     @cached_property
@@ -236,19 +236,19 @@ class Settings:
     def collector(self) -> Collector:
         from pytest_perfgate.plugin.collect import Collector
 
-        if self.project.device:  # a key that nothing reads is an error, also where no such device is at work
+        if self.project.device:  # an unknown key is an error, even if no such device is used
             from pytest_perfgate.wiring.devices import catalogue
 
             catalogue(self.project)
         return Collector(self.project, self.options, self.kinds, self._captures)
 
     def _captures(self) -> list[str]:
-        """Names of the profilers that plugins bring."""
+        """Return the names of the profilers that plugins add."""
         return [one.name for answer in self.pytest.hook.pytest_perfgate_profilers() for one in answer]
 
 
 def outside(item: pytest.Item) -> PerfgateError | None:
-    """What is wrong with a test that no path below the rootdir leads to; its node id may be that of another one."""
+    """Return the error of a test outside the rootdir, whose node id could be that of another test; else None."""
     top, path = item.config.rootpath, item.path
     if path.is_relative_to(top) or _is_same(top / item.nodeid.partition("::")[0], path):
         return None
@@ -257,7 +257,7 @@ def outside(item: pytest.Item) -> PerfgateError | None:
 
 
 def _is_same(one: Path, other: Path) -> bool:
-    """Whether the node id leads there all the same, by a link."""
+    """Return whether both paths lead to the same file, for example by a link."""
     try:
         return one.samefile(other)
     except OSError:
@@ -272,10 +272,10 @@ def _from(here: Path, path: Path) -> str:
 
 
 class ReadablePhases:
-    """Hooks of whoever runs tests."""
+    """Hooks of any role that runs tests."""
 
     def died(self) -> Container[str]:
-        """Tests whose child process died while it ran them."""
+        """Return the tests whose child process died while it ran them."""
         raise NotImplementedError
 
     @pytest.hookimpl(wrapper=True)
@@ -293,6 +293,6 @@ class ReadablePhases:
 
 
 def spare(item: pytest.Item, died: Container[str]) -> None:
-    """Neither the fixtures nor the body of such a test run; its phases do, and the gate says its verdict."""
+    """Skip fixtures and body of a test that killed its child; its phases still run, and its verdict is reported."""
     if item.nodeid in died:
         vars(item).update(setup=lambda: None, runtest=lambda: None)

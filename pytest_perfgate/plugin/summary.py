@@ -1,4 +1,4 @@
-"""Terminal section."""
+"""The section that perfgate adds to pytest's terminal output."""
 
 from __future__ import annotations
 
@@ -53,27 +53,27 @@ if TYPE_CHECKING:
 _SHOWN, _LEAST_NAME = 20, 24
 
 _ROWS = 200
-"""Cases that the table shows."""
+"""How many cases the table shows."""
 
 _FILES = 5
-"""For more files than this only the folders are named."""
+"""For more files than this, only the folders are named."""
 
 _NAMED = 3
-"""Cases that a line names."""
+"""How many cases a line names."""
 
 _LEAST_COLUMNS = 4
-"""Outcome, test, time and interval stay, however narrow a terminal is."""
+"""The columns that stay on a narrow terminal: outcome, test, time and interval."""
 
 _KEPT = (Outcome.PASSED, Outcome.NOT_APPLICABLE, Outcome.ACCEPTED)
 
 _SLOWER = frozenset({Outcome.SUSPECT, Outcome.MOVED, Outcome.REGRESSED})
 
 _PLAIN = (Outcome.UNBASELINED, Outcome.IMPROVED)
-"""Outcomes of which the table says all that there is to say."""
+"""Outcomes that the table shows completely."""
 
 
 def write_summary(out: Any, session: SessionState, *, cut_short: bool = False) -> None:
-    """The table of verdicts, notes on the suite, where the files lie, what to do next."""
+    """Write the table of verdicts, notes on the suite, the written files and the next steps."""
     reports = session.all_reports()
     ending = cut_short_lines(session) if cut_short else []
     if reports or ending or session.notes:
@@ -120,17 +120,17 @@ def _write_verdicts(out: Any, session: SessionState, reports: list[CaseReport]) 
 
 
 def is_clean(report: CaseReport) -> bool:
-    """Whether the table shows everything about a case, so that nobody needs to look further."""
+    """Return whether a case passed, so that its row needs no explanation."""
     return report.effect is Effect.PASS and (not report.verdicts or report.worst in _KEPT)
 
 
 def is_record(path: Path) -> bool:
-    """Whether a file is the record of the run, which ``perfgate report`` finds by itself."""
+    """Return whether a file is the record of the run, which ``perfgate report`` finds by itself."""
     return path.parent.name == "records"
 
 
 def _tables(reports: Sequence[CaseReport], *, width: int = ANY) -> list[str]:
-    """A line a case; where lines would be torn, without the files, without the last columns, then with short names."""
+    """Return the table's lines; if too wide, without the files, then the last columns, then with short names."""
     table = verdict_table(reports)
     lines = list(table_lines(table)) if reports else []
     if _fits(lines, width):
@@ -159,7 +159,7 @@ def blocks(reports: Sequence[CaseReport], here: Standpoint, width: int) -> list[
 
 
 def _left_open(report: CaseReport, mode: Mode) -> bool:
-    """A case that one process does not decide, and a full run may: its row and the command below it say all."""
+    """Return whether quick mode left a case undecided that a full run may decide; its row and command say all."""
     open_ = [v for v in report.verdicts if v.outcome not in _KEPT]
     decided_by_full = all(v.next and all("--perfgate=full" in step for step in v.next) for v in open_)
     undecided = bool(open_) and all(v.outcome is Outcome.UNDECIDED for v in open_)
@@ -167,25 +167,25 @@ def _left_open(report: CaseReport, mode: Mode) -> bool:
 
 
 def _has_more(report: CaseReport) -> bool:
-    """An accepted time that does not hold here, and a speed-up that asks for a look: the table does not say why."""
+    """Return whether a case has a reason that the table lacks: an unusable accepted time, or a doubtful improvement."""
     bare = any(v.outcome is Outcome.UNBASELINED and v.baseline is not None for v in report.verdicts)
     return bare or any(v.outcome is Outcome.IMPROVED and v.sentence == DOUBTFUL for v in report.verdicts)
 
 
 def _recorded(session: SessionState, reports: Sequence[CaseReport]) -> int:
-    """Cases whose first time this machine keeps for itself."""
+    """Count the cases whose first time this machine stores for itself."""
     fresh = len(new_baselines(reports, session.gate_judge.tools.committed, "", ""))
     return fresh if session.gate_judge.context.policy.records else 0
 
 
 def reported_text(note: SuiteNote, style: str) -> str:
-    """A note in full, unless it stands among the failures above."""
+    """Return a note in full, or only its name if it stands among the failures above."""
     shown_above = note.effect is Effect.FAIL and style != "no"
     return f"{name_of(note)}, above" if shown_above else text_of(note)
 
 
 def verdict_table(reports: Sequence[CaseReport]) -> Table:
-    """One line a case, with its time, the worst of its verdicts and the limit that this is of."""
+    """Return one row for each case, with its time, the worst of its verdicts and that verdict's limit."""
     rows = [shown(partial(verdict_row, report), partial(_unshown, report)) for report in reports]
     columns = (
         Column(name="outcome"),
@@ -204,7 +204,7 @@ def _unshown(report: CaseReport, why: str) -> tuple[Cell, ...]:
 
 
 def verdict_row(report: CaseReport) -> tuple[Cell, ...]:
-    """The outcome of a case: the worst of its limits, and the number of other limits."""
+    """Return the row of a case, with the outcome of the worst of its limits and the number of other limits."""
     times = report.measurement.metrics.find("time") if report.measurement else ()
     time, interval = (times[0].value, edges(times[0], change=False) or None) if times else (None, None)
     if not report.verdicts:
@@ -220,20 +220,20 @@ def verdict_row(report: CaseReport) -> tuple[Cell, ...]:
 def next_commands(
     reports: Sequence[CaseReport], pytest: str, *, recorded: bool, full: bool = False, ci: bool = False
 ) -> list[str]:
-    """The next steps for these outcomes; a first local baseline needs none."""
+    """Return the next steps for these outcomes; a first local baseline needs none."""
     worst = {report.worst for report in reports if report.verdicts}
     commands, accept = [REPORT], f"perfgate accept {FROM}" if ci else "perfgate accept "
     bare = [v for report in reports for v in report.verdicts if v.outcome is Outcome.UNBASELINED]
     if recorded and all(v.baseline is None for v in bare):
         worst -= {Outcome.UNBASELINED}
-    beside = on_one_core(reports)  # what was on that core is not accepted, and one such case refuses --new for all
+    beside = on_one_core(reports)  # times of that core are not accepted, and one such case makes --new refuse all
     if Outcome.UNBASELINED in worst and not (recorded or beside) and any(v.baseline is None for v in bare):
         commands.append(f'{accept}--new --reason "..."')
     steps = dict.fromkeys(step for v in bare if v.baseline is not None for step in v.next)
     several = len(steps) > _NAMED and not (beside or worst & _SLOWER)
     if several and all(step.startswith("perfgate accept ") for step in steps):
-        commands, steps = commands[:1], {f'{accept}--reason "..."': None}  # one sentence for all, and for what is new
-    commands += list(steps)[:_NAMED]  # its line is no new one: it has a reason of its own, or none; the report has all
+        commands, steps = commands[:1], {f'{accept}--reason "..."': None}  # one sentence for all, and for new cases
+    commands += list(steps)[:_NAMED]  # its line is not new: any reason is its own, and the report has all
     if Outcome.IMPROVED in worst and not beside:
         commands.append(f"{accept}--improved")
     if beside:
@@ -244,7 +244,7 @@ def next_commands(
 
 
 def _measured_alone(reports: Sequence[CaseReport], worst: set[Outcome]) -> list[str]:
-    """What accepts, each by its name, cases of a run beside a revision that were not held on its core, as new tests."""
+    """Return commands that accept, as new, cases of a run against a revision that were measured without its core."""
     plain = worst & {*_PLAIN}
     able = (report for report in reports if report.measurement is not None and not pinned(report))
     steps = (step for report in able for v in report.verdicts if v.outcome in plain for step in v.next)
@@ -252,7 +252,7 @@ def _measured_alone(reports: Sequence[CaseReport], worst: set[Outcome]) -> list[
 
 
 def written_lines(written: Sequence[Path], shown: Callable[[Path], str]) -> list[str]:
-    """Where the files lie; of many in one folder, the folder."""
+    """Return the paths of the written files; for many files in one folder, the folder."""
     if len(written) <= _FILES:
         return [f"wrote {shown(path)}" for path in written]
     folders = Counter(path.parent for path in written)
@@ -261,7 +261,7 @@ def written_lines(written: Sequence[Path], shown: Callable[[Path], str]) -> list
 
 
 def own_gate_section(edits: Sequence[tuple[str, str]]) -> list[str]:
-    """By what this change edits its own gate, a line each: it may pass, and never in silence."""
+    """Return one line for each edit of this change to its own gate, so that an edit that passes is still shown."""
     if not edits:
         return []
     room = max(len(word) for word, _ in edits)
@@ -270,7 +270,7 @@ def own_gate_section(edits: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def counted(mode: str, reports: list[CaseReport], fresh: int = 0, families: Families | None = None) -> str:
-    """``quick: 1 broken, 2 passed``, and what becomes of times that are this machine's first."""
+    """Return ``quick: 1 broken, 2 passed``, and what becomes of first times on this machine."""
     text = tally(report for report in reports if report.verdicts)
     parts = [text] if text else []
     alone = Counter(is_in_a_mean(report.key, families or {}) for report in reports if not report.verdicts)
@@ -281,14 +281,14 @@ def counted(mode: str, reports: list[CaseReport], fresh: int = 0, families: Fami
 
 
 def refused(reports: Sequence[CaseReport]) -> list[str]:
-    """Clocks that were to be locked and were only observed: said once, with the reason."""
+    """Return one line for each reason why clocks were observed and not locked."""
     processes = (p for report in reports if report.measurement for p in report.measurement.processes)
     reasons = dict.fromkeys(text for process in processes for name, text in process.notes if name == REFUSED)
     return [f"clocks observed, not locked: {text}" for text in reasons]
 
 
 def constant(reports: Sequence[CaseReport]) -> list[str]:
-    """Cases whose inputs are constants: said once, whether they passed or not."""
+    """Return one line on cases whose inputs are constants, whether they passed or not."""
     measured = ((report.key, report.measurement) for report in reports if report.measurement)
     keys = [str(key) for key, names in measured if any(f.title == CONSTANT for f in names.findings)]
     if not keys:
@@ -299,11 +299,11 @@ def constant(reports: Sequence[CaseReport]) -> list[str]:
 _SHORT_NS = 1000.0
 
 _ALIKE = 2.0
-"""Up to so many times an empty call a call is taken for one."""
+"""A call counts as empty up to so many times the time of an empty call."""
 
 
 def empty(reports: Sequence[CaseReport]) -> list[str]:
-    """Host cases that take no longer than an empty call: shown once, whether they passed or not."""
+    """Return one line on host cases that take no longer than an empty call, whether they passed or not."""
     measured = ((report.key, report.measurement) for report in reports if report.measurement)
     times = (
         (key, m.metrics.find("time")) for key, m in measured if m.device.kind == "host" and m.identity.timer == "host"
@@ -316,14 +316,14 @@ def empty(reports: Sequence[CaseReport]) -> list[str]:
 
 
 def _empty_call_ns() -> float:
-    """The time of an empty call on this machine: the median of 15 means, each of 2000 calls in a row."""
+    """Return the time of an empty call on this machine: the median of 15 means, each of 2000 calls in a row."""
     import timeit
 
     return sorted(timeit.Timer(lambda: None).repeat(15, 2000))[7] / 2000 * 1e9
 
 
 def hidden(session: SessionState) -> list[str]:
-    """Failing verdicts that an ``xfail`` keeps from failing the run; they are always shown."""
+    """Return the failing verdicts that an ``xfail`` keeps from failing the run; they are always shown."""
     return [f"xfail hides  {name}" for name in session.excused]
 
 
@@ -333,7 +333,7 @@ _BEHIND = "the same command again: it continues after the finished rounds"
 
 
 def cut_short_lines(session: SessionState) -> list[str]:
-    """Lines for the terminal; none where nothing is left to be measured."""
+    """Return the lines on what an interrupted run did not measure; empty if nothing is left to be measured."""
     missing = _missing(session)
     if not missing and not _fewer(session) and not _untried(session):
         return []
@@ -360,14 +360,14 @@ def _headline(session: SessionState, missing: int) -> str:
 
 
 def _untried(session: SessionState) -> int:
-    """Suspects of a run that would have tried them."""
+    """Count the suspects that were not tried in a run that tries them."""
     if session.gate_judge.tools.confirm is None:
         return 0
     return sum(report.worst is Outcome.SUSPECT for reports in session.reports.values() for report in reports)
 
 
 def _fewer(session: SessionState) -> int:
-    """Cases with a measurement of fewer processes than were asked for."""
+    """Count the cases that were measured in fewer processes than were asked for."""
     return sum(0 < _processes(session, nodeid) < _asked(session, nodeid) for nodeid in session.cases)
 
 
@@ -376,7 +376,7 @@ def _missing(session: SessionState) -> Sequence[Case]:
 
 
 def _processes(session: SessionState, nodeid: str) -> int:
-    """Processes that measured a test; a measurement without samples, such as machine code, counts as one."""
+    """Count the processes that measured a test; a measurement without samples, such as machine code, counts as one."""
     measurements = [r.measurement for r in session.reports.get(nodeid, ()) if r.measurement is not None]
     return max((max(1, len(measurement.processes)) for measurement in measurements), default=0)
 
@@ -386,7 +386,7 @@ def _asked(session: SessionState, nodeid: str) -> int:
 
 
 def _onward(session: SessionState, missing: Sequence[Case]) -> list[str]:
-    """What measures the rest, alone on its line: it is pasted."""
+    """Return the command that measures the rest, alone on its line so that it can be pasted."""
     if session.resumable:
         return [f"next  {_BEHIND}"]
     if missing and len(missing) <= _NAMED_CASES and len(missing) < len(session.cases):

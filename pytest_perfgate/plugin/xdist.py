@@ -1,4 +1,4 @@
-"""Xdist workers."""
+"""The roles of pytest-xdist's workers and controller."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class WorkerRole(ReadablePhases):
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Before the worker tells the controller that it has collected."""
+        """Write this worker's cases before it tells the controller that it has collected."""
         self._divided(session.config)
         items = [item for item in session.items if is_gated(item)]
         if items:
@@ -55,7 +55,7 @@ class WorkerRole(ReadablePhases):
             )
 
     def _divided(self, config: pytest.Config) -> None:
-        """The controller collects nothing: it hears from here which shard this is, and what the others run."""
+        """Tell the controller, which collects nothing, which shard this is and what the others run."""
         if not config.option.perfgate_shard:
             return
         from pytest_perfgate.plugin.selection import division
@@ -65,10 +65,10 @@ class WorkerRole(ReadablePhases):
         write_values(self._folder / SHARDS.format(self._name), (shard,) if shard is not None else ())
 
     def before(self, session: pytest.Session, gated: list[pytest.Item]) -> None:
-        """The controller measures."""
+        """Do nothing: the controller measures."""
 
     def after(self, session: pytest.Session) -> None:
-        """The controller reports."""
+        """Do nothing: the controller reports."""
 
     def gate(self, item: pytest.Item) -> Perfgate:
         return self._loaded_session().gate(item)
@@ -92,7 +92,7 @@ class WorkerRole(ReadablePhases):
         return result
 
     def _judged_late(self, item: pytest.Item) -> None:
-        """A test without a marker may ask for the fixture while it runs."""
+        """Judge a test without a marker that requested the fixture while it ran."""
         if self._session is not None:
             self._session.judge(item)
 
@@ -108,8 +108,8 @@ class WorkerRole(ReadablePhases):
         return report
 
     def _loaded_session(self) -> GateSession:
-        """The session with the verdicts that the controller wrote, once all had collected."""
-        if self._session is None:  # nothing was gated when this worker collected
+        """Return the session with the verdicts that the controller wrote after all workers had collected."""
+        if self._session is None:  # this worker collected no gated test
             from pytest_perfgate.plugin.session import GateSession
 
             self._session = GateSession(self.settings, ahead=True)
@@ -139,7 +139,7 @@ class DistributedRole:
             self._narrow()
 
     def _narrow(self) -> None:
-        """Before there is a worker: what this process shows of devices is what workers and children inherit."""
+        """Select the device before a worker starts, since workers and children inherit the visible devices."""
         from pytest_perfgate.plugin.reporting import usage_errors
         from pytest_perfgate.wiring.devices import pick_device
 
@@ -166,7 +166,7 @@ class DistributedRole:
             self._folder.cleanup()
 
     def _heard_of(self, node: Any) -> None:
-        """The last worker to finish collecting lets the measuring begin; none has a test yet."""
+        """Measure when the last worker has collected; no worker has started a test before that."""
         self._collecting.discard(node.gateway.id)
         if not self._collecting and not self._measured and self._folder is not None:
             self._measured = True
