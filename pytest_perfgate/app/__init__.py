@@ -1,1 +1,1 @@
-"""What perfgate does: one use case a file; sees ports and core only."""
+"""The use cases of perfgate, one in each module; they import ports and core only."""

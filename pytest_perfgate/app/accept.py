@@ -1,4 +1,4 @@
-"""Accept, import, prune."""
+"""Accepting measured times, and pruning unused lines."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     Sittings = Callable[[CaseReport], Sequence[Sitting]]
 
 _OF_FAMILIES = frozenset({FAMILY_MEAN, "unmeasured"})
-"""Notes that name a family; a record keeps no name that its text has."""
+"""Kinds of notes on a test family; in a record, the family is only named in their text."""
 
 _LAST = 20
 
@@ -46,7 +46,7 @@ _NAMED = 3
 
 @value
 class Request:
-    """What the user asks to accept."""
+    """The cases that a user wants to accept, and how."""
 
     names: tuple[str, ...] = ()
     expression: str = ""
@@ -54,16 +54,16 @@ class Request:
     improved: bool = False
     add: bool = False
     each: bool = False
-    """A person is asked about every case by itself: that names it."""
+    """Whether a person confirms every case, so that each one counts as named."""
     metrics: tuple[str, ...] = ()
-    """Metrics that lines get beside those that limits name."""
+    """Metrics that lines get in addition to those of the limits."""
     base: str = ""
-    """The revision that this change began at, where there is one."""
+    """The revision at which this change began, or ""."""
     signature: Signature = Signature()
 
 
 def selected(report: RunReport, request: Request) -> tuple[CaseReport, ...]:
-    """The cases of a record that a request selects; an error if it selects none."""
+    """Return the cases of a record that a request selects; raise if it selects none."""
     cases = _selected(report.cases, named(request.names), request.names) if request.names else report.cases
     for name in request.names:
         _selected(cases, named([name]), [name])
@@ -81,7 +81,7 @@ def _selected(cases: Sequence[CaseReport], selects: Selects, names: Sequence[str
 
 
 def decisions(report: RunReport, request: Request, store: BaselineStore, sittings: Sittings) -> tuple[Decision, ...]:
-    """What accepting would do to each selected case; nothing is written."""
+    """Return what accepting would do to each selected case, without writing."""
     lines = Lines(store)
     meant = spelled(request.names)
     decided = tuple(
@@ -117,7 +117,7 @@ def _signed(request: Request, case: CaseReport, meant: Selects) -> Signature:
 
 
 def _gone(report: RunReport, decided: Sequence[Decision], base: str, store: BaselineStore) -> tuple[Baseline, ...]:
-    """Lines without a test: those that this change removed, and after a complete run those that no case has."""
+    """Return lines without a test: those that this change removed and, after a complete run, those without a case."""
     new = [d.after for d in decided if d.change is Change.NEW and d.after is not None]
     whole = report.complete and not report.filtered
     ran = {case.key.nodeid for case in report.cases}
@@ -158,7 +158,7 @@ def check_decisions(decided: Sequence[Decision], request: Request, again: str = 
 
 
 def _asks_as(decision: Decision) -> Change:
-    """What a reason is asked for: a figure that got worse, whatever became of the time."""
+    """Return the change that a reason is needed for: WORSE if a figure got worse, whatever the time did."""
     return Change.WORSE if any(step.asks for step in decision.figures) else decision.change
 
 
@@ -180,9 +180,9 @@ def refuse_busy_machine(decided: Sequence[Decision], request: Request, again: st
 
 
 def says_nothing_new(decision: Decision) -> bool:
-    """Whether the reason given is that of the line which judges, from the same day."""
+    """Return whether the given reason repeats that of the judging line, from the same day."""
     judged = decision.report.baseline
-    judged_line = judged is not None and not judged.local  # nobody reviews what stays in a checkout
+    judged_line = judged is not None and not judged.local  # local lines are not reviewed
     return judged_line and decision.after is not None and not decision.after.explains(judged)
 
 
@@ -191,9 +191,9 @@ def _after(decision: Decision) -> str:
 
 
 def measured_commit(environment: Environment, repository: Repository | None) -> str:
-    """The commit that a record measured, marked where its tree had changes.
+    """Return the commit that a record measured, marked if its tree had changes.
 
-    A record that knows no commit was taken here only where there is a repository to ask.
+    A record that names no commit was measured in this repository, so its head is taken if there is one.
     """
     if environment.commit or repository is None:
         return commit_name(environment.commit, dirty=environment.dirty)
@@ -214,7 +214,7 @@ def accept(decided: Sequence[Decision], store: BaselineStore) -> tuple[str, ...]
 
 
 class Lines:
-    """Lines of the work tree, each file read once."""
+    """Lines of the work tree; each file is read once."""
 
     def __init__(self, store: BaselineStore) -> None:
         self._store = store
@@ -230,7 +230,7 @@ class Lines:
 
 
 def unused(report: RunReport, store: BaselineStore) -> tuple[Baseline, ...]:
-    """Lines of the devices of this run that none of its cases has, or that no limit of theirs asks for."""
+    """Return lines of the run's devices that belong to none of its cases, or that no limit uses."""
     check_complete(report)
     keys = {str(case.key) for case in report.cases}
     tests = {case.key.nodeid for case in report.cases if case.measurement is None}
@@ -247,12 +247,12 @@ def unused(report: RunReport, store: BaselineStore) -> tuple[Baseline, ...]:
 
 
 def _among(line: Baseline, skipped: Sequence[str]) -> bool:
-    """Whether a note says of the line's test that it was skipped, with its reason or without one."""
+    """Return whether a note names the line's test as skipped, with or without a reason."""
     return any(name == line.key.nodeid or name.startswith(f"{line.key.nodeid}: ") for name in skipped)
 
 
 def check_complete(report: RunReport) -> None:
-    """Refuse a record that cannot tell what is gone."""
+    """Refuse a record of a run that was not complete, because it does not show which cases are gone."""
     failing = [case for case in report.cases if case.effect is Effect.FAIL]
     reasons = (
         ("the last run was interrupted", not report.complete, ""),
@@ -267,7 +267,7 @@ def check_complete(report: RunReport) -> None:
 
 
 def _cure(failing: Sequence[CaseReport]) -> str:
-    """What makes the failed cases pass: what only lacks a line is accepted, and the rest is looked at."""
+    """Return the next step for failed cases: accept them if they only lack a line, otherwise examine them."""
     if all(case.worst is Outcome.UNBASELINED for case in failing):
         return "perfgate accept --new, and run everything again: pytest --perfgate=full"
     return "see what failed: perfgate report; fix or accept it, and run everything again: pytest --perfgate=full"

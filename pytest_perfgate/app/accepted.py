@@ -1,4 +1,4 @@
-"""Accepted lines of both revisions, history."""
+"""Accepted lines of the merge base and the work tree, and the history."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ Facts = tuple[tuple[str, str], ...]
 _LEANED_ON = (
     "time", "figures", "scatter", "sittings", "blind", "commit", "expires", "anchor", "identity", "environment",
 )  # fmt: skip
-"""What of a line a verdict leans on."""
+"""The fields of a line that a verdict depends on."""
 
 
 class Accepted:
-    """Accepted lines of the merge base and the work tree; each file is read once."""
+    """The accepted lines of the merge base and the work tree; each file is read once."""
 
     def __init__(self, tools: GateTools) -> None:
         self._tools = tools
@@ -43,15 +43,15 @@ class Accepted:
         self._gone: dict[str, tuple[Baseline, ...]] = {}
         self._texts: dict[str, tuple[str | None, str | None]] = {}
         self.moved: dict[str, str] = {}
-        """Cases of the merge base whose lines judge under another path, with the names that they have now."""
+        """Cases of the merge base whose lines judge under another path, each with its new name."""
 
     @cached_property
     def base(self) -> Base:
-        """The revision whose accepted lines judge, asked once."""
+        """The revision whose accepted lines judge; git is asked once."""
         return self._tools.repository.base() if self._tools.repository is not None else Base()
 
     def read_files(self, paths: Iterable[str]) -> None:
-        """Every file that these test files may be judged by; raises where one does not read."""
+        """Read every baseline file that may judge these test files; raise if one is unreadable."""
         devices = self._tools.baselines.devices() if self._tools.baselines is not None else ()
         for device, path in product(devices, dict.fromkeys(paths)):
             here = self._lines(device, path)
@@ -59,7 +59,7 @@ class Accepted:
                 self._lines(device, path, self.base.commit)
 
     def timers(self) -> dict[str, str]:
-        """With which timer each call was accepted, by the text of its key; of several devices only where all agree."""
+        """Return the timer that each call was accepted with, by its key, if all devices agree on it."""
         timers_of: dict[str, set[str]] = {}
         for lines in self._read.values():
             for key, line in lines.items():
@@ -68,13 +68,13 @@ class Accepted:
         return {key: timers.pop() for key, timers in timers_of.items() if len(timers) == 1}
 
     def judging(self, measurement: Measurement) -> tuple[Baseline | None, Baseline | None]:
-        """The line that judges, of the merge base, and the work tree's where this change edits it."""
+        """Return the judging line, of the merge base, and the work tree's line if this change edits it."""
         key, device = str(measurement.key), measurement.device.key
         now = self._lines(device, measurement.key.path).get(key)
         if not self.base.commit:
             return now, None
         then = self._lines(device, measurement.key.path, self.base.commit).get(key)
-        if now is None or now.local:  # taking a line away, or its device off the list, takes no judgement away
+        if now is None or now.local:  # removing a line, or its device from the list, does not end the judging
             return then or now, None
         then = then or self._forerunner(measurement.key, device)
         if then is None:
@@ -83,13 +83,13 @@ class Accepted:
         return replace(then, place=now.place), None if untouched else now
 
     def came_with(self, measurement: Measurement) -> bool:
-        """Whether the change itself added the line that judges: the merge base has none."""
+        """Return whether the change itself added the judging line, so that the merge base has none."""
         key, device = measurement.key, measurement.device.key
         existing = str(key) in self.moved.values() or str(key) in self.then_and_now(device, key.path)[0]
         return bool(self.base.commit) and not existing
 
     def gone(self, device: str) -> tuple[Baseline, ...]:
-        """Lines of the merge base that the work tree lacks; an unreadable earlier file has none."""
+        """Return lines of the merge base that the work tree lacks; none if the earlier file is unreadable."""
         if device not in self._gone:
             self._gone[device] = tuple(self._went(device))
         return self._gone[device]
@@ -97,7 +97,7 @@ class Accepted:
     def gone_for_good(
         self, device: str, here: Iterable[Baseline], looked: Callable[[str], bool] = lambda _nodeid: True
     ) -> tuple[Baseline, ...]:
-        """Those of them that no line of the work tree carries on under another path, at which this run looked."""
+        """Return the gone lines that no line of the work tree replaces under another path where this run looked."""
         for line in here if self.gone(device) else ():
             if str(line.key) not in self.then_and_now(device, line.key.path)[0]:
                 self._forerunner(line.key, device)
@@ -112,7 +112,7 @@ class Accepted:
                 yield from (line for key, line in then.items() if key not in now)
 
     def _forerunner(self, key: CaseKey, device: str) -> Baseline | None:
-        """The line of a test that this change moved to another file, word for word: it judges there as well."""
+        """Return the line of a test that this change moved to another file unchanged; it judges there as well."""
         repository = self._tools.repository
         same = [line for line in self.gone(device) if line.key.test == key.test and line.key.path != key.path]
         if repository is None or len(same) != 1:
@@ -124,17 +124,17 @@ class Accepted:
         return replace(same[0], key=key)
 
     def then_and_now(self, device: str, path: str) -> tuple[Lines, Lines]:
-        """The lines of a file at the merge base and in the work tree; empty where the file is missing."""
+        """Return the lines of a file at the merge base and in the work tree; empty if the file is missing."""
         base = self.base.commit
         return (self._lines(device, path, base) if base else {}), self._lines(device, path)
 
     def renamed_in(self, path: str) -> Mapping[str, str]:
-        """Functions of a test file that are gone since the merge base, with those that do the same now."""
+        """Return the functions of a test file that are gone since the merge base, each with its new name."""
         then, now = self._versions(path)
         return same_bodies(then, now) if then and now else {}
 
     def carried_on(self, gone: CaseKey, new: CaseKey) -> bool:
-        """Whether a case of the same file does what one did that is gone: another name, or another parameter."""
+        """Return whether a new case of the same file runs the code of a gone one under another name or parameter."""
         (was, _), (name, _) = function_of(gone.test), function_of(new.test)
         then, now = self._versions(gone.path)
         if was == name:
@@ -142,7 +142,7 @@ class Accepted:
         return self.renamed_in(gone.path).get(was) == name
 
     def _versions(self, path: str) -> tuple[str | None, str | None]:
-        """A file of tests at the merge base and in this commit, where it is there."""
+        """Return a test file at the merge base and in this commit; None where it does not exist."""
         repository, base = self._tools.repository, self.base.commit
         if repository is None or not base:
             return None, None
@@ -166,15 +166,15 @@ UNREACHABLE = "history-unreachable"
 
 
 class Past:
-    """The newest runs; where the store breaks under the run, what was measured is judged without it."""
+    """The newest runs of the history; if the store fails during the run, the rest is judged without it."""
 
     def __init__(self, store: HistoryStore | None) -> None:
         self._store = store
         self.fault: PerfgateError | None = None
-        """Why nothing more is read."""
+        """The error after which nothing more is read."""
 
     def probe(self) -> None:
-        """Raises where the store does not read: asked before anything is measured. A server may come back."""
+        """Raise if the store is unreadable, before anything is measured; a server may become reachable again."""
         try:
             if self._store is not None:
                 self._store.read(CaseKey(nodeid=""), "", 1)
@@ -184,7 +184,7 @@ class Past:
             self.fault = fault
 
     def newest(self, measurement: Measurement) -> Sequence[Sitting]:
-        """Sittings of a case that were measured as this one, oldest first."""
+        """Return the sittings of a case that were measured in the same way, oldest first."""
         if self._store is None or self.fault is not None:
             return ()
         try:
@@ -195,14 +195,14 @@ class Past:
 
 
 def sittings_like(measurement: Measurement, store: HistoryStore) -> Sequence[Sitting]:
-    """The newest of a case: with other threads, another timer or cache it is another measurement, and no scatter."""
+    """Return the newest sittings of a case with the same threads, timer and cache; others have another scatter."""
     how = how_measured(measurement.identity, at_limit=limited(measurement.processes))
     rows = store.read(measurement.key, measurement.device.key, _READ)
     return [sitting for sitting in rows if sitting.identity in {"", how}][-_LAST_SITTINGS:]
 
 
 def sittings(report: RunReport) -> Iterator[Sitting]:
-    """What the history keeps of a run: each case whose time is to be trusted, with all that was measured of it."""
+    """Yield the history entries of a run: each case with a trustworthy time, and all its metrics."""
     shards = {(name, shard.device): shard for shard in report.shards for name in shard.names}
     alone = Shard(run=run_name(report), environment=report.environment, started=report.started)
     others = report.shards[0] if len(report.shards) == 1 else alone
@@ -243,12 +243,12 @@ def sittings(report: RunReport) -> Iterator[Sitting]:
 
 
 def gated(case: CaseReport) -> bool:
-    """Whether figures of it are held against accepted values, though nothing of it was timed."""
+    """Return whether figures of a case without a time are compared with accepted values."""
     return not case.problems and any(v.limit.compare is not Compare.FIGURE for v in case.verdicts)
 
 
 def _surroundings(host: str, environment: Environment, measurement: Measurement) -> tuple[str, Facts]:
-    """The host, and what else surrounded a case and outlives its run."""
+    """Return the host, and the facts about a case's machine that outlast its run."""
     lasting = environment.lasting
     around = (("system", lasting.platform), ("python", lasting.python), *lasting.packages, *lasting.facts)
     facts = dict((*around, *measurement.device.facts))
@@ -257,23 +257,23 @@ def _surroundings(host: str, environment: Environment, measurement: Measurement)
 
 @value
 class Added:
-    """What became of a record on its way into the history."""
+    """The result of adding a record to the history."""
 
     record: str
     new: int = 0
-    """Sittings that were not there."""
+    """The number of sittings that the history did not have."""
     left_out: str = ""
-    """Why none of it belongs there."""
+    """Why nothing of the record was added."""
     fault: PerfgateError | None = None
-    """Why it does not read."""
+    """Why the record is unreadable."""
 
 
 def added(
     history: HistoryStore, sources: Iterable[Any], turn: AbstractContextManager[Any] | None = None
 ) -> Iterator[Added]:
-    """Every record into the history, as its run would have done; one that was added before is not read again.
+    """Add every record to the history, as its run would have done; one that was added before is not read again.
 
-    Writers that have a ``turn`` write one after the other: SQLite lets those who wait sleep for too long.
+    Writers with a ``turn`` write one after the other, because SQLite makes waiting writers sleep for long.
     """
     for source in sources:
         if source.fault is not None or history.has(source.digest):
@@ -293,7 +293,7 @@ def added(
 
 
 def run_name(report: RunReport) -> str:
-    """A name for a run, wherever its record is; a record written during the run has the same name."""
+    """Return the name of a run, the same wherever its record is and while the run writes it."""
     environment = report.environment
     devices = {(m.device.key, m.device.uuid) for m in (case.measurement for case in report.cases) if m is not None}
     parts = (report.started, report.root, environment.commit, environment.platform, environment.facts, sorted(devices))

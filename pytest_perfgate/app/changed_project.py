@@ -47,18 +47,18 @@ if TYPE_CHECKING:
 FOLDER = ".perfgate"
 
 _UNNAMED = (".pyc", ".pyo", ".so", ".pyd", ".dll", ".dylib", ".pth", "sitecustomize.py", "usercustomize.py")
-"""What Python may load in place of a source, or at its start."""
+"""Files that Python may load in place of a source, or at its start."""
 
 
 def tracked_files(change: Change) -> Differences:
-    """The history, local baselines and arms there are believed, and a change wrote them."""
+    """Return committed files of ``.perfgate``: the change could have written the history and local baselines there."""
     repository = change.gate_judge.tools.repository
     paths = repository.files("HEAD", FOLDER) if repository is not None else ()
     return Differences(names=tuple(path for path in paths if path != f"{FOLDER}/.gitignore"))
 
 
 def binary_files(change: Change) -> Differences:
-    """What Python loads of such a file is not what a reviewer of the sources reads."""
+    """Return changed files that Python loads, but that do not show their content in a review of sources."""
     files = [path for path in change.repository.changed(change.base) if path.endswith(_UNNAMED)]
     there = frozenset(change.repository.files("HEAD", ".")) if files else frozenset()
     return Differences(names=tuple(path for path in files if path in there))
@@ -67,11 +67,11 @@ def binary_files(change: Change) -> Differences:
 _CONFTEST = "conftest.py"
 
 _HIDING = ("collect_ignore", "pytest_ignore_collect", "pytest_collect", "pytest_pycollect")
-"""By which a conftest keeps files from being collected."""
+"""Names by which a conftest keeps files from being collected."""
 
 
 def absent_tests(change: Change) -> Differences:
-    """Tests of the revision alone in a whole run against it: they were not compared."""
+    """Return the tests that only the revision has, in a whole run against it; they were not compared."""
     suite = change.suite
     if not suite.complete or suite.reach.unknown:
         return Differences()
@@ -91,13 +91,13 @@ def _absent(repository: Repository, revision: str, suite: Suite) -> Iterator[str
 
 
 def changed_requirements(change: Change) -> Differences:
-    """Declared dependencies that it adds or takes away."""
+    """Return the declared dependencies that the change adds or removes."""
     then, now = _settings(change)
     return Differences(names=requirements(then.get(DEPENDENCIES, "[]"), now.get(DEPENDENCIES, "[]")))
 
 
 def changed_settings(change: Change) -> Differences:
-    """Settings that it edits: it is judged by its own."""
+    """Return the settings that the change edits; it is judged by the edited ones."""
     then, now = ({key: text for key, text in one.items() if key != DEPENDENCIES} for one in _settings(change))
     names = changed(then, now)
     return Differences(names=names if names and (then or any_lines(change.gate_judge, change.base)) else ())
@@ -112,13 +112,13 @@ def _settings(change: Change) -> tuple[Mapping[str, str], Mapping[str, str]]:
 
 
 def any_lines(gate_judge: GateJudge, revision: str) -> bool:
-    """Whether a revision has accepted lines of this project."""
+    """Return whether a revision has accepted lines of this project."""
     store = gate_judge.tools.baselines
     return store is not None and any(store.paths(device, revision) for device in store.devices())
 
 
 def moved_root_lines(change: Change) -> Differences:
-    """Each line that came with the change and is slower than where the project lay before."""
+    """Return lines that came with the change and are slower than those of the project's earlier folder."""
     gate_judge, base = change.gate_judge, change.base
     new = [(r.baseline, r.key.path) for r in change.reports if r.baseline is not None and not r.baseline.local]
     if not new or any_lines(gate_judge, base):
@@ -214,11 +214,11 @@ CHANGES = (
         "removed one: the new time is compared with itself",
     ),
 )  # fmt: skip
-"""All checks of what a change does, in the order of their notes."""
+"""All checks of a change, in the order of their notes."""
 
 
 Show = Callable[[str], "str | None"]
-"""A file's text at the base, by its path from the root."""
+"""Returns a file's text at the base, by its path from the root."""
 
 
 def with_files(
@@ -229,9 +229,9 @@ def with_files(
     repository: Repository | None,
     baselines: str = "baselines",
 ) -> Mapping[CaseKey, Paired]:
-    """What came of a comparison, with what both arms did not share, or share though the change edits it.
+    """Return the comparison's results with edited files that both arms share, and unshared test files.
 
-    A call that a side did not time in every round is none of it.
+    A call that one side did not time in every round is not among them.
     """
     revision = comparison.arms[BASE].revision
     show: Show = partial(repository.show, revision) if repository is not None else lambda _: None
@@ -247,7 +247,7 @@ def with_files(
         return replace(paired, bare=True, edited=edited)
 
     def _modules(nodeid: str, paired: Paired) -> Iterator[str]:
-        """The files that a test has loaded; none with a named revision, which compares one version of the test."""
+        """Yield edited files that a test has loaded, without a test file that each side has of its own."""
         case, loaded = comparison.cases[nodeid], () if paired.revision else comparison.beside.get(nodeid, ())
         edited = edited_imports(case, loaded, tests, root, show)
         return (path for path in edited if not (paired.own_file and path == case.path))
@@ -257,7 +257,7 @@ def with_files(
 
 
 def _tables(comparison: Comparison, repository: Repository, baselines: str) -> Iterator[str]:
-    """Other files that changed and that neither arm holds: where arms run in one folder, both read what lies there."""
+    """Yield other changed files that are in neither arm's tree: arms that run in one folder both read them there."""
     base, head = comparison.arms
     if base.cwd != head.cwd or not base.revision:
         return
@@ -267,20 +267,20 @@ def _tables(comparison: Comparison, repository: Repository, baselines: str) -> I
 
 
 def _holds(arm: Path, path: str) -> bool:
-    """Whether an arm has a file of its own for this one: installed, it lies below fewer folders."""
+    """Return whether an arm has its own copy of this file; an installed package has fewer parent folders."""
     parts = Path(path).parts
     return any((arm / Path(*parts[at:])).exists() for at in range(len(parts)))
 
 
 def unready(comparison: Comparison) -> dict[str, str]:
-    """Tests of files that the change edits, which the base alone cannot run in either version, with what it said."""
+    """Return tests of edited files that only the base cannot run, in either version, with the error."""
     troubles, edited = comparison.troubles(), comparison.own.edited
     nodeids = (one.nodeid for one in comparison.rounds if one.base_alone)
     return {nodeid: troubles[nodeid] for nodeid in nodeids if edited(comparison.cases[nodeid])}
 
 
 def edited_imports(case: Case, loaded: Iterable[str], tests: Iterable[str], root: Path, show: Show) -> tuple[str, ...]:
-    """Those of the files that a test had loaded which say something else at the base; other test files are not its."""
+    """Return loaded files whose code differs at the base; other test files are ignored."""
     test, others = case.nodeid.partition("::")[2].partition("[")[0], set(tests) - {case.path}
 
     def differs(path: str) -> bool:

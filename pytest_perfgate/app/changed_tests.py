@@ -1,4 +1,4 @@
-"""What the change does to its own tests, and the shape of a check of a change."""
+"""Checks of what a change does to its own tests, and their data types."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.ports import Repository
 
 WORDS = ("perfgate", "benchmark")
-"""What the file of a gated test says: the marker, or one of the fixtures."""
+"""Words in the file of a gated test: the marker, or one of the fixtures."""
 
 ASKING = (*WORDS, "limits")
-"""What a file holds that asks for more or less than the project does, or excuses a test of asking for the fixture."""
+"""Words in a file that changes limits, or excuses a test from requesting the fixture."""
 
 ANY = ("",)
-"""What every file holds."""
+"""Matches every file."""
 
 NOTHING = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-"""Git's name for a tree without files: every file is other than there."""
+"""Git's name for the empty tree, from which every file differs."""
 
 _LETTERS = 10
 
@@ -46,12 +46,12 @@ _USED = "usefixtures"
 
 
 class Unanswered(Exception):
-    """Git does not answer for the files of a change."""
+    """Raised when git does not answer for the files of a change."""
 
 
 @value
 class Change:
-    """A run, and the commit that a check holds its files against."""
+    """A run, and the commit that a check compares its files with."""
 
     gate_judge: GateJudge
     cases: Mapping[str, Case]
@@ -62,7 +62,7 @@ class Change:
 
     @property
     def repository(self) -> Repository:
-        """Git of the project: only checks that name a commit ask it."""
+        """Git of the project; only checks that name a commit use it."""
         repository = self.gate_judge.tools.repository
         assert repository is not None
         return repository
@@ -73,7 +73,7 @@ class Change:
         return self.base[:_LETTERS]
 
     def texts(self) -> Texts:
-        """What files with one of the words were and are."""
+        """Return the files with one of the words, at the commit and now."""
         texts = self.repository.touched(self.base, self.words)
         if texts is None:
             raise Unanswered
@@ -82,15 +82,15 @@ class Change:
 
 @value
 class Differences:
-    """What a check found."""
+    """The differences that a check found."""
 
     names: tuple[str, ...] = ()
     harmless: bool = False
-    """Whether none of it lets more pass than before."""
+    """Whether none of them lets more pass than before."""
 
 
 def warning(_: GateJudge) -> Effect:
-    """The effect of a note that no policy chooses."""
+    """Return the effect of a note that no policy sets."""
     return Effect.WARN
 
 
@@ -101,20 +101,20 @@ class Check:
     kind: str
     compare: Callable[[Change], Differences]
     sentence: Callable[[Change, int], str]
-    """The sentence of a check, from the change and the number of names."""
+    """Returns the sentence of a check, from the change and the number of names."""
     against: Callable[[GateJudge], str] | None = None
-    """The commit to compare with: without one there is no note. None where no commit is asked."""
+    """Returns the commit to compare with; "" gives no note. None if the check needs no commit."""
     read: Sequence[str] = ()
-    """Words of the files to read of both commits."""
+    """Words that select the files to read of both commits."""
     unknown: str = ""
-    """What is not known where git does not answer; empty where the note of another check tells."""
+    """The subject that is unknown if git does not answer; "" if another check reports it."""
     ci: bool = True
-    """Whether it is for CI alone."""
+    """Whether the check runs only in CI."""
     effect: Callable[[GateJudge], Effect] = warning
 
 
 def change_notes(check: Check, change: Change) -> Iterator[SuiteNote]:
-    """Read, compare and word one check: a note where it finds differences, or where git does not answer."""
+    """Run one check, and yield a note if it finds differences or git does not answer."""
     gate_judge = change.gate_judge
     if check.ci and not gate_judge.context.policy.ci:
         return
@@ -136,7 +136,7 @@ def change_notes(check: Check, change: Change) -> Iterator[SuiteNote]:
 
 
 def fixture_parts(change: Change) -> Differences:
-    """Each file once that tests take parts from: tests that read as before may measure something else, or hold less."""
+    """Return each file that tests import parts from and that changed: unedited tests may now measure or check less."""
     gate_judge = change.gate_judge
     tests: dict[str, set[str]] = defaultdict(set)
     for report in change.reports:
@@ -152,7 +152,7 @@ def fixture_parts(change: Change) -> Differences:
 
 
 def _standing(repository: Repository, tests: Collection[str], changed: Texts) -> Mapping[str, str]:
-    """Conftests and packages above these tests as they are now; read where the change edits what they could import."""
+    """Return the conftests and packages above these tests, if the change edits files that they could import."""
     current = {path: now for path, (_, now) in changed.items() if now is not None and _stands(path, tests)}
     if changed.keys() <= {*tests, *current}:
         return {}
@@ -168,14 +168,14 @@ def _stands(path: str, tests: Iterable[str]) -> bool:
 
 
 def _around_all(gate_judge: GateJudge) -> Collection[str]:
-    """Fixtures that the settings of pytest put around every test."""
+    """Return the fixtures that pytest's settings apply to every test."""
     settings = gate_judge.tools.settings("")
     plugins = (json.loads(text) for key, text in settings.items() if key.endswith(f": {_USED}"))
     return {word for one in plugins for word in (one if isinstance(one, list) else str(one).split())}
 
 
 def relaxed_limits(change: Change) -> Differences:
-    """Limits and settings that the change removes or alters; the remaining ones judge it."""
+    """Return the limits and settings that the change removes or alters."""
     gate_judge = change.gate_judge
     kinds, limits = gate_judge.tools.kinds or by_name(), _asked(change.cases.values())
     weakened = relaxed(change.texts(), kinds, gate_judge.merged, limits)
@@ -183,7 +183,7 @@ def relaxed_limits(change: Change) -> Differences:
 
 
 def _asked(cases: Iterable[Case]) -> dict[str, list[tuple[Limit, ...]]]:
-    """Limits that the project gives the tests of the run, without those of the command line."""
+    """Return the limits that the project gives to the tests of the run, without those of the command line."""
     limits: dict[str, list[tuple[Limit, ...]]] = {}
     for case in cases:
         ways = limits.setdefault(case.nodeid.partition("[")[0], [])
@@ -193,13 +193,13 @@ def _asked(cases: Iterable[Case]) -> dict[str, list[tuple[Limit, ...]]]:
 
 
 def reworked_tests(change: Change) -> Differences:
-    """Tests that the change edits: such a test may measure something else than was accepted."""
+    """Return the tests that the change edits, since they may measure something else than was accepted."""
     edited = [report for report in change.reports if held(change.gate_judge, report)]
     return Differences(names=tuple(_names(change.gate_judge, edited, change.texts())) if edited else ())
 
 
 def _names(gate_judge: GateJudge, reports: Iterable[CaseReport], texts: Texts) -> Iterable[str]:
-    """Each test once, with what differs of it; one that moved is held against the file that it came from."""
+    """Return each edited test once, with its differences; a moved test is compared with the file that it came from."""
     came = {now: CaseKey(nodeid=then).path for then, now in gate_judge.accepted.moved.items()}
     apart: dict[tuple[str, str], Mapping[str, tuple[str, ...]]] = {}
     names: dict[str, tuple[str, ...]] = {}
@@ -217,12 +217,12 @@ def _names(gate_judge: GateJudge, reports: Iterable[CaseReport], texts: Texts) -
 
 
 def since(gate_judge: GateJudge) -> str:
-    """What a gated test is held against: the revision that the user named, else the one whose lines judge."""
+    """Return the revision that tests are compared with: the one the user named, else the one whose lines judge."""
     return gate_judge.revision or gate_judge.accepted.base.commit
 
 
 def held(gate_judge: GateJudge, report: CaseReport) -> bool:
-    """Whether a committed line of before judged it, or would have, and no reason of this change speaks for another.
+    """Return whether an earlier committed line judged the case, or would have, and this change gives no reason anew.
 
     Against a revision: whether both arms ran the test as it is now, or it was not measured at all.
     """
@@ -238,7 +238,7 @@ def held(gate_judge: GateJudge, report: CaseReport) -> bool:
 
 
 def _lined(gate_judge: GateJudge, key: CaseKey) -> bool:
-    """Whether a test that was not measured, such as by ``pytest.xfail`` in its body, has such a line on any device."""
+    """Return whether a test without a measurement, such as after ``pytest.xfail``, has such a line on any device."""
     store = gate_judge.tools.baselines
     for device in store.devices() if store is not None else ():
         then, now = gate_judge.accepted.then_and_now(device, key.path)
@@ -249,24 +249,24 @@ def _lined(gate_judge: GateJudge, key: CaseKey) -> bool:
 
 
 def improved(gate_judge: GateJudge) -> Effect:
-    """The text for a line that demands less than is measured."""
+    """Return the effect of a line that demands less than is measured."""
     return effect(Outcome.IMPROVED, gate_judge.context.policy, gate_judge.context.mode)
 
 
 def loosened_lines(change: Change) -> Differences:
-    """Lines that are slower than what is measured."""
+    """Return the edited lines that are slower than what is measured."""
     edits = ((report, loosened(then, now, report.measurement)) for report, then, now in _edits(change))
     return Differences(names=tuple(f"{report.key}: {sentence}" for report, sentence in edits if sentence))
 
 
 def widened_lines(change: Change) -> Differences:
-    """Lines that hold less in another way."""
+    """Return the edited lines that demand less in another way."""
     edits = ((report, widened(then, now)) for report, then, now in _edits(change))
     return Differences(names=tuple(f"{report.key}: {', '.join(parts)}" for report, parts in edits if parts))
 
 
 def _edits(change: Change) -> Iterator[tuple[CaseReport, Baseline, Baseline]]:
-    """Lines that the change edits, of a full run; none where the policy passes them."""
+    """Yield the lines that the change edits, in a full run; none if the policy passes them."""
     gate_judge = change.gate_judge
     if gate_judge.context.mode is not Mode.FULL or improved(gate_judge) is Effect.PASS:
         return
@@ -277,7 +277,7 @@ def _edits(change: Change) -> Iterator[tuple[CaseReport, Baseline, Baseline]]:
 
 
 def _edit(gate_judge: GateJudge, report: CaseReport) -> tuple[Baseline, Baseline] | None:
-    """The line that judges and what the change makes of it, where it edits it."""
+    """Return the judging line and its edited version, or None if the change does not edit it."""
     if report.measurement is None or report.problems:
         return None
     then, edited = gate_judge.accepted.judging(report.measurement)
@@ -285,7 +285,7 @@ def _edit(gate_judge: GateJudge, report: CaseReport) -> tuple[Baseline, Baseline
 
 
 def newly_marked(change: Change) -> Differences:
-    """Deselected tests with an accepted line whose marks it edits."""
+    """Return deselected tests with an accepted line whose marks the change edits."""
     deselected = {line.key.nodeid for line in change.suite.baselines} & change.suite.deselected
     if not deselected:
         return Differences()
@@ -301,14 +301,14 @@ def _edited(then: str | None, now: str | None, test: str) -> bool:
 
 
 def renamed_lines(change: Change) -> Differences:
-    """New lines in place of removed ones, the slowest first; harmless where none is slower than what it follows."""
+    """Return new lines that replace removed ones, the slowest first; harmless if none is slower."""
     pairs = sorted(_successors(change.gate_judge, change.reports), key=lambda successor: -successor.slower)
     slower = any(successor.slower > _least(successor, change.reports) for successor in pairs)
     return Differences(names=tuple(map(_successor_text, pairs)), harmless=not slower)
 
 
 def followed(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> frozenset[str]:
-    """Cases that are gone and that go on under another name: the note on their lines tells of them."""
+    """Return the removed cases that continue under another name; a note on their lines reports them."""
     on = (
         successor.gone
         for successor in _successors(gate_judge, reports)

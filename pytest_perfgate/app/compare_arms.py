@@ -1,4 +1,4 @@
-"""Two arms compared."""
+"""Rounds of two arms, base and head."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _MISSING = {
 
 
 def phase_of(by: float) -> str:
-    """The phase of a calibration's rounds in which the head was kept busy for so much longer."""
+    """Return the phase of calibration rounds in which the head was slowed by this part."""
     return f"slower {by:g}"
 
 
 Figures = Mapping["tuple[str, Labels]", "Metric"]
 
 Over = Callable[[], Iterable[str]]
-"""Cases whose further rounds could change nothing, as seen after each round."""
+"""Returns the cases for which further rounds would change nothing; called after each round."""
 
 
 class Comparison:
@@ -58,40 +58,40 @@ class Comparison:
         self.rounds: list[PairedRound] = []
         self.problems: dict[str, Problem] = {}
         self.same = bool(arms[BASE].content) and arms[BASE].content == arms[HEAD].content
-        """Whether both sides held and, in every round so far, loaded the same code."""
+        """Whether both sides have, and loaded in every round so far, the same code."""
         self.start_s = 0.0
-        """Seconds that a round takes beside its tests, as the last one did."""
+        """Seconds of the last round outside its tests."""
         self.bare: dict[str, tuple[str, ...]] = {}
-        """Tests that load nothing of the package, the same files on both sides: there is nothing to tell arms by."""
+        """Tests that load the same files on both sides and none of the package, so that the arms do not differ."""
         self.beside: dict[str, tuple[str, ...]] = {}
-        """Other files below the root that the head's process of a test had loaded: tests, and what lies beside them."""
+        """Other files below the root that the head's process of a test loaded: tests and what lies beside them."""
         self.own = OwnFiles(stage.texts)
         self.next = NextRound(stage, arms, self.own)
         self.figures: dict[tuple[int, int, CaseKey], Figures] = {}
-        """What a side read of a call, by the place of its round."""
+        """What a side read of a call, by the position of its round."""
         self.out: set[str] = set()
         self._seconds: Mapping[str, float] = {}
-        self._reckoned = self._rounds = self._last = 0  # rounds of the phase, and of the part of it, that is played
+        self._reckoned = self._rounds = self._last = 0  # rounds of the phase, and of the part that is played
         self._until = stage.clock() + stage.budget_s if stage.budget_s else math.inf
 
     def resume(self, kept: Iterable[PairedRound]) -> None:
-        """Take up what an interrupted run of the same arms has left."""
+        """Continue with the rounds that an interrupted run of the same arms kept."""
         self.rounds, self._reckoned = [one for one in kept if one.nodeid in self.cases], 0
         self.out = {one.nodeid for one in self.rounds if _fails(self.rounds, one.nodeid)}
 
     @property
     def left_s(self) -> float:
-        """What is left of the budget."""
+        """Return the seconds that are left of the budget."""
         return self._until - self.stage.clock()
 
     def cost(self, nodeid: str) -> float:
-        """Seconds of a case in one round, as seen so far; all are reckoned anew after new rounds alone."""
+        """Return the seconds of a case in one round so far; all are computed again only after new rounds."""
         if self._reckoned != len(self.rounds):
             self._seconds, self._reckoned = _seconds(self.rounds), len(self.rounds)
         return self._seconds.get(nodeid, 0.0)
 
     def play(self, phase: str, counts: Mapping[str, int], over: Over = lambda: ()) -> None:
-        """Run this many rounds of each open case together; a budget ends them between two rounds."""
+        """Run this many rounds of each open case together; the budget may end them between two rounds."""
         planned = self.design.last if phase == ROUND else 0
         self._rounds = max(planned, *counts.values()) if counts else planned
         self._last = max(counts.values(), default=0)
@@ -105,33 +105,33 @@ class Comparison:
             while remaining:
                 group = next(filter(None, one_child_each(self.own.alike(remaining))))
                 remaining = [*self._lap(phase, number, group), *(case for case in remaining if case not in group)]
-            if not self.problems:  # rounds of an arm that was not itself are nobody's to take up
+            if not self.problems:  # rounds of an arm that loaded foreign files are not kept
                 self.stage.keep(self.rounds)
 
     def captures(self, phase: str) -> dict[CaseKey, list[tuple[Capture, Capture]]]:
-        """Base and head of every round by key."""
+        """Return base and head of every round, by key."""
         return captures_of(self.rounds, phase)
 
     def pairs(self, phase: str) -> dict[CaseKey, Pairs]:
-        """One number a process."""
+        """Return one number for each process, by key."""
         captures = captures_of(self.rounds, phase)
         return {key: floored(pair_of(both), both[-1][HEAD], self.stage.forks) for key, both in captures.items()}
 
     def results(self) -> dict[str, CaseResult]:
-        """The head's side as any measuring run leaves it."""
+        """Return the head's results in the form of a measuring run."""
         return _results(self.cases, _by_case(self.rounds))
 
     def troubles(self) -> dict[str, str]:
-        """The first reason of each test that did not run on both sides, or was not timed there."""
+        """Return the first reason of each test that did not run on both sides, or was not timed there."""
         return _troubles(self.arms, self.rounds)
 
     def _lap(self, phase: str, number: int, cases: list[Case]) -> list[Case]:
-        """Two fresh processes through all cases; where one dies, the rest goes on in new ones."""
+        """Run all cases in two fresh processes; if one dies, return the rest for new ones."""
         seed, begun, before = 1 + number, self.stage.clock(), len(self.rounds)
         (wanted, children), by_own = self.next.open(cases, seed, self.rounds), set(self.own.tests)
         early = bool(children)
         try:
-            for start in wanted[len(children) :]:  # one by one: the first is ended where the second does not start
+            for start in wanted[len(children) :]:  # one by one: the first is ended if the second does not start
                 children.append(self.stage.spawner.spawn(start.spec))
             sides = (children[BASE], children[HEAD])
             pair = LockstepPair(sides, self.stage.timeout_s, self.stage.beat, head_first=seed % 2 == 0)
@@ -139,7 +139,7 @@ class Comparison:
         except PerfgateError as fault:
             standing = pair.standing if len(children) > 1 else ""
             if early and not standing and len(self.rounds) == before:
-                return self.next.refuse(fault, cases)  # others, started now, show whether it was the waiting
+                return self.next.refuse(fault, cases)  # newly started ones show whether the waiting was the cause
             return self._after_death(fault, standing, (phase, number), cases)
         finally:
             for child in children:
@@ -187,7 +187,7 @@ class Comparison:
         self.rounds.append(PairedRound(nodeid=nodeid, phase=phase, number=number, trouble=why, died=died))
 
     def _prove(self, pair: LockstepPair, cases: Iterable[Case]) -> None:
-        """An arm that loaded the other's files makes every verdict of the comparison invalid."""
+        """Check what both arms loaded: an arm with files of the other makes the comparison invalid."""
         self.beside.update({case.nodeid: tuple(path for path, _ in pair.beside[HEAD]) for case in cases})
         if len({bool(arm.modules) for arm in self.arms}) == 1 and not any(pair.modules):
             if pair.beside[BASE] == pair.beside[HEAD]:
@@ -203,36 +203,36 @@ class Comparison:
 
 @contextmanager
 def held(comparison: Comparison) -> Iterator[None]:
-    """With the leases of the devices that its cases were seen on: contexts stay there until the last round."""
+    """Hold the leases of the cases' devices until the last round, since contexts stay on them."""
     with comparison.stage.hold(leases(comparison.rounds)), closing(comparison.next):
         yield
 
 
 def _fails(rounds: Iterable[PairedRound], nodeid: str) -> bool:
-    """Whether a test has failed more often than not: one process of many decides nothing."""
+    """Return whether a test failed in more than half of its rounds: a single process decides nothing."""
     failed = [bool(one.trouble) for one in rounds if one.nodeid == nodeid]
     return 2 * sum(failed) > len(failed)
 
 
 def stopped(comparison: Comparison) -> dict[str, str]:
-    """Tests that have no further round though they ran in both arms before, and what was said."""
+    """Return tests that get no further rounds although they ran in both arms before, with the error."""
     ran = {one.nodeid for one in comparison.rounds if not one.trouble}
     return {nodeid: why for nodeid, why in comparison.troubles().items() if nodeid in comparison.out & ran}
 
 
 def _read(rounds: Iterable[PairedRound]) -> set[str]:
-    """Cases of machine code alone: one round has judged them, for it is the same in every process."""
+    """Return cases of machine code alone: one round is enough, since it is the same in every process."""
     return {one.nodeid for one in rounds if code_alone(one.head)}
 
 
 def _shared(fresh: Sequence[PairedRound], seconds: float) -> tuple[float, list[PairedRound]]:
-    """The time of a round outside its tests, and its results with an equal share of that time each."""
+    """Return a round's time outside its tests, and its results, each with an equal share of that time."""
     start_s = max(0.0, seconds - sum(one.seconds for one in fresh))
     return start_s, [replace(one, share_s=one.seconds + start_s / len(fresh)) for one in fresh]
 
 
 def _left(comparison: Comparison, at: tuple[str, int], cases: Sequence[Case], done: int) -> str:
-    """``, 1 min 8 s to 6 min left`` from the second round on: it is unknown which round decides."""
+    """Return ``, 1 min 8 s to 6 min left`` from the second round on; which round decides is unknown."""
     phase, number = at
     if phase != ROUND or not number or not comparison.start_s:
         return ""
@@ -264,7 +264,7 @@ def _troubles(arms: Sequence[Arm], rounds: Sequence[PairedRound]) -> dict[str, s
 
 
 def _outcome(rounds: Iterable[PairedRound]) -> str:
-    """How the head's side of one test ended."""
+    """Return how the head's side of a test ended."""
     lost = [one for one in rounds if one.trouble and not one.head]
     return "died" if any(one.died for one in lost) else "crashed" if lost else "passed"
 
@@ -281,7 +281,7 @@ def _result(case: Case, mine: Sequence[PairedRound]) -> CaseResult:
 
 
 def captures_of(rounds: Iterable[PairedRound], phase: str) -> dict[CaseKey, list[tuple[Capture, Capture]]]:
-    """Base and head of every round of a phase in which both took times, by key."""
+    """Return base and head of every round of a phase in which both took times, by key."""
     captures: dict[CaseKey, list[tuple[Capture, Capture]]] = {}
     for one in rounds:
         bases, heads = (timed(one.base), timed(one.head)) if one.phase == phase else ({}, {})
@@ -291,7 +291,7 @@ def captures_of(rounds: Iterable[PairedRound], phase: str) -> dict[CaseKey, list
 
 
 def pairs_of(rounds: Iterable[PairedRound], phase: str) -> dict[CaseKey, Pairs]:
-    """One number a process and side."""
+    """Return one number for each process and side."""
     return {key: pair_of(captures) for key, captures in captures_of(rounds, phase).items()}
 
 
@@ -316,7 +316,7 @@ def _round(met: PairedCall, phase: str, number: int, own: str) -> PairedRound:
 
 
 def _one_sided(pair: LockstepPair, nodeid: str, arms: Sequence[Arm]) -> str:
-    """A test that only one arm could collect, and what the other said."""
+    """Return which arm could not collect a test that the other did, and its error."""
     for side, arm in enumerate(arms):
         if nodeid not in pair.found[side]:
             reason = "; ".join(pair.errors[side]) or "it is missing"
@@ -331,18 +331,18 @@ Untimed = dict[CaseKey, str]
 
 
 def timed(side: Side) -> dict[CaseKey, Capture]:
-    """What one process timed as no statistic stumbles over: a zero has no ratio and no logarithm."""
+    """Return what one process timed, without times that are zero or not finite: they have no logarithm."""
     return {one.key: one for one in side if one.samples and not _fault(one)}
 
 
 def untimed_in(arms: Sequence[Arm], rounds: Sequence[PairedRound], sides: Sequence[int] = (HEAD, BASE)) -> Untimed:
-    """Calls of which these sides have no time to compare, with the arm and why."""
+    """Return calls without a comparable time on these sides, with the arm and the reason."""
     untimed = {side: untimed_on(side, rounds) for side in sides}
     return {key: f"{arms[side].name}: {why}" for side, reasons in untimed.items() for key, why in reasons.items()}
 
 
 def untimed_on(side: int, rounds: Iterable[PairedRound]) -> Untimed:
-    """Calls that one side (base, head) timed in some round and not well in all, with what was wrong first."""
+    """Return calls that one side timed in some rounds and not properly in all, with the first fault."""
     ran: Counter[str] = Counter()
     faults: dict[CaseKey, list[str]] = {}
     for one in rounds:
@@ -366,7 +366,7 @@ def _seldom(count: int, rounds: int) -> str:
 
 
 def figure_pairs(comparison: Comparison, key: CaseKey, changes: Sequence[Limit]) -> Iterator[FigurePairs]:
-    """The figures that these limits are on, in every round, where both sides took them in each."""
+    """Yield the figures of these limits that both sides took in every round."""
     if not changes:
         return
     scopes = [(limit.metric, scope_within(limit, key)) for limit in changes]
@@ -388,7 +388,7 @@ def figure_pairs(comparison: Comparison, key: CaseKey, changes: Sequence[Limit])
 
 
 def _figures(comparison: Comparison, at: tuple[int, int, CaseKey], tails: Sequence[Labels]) -> Figures:
-    """What one process of a round read of one call; read once, for it is asked after every round."""
+    """Return the figures that a process of a round read of a call; they are read once and kept."""
     if at not in comparison.figures:
         number, side, key = at
         captures = (comparison.rounds[number].base, comparison.rounds[number].head)[side]

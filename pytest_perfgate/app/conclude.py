@@ -1,4 +1,4 @@
-"""End of a run: notes, first baselines, record."""
+"""The end of a run: notes on the suite, first baselines, the record."""
 
 from __future__ import annotations
 
@@ -35,28 +35,28 @@ class Ending:
 
     mode: Mode
     started: str
-    """ISO, to the second."""
+    """ISO 8601, to the second."""
     seconds: float
     complete: bool
     filtered: bool
     root: str
     status: int = 0
-    """How pytest ended."""
+    """pytest's exit status."""
     reach: Reach = field(default_factory=Reach)
     deselected: frozenset[str] = frozenset()
-    """Gated tests that are there and were not measured: not chosen, or with a marker that does not read."""
+    """Gated tests that exist and were not measured: deselected, or with an unreadable marker."""
     skipped: Mapping[str, str] = field(default_factory=dict)
     left_out: LeftOut = field(default_factory=LeftOut)
     shard: Shard = field(default_factory=Shard)
     """Which part of a run this is, and where it ran."""
     tables: tuple[str, ...] = ()
-    """Pairs of parameters that reports are to show."""
+    """Pairs of parameters for the tables of reports."""
 
 
 def suite_notes(
     gate_judge: GateJudge, cases: Mapping[str, Case], reports: Sequence[CaseReport], ending: Ending
 ) -> tuple[SuiteNote, ...]:
-    """Verdicts on the suite as a whole."""
+    """Return the notes on the suite as a whole."""
     suite = Suite(
         context=gate_judge.context,
         collected=frozenset({*cases, *(nodeid for nodeid, _ in ending.shard.universe.cases)}),
@@ -87,18 +87,18 @@ def suite_notes(
 
 
 def _noted(part: Callable[[], Iterable[SuiteNote]]) -> tuple[SuiteNote, ...]:
-    """The notes of one kind; if they cannot be made, a note that fails, because its content is unknown."""
+    """Return the notes of one kind; if they cannot be made, a failing note, because their content is unknown."""
     try:
         return tuple(part())
     except PerfgateError:
         raise
-    except Exception as fault:  # noqa: BLE001 - one kind of note costs no other, and no case its verdict
+    except Exception as fault:  # noqa: BLE001 - an error in one kind of note must not lose the others or a verdict
         text = fault_sentence(fault, "checked the suite", SHOWING)
         return (SuiteNote(kind="fault", effect=Effect.FAIL, text=text),)
 
 
 def _unanchored(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
-    """In CI, committed lines that no earlier revision holds against the change, or only one that was guessed."""
+    """In CI, note committed lines that no earlier revision confirms, or only a guessed one."""
     keys = tuple(str(report.key) for report in reports if _by_committed_line(gate_judge, report))
     if not keys or not gate_judge.context.policy.ci or not gate_judge.accepted.base.why:
         return
@@ -113,21 +113,21 @@ def _unanchored(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Iterabl
 
 
 def _without_history(gate_judge: GateJudge) -> Iterable[SuiteNote]:
-    """The history broke while the run went on: what was measured was judged all the same."""
+    """Note that the history failed during the run, which was judged without it."""
     if fault := gate_judge.past.fault:
         what = f"judged without the history: {fault.place}: {fault.what}; {fault.fix}"
         yield SuiteNote(kind="history", effect=Effect.WARN, text=what)
 
 
 def _by_committed_line(gate_judge: GateJudge, report: CaseReport) -> bool:
-    """Whether a line of the project judged a case; a revision that the user named asks none."""
+    """Return whether a committed line judged a case; against a named revision none does."""
     paired = gate_judge.paired.get(report.key)
     unpaired = paired is None or not paired.revision
     return unpaired and report.baseline is not None and not report.baseline.local
 
 
 def _drifted(gate_judge: GateJudge, cases: Mapping[str, Case], reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
-    """Many small steps: cases that have come too far from the baselines of the revision that is the anchor."""
+    """Note cases that drifted too far from the baselines of the anchor revision in many small steps."""
     repository = gate_judge.tools.repository
     release = repository.last_release() if repository is not None else ""
     drifts = sorted(text for report in reports if (text := _drift(gate_judge, _anchor(cases, report, release), report)))
@@ -137,7 +137,7 @@ def _drifted(gate_judge: GateJudge, cases: Mapping[str, Case], reports: Sequence
 
 
 def _crept(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Iterable[SuiteNote]:
-    """Lines far from their anchor by accepted steps: CI fails a change that goes on, elsewhere a note says so."""
+    """Note lines far from their anchor by accepted steps; in CI, a change that continues them fails."""
     further: list[str] = []
     unchanged: list[str] = []
     for report in reports:
@@ -164,13 +164,13 @@ def _crept(gate_judge: GateJudge, reports: Sequence[CaseReport]) -> Iterable[Sui
 
 
 def _anchor(cases: Mapping[str, Case], report: CaseReport, release: str) -> str:
-    """The revision that a case's drift is counted from: the one that is named, else the last release."""
+    """Return the revision that a case's drift is counted from: the named one, else the last release."""
     case = cases.get(report.key.nodeid)
     return fixed_anchor(case.plan.anchor, release) if case is not None else ""
 
 
 def _drift(gate_judge: GateJudge, anchor: str, report: CaseReport) -> str:
-    """How far one case has come; empty where it has no anchor or keeps to it."""
+    """Return how far one case has drifted; "" if it has no anchor or stays near it."""
     store, measurement = gate_judge.tools.baselines, report.measurement
     time = measurement.metrics.find("time") if measurement is not None else ()
     if not anchor or measurement is None or not time or store is None or gate_judge.tools.history is None:
@@ -185,12 +185,12 @@ def _drift(gate_judge: GateJudge, anchor: str, report: CaseReport) -> str:
 
 
 def _accepted(gate_judge: GateJudge, reports: Iterable[CaseReport]) -> tuple[Baseline, ...]:
-    """All lines of the devices that this run measured on; where it measured nothing, of those of this machine."""
+    """Return all lines of the devices of this run, or of this machine if nothing was measured."""
     return _lines(gate_judge, _measured_on(reports) or _devices_here(gate_judge))
 
 
 def _gone(gate_judge: GateJudge, reports: Iterable[CaseReport], reach: Reach) -> tuple[Baseline, ...]:
-    """Lines of the merge base that are here no more, under no path at which this run looked."""
+    """Return lines of the merge base that are gone, under every path at which this run looked."""
     base = gate_judge.accepted.base.commit
     devices = sorted(
         _measured_on(reports) or _devices_here(gate_judge) or (_devices_here(gate_judge, base) if base else ())
@@ -200,7 +200,7 @@ def _gone(gate_judge: GateJudge, reports: Iterable[CaseReport], reach: Reach) ->
 
 
 def _expected(gate_judge: GateJudge, reports: Iterable[CaseReport]) -> tuple[Baseline, ...]:
-    """All committed lines of devices that this machine has."""
+    """Return all committed lines of devices that this machine has."""
     return tuple(
         line for line in _lines(gate_judge, _measured_on(reports) | _devices_here(gate_judge)) if not line.local
     )
@@ -211,7 +211,7 @@ def _measured_on(reports: Iterable[CaseReport]) -> set[str]:
 
 
 def _devices_here(gate_judge: GateJudge, *before: str) -> set[str]:
-    """Devices with lines that look like one of this machine; of a revision, where this change took all of them."""
+    """Return devices with lines that match this machine's, at a revision if this change removed all of them."""
     devices = gate_judge.tools.baselines.devices(*before) if gate_judge.tools.baselines is not None else ()
     patterns = gate_judge.tools.here() if devices else ()
     return {device for device in devices if any(fnmatchcase(device, pattern) for pattern in patterns)}
@@ -227,7 +227,7 @@ def _lines(gate_judge: GateJudge, devices: Iterable[str]) -> tuple[Baseline, ...
 def run_report(
     gate_judge: GateJudge, reports: Sequence[CaseReport], notes: Sequence[SuiteNote], ending: Ending
 ) -> RunReport:
-    """All of a run as one value."""
+    """Return the whole run as one value."""
     environment = gate_judge.tools.environment()
     shard = replace(
         ending.shard,
@@ -256,22 +256,22 @@ def run_report(
 
 
 def _cards(reports: Iterable[CaseReport]) -> tuple[str, ...]:
-    """What of a machine measured: the devices by a name that no other card has."""
+    """Return the devices that measured, each by an identifier that no other card has."""
     devices = (report.measurement.device for report in reports if report.measurement is not None)
     return tuple(sorted({device.uuid or device.pci for device in devices} - {""}))
 
 
 @value
 class KeptRecord:
-    """What a run left behind, and what it could not."""
+    """What a run wrote, and what it could not write."""
 
     written: tuple[Path, ...] = ()
     lost: tuple[tuple[str, PerfgateError], ...] = ()
-    """What was not kept, and why."""
+    """What was not kept, with the reason."""
 
 
 def keep(gate_judge: GateJudge, report: RunReport) -> KeptRecord:
-    """The record, the first baselines of this machine, and what the history learns: one that fails costs no other."""
+    """Write the record, this machine's first baselines and the history; a failing part does not stop the others."""
     commit = commit_name(report.environment.commit, dirty=report.environment.dirty)
     parts: dict[str, Callable[[], Iterable[Path]]] = {
         RECORD: lambda: _record(gate_judge, report),
@@ -283,7 +283,7 @@ def keep(gate_judge: GateJudge, report: RunReport) -> KeptRecord:
     for name, write in parts.items():
         try:
             written += write()
-        except Exception as fault:  # noqa: BLE001, PERF203 - each part has its own fate, and none ends the run
+        except Exception as fault:  # noqa: BLE001, PERF203 - each part may fail by itself, and none ends the run
             lost.append((name, fault_error(fault, f"wrote {name}")))
     return KeptRecord(written=tuple(written), lost=tuple(lost))
 
@@ -309,7 +309,7 @@ _LETTERS = 10
 
 
 def alike_arms(gate_judge: GateJudge) -> Iterable[SuiteNote]:
-    """One note where both arms held the same code; the commit under test held against itself was not compared."""
+    """Note that both arms held the same code; if head is the named revision itself, nothing was compared."""
     revision, repository = gate_judge.revision, gate_judge.tools.repository
     if not revision or not gate_judge.alike:
         return
@@ -330,11 +330,11 @@ def alike_arms(gate_judge: GateJudge) -> Iterable[SuiteNote]:
 
 
 _NAMED = 3
-"""Pages that are named; of more their number is said."""
+"""The most pages that are named; above that, their number is given."""
 
 
 def pages_alone(gate_judge: GateJudge, baselines: str) -> str:
-    """What the change edits where code loads and reads none of it; empty where it edits more.
+    """Return the edited files if no code reads any of them; "" if the change edits more.
 
     ``README.md only, which no code reads``.
     """
@@ -349,9 +349,9 @@ def pages_alone(gate_judge: GateJudge, baselines: str) -> str:
 def as_at_base(
     gate_judge: GateJudge, baselines: str, reports: Sequence[CaseReport], cases: Mapping[str, Case]
 ) -> dict[CaseKey, CaseReport]:
-    """Cases judged by there being one code: two builds of it would measure the machine, and confirm nothing.
+    """Judge cases whose code is the same at base and head, since building both would only measure the machine.
 
-    What a case says of other figures is not decided so.
+    Limits on other figures than slowdown are not decided in this way.
     """
     if not reports or not pages_alone(gate_judge, baselines):
         return {}

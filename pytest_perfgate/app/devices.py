@@ -1,4 +1,4 @@
-"""Devices, clocks, ceilings."""
+"""Tables of devices, clocks and measured ceilings."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 _SHOWN = ("fp64", "fp32", "tf32", "bf16", "fp8", "int8", "fp4")
 
 _LEAST_NEEDED = ("confidence", "units", "fp64", "int8", "tf32", "fp4", "fp32")
-"""Columns that a narrow terminal loses, the first first."""
+"""Columns that a narrow terminal drops, in this order."""
 
 
 def catalogue_document(specs: Sequence[DeviceSpec], width: int = 0) -> Document:
-    """One line a device; dense rates as the data sheet prints them. Within a width, with the columns that fit."""
+    """Return one row for each device, with dense rates as in the data sheet, in the columns that fit the width."""
     table = _catalogue(specs, ())
     for count in range(1, len(_LEAST_NEEDED) + 1) if width else ():
         if all(display_width(line) <= width for line in table_lines(table)):
@@ -58,7 +58,7 @@ def _catalogue(specs: Sequence[DeviceSpec], left_out: Sequence[str]) -> Table:
 
 
 def sheet_document(specs: Sequence[DeviceSpec]) -> Document:
-    """Every figure of one or a few devices."""
+    """Return every figure of one or a few devices."""
     return Document(title="Data sheets", blocks=tuple(_sheet(spec) for spec in specs))
 
 
@@ -87,7 +87,7 @@ def _peak_row(spec: DeviceSpec, peak: Peak) -> tuple[str | float | None, ...]:
 
 
 def _facts(spec: DeviceSpec) -> list[tuple[str, str]]:
-    """Text with units, since each line has its own."""
+    """Return texts with units, since each line has another unit."""
     facts = (
         ("architecture", spec.arch),
         ("multiprocessors", spec.multiprocessors),
@@ -108,7 +108,7 @@ def _rate(peak: Peak | None) -> float | None:
 
 
 def ceilings_document(device: Device, ceilings: Ceilings | None, where: str) -> Document:
-    """What was measured, on what it rests, where it is kept."""
+    """Return the measured ceilings, their basis and where they are stored."""
     if ceilings is None:
         return Document(
             title="Ceilings", blocks=(Paragraph(text=f"none measured for {device.key}: `perfgate ceilings`"),)
@@ -145,7 +145,7 @@ class Card(Protocol):
 
 
 class Lock(Protocol):
-    """A lock on file."""
+    """A recorded lock on clocks."""
 
     device: str
     pid: int
@@ -163,7 +163,7 @@ Row = tuple[Cell, ...]
 
 
 def shown(cards: Iterable[Card], locks: Sequence[Lock]) -> tuple[Row, ...]:
-    """One row a card; locks of cards that are not here have rows of their own."""
+    """Return one row for each card; locks of absent cards have rows of their own."""
     rows: list[Row] = []
     uuids = set()
     for card in cards:
@@ -179,7 +179,7 @@ def shown(cards: Iterable[Card], locks: Sequence[Lock]) -> tuple[Row, ...]:
 
 
 def _read(card: Card) -> tuple[tuple[float | None, ...], str]:
-    """Clocks, temperature and power, or why a card does not report them, as some MIG instances do not."""
+    """Return clocks, temperature and power, or why a card does not report them, as some MIG instances."""
     try:
         sample = card.sample()
     except PerfgateError as error:
@@ -190,7 +190,7 @@ def _read(card: Card) -> tuple[tuple[float | None, ...], str]:
 
 
 def lock_words(lock: Lock) -> str:
-    """The owner of a lock and whether it still runs; for a lock by hand also the clock, if the driver still has it."""
+    """Return the owner of a lock and whether it runs; for a lock by hand, the clock if the driver still holds it."""
     if lock.by_hand:
         at = f"at {lock.sm_hz / 1e6:.0f} MHz" if lock.sm_hz else "at base"
         return f"locked by hand {at}"
@@ -198,7 +198,7 @@ def lock_words(lock: Lock) -> str:
 
 
 def clocks_document(rows: Sequence[Row], availability: Availability) -> Document:
-    """The rows, or the reason why there are none."""
+    """Return the table of rows, or the reason why there are none."""
     if not rows:
         why = availability.why if not availability.usable else "the driver sees no device"
         return Document(title="Clocks", blocks=(Paragraph(text=f"No clocks to show: {why}."),))
@@ -239,14 +239,14 @@ PLAN = Plan(cache=Cache.WARM, min_samples=5, max_samples=50, budget_ns=1e9, warm
 OF_THE_CARD = frozenset(
     {"clocks-denied", "clocks-unsupported", "clocks-held", "driver-silent", "lease-held", "locks-unusable"}
 )
-"""What would keep every other load from being measured too."""
+"""Errors that would keep every other load from being measured too."""
 
 FEW, WIDE = 5, 1.25
-"""Samples that a ceiling takes at least, and how much slower than the fastest the median is that is doubted."""
+"""The least samples of a ceiling, and by how much its median may exceed the fastest without doubt."""
 
 
 def doubt(durations: Sequence[float]) -> str:
-    """Why a ceiling may lie too low: a busy machine leaves no sample that ran undisturbed."""
+    """Return why a ceiling may be too low: on a busy machine no sample runs undisturbed."""
     apart = median(durations) / min(durations)
     slower = f"half of them {(apart - 1) * 100:.0f} % slower than the fastest: measure again on a quiet machine"
     return f"; WARNING: {slower}" if apart > WIDE else ""
@@ -255,7 +255,7 @@ def doubt(durations: Sequence[float]) -> str:
 def measured_ceilings(
     device: Device, library: str, take: Callable[[Call], Samples], loads: Iterable[Load], today: str
 ) -> Ceilings:
-    """The fastest sample of each load; a load that cannot run, or was spoiled, is on record with its reason."""
+    """Return the fastest sample of each load; a load that failed or was disturbed is listed with the reason."""
     rates: dict[str, float] = {}
     facts: list[tuple[str, str]] = []
     clocks: list[float] = []
@@ -290,7 +290,7 @@ def measured_ceilings(
 
 
 def sound(take: Callable[[Call], Samples], call: Call) -> Samples:
-    """As many as are enough, unless an instrument found something wrong: too low a ceiling flatters for ever."""
+    """Return enough samples; raise if an instrument found a fault, since a low ceiling would flatter all later runs."""
     runs: list[Samples] = []
     while len(runs) < FEW > sum(len(run.durations) for run in runs):
         runs.append(take(call))

@@ -1,4 +1,4 @@
-"""Explains the whole machine: what works here, what does not and why, how finely it can see."""
+"""The state of the whole machine: what works, what does not and why, and what it can resolve."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.ports import Call, Runtime, Timer
 
 ROUNDS = 8
-"""Pairs of an A/A."""
+"""Pairs of an A/A comparison."""
 
 QUIET = 0.02
-"""The largest shift and scatter of a machine that is left alone."""
+"""The largest shift and scatter of a quiet machine."""
 
 
 class StaleLock(Protocol):
-    """A lock on clocks that is on file."""
+    """A recorded lock on clocks whose owner may be gone."""
 
     @property
     def device(self) -> str: ...
@@ -41,12 +41,12 @@ class StaleLock(Protocol):
 
 @array_value
 class DoctorTools:
-    """What the doctor looks at."""
+    """What the doctor examines."""
 
     devices: Sequence[Device]
     libraries: Sequence[Availability]
     runtimes: Sequence[Runtime]
-    """Those that work here, each with its device in the same place."""
+    """Libraries that work here, each with its device at the same position."""
     timers: Sequence[Timer]
     management: Availability
     """The library that watches and locks clocks."""
@@ -56,22 +56,22 @@ class DoctorTools:
     locks: Sequence[StaleLock]
     visible: str
     restricted: bool
-    """Whether a variable keeps devices from libraries."""
+    """Whether an environment variable hides devices from libraries."""
     resolution: Callable[[Runtime, str], tuple[float | None, float | None]]
-    """Overhead and resolution of a timer with a library."""
+    """Returns overhead and resolution of a timer with a library."""
     driven: Sequence[str] = ()
-    """Names of the cards that the driver sees, whether a library can use them or not."""
+    """Cards that the driver sees, whether a library can use them or not."""
     faulty: Sequence[str] = ()
-    """What is wrong with cards themselves, in sentences: errors that they report, or figures behind their siblings'."""
+    """Faults of the cards, in sentences: errors that they report, or figures behind those of similar cards."""
 
     @property
     def others(self) -> tuple[Availability, ...]:
-        """Clocks, profilers, permissions."""
+        """Return clocks, profilers and permissions."""
         return (self.management, *self.profilers, *self.gpu_permissions, *self.host_permissions)
 
 
 def diagnosis(doctor_tools: DoctorTools, same: tuple[float, float] | None) -> Document:
-    """Everything; ``same`` is the A/A's shift and scatter."""
+    """Return the whole diagnosis; ``same`` is the shift and scatter of the A/A comparison."""
     blocks: tuple[Block, ...] = (
         Bullets(items=tuple(device_words(device) for device in doctor_tools.devices)),
         Paragraph(text=f"Visible to libraries: {doctor_tools.visible}."),
@@ -94,14 +94,14 @@ def device_words(device: Device) -> str:
 
 
 def words(availability: Availability) -> str:
-    """What works, with its version; what does not, with the reason and the fix."""
+    """Return what works, with its version, or why it does not, with the fix."""
     if availability.usable:
         return f"yes  {availability.name}{f': {availability.version}' if availability.version else ''}"
     return f"no   {availability.name}: {availability.why}{f'; next: {availability.fix}' if availability.fix else ''}"
 
 
 def timers_table(doctor_tools: DoctorTools) -> Table:
-    """Each timer that works with a library here, and how finely it sees."""
+    """Return each timer that works with a library here, with its overhead and resolution."""
     pairs = (
         (runtime, timer) for runtime in doctor_tools.runtimes for timer in doctor_tools.timers if timer.name != "auto"
     )
@@ -117,7 +117,7 @@ def timers_table(doctor_tools: DoctorTools) -> Table:
 
 
 def unsuited(doctor_tools: DoctorTools) -> Iterator[str]:
-    """The timers that do not work with a library, grouped by reason."""
+    """Yield the timers that do not work with a library, grouped by reason."""
     for runtime in doctor_tools.runtimes:
         reasons: dict[str, list[str]] = {}
         for timer in doctor_tools.timers:
@@ -129,7 +129,7 @@ def unsuited(doctor_tools: DoctorTools) -> Iterator[str]:
 
 
 def same_against_same(call: Call, runtime: Runtime, timer: Timer, seconds: float) -> tuple[float, float]:
-    """The same call in two roles, in turns: their shift, and the scatter of its pairs; both should be small."""
+    """Time one call against itself in turns; return the shift and the scatter of the pairs, ideally small."""
     plan = replace(Plan(), budget_ns=seconds * 1e9 / (2 * ROUNDS), warmup_ns=20e6, min_samples=5)
     shifts = []
     for number in range(ROUNDS):
@@ -140,12 +140,12 @@ def same_against_same(call: Call, runtime: Runtime, timer: Timer, seconds: float
 
 
 def figures(doctor_tools: DoctorTools, runtime: Runtime, timer: str) -> tuple[float | None, float | None]:
-    """Overhead and resolution; nothing of a timer that fails when it is tried."""
+    """Return overhead and resolution; None for a timer that fails when tried."""
     return tried(doctor_tools, runtime, timer)[0]
 
 
 def tried(doctor_tools: DoctorTools, runtime: Runtime, timer: str) -> tuple[tuple[float | None, float | None], str]:
-    """Overhead and resolution of a timer, or the reason why a timer that seems to work fails when it is tried."""
+    """Return overhead and resolution of a timer, or why it fails when tried although it is available."""
     try:
         return doctor_tools.resolution(runtime, timer), ""
     except PerfgateError as error:
@@ -155,14 +155,14 @@ def tried(doctor_tools: DoctorTools, runtime: Runtime, timer: str) -> tuple[tupl
 
 
 def timed_here(availability: Availability, runtimes: Sequence[Runtime]) -> Availability:
-    """Event mode runs nothing by itself: it works where a library has a device with events."""
+    """Return the availability of event mode, which needs a library with a device that has events."""
     if availability.name != TIMED or any(isinstance(runtime, SupportsWait) for runtime in runtimes):
         return availability
     return replace(availability, usable=False, why="no library here has a device with events")
 
 
 def left_locked(locks: Iterable[StaleLock]) -> tuple[str, ...]:
-    """A sentence for each lock whose process is gone."""
+    """Return a sentence for each lock whose process is gone."""
     return tuple(
         f"Clocks of {lock.device} were left locked by process {lock.pid}, now gone: `perfgate clocks reset`."
         for lock in locks
@@ -171,13 +171,13 @@ def left_locked(locks: Iterable[StaleLock]) -> tuple[str, ...]:
 
 
 def same_words(same: tuple[float, float]) -> str:
-    """Shift and scatter in a sentence, and what they mean."""
+    """Return shift and scatter in a sentence, with their meaning."""
     shift, scatter = (quantity(part, Dimension.FRACTION) for part in same)
     return f"The same call against itself: shift {shift}, scatter of a pair {scatter}. {quietness(same)}"
 
 
 def quietness(same: tuple[float, float]) -> str:
-    """Whether small slowdowns can be seen here now."""
+    """Return whether small slowdowns can be detected here now."""
     if max(abs(same[0]), same[1]) <= QUIET:
         return "This machine is quiet."
     return "Something else is running, or the clock moves: small slowdowns cannot be detected here now."

@@ -1,4 +1,4 @@
-"""List of checks."""
+"""The doctor's checks and its screen."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Level(str, enum.Enum):
 
 @value
 class Finding:
-    """One thing that a check found out."""
+    """One finding of a check."""
 
     name: str
     level: Level
@@ -41,11 +41,11 @@ class Finding:
 
 
 Check = Callable[[Any], Iterable[Finding]]
-"""Takes the project, gives what it found."""
+"""Takes the project and returns findings."""
 
 
 def examined(checks: Sequence[tuple[str, Check]], project: Any) -> tuple[Finding, ...]:
-    """What every check found, in their order."""
+    """Return the findings of all checks, in their order."""
     findings: list[Finding] = []
     for name, check in checks:
         findings += [
@@ -55,7 +55,7 @@ def examined(checks: Sequence[tuple[str, Check]], project: Any) -> tuple[Finding
 
 
 def _reported(finding: Finding, before: Sequence[Finding]) -> bool:
-    """A fault that two checks met is one fault."""
+    """Return whether an earlier check reported the same fault."""
     return any((one.level, one.what) == (finding.level, finding.what) for one in before)
 
 
@@ -76,7 +76,7 @@ def _finding(name: str, error: PerfgateError) -> Finding:
 
 
 def brief(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """What is well in one line a check, with the number of further ones."""
+    """Return the findings with all that is well in one line a check, and the number of further ones."""
     good: dict[str, list[Finding]] = {}
     brief_findings: list[Finding] = []
     for finding in findings:
@@ -97,27 +97,27 @@ def _counted(finding: Finding, like: Sequence[Finding]) -> Finding:
 
 
 _LONGEST = 78
-"""Letters of a reason; all of it is behind ``--verbose``."""
+"""The most characters of a reason; ``--verbose`` shows all of it."""
 
 _OF_CUDA = frozenset({"cupti", "annotation", "ncu"})
-"""Profilers that need one of NVIDIA's devices."""
+"""Profilers that need an NVIDIA device."""
 
 _LOCK = "lock GPU clocks"
 
 _KIND = re.compile(r"^[A-Za-z_]*(?:Error|NotFound)[A-Za-z_]*: ")
-"""The class of an exception at the head of a reason."""
+"""Matches the exception class at the start of a reason."""
 
 
 @value
 class Part:
-    """One part of a device: what works, and what does not with its reason and its fix."""
+    """One part of a device: what works, and what does not, with its reason and fix."""
 
     name: str
     works: tuple[str, ...] = ()
     fails: tuple[Availability, ...] = ()
 
     def lines(self) -> Iterator[Line]:
-        """What works in one line, and one for each reason."""
+        """Yield one line for what works, and one for each reason."""
         if self.works:
             yield self.name, "yes", ", ".join(self.works)
         yield from ((self.name, "no", refusal(finding)) for finding in together(self.fails))
@@ -125,14 +125,14 @@ class Part:
 
 @value
 class Group:
-    """A device with its parts; without one, what keeps its libraries from finding any."""
+    """A device with its parts, or without a device, what keeps its libraries from finding one."""
 
     title: str
     parts: tuple[Part, ...]
 
 
 def screen(doctor_tools: DoctorTools, same: tuple[float, float] | None, width: int = 100) -> str:
-    """What a person needs to know of this machine before measuring on it."""
+    """Return what a user should know about this machine before measuring on it."""
     shown = [(group.title, [line for part in group.parts for line in part.lines()]) for group in groups(doctor_tools)]
     after = (*doctor_tools.faulty, *left_locked(doctor_tools.locks), *([same_words(same)] if same else []))
     lines = [textwrap.fill(text, width, break_on_hyphens=False) + "\n" for text in after]
@@ -140,7 +140,7 @@ def screen(doctor_tools: DoctorTools, same: tuple[float, float] | None, width: i
 
 
 def groups(doctor_tools: DoctorTools) -> tuple[Group, ...]:
-    """GPUs first, or the reasons for none; the host is the last."""
+    """Return the groups: GPUs, or the reasons for their absence, then the host."""
     users: dict[str, list[Runtime]] = {}
     devices: dict[str, Device] = {}
     for runtime, device in zip(doctor_tools.runtimes, doctor_tools.devices):
@@ -174,7 +174,7 @@ def _no_gpu(doctor_tools: DoctorTools) -> Group:
 
 
 def _other(doctor_tools: DoctorTools, device: Device, runtimes: Sequence[Runtime]) -> Group:
-    """The host, and what is a device to a library and the same processor."""
+    """Return the host, and what a library offers as a device on the same processor."""
     plain = any(runtime.name == "host" for runtime in runtimes)
     timers = tuple(_timers(doctor_tools, runtime) for runtime in runtimes)
     excluded = _OF_CUDA if any(isinstance(runtime, SupportsWait) for runtime in runtimes) else {*_OF_CUDA, TIMED}
@@ -191,7 +191,7 @@ def _title(device: Device) -> str:
 
 
 def _timers(doctor_tools: DoctorTools, runtime: Runtime) -> Part:
-    """Overhead and resolution of each timer that works with a library; one that fails when it is tried says why."""
+    """Return overhead and resolution of each timer that works with a library; one that fails gives its reason."""
     works: list[str] = []
     fails: list[Availability] = []
     for timer in doctor_tools.timers:
@@ -213,7 +213,7 @@ def _timers(doctor_tools: DoctorTools, runtime: Runtime) -> Part:
 
 
 def _clocks(doctor_tools: DoctorTools) -> Iterator[Part]:
-    """``--perfgate-clocks=observe``, ``lock``, ``off``, and the other permissions."""
+    """Yield ``--perfgate-clocks=observe``, ``lock``, ``off`` and the other permissions."""
     lock = next((finding for finding in doctor_tools.gpu_permissions if finding.name == _LOCK), None)
     library = doctor_tools.management
     if not library.usable:
@@ -248,7 +248,7 @@ def said(tool: Availability) -> str:
 
 
 def together(fails: Iterable[Availability]) -> Iterator[Availability]:
-    """Those of one reason as one."""
+    """Merge those with the same reason."""
     names: dict[tuple[str, str], list[str]] = {}
     for finding in fails:
         names.setdefault((finding.why, finding.fix), []).append(finding.name)
@@ -263,7 +263,7 @@ def refusal(tool: Availability) -> str:
 
 
 def machine_document(here: tuple[Sequence[Device], Sequence[Availability]]) -> Document:
-    """What this machine has, and which libraries can use it."""
+    """Return the devices of this machine, and the libraries that can use them."""
     devices, libraries = here
     rows = tuple(
         (d.key, d.name, d.kind, d.uuid or d.pci, d.memory_bytes, d.spec.name if d.spec else None) for d in devices
@@ -283,7 +283,7 @@ def machine_document(here: tuple[Sequence[Device], Sequence[Availability]]) -> D
 
 
 def availability_table(title: str, availabilities: Sequence[Availability]) -> Table:
-    """What works here, and in a sentence why not."""
+    """Return what works here, and for the rest the reason in a sentence."""
     rows = tuple(
         (a.name, "yes" if a.usable else "no", a.version if a.usable else a.why, a.fix if not a.usable else "")
         for a in availabilities

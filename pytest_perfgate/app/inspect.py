@@ -1,4 +1,4 @@
-"""Inspect, check, captures."""
+"""Inspecting files, checking limits on them, and captures of a run."""
 
 from __future__ import annotations
 
@@ -37,26 +37,26 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MOST = 200
-"""Files of a folder that are looked into."""
+"""The most files of a folder that are examined."""
 
 Peek = Callable[[Path], bytes]
-"""Reads the first bytes of a file; a folder has none."""
+"""Reads the first bytes of a file; empty for a folder."""
 
 Named = Callable[[Sequence[Path]], Names]
-"""The people and machines that files name, and the folders of their projects."""
+"""The people and machines that files name, and their project folders."""
 
 
 def inspect(
     paths: Sequence[Path], options: Mapping[str, str], *, inspectors: Sequence[Inspector], peek: Peek
 ) -> Analysis:
-    """The analysis of one file, or of the several files of one job."""
+    """Return the analysis of one file, or of the several files of one job."""
     return choose(paths, options, inspectors=inspectors, peek=peek).inspect(paths, options)
 
 
 def choose(
     paths: Sequence[Path], options: Mapping[str, str], *, inspectors: Sequence[Inspector], peek: Peek
 ) -> Inspector:
-    """The inspector that recognises every file; a job is of one kind."""
+    """Return the inspector that recognises every file; files of one job are of one kind."""
     chosen = {path: _recognised(path, inspectors, peek) for path in paths}
     kinds = {inspector.name: path for path, inspector in chosen.items()}
     if len(kinds) > 1:
@@ -68,7 +68,7 @@ def choose(
 
 
 def view(analysis: Analysis, name: str = "") -> Document:
-    """One view of an analysis; the first is the default."""
+    """Return one view of an analysis; by default the first."""
     if not name:
         return next(iter(analysis.views.values()))()
     if name == PICTURES and analysis.pictures:
@@ -80,16 +80,16 @@ def view(analysis: Analysis, name: str = "") -> Document:
 
 
 PICTURES = "pictures"
-"""The view that has all of them."""
+"""The view with all pictures."""
 
 
 def views_of(analysis: Analysis) -> tuple[str, ...]:
-    """The names of what can be shown."""
+    """Return the names of the views."""
     return (*analysis.views, *([PICTURES] if analysis.pictures else []))
 
 
 def picture(analysis: Analysis, name: str) -> Picture:
-    """One picture, or an error with the reason why there is none."""
+    """Return one picture; raise with the reason if it cannot be drawn."""
     if name not in analysis.pictures:
         fix = f"one of: {', '.join(analysis.pictures)}" if analysis.pictures else "perfgate inspect FILE"
         raise PerfgateError("view-unknown", f"a {analysis.kind} file has no picture '{name}'", fix=fix)
@@ -97,7 +97,7 @@ def picture(analysis: Analysis, name: str) -> Picture:
 
 
 def pictures_document(analysis: Analysis) -> Document:
-    """All pictures, and why others are not there."""
+    """Return all pictures, and why others are absent."""
     drawn, left = _drawn(analysis)
     blocks: tuple[Block, ...] = drawn or (Paragraph(text="There is nothing to draw."),)
     if left:
@@ -106,7 +106,7 @@ def pictures_document(analysis: Analysis) -> Document:
 
 
 def led_by_pictures(document: Document, analysis: Analysis, names: Sequence[str] = ()) -> Document:
-    """The same page with its pictures, or with those of these names, before all else."""
+    """Return the page with its pictures first, all of them or those of these names."""
     chosen = {name: draw for name, draw in analysis.pictures.items() if name in names or not names}
     drawn, _ = _drawn(replace(analysis, pictures=chosen))
     if not drawn:
@@ -125,7 +125,7 @@ def _drawn(analysis: Analysis) -> tuple[tuple[Picture, ...], tuple[str, ...]]:
 
 
 def every_view(analysis: Analysis) -> dict[str, Document]:
-    """All views of an analysis; those that do not apply to this file are listed at the end, each with its reason."""
+    """Return all views of an analysis; those that do not apply to this file are listed last, with the reason."""
     built = {name: _built(build) for name, build in analysis.views.items()}
     documents = {name: view for name, view in built.items() if isinstance(view, Document)}
     left = {name: view for name, view in built.items() if isinstance(view, PerfgateError)}
@@ -153,7 +153,7 @@ def _recognised(path: Path, inspectors: Sequence[Inspector], peek: Peek) -> Insp
 
 
 def _folder(path: Path, inspectors: Sequence[Inspector], peek: Peek) -> PerfgateError | None:
-    """The error for a folder whose files are read one by one: which of them are one job is for a person to say."""
+    """Return the error for a folder of readable files: the user must say which of them belong to one job."""
     files = [file for file in sorted(path.iterdir())[:MOST] if file.is_file()] if path.is_dir() else []
     kinds: dict[str, list[Path]] = {}
     for file in files:
@@ -172,7 +172,7 @@ def _folder(path: Path, inspectors: Sequence[Inspector], peek: Peek) -> Perfgate
 
 
 def unknown(path: Path, head: bytes, inspectors: Sequence[Inspector]) -> PerfgateError:
-    """The error for a file that nothing reads: what it is where its first bytes tell, else what is read."""
+    """Return the error for an unreadable file, with its kind if the first bytes show it, else the readable kinds."""
     from pytest_perfgate.core.analysis.foreign_files import GZIP, foreign, unpacked_head
 
     kind, fix = foreign(head)
@@ -193,7 +193,7 @@ def _check_options(inspector: Inspector, options: Mapping[str, str]) -> None:
 
 
 class Shareable:
-    """An inspector whose answers name no person, machine or home folder: they are pasted where anybody reads them."""
+    """An inspector without names of people, machines or home folders in its output, which is pasted in public."""
 
     def __init__(self, inspector: Inspector, named: Named) -> None:
         self.name, self._inspector, self._named = inspector.name, inspector, named
@@ -211,7 +211,7 @@ class Shareable:
 
     def inspect(self, paths: Sequence[Path], options: Mapping[str, str]) -> Analysis:
         analysis = self._inspector.inspect(paths, options)
-        if len(set(paths)) < len(paths):  # a kind that knows ranks has refused it by now, and says more
+        if len(set(paths)) < len(paths):  # an inspector that knows ranks has refused it by now
             what = f"{max(paths, key=paths.count)} is given twice"
             raise PerfgateError("artifact-mixed", what, why="both would count", fix="give each file once")
         return _Cleaner(self._named(paths)).shared(analysis)
@@ -221,7 +221,7 @@ class Shareable:
 
 
 class _Cleaner:
-    """Takes names out of one analysis; whoever is named in one part of it is known in those that are built later."""
+    """Removes names from one analysis; a name found in one part is also removed from parts that are built later."""
 
     def __init__(self, names: Names) -> None:
         self._names = names
@@ -250,7 +250,7 @@ class _Cleaner:
 
 @value
 class Look:
-    """What a command needs to look into files."""
+    """What a command needs to read files."""
 
     inspectors: tuple[Inspector, ...]
     peek: Peek
@@ -260,7 +260,7 @@ class Look:
 
 
 def parse_limits(texts: Sequence[str], kinds: Kinds) -> tuple[Limit, ...]:
-    """The limits of a command line; none at all would pass in silence."""
+    """Return the limits of a command line; raise if there is none, since the check would always pass."""
     from pytest_perfgate.core.limits.grammar import parse_limit
 
     if not texts:
@@ -269,18 +269,18 @@ def parse_limits(texts: Sequence[str], kinds: Kinds) -> tuple[Limit, ...]:
 
 
 def parse_strict_policy(pairs: Sequence[str]) -> Policy:
-    """What ``--policy`` says, over the choices of CI: who holds limits against a file asks for an answer."""
+    """Return the policy of ``--policy`` over the defaults of CI, since a check of files needs a definite answer."""
     return parse_policy(pairs, ci=True, place="--policy")
 
 
 def analysed(paths: Sequence[Path], texts: Sequence[str], look: Look) -> Analysis:
-    """The analysis of one job, with the figures that limits ask for."""
+    """Return the analysis of one job, with the figures that limits ask for."""
     inspector = choose(paths, look.options, inspectors=look.inspectors, peek=look.peek)
     return inspector.inspect(paths, _asked(inspector, look, texts))
 
 
 def check(paths: Sequence[Path], texts: Sequence[str], look: Look) -> tuple[Analysis, tuple[Verdict, ...]]:
-    """The analysis of one job and a verdict for each limit."""
+    """Return the analysis of one job and a verdict for each limit."""
     from pytest_perfgate.core.judge.against_limit import judge_artifact
 
     limits = parse_limits(texts, look.kinds)
@@ -291,7 +291,7 @@ def check(paths: Sequence[Path], texts: Sequence[str], look: Look) -> tuple[Anal
 def compare(
     before: Sequence[Path], after: Sequence[Path], texts: Sequence[str], look: Look
 ) -> tuple[Analysis, tuple[Verdict, ...]]:
-    """Two jobs of one kind, the first being the reference; limits are optional."""
+    """Compare two jobs of one kind, the first as the reference; limits are optional."""
     from pytest_perfgate.core.judge.against_limit import judge_artifact
 
     limits = parse_limits(texts, look.kinds) if texts else ()
@@ -301,13 +301,13 @@ def compare(
 
 
 def _asked(inspector: Inspector, look: Look, texts: Sequence[str]) -> Mapping[str, str]:
-    """The options, with the limits' texts for an inspector whose figures depend on what is asked."""
+    """Return the options, with the limits' texts if the inspector's figures depend on them."""
     wants = any(name == "limits" for name, _ in inspector.options)
     return {**look.options, "limits": "\n".join(texts)} if wants else look.options
 
 
 def exit_of(verdicts: Sequence[Verdict]) -> int:
-    """The command line's exit code: a broken limit outweighs one that could not be judged."""
+    """Return the exit code of the command; a missed limit outranks one that could not be judged."""
     return exit_code([CaseReport(key=CaseKey(nodeid=""), verdicts=tuple(verdicts))])
 
 
@@ -315,13 +315,13 @@ Take = Callable[[Case, Capture, str], "Profiled"]
 """Takes one capture of one call."""
 
 _BROUGHT = frozenset({"record", "read", "cubin"})
-"""What a test took by itself: no run of ours would see it."""
+"""Timers of what a test took itself, which a run for a capture would not see."""
 
 LOST = "was not taken"
 
 
 def with_captures(result: CaseResult, take: Take) -> CaseResult:
-    """The case's last round with what its captures say; its timing stays as it was."""
+    """Add the captures' metrics to the case's last round; its timing is unchanged."""
     if not result.captures or result.outcome != "passed":
         return result
     *rounds, last = result.captures
@@ -344,7 +344,7 @@ def _joined(case: Case, one: Capture, mode: str, take: Take) -> Capture:
 
 
 def _with(one: Capture, done: Profiled) -> Capture:
-    """The figures, the files, and the line that says where the figures are from."""
+    """Add the capture's figures and files, and a finding that names their source."""
     version = f" {done.version}" if done.version else ""
     finding = Finding(title=f"captured by {done.mode}{version}", detail=done.evidence, scope=done.mode)
     return replace(
@@ -356,7 +356,7 @@ def _with(one: Capture, done: Profiled) -> Capture:
 
 
 def _without(case: Case, one: Capture, mode: str, fault: PerfgateError) -> Capture:
-    """A capture that failed: whatever is limited and came from nowhere else says why it is not there."""
+    """Return the capture after a failure: limited metrics without another source are absent with the reason."""
     reason = fault.what.partition("\n")[0].removesuffix("; it said:")
     reason += f"; see {fault.place}" if "\n" in fault.what and fault.place else ""
     finding = capture_failed(mode, reason, fault.fix)
@@ -365,19 +365,19 @@ def _without(case: Case, one: Capture, mode: str, fault: PerfgateError) -> Captu
 
 
 def capture_failed(mode: str, why: str, fix: str) -> Finding:
-    """A capture that was asked for and is not there."""
+    """Return the finding of a requested capture that failed."""
     title = f"capture {mode} {LOST}"
     return Finding(title=title, detail=why, advice=fix, trigger=why, severity=Severity.INFO, scope=mode)
 
 
 def lacking(case: Case, why: str, fix: str) -> MetricSet:
-    """The reason in the place of every metric that the case limits."""
+    """Return every metric that the case limits as absent, with the reason."""
     names = dict.fromkeys(limit.metric for limit in case.limits)
     return MetricSet(absent=tuple(Absent(name=name, why=why, fix=fix) for name in names))
 
 
 def trusted(analysis: Analysis) -> MetricSet:
-    """The metrics of an analysis; with a problem none of them counts, and limits on them are INVALID."""
+    """Return the metrics of an analysis; after a problem they do not count, and limits on them are INVALID."""
     if not analysis.problems:
         return analysis.metrics
     first = analysis.problems[0]
@@ -388,7 +388,7 @@ def trusted(analysis: Analysis) -> MetricSet:
 
 
 def capture_notes(reports: Iterable[CaseReport], policy: Policy) -> tuple[SuiteNote, ...]:
-    """Captures that failed where no limit says so already: asked for and not taken must not look taken."""
+    """Return a note on requested captures that failed, unless a limit already shows it."""
     names = tuple(
         f"{report.key}: {finding.title}: {finding.detail}" + (f"; next: {finding.advice}" if finding.advice else "")
         for report in reports

@@ -1,4 +1,4 @@
-"""Runtime, timer, identity of one call."""
+"""The runtime, the timer and the identity of a call."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _UNUSABLE = {"runtime": "runtime-unavailable", "timer": "timer-unsuited"}
 
 
 def choose_runtime(plan: Plan, runtimes: Sequence[Runtime], modules: frozenset[str], call: object = None) -> Runtime:
-    """The runtime that was asked for, else the first that modules and call speak for, else the host.
+    """Return the requested runtime, else the first that modules and call indicate, else the host.
 
-    It has taken the queue that the call uses: on which device, and what timers can do there, depends on that.
+    The runtime adopts the call's queue, because the device and the available timers depend on it.
     """
     runtime = _chosen(plan, runtimes, modules, call)
     if call is not None and isinstance(runtime, SupportsAdopt):
@@ -45,14 +45,14 @@ def choose_runtime(plan: Plan, runtimes: Sequence[Runtime], modules: frozenset[s
 
 
 def _chosen(plan: Plan, runtimes: Sequence[Runtime], modules: frozenset[str], call: object) -> Runtime:
-    """A library that the call uses and that does not work is an error: the host would see launches alone."""
+    """Choose the runtime; raise if the call's library does not work, since the host would time launches only."""
     if plan.runtime != "auto":
         runtime = _asked(plan.runtime, runtimes, "runtime")
         _insist(runtime.availability(), "runtime")
         return runtime
     for runtime in (one for one in runtimes if one.recognises(modules)):
         telling = runtime if call is not None and isinstance(runtime, SupportsTouches) else None
-        if telling is None or telling.touches(call):  # a library that cannot tell is believed
+        if telling is None or telling.touches(call):  # a library that cannot tell is accepted
             availability = runtime.availability()
             if availability.usable:
                 return runtime
@@ -62,7 +62,7 @@ def _chosen(plan: Plan, runtimes: Sequence[Runtime], modules: frozenset[str], ca
 
 
 def choose_timer(plan: Plan, timers: Sequence[Timer], runtime: Runtime) -> Timer:
-    """The timer that was asked for, never another in silence; under ``auto`` the first that works here."""
+    """Return the requested timer, or raise if it does not work here; under ``auto``, the first that works."""
     if plan.timer != "auto":
         timer = _asked(plan.timer, timers, "timer")
         _insist(timer.availability(runtime), "timer")
@@ -75,7 +75,7 @@ def choose_timer(plan: Plan, timers: Sequence[Timer], runtime: Runtime) -> Timer
 
 
 def per_call(samples: Samples, calls: int) -> Samples:
-    """Samples of a function that makes several calls, per call; overhead and resolution are those of a sample."""
+    """Return the samples of a function that makes several calls, per call; overhead and resolution stay per sample."""
     if calls == 1:
         return samples
     return replace(
@@ -92,7 +92,7 @@ def per_call(samples: Samples, calls: int) -> Samples:
 
 
 def at_least(plan: Plan, samples: int) -> Plan:
-    """The plan with so many samples, whatever its budget."""
+    """Return the plan with at least so many samples, whatever its budget."""
     if not samples:
         return plan
     least, most = max(plan.min_samples, samples), max(plan.max_samples, samples)
@@ -100,7 +100,7 @@ def at_least(plan: Plan, samples: int) -> Plan:
 
 
 def identity(instruments: Instruments, plan: Plan, runtime: Runtime, timer: str, call: object = None) -> Identity:
-    """Everything that must agree before this measurement may be compared with another."""
+    """Return everything that must be equal before this measurement may be compared with another."""
     device = keyed(runtime.device(), plan)
     return Identity(
         device=device.key,
@@ -129,18 +129,18 @@ def _insist(availability: Availability, family: str) -> None:
 
 
 REFUSED = "clocks refused"
-"""The note of samples whose clocks were to be locked and could not be."""
+"""The note of samples whose clocks could not be locked as planned."""
 
 
 def keyed(device: Device, plan: Plan, clocks_hz: Sequence[float] = ()) -> Device:
-    """The device as this plan measures it: another clock policy is another folder of baselines."""
+    """Return the device as this plan measures it; each clock policy has its own folder of baselines."""
     if device.kind != "gpu":
         return device
     return replace(device, key=f"{device.key}-{plan.clocks.value}", roofs=roofs(device, clocks_hz))
 
 
 def settled(device: Device, plan: Plan, clocks: Clocks | None) -> tuple[Plan, str]:
-    """The plan as it will be measured, and why clocks that were to be locked are only observed."""
+    """Return the plan with its effective clock policy, and why clocks are only observed instead of locked."""
     watch: object = clocks
     if plan.clocks is ClockPolicy.TRY and device.kind == "gpu" and isinstance(watch, SupportsSettled):
         return watch.settled(device, plan)
@@ -148,7 +148,7 @@ def settled(device: Device, plan: Plan, clocks: Clocks | None) -> tuple[Plan, st
 
 
 def lease_name(device: Device) -> str:
-    """What a lease is on: the card itself, whatever it is called or numbered here.
+    """Return the name of a card's lease, the same under every name and number of the card.
 
     Libraries write one UUID with and without ``GPU-`` before it.
     """
@@ -156,20 +156,20 @@ def lease_name(device: Device) -> str:
 
 
 def begins(device: Device, uuid: str) -> bool:
-    """Whether a UUID that was cut short, as CUDA takes it, is of this device."""
+    """Return whether a shortened UUID, as CUDA accepts it, is of this device."""
     prefixes = ("GPU-", "MIG-")
     as_driver_writes = device.uuid if device.uuid.startswith(prefixes) else f"GPU-{device.uuid}"
     return uuid.startswith(prefixes) and len(uuid) > len("GPU-") and as_driver_writes.startswith(uuid)
 
 
 def key_patterns(host: Device, cards: Iterable[Device]) -> tuple[str, ...]:
-    """What the keys of a machine's devices look like, before a library has been asked for their memory."""
+    """Return patterns of the keys of a machine's devices, whose memory is unknown until a library reports it."""
     names = dict.fromkeys(re.sub(r"[^A-Za-z0-9.]+", "-", card.name).strip("-.") for card in cards)
     return (host.key, *(f"{name}-[0-9]*GiB*" for name in names))
 
 
 def ceiled(read: Callable[[str], Ceilings | None], device: Device) -> Device:
-    """The device with its measured ceilings, where there are any."""
+    """Return the device with its measured ceilings, if there are any."""
     ceilings = read(device.key)
     if ceilings is None:
         return device
@@ -184,7 +184,7 @@ def watched(
     clocks: Clocks | None,
     clock: Callable[[], float],
 ) -> Samples:
-    """Samples with what the clocks did meanwhile; what that made invalid is taken again out of what is left."""
+    """Take samples while the clocks are watched; invalid ones are taken again with the remaining budget."""
     if clocks is None or device.kind != "gpu":
         return take(plan)
     samples, watch, spent = _seen(take, device, plan, clocks, clock)
@@ -203,7 +203,7 @@ def watched(
 def _seen(
     take: Callable[[Plan], Samples], device: Device, plan: Plan, clocks: Clocks, clock: Callable[[], float]
 ) -> tuple[Samples, ClockWatch, float]:
-    """Samples, observations during them, and their nanoseconds; without the wait for a hot device."""
+    """Return samples, the watch's observations and the nanoseconds spent, without the wait for a hot device."""
     with clocks.hold(device, plan) as watch:
         begun = clock()
         samples = take(plan)
@@ -223,7 +223,7 @@ def _with_clocks(samples: Samples, watch: ClockWatch, problems: tuple[Problem, .
 
 
 class SharedClocks:
-    """Holds the clocks of a device and of its companions."""
+    """Locks or watches the clocks of a device and of its companions."""
 
     def __init__(self, clocks: Clocks, companions: Sequence[Device]) -> None:
         self.name = clocks.name
@@ -233,7 +233,7 @@ class SharedClocks:
         return self._clocks.availability()
 
     def settled(self, device: Device, plan: Plan) -> tuple[Plan, str]:
-        """Locked where all of them may be, else observed, and why."""
+        """Return the plan with locked clocks if all cards allow it, else observed, with the reason."""
         plan_and_note = plan, ""
         for card in self._like(device):
             plan_and_note = settled(card, plan, self._clocks)
@@ -248,12 +248,12 @@ class SharedClocks:
             yield Watches(cards, [stack.enter_context(self._clocks.hold(card, plan)) for card in cards])
 
     def _like(self, device: Device) -> tuple[Device, ...]:
-        """Companions are of the same kind, and so have its data sheet."""
+        """Return the device and its companions, which are of the same kind and so have its data sheet."""
         return (device, *(replace(card, spec=device.spec, arch=device.arch) for card in self._companions))
 
 
 class Watches:
-    """What several watches saw; clocks, watts and facts are those of the first."""
+    """The observations of several watches; clocks, watts and facts are those of the first."""
 
     def __init__(self, cards: Sequence[Device], watches: Sequence[ClockWatch]) -> None:
         self._cards, self._watches = cards, watches
@@ -272,7 +272,7 @@ class Watches:
         return self._watches[0].watts()
 
     def capped(self) -> float | None:
-        """The share of the device that was held down the longest: the others wait for it."""
+        """Return the share of time of the most throttled device, since the others wait for it."""
         return max((share for watch in self._watches if (share := watch.capped()) is not None), default=None)
 
     def facts(self) -> tuple[tuple[str, str], ...]:
@@ -280,9 +280,9 @@ class Watches:
 
 
 def picked(devices: Sequence[Device], name: str) -> Device:
-    """The device that ``--perfgate-device`` means: its number, UUID, name, or the key of its baselines.
+    """Return the device that ``--perfgate-device`` names by its number, UUID, name, or baseline key.
 
-    A UUID may be cut short, as in ``CUDA_VISIBLE_DEVICES``.
+    A UUID may be shortened, as in ``CUDA_VISIBLE_DEVICES``.
     """
     plain = name.removeprefix("GPU-")
     for at, device in enumerate(devices):

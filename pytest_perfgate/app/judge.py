@@ -1,4 +1,4 @@
-"""Measured → reported."""
+"""From measured cases to reports."""
 
 from __future__ import annotations
 
@@ -56,36 +56,36 @@ COMMIT_FIRST = "commit, run again, and accept that"
 
 
 class GateJudge:
-    """Judges cases under one policy."""
+    """Judges all cases of a run."""
 
     def __init__(self, tools: GateTools, context: JudgeContext) -> None:
         self.tools, self.context = tools, context
         self.accepted = Accepted(tools)
         self.past = Past(tools.history)
         self.paired: Mapping[CaseKey, Paired] = {}
-        """The results of base and head, where the run compares with a revision."""
+        """The results of base and head, if the run compares with a revision."""
         self.revision = ""
-        """The revision that the run compares with, where one was named."""
+        """The revision that the run compares with, if one was named."""
         self.alike = False
-        """Whether both arms of that held the same code."""
+        """Whether both arms of that comparison held the same code."""
         self.new: frozenset[str] = frozenset()
-        """Tests that this revision does not have: no stored baseline is asked for them either."""
+        """Tests that this revision does not have; they need no stored baseline either."""
         self.unready: Mapping[str, str] = {}
-        """Tests that this revision cannot run as this change has them, and what it said: their stored lines judge."""
+        """Tests that this revision cannot run as they are now, with the error: their stored lines judge."""
         self.untimed: Mapping[CaseKey, str] = {}
-        """Calls that this revision has no time of, and why: their stored lines judge too."""
+        """Calls without a time at this revision, with the reason: their stored lines judge too."""
         self._own: dict[str, frozenset[str]] = {}
         """Names of the figures that a test took itself, by node id."""
         self.merged: Merged = lambda _nodeid, layers: merge_limits(*layers)
-        """Limits of a test under those of its marks, as the project's settings have them."""
+        """Merges the limits of a test with those of its marks and the project's settings."""
 
     def read_baselines(self, cases: Iterable[Case]) -> None:
-        """Every file that these cases may be judged by, and the history; raises where one does not read."""
+        """Read every file that may judge these cases, and the history; raise if one is unreadable."""
         self.past.probe()
         self.accepted.read_files(case.path for case in cases)
 
     def judge_all(self, results: Mapping[str, CaseResult]) -> dict[str, tuple[CaseReport, ...]]:
-        """Every case screened; suspects are tried by the paired confirmation where there is one."""
+        """Judge every case by its accepted time; the paired confirmation, if there is one, decides suspects."""
         self.context = replace(self.context, gates=gates_of(results.values(), self.context.share))
         reports = {nodeid: self.judge_result(result) for nodeid, result in results.items()}
         if self.tools.confirm is not None:
@@ -95,7 +95,7 @@ class GateJudge:
         return reports
 
     def judge_result(self, result: CaseResult) -> tuple[CaseReport, ...]:
-        """The reports of one case, one for each of its calls; never none."""
+        """Return the reports of one case, one for each of its calls and at least one."""
         case = result.case
         if result.outcome == "died" or not (result.captures or result.raised):
             return (self.unmeasured(case, CaseKey(nodeid=case.nodeid), _why(result)),)
@@ -107,11 +107,11 @@ class GateJudge:
         return (*reports, *unmatched_limits(reports, self._all_limits(case, reports), self.context))
 
     def unmeasured(self, case: Case, key: CaseKey, why: str) -> CaseReport:
-        """A case without a measurement, and why."""
+        """Return the report of a case without a measurement, with the reason."""
         return not_measured(key, case.limits, why, self.context)
 
     def _uncalled(self, case: Case) -> CaseReport:
-        """A test that timed nothing; limits on machine code lack the capture that reads it, not a call."""
+        """Return the report of a test that timed nothing; limits on machine code lack their capture, not a call."""
         why = "the test did not call perfgate() and entered no region"
         key = CaseKey(nodeid=case.nodeid)
         if set(case.plan.captures) - {TIMED} or self.context.mode is Mode.OFF:
@@ -120,12 +120,12 @@ class GateJudge:
         return not_called(key, case.limits, (f"{why}: {reason}" if reason else why, step), self.context)
 
     def _all_limits(self, case: Case, reports: Iterable[CaseReport]) -> Iterable[Limit]:
-        """Those of the case, and those that its calls brought along."""
+        """Return the limits of the case and those of its calls."""
         brought = [report.measurement for report in reports if report.measurement and report.measurement.limits]
         return (*case.limits, *(limit for measurement in brought for limit in self.limits(case, measurement)))
 
     def judged(self, case: Case, measurement: Measurement, unpaired: Unpaired | None = None) -> CaseReport:
-        """One measurement under the case's limits; ``unpaired`` where two builds were to decide and could not."""
+        """Judge one measurement by its limits; ``unpaired`` says why two builds could not decide."""
         if not measurement.processes and measurement.metrics == MetricSet() and not measurement.problems:
             why = "its region was never entered" if measurement.identity.timer == "region" else "nothing was recorded"
             return self.unmeasured(case, measurement.key, why)
@@ -157,12 +157,12 @@ class GateJudge:
             return judge(measurement, limits, baseline=baseline, context=context, paired=paired)
         except PerfgateError:
             raise
-        except Exception as fault:  # noqa: BLE001 - one case that breaks the judge must not cost the others theirs
+        except Exception as fault:  # noqa: BLE001 - a case that breaks the judge must not lose the others' verdicts
             return judging_failed(measurement, limits, fault_sentence(fault, "judged this", JUDGING_FAILED), context)
 
     @cached_property
     def environment_edits(self) -> EnvironmentEdits:
-        """What the change under test edits of what is installed."""
+        """The installed software that the change under test edits."""
         base, repository = self.revision or self.accepted.base.commit, self.tools.repository
         if not base or repository is None:
             return EnvironmentEdits()
@@ -170,7 +170,7 @@ class GateJudge:
         return EnvironmentEdits(requirements=requirements(then, now), files=environment_files(repository.changed(base)))
 
     def with_arms(self, case: Case, report: CaseReport, paired: Paired | None) -> CaseReport:
-        """A suspect judged again, by what two arms measured beside each other."""
+        """Judge a suspect again by the rounds of both arms."""
         if paired is None or report.measurement is None:
             return self.without_arms(case, report, None)
         facts = moved(report.baseline, report.measurement, self._past(report.measurement))
@@ -178,13 +178,13 @@ class GateJudge:
         return self.judged(case, report.measurement)
 
     def without_arms(self, case: Case, report: CaseReport, fault: PerfgateError | None, error: str = "") -> CaseReport:
-        """A suspect that no arm could be made for: the prediction interval decides, and why is said."""
+        """Judge a suspect without arms, by the prediction interval, with the reason."""
         if report.measurement is None:
             return report
         return self.judged(case, report.measurement, _unpaired(report.baseline, fault, error))
 
     def limits(self, case: Case, measurement: Measurement) -> tuple[Limit, ...]:
-        """The case's limits under those that the fixture's call brought, as far as they can be of what it measured."""
+        """Return the limits of case and call, without those that cannot apply to what was measured."""
         kinds, code = self.tools.kinds or by_name(), measurement.identity.timer == STATIC
         limits = case.limits if code else _with_brought(case, measurement, kinds)
         _check_items(limits, measurement.work)
@@ -193,7 +193,7 @@ class GateJudge:
         return tuple(limit for limit in limits if limit not in others or limit.source == "command line")
 
     def read_limits(self, result: CaseResult) -> None:
-        """Whether the limits that its calls brought read at all; raises where one does not."""
+        """Raise if a limit of the result's calls is unreadable."""
         kinds = self.tools.kinds or by_name()
         own = _own_names(result)
         for text in dict.fromkeys(text for taken in result.captures for call in taken for text in call.limits):
@@ -202,17 +202,17 @@ class GateJudge:
             _check_items([*result.case.limits, *(_brought(text, kinds, "", own) for text in call.limits)], call.work)
 
     def _past(self, measurement: Measurement) -> Sequence[Sitting]:
-        """The newest runs that the history knows, oldest first."""
+        """Return the newest runs of the history, oldest first."""
         return self.past.newest(measurement)
 
 
 def _unbaselined(device: str, tools: GateTools) -> str:
-    """Why a device whose baselines are committed has none."""
+    """Return why a device with committed baselines has none for this case."""
     return f"no time has been accepted for {device} yet" if tools.committed(device) else ""
 
 
 def _own_names(result: CaseResult) -> set[str]:
-    """Figures that a test took itself, by all of its calls."""
+    """Return the figures that a test took itself, in all of its calls."""
     readings = (one for taken in result.captures for call in taken for one in call.readings)
     return {one.name for one in readings if one.better is not None}
 
@@ -228,14 +228,14 @@ def _with_brought(case: Case, measurement: Measurement, kinds: Mapping[str, Metr
 
 
 def _check_items(limits: Iterable[Limit], work: Work | None) -> None:
-    """Raise where a limit on a rate names other items than the work of its call counts."""
+    """Raise if a limit on a rate names other items than the work of its call counts."""
     if work is not None and work.items is not None:
         for limit in limits:
             check_items(limit, work.unit)
 
 
 def _brought(text: str, kinds: Mapping[str, MetricKind], place: str, own: Collection[str]) -> Limit:
-    """A limit of one call; a mean over the family is refused, because no call alone can be judged by it."""
+    """Return a limit of one call; a mean over the family is refused, because a single call cannot be judged by it."""
     limit = parse_limit(text, kinds=kinds, source="fixture", place=place, own=partial(own_name, names=own))
     if limit.metric in OF_FAMILIES:
         raise PerfgateError(
@@ -248,7 +248,7 @@ def _brought(text: str, kinds: Mapping[str, MetricKind], place: str, own: Collec
 
 
 def _unpaired(baseline: Baseline | None, fault: PerfgateError | None, error: str) -> Unpaired:
-    """Why no two builds decided: the accepted tree is in no commit, it cannot be built, or the test failed there."""
+    """Return why two builds did not decide: the tree is not in a commit, cannot be built, or the test failed."""
     if why := uncommitted(baseline):
         return Unpaired(why=why, step=COMMIT_FIRST)
     if fault is None:
@@ -259,9 +259,9 @@ def _unpaired(baseline: Baseline | None, fault: PerfgateError | None, error: str
 
 
 def _scatter(past: Sequence[Sitting], baseline: Baseline | None, environment: Environment) -> tuple[float | None, int]:
-    """Relative scatter between runs of what was accepted: what is under judgement never widens its own gate.
+    """Return the relative scatter between runs of accepted code: the judged commit must not widen its own limit.
 
-    Other code says something only where it lies on this level; the accepted commit is the same code wherever it lies.
+    Runs of other commits count if their time is near the accepted one; runs of the accepted commit always count.
     """
     judged = short_commit(commit_name(environment.commit, dirty=environment.dirty))
     own = "" if baseline is not None and judged == baseline.commit and not environment.dirty else judged
@@ -278,7 +278,7 @@ def _scatter(past: Sequence[Sitting], baseline: Baseline | None, environment: En
 def new_baselines(
     reports: Iterable[CaseReport], committed: Callable[[str], bool], when: str, commit: str
 ) -> tuple[Baseline, ...]:
-    """What a first run keeps under ``.perfgate/`` for cases without a baseline, on devices that are not committed."""
+    """Return the lines that a first run stores under ``.perfgate/``, on devices without committed baselines."""
     bare = ((report, report.measurement) for report in reports if _bare(report))
     return tuple(_kept(report, m, when, commit) for report, m in bare if m and not committed(m.device.key))
 
@@ -307,7 +307,7 @@ def _kept(report: CaseReport, measurement: Measurement, when: str, commit: str) 
 
 
 def _bare(report: CaseReport) -> bool:
-    """Whether it has something to keep: a time without a line, or a figure that its local line lacks."""
+    """Return whether a case has a time without a line, or a figure that its local line lacks."""
     if report.measurement is None:
         return False
     unbaselined = [v for v in report.verdicts if v.outcome is Outcome.UNBASELINED]
@@ -326,14 +326,14 @@ def _why(result: CaseResult) -> str:
 
 
 def hushed(report: CaseReport) -> CaseReport:
-    """A case whose test was skipped, or failed by itself: the gate counts it and adds no failure of its own."""
+    """Excuse a case whose test was skipped or failed by itself, so that the gate adds no failure of its own."""
     if report.measurement is not None:
         return report
     return replace(report, excuse=Excuse.NOT_RUN)
 
 
 def off_reason(mode: Mode, pdb: bool) -> str:
-    """Why nothing is measured."""
+    """Return why nothing is measured."""
     return "--pdb skips measuring" if pdb else f"--perfgate={mode.value}: nothing is measured"
 
 
@@ -343,9 +343,9 @@ Unmeasured = Callable[[CaseKey, str], CaseReport]
 def with_raised_calls(
     reports: Sequence[CaseReport], raised: Sequence[tuple[CaseKey, str]], unmeasured: Unmeasured
 ) -> tuple[CaseReport, ...]:
-    """The reports of a test, those of its calls that raised among them.
+    """Return the reports of a test, with those of its calls that raised.
 
-    That a region ended well another time measures neither: which entries did the work, nobody knows.
+    A region that raised once is not measured even if other entries passed: which of them did the work is unknown.
     """
     why = {key: f"its {reason}, and the test caught that" for key, reason in raised}
     measured = {report.key for report in reports}
@@ -354,11 +354,11 @@ def with_raised_calls(
 
 
 _OF_PIP = ("subprocess-exited-with-error", "metadata-generation-failed", "failed-wheel-build", "from a subprocess")
-"""pip's message for an error of another program."""
+"""Phrases of pip about errors of other programs."""
 
 
 def error_summary(fault: PerfgateError) -> str:
-    """The first line, of what follows the line that calls itself the error, else the last, and where all of it lies."""
+    """Return the first line, the first error after it or else the last line, and where the full text is."""
     first, *rest = (line.strip() for line in fault.what.strip().splitlines())
     errors = [line for line in rest if "error:" in line.lower() and not any(words in line for words in _OF_PIP)]
     lines = [errors[0]] if errors else rest[-1:]
@@ -373,7 +373,7 @@ _UNCALLED = "measured before the tests, but never called in the test itself: the
 def agreed(
     gate_judge: GateJudge, case: Case, stored: tuple[CaseReport, ...], called: Sequence[CaseKey]
 ) -> tuple[CaseReport, ...]:
-    """The stored verdicts of calls that happened in both, and NOT MEASURED for each that did not."""
+    """Return the stored verdicts of calls that happened in both processes, and NOT MEASURED for the others."""
     measured = {report.key for report in stored if report.measurement is not None}
     stored_keys = {report.key for report in stored}
     if not measured:
@@ -385,7 +385,7 @@ def agreed(
 
 
 def _static(report: CaseReport) -> bool:
-    """Machine code that the test handed over: no call of it belongs to it."""
+    """Return whether the report is of attached machine code, which belongs to no call."""
     return report.measurement is not None and report.measurement.identity.timer == STATIC
 
 
@@ -394,7 +394,7 @@ def _uncalled(gate_judge: GateJudge, case: Case, report: CaseReport) -> CaseRepo
 
 
 def gates_of(results: Iterable[CaseResult], share: float) -> int:
-    """How many times and gated figures are judged together: each of them may alarm."""
+    """Return the number of times and gated figures that are judged together, since each may cause a false alarm."""
     calls = ((len({c.key for taken in r.captures for c in taken}), r.case.limits) for r in results)
     gates = sum(count * (1 + sum(one.compare is not Compare.FIGURE for one in limits)) for count, limits in calls)
     return max(1, math.ceil(gates / share))

@@ -1,4 +1,4 @@
-"""Two processes in lock-step."""
+"""Measuring two processes in lock-step."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ if TYPE_CHECKING:
 BASE, HEAD = 0, 1
 
 _BROUGHT = frozenset({"region", RECORD, "read", OWN, STATIC})
-"""What a test takes by itself: there are no turns to share."""
+"""Timers of what a test takes itself, which cannot be measured in turns."""
 
 
 @value
 class TurnTiming:
-    """How the turns are cut: ten of 5 ms on the host, of samples of a third of that, and of 20 ms on a device.
+    """The lengths of turns: ten of 5 ms with samples of a third of that on the host, of 20 ms on a device.
 
-    A device's clocks and its other process need longer turns than the host's: nothing shorter was tried on one. At the
-    power limit a long turn stands beside them.
+    A device needs longer turns, because its clocks and the other process change its state; shorter ones were not tried.
+    At the power limit a long turn is added.
     """
 
     batches: int = 10
@@ -61,25 +61,25 @@ class TurnTiming:
     sample_ns: float = 4e6
     warmup_ns: float = 20e6
     tail_ns: float = 1e9
-    """A turn that takes the calls of a quantile, at the most."""
+    """The longest turn that takes the calls of a quantile."""
     settle_ns: float = 1e9
-    """Load before a long turn samples, where the device is at its power limit."""
+    """Load before the samples of a long turn, if the device is at its power limit."""
     settled_ns: float = 0.5e9
-    """Sampling of a long turn."""
+    """Sampling time of a long turn."""
 
 
 @value
 class PairedCall:
-    """One test that both sides went through."""
+    """One test that ran in both processes."""
 
     nodeid: str
     finished: tuple[Finished, Finished]
     captures: tuple[tuple[Capture, ...], tuple[Capture, ...]]
-    """With one process's samples a key, those of the turns."""
+    """Each with one process's samples for each key, those of the turns."""
 
 
 class LeftEarly(Exception):
-    """A side left its call before the end: the call raised there."""
+    """Raised when a side's call raised and so left the lock-step early."""
 
     def __init__(self, side: int, answer: Answer) -> None:
         super().__init__(side)
@@ -87,22 +87,22 @@ class LeftEarly(Exception):
 
 
 class LockstepPair:
-    """Leads a base and a head child through the same tests."""
+    """Runs the same tests in a base and a head child, in turns."""
 
     def __init__(self, children: tuple[Child, Child], timeout_s: float, beat: TurnTiming, *, head_first: bool) -> None:
         self._children, self._timeout, self._beat = children, timeout_s, beat
         self._order = (HEAD, BASE) if head_first else (BASE, HEAD)
         self.standing = ""
-        """The test in which both stand: out of the round if one dies."""
+        """The test that both sides are in; it leaves the round if one of them dies."""
         self.found: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
         self.untouched = False
-        """Whether neither side gave a device anything to do while it collected."""
+        """Whether neither side used a device while it collected."""
         self.errors: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
         self.modules: tuple[tuple[tuple[str, str], ...], ...] = ((), ())
         self.beside: tuple[tuple[tuple[str, str], ...], ...] = ((), ())
 
     def play(self, jobs: Sequence[Job], met: Callable[[], None] = lambda: None) -> Iterator[PairedCall]:
-        """Every test that both sides collected, in order; ``met`` is called once they have."""
+        """Yield every test that both sides collected, in order; ``met`` is called after the collection."""
         plans = {case.nodeid: case.plan for case in jobs[HEAD].cases}
         for child, job in zip(self._children, jobs):
             child.send(job)
@@ -130,7 +130,7 @@ class LockstepPair:
         self.untouched = base.untouched and head.untouched
 
     def _ready(self, side: int, shared: frozenset[str]) -> Answer:
-        """The next test that both have, or the end; others are skipped."""
+        """Return the next test that both sides have, or the end; others are skipped."""
         while isinstance(answer := self._next(side), Ready) and answer.nodeid not in shared:
             self._children[side].send(Skip())
         return answer
@@ -147,7 +147,7 @@ class LockstepPair:
                     taken[head.key] = self._turns(one_by_one(plan, (*plan.figures, *head.figures), 1))
                 except LeftEarly as left:
                     messages = self._after(left, messages, plan)
-            for side in self._order:  # one by one: a side holds its call against its reference before the next message
+            for side in self._order:  # one by one: a side times its call against its reference before the next message
                 if isinstance(messages[side], Entered):
                     self._children[side].send(Finish(references=True))
                     messages[side] = self._next(side)
@@ -159,7 +159,7 @@ class LockstepPair:
         )
 
     def _after(self, left: LeftEarly, answers: list[Answer], plan: Plan) -> list[Answer]:
-        """What both say where one left its call; the other makes its own all the same, for what follows may need it."""
+        """Return both answers after one side left its call; the other still makes its call for later ones."""
         other = HEAD if left.side == BASE else BASE
         after = {left.side: left.answer, other: answers[other]}
         try:
@@ -169,7 +169,7 @@ class LockstepPair:
         return [after[BASE], after[HEAD]]
 
     def _turns(self, plan: Plan) -> tuple[Samples, Samples]:
-        """Two builds of one call sample the same number of calls."""
+        """Measure one call in both builds, with the same number of calls."""
         return Turns(self._measured, self._beat, self._order).taken(plan)
 
     def _measured(self, side: int, plan: Plan) -> Samples:
@@ -195,14 +195,14 @@ class LockstepPair:
 
 
 class Turns:
-    """Two sides that are measured one after the other, each first in every second turn."""
+    """Two sides that are measured in turns; which of them is first alternates."""
 
     def __init__(
         self, measured: Callable[[int, Plan], Samples], beat: TurnTiming, order: tuple[int, int], *, alike: bool = True
     ) -> None:
         self._take, self._beat, self._order = measured, beat, order
         self._alike = alike
-        """Whether both are one call: two different ones may take as different times, and each has its own batch."""
+        """Whether both sides run one call; two different calls may differ in time, so each has its own batch."""
 
     def _measured(self, side: int, plan: Plan) -> Samples:
         samples = self._take(side, plan)
@@ -211,7 +211,7 @@ class Turns:
         return samples
 
     def taken(self, plan: Plan) -> tuple[Samples, Samples]:
-        """Both warm up, then they alternate; each side's turns are joined."""
+        """Warm up both sides, alternate between them, and return the joined turns of each."""
         warm = {side: self._measured(side, _warming(plan, self._beat)) for side in self._order}
         cuts = [_turn(plan, self._beat, warm[BASE if self._alike else side]) for side in (BASE, HEAD)]
         turns, count, number = [turn for turn, _ in cuts], min(count for _, count in cuts), 0
@@ -225,7 +225,7 @@ class Turns:
         return joined(taken[BASE], settled.get(BASE)), joined(taken[HEAD], settled.get(HEAD))
 
     def _settled(self, turns: Sequence[Plan]) -> dict[int, Samples]:
-        """A long turn of each side: short ones share the clock that the power of both leaves them."""
+        """Measure a long turn of each side: in short ones both share the clock that their joint power allows."""
         settle, sample = self._beat.settle_ns, self._beat.settled_ns
         return {
             side: self._measured(side, replace(turns[side], settle_ns=settle, budget_ns=sample)) for side in self._order
@@ -233,17 +233,17 @@ class Turns:
 
 
 def _warming(plan: Plan, beat: TurnTiming) -> Plan:
-    """One short turn after the warm-up, which tells how long a call takes."""
+    """Return the plan of a short turn after the warm-up, which shows how long a call takes."""
     warmup = min(plan.warmup_ns, beat.warmup_ns)
     return replace(plan, warmup_ns=warmup, budget_ns=2e6, min_samples=3, spread=1.0, calls=plan.calls or 1)
 
 
 def _turn(plan: Plan, beat: TurnTiming, samples: Samples) -> tuple[Plan, int]:
-    """The plan of a turn and how many there are: both sides sample the same number of calls."""
+    """Return the plan of a turn and the number of turns; both sides sample the same number of calls."""
     calls, typical = plan.calls or 1, median(samples.durations) * samples.batch
     turn_ns = beat.batch_ns if samples.timer == "host" and IDLE not in dict(samples.notes) else beat.device_ns
     budget = min(turn_ns, plan.budget_ns / beat.batches)
-    if plan.least_samples:  # a quantile takes so many calls
+    if plan.least_samples:  # a quantile needs so many calls
         budget = min(max(budget, plan.least_samples / beat.batches * typical), beat.tail_ns)
     if samples.timer == "host" and IDLE not in dict(samples.notes) and not plan.calls:
         calls = max(1, round(min(beat.sample_ns, budget / 3) / max(typical, 1.0)))
@@ -255,18 +255,18 @@ def _turn(plan: Plan, beat: TurnTiming, samples: Samples) -> tuple[Plan, int]:
 
 
 def _paid(count: int, base: Samples, head: Samples) -> int:
-    """The turns there are: one that had to be taken again costs the last one, down to the three that there must be."""
+    """Return the number of turns, one less after a repeated turn, but at least three of those planned."""
     return max(min(count, 3), count - bool(base.discarded or head.discarded))
 
 
 def settled_of(samples: Samples) -> Settled:
-    """A long turn as one figure."""
+    """Return a long turn as one figure."""
     clock = median(samples.clock_hz) if samples.clock_hz else None
     return Settled(time=median(samples.durations), watts=samples.watts, clock_hz=clock)
 
 
 def joined(turns: Sequence[Samples], long: Samples | None = None) -> Samples:
-    """The turns of a process as one process's samples; a long one stands beside them."""
+    """Return the turns of a process as one process's samples, with the long turn beside them."""
     last = turns[-1]
     return replace(
         last,
@@ -291,14 +291,14 @@ def joined(turns: Sequence[Samples], long: Samples | None = None) -> Samples:
 
 
 def _mean(answers: Iterable[float | None]) -> float | None:
-    """Over all turns; nothing where one of them could not tell."""
+    """Return the mean over all turns; None if one of them has no value."""
     numbers = list(answers)
     present = [number for number in numbers if number is not None]
     return sum(present) / len(present) if present and len(present) == len(numbers) else None
 
 
 def _with_turns(finished: Finished, taken: dict[CaseKey, tuple[Samples, Samples]], side: int) -> tuple[Capture, ...]:
-    """The captures of a test; calls that the two sides did not share are left out."""
+    """Return the captures of a test, without calls that the two sides did not share."""
     turns = []
     for capture in finished.captures:
         if capture.key in taken:
@@ -309,81 +309,81 @@ def _with_turns(finished: Finished, taken: dict[CaseKey, tuple[Samples, Samples]
 
 
 Texts = Callable[[str], "tuple[str | None, str]"]
-"""A test file's text at the base, where it is there, and in the working copy; by its path from the root."""
+"""Returns a test file's text at the base, or None, and in the working copy, by its path from the root."""
 
 
 @array_value
 class Stage:
-    """What a comparison needs of the world."""
+    """What a comparison needs from outside."""
 
     spawner: ChildSpawner
     spec: Callable[[Arm, Sequence[Case], int], ChildSpec]
-    """A child of an arm; the number of the round is the seed that both sides share."""
+    """Specifies a child of an arm; the number of the round is the seed that both sides share."""
     job: Job
     timeout_s: float
     say: Callable[[str], None]
     keep: Callable[[Sequence[PairedRound]], None]
-    """Called after every round: an interrupted comparison goes on where it stopped."""
+    """Called after every round, so that an interrupted comparison can resume."""
     clock: Callable[[], float]
     beat: TurnTiming = TurnTiming()
-    budget_s: float = 0.0  # zero spends what the design asks for
+    budget_s: float = 0.0  # zero: as much as the design asks for
     texts: Texts | None = None
-    """Test files at the base and here: for those of the head that the base arm cannot collect."""
+    """Test files at the base and here, for files of the head that the base arm cannot collect."""
     show: Callable[[str, int, str], None] | None = None
-    """Called for each test that both sides went through: the round, the number of the test in it, the test."""
+    """Called for each test that both sides ran, with the round, the test's number in it and the test."""
     early: bool = False
-    """Whether there are cores on which the next round's processes start meanwhile."""
+    """Whether cores are free to start the next round's processes during this one."""
     forks: Callable[[CaseKey, str], float | None] | None = None
-    """What A/A pairs of a call scatter by on the device of that key, where forks scatter no more."""
+    """The scatter of A/A pairs of a call on a device, if forked pairs scatter no more."""
     hold: Callable[[Sequence[str]], AbstractContextManager[object]] = nullcontext
-    """Leases on all of these devices, for the children to inherit."""
+    """Holds leases on all of these devices, for the children to inherit."""
 
 
 _UNCOLLECTED = "cannot collect this test file"
 
 
 def base_alone(met: PairedCall) -> bool:
-    """Whether a test raised in the base arm and passed in the head's."""
+    """Return whether a test raised in the base arm and passed in the head's."""
     return met.finished[BASE].outcome == "failed" and met.finished[HEAD].outcome == "passed"
 
 
 class OwnFiles:
-    """Which tests the base arm runs from a file of its own, found out by its failing at the head's."""
+    """Test files that the base arm takes from its own revision, because it fails with the head's."""
 
     def __init__(self, texts: Texts | None) -> None:
         self._texts = texts
         self._read: dict[str, tuple[str | None, str]] = {}
         self.tests: dict[str, str] = {}
-        """Why, by node id."""
+        """The reason, by node id."""
 
     def take(self, lost: Iterable[Case], errors: Sequence[str]) -> None:
-        """Tests that the base could not collect, and that its own version of the file has too."""
+        """Note the tests that the base could not collect but has in its own version of the file."""
         for case in lost:
             if any(error.startswith(f"{case.path}:") for error in errors):
                 self._taken(case, _UNCOLLECTED)
 
     def instead(self, case: Case, met: PairedCall) -> bool:
-        """Whether a test that raised in the base arm alone is to be tried there as its own revision has it."""
+        """Return whether a test that raised only in the base arm is to be run there from its own revision."""
         text = met.finished[BASE].text
         return base_alone(met) and self._taken(case, f"fails at this test as it is here ({text})")
 
     def alike(self, cases: Sequence[Case]) -> list[Case]:
-        """The next that share one version of their files: one process collects a file once."""
+        """Return the next cases that share one version of their files, since a process collects a file only once."""
         by_head = [case for case in cases if case.nodeid not in self.tests]
         return by_head or list(cases)
 
     def files(self, cases: Iterable[Case]) -> tuple[tuple[str, str], ...]:
-        """What the base arm collects in place of the head's, where these are to be run."""
+        """Return the files that the base arm collects instead of the head's for these cases."""
         paths = dict.fromkeys(case.path for case in cases if case.nodeid in self.tests)
         return tuple((path, then) for path in paths if (then := self._versions(path)[0]) is not None)
 
     def edited(self, case: Case) -> bool:
-        """Whether the change edits the file of a test."""
+        """Return whether the change edits the file of a test."""
         then, now = self._versions(case.path)
         return then != now
 
     def another(self, case: Case) -> bool:
-        """Whether a test says something else in the two versions of its file."""
+        """Return whether a test differs between the two versions of its file."""
         then, now = self._versions(case.path)
         return then is not None and not same_test(then, now, case.nodeid)
 

@@ -1,4 +1,4 @@
-"""Children, rounds, results."""
+"""Measuring cases in child processes, round by round."""
 
 from __future__ import annotations
 
@@ -45,27 +45,27 @@ if TYPE_CHECKING:
     Progress = Callable[[int, Case, Finished], None]
 
 FATAL = ("child-crashed", "child-hung")
-"""What a test does to its process that no other process should meet."""
+"""Errors in which a test breaks its process, so that no other process should run it."""
 
 
 @array_value
 class ChildSettings:
-    """What a measuring run needs beside its cases."""
+    """The settings of a measuring run, apart from its cases."""
 
     spawner: ChildSpawner
     spec: Callable[[Sequence[Case]], ChildSpec]
     job: Job
-    """The cases are filled in."""
+    """The job without its cases."""
     timeout_s: float
     progress: Progress
     clock: Callable[[], float]
-    tell: Callable[[str], None] = lambda text: None  # noqa: ARG005 - nobody is told
+    tell: Callable[[str], None] = lambda text: None  # noqa: ARG005 - the default tells nobody
     leanings: Mapping[str, str] = field(default_factory=dict)
-    """Timers with which calls were accepted, by the text of their key."""
+    """Timers with which calls were accepted, by key."""
 
 
 class Rounds:
-    """The results so far; they stay when the run is interrupted."""
+    """The results so far; an interrupt keeps them."""
 
     def __init__(self, cases: Sequence[Case], settings: ChildSettings) -> None:
         self._settings = settings
@@ -81,18 +81,18 @@ class Rounds:
 
     @property
     def most(self) -> int:
-        """Rounds of the case that asks for most."""
+        """Return the most rounds that any case has planned."""
         return max((case.plan.rounds for case in self._cases.values()), default=0)
 
     def run(self) -> None:
-        """One fresh process a round; a case takes part in as many rounds as its plan asks for."""
+        """Run one fresh process for each round; a case takes part in as many rounds as its plan asks for."""
         for number in range(self.most):
             self.round(number, self._cases.values())
 
     def round(self, number: int, cases: Iterable[Case], env: Mapping[str, str] | None = None) -> None:
-        """A child runs all of these; where it dies, the case it was in is out and a new child goes on behind it.
+        """Run all these cases in a child; if it dies, its current case is given up and a new child runs the rest.
 
-        Several threads may run rounds at once, each of cases of its own.
+        Several threads may run rounds at once, each with cases of its own.
         """
         remaining = [case for case in cases if number < case.plan.rounds and not self._is_done(case.nodeid)]
         for group in one_child_each(remaining):
@@ -101,28 +101,28 @@ class Rounds:
                 left = self._lap(number, left, env or {})
 
     def _is_done(self, nodeid: str) -> bool:
-        """Whether no further round can say more."""
+        """Return whether a case needs no further round."""
         captures = self._captures[nodeid]
         return nodeid in self._outcome or (bool(captures) and read_alone(captures[-1]))
 
     def give_up(self, nodeid: str, why: str) -> None:
-        """A case that cannot be measured, and why."""
+        """Record that a case cannot be measured, and why."""
         self._trouble[nodeid].append(why)
         self._outcome[nodeid] = "crashed"
 
     def kind(self, nodeid: str) -> str:
-        """The kind of device that a case was measured on, where that is known: ``gpu`` or ``host``."""
+        """Return the kind of device that a case was measured on, ``gpu`` or ``host``; "" if unknown."""
         kinds = [capture.device.kind for captures in self._captures[nodeid] for capture in captures]
         return "gpu" if "gpu" in kinds else kinds[0] if kinds else ""
 
     def stop(self) -> None:
-        """End every child and start none."""
+        """End every child and start no other."""
         self._stopped = True
         for child in tuple(self._children):
             child.close()
 
     def results(self) -> dict[str, CaseResult]:
-        """What is known, by node id."""
+        """Return the results so far, by node id."""
         return {nodeid: self._result(case) for nodeid, case in self._cases.items()}
 
     def _result(self, case: Case) -> CaseResult:
@@ -142,7 +142,7 @@ class Rounds:
         try:
             child = self._settings.spawner.spawn(_surrounded(self._settings.spec(cases), env))
             self._children.add(child)
-            if self._stopped:  # while it was started: whoever stopped could not know of it
+            if self._stopped:  # stopped while it was started, so it was not ended with the others
                 return cases
             job = replace(self._settings.job, cases=tuple(cases))
             for message in conversation(child, job, self._settings.timeout_s, self._leaning):
@@ -168,7 +168,7 @@ class Rounds:
         return []
 
     def _leaning(self, key: CaseKey) -> str:
-        """The timer of this call's earlier rounds, else the one that it was accepted with."""
+        """Return the timer of this call's earlier rounds, else the one that it was accepted with."""
         earlier = [capture for captures in self._captures[key.nodeid] for capture in captures if capture.key == key]
         return earlier[0].identity.timer if earlier else self._settings.leanings.get(str(key), "")
 
@@ -201,13 +201,13 @@ class Rounds:
 
 
 def one_child_each(cases: Sequence[Case]) -> list[list[Case]]:
-    """The cases of each child: only a process that has compiled nothing else can measure a first call."""
+    """Divide cases among children: only a process that has compiled nothing else can measure a first call."""
     alone = [[case] for case in cases if "compile_time" in case.plan.figures]
     return [[case for case in cases if "compile_time" not in case.plan.figures], *alone]
 
 
 def _surrounded(spec: ChildSpec, env: Mapping[str, str]) -> ChildSpec:
-    """The child with these variables set."""
+    """Return the child's specification with these variables set."""
     return replace(spec, env=tuple(sorted({**dict(spec.env), **env}.items()))) if env else spec
 
 
@@ -217,7 +217,7 @@ def conversation(
     timeout_s: float,
     leaning: Callable[[CaseKey], str] = lambda key: "",  # noqa: ARG005
 ) -> Iterator[Ready | Finished | Collected | Waits]:
-    """Lead one child through its cases, one whole measurement a call; yields what it tells."""
+    """Lead one child through its cases, one whole measurement for each call; yield its messages."""
     plans = {case.nodeid: case.plan for case in job.cases}
     child.send(job)
     while True:
@@ -237,7 +237,7 @@ def conversation(
 
 
 def measurements(result: CaseResult, tools: GateTools) -> tuple[Measurement, ...]:
-    """One measurement a key, its processes in the order of the rounds."""
+    """Return one measurement for each key, with its processes in the order of the rounds."""
     by_key: dict[CaseKey, list[Capture]] = {}
     for captures in result.captures:
         for capture in captures:
@@ -249,7 +249,7 @@ def measurements(result: CaseResult, tools: GateTools) -> tuple[Measurement, ...
 
 
 def _on(measurement: Measurement, name: str) -> Measurement:
-    """Whether it ran on the device that ``--perfgate-device`` names, by index, name, key or UUID."""
+    """Add a problem if it ran on another device than ``--perfgate-device`` names, by index, name, key or UUID."""
     device, read = measurement.device, measurement.identity.timer == READ
     plain = name.removeprefix("GPU-")
     named = name in {str(device.index), device.name, device.key} or plain == device.uuid.removeprefix("GPU-")
@@ -279,7 +279,7 @@ def _measurement(captures: list[Capture], rounds: int, tools: GateTools) -> Meas
 
 
 def _problems(captures: list[Capture], rounds: int) -> Iterable[Problem]:
-    """What makes the processes of one run no run."""
+    """Yield why the processes of one run do not belong together."""
     measured = sum(bool(capture.samples) for capture in captures) or len(captures)
     if measured < rounds:
         what = f"measured in {measured} of {rounds} rounds: the call does not always happen"
@@ -295,7 +295,7 @@ def _problems(captures: list[Capture], rounds: int) -> Iterable[Problem]:
 
 
 def _restless(here: Mapping[str, str], there: Mapping[str, str]) -> Problem:
-    """Notes that are others in each process: measuring again only makes more of them."""
+    """Return the problem of notes that differ between processes; measuring again would not help."""
     key = next(key for key in (*here, *there) if here.get(key) != there.get(key))
     values = " and ".join(repr(notes.get(key, "nothing")) for notes in (here, there))
     what = f"the note {key!r} differs between rounds: {values}; a note must be the same in all rounds: leave it out"
@@ -303,13 +303,13 @@ def _restless(here: Mapping[str, str], there: Mapping[str, str]) -> Problem:
 
 
 def metrics_of_capture(capture: Capture, tails: Sequence[Labels] = ()) -> MetricSet:
-    """What one process's samples say, and the quantiles of its calls that are asked for."""
+    """Return the metrics of one process's samples, with the requested quantiles."""
     alone = _alone(capture)
     return timed_metrics(alone, None, timing(alone), tails) | capture.metrics | figures_of([capture.readings])
 
 
 def record_of(capture: Capture) -> RunReport:
-    """One call alone, as a record: its samples and what they come to, without a verdict."""
+    """Return a record of one call, with its samples and metrics and without a verdict."""
     alone = replace(_alone(capture), metrics=metrics_of_capture(capture))
     case = CaseReport(key=capture.key, verdicts=(), measurement=alone)
     return RunReport(cases=(case,), environment=alone.environment, mode="profile", started="")

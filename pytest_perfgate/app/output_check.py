@@ -1,4 +1,4 @@
-"""Output checked, poisoned, and compared with a reference's."""
+"""Checks a call's output: written by each call, and equal to a reference's."""
 
 from __future__ import annotations
 
@@ -17,44 +17,44 @@ if TYPE_CHECKING:
 
 @array_value
 class Subject:
-    """The call under scrutiny, in parts."""
+    """The parts of the checked call."""
 
     once: Callable[[], Any]
-    """One call with its set-up."""
+    """Makes one call with its set-up."""
     last: Callable[[], Any]
-    """What the last timed call returned."""
+    """Returns what the last timed call returned."""
     check: Callable[[Any], None]
-    """Raises where a result is wrong."""
+    """Raises if a result is wrong."""
     reach: tuple[Any, ...]
-    """What the call works with."""
+    """What the call uses."""
     prepared: tuple[Any, ...] = ()
-    """What the set-up makes or works with: it may change from call to call."""
+    """What the set-up makes or uses; it may change from call to call."""
     synchronize: Callable[[], None] = lambda: None
 
 
 @array_value
 class Output:
-    """One array that a call returned, as it was before it was overwritten."""
+    """One array that a call returned, saved before it was overwritten."""
 
     saved: Any
     itemsize: int
     name: str
     own: Any = None
-    """The array itself where the call can reach it; a fresh one is let go, so that its memory is used again."""
+    """The array itself if the call can reach it; a fresh one is released, so that its memory is reused."""
 
 
 class OutputCheck:
-    """Poison before the timed calls, a look at the last of them, and one call more behind them."""
+    """Fills outputs with a pattern before the timed calls, and checks the last of them and one more call."""
 
     def __init__(self, subject: Subject, contents: Contents) -> None:
         self._subject, self._contents = subject, contents
         self._problems: list[Problem] = []
         self._outputs: list[Output | None] = []
-        """None for an array that the call updates in place: it cannot be poisoned."""
+        """None for an array that the call updates in place, which cannot be filled."""
         self._inputs: list[tuple[Any, bytes]] = []
 
     def before(self) -> None:
-        """Learn what is output and what input; leave the outputs poisoned."""
+        """Find the outputs and the inputs, and fill the outputs with the pattern."""
         contents, subject = self._contents, self._subject
         self._problems = []
         reach = contents.within(*subject.reach)
@@ -71,7 +71,7 @@ class OutputCheck:
         self._inputs = [(array, contents.fingerprint(array)) for array in inputs]
 
     def after(self) -> tuple[Problem, ...]:
-        """What is wrong with the timed calls; a result that ``check`` refuses is an error."""
+        """Return the faults of the timed calls; raise if ``check`` refuses a result."""
         self._subject.synchronize()
         result = self._subject.last()
         self._look(self._contents.within(result), 1, "the timed calls")
@@ -99,7 +99,7 @@ class OutputCheck:
         )
 
     def _steady(self, again: Sequence[Any]) -> list[Output | None]:
-        """Outputs that may be overwritten: not those of the call's own arrays that are another at every call."""
+        """Return the outputs that may be filled; not arrays of the call that are others in each call."""
         if len(again) != len(self._outputs):
             return []
         pairs = zip(self._outputs, again, strict=True)
@@ -109,7 +109,7 @@ class OutputCheck:
         return output.own is None or self._contents.unchanged(array, output.saved)
 
     def _sort(self, again: Sequence[Any]) -> None:
-        """Outputs that a call writes from its inputs alone stay, poisoned once more; others are put back."""
+        """Keep outputs that depend only on the inputs, filled once more; restore the others."""
         earlier = self._outputs if len(again) == len(self._outputs) else []
         outputs: list[Output | None] = []
         for output, array in zip(earlier, again, strict=bool(earlier)):
@@ -127,7 +127,7 @@ class OutputCheck:
         self._poison(again, 1)
 
     def _changes(self, array: Any) -> bool:
-        """Whether the call changes what it left alone: one that clips or sorts in place leaves poison as it is."""
+        """Return whether the call changes other values than the pattern: clipping or sorting in place may keep that."""
         half = array.shape[-1] // 2 if len(array.shape) else 0
         for first, second in (LARGE, LARGE[::-1]) if half else ():
             self._contents.fill(array[..., :half], first)
@@ -148,7 +148,7 @@ class OutputCheck:
                 self._contents.restore(array, output.saved)
 
     def _left(self, output: Output, array: Any, turn: int) -> float:
-        """The share of an output that still holds the poison; of an array of another size nothing is known."""
+        """Return the share of an output that still holds the pattern; 0 for an array of another size."""
         return untouched(self._contents.holding(array, pattern(turn), output.saved), output.itemsize)
 
     def _poison(self, arrays: Sequence[Any], turn: int) -> None:
@@ -161,7 +161,7 @@ class OutputCheck:
 
 
 def scrutinised(take: Callable[[], Samples], scrutiny: OutputCheck | None) -> Samples:
-    """Samples of a call that was held to its word."""
+    """Take the samples of a call and check its output."""
     if scrutiny is None:
         return take()
     scrutiny.before()
@@ -171,7 +171,7 @@ def scrutinised(take: Callable[[], Samples], scrutiny: OutputCheck | None) -> Sa
 
 
 def unwritten(name: str, left: float, who: str) -> Problem:
-    """An output that holds what was put there beforehand."""
+    """Return the problem of an output that still holds the earlier pattern."""
     what = f"{who} left {100 * left:.3g} % of the output {name} unwritten"
     return Problem(code="output-not-written", what=what, evidence=(("unwritten", f"{left:.4g}"),), retry=False)
 
@@ -179,15 +179,15 @@ def unwritten(name: str, left: float, who: str) -> Problem:
 CONSTANT = "constant inputs"
 
 _LEAST = 2
-"""One array may be what the call fills: of that, nothing is said."""
+"""A single array may be the call's output, so it gives no note."""
 
 _NAMED = 3
 
 
 def constant_inputs(contents: Contents, things: Iterable[object]) -> Finding | None:
-    """A note where every array on the device holds one value; an output that is still to be written is no input.
+    """Return a note if every array on the device holds one value, not counting outputs that are still unwritten.
 
-    What cannot be told apart says nothing: as soon as one array holds data, so may all that count.
+    Inputs and outputs may be indistinguishable, so one array with varying data is enough for no note.
     """
     names: list[str] = []
     for array in contents.within(*things):
@@ -203,38 +203,38 @@ def constant_inputs(contents: Contents, things: Iterable[object]) -> Finding | N
 
 
 PATTERNS = (0xBE, 0x3F)
-"""Bytes that make a plain number near one of every float format, negative and positive: poison that slows no kernel.
+"""Bytes of a plain number near one in every float format, negative and positive, which slows no kernel.
 
-A call that adds to it, or keeps what is positive, leaves neither the poison nor what it left before.
+A call that adds to it, or keeps what is positive, leaves neither the pattern nor the earlier values.
 """
 
 LARGE = (0x7F, 0xFE)
-"""Bytes that make large numbers, positive and negative; as halves of an array in neither order sorted."""
+"""Bytes of large numbers, positive and negative; as halves of an array they are unsorted in either order."""
 
 _WHOLE = 0.9
-"""The share of an output that is all of it, but for what held the poison before."""
+"""The unwritten share above which an output counts as untouched; some elements may have held the pattern before."""
 
 CHANCE = {1: 0.1, 2: 0.004}
-"""The share of elements of so many bytes that may hold a pattern by chance, where each call writes other values."""
+"""The share of elements, by their bytes, that may hold a pattern by chance if each call writes other values."""
 
 RARE = 1e-5
 
 
 def pattern(turn: int) -> int:
-    """The byte that an output is filled with; turns alternate."""
+    """Return the byte that an output is filled with; turns alternate."""
     return PATTERNS[turn % len(PATTERNS)]
 
 
 def untouched(share: float, itemsize: int) -> float:
-    """The share of elements that still hold the poison, where that is more than chance.
+    """Return the share of elements that still hold the pattern, or 0 if chance explains it.
 
-    Small elements hold it by chance, now and then, where a call writes other values each time.
+    A call that writes other values each time sometimes writes the pattern into small elements.
     """
     return share if share > CHANCE.get(itemsize, RARE) else 0.0
 
 
 class Same:
-    """A ``check=`` that holds an output against another one; what the reference returned is worked out once."""
+    """A ``check=`` that compares an output with a reference, which is computed only once."""
 
     def __init__(self, expected: Any, rtol: float | None, atol: float | None) -> None:
         self._expected, self._rtol, self._atol = expected, rtol, atol
@@ -242,12 +242,12 @@ class Same:
         self._known: list[Any] = []
 
     def on_inputs(self, inputs: Inputs) -> Same:
-        """The reference is given the inputs of the call too."""
+        """Pass the inputs of the call to the reference too."""
         self._inputs = self._inputs or inputs
         return self
 
     def __call__(self, result: Any) -> bool:
-        """Whether the two agree; an error that says where they do not."""
+        """Return whether the two agree, or raise with the first difference."""
         if not self._known:
             given = self._inputs() if self._inputs is not None else ()
             self._known.append(self._expected(*given) if callable(self._expected) else self._expected)
@@ -261,7 +261,7 @@ Inputs = Callable[[], "tuple[Any, ...]"]
 
 
 def unequal(result: Any, expected: Any, rtol: float | None = None, atol: float | None = None, at: str = "") -> str:
-    """Where two outputs differ by more than they may; empty where they do not."""
+    """Return where two outputs differ by more than the tolerance; "" if they do not."""
     if isinstance(expected, Mapping) and isinstance(result, Mapping):
         if expected.keys() != result.keys():
             return f"{at}has the keys {first_of(sorted(map(str, result)), _NAMED)}"
@@ -280,7 +280,7 @@ def _numbers(parts: Sequence[Any]) -> bool:
 
 
 _TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
-"""Relative and absolute, by the coarser of both types of numbers, as PyTorch's own tests have them."""
+"""Relative and absolute tolerances by the coarser of both types, as in PyTorch's own tests."""
 
 _COARSE = ("float8", "bfloat16", "float16", "float32", "complex64", "float64", "complex128")
 
@@ -312,12 +312,12 @@ def _unequal_arrays(result: Any, expected: Any, wanted: tuple[float | None, floa
 
 
 def kind_of(array: Any) -> str:
-    """The type of an array's numbers, by its name alone: ``bfloat16``."""
+    """Return the type of an array's numbers by its name, such as ``bfloat16``."""
     return str(getattr(array, "dtype", "float64")).rpartition(".")[2]
 
 
 def _usual(*kinds: str) -> tuple[float, float]:
-    """The tolerance of the coarser; whole numbers and truths are equal or not."""
+    """Return the tolerance of the coarsest type; whole numbers and booleans must be equal."""
     floats = [coarse for coarse in _COARSE if any(kind.startswith(coarse) for kind in kinds)]
     if not floats:
         return 0.0, 0.0
@@ -326,7 +326,7 @@ def _usual(*kinds: str) -> tuple[float, float]:
 
 
 def in_numpy(array: Any) -> Any:
-    """An array of any library in the host's memory; numbers that numpy has no type for are widened."""
+    """Return an array of any library as a numpy array; types that numpy lacks are widened."""
     import numpy as np
 
     if kind_of(array).startswith(("bfloat16", "float8")):

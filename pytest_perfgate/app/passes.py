@@ -1,4 +1,4 @@
-"""What is measured beside a call: another call of its test in turns with it, memory, compiling, energy, tails."""
+"""Measurements beside a call's time: references in turns, memory, compile time, energy, quantiles."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class PassedCall(NamedTuple):
-    """A call that was timed and is run again for figures beside its time."""
+    """A timed call that is run again for figures beside its time."""
 
     call: Call
     prepare: Call
@@ -41,7 +41,7 @@ class PassedCall(NamedTuple):
     calls: int = 1
     """How many calls one call of it stands for."""
     first_ns: float | None = None
-    """What its first call in this process took, where caches of compilers were cold."""
+    """The time of its first call in this process, with empty caches of compilers."""
 
     def finished(self) -> object:
         """Call it and wait for its device."""
@@ -55,13 +55,13 @@ Clock = Callable[[], float]
 _RUNS = 3
 
 _LONG_NS = 1e9
-"""A pass that has taken so long is not repeated."""
+"""A pass is not repeated after so long."""
 
 
 def readings_of(
     wanted: Sequence[str], passed: PassedCall, samples: Sequence[Samples], instruments: Instruments, clock: Clock
 ) -> Iterator[Reading | Absent]:
-    """The requested figures beside time, each in runs of its own, or the reason why there is none."""
+    """Yield the requested figures beside time, each from runs of its own, or the reason for its absence."""
     if "peak_memory" in wanted:
         yield from _host_memory(passed, instruments, clock)
     if "peak_vram" in wanted or "allocations" in wanted:
@@ -84,7 +84,7 @@ def _host_memory(passed: PassedCall, instruments: Instruments, clock: Clock) -> 
 
 
 def _looks(passed: PassedCall, look: Callable[[Call], T], clock: Clock) -> Iterator[T]:
-    """What several looks see, each after a set-up of its own; a long call is looked at less often."""
+    """Yield the result of several runs, each after its own set-up; a long call is run less often."""
     begun = clock()
     for _ in range(_RUNS):
         passed.prepare()
@@ -94,7 +94,7 @@ def _looks(passed: PassedCall, look: Callable[[Call], T], clock: Clock) -> Itera
 
 
 def _device_memory(wanted: Sequence[str], passed: PassedCall, clock: Clock) -> Iterator[Reading | Absent]:
-    """What the array library itself counts: memory that a call holds, not what the library keeps in reserve."""
+    """Yield what the array library counts: memory that a call holds, not what the library keeps in reserve."""
     names = [name for name in ("peak_vram", "allocations") if name in wanted]
     runtime: object = passed.runtime
     if not isinstance(runtime, SupportsMemory):
@@ -117,16 +117,16 @@ def _device_memory(wanted: Sequence[str], passed: PassedCall, clock: Clock) -> I
 
 
 _WINDOW_NS = 2e9
-"""Counters of energy step every 20 to 100 ms: over so long a step is a few per cent at the most."""
+"""Energy counters step every 20 to 100 ms, a few per cent of this time at most."""
 
 _STILL_NS = 1e9
-"""A counter that has not moved for so long under load does not count."""
+"""A counter that has not changed for so long under load is not usable."""
 
 _BURST_NS = 5e6
 
 
 def _energy(passed: PassedCall, instruments: Instruments, clock: Clock) -> Reading | Absent:
-    """Joules a call, from one step of the device's counter to another, calls one behind the other between them."""
+    """Return the joules of a call, from one step of the device's counter to another with calls in between."""
     meter = instruments.energy(passed.runtime.device()) if instruments.energy is not None else None
     if meter is None or meter() is None:
         why = "the device has no counter of energy that can be read"
@@ -145,7 +145,7 @@ def _energy(passed: PassedCall, instruments: Instruments, clock: Clock) -> Readi
 
 
 def _burst(passed: PassedCall, clock: Clock) -> int:
-    """Calls between two looks at the counter: reading it must cost little beside them."""
+    """Return the number of calls between two reads of the counter, so that reading takes a small share."""
     begun = clock()
     _run(passed, 1)
     return max(1, int(_BURST_NS / max(clock() - begun, 1.0)))
@@ -160,7 +160,7 @@ def _run(passed: PassedCall, times: int) -> int:
 
 
 def _stepped(passed: PassedCall, meter: Callable[[], float | None], burst: int, clock: Clock) -> int:
-    """Calls until the counter moves; none where it does not."""
+    """Return the number of calls until the counter changes; 0 if it does not."""
     before, begun, count = meter(), clock(), 0
     while clock() - begun < _STILL_NS:
         count += _run(passed, burst)
@@ -182,7 +182,7 @@ _HEAD_BYTES = 4096
 
 
 class GatedCall(Protocol):
-    """One call of a test, as far as it matters here."""
+    """One call of a test, as far as references use it."""
 
     @property
     def key(self) -> CaseKey: ...
@@ -201,7 +201,7 @@ C = TypeVar("C", bound=GatedCall)
 
 
 def in_turns(ours: C, theirs: C, plan: Plan, measured: Callable[[C, Plan], Samples]) -> Reference:
-    """A call and its reference one after the other, ten times each, in this process."""
+    """Time a call and its reference in turns, ten times each, in this process."""
     from pytest_perfgate.app.lockstep import BASE, HEAD, Turns, TurnTiming
 
     calls = {BASE: theirs, HEAD: ours}
@@ -211,7 +211,7 @@ def in_turns(ours: C, theirs: C, plan: Plan, measured: Callable[[C, Plan], Sampl
 
 
 class References(Generic[C]):
-    """The calls of a test that its limits hold against each other, and against files."""
+    """The calls and files of a test that its limits compare each other with."""
 
     def __init__(self, case: Case) -> None:
         self._case = case
@@ -219,7 +219,7 @@ class References(Generic[C]):
         self._held: dict[str, HeldCall[C]] = {}
 
     def pairs_with(self, call: C) -> Iterator[tuple[C, C]]:
-        """(call, reference) that are complete with this call, which is the one or the other."""
+        """Yield each (call, reference) that is complete with this call, as one or the other."""
         name = call.key.name
         self._wanted += [(name, over) for text in call.limits for _, over in _speedups(text)]
         if not self._wanted:
@@ -230,12 +230,12 @@ class References(Generic[C]):
                 yield self._held[ours].call, self._held[over].call
 
     def files_of(self, call: C, inspectors: Sequence[Inspector]) -> tuple[Reference, ...]:
-        """What the files say that this call is held against."""
+        """Return the references that files give for this call."""
         overs = dict.fromkeys(over for _, over in self._pairs([call.key.name]) if over.startswith(FILE))
         return tuple(of_file(over, (call.key, self._case.params), inspectors) for over in overs)
 
     def _pairs(self, names: Iterable[str]) -> tuple[tuple[str, str], ...]:
-        """The names of calls and of their references, each pair once."""
+        """Return the names of calls and of their references, each pair once."""
         overs = {over for _, over in self._wanted}
         pairs = (
             (name, over)
@@ -251,14 +251,14 @@ def _speedups(text: str) -> tuple[tuple[str, str], ...]:
 
 
 class HeldCall(Generic[C]):
-    """A call that is to be made again, behind other code of its test."""
+    """A call that is kept to be made again after other code of its test."""
 
     def __init__(self, call: C) -> None:
         self._call, self._cells = call, _cells(call)
 
     @property
     def call(self) -> C:
-        """The call, as long as the variables of the test that it uses are what they were."""
+        """Return the call; raise if a variable of the test that it uses was replaced."""
         now = _cells(self._call)
         for name, then in self._cells.items():
             if now.get(name) is not then:
@@ -268,7 +268,7 @@ class HeldCall(Generic[C]):
 
 
 def _cells(call: GatedCall) -> dict[str, object]:
-    """What a call and its set-up close over, by name; one that was deleted is left out."""
+    """Return the closure variables of a call and its set-up by name, without deleted ones."""
     cells: dict[str, object] = {}
     for function in (call.fn, call.setup):
         names = getattr(getattr(function, "__code__", None), "co_freevars", ())
@@ -283,7 +283,7 @@ Asked = tuple["CaseKey", tuple[tuple[str, str], ...]]
 
 
 def of_file(over: str, case: Asked, inspectors: Sequence[Inspector]) -> Reference:
-    """The figure of a file that a call is held against; a file without one is a problem, and no figure."""
+    """Return the reference time of a file; a file without one gives a problem instead."""
     name, _, pattern = over.removeprefix(FILE).partition("#")
     try:
         times = _times(Path(name), inspectors)
@@ -301,7 +301,7 @@ def _missing(over: str, what: str) -> Reference:
 
 
 def _times(path: Path, inspectors: Sequence[Inspector]) -> Mapping[str, Metric]:
-    """The time of each benchmark of a file, by its name."""
+    """Return the time of each benchmark of a file, by name."""
     from pytest_perfgate.app.inspect import choose
 
     if not path.is_file():
@@ -318,9 +318,9 @@ def _head(path: Path) -> bytes:
 
 
 def chosen(times: Mapping[str, Metric], pattern: str, case: Asked) -> Metric | str:
-    """The one benchmark of a file that is meant: by a pattern, by the name of the test, by its parameters.
+    """Return the benchmark of a file that matches by pattern, by the name of the test, or by its parameters.
 
-    What is left undecided is an answer in words: a figure of another size would be no reference.
+    If none or several match, return the reason: a figure of another size would be a wrong reference.
     """
     key, params = case
     names = [name for name in times if fnmatchcase(name, f"*{pattern}*")] if pattern else list(times)
@@ -337,16 +337,16 @@ def chosen(times: Mapping[str, Metric], pattern: str, case: Asked) -> Metric | s
 
 
 def _says(name: str, text: str) -> bool:
-    """Whether the name of a benchmark holds the value of a parameter as a word of its own."""
+    """Return whether the name of a benchmark contains the value of a parameter as a whole word."""
     return re.search(rf"(?<![A-Za-z0-9.]){re.escape(text)}(?![A-Za-z0-9.])", name) is not None
 
 
 _AMPLE = 4
-"""Times the calls that a quantile takes at least, as far as the budget goes: with no more, one odd call is its end."""
+"""The wanted multiple of the calls that a quantile needs: with the least number, one odd call would decide it."""
 
 
 def one_by_one(plan: Plan, figures: Sequence[str], processes: int) -> Plan:
-    """The plan with calls timed one by one, and enough of them, where a limit asks for a quantile."""
+    """Return the plan with calls timed one by one, and enough of them, if a limit asks for a quantile."""
     shares = [share for figure in figures if (share := share_of(figure.removeprefix("q=")))]
     if not shares:
         return plan

@@ -1,4 +1,4 @@
-"""Profile one test."""
+"""Profiling one test."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.metric import Analysis, Document
     from pytest_perfgate.model.ports import Profiler
 
-TIMED_OUT = 124  # the exit code of a child that had to be ended, as timeout(1) gives it
+TIMED_OUT = 124  # the exit code of a child that was ended after its time, as of timeout(1)
 
 _FINAL = frozenset({"ncu-permission"})
-"""What is missing at the first try is missing at the second as well."""
+"""Errors that a second try would repeat."""
 
 
 class Inspect(Protocol):
-    """Reads what an instrument left; the text of limits tells an inspector what to work out."""
+    """Reads the output of a profiler; limits select what an inspector computes."""
 
     def __call__(self, paths: Sequence[Path], limits: str = "") -> Analysis: ...
 
@@ -48,24 +48,24 @@ class RunLogged(Protocol):
 
 @array_value
 class ProfileTools:
-    """What profiling asks of the world."""
+    """What profiling needs from outside."""
 
     profilers: Sequence[Profiler]
     folders: Folders
     execute: RunLogged
     inspect: Inspect
     command: Callable[[str, Assignment], Sequence[str]]
-    """The command line of a child that runs this test and does as it is assigned."""
+    """Returns the command line of a child that runs this test under its assignment."""
     root: Path
     timeout_s: float = 1800.0
-    alone: Callable[[], AbstractContextManager[Any]] = nullcontext  # held around a run: one profiler at a time
-    revision: Callable[[], str] = str  # what is profiled: the commit
+    alone: Callable[[], AbstractContextManager[Any]] = nullcontext  # held during a run: one profiler at a time
+    revision: Callable[[], str] = str  # the profiled commit
     only: tuple[str, int] = ("", 0)
-    """Kernels whose name holds this, and so many launches of them; empty and 0 are all."""
+    """The kernels with this in their name, and so many launches of them; empty and 0 select all."""
 
 
 def profile(key: CaseKey, mode: str, plan: Plan, tools: ProfileTools, assigned: Assignment | None = None) -> Profiled:
-    """One test under one instrument; with a named call that one alone is watched."""
+    """Profile one test with one profiler; a named call restricts it to that call."""
     profiler, available = choose_profiler(mode, tools.profilers)
     profiler = narrowed(profiler, tools.only)
     folder = tools.folders.fresh(mode, _foldered(key))
@@ -85,7 +85,7 @@ def profile(key: CaseKey, mode: str, plan: Plan, tools: ProfileTools, assigned: 
 
 
 def narrowed(profiler: Profiler, only: tuple[str, int]) -> Profiler:
-    """The profiler for some kernels alone; one that cannot be told so would collect all in silence."""
+    """Return the profiler for chosen kernels; raise if it cannot select any, since it would collect all."""
     from pytest_perfgate.model.device import SupportsKernels
 
     if only == ("", 0):
@@ -98,7 +98,7 @@ def narrowed(profiler: Profiler, only: tuple[str, int]) -> Profiler:
 
 
 def choose_profiler(mode: str, profilers: Sequence[Profiler]) -> tuple[Profiler, Availability]:
-    """The profiler of that name, usable here."""
+    """Return the profiler of that name; raise if it does not work here."""
     profiler = next((p for p in profilers if p.name == mode), None)
     if profiler is None:
         modes = ", ".join(sorted(p.name for p in profilers))
@@ -110,12 +110,12 @@ def choose_profiler(mode: str, profilers: Sequence[Profiler]) -> tuple[Profiler,
 
 
 def _read(artifacts: tuple[Artifact, ...]) -> tuple[Artifact, ...]:
-    """The last of the traces that one process left, one for each entry into the region: it has settled."""
+    """Return the last trace of one process, which has one for each entry into the region: by then it is warm."""
     return artifacts[-1:] if all(artifact.kind == "kineto" for artifact in artifacts) else artifacts
 
 
 def _foldered(key: CaseKey) -> str:
-    """The node id with the name of the call before its parameters, for they are a folder of their own."""
+    """Return the node id with the call's name before the parameters, which become a folder of their own."""
     case, bracket, params = key.nodeid.partition("[")
     return f"{case}{f'#{key.name}' if key.name else ''}{bracket}{params}"
 
@@ -123,7 +123,7 @@ def _foldered(key: CaseKey) -> str:
 def _run(
     profiler: Profiler, key: CaseKey, given: Assignment, where: tuple[Path, Plan], tools: ProfileTools
 ) -> tuple[ProfilingResult, bool]:
-    """Run the child; what fails right after autotuning is tried once more, and that is said."""
+    """Run the child; a failure, which may follow autotuning, is retried once and reported."""
     folder, plan = where
     assigned = _assigned(given, profiler.name, folder)
     command = list(profiler.command(tools.command(key.nodeid, assigned), folder, plan))
@@ -166,7 +166,7 @@ def _check_entered(child: ProfilingResult, key: CaseKey, assigned: Assignment) -
 
 
 def _raise_final(profiler: Profiler, child: ProfilingResult, code: int, folder: Path, tools: ProfileTools) -> None:
-    """What a second try cannot fix: a missing permission, no device, time that ran out."""
+    """Raise for what a second try cannot fix: a missing permission, no device, a timeout."""
     if code == TIMED_OUT:
         what = f"the test under {profiler.name} took over {tools.timeout_s:.0f} s and was ended{_output(folder, tools)}"
         raise PerfgateError("profile-child", what, place=str(folder / LOG))
@@ -191,7 +191,7 @@ _COMPACT = ("contract", "report", "overview", "bottleneck")
 
 
 class Folders(Protocol):
-    """Where profiles are kept."""
+    """Where profiles are stored."""
 
     def fresh(self, mode: str, nodeid: str) -> Path: ...
 
@@ -200,13 +200,13 @@ class Folders(Protocol):
     def write_json(self, folder: Path, name: str, value: Any) -> None: ...
 
     def read_json(self, folder: Path, name: str) -> dict[str, Any]:
-        """What the child wrote; empty where it wrote nothing."""
+        """Return what the child wrote; empty if it wrote nothing."""
 
     def tail(self, folder: Path, name: str) -> str:
-        """The last lines of a log, indented; empty where it has none."""
+        """Return the last lines of a log, indented; "" if there are none."""
 
     def write_pages(self, folder: Path, views: Mapping[str, Any]) -> None:
-        """Tables as CSV, pictures as SVG, all views as one page."""
+        """Write tables as CSV, pictures as SVG, and all views as one page."""
 
 
 @array_value
@@ -218,18 +218,18 @@ class Profiled:
     artifacts: tuple[Artifact, ...]
     analysis: Analysis
     again: bool = False  # whether it took a second try
-    version: str = ""  # the instrument's own
+    version: str = ""  # the profiler's own
 
     @property
     def evidence(self) -> str:
-        """Where its figures are from, in a line."""
+        """Return the source of its figures in one line."""
         again = "; the first try failed right after autotuning, this is the second" if self.again else ""
         window = f"{self.analysis.window}; " if self.analysis.window else ""
         return f"{window}kept in {self.folder}{again}"
 
 
 def parameters(key: CaseKey, plan: Plan, child: ProfilingResult) -> dict[str, Any]:
-    """What the profile was taken with; written before anything is read, and read before its figures."""
+    """Return the conditions of the profile; they are written before its figures are read."""
     _, _, params = key.nodeid.partition("[")
     return {
         "nodeid": key.nodeid,
@@ -241,7 +241,7 @@ def parameters(key: CaseKey, plan: Plan, child: ProfilingResult) -> dict[str, An
 
 
 def write_profile(done: Profiled, folders: Folders, taken_with: Mapping[str, Any]) -> None:
-    """``params.json``, ``report.md``, ``metrics.json``, and every view for those who look deeper."""
+    """Write ``params.json``, ``report.md``, ``metrics.json``, and all views in ``report-verbose.md``."""
     folder, analysis = done.folder, done.analysis
     archs = {dict(m.labels).get("arch", "") for m in analysis.metrics.metrics} - {""}
     facts = {"devices": sorted(archs), "window": analysis.window}
@@ -264,26 +264,26 @@ def write_profile(done: Profiled, folders: Folders, taken_with: Mapping[str, Any
 
 
 def _pictures(analysis: Analysis) -> dict[str, Document]:
-    """All pictures as the first page; none of what cannot be drawn."""
+    """Return a first page with all pictures; empty if there is none."""
     from pytest_perfgate.app.inspect import PICTURES, pictures_document
 
     return {PICTURES: pictures_document(analysis)} if analysis.pictures else {}
 
 
 def _views(analysis: Analysis) -> tuple[dict[str, Document], list[str]]:
-    """Every view that has something to show, and a line for each of the others."""
+    """Return every view that applies, and a line for each of the others."""
     views: dict[str, Document] = {}
     empty: list[str] = []
     for name, build in analysis.views.items():
         try:
             views[name] = build()
-        except PerfgateError as fault:  # noqa: PERF203 - a view that has nothing to show leaves the others alone
+        except PerfgateError as fault:  # noqa: PERF203 - a view that does not apply leaves the others
             empty.append(f"No view `{name}`: {fault.what}.")
     return views, empty
 
 
 def metrics_data(analysis: Analysis) -> dict[str, Any]:
-    """Every metric with its labels; what is absent is listed with the way to collect it."""
+    """Return every metric with its labels; absent ones are listed with a way to collect them."""
     return {
         "kind": analysis.kind,
         "window": analysis.window,

@@ -1,4 +1,4 @@
-"""Rounds are added until each case is decided: by two builds, or in a first run that will be accepted."""
+"""Adds rounds until each case is decided, by two builds or in a first run that will be accepted."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 Counts = Callable[[CaseKey], float]
-"""τ of a case: the smallest slowdown that counts."""
+"""Returns the smallest slowdown of a case that counts."""
 
 
 class Asked(NamedTuple):
@@ -44,13 +44,13 @@ class Asked(NamedTuple):
     time: bool = True
     """Whether any limit is on its slowdown."""
     changes: Sequence[Limit] = ()
-    """Those on the change of a figure."""
+    """The limits on the change of a figure."""
     gates: int = 1
-    """How many figures share the chance of a false alarm."""
+    """How many figures share the false-alarm rate."""
 
 
 _REPEATED = 3
-"""Rounds in which what reads the same each time has shown that it does: a figure, and a call that has no time."""
+"""Rounds after which a figure that is the same each time, or a call without a time, counts as constant."""
 
 
 class Screening:
@@ -63,14 +63,14 @@ class Screening:
         among: int = 0,
         asked: Callable[[CaseKey], Asked] = lambda key: Asked(),  # noqa: ARG005 - the same for each
     ) -> None:
-        """``among`` is how many cases the run decides by two builds, where others are compared elsewhere."""
+        """``among`` is the number of cases that two builds decide in the run, including other comparisons."""
         self._all, self._counts, self._among, self._asked = comparison, counts, among, asked
         self._pairs: dict[CaseKey, Pairs] = {}
         self._found: dict[CaseKey, Finding] = {}
-        self._beyond: frozenset[str] = frozenset()  # that the budget did not reach, as of the last round
+        self._beyond: frozenset[str] = frozenset()  # tests that the budget did not reach, as of the last round
 
     def decide(self) -> None:
-        """Rounds of every case until it is decided; then those whose slow processes are what differs."""
+        """Run rounds of every case until it is decided; then test whether the head has more slow processes."""
         comparison = self._all
         design = comparison.design
         comparison.play(ROUND, dict.fromkeys(comparison.cases, 1))
@@ -82,12 +82,12 @@ class Screening:
         comparison.stage.say(self._summary())
 
     def paired(self, *, revision: bool) -> dict[CaseKey, Paired]:
-        """What became of every case that both sides measured; of one that was stopped, what was decided before."""
+        """Return the results of every case that both sides measured; of a stopped one, only an earlier decision."""
         decided = {key: one for key, one in self._found.items() if key not in self.stopped()}
         return {key: self._paired(key, one, revision) for key, one in decided.items()}
 
     def stopped(self) -> dict[CaseKey, str]:
-        """What its rounds leave undecided since its test failed in them: no verdict, and no more rounds to wait for."""
+        """Return cases that stay undecided because their test failed in the rounds, with the error."""
         reasons = stopped(self._all)
         open_ = (
             key for key, one in self._found.items() if one.decision is Decision.UNDECIDED and key.nodeid in reasons
@@ -95,7 +95,7 @@ class Screening:
         return {key: f"it failed in base or head before they decided: {reasons[key.nodeid]}" for key in open_}
 
     def _look(self) -> None:
-        """A case that is settled stays as it was found, though another call of its test has more rounds."""
+        """Judge the rounds so far; a settled case keeps its result even if its test has more rounds."""
         for key, pairs in self._all.pairs(ROUND).items():
             before = self._found.get(key)
             if before is None or not before.settled:
@@ -103,7 +103,7 @@ class Screening:
                 self._found[key], self._pairs[key] = now, pairs.first(now.rounds)
 
     def _over(self) -> Iterable[str]:
-        """Tests that have no further round: all their calls are settled, or the budget decides others first."""
+        """Return tests that need no further round: all their calls are settled, or the budget goes to others first."""
         self._look()
         wants: dict[str, Want] = {}
         for key, result in self._found.items():
@@ -119,11 +119,11 @@ class Screening:
         over = (often | {key.nodeid for key in (*self._found, *untimed)}) - wants.keys()
         plan = allotted(wants, self._all.left_s, self._all.start_s)
         self._beyond = frozenset(plan.beyond)
-        nearest = () if plan.rounds else tuple(plan.beyond)[:1]  # its wants are a guess, and nobody takes the time
+        nearest = () if plan.rounds else tuple(plan.beyond)[:1]  # its estimate is rough, and the time is free
         return over | (self._beyond - set(nearest))
 
     def _is_open(self, key: CaseKey, result: Finding | None = None) -> bool:
-        """Whether a further round may say more of what is asked: of the time, or of a figure."""
+        """Return whether a further round may decide the time or a figure of a call."""
         request, played = self._asked(key), self._played(key)
         if result is not None and not result.settled and (request.time or played < LEAST):
             return True
@@ -133,13 +133,13 @@ class Screening:
         return sum(met.phase == ROUND and met.nodeid == key.nodeid for met in self._all.rounds)
 
     def _want(self, key: CaseKey, finding: Finding) -> Want:
-        """What a case asks for up to the last round of all."""
+        """Return what a case needs until the last round."""
         counts, design = self._counts(key), self._all.design
         rounds = min(wanted(finding, counts, design), max(1, design.last - finding.rounds))
         return Want(rounds=rounds, seconds=self._all.cost(key.nodeid), suspected=finding.shift >= counts)
 
     def _wants_s(self, key: CaseKey, finding: Finding) -> float:
-        """Seconds that would decide what is open; groups of processes would only show themselves again."""
+        """Return the seconds that would decide an open case; more rounds do not help against groups of processes."""
         if finding.decision is not Decision.UNDECIDED or finding.unstable:
             return 0.0
         return wanted(finding, self._counts(key), self._all.design) * (self._all.cost(key.nodeid) + self._all.start_s)
@@ -169,7 +169,7 @@ class Screening:
         )
 
     def untimed(self, *, revision: bool) -> dict[CaseKey, Paired]:
-        """Calls that no clock timed: what machine code, files and the test itself say on both sides."""
+        """Return the calls that were not timed: their figures from machine code, files and the test itself."""
         bare = Paired(
             decision=Decision.UNDECIDED, differences=(), shift=0.0, base=self._all.arms[BASE].revision[:10],
             revision=revision, same=self._all.same, problems=tuple(self._all.problems.values()),
@@ -182,11 +182,11 @@ class Screening:
         return list(dict.fromkeys(one.key for one in heads if not one.samples and one.key not in self._found))
 
     def _rounds(self, key: CaseKey) -> Sequence[tuple[Capture, Capture]]:
-        """The rounds that decided a case."""
+        """Return the rounds that decided a case."""
         return self._all.captures(ROUND).get(key, [])[: self._found[key].rounds]
 
     def _tunings(self, key: CaseKey) -> tuple[tuple[str, str], ...]:
-        """The notes on kernels that were tuned differently on the two sides."""
+        """Return notes on kernels that were tuned differently on the two sides."""
         sides = zip(("base", "head"), zip(*self._rounds(key)))
         return tuning_facts({side: [capture.samples[-1] for capture in captures] for side, captures in sides})
 
@@ -206,7 +206,7 @@ class Screening:
 
 
 def open_figures(comparison: Comparison, key: CaseKey, request: Asked, played: int) -> bool:
-    """Whether the rounds leave a figure open that a limit is on."""
+    """Return whether the rounds leave a figure with a limit undecided."""
     for pairs in figure_pairs(comparison, key, request.changes):
         for limit in request.changes:
             if limit.metric == pairs.name and matches(pairs.labels, scope_within(limit, key)):
@@ -222,26 +222,26 @@ def _span(rounds: list[int]) -> str:
 
 
 def _usual(comparison: Comparison, key: CaseKey) -> float:
-    """What a call took in the base arm, summed up as the head's own time is: the two are read side by side."""
+    """Return the time of a call in the base arm, summarised as the head's own, for display beside it."""
     rounds = comparison.captures(ROUND).get(key, ())
     return median(sorted(median(sorted(base.samples[-1].durations)) for base, _ in rounds))
 
 
 MOST = 10
-"""Processes of a first run: from three to ten the interval of a kernel came from 253 % down to 24 %."""
+"""The most processes of a first run: from three to ten, a kernel's interval narrowed from 253 % to 24 %."""
 
 SPENDS_S = 30.0
-"""The most seconds that a first run outside CI may take for this in all, because a person waits."""
+"""The most seconds that a first run outside CI spends on more processes, because a person waits."""
 
 _WORTH = 40
-"""Processes beyond which a case needs a quieter machine rather than more of them."""
+"""A case that needs more processes than this needs a quieter machine instead."""
 
 _NAMED, _LEAST_ASKED = 5, 1e-3
 
 
 @value
 class Blurred:
-    """A call without an accepted time, whose run does not see the slowdown that its limit asks about."""
+    """A call without an accepted time whose run cannot detect the slowdown of its limit."""
 
     key: CaseKey
     half: float
@@ -249,11 +249,11 @@ class Blurred:
     asks: float
     processes: int
     beside: float = 0.0
-    """Processors that others kept busy meanwhile: all its processes may be slow by what those took."""
+    """Processors that others kept busy during the run, which may have slowed all its processes."""
 
     @property
     def machine_busy(self) -> bool:
-        """Whether no number of processes would help."""
+        """Return whether the machine was too busy for any number of processes."""
         return self.beside > self.asks
 
     def __str__(self) -> str:
@@ -263,15 +263,15 @@ class Blurred:
 
     @property
     def remedy(self) -> str:
-        """What would bring it there: the interval narrows by the square root of the processes."""
+        """Return what would make the limit detectable: the interval narrows by the square root of the processes."""
         needs = math.ceil(self.processes * (self.half / self.asks) ** 2)
         return f"--perfgate-rounds={needs}, or a quieter machine" if needs <= _WORTH else "a quieter machine"
 
 
 def blurred(result: CaseResult, gate_judge: GateJudge, *, first: bool = True) -> tuple[Blurred, ...]:
-    """The calls of a case that will be accepted from this run, and cannot be judged by well yet; open speed-ups.
+    """Return the calls of a case that are too noisy to be accepted for their limit, and open speed-ups.
 
-    Not ``first`` where two builds decide what has no accepted time: they say nothing of a speed-up.
+    Without ``first``, two builds decide calls without an accepted time, and only speed-ups are returned.
     """
     if result.outcome != "passed":
         return ()
@@ -285,10 +285,10 @@ _OPEN = frozenset({Outcome.UNDECIDED, Outcome.SUSPECT})
 
 
 def _open_speedup(result: CaseResult, measurement: Measurement, gate_judge: GateJudge) -> Blurred | None:
-    """A speed-up that more processes may decide, or that is to be accepted and is not known to half of its limit."""
+    """Return a speed-up that more processes may decide, or whose interval is too wide to accept for its limit."""
     try:
         verdicts = gate_judge.judged(result.case, measurement).verdicts
-    except PerfgateError:  # the judge says so of its test
+    except PerfgateError:  # the judge reports it for its test
         return None
     for verdict in verdicts:
         metric, limit = verdict.metric, verdict.limit
@@ -310,7 +310,7 @@ def _blurred(result: CaseResult, measurement: Measurement, gate_judge: GateJudge
         return None
     try:
         limits = gate_judge.limits(result.case, measurement)
-    except PerfgateError:  # the judge says so of its test
+    except PerfgateError:  # the judge reports it for its test
         return None
     bounds = [limit.bound for limit in limits if limit.metric == "slowdown" and limit.bound > 0]
     half = (times[0].high - times[0].low) / (2 * times[0].value)
@@ -324,7 +324,7 @@ def _blurred(result: CaseResult, measurement: Measurement, gate_judge: GateJudge
 
 
 class FirstSitting:
-    """Further rounds of what sees too little, as far as the time for it goes."""
+    """Runs more processes of cases that are too noisy, as far as their time allows."""
 
     def __init__(
         self, rounds: Rounds, gate_judge: GateJudge, clock: Callable[[], float], *, first: bool = True
@@ -332,12 +332,12 @@ class FirstSitting:
         self._rounds, self._judge, self._clock, self._first = rounds, gate_judge, clock, first
 
     def left(self, cases: Iterable[Case]) -> list[Blurred]:
-        """All calls that see too little by now."""
+        """Return all calls that are still too noisy."""
         results = self._rounds.results()
         return [one for case in cases for one in blurred(results[case.nodeid], self._judge, first=self._first)]
 
     def _open(self, cases: Iterable[Case]) -> list[str]:
-        """The cases that more processes may help, those nearest to their limit first."""
+        """Return the cases that more processes may help, those nearest to their limit first."""
         far: dict[str, float] = {}
         for one in self.left(cases):
             if not one.machine_busy:
@@ -352,7 +352,7 @@ class FirstSitting:
         within_s: float,
         start_s: float,
     ) -> None:
-        """Rounds of a fresh process each until all see their limit; says first what it may take, and last what is left.
+        """Run rounds of one fresh process each until every limit is detectable; announce the time, report the rest.
 
         ``play`` runs one round, by its number, of some of the cases.
         """
@@ -371,7 +371,7 @@ class FirstSitting:
         _tell_left(self.left(cases), tell)
 
     def _fitting(self, names: list[str], left_s: float, start_s: float) -> list[str]:
-        """As many as one round may take."""
+        """Return as many cases as the remaining time allows in one round."""
         while names and self._cost(names, start_s) > left_s:
             names = names[:-1]
         return names
@@ -382,7 +382,7 @@ class FirstSitting:
 
 
 def _tell_left(left: Sequence[Blurred], tell: Callable[[str], None]) -> None:
-    """What could not be reached: by how much, and what would."""
+    """Report the calls that are still too noisy, with what would help."""
     if beside := [one.beside for one in left if one.machine_busy]:
         cases = f"{plural(len(beside), 'case')} without an accepted time"
         text = f"other programs used {max(beside):.1f} processors during {cases}"

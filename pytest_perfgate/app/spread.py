@@ -1,4 +1,4 @@
-"""Cases on several devices at once, a lane a device; the next round's processes, started while a device measures."""
+"""Measures cases on several devices at once, one lane a device, and starts the next processes early."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.verdict import Arm, PairedRound
 
 HOST = frozenset({"auto", "host", "fake"})
-"""Runtimes that do not show beforehand whether they use a device."""
+"""Runtimes that do not show in advance whether they use a device."""
 
 
 @array_value
@@ -34,22 +34,22 @@ class Fleet:
     """The devices that this run may use."""
 
     devices: tuple[Device, ...]
-    """Devices by the libraries' numbers; empty where they are unknown."""
+    """Devices by the libraries' numbers; empty if unknown."""
     surroundings: Callable[[Sequence[Device]], Mapping[str, str]]
-    """The variables that make a process see these devices and no others."""
+    """Returns the variables that make only these devices visible to a process."""
     hold: Callable[[Sequence[str]], AbstractContextManager[object]]
-    """Leases on all of these, for the children to inherit."""
+    """Holds leases on all of these devices, for the children to inherit."""
     near: Callable[[Sequence[Device]], Mapping[str, str]] = lambda _: {}
-    """The variables that put a process on the cores next to these devices, where the system tells which those are."""
+    """Returns the variables that pin a process to cores near these devices, if the system names them."""
 
     @property
     def alike(self) -> tuple[Device, ...]:
-        """Those that are like the first: cases on another kind of device would have another key."""
+        """Return the devices of the first one's kind: cases on another kind would have another key."""
         first = self.devices[:1]
         return tuple(d for d in self.devices if (d.name, d.memory_bytes) == (first[0].name, first[0].memory_bytes))
 
     def few(self, wanted: int) -> str:
-        """Why there are not so many to be had; empty where there are."""
+        """Return why fewer devices are available; "" if there are enough."""
         if len(self.alike) >= wanted:
             return ""
         text = f"{len(self.alike)} of one kind are visible" if self.devices else "none is visible"
@@ -57,10 +57,10 @@ class Fleet:
 
 
 def run_spread(rounds: Rounds, cases: Sequence[Case], fleet: Fleet, numbers: range | None = None) -> None:
-    """Measure all cases, those of devices on all devices at once; ``numbers`` are the rounds, all of them without.
+    """Measure all cases, those of devices on all devices at once; ``numbers`` are the rounds, by default all.
 
-    A case whose library is not named shows in its first round whether it uses a device. What the host
-    measures runs alone: a neighbour would be in its time.
+    A case whose library is not named shows in its first round whether it uses a device. Cases of the host run alone,
+    because others at the same time would slow them.
     """
     numbers = range(rounds.most) if numbers is None else numbers
     several = [case for case in cases if case.plan.devices > 1]
@@ -83,15 +83,15 @@ def run_spread(rounds: Rounds, cases: Sequence[Case], fleet: Fleet, numbers: ran
 
 
 def lane_of(nodeid: str, count: int) -> int:
-    """The lane of a case: the same one each time, whatever else is selected."""
+    """Return the lane of a case, the same each time, whatever else is selected."""
     return zlib.crc32(nodeid.encode()) % count
 
 
 def _in_lanes(rounds: Rounds, fleet: Fleet, cases: tuple[Sequence[Case], Sequence[Case]], numbers: range) -> None:
-    """Every round of cases planned for a GPU, and all but the first of those that it showed to use one.
+    """Run every round of cases planned for a GPU, and all but the first of those found to use one.
 
-    The leases are the run's own until all are through: a child between two cases has a context on its card, and would
-    be a foreign process to whoever measured there meanwhile.
+    The run holds the leases until the end, because a child between two cases keeps a context on its card, which would
+    be a foreign process to another run.
     """
     planned, detected = cases
     if not planned and not detected:
@@ -123,13 +123,13 @@ def _with_several(rounds: Rounds, fleet: Fleet, case: Case, numbers: range) -> N
 
 
 def at_once(works: Iterable[Callable[[], None]], stop: Callable[[], None]) -> None:
-    """All of these in threads; the first failure, or an interrupt, stops them all and is raised."""
+    """Run all of these in threads; the first failure, or an interrupt, stops them all and is raised."""
     faults: list[BaseException] = []
 
     def guarded(work: Callable[[], None]) -> None:
         try:
             work()
-        except BaseException as fault:  # noqa: BLE001 - raised again by the thread that waits
+        except BaseException as fault:  # noqa: BLE001 - raised again by the waiting thread
             faults.append(fault)
             stop()
 
@@ -150,13 +150,13 @@ def at_once(works: Iterable[Callable[[], None]], stop: Callable[[], None]) -> No
 
 @value
 class Start:
-    """What a process is started with."""
+    """The arguments with which a process is started."""
 
     spec: ChildSpec
     job: Job
 
     def serves(self, other: Start) -> bool:
-        """Whether a process that was started so stands for another: same arm and seed, and its tests among these."""
+        """Return whether a process started with these can serve for the other: same arm and seed, and its tests too."""
         mine, theirs = ({case.nodeid for case in one.job.cases} for one in (self, other))
         return mine >= theirs and self._surroundings() == other._surroundings()
 
@@ -165,7 +165,7 @@ class Start:
 
 
 def on_devices(cases: Iterable[Case], rounds: Iterable[PairedRound]) -> bool:
-    """Whether all of these were timed by a device's own clock in the rounds before."""
+    """Return whether the earlier rounds timed all of these cases by a device's own clock."""
     clocks_of: dict[str, set[bool]] = {case.nodeid: set() for case in cases}
     for one in rounds:
         by_device = (c.device.kind == "gpu" and c.identity.timer != "host" for c in (*one.base, *one.head))
@@ -174,13 +174,13 @@ def on_devices(cases: Iterable[Case], rounds: Iterable[PairedRound]) -> bool:
 
 
 def leases(rounds: Iterable[PairedRound]) -> list[str]:
-    """The devices that these cases were measured on."""
+    """Return the devices that these rounds were measured on."""
     captures = (capture for one in rounds for capture in (*one.base, *one.head))
     return sorted({lease_name(capture.device) for capture in captures if capture.device.kind == "gpu"})
 
 
 class EarlyChild:
-    """A child that has had its job: it collects, and waits before its first test."""
+    """A child that has received its job: it collects, and waits before its first test."""
 
     def __init__(self, child: Child, job: Job) -> None:
         self.label, self._child = child.label, child
@@ -212,7 +212,7 @@ class EarlyChild:
         return self._child.tail()
 
     def _sent(self, job: Job) -> None:
-        """Give a child its job once it has started, without waiting for the start."""
+        """Send a child its job once it has started, without waiting for the start."""
         try:
             self._child.send(job)
         except PerfgateError as fault:
@@ -220,20 +220,20 @@ class EarlyChild:
 
 
 PRELOADED = {
-    "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # torch asks for devices without initialising CUDA
+    "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # torch finds devices without initialising CUDA
     **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
 }
-"""What a preload is started with: neither a driver nor a second thread survives a fork."""
+"""Variables of a preload: neither a driver nor a second thread survives a fork."""
 
 
 def floored(pairs: Pairs, capture: Capture, forks: Callable[[CaseKey, str], float | None] | None) -> Pairs:
-    """Forks are taken to scatter as much as fresh pairs were seen to."""
+    """Widen the scatter of forked pairs to at least that of fresh ones."""
     floor = forks(capture.key, capture.device.key) if pairs.preloads and forks else None
     return pairs if floor is None else replace(pairs, floor=floor)
 
 
 def one_a_draw(rounds: Sequence[PairedRound], phase: str, nodeid: str) -> list[tuple[int, PairedRound]]:
-    """The rounds of a test with their places; of those that were forked from one preload the first."""
+    """Return the rounds of a test with their positions; of rounds forked from one preload only the first."""
     from pytest_perfgate.core.judge.samples import preloads_of
 
     mine = [(at, met) for at, met in enumerate(rounds) if met.phase == phase and met.nodeid == nodeid]
@@ -242,7 +242,7 @@ def one_a_draw(rounds: Sequence[PairedRound], phase: str, nodeid: str) -> list[t
 
 
 class Preload:
-    """Both sides' processes of a few rounds: they have imported and collected, and wait to be forked."""
+    """Both sides' processes of a few rounds, which have imported and collected, and wait to be forked."""
 
     def __init__(self, stage: Stage, starts: Sequence[Start], seed: int) -> None:
         self.stage, self.starts, self.seed, self.rounds = stage, starts, seed, 0
@@ -251,14 +251,14 @@ class Preload:
             self._sides.append(EarlyChild(stage.spawner.spawn(start.spec), start.job))
 
     def forked(self) -> list[Child]:
-        """The sides of one round; none is left where one of them cannot be."""
+        """Return the two sides of one round, or none if one of them cannot be forked."""
         forks: list[Child] = []
         try:
             for start, side in zip(self.starts, self._sides):
                 if not self.rounds:
                     side.send(start.job)
                     while not isinstance(side.receive(self.stage.timeout_s), Collected):
-                        """It may wait for what another process has."""
+                        """Ignores the messages of a side that waits for another process."""
                 forks.append(side.fork())
         except PerfgateError:
             for fork in forks:
@@ -279,18 +279,18 @@ class Preload:
 
 
 class NextRound:
-    """How the sides of a round are started: as fresh processes, which may import while others measure, or as forks."""
+    """Decides how the sides of a round start: as fresh processes, possibly during other rounds, or as forks."""
 
     def __init__(self, stage: Stage, arms: Sequence[Arm], own: OwnFiles) -> None:
         self._stage, self._arms, self._own = stage, arms, own
         self._early: list[tuple[Start, EarlyChild]] = []
         self._preloads: list[Preload] = []
-        """The one whose rounds are played, and the one behind it."""
+        """The preload of the current rounds, and the next one."""
         self.refused = ""
-        """Why nothing is forked any more."""
+        """The reason why forking has ended."""
 
     def starts(self, cases: Sequence[Case], seed: int, start: str = "") -> list[Start]:
-        """What the sides of a round are started with: the base's files may be its own."""
+        """Return the arguments for the sides of a round; the base may run files of its own revision."""
         job = replace(self._stage.job, cases=tuple(cases), beside=True, start=start)
         return [
             Start(spec=self._stage.spec(arm, cases, seed), job=replace(job, modules=arm.modules, files=files))
@@ -298,7 +298,7 @@ class NextRound:
         ]
 
     def open(self, cases: Sequence[Case], seed: int, rounds: Sequence[PairedRound]) -> tuple[list[Start], list[Child]]:
-        """What a round is started with, and its processes where those are there: both sides alike, or none."""
+        """Return the arguments for a round, and its processes if both are ready, else none."""
         why = self._fresh(cases, rounds)
         if why == "":
             try:
@@ -313,7 +313,7 @@ class NextRound:
         return wanted, self.take(wanted)
 
     def begin(self, cases: Sequence[Case], seed: int, rounds: Sequence[PairedRound]) -> None:
-        """Starts them where no clock of the host measures; one that fails is complained of when its round begins."""
+        """Start the processes early if no host clock is measuring; a failure is raised when their round begins."""
         self.take(())
         if not self._stage.early or not on_devices(cases, rounds):
             return
@@ -327,7 +327,7 @@ class NextRound:
                 self._early.append((start, EarlyChild(self._stage.spawner.spawn(start.spec), start.job)))
 
     def take(self, starts: Sequence[Start]) -> list[Child]:
-        """Those that wait for these, or none: both sides of a pair are started alike."""
+        """Return the processes that wait for these arguments, or none: both sides must be started alike."""
         early, self._early = self._early, []
         if len(early) == len(starts) and all(start.serves(other) for (start, _), other in zip(early, starts)):
             return [child for _, child in early]
@@ -341,12 +341,12 @@ class NextRound:
             self._preloads.pop().close()
 
     def refuse(self, fault: PerfgateError, cases: list[Case]) -> list[Case]:
-        """Processes that waited died before their first test: no fork is tried again."""
+        """Stop forking, because waiting processes died before their first test."""
         self.refused = fault.what.splitlines()[0]
         return cases
 
     def _fresh(self, cases: Sequence[Case], rounds: Sequence[PairedRound]) -> str | None:
-        """Why these cases are not forked: empty where they are, ``None`` where forking was not requested."""
+        """Return why these cases are not forked: "" if they are, ``None`` if forking was not requested."""
         forks = self._stage.forks
         if forks is None or not on_devices(cases, rounds):
             return None
@@ -361,7 +361,7 @@ class NextRound:
         return unknown if unshown else self.refused
 
     def _preload(self, cases: Sequence[Case], seed: int) -> Preload:
-        """The one that has rounds left, else the one behind it, else a new one."""
+        """Return the preload with rounds left: the current, the next, or a new one."""
         while self._preloads:
             first = self._preloads[0]
             alike = zip(first.starts, self._waiting(cases, first.seed))
@@ -375,7 +375,7 @@ class NextRound:
         return Preload(self._stage, self._waiting(cases, seed), seed)
 
     def _waiting(self, cases: Sequence[Case], seed: int) -> list[Start]:
-        """What the sides of a preload are started with; the seed is that of the first round."""
+        """Return the arguments of a preload's sides; the seed is that of the first round."""
         return [
             Start(
                 spec=replace(start.spec, env=tuple(sorted({**dict(start.spec.env), **PRELOADED}.items()))),
