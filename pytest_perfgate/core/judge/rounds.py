@@ -13,9 +13,8 @@ from pytest_perfgate.core.stats.inference import (
     ALARM,
     far,
     fisher,
-    hodges_lehmann,
     pairs_needed,
-    shift_interval,
+    shift_and_interval,
     signed_rank,
 )
 from pytest_perfgate.core.stats.summary import GAP, deviation, split, t_quantile, t_tail
@@ -153,7 +152,7 @@ class Reading(NamedTuple):
 
 def exact(d: Sequence[float]) -> Reading:
     """The decision of fresh pairs, for any scatter."""
-    return Reading(hodges_lehmann(d), shift_interval(d, 1 - 2 * CLEARS), signed_rank)
+    return Reading(*shift_and_interval(d, 1 - 2 * CLEARS), signed_rank)
 
 
 def by_draws(means: Sequence[float], floor: float) -> Reading:
@@ -174,18 +173,18 @@ def by_draws(means: Sequence[float], floor: float) -> Reading:
 def finding(pairs: Pairs, threshold: float, design: Design | None = None) -> Finding:
     """Shift, interval, whether the processes stand in groups, and what this look says by itself."""
     design = design or Design()
-    limit, count, looks = math.log1p(max(threshold, 0.0)), len(pairs.base), design.looks
-    d = [fmean(draw) for draw in pairs.draws]
+    count, looks, draws = len(pairs.base), design.looks, pairs.draws
+    d = [fmean(draw) for draw in draws]
     shift, interval, test = by_draws(d, pairs.floor) if pairs.preloads else exact(d)
     enough = not pairs.preloads or len({*pairs.preloads} - {0}) >= PRELOADS
     high = _expm1(interval.high) if enough else max(_expm1(interval.high), threshold)  # too few clear nothing
     bounds = Interval(low=_expm1(interval.low), high=high, confidence=interval.confidence)
     p = test(beyond(d, threshold))
     ends = enough and (pairs.whole or count >= design.last)
-    reached = [look for look in looks if ends and count - len(pairs.draws[-1]) < look <= count]
+    reached = [look for look in looks if ends and count - len(draws[-1]) < look <= count]
     slower = bool(reached) and p <= design.level and shift >= math.log1p(threshold)
     clear = not slower and ends and is_look(count) and bounds.high < threshold
-    ahead = shift <= -limit
+    ahead = shift <= -math.log1p(max(threshold, 0.0))
     faster = looks[0] in reached and ahead and test(beyond([-x for x in d], threshold)) <= design.level
     return Finding(
         rounds=count,
@@ -369,9 +368,10 @@ def figure_finding(pairs: FigurePairs, limit: Limit, gates: int) -> FigureFindin
 def _figure_look(worse_by: Sequence[float], allowed: float, design: Design) -> Decision:
     """What one look at a figure says; where nothing worse is allowed, it is cleared once it could have been found."""
     count = len(worse_by)
-    if count in design.looks and hodges_lehmann(worse_by) >= allowed and _beyond(worse_by, allowed) <= design.level:
+    shift, interval = shift_and_interval(worse_by, 1 - 2 * CLEARS)
+    if count in design.looks and shift >= allowed and _beyond(worse_by, allowed) <= design.level:
         return Decision.SLOWER
-    interval, enough = shift_interval(worse_by, 1 - 2 * CLEARS), design.looks[len(design.looks) // 2]
+    enough = design.looks[len(design.looks) // 2]
     kept = interval.high < allowed or (allowed <= 0 and interval.low <= allowed and count >= enough)
     return Decision.NOT_SLOWER if kept and count >= LEAST else Decision.UNDECIDED
 

@@ -90,18 +90,27 @@ def hodges_lehmann(differences: Sequence[float]) -> float:
 
 def walsh_averages(differences: Sequence[float]) -> list[float]:
     """The averages of all pairs of differences, each with itself too, sorted."""
-    return sorted((d + other) / 2 for at, d in enumerate(differences) for other in differences[at:])
+    import numpy as np
+
+    averages = np.add.outer(differences, differences)[np.tri(len(differences), dtype=bool)] / 2
+    averages.sort()
+    return list(map(float, averages))
 
 
 def shift_interval(differences: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
-    """The exact interval of the shift.
+    """The exact interval of the shift."""
+    return shift_and_interval(differences, confidence)[1]
+
+
+def shift_and_interval(differences: Sequence[float], confidence: float) -> tuple[float, Interval]:
+    """The shift by Hodges and Lehmann with its exact interval.
 
     Below six pairs even all of the averages cover less than 95 %: the interval then states what it covers.
     """
     averages = walsh_averages(differences)
     rank, covered = walsh_rank(len(differences), round(1 - confidence, 12))
     at = max(rank - 1, 0)
-    return Interval(low=averages[at], high=averages[len(averages) - 1 - at], confidence=covered)
+    return median(averages), Interval(low=averages[at], high=averages[len(averages) - 1 - at], confidence=covered)
 
 
 def clopper_pearson(hits: int, count: int, confidence: float = CONFIDENCE) -> Interval:
