@@ -261,6 +261,10 @@ class Rank:
     """The range or the thread that named it; empty when the order of devices did."""
 
 
+AS_GIVEN = "as given"
+"""How a window was chosen whose start and end a person named."""
+
+
 @value
 class Window:
     """The span that every figure is from, and how it was chosen."""
@@ -269,7 +273,7 @@ class Window:
     end: int
     how: str
     covers: float | None = field(default=None, compare=False)
-    """The part of the rank's capture that all ranges like this one cover; none where no range was looked for."""
+    """The part of the rank's capture that all ranges like this one cover, or the window that was given."""
     apart: int | None = field(default=None, compare=False)
     """From the start of one such range to the start of the next, in the median."""
 

@@ -350,7 +350,7 @@ def _window_of(metric: Metric, analysis: Analysis) -> str:
     if covered >= HALF or between or not (stepwise or analysis.kind == "nsys"):
         return window
     share = quantity(covered, Dimension.FRACTION, 2)
-    return f"{window}; such windows cover {share} of the capture; their figures leave out the time between them"
+    return f"{window}; such windows cover {share} of the capture; their figures leave out the rest"
 
 
 def _artifact_ruling(limit: Limit, metric: Metric, window: str) -> Ruling:

@@ -12,7 +12,7 @@ import numpy as np
 
 from pytest_perfgate.core.analysis import intervals
 from pytest_perfgate.model.errors import PerfgateError
-from pytest_perfgate.model.nsys import OPEN, Extent, Preset, Ranges, Rank, Reading, Window, pid_of
+from pytest_perfgate.model.nsys import AS_GIVEN, OPEN, Extent, Preset, Ranges, Rank, Reading, Window, pid_of
 from pytest_perfgate.model.values import TIME_UNIT, TIME_UNITS
 
 if TYPE_CHECKING:
@@ -84,11 +84,9 @@ def windows(
 ) -> dict[Rank, Window]:
     """A window per rank; a rank without the anchor that others have gets none."""
     if reading.span is not None:
-        start, end = reading.span
-        return {rank: Window(start=start, end=end, how="as given") for rank in found}
+        return _given(reading.span, found, extents)
     for anchor in (reading.anchor,) if reading.anchor else reading.preset.anchors:
-        anchored = _anchored(ranges, found, anchor, extents)
-        if anchored:
+        if anchored := _anchored(ranges, found, anchor, extents):
             return anchored
     if reading.anchor:
         raise PerfgateError("nsys-anchor", f"no range matches {reading.anchor!r}", fix=_nearest(ranges))
@@ -101,6 +99,12 @@ def windows(
     }
 
 
+def _given(span: tuple[int, int], found: Sequence[Rank], extents: Callable[[], Sequence[Extent]]) -> dict[Rank, Window]:
+    (start, end), spans = span, {(extent.pid, extent.device): extent for extent in extents()}
+    parts = [_covers(np.array([start]), np.array([end]), spans.get((rank.pid, rank.device))) for rank in found]
+    return {rank: Window(start=start, end=end, how=AS_GIVEN, covers=part) for rank, part in zip(found, parts)}
+
+
 def _anchored(
     ranges: Ranges, found: Sequence[Rank], anchor: str, extents: Callable[[], Sequence[Extent]]
 ) -> dict[Rank, Window]:
@@ -108,20 +112,18 @@ def _anchored(
     hits = np.array([bool(pattern.search(text)) for text in ranges.texts], dtype=bool)
     rows = np.flatnonzero(hits[ranges.text] & (ranges.end < OPEN)) if len(ranges) else np.empty(0, dtype=np.int64)
     rows = _lasting(ranges, rows, anchor)
-    process = pid_of(ranges.tid[rows])
-    result = {}
+    process, result = pid_of(ranges.tid[rows]), dict[Rank, Window]()
     spans = {(extent.pid, extent.device): extent for extent in extents()} if len(rows) else {}
     for rank in found:
         mine = rows[process == rank.pid]
         if len(mine):
             mine = mine[np.argsort(ranges.start[mine], kind="stable")]
             middle = mine[len(mine) // 2]
-            how = f"{ranges.texts[ranges.text[middle]]!r}, number {len(mine) // 2 + 1} of {len(mine)} that match"
             start, end = ranges.start[mine], ranges.end[mine]
             result[rank] = Window(
                 start=int(ranges.start[middle]),
                 end=int(ranges.end[middle]),
-                how=how,
+                how=f"{ranges.texts[ranges.text[middle]]!r}, number {len(mine) // 2 + 1} of {len(mine)} that match",
                 covers=_covers(start, end, spans.get((rank.pid, rank.device))),
                 apart=int(intervals.middle(np.diff(start))) if len(start) > 1 else None,
             )

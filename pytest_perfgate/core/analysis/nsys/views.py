@@ -27,7 +27,7 @@ from pytest_perfgate.model.metric import (
     Severity,
     Table,
 )
-from pytest_perfgate.model.nsys import ApiTotal, Job, KernelTotal, OverlapRow, Rank, RankResult, stream_name
+from pytest_perfgate.model.nsys import AS_GIVEN, ApiTotal, Job, KernelTotal, OverlapRow, Rank, RankResult, stream_name
 from pytest_perfgate.model.values import Dimension
 
 
@@ -379,16 +379,21 @@ def coverage_findings(job: Job) -> Iterator[Finding]:
         window = result.lane.window
         if window.covers is None or window.covers >= HALF:
             continue
-        apart = ""
+        given, apart = window.how == AS_GIVEN, ""
         if window.apart is not None:
             apart = (
                 f" A range is {quantity(window.length, Dimension.TIME)} long, and the next one starts "
                 f"{quantity(window.apart, Dimension.TIME)} after it."
             )
         yield Finding(
-            title=f"The windows of rank {result.rank.name} cover {window.covers:.0%} of its capture",
-            detail=f"Figures of a window leave out what happens between them, mainly idle time.{apart}",
+            title=f"The {'window' if given else 'windows'} of rank {result.rank.name} "
+            f"{'covers' if given else 'cover'} {window.covers:.0%} of its capture",
+            detail="Its figures say nothing of the rest."
+            if given
+            else f"Figures of a window leave out what happens between them, mainly idle time.{apart}",
             trigger=f"window_coverage={window.covers:.3f}",
-            advice="look at the whole capture too: --start and --end, or limit step_to_step and window_coverage",
+            advice="look at the whole capture too, or limit window_coverage"
+            if given
+            else "look at the whole capture too: --start and --end, or limit step_to_step and window_coverage",
             severity=Severity.WARNING,
         )

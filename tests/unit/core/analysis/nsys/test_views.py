@@ -11,8 +11,10 @@ import pytest
 from pytest_perfgate.adapters.readers.nsys_report import read_nsys
 from pytest_perfgate.app.inspections.nsys import Nsys
 from pytest_perfgate.core.render.text import render_text
+from pytest_perfgate.core.render.words import quantity
 from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.metric import Analysis
+from pytest_perfgate.model.values import Dimension
 from tests.nsys_file import ExportMaker
 
 
@@ -128,9 +130,14 @@ def test_windows_that_cover_a_capture_are_not_warned_of(tmp_path: Path) -> None:
     assert not [title for title in titles(found) if "of its capture" in title]
 
 
-def test_a_window_that_was_given_has_no_coverage_of_others(tmp_path: Path) -> None:
-    found = inspected(steps(tmp_path / "x.sqlite", 1_000_000), start="0", end="1000")
-    assert found.metrics.find("window_coverage") == ()
+@pytest.mark.parametrize(("end", "part", "warned"), [("2000000", 2 / 41, True), ("21000000", 21 / 41, False)])
+def test_a_window_that_was_given_says_how_much_of_the_capture_it_covers(tmp_path: Path, end, part, warned) -> None:
+    found = inspected(steps(tmp_path / "x.sqlite", 1_000_000), start="0", end=end)
+    assert value(found, "window_coverage") == pytest.approx(part)
+    said = [one for one in found.findings if "of its capture" in one.title]
+    assert [one.title for one in said] == (["The window of rank 0 covers 5% of its capture"] if warned else [])
+    assert all("between" not in one.detail for one in said)
+    assert quantity(part, Dimension.FRACTION) in render_text(found.views["window"]())
 
 
 def test_the_report_has_four_sections_and_every_rank(tmp_path: Path) -> None:
