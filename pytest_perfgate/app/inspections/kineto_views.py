@@ -50,6 +50,7 @@ from pytest_perfgate.model.metric import (
     Paragraph,
     Picture,
     Section,
+    Table,
     labels,
 )
 from pytest_perfgate.model.values import Dimension
@@ -192,12 +193,17 @@ def _pages(subject: str, again: Callable[[], Iterator[TraceView]]) -> dict[str, 
 def _page(
     title: str, subject: str, again: Callable[[], Iterator[TraceView]], block: Callable[[TraceView], Block]
 ) -> Document:
-    made = [(name_of(one.survey), subtitle(one.survey), block(one)) for one in again()]
+    made = [(name_of(one.survey), subtitle(one.survey), _of_its_times(one, block(one))) for one in again()]
     if made[0][0] == subject:
         _, note, only = made[0]
         return Document(title=f"{title} of {subject}", subtitle=note, blocks=(only,))
     sections = tuple(Section(title=name, blocks=(Paragraph(text=note), each)) for name, note, each in made)
     return Document(title=f"{title} of {subject}", blocks=sections)
+
+
+def _of_its_times(one: TraceView, block: Block) -> Block:
+    """A table of a program without a GPU has the host's times."""
+    return tables.of_host(block) if one.survey.on_host and isinstance(block, Table) else block
 
 
 def _report(one: TraceView) -> Document:

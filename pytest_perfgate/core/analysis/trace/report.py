@@ -312,7 +312,7 @@ def standalone_rough(given: Material) -> Document:
             Column(name="why it has no work model"),
         ),
         rows=tuple((row.name, row.share, row.why) for row in unmodelled),
-        note="A model is one function: pytest_perfgate_operators.",
+        note="An operator that is not here has a work model; a model is one function: pytest_perfgate_operators.",
     )
     blocks: list[Block] = [
         Section(title="Analysis process summary", blocks=(Bullets(items=tuple(_process(given))),)),

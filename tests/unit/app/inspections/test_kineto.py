@@ -174,6 +174,15 @@ def test_short_operators_of_a_host_are_no_launches_of_a_device(tmp_path, kineto)
 EVENTS = [host("aten::mm", 0, 10), launch(2, 1), kernel("gemm", 5, 20, correlation=1)]
 
 
+def test_the_views_of_a_program_without_a_gpu_have_the_hosts_time(tmp_path, kineto):
+    mm = host("aten::mm", 0, 50, **{"Input Dims": [[64, 64], [64, 64]], "Input type": ["float", "float"]})
+    analysis = kineto.inspect([written(tmp_path / "t.json", [mm])], {})
+    for name in ("roofline", "ops", "report"):
+        text = render_text(analysis.views[name]())
+        assert "host time" in text, name
+        assert "GPU time" not in text, name
+
+
 def test_a_trace_with_odd_arguments_has_every_view(tmp_path, kineto):
     odd = {"Input Dims": [5, ["a"], {}], "Input type": ["float", 3, None], "Input Strides": 7, "Concrete Inputs": {}}
     events = [host("aten::mm", 0, 10, **odd), launch(2, 1), kernel("gemm", 5, 20, correlation=1)]
