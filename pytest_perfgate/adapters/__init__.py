@@ -1,1 +1,1 @@
-"""What perfgate touches: each family in a folder, families do not know each other."""
+"""Everything outside of perfgate: one folder for each family of adapters, which do not import each other."""

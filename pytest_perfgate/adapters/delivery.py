@@ -1,4 +1,4 @@
-"""Where reports go: comments, check runs and remarks of a change, webhooks, files."""
+"""Delivering reports: comments, check runs and annotations of a change, webhooks, files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pytest_perfgate.model.plan import Effect
 from pytest_perfgate.model.verdict import Annotation, Posting, RunReport
 
 MARK = "<!-- pytest-perfgate"
-"""What a comment of ours begins with; its key follows."""
+"""The first line of our comments; their key follows."""
 
 _LARGEST = 60_000
 
@@ -32,12 +32,12 @@ _PLAIN = Posting()
 
 
 class Words(Protocol):
-    """What is written of a report."""
+    """The texts of a report."""
 
     def comment(self, report: RunReport, *, only_changes: bool = False) -> str: ...
 
     def clean(self, report: RunReport) -> str:
-        """One line where nothing needs a person; empty where something does."""
+        """Return one line if nobody needs to act, else ""."""
 
     def annotations(self, report: RunReport) -> Sequence[Annotation]: ...
 
@@ -51,7 +51,7 @@ class _Place:
         self.base, self.headers, self.edit = base, headers, edit
 
     def deliver(self, text: str, clean: str, posting: Posting) -> str:
-        """Edit the comment of this key, or make it; a clean run makes none and turns an earlier one into a line."""
+        """Edit the comment of this key, or make one; a clean run makes none, and reduces an earlier one to a line."""
         mark = f"{MARK} {posting.key} -->"
         body = {"body": _fitting(f"{mark}\n{clean or text}")}
         if posting.dry_run:
@@ -73,25 +73,25 @@ class _Place:
                 return
 
     def _written(self, method: str, url: str, body: Any) -> str:
-        """Where a person sees what was written, as the host says; else where it was sent."""
+        """Return the address for viewing what was written, as the host reports it, else the request's address."""
         page = answered(dict, method, url, headers=self.headers, body=body).get("html_url", "")
         return shown(page if isinstance(page, str) and page.startswith(("https://", "http://")) else url)
 
 
 def _unkeyed(comment: Any) -> bool:
-    """A comment of a version that had one comment for all jobs."""
+    """Return whether a comment is from a version with one comment for all jobs."""
     return f"{MARK} -->" in str(comment["body"])
 
 
 def keyed(posting: Posting, report: RunReport, job: str) -> Posting:
-    """With the key of a comment: that of a merged record, or of this job, where none was given."""
+    """Add the key of a comment if none was given: that of a merged record, or of this job."""
     key = posting.key or ("merged" if len(report.shards) > 1 else job or "run")
     plain = re.sub(r"[^\w./ ]+|-{2,}", "-", key)[:120]
     return Posting(key=plain, only_changes=posting.only_changes, dry_run=posting.dry_run)
 
 
 def _fitting(text: str) -> str:
-    """Hosts refuse very long comments; the end is left out and that is said."""
+    """Return the text, with its end cut and marked if it is longer than hosts accept."""
     return (
         text if len(text) <= _LARGEST else text[:_LARGEST].rpartition("\n")[0] + "\n\n... the rest is in the record\n"
     )
@@ -112,7 +112,7 @@ class _Github:
         return {"Authorization": f"Bearer {token}", "Accept": "application/vnd.github+json"}
 
     def _repository(self, name: str = "") -> str:
-        """The address of a repository, of the job's own one where none is named."""
+        """Return the address of a repository, by default the job's own."""
         name = name or self._environment.get("GITHUB_REPOSITORY", "OWNER/NAME" if self._posting.dry_run else "")
         if not name:
             fix = "run in a job, or name it: github:OWNER/NAME#12"
@@ -128,7 +128,7 @@ class _Github:
         return event if isinstance(event, dict) else {}
 
     def _change(self) -> Any:
-        """What the event says of the change; a table, whatever stands there."""
+        """Return the event's change as a table, whatever the event contains."""
         change = self._event().get("pull_request")
         return change if isinstance(change, dict) else {}
 
@@ -158,12 +158,12 @@ class GithubComment(_Github):
 
 
 def _number(said: Any) -> str:
-    """Of a change; anything else would make another address of ours."""
+    """Return the number of a change; raise for other text, which would form another address."""
     return str(said) if isinstance(said, int) and not isinstance(said, bool) else ""
 
 
 class GithubCheck(_Github):
-    """A check run on the commit of a job, neutral where verdicts are open; target: ``OWNER/NAME@COMMIT``."""
+    """A check run on the commit of a job, neutral if verdicts are open; target: ``OWNER/NAME@COMMIT``."""
 
     name = "check"
 
@@ -196,7 +196,7 @@ class GithubCheck(_Github):
 
 
 class GithubAnnotations(_Github):
-    """Remarks beside the tests that need a person, as commands on the standard output of a job."""
+    """Annotations on tests that need attention, as commands on the standard output of a job."""
 
     name = "annotations"
 
@@ -212,7 +212,7 @@ class GithubAnnotations(_Github):
 
 
 def _placed(one: Annotation) -> dict[str, Any]:
-    """The remark at the line of its test in the working copy; at the first line where that is not here."""
+    """Return the annotation at its test's line in the working copy, or at the first line if the test is not there."""
     line = _line(Path(one.path), one.test)
     return {
         "path": one.path, "start_line": line, "end_line": line,
@@ -230,7 +230,7 @@ def _line(path: Path, test: str) -> int:
 
 
 def _data(text: str) -> str:
-    """Text of a command of GitHub: its separators are escaped."""
+    """Return text of a GitHub command, with its separators escaped."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
@@ -282,14 +282,14 @@ _TIMEOUT = (5.0, 30.0)
 _WAIT = 0.5
 
 _LONGEST_WAIT = 60.0
-"""Seconds that a host may ask for before the next try."""
+"""The most seconds that a host may ask to wait before the next try."""
 
 
 T = TypeVar("T")
 
 
 def answered(kind: type[T], method: str, url: str, *, headers: Mapping[str, str], body: Any = None) -> T:
-    """What the programming interface of a host answers; a page to sign in, say, has kept nothing."""
+    """Return the answer of a host's API; raise for other content, such as a sign-in page, which stored nothing."""
     try:
         answer = json.loads(sent(method, url, headers=headers, body=body) or b"null")
     except (ValueError, RecursionError):
@@ -302,7 +302,7 @@ def answered(kind: type[T], method: str, url: str, *, headers: Mapping[str, str]
 
 
 def sent(method: str, url: str, *, headers: Mapping[str, str], body: Any = None) -> bytes:
-    """What the server answers; what it asks to wait is waited, and to another address nothing is sent."""
+    """Return the server's answer; requested waits are kept, and redirects are not followed."""
     import requests
 
     last = ""
@@ -331,7 +331,7 @@ def sent(method: str, url: str, *, headers: Mapping[str, str], body: Any = None)
 
 
 def _asked_to_wait(headers: Mapping[str, str]) -> float | None:
-    """Seconds that a host asks for: after too many requests, or until its hourly count begins anew."""
+    """Return the seconds that a host asks to wait: after too many requests, or until its hourly limit is reset."""
     names = ("Retry-After", "x-ratelimit-remaining", "x-ratelimit-reset")
     after, left, reset = (headers.get(name, "") for name in names)
     if after.strip().isdecimal():
@@ -342,7 +342,7 @@ def _asked_to_wait(headers: Mapping[str, str]) -> float | None:
 
 
 def shown(url: str) -> str:
-    """The address without user, password and query, fit for a log."""
+    """Return the address without user, password and query, fit for a log."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
@@ -374,7 +374,7 @@ class Webhook:
 
 
 class File:
-    """Writes what a renderer makes of the report; to ``-`` it says it."""
+    """Writes a renderer's output to a file, or prints it for ``-``."""
 
     def __init__(self, name: str, render: Callable[[RunReport], bytes]) -> None:
         self.name, self._render = name, render

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def write_tables(folder: Path, documents: Mapping[str, Document]) -> tuple[Path, ...]:
-    """One file a table, named after its view and title; the files written."""
+    """Write one file for each table, named after its view and title; return the files."""
     folder.mkdir(parents=True, exist_ok=True)
     files: dict[Path, None] = {}
     for view, document in documents.items():
@@ -46,7 +46,7 @@ def write_tables(folder: Path, documents: Mapping[str, Document]) -> tuple[Path,
 
 
 def tables_of(blocks: Sequence[Block]) -> Sequence[Table]:
-    """Every table of a document, sections included; of several without a title each has that of its section."""
+    """Return all tables of a document, with sections; of several untitled ones each has its section's title."""
     named = list(_tables(blocks, ""))
     several = sum(not table.title for _, table in named) > 1
     return [replace(table, title=name) if several else table for name, table in named]
@@ -58,7 +58,7 @@ def _write(path: Path, table: Table) -> None:
 
 
 def render_csv(table: Table) -> bytes:
-    """A table as a spreadsheet reads it."""
+    """Return a table as CSV for spreadsheets."""
     text = StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow([column.name for column in table.columns])
@@ -67,7 +67,7 @@ def render_csv(table: Table) -> bytes:
 
 
 def render_parquet(table: Table) -> bytes:
-    """The same as a data lake takes it; a column of texts is one where it is empty, too."""
+    """Return a table as Parquet; a column of texts keeps its type even if it is empty."""
     if find_spec("pyarrow") is None:
         raise PerfgateError(
             "delivery-failed", "Parquet needs pyarrow, which is not installed", fix="pip install pyarrow"
@@ -91,12 +91,12 @@ _UNITS = {
 
 
 def writes_workbooks() -> bool:
-    """Whether openpyxl is here."""
+    """Return whether openpyxl is installed."""
     return find_spec("openpyxl") is not None
 
 
 def write_workbook(path: Path, documents: Mapping[str, Document]) -> Path:
-    """One sheet a table, named after its view and title."""
+    """Write one sheet for each table, named after its view and title."""
     if not writes_workbooks():
         raise PerfgateError("workbook-tool", "openpyxl is not installed", place=str(path))
     from openpyxl import Workbook  # type: ignore[import-untyped, unused-ignore]
@@ -117,7 +117,7 @@ def write_workbook(path: Path, documents: Mapping[str, Document]) -> Path:
 
 @contextmanager
 def _given_up_whole(book: Any) -> Iterator[None]:
-    """A workbook that fails closes its sheets: left open, each would complain on its own when it is collected."""
+    """Close the sheets of a workbook that fails, or each would warn when it is collected."""
     try:
         yield
     except BaseException:
@@ -161,7 +161,7 @@ def _heading(column: Column) -> str:
 
 
 def _title(wanted: str, taken: set[str]) -> str:
-    """A name that a sheet may have and no other sheet has."""
+    """Return a valid sheet name that no other sheet has."""
     plain = _NO_TITLE.sub(" ", wanted)[:_TITLE].strip() or "table"
     name, number = plain, 2
     while name.casefold() in taken:
@@ -177,7 +177,7 @@ Render = Callable[[Document], str]
 def write_reports(
     folder: Path, reports: Mapping[str, Document], tables: Mapping[str, Document], renders: Mapping[str, Render]
 ) -> tuple[Path, ...]:
-    """Write everything; the files, the reports first."""
+    """Write everything and return the files, the reports first."""
     folder.mkdir(parents=True, exist_ok=True)
     files = []
     for stem, document in reports.items():
@@ -194,7 +194,7 @@ def write_reports(
 
 
 def frame(source: Union[Analysis, Document, Table, MetricSet], view: str = "") -> Any:
-    """One table as a frame: of an analysis, the first of the named view, or its metrics where none is named.
+    """Return one table as a data frame: the first of the named view, or by default an analysis's metrics.
 
     Times are nanoseconds, fractions 0 to 1, as everywhere inside.
     """
@@ -213,7 +213,7 @@ def frame(source: Union[Analysis, Document, Table, MetricSet], view: str = "") -
 
 
 def frames(source: Union[Analysis, Document], view: str = "") -> dict[str, Any]:
-    """Every table of a document, or of one view of an analysis, by its title."""
+    """Return every table of a document, or of one view of an analysis, by its title."""
     document = _viewed(source, view) if isinstance(source, Analysis) else source
     made: dict[str, Any] = {}
     for title, table in _tables(document.blocks, document.title):
@@ -253,7 +253,7 @@ COLUMNS = (
 
 
 def run_frame(source: RunReport | Path | str, read: Callable[[str], RunReport]) -> pd.DataFrame:
-    """One row a verdict, numbers as they are inside: nanoseconds, fractions."""
+    """Return one row for each verdict, in internal units: nanoseconds, fractions."""
     import pandas as pd
 
     report = source if isinstance(source, RunReport) else read(str(source))
@@ -313,7 +313,7 @@ def write_replay(path: Path, form: str) -> Path:
 
 
 def write_junit(path: Path, subject: str, verdicts: Sequence[Verdict]) -> None:
-    """One test case a limit; a limit that could not be judged is an error, a broken one a failure."""
+    """Write one test case for each limit: an error if it could not be judged, a failure if it was missed."""
     from junit_xml import TestCase, TestSuite, to_xml_report_string
 
     cases = []
@@ -330,7 +330,7 @@ def write_junit(path: Path, subject: str, verdicts: Sequence[Verdict]) -> None:
 def write_drawings(
     folder: Path, documents: Mapping[str, Document], alone: Callable[[str], str] = str
 ) -> tuple[Path, ...]:
-    """Pictures by their section and name, or by their view, numbered where that is taken; the files written."""
+    """Write pictures under the names of section and picture, or of their view, with a number if taken."""
     folder.mkdir(parents=True, exist_ok=True)
     files: dict[Path, None] = {}
     for view, document in documents.items():
@@ -344,11 +344,11 @@ def write_drawings(
 
 
 _UNNAMED = re.compile(r"[^\w.=]+")
-"""What no name of a picture's file holds."""
+"""Matches characters that names of picture files must not contain."""
 
 
 def write_picture(path: Path, svg: str) -> None:
-    """A drawing as SVG, or as PNG by the first program here that makes one."""
+    """Write a drawing as SVG, or as PNG by the first program here that can convert it."""
     kind = path.suffix.lower()
     if kind not in {".svg", ".png"}:
         what = f"{path.name!r} ends in neither .svg nor .png"
@@ -375,12 +375,12 @@ def _png(svg: str, path: Path) -> bytes:
 
 
 _PAINTED_S = 60.0
-_SHARP = 2  # points of a PNG to a pixel of the drawing
+_SHARP = 2  # points of a PNG for each pixel of the drawing
 _SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)"')
 
 
 def _painters(svg: str, drawing: Path, points: Path) -> Iterator[list[str]]:
-    """Commands that make a PNG of a drawing, the lightest first."""
+    """Yield commands that convert a drawing to PNG, the lightest first."""
     yield ["rsvg-convert", "--zoom", str(_SHARP), "--output", str(points), str(drawing)]
     size = _SIZE.search(svg)
     window = ",".join(str(ceil(float(side))) for side in size.groups()) if size else "760,400"
@@ -391,7 +391,7 @@ def _painters(svg: str, drawing: Path, points: Path) -> Iterator[list[str]]:
 
 
 def _pictures(blocks: Sequence[Block], section: str = "", depth: int = 0) -> Iterator[tuple[str, Picture]]:
-    """Each with the section within a section that it stands in."""
+    """Yield each picture with the title of its innermost section; "" in a section of the top level."""
     for block in blocks:
         if isinstance(block, Picture):
             yield section, block

@@ -1,4 +1,4 @@
-"""Repeats recorded operations with PyTorch alone; stands by itself in a replay package."""
+"""Repeats recorded operations with PyTorch alone; part of a replay package, independent of perfgate."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def line(result: dict[str, Any]) -> str:
 
 
 def replay(operation: dict[str, Any], device: str, repeat: int) -> dict[str, Any]:
-    """Run one operation; what came in and out, and the median time."""
+    """Run one operation; return its arguments, its results and the median time."""
     values = [made(argument, device) for argument in operation["inputs"]]
     every = [part for value in values for part in (value if isinstance(value, list) else [value])]
     tensors = [described(value) for value in every if hasattr(value, "stride")]
@@ -66,7 +66,7 @@ def replay(operation: dict[str, Any], device: str, repeat: int) -> dict[str, Any
 
 
 def made(given: dict[str, Any], device: str) -> Any:
-    """The argument: a tensor of the recorded layout, a scalar, or nothing."""
+    """Return an argument: a tensor of the recorded layout, a scalar, or None."""
     if "values" in given:
         import torch
 
@@ -81,7 +81,7 @@ def made(given: dict[str, Any], device: str) -> Any:
 
 
 def tensor(shape: list[int], strides: list[int], dtype: str, device: str) -> Any:
-    """Random contents in one storage, seen through the recorded strides, overlapping ones too."""
+    """Return random content in one storage, viewed with the recorded strides, which may overlap."""
     import torch
 
     kind = getattr(torch, DTYPES[dtype])
@@ -104,7 +104,7 @@ def contiguous(shape: list[int]) -> list[int]:
 
 
 def bound(name: str, values: list[Any], device: str) -> tuple[str, Any]:
-    """The callable, and the name it runs under."""
+    """Return the callable, and the name that it runs under."""
     import torch
 
     substitute = SUBSTITUTES.get(name) if device == "cpu" else None
@@ -115,7 +115,7 @@ def bound(name: str, values: list[Any], device: str) -> tuple[str, Any]:
     packet = getattr(getattr(torch.ops, space), operator)
     for overload in packet.overloads():
         candidate = getattr(packet, overload)
-        arguments = candidate._schema.arguments  # noqa: SLF001 - the only place the declaration is
+        arguments = candidate._schema.arguments  # noqa: SLF001 - the declaration is only available here
         if len(arguments) == len(values) and all(fits(a, v) for a, v in zip(arguments, values)):
             positional = [v for a, v in zip(arguments, values) if not a.kwarg_only]
             named = {a.name: v for a, v in zip(arguments, values) if a.kwarg_only}
@@ -124,7 +124,7 @@ def bound(name: str, values: list[Any], device: str) -> tuple[str, Any]:
 
 
 def fits(argument: Any, value: Any) -> bool:
-    """Whether a value may stand for a declared argument."""
+    """Return whether a value matches a declared argument."""
     declared = str(argument.type)
     if value is None:
         return "Optional" in declared or "?" in declared
@@ -144,7 +144,7 @@ def attention(torch: Any, values: list[Any], causal: int, transposed: bool) -> A
 
 
 def sequences_first(torch: Any, values: list[Any]) -> Any:
-    """One attention over all, or over each of the packed sequences."""
+    """Return attention over the whole input, or over each of the packed sequences."""
     if values[0].dim() == 4:
         return attention(torch, values, 8, True)
     ends, key_ends = (values[at].tolist() for at in (3, 4))
@@ -180,7 +180,7 @@ SUBSTITUTES: dict[str, tuple[str, Any]] = {
 
 
 def described(value: Any) -> dict[str, Any]:
-    """Shape, dtype and strides of a tensor as they are."""
+    """Return the shape, dtype and strides of a tensor."""
     return {
         "shape": list(value.shape),
         "dtype": str(value.dtype).removeprefix("torch."),

@@ -1,1 +1,1 @@
-"""Arms on disk: detached worktrees, overlay environments, builds, and the proof of what was loaded."""
+"""Arms on disk: detached worktrees, overlay environments, builds, and checks of what was loaded."""

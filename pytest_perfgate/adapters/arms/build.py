@@ -1,4 +1,4 @@
-"""Build of a revision."""
+"""Building a revision."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PROJECT, _SHOWN = {"pyproject.toml", "setup.py"}, 3
 
 @value
 class Site:
-    """Where a build goes: the folder to install into, one for scratch, the log, and what the commands see."""
+    """The places of a build: the folder to install into, a scratch folder, the log, and the commands' environment."""
 
     packages: Path
     scratch: Path
@@ -41,7 +41,7 @@ class Site:
 
 
 def build_into(site: Site, source: Path, settings: ArmSettings) -> None:
-    """Install every project of a checkout, non-editable; the log keeps all that was said."""
+    """Install every project of a checkout, non-editable; the log keeps all output."""
     site.log.touch()
     for project in settings.projects:
         folder = source / project
@@ -60,7 +60,7 @@ def build_into(site: Site, source: Path, settings: ArmSettings) -> None:
 
 
 def nothing_in(source: Path, what: str) -> PerfgateError:
-    """Nothing to import or to build where it was looked for; with the folders that do build, if there are any."""
+    """Return the error for a folder with nothing to import or build, naming folders that can be built, if any."""
     places = {file.parent for depth in ("*", "*/*") for file in source.glob(f"{depth}/*") if file.name in _PROJECT}
     buildable = sorted(place.relative_to(source).as_posix() for place in places if is_buildable(place))[:_SHOWN]
     fix = (
@@ -70,12 +70,12 @@ def nothing_in(source: Path, what: str) -> PerfgateError:
 
 
 def installed_modules(packages: Path) -> tuple[str, ...]:
-    """Top-level import names that a build left."""
+    """Return the top-level import names that a build installed."""
     return tuple(sorted({entry.name.split(".", 1)[0] for entry in packages.iterdir() if _is_module(entry)}))
 
 
 def toolchain() -> str:
-    """Whatever a compiled extension depends on beside its source."""
+    """Return everything apart from its source that a compiled extension depends on."""
     parts = [
         f"{name}={text}" for name, text in sorted(os.environ.items()) if name in _FLAGS or name.startswith(_STEERED)
     ]
@@ -87,7 +87,7 @@ def toolchain() -> str:
 
 
 def _is_module(entry: Path) -> bool:
-    """A file that can be imported, or a folder with one in it: not what a build lays beside them."""
+    """Return whether an entry can be imported: a module file, or a folder that contains one."""
     if entry.is_dir():
         return entry.name.isidentifier() and any(_is_code(path) for path in entry.rglob("*"))
     return _is_code(entry)
@@ -98,7 +98,7 @@ def _is_code(path: Path) -> bool:
 
 
 def _by_command(lines: Sequence[str], folder: Path, site: Site, timeout_s: float) -> None:
-    """Each line is a command; blanks are filled in after it was cut into words, so a space in a path is no matter."""
+    """Run each line as a command; paths are inserted after splitting, so that they may contain spaces."""
     fill = {"{source}": folder, "{site}": site.packages, "{build}": site.scratch, "{python}": Path(sys.executable)}
     shutil.rmtree(site.scratch, ignore_errors=True)
     site.scratch.mkdir(parents=True)
@@ -110,7 +110,7 @@ def _by_command(lines: Sequence[str], folder: Path, site: Site, timeout_s: float
 
 
 def _build(command: Sequence[str], folder: Path, site: Site, timeout_s: float) -> None:
-    """Run one command of a build, or say why it failed, with the tail of its log."""
+    """Run one command of a build; raise with the tail of its log if it fails."""
     try:
         code = run_logged(command, site.log, folder=folder, env=dict(site.environment), timeout_s=timeout_s)
     except FileNotFoundError as fault:
@@ -132,7 +132,7 @@ def _filled(part: str, fill: dict[str, Path]) -> str:
 
 
 def _by_pip(folder: Path, site: Site, timeout_s: float) -> None:
-    """Without isolation where this environment can build by itself: faster, and with the same tools on both sides."""
+    """Install with pip, without isolation if this environment has the build tools: faster, and equal on both sides."""
     if find_spec("pip") is None:
         raise PerfgateError(
             "arm-build-failed",
@@ -155,7 +155,7 @@ def _by_pip(folder: Path, site: Site, timeout_s: float) -> None:
 
 
 def build_environment(python_path: str) -> tuple[tuple[str, str], ...]:
-    """The caller's variables, with its own tools in front and nothing of the working copy on Python's path."""
+    """Return the caller's variables, with its own tools first and none of the working copy on Python's path."""
     variables = {
         name: text for name, text in os.environ.items() if name not in {"PIP_TARGET", "PIP_PREFIX", "PIP_ROOT"}
     }
@@ -163,23 +163,23 @@ def build_environment(python_path: str) -> tuple[tuple[str, str], ...]:
 
 
 _PROGRAMS = {"mesonpy": (("meson",), ("ninja",)), "scikit_build_core": (("cmake",), ("ninja", "make"))}
-"""What a backend starts: one name of each group is enough. Such requirements stand in no pyproject.toml."""
+"""Programs that a build backend starts, one of each group; pyproject.toml does not list them."""
 
 _NAMING = ("packages", "py_modules", "ext_modules")
 
 _NOT = ("test", "tests", "setup", "conftest", "docs", "examples", "benchmarks", "scripts", "tools", "build")
-"""Names that setuptools leaves out by itself, as far as they are usual."""
+"""Usual names that setuptools leaves out by itself."""
 
 
 def is_buildable(folder: Path) -> bool:
-    """Whether a folder is there for building: tool tables alone make no project."""
+    """Return whether a folder can be built: tool tables alone are not a project."""
     table = _pyproject(folder)
     poetry = isinstance(table.get("tool"), dict) and "poetry" in table["tool"]
     return (folder / "setup.py").is_file() or "build-system" in table or "project" in table or poetry
 
 
 def missing_tools(folder: Path) -> tuple[str, ...]:
-    """What pip would have to download to build here: requirements that this environment does not meet."""
+    """Return build requirements that this environment does not meet, so that pip would download them."""
     system = _pyproject(folder).get("build-system")
     system = system if isinstance(system, dict) else {}
     wanted = [str(one) for one in system.get("requires", ["setuptools"])]
@@ -190,7 +190,7 @@ def missing_tools(folder: Path) -> tuple[str, ...]:
 
 
 def scripts_first() -> str:
-    """``PATH`` with this environment's own programs in front: a build finds its meson though nothing is activated."""
+    """Return ``PATH`` with this environment's programs first, so that a build finds them without activation."""
     return os.pathsep.join(part for part in (str(Path(sys.executable).parent), os.environ.get("PATH", "")) if part)
 
 
@@ -201,7 +201,7 @@ def _lacking_programs(backend: str) -> Iterator[str]:
 
 
 def _is_met(text: str) -> bool:
-    """Whether an installed distribution meets a requirement; what cannot be read is left to pip."""
+    """Return whether an installed distribution meets a requirement; pip handles unreadable ones."""
     rules = import_module("packaging.requirements")
     try:
         wanted = rules.Requirement(text)
@@ -213,7 +213,7 @@ def _is_met(text: str) -> bool:
 
 
 def _pyproject(folder: Path) -> dict[str, Any]:
-    """The tables of a ``pyproject.toml``; none where there is no such file, or pip will say what is wrong with it."""
+    """Return the tables of a ``pyproject.toml``; empty if it is missing, or broken, which pip will report."""
     reader = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
         tables: dict[str, Any] = reader.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
@@ -223,9 +223,9 @@ def _pyproject(folder: Path) -> dict[str, Any]:
 
 
 def taken_for_package(folder: Path, name: str) -> str:
-    """What to write into ``pyproject.toml`` where setuptools finds packages by itself, and takes this folder for one.
+    """Return what to add to ``pyproject.toml`` if setuptools' discovery would take this folder for a package.
 
-    Of a flat layout any folder with a Python name is a package then; of two it makes none and ends.
+    In a flat layout, any folder with a Python name counts as a package, and setuptools refuses two of them.
     """
     table = _pyproject(folder)
     system, tool = table.get("build-system", {}), table.get("tool", {}).get("setuptools", {})

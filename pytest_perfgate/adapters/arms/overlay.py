@@ -1,4 +1,4 @@
-"""Overlay environment, proof of what was imported."""
+"""Overlay environments, and checks of what was imported."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ PARENT = "perfgate_parent.pth"
 
 
 def make_overlay(folder: Path, editable: Sequence[str]) -> tuple[Path, Path]:
-    """An empty environment that sees the caller's packages; its interpreter and its site-packages.
+    """Create an empty environment that sees the caller's packages; return its interpreter and site-packages.
 
-    A ``.pth`` names the caller's folders. Their own ``.pth`` files are not run, so an editable
-    install of the package under test stays out of sight; other editable packages are listed.
+    A ``.pth`` names the caller's folders. Their own ``.pth`` files are not run, so an editable install of the package
+    under test stays hidden; other editable packages are listed.
     """
     done = run_captured([sys.executable, "-I", "-m", "venv", "--without-pip", "--symlinks", str(folder)], None)
     if done.returncode:
@@ -37,7 +37,7 @@ def make_overlay(folder: Path, editable: Sequence[str]) -> tuple[Path, Path]:
 
 
 def parent_folders(editable: Sequence[str]) -> list[str]:
-    """What the overlay puts behind itself on the path."""
+    """Return the folders that the overlay adds at the end of the path."""
     user = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
     given = [entry for entry in sys.path if Path(entry).name in {"site-packages", "dist-packages"}]
     installed = [*site.getsitepackages(), *user, *given]
@@ -47,14 +47,14 @@ def parent_folders(editable: Sequence[str]) -> list[str]:
 
 
 def surroundings(editable: Sequence[str]) -> list[str]:
-    """What is installed beside the package, by name and version: an arm built against others is another arm."""
+    """Return the other installed packages by name and version: other versions make another arm."""
     folders = [Path(folder) for folder in parent_folders(editable)]
     names = sorted(entry.name for folder in folders for entry in folder.glob("*.dist-info"))
     return [*map(str, folders), *names]
 
 
 def launch_line(python: Path) -> tuple[str, ...]:
-    """How to start pytest without the current folder on the path."""
+    """Return how to start pytest without the current folder on the path."""
     if sys.version_info >= (3, 11):
         return (str(python), "-P", "-m", "pytest")
     drop = "import os, sys; sys.path[:] = [p for p in sys.path if p not in ('', os.getcwd())]; import pytest"
@@ -69,9 +69,9 @@ _TESTS = {"tests", "test"}
 
 
 def inside_package(root: Path, path: str) -> bool:
-    """Whether pytest would import a test file through the package under test.
+    """Return whether pytest would import a test file through the package under test.
 
-    It climbs while it sees ``__init__.py``; a package that is only called ``tests`` is nobody's.
+    It looks at parents with an ``__init__.py``; a top folder such as ``tests`` does not count as the package.
     """
     folder = (root / path).parent
     top = None
@@ -81,7 +81,7 @@ def inside_package(root: Path, path: str) -> bool:
 
 
 def source_modules(folder: Path) -> tuple[str, ...]:
-    """Top-level names that can be imported from a checkout, in a flat or a src layout."""
+    """Return the top-level names that can be imported from a checkout, in a flat or a src layout."""
     names = set()
     for place in (folder, folder / "src"):
         if place.is_dir():
@@ -92,7 +92,7 @@ def source_modules(folder: Path) -> tuple[str, ...]:
 
 
 def with_conftests(paths: Sequence[str]) -> tuple[str, ...]:
-    """Test files and every ``conftest.py`` that applies to them."""
+    """Return test files and every ``conftest.py`` that applies to them."""
     files = dict.fromkeys(paths)
     for path in paths:
         files.update(dict.fromkeys(str(parent / "conftest.py") for parent in PurePosixPath(path).parents))
@@ -100,15 +100,15 @@ def with_conftests(paths: Sequence[str]) -> tuple[str, ...]:
 
 
 def only_tests(folder: Path, paths: Sequence[str]) -> bool:
-    """Whether a checkout holds no code but tests: they are the same on both sides, and nothing is left to prove."""
+    """Return whether a checkout contains only tests, which are the same on both sides, so that nothing is checked."""
     known = {folder / path for path in paths}
     files = (place for place in folder.rglob("*") if place.suffix in _CODE)
-    code = (place for place in files if ".perfgate" not in place.relative_to(folder).parts)  # it may lie in one itself
+    code = (place for place in files if ".perfgate" not in place.relative_to(folder).parts)  # the root may lie in one
     return all(place in known or place.name == "conftest.py" or place.name.startswith("test_") for place in code)
 
 
 def lay_over(source: Path, target: Path) -> None:
-    """Put a file or a folder of the working copy where a checkout has its own."""
+    """Replace a file or a folder of a checkout by that of the working copy."""
     if source.is_dir():
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
@@ -124,7 +124,7 @@ _LEAST = 4 << 20
 
 @contextmanager
 def explained(side: str, home: Path) -> Iterator[None]:
-    """Name the side; a full disk is said to be one, whoever met it."""
+    """Add the side to an error; a full disk is reported as such, wherever it occurs."""
     try:
         yield
     except PerfgateError as fault:
@@ -142,7 +142,7 @@ def _is_full(said: str, home: Path) -> bool:
 
 
 def _free(folder: Path) -> int:
-    """Bytes for us on the disk that a folder lies or would lie on."""
+    """Return the free bytes on the disk of a folder, which may not exist yet."""
     place = next(place for place in (folder, *folder.parents) if place.exists())
     return shutil.disk_usage(place).free
 
@@ -151,7 +151,7 @@ def _no_room(what: str, home: Path) -> PerfgateError:
     try:
         scratch = tempfile.gettempdir()
     except OSError:
-        scratch = "/tmp"  # noqa: S108 - only to say how full it is
+        scratch = "/tmp"  # noqa: S108 - only to report how full it is
     free = ", ".join(f"{_free(Path(place)) / 1e6:.0f} MB on {place}" for place in (str(home), scratch))
     return PerfgateError("arm-no-room", f"{what}\n  left free: {free}")
 
@@ -170,10 +170,10 @@ _MARKS = frozenset({".pyc", ".pth"})
 
 
 def loaded_modules(names: Collection[str]) -> tuple[tuple[str, str], ...]:
-    """(file, hash) of every loaded module below these top-level names, sorted by file.
+    """Return (file, hash) of every loaded module below these top-level names, sorted by file.
 
-    With them every shared library that the arm has, and that was loaded from another place: a path in the environment
-    or in the library's own header leads past the arm as an import does.
+    Shared libraries that the arm has, but that were loaded from elsewhere, are included: a path in the environment or
+    in a library's header can lead outside the arm, as an import can.
     """
     files = {str(file) for file in _loaded(lambda name: name in names)}
     files.update(foreign_libraries(_mapped(), Path(sys.prefix).parent))
@@ -181,7 +181,7 @@ def loaded_modules(names: Collection[str]) -> tuple[tuple[str, str], ...]:
 
 
 def neighbour_modules(root: Path, names: Collection[str]) -> tuple[tuple[str, str], ...]:
-    """(path from the root, hash) of loaded modules below it that are neither the package's nor installed."""
+    """Return (path from the root, hash) of loaded modules below it that are neither the package's nor installed."""
     top = root.resolve()
     below = (file for file in _loaded(lambda name: name not in names) if file.is_relative_to(top))
     inside = {file.relative_to(top).as_posix(): file for file in below}
@@ -190,16 +190,16 @@ def neighbour_modules(root: Path, names: Collection[str]) -> tuple[tuple[str, st
 
 
 def _loaded(is_wanted: Callable[[str], bool]) -> set[Path]:
-    """Files of loaded modules, by their top-level names."""
+    """Return the files of loaded modules with wanted top-level names."""
     modules = (module for name, module in list(sys.modules.items()) if is_wanted(name.partition(".")[0]))
     return {file.resolve() for file in map(_file_of, modules) if file is not None}
 
 
 def _file_of(module: object) -> Path | None:
-    """The file that a module was loaded from.
+    """Return the file that a module was loaded from.
 
-    Modules that a library makes up name a file that is none (``torch.ops`` says ``_ops.py``); a lazy one would import
-    or raise when asked, and is looked at without asking.
+    A library's synthetic modules may name no real file (``torch.ops`` says ``_ops.py``). A lazy module would import or
+    raise on attribute access, so its dictionary is read.
     """
     place = getattr(module, "__dict__", {}).get("__file__")
     file = Path(place) if isinstance(place, str) else None
@@ -207,7 +207,7 @@ def _file_of(module: object) -> Path | None:
 
 
 def foreign_libraries(mapped: Collection[str], arm: Path) -> list[str]:
-    """Shared libraries from elsewhere whose names the arm has itself."""
+    """Return loaded shared libraries from elsewhere whose names the arm has too."""
     outside = {file for file in mapped if not Path(file).is_relative_to(arm)}
     if not outside or not (arm / "ready.json").is_file():
         return []
@@ -216,7 +216,7 @@ def foreign_libraries(mapped: Collection[str], arm: Path) -> list[str]:
 
 
 def _mapped() -> set[str]:
-    """Shared libraries in this process; none where the system does not say."""
+    """Return the shared libraries in this process; empty if the system does not list them."""
     try:
         lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
@@ -229,9 +229,9 @@ _PART, _LONGEST = 1 << 20, max(map(len, _PAGES)) - 1
 
 
 def content_of(folder: Path) -> str:
-    """A hash of every file below a folder that code may load or read; what builds and Python leave is none.
+    """Return a hash of all files below a folder that code may load or read, without build and bytecode files.
 
-    Neither are accepted times, nor pages of documentation where no code speaks of files of their kind.
+    Accepted times are left out, and so are pages if no code mentions their file suffix.
     """
     digests: dict[Path, str] = {}
     pages = set(_PAGES)
@@ -251,13 +251,13 @@ _LOADED = (".py", ".so", ".pyd", ".dylib")
 
 
 def sources_of(folder: Path) -> dict[str, str]:
-    """The hash of each file of code below a folder, as it was built; :func:`loaded_modules` tells what was loaded."""
+    """Return the hash of each code file below a folder as built; :func:`loaded_modules` lists the loaded ones."""
     files = (path for path in folder.resolve().rglob("*") if path.suffix in _LOADED and path.is_file())
     return {str(path): _digest(path) for path in sorted(files)}
 
 
 def _read_through(path: Path, suffixes: Collection[str]) -> tuple[str, set[str]]:
-    """A hash of a file and which suffixes it speaks of, a part at a time: data beside code may be gigabytes."""
+    """Return a hash of a file and the suffixes that it mentions; it is read in parts, since data may be gigabytes."""
     digest, mentioned, before = hashlib.sha256(), set[str](), b""
     try:
         with path.open("rb") as file:
@@ -277,7 +277,7 @@ def _is_content(inside: Path, path: Path) -> bool:
 
 
 def _is_code(inside: Path) -> bool:
-    """Whether a file may open others while it is measured: no page, no description of the package or its site."""
+    """Return whether a file may open others during measuring; pages and descriptions of the project do not."""
     hidden = any(part.startswith(".") for part in inside.parts)
     return not hidden and inside.suffix not in _PAGES and inside.name not in _DESCRIBES
 
@@ -290,7 +290,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _is_accepted(path: Path) -> bool:
-    """A file of baselines, or of what surrounded them: nobody but the gate reads those."""
+    """Return whether a file holds baselines or their environments, which only the gate reads."""
     if path.suffix == ".json" and path.parent.name == "environments":
         return any(map(_is_accepted, path.parent.parent.rglob("*.yaml")))
     return path.suffix == ".yaml" and _BASELINES.search(_bytes(path)) is not None

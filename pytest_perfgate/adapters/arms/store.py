@@ -1,4 +1,4 @@
-"""Arms by tree, kept and pruned."""
+"""Arms by tree: built, kept and pruned."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.verdict import Arm, ArmSettings, Leftover
 
 _FORM = "3"
-"""Of what lies in an arm's folder: another version's is not found again."""
+"""The version of an arm folder's layout; arms of another version are built anew."""
 
 _CACHES = {
     "TORCH_EXTENSIONS_DIR": "torch-extensions",
@@ -63,14 +63,14 @@ class ArmStore:
         self._rootdir = rootdir.resolve()
         self._settings = settings
         self._paths = tuple(dict.fromkeys(paths))
-        """Test files relative to the root: they say whether an overlay can work."""
+        """Test files relative to the root, which show whether an overlay can work."""
         self.git = Git(self._rootdir)
         self._inside = self._rootdir.relative_to(self.git.top.resolve())
-        """Where the root lies in a checkout: projects are named from there."""
+        """The root's path within a checkout, from which projects are named."""
         self._home = self._rootdir / ".perfgate" / "arms"
 
     def prepare(self, name: str, revision: str) -> Arm:
-        """The arm of a commit, or of the working copy; built once per tree, interpreter and toolchain."""
+        """Return the arm of a commit or the working copy; it is built once for each tree, interpreter and toolchain."""
         wanted = self.git.revision(revision) if revision else self.git.snapshot()
         mode = self._mode()
         digest = self._digest(wanted, mode)
@@ -103,13 +103,13 @@ class ArmStore:
         )
 
     def leftovers(self) -> tuple[Leftover, ...]:
-        """What an interrupted run left behind."""
+        """Return what an interrupted run left behind."""
         return tuple(leftovers(self._home, self.git))
 
     def _mode(self) -> str:
-        """What the settings say; ``auto`` asks the working copy, so that both sides are made the same way.
+        """Return the mode of the settings; ``auto`` decides by the working copy, so that both sides are built alike.
 
-        An overlay needs something to build, and tests that pytest does not import through the package.
+        An overlay needs a buildable project, and tests that pytest does not import through the package.
         """
         if self._settings.mode != "auto":
             return self._settings.mode
@@ -120,22 +120,22 @@ class ArmStore:
         return "overlay" if builds and apart else "worktree"
 
     def _python_path(self, cwd: Path, mode: str) -> str:
-        """Of a checkout the folders it is imported from, then the caller's entries outside the repository."""
+        """Return the folders of a checkout to import from, then the caller's entries outside the repository."""
         own = [str(place) for place in self._places(cwd)] if mode == "worktree" else []
         return os.pathsep.join([*dict.fromkeys(own), *self._outside()])
 
     def _outside(self) -> list[str]:
-        """The caller's entries without those inside the repository, which would win over the arm."""
+        """Return the caller's entries, without those inside the repository, which would hide the arm."""
         entries = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
         return [entry for entry in entries if not Path(entry).resolve().is_relative_to(self.git.top.resolve())]
 
     def _places(self, inside: Path) -> list[Path]:
-        """Folders of a checkout that packages are imported from, the root first."""
+        """Return the folders of a checkout that packages are imported from, the root first."""
         folders = [inside, *(inside / project for project in self._settings.projects)]
         return [place.resolve() for folder in folders for place in (folder, folder / "src") if place.is_dir()]
 
     def _digest(self, revision: Revision, mode: str) -> str:
-        """Whatever makes an arm another one; which tests are measured does only where they lie inside it."""
+        """Return a digest of all that makes an arm different; the measured tests count only if they lie inside it."""
         laid = [self.git.snapshot().tree, *self._paths] if mode == "worktree" else []
         parts = [
             _FORM,
@@ -150,7 +150,7 @@ class ArmStore:
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:20]
 
     def _make(self, folder: Path, revision: Revision, mode: str) -> Built:
-        """Whatever goes wrong, git holds no worktree afterwards; the log stays."""
+        """Build an arm; after a failure git has no worktree left, and the log stays."""
         discard(folder, self.git)
         folder.mkdir(parents=True)
         tree = folder / "tree"
@@ -187,7 +187,7 @@ class ArmStore:
         return _facts(python, self._rootdir, packages, modules)
 
     def _worktree(self, folder: Path, tree: Path) -> Built:
-        """A checkout to run inside, with the working copy's tests laid over it."""
+        """Create a checkout to run inside, with the working copy's tests on top."""
         python, _ = make_overlay(folder / "env", self._settings.editable)
         inside = tree / self._inside
         if self._settings.build or self._settings.builds:
@@ -228,14 +228,14 @@ class _Stated(TypedDict):
 
 
 class Built(_Stated, total=False):
-    """What lies in an arm's folder."""
+    """The content of an arm's folder."""
 
     content: str
     sources: dict[str, str]
 
 
 def built(folder: Path) -> Built | None:
-    """What was built there; of a file that a crash of the machine left empty or cut nothing, so it is built again."""
+    """Return what was built there; None if the file is empty or incomplete after a crash, so it is built again."""
     try:
         return msgspec.json.decode((folder / READY).read_bytes(), type=Built)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -243,19 +243,19 @@ def built(folder: Path) -> Built | None:
 
 
 _KEPT, _UNUSED_S = 10, 86400.0
-"""So many arms are always kept, and any that was used within a day."""
+"""The number of arms that are always kept, apart from those used within a day."""
 
 
 def hide_from_git(folder: Path) -> None:
-    """A run that is cut short may leave nothing but arms and rounds: git need not be told of them by hand."""
-    with suppress(OSError):  # what cannot be written says so when the arm is made
+    """Make git ignore the folder, since an interrupted run may leave only arms and rounds there."""
+    with suppress(OSError):  # a write error is reported when the arm is made
         folder.mkdir(exist_ok=True)
         with (folder / ".gitignore").open("x", encoding="utf-8") as note:
             note.write("# made by perfgate\n*\n")
 
 
 def leftovers(home: Path, git: Git) -> Iterator[Leftover]:
-    """Arms that were never finished, locks whose owner is gone, rounds that wait, worktrees that are lost."""
+    """Yield unfinished arms, locks of dead owners, stored rounds and lost worktrees."""
     yield from _unfinished(home)
     for entry in sorted((home.parent / "rounds").glob("*.bin")):
         what = "finished rounds of a run that was cut short: the next run of the same trees takes them up"
@@ -277,7 +277,7 @@ def _unfinished(home: Path) -> Iterator[Leftover]:
 
 
 def forget_unused(home: Path, git: Git) -> None:
-    """Every edit of the working copy makes an arm; those that were not asked for lately are removed."""
+    """Remove arms that were not used recently, since every edit of the working copy creates one."""
     unready = [(path.stat().st_mtime, path) for path in home.glob("*/") if not (path / READY).is_file()]
     oldest_first = sorted((path.stat().st_mtime, path.parent) for path in home.glob(f"*/{READY}"))
     for used, folder in (*unready, *oldest_first[:-_KEPT]):
@@ -288,12 +288,12 @@ def forget_unused(home: Path, git: Git) -> None:
 
 
 def discard(folder: Path, git: Git) -> None:
-    """An arm's folder; a worktree in it is unregistered too."""
+    """Remove an arm's folder, and unregister a worktree in it."""
     git.remove_worktree(folder / "tree")
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def _which(revision: str, commit: str) -> str:
-    """``HEAD~1, 1304fd37d5``; a revision that is the commit itself is named once."""
+    """Return ``HEAD~1, 1304fd37d5``; a revision that is the commit itself is named once."""
     name = revision or "the working copy"
     return commit[:10] if commit.startswith(name) else f"{name}, {commit[:10]}"

@@ -22,22 +22,22 @@ from pytest_perfgate.model.protocol import Answer, Command, Fork, Forked, Hello,
 from pytest_perfgate.model.values import plain
 
 VARIABLE = "PERFGATE_CHANNEL"
-"""``port:token`` on the loopback interface: inherited through launchers, where descriptors are closed."""
+"""``port:token`` on the loopback interface; launchers pass it on, while they close descriptors."""
 
 
 class Line:
-    """Whole lines from a stream socket, in both directions."""
+    """Messages as lines over a stream socket, in both directions."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection, self._rest = connection, b""
 
     def send(self, message: Answer | Command, timeout_s: float | None = None) -> None:
-        """Hands a message over; ``TimeoutError`` when the other side does not take it."""
+        """Send a message; raise ``TimeoutError`` if the other side does not take it."""
         self._connection.settimeout(timeout_s)
         self._connection.sendall(encode_line(message))
 
     def receive(self, timeout_s: float | None = None) -> Any:
-        """The next message; ``EOFError`` when the other side is gone, ``TimeoutError`` when it is silent."""
+        """Return the next message; raise ``EOFError`` if the other side is gone, ``TimeoutError`` if it is silent."""
         self._connection.settimeout(timeout_s)
         parts = [self._rest]
         while b"\n" not in parts[-1]:
@@ -51,18 +51,18 @@ class Line:
         return decode_line(line)
 
     def drop(self) -> None:
-        """Lets go of a connection that another process goes on with."""
+        """Close this end of a connection that another process continues to use."""
         self._connection.close()
 
     def close(self) -> None:
-        """Ends both directions; a thread that waits for a message wakes up."""
+        """End both directions; a thread that waits for a message wakes up."""
         with suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
         self._connection.close()
 
 
 class ParentChannel:
-    """The parent, seen from its child: when the channel closes, the child ends."""
+    """The parent, seen from its child; when the channel closes, the child ends."""
 
     def __init__(self, line: Line) -> None:
         self._line = line
@@ -81,9 +81,9 @@ class ParentChannel:
         return command
 
     def forked(self, refusal: Callable[[], str]) -> tuple[ParentChannel, str]:
-        """Forks as often as the parent asks; returns in each fork, with its own channel and the file for its output.
+        """Fork as often as the parent asks; return only in a fork, with its own channel and output file.
 
-        The process that is forked never returns: it ends with its parent, and its forks with it.
+        The forking process never returns: it ends with its parent, and its forks end with it.
         """
         me = os.getpid()
         while True:
@@ -95,7 +95,7 @@ class ParentChannel:
             elif why := refusal():
                 self.send(Forked(why=why))
             elif pid := os.fork():
-                with suppress(OSError):  # the fork does the same: whoever comes first
+                with suppress(OSError):  # the fork does the same: one of both is first
                     os.setpgid(pid, pid)
                 self.send(Forked(pid=pid))
             else:
@@ -104,12 +104,12 @@ class ParentChannel:
                 if os.getppid() != me:
                     _leave()
                 self._line.drop()
-                os.environ[MARK] = order.mark  # whatever it starts is its own, and not of its siblings
+                os.environ[MARK] = order.mark  # marks the fork's own children, apart from those of its siblings
                 return connect_parent(order.address), order.output
 
 
 def connect_parent(address: str) -> ParentChannel:
-    """Answer the parent that left its address in our environment."""
+    """Connect to the parent whose address is in our environment."""
     port, _, token = address.partition(":")
     try:
         connection = socket.create_connection(("127.0.0.1", int(port)), timeout=30)
@@ -124,7 +124,7 @@ def connect_parent(address: str) -> ParentChannel:
 
 
 def _ended(pid: int) -> int | None:
-    """The exit code of a fork, a signal as a negative number; nothing while it runs."""
+    """Return the exit code of a fork, a signal as a negative number; None while it runs."""
     try:
         done, status = os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
@@ -133,7 +133,7 @@ def _ended(pid: int) -> int | None:
 
 
 def _leave() -> Any:
-    """The parent is gone: leave without a word, and without running anything more of the user's tests."""
+    """Exit at once, because the parent is gone, without running any more of the user's tests."""
     os._exit(0)
 
 
@@ -159,17 +159,17 @@ _ENVELOPE = msgspec.json.Decoder(_Envelope)
 _DECODERS: dict[type, Any] = {}
 
 _ONE_BY_ONE = threading.Lock()
-"""msgspec crashes where two threads ask it for the first time what the same dataclass holds."""
+"""msgspec crashes if two threads need the fields of one dataclass for the first time."""
 
 
 def encode_line(message: Answer | Command) -> bytes:
-    """One message as one line."""
+    """Return one message as a line."""
     body = msgspec.Raw(msgspec.json.encode(message, enc_hook=plain))
     return msgspec.json.encode(_Envelope(kind=type(message).__name__, body=body)) + b"\n"
 
 
 def decode_line(line: bytes) -> Any:
-    """The message of a line; whatever is no message is ``child-garbled``."""
+    """Return the message of a line; anything else is ``child-garbled``."""
     try:
         envelope = _ENVELOPE.decode(line)
         return _decoder(_KINDS[envelope.kind]).decode(envelope.body)
@@ -181,7 +181,7 @@ def decode_line(line: bytes) -> Any:
 
 
 def encode_value(model_value: object) -> bytes:
-    """A value of the model as JSON: for files between processes of one run."""
+    """Return a value of the model as JSON, for files between processes of one run."""
     return msgspec.json.encode(model_value, enc_hook=plain)
 
 
@@ -194,7 +194,7 @@ def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
 
 
 def decode_value(text: bytes, kind: type[T]) -> T:
-    """The value again; half a file is ``child-garbled``."""
+    """Return the value of a text; an incomplete one is ``child-garbled``."""
     try:
         return _decoder(kind).decode(text)
     except msgspec.MsgspecError as fault:
@@ -204,15 +204,15 @@ def decode_value(text: bytes, kind: type[T]) -> T:
 _SET_END_WITH_PARENT = 1
 
 PARENT, MARK = "PERFGATE_PARENT", "PERFGATE_CHILD"
-"""Variables of a child that whatever it starts inherits, also in a session of its own: whose child, and which one."""
+"""Variables that all processes started by a child inherit, in any session: the run's process, and the child's mark."""
 
 _PROCESSES = Path("/proc")
 
 
 def end_with_parent() -> None:
-    """A child of a parent that is killed is asked to end at once: its call may take long, with the clocks locked.
+    """Make Linux end this process when its parent is killed, since a call may take long with the clocks locked.
 
-    Linux alone does that; elsewhere a child notices when its call returns.
+    On other systems a child notices only when its call returns.
     """
     if sys.platform == "linux":
         import ctypes
@@ -221,19 +221,19 @@ def end_with_parent() -> None:
 
 
 def stray_children(processes: Path = _PROCESSES) -> tuple[int, ...]:
-    """Process ids, as far as this user may look; empty where there is no ``/proc``."""
+    """Return their process ids as far as this user may see them; empty without ``/proc``."""
     parents = ((folder.name, _parent(folder)) for folder in processes.glob("[0-9]*"))
     return tuple(sorted(int(pid) for pid, parent in parents if parent and not (processes / parent).exists()))
 
 
 def marked(mark: str, processes: Path = _PROCESSES) -> tuple[int, ...]:
-    """The processes that were started with this mark, and run."""
+    """Return the running processes that were started with this mark."""
     word = f"{MARK}={mark}".encode()
     return tuple(int(folder.name) for folder in processes.glob("[0-9]*") if word in _environ(folder))
 
 
 def any_running(group: int, others: Collection[int] = (), processes: Path = _PROCESSES) -> bool:
-    """Whether a process group, or others, have a member that is no zombie; where there is no ``/proc``, they may."""
+    """Return whether a process group or other processes have a running member; True without ``/proc``."""
     if not processes.is_dir():
         return True
     members = (one for one in processes.glob("[0-9]*") if _stat(one)[2:3] == [str(group)] or int(one.name) in others)
@@ -241,7 +241,7 @@ def any_running(group: int, others: Collection[int] = (), processes: Path = _PRO
 
 
 def _stat(folder: Path) -> list[str]:
-    """What the kernel says of a process behind its name: its state, its parent, its group."""
+    """Return the fields of a process after its name: its state, its parent, its group."""
     try:
         return (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:
@@ -253,16 +253,16 @@ def _state(folder: Path) -> str:
 
 
 def _parent(folder: Path) -> str:
-    """Whose child it is, by what it was started with."""
+    """Return the parent of a child, by the variable that it was started with."""
     values = (line[len(PARENT) + 1 :] for line in _environ(folder) if line.startswith(PARENT.encode() + b"="))
     text = next(values, b"").decode("ascii", "replace")
     return text if text.isdecimal() else ""
 
 
 def _environ(folder: Path) -> list[bytes]:
-    """The variables that a process was started with; one that ended has none.
+    """Return the variables that a process was started with; none if it has ended.
 
-    One within ``exec`` is waited for: it has memory, and neither arguments nor variables in it yet.
+    During ``exec`` a process has memory but no arguments or variables yet, so it is asked again.
     """
     until = time.monotonic() + 1
     try:
@@ -276,7 +276,7 @@ def _environ(folder: Path) -> list[bytes]:
 
 
 class ForkedProcess:
-    """A fork of a child: who it is and how it ended is asked of that."""
+    """A fork of a child; the child reports its number and its end."""
 
     def __init__(self, pid: int, asked: Callable[[Command], Answer]) -> None:
         self.pid, self._asked = pid, asked
@@ -287,7 +287,7 @@ class ForkedProcess:
             try:
                 answer = self._asked(Reap(pid=self.pid))
                 self._code = answer.code if isinstance(answer, Reaped) else None
-            except PerfgateError:  # the preload is gone, which ends its forks
+            except PerfgateError:  # the preload is gone, and its forks end with it
                 self._code = None if any_running(self.pid) else -int(signal.SIGTERM)
         return self._code
 

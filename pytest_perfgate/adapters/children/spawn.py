@@ -35,7 +35,7 @@ from pytest_perfgate.model.protocol import Answer, ChildSpec, Command, Fork, For
 _TAIL_BYTES = 4000
 
 _PROGRESS = frozenset(".sxXFE\n")
-"""What pytest writes for each test: alone it says nothing."""
+"""What pytest writes for each test, which explains no error."""
 
 _POLL_S = 0.2
 
@@ -60,11 +60,11 @@ sleep 1
 for one in $groups; do kill -s KILL -- "-$one"; done
 kill -s KILL $(elsewhere)
 """
-"""Knows the groups that run; when its parent is gone, it ends them. Nobody else could end what a child has started."""
+"""A script that records running groups, and ends them when its parent is gone, since no other process could."""
 
 
 class Watcher:
-    """A shell that outlives this process by as long as its children's groups take to end."""
+    """A shell that outlives this process until its children's groups have ended."""
 
     def __init__(self) -> None:
         self._shell: subprocess.Popen[bytes] | None = None
@@ -74,7 +74,7 @@ class Watcher:
         with self._one_by_one:
             if self._shell is None:
                 quiet = subprocess.DEVNULL
-                with suppress(OSError):  # no shell, no watch: children themselves end with their parent all the same
+                with suppress(OSError):  # without a shell, children still end with their parent
                     self._shell = subprocess.Popen(
                         ["/bin/sh", "-c", _WATCHER], stdin=subprocess.PIPE, stdout=quiet, stderr=quiet,
                         cwd="/", env={"PATH": os.defpath, "parent": str(os.getpid())}, start_new_session=True,
@@ -87,7 +87,7 @@ class Watcher:
             self._tell(f"- {group}\n")
 
     def _leave(self) -> None:
-        """The end of this process as well: what runs still is ended by the shell."""
+        """End the shell with this process; it ends what still runs."""
         if self._shell is not None and self._shell.stdin is not None:
             with suppress(OSError, subprocess.TimeoutExpired):
                 self._shell.stdin.close()
@@ -110,7 +110,7 @@ class LocalSpawner:
         listener = socket.create_server(("127.0.0.1", 0))
         token, mark = secrets.token_hex(16), secrets.token_hex(8)
         door = f"{listener.getsockname()[1]}:{token}"
-        output = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the child
+        output = tempfile.TemporaryFile()  # noqa: SIM115 - kept as long as the child
         try:
             process = subprocess.Popen(
                 _command(spec),
@@ -142,9 +142,9 @@ class LocalChild:
         self._closed = False
 
     def fork(self) -> LocalChild:
-        """A child of this one, which waits for that."""
+        """Fork a waiting child and return the fork."""
         listener, token, mark = socket.create_server(("127.0.0.1", 0)), secrets.token_hex(16), secrets.token_hex(8)
-        output = tempfile.NamedTemporaryFile()  # noqa: SIM115 - lives as long as the child
+        output = tempfile.NamedTemporaryFile()  # noqa: SIM115 - kept as long as the child
         try:
             pid = self._forked(Fork(address=f"{listener.getsockname()[1]}:{token}", output=output.name, mark=mark))
         except PerfgateError:
@@ -193,7 +193,7 @@ class LocalChild:
         return answer
 
     def close(self) -> None:
-        """Ends all that the child started, also where it died: gently, then not."""
+        """End everything that the child started, even if it died: first by a request, then by force."""
         with self._closing:
             if self._closed:
                 return
@@ -214,7 +214,7 @@ class LocalChild:
         return self._output.read().decode("utf-8", "replace").strip()
 
     def _answering(self) -> Line:
-        """The line, once the child has called; strangers without the token are hung up on."""
+        """Return the line once the child has connected; connections without the token are closed."""
         deadline = seconds() + _START_S
         while self._line is None:
             if self._process.poll() is not None:
@@ -272,13 +272,13 @@ def _pin(pid: int, cpus: tuple[int, ...]) -> None:
 
 
 class Family:
-    """A child with what it started: its process group, and on Linux what left that for a session of its own."""
+    """A child and what it started: its process group, and on Linux processes that moved to another session."""
 
     def __init__(self, leader: subprocess.Popen[bytes] | ForkedProcess, mark: str) -> None:
         self.leader, self._mark = leader, mark
 
     def end(self) -> None:
-        """Asks every member to end, and kills those that did not; the leader may be dead already."""
+        """Ask every member to end, and kill those that do not; the leader may be dead already."""
         for how in (signal.SIGTERM, signal.SIGKILL):
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.leader.pid, how)
@@ -291,7 +291,7 @@ class Family:
         self.leader.poll()
 
     def _ends(self, others: tuple[int, ...], until: float) -> bool:
-        """Whether all of them ended in time; one that is killed loses its mark a moment before it ends."""
+        """Return whether all of them ended in time; a killed one loses its mark shortly before it ends."""
         with suppress(subprocess.TimeoutExpired):
             self.leader.wait(timeout=max(0.0, until - seconds()))
             while _lives(self.leader.pid, others) or marked(self._mark):
@@ -303,7 +303,7 @@ class Family:
 
 
 def _lives(group: int, others: tuple[int, ...]) -> bool:
-    """Whether a group or others have a member that runs; the dead that nobody reaps, as in many containers, do not."""
+    """Return whether a group or others have a running member; zombies, which many containers keep, do not count."""
     try:
         os.killpg(group, 0)
     except (ProcessLookupError, PermissionError):
@@ -323,7 +323,7 @@ def _indented(text: str) -> str:
 
 
 def interpreter(*, here: bool, prelude: str = "") -> tuple[str, ...]:
-    """This interpreter with its flags, running pytest; ``here`` puts the working directory on the path."""
+    """Return this interpreter with its flags, running pytest; ``here`` puts the working directory on the path."""
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined] # noqa: SLF001 - what multiprocessing uses
     drop = "" if here else "'' in sys.path and sys.path.remove(''); "
     return (sys.executable, *flags, "-c", f"import sys; {prelude}{drop}import pytest; sys.exit(pytest.main())")
@@ -337,7 +337,7 @@ LOCAL = "local"
 
 
 def spread(address: str) -> Callable[[Callable[[T], R], Sequence[T]], Iterable[R]]:
-    """How a function is applied to every item: ``tcp://HOST:PORT`` of a scheduler, ``local`` for processes here."""
+    """Return a function that maps over items: on the scheduler ``tcp://HOST:PORT``, or ``local`` in processes here."""
     if not address:
         return map
     if find_spec("distributed") is None:
@@ -348,11 +348,11 @@ def spread(address: str) -> Callable[[Callable[[T], R], Sequence[T]], Iterable[R
 
 
 _AT_ONCE = 4
-"""Items a thread of the cluster that are under way: what waits for its answer to be fetched lies in workers' memory."""
+"""Items in progress for each thread of the cluster; unfetched answers use the workers' memory."""
 
 
 def _on_cluster(address: str, function: Callable[[T], R], items: Sequence[T]) -> Iterator[R]:
-    """Answers as they come; of a worker that is lost, others take the items over."""
+    """Yield answers as they arrive; other workers take over the items of a lost one."""
     from distributed import Client, as_completed
 
     try:
@@ -378,7 +378,7 @@ def _on_cluster(address: str, function: Callable[[T], R], items: Sequence[T]) ->
 
 
 def _answer(future: Any, item: Any) -> Any:
-    """What a worker found; what it could not read is named, whatever became of the worker."""
+    """Return a worker's answer; raise with the item's name if it was unreadable or the worker was lost."""
     place = str(item[-1] if isinstance(item, tuple) else item)
     try:
         answer = future.result()
@@ -392,7 +392,7 @@ def _answer(future: Any, item: Any) -> Any:
 
 
 def attempted(function: Callable[[T], R], item: T) -> R | PerfgateError:
-    """What a worker sends back: a worker that raises writes a stack trace into its log."""
+    """Call the function, and return an error instead of raising: a worker that raises logs a stack trace."""
     try:
         return function(item)
     except PerfgateError as error:

@@ -1,1 +1,1 @@
-"""The catalogue of devices, probes of this machine, clocks."""
+"""The catalogue of devices, probes of this machine, and clocks."""

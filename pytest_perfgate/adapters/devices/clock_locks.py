@@ -1,4 +1,4 @@
-"""Lock files, owners, restoring."""
+"""Locks on clocks: their files, their owners, and resetting the clocks."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.values import value
 
 BY_HAND = 0
-"""The number of no process: a lock that a person put on."""
+"""The owner's process number in a lock that a person set."""
 
 ROOT_VARIABLE = "PERFGATE_ROOT_PID"
-"""The process that leads the run: its tree is not foreign, and it puts back what its children left."""
+"""The variable with the run's leading process: it resets what its children left, and its tree is not foreign."""
 
 NOBODY = -1
-"""The number of no process either: of a file that does not read."""
+"""The owner's process number in an unreadable lock file."""
 
 
 @value
 class ClockLock:
-    """A lock that a process put on a device's clocks."""
+    """A process's lock on a device's clocks."""
 
     device: str
     pid: int
@@ -44,16 +44,16 @@ class ClockLock:
     memory: bool = False
     path: str = ""
     run: str = ""
-    """The run that the process was of."""
+    """The run of the process."""
 
     @property
     def by_hand(self) -> bool:
-        """A person locked them, for longer than one process."""
+        """Return whether a person locked the clocks, for longer than one process."""
         return self.pid == BY_HAND
 
     @property
     def stale(self) -> bool:
-        """Its process is gone and did not put the clocks back."""
+        """Return whether its process is gone and did not reset the clocks."""
         return not self.by_hand and self._owner_gone
 
     @property
@@ -66,7 +66,7 @@ class ClockLock:
 
 
 def lock_folder() -> Path:
-    """One folder for all users of the machine: a card has one clock."""
+    """Return the folder for all users of the machine, since a card has only one clock."""
     return Path(os.environ.get("PERFGATE_LOCKS") or Path(tempfile.gettempdir()) / "perfgate-locks")
 
 
@@ -75,18 +75,18 @@ def lock_path(device: str) -> Path:
 
 
 def read_lock(device: str) -> ClockLock | None:
-    """The lock on a device, whoever owns it."""
+    """Return the lock on a device, whoever owns it."""
     return _read(lock_path(device))
 
 
 def read_locks() -> tuple[ClockLock, ...]:
-    """Every lock on this machine."""
+    """Return every lock on this machine."""
     locks = (_read(path) for path in sorted(lock_folder().glob("*.clocks.json")))
     return tuple(lock for lock in locks if lock)
 
 
 def write_lock(device: str, sm_hz: float | None, *, memory: bool = False, by_hand: bool = False) -> ClockLock:
-    """Written before the clocks are touched: a process killed in between leaves its name."""
+    """Write a lock before the clocks are changed, so that a killed process leaves its name."""
     pid = BY_HAND if by_hand else os.getpid()
     lock = ClockLock(
         device=device,
@@ -102,19 +102,19 @@ def write_lock(device: str, sm_hz: float | None, *, memory: bool = False, by_han
 
 
 def this_run() -> str:
-    """The process that leads this run, and when it started: its number may be given out again."""
+    """Return the leading process of this run, with its start, since process numbers are reused."""
     pid = run_head()
     return f"{pid} {started(pid)}"
 
 
 def run_head() -> int:
-    """The process that leads this run, or this one."""
+    """Return the leading process of this run, which may be this one."""
     root_of_run = os.environ.get(ROOT_VARIABLE, "")
     return int(root_of_run) if root_of_run.isascii() and root_of_run.isdecimal() else os.getpid()
 
 
 def keep_lock(lock: ClockLock) -> None:
-    """A lock on file, its file replaced whole."""
+    """Write a lock's file atomically."""
     record = {name: getattr(lock, name) for name in ("device", "pid", "started", "sm_hz", "memory", "run")}
     path = lock_path(lock.device)
     make_folder(path.parent)
@@ -123,7 +123,7 @@ def keep_lock(lock: ClockLock) -> None:
 
 
 def make_folder(folder: Path) -> Path:
-    """The folder, there and open to all users of the machine."""
+    """Create the folder, open to all users of the machine."""
     with usable(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with suppress(OSError):
@@ -133,7 +133,7 @@ def make_folder(folder: Path) -> Path:
 
 @contextmanager
 def usable(place: Path) -> Iterator[None]:
-    """What the system says of a folder that is full, or a file that is another user's, as an error of ours."""
+    """Turn the system's error on a full folder, or on another user's file, into one of ours."""
     try:
         yield
     except OSError as error:
@@ -147,7 +147,7 @@ def remove_lock(device: str) -> None:
 
 
 def _read(path: Path) -> ClockLock | None:
-    """A file that does not read names nobody, and so a lock that nobody will lift."""
+    """Return a lock; an unreadable file has no owner, so that nobody resets it unasked."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -189,11 +189,11 @@ class OwnLock:
         self.restoration = restoration
         self.memory_hz = memory if isinstance(memory, float) else None
         self.memory = f"at {memory / 1e6:.0f} MHz" if isinstance(memory, float) else memory
-        """Its clock, or why there is none."""
+        """The clock of the memory, or why it is not locked."""
 
 
 def take_lock(card: Card, sm_hz: float | None) -> OwnLock:
-    """Name the owner, lock, read back; whatever fails leaves the card as it was."""
+    """Write the owner, lock, and read back; after a failure the card is as before."""
     uuid = card.uuid()
     other = read_lock(uuid)
     if other and other.by_hand:
@@ -215,7 +215,7 @@ def take_lock(card: Card, sm_hz: float | None) -> OwnLock:
 
 
 def _forget(uuid: str, error: BaseException, before: ClockLock | None) -> None:
-    """Of a lock that was not taken only what was there before stays on file; of one that may be yet, its owner."""
+    """Restore the earlier lock file after a failed lock; if the driver may still lock, the owner stays on file."""
     if _unanswered(error):
         return
     with suppress(PerfgateError):
@@ -223,12 +223,12 @@ def _forget(uuid: str, error: BaseException, before: ClockLock | None) -> None:
 
 
 def _unanswered(error: BaseException) -> bool:
-    """Whether the driver may do after all what it was asked for: nobody knows."""
+    """Return whether the driver may still carry out a request that it did not answer."""
     return isinstance(error, PerfgateError) and error.code.name == "driver-silent"
 
 
 def _memory_locked(card: Card, uuid: str, sm_hz: float | None, *, by_hand: bool = False) -> str | float:
-    """The clock at which the memory is held, or why it is not; the lock of the SMs stays either way."""
+    """Return the clock at which the memory is locked, or why it is not; the lock of the SMs stays in either case."""
     try:
         write_lock(uuid, sm_hz, memory=True, by_hand=by_hand)
         return card.lock_memory()
@@ -239,11 +239,11 @@ def _memory_locked(card: Card, uuid: str, sm_hz: float | None, *, by_hand: bool 
 
 
 def _nothing() -> None:
-    """A lock that a person put on stays."""
+    """Do nothing, since a lock that a person set stays."""
 
 
 def lock_for_good(card: Card, sm_hz: float | None) -> None:
-    """Lock until somebody resets: what a person asks for."""
+    """Lock at a person's request, until a reset."""
     uuid = card.uuid()
     other = read_lock(uuid)
     if other and not other.stale and not other.by_hand:
@@ -258,7 +258,7 @@ def lock_for_good(card: Card, sm_hz: float | None) -> None:
 
 
 def put_back(card: Card) -> None:
-    """Unlock and strike out the owner; a failure is said loudly and stays on file."""
+    """Unlock and remove the owner; a failure is printed and stays on file."""
     uuid = card.uuid()
     lock = read_lock(uuid)
     try:
@@ -272,7 +272,7 @@ SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGINT"
 
 
 class Restoration:
-    """Runs once, whoever asks first; signals that were there before are put back and served."""
+    """Resets the clocks once; earlier signal handlers are restored and called."""
 
     def __init__(self, restore: Callable[[], None]) -> None:
         self._restore = restore
@@ -281,7 +281,7 @@ class Restoration:
         self._previous: dict[int, Any] = {}
         self._deferring = False
         self._late: list[int] = []
-        """Signals that came while a card was being changed: they are heard when it is in order."""
+        """Signals that arrived while a card was changed, which are handled afterwards."""
 
     def arm(self) -> None:
         atexit.register(self.run)
@@ -290,7 +290,7 @@ class Restoration:
             self._previous = {number: signal.signal(number, self._signalled) for number in ends}
 
     def run(self) -> None:
-        """Restore; a forked child leaves it to its parent."""
+        """Reset the clocks; a forked child leaves that to its parent."""
         if self._done or os.getpid() != self._owner:
             return
         self._done = True
@@ -298,20 +298,20 @@ class Restoration:
             try:
                 self._restore()
             except Exception as error:
-                if self._late:  # which end this process before anybody can say it
+                if self._late:  # signals that would end this process without a message
                     _say(error)
                 raise
             finally:
                 self._disarm()
 
     def cancel(self) -> None:
-        """There is nothing to put back."""
+        """Forget what would be reset."""
         self._done = True
         self._disarm()
 
     @contextmanager
     def undisturbed(self) -> Iterator[None]:
-        """An impatient second Ctrl-C, or a signal between a change and its record, waits until this is done."""
+        """Delay signals, such as a second Ctrl-C, until a change and its record are complete."""
         before, self._deferring = self._deferring, True
         try:
             yield
@@ -334,7 +334,7 @@ class Restoration:
         previous = self._previous.get(number)
         try:
             self.run()
-        except Exception as error:  # noqa: BLE001 - the process is ending: say it and let the signal go on
+        except Exception as error:  # noqa: BLE001 - the process is ending: print the error and let the signal continue
             _say(error)
         if callable(previous):
             previous(number, frame)
@@ -348,11 +348,11 @@ def _say(error: Exception) -> None:
 
 
 SETTLING = 20
-"""Looks at a clock that was just locked."""
+"""How often a newly locked clock is read."""
 
 
 def read_back(card: Watched, lock: Lock, sleep: Callable[[float], None]) -> str:
-    """Wait for a lock to be seen, for a second at most: an idle card may show an idle clock until it has work."""
+    """Wait at most a second until a lock takes effect: an idle card may show an idle clock until it has work."""
     clock = card.sample().sm_hz
     if lock.sm_hz is None:
         return "at an unknown clock"

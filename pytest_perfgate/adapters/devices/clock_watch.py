@@ -1,4 +1,4 @@
-"""What is seen of a device while it is measured: looks and counters, taken by a thread, and what they come to."""
+"""Observing a device during a measurement: a thread's readings and counters, and the problems they show."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ class Watched(Protocol):
 
 
 class Look(NamedTuple):
-    """What was seen, and the marks of the sampling before and after it."""
+    """One reading, and the sampling marks before and after it."""
 
     sample: ClockSample
     before: int
     after: int
     load: int
-    """Which warm-up had begun before it."""
+    """The number of the warm-up that began before it."""
 
 
 class Reading(NamedTuple):
-    """Counters, and the mark of the sampling and the time at which they were read."""
+    """Counters, with the sampling mark and the time of reading them."""
 
     counts: Counts
     mark: int
@@ -48,7 +48,7 @@ class Reading(NamedTuple):
 
 
 class DeviceSampler:
-    """Looks at one device, from one thread."""
+    """Reads one device, from one thread."""
 
     def __init__(self, device: Watched, other_processes: Callable[[Pids], Others], sampling: Sampling) -> None:
         self._device, self._other_processes, self._sampling = device, other_processes, sampling
@@ -58,7 +58,7 @@ class DeviceSampler:
         self.foreign: set[int] = set()
         self.elsewhere: set[int] = set()
         self.blind = False
-        """Whether nobody says who else computes there."""
+        """Whether the processes on the device are unknown."""
         self.fault = ""
 
     def look(self, *, last: bool = False) -> bool:
@@ -80,18 +80,18 @@ class DeviceSampler:
         return not self.fault
 
     def _count(self, *, last: bool) -> None:
-        """Read the counters where sampling has begun or ended since, and at the very end."""
+        """Read the counters if sampling has begun or ended since the last reading, and at the end."""
         mark = self._sampling.mark
         if last or not self._readings or self._readings[-1].mark != mark:
             self._readings.append(Reading(self._device.violations(), mark, HOST_CLOCK.wall()))
 
     @property
     def counted(self) -> bool:
-        """Whether the device has counters at all."""
+        """Return whether the device has counters at all."""
         return any(reading.counts.held for reading in self._readings)
 
     def failed(self) -> str:
-        """Why the counters cannot be believed: they told something and then did not, or less; empty where they can."""
+        """Return why the counters are unreliable: they stopped, or went backwards; "" if they are reliable."""
         for one, other in pairwise(reading.counts for reading in self._readings):
             if gone := sorted(one.held.keys() - other.held.keys()):
                 return f"it stopped counting reasons for low clocks: {', '.join(gone)}"
@@ -103,13 +103,13 @@ class DeviceSampler:
         return [look.sample for look in self._looks]
 
     def loaded(self) -> list[ClockSample]:
-        """Those since the newest warm-up began."""
+        """Return the readings since the last warm-up began."""
         return [look.sample for look in self._looks if look.load == self._sampling.loads]
 
     def inside(self) -> list[ClockSample]:
-        """Those that fell into sampling: before it the device may idle, while the host compiles the first call.
+        """Return the readings during sampling: before it the device may idle while the host compiles.
 
-        Of something that no timer samples, such as a profiled call, all of them.
+        If no timer samples, as in a profiled call, return all of them.
         """
         if self._untimed():
             return self.every()
@@ -117,12 +117,12 @@ class DeviceSampler:
         return [look.sample for look in begun if look.after == look.before] or [look.sample for look in begun]
 
     def watts(self) -> float | None:
-        """What was drawn while samples were taken, the middle of the looks."""
+        """Return the median power of the readings during sampling."""
         drawn = [sample.watts for sample in self.inside() if sample.watts is not None]
         return median(drawn) if drawn else None
 
     def capped(self) -> float | None:
-        """The share of the sampling at the power limit: as counted, or as looked at where that is more."""
+        """Return the share of sampling at the power limit: by counters, or by readings if that is more."""
         looked = [POWER_CAP in reasons(sample) for sample in self.inside()]
         if not looked and not self.counted:
             return None
@@ -130,7 +130,7 @@ class DeviceSampler:
         return min(1.0, max(counted, sum(looked) / len(looked) if looked else 0.0))
 
     def held(self) -> Mapping[str, float]:
-        """The share of the sampling for which each reason held the clocks down, as the device's counters tell."""
+        """Return the share of sampling in which each reason held the clocks down, by the device's counters."""
         return shares(self._readings, throughout=self._untimed())
 
     def _untimed(self) -> bool:
@@ -138,14 +138,14 @@ class DeviceSampler:
 
 
 def reasons(sample: ClockSample) -> set[str]:
-    """What held the clocks down at a look."""
+    """Return what held the clocks down at a reading."""
     return {name for bit, name in REASONS.items() if sample.reasons & bit & ~HARMLESS}
 
 
 def shares(readings: Sequence[Reading], *, throughout: bool = False) -> dict[str, float]:
-    """What counters grew by between two readings, as a share of what passed there: of sampling, or throughout.
+    """Return the increase of counters between readings, as a share of the time of sampling, or of all time.
 
-    A region so short that nobody read between its begin and its end counts with the time around it.
+    A region too short for a reading between its begin and its end counts with the time around it.
     """
     counts: dict[str, int] = {}
     passed = 0
@@ -159,54 +159,54 @@ def shares(readings: Sequence[Reading], *, throughout: bool = False) -> dict[str
 
 
 def _between(one: Reading, other: Reading) -> int:
-    """In the card's own ticks where it counts in those, else nanoseconds."""
+    """Return the time between two readings, in the card's own ticks if it has them, else in nanoseconds."""
     if one.counts.ticks is not None and other.counts.ticks is not None:
         return other.counts.ticks - one.counts.ticks
     return other.at_ns - one.at_ns
 
 
 PERIOD_S = 0.05
-"""Twenty looks a second."""
+"""The interval of readings, twenty a second."""
 
 PLAY = 0.01
-"""A locked clock may be read one percent off."""
+"""The accepted deviation of a locked clock, one percent."""
 
 FASTEST_HZ = 1e10
-"""What is above, or nought, is no clock: drivers answer so where they do not know."""
+"""A clock above this, or zero, is not real: drivers return such values if they do not know."""
 
 SHARE = 0.01
-"""A reason that held the clocks for more of the sampling than this makes it invalid; the power limit never does."""
+"""The share of sampling above which a reason invalidates it; the power limit never does."""
 
 STILL = 5
-"""Looks in a row that have to agree before a device has settled."""
+"""The number of successive readings that must agree before a device counts as settled."""
 
 STILL_CLOCK, STILL_WATTS = 0.02, 0.03
-"""How far these looks may be apart."""
+"""The accepted difference between these readings."""
 
 
 class Lock(NamedTuple):
-    """Where clocks are held; nothing of one that is not."""
+    """The clocks at which a device is locked; None for one that is not locked."""
 
     sm_hz: float | None = None
     memory_hz: float | None = None
     base: bool = False
-    """Held at a clock that nobody has named: wherever it is, it must stay."""
+    """Whether the clock is locked at an unknown value, which must not change."""
     cap: bool = False
-    """The clock of the SMs is a highest one: falling below it is no fault."""
+    """Whether the SM clock is only an upper bound, so that a lower one is not a fault."""
 
 
 UNLOCKED = Lock()
 
 
 class DeviceWatch:
-    """Begins before the region and is read after it."""
+    """Watches a device from before a region until after it."""
 
     def __init__(
         self,
         device: Watched,
         *,
         lock: Lock = UNLOCKED,
-        other_processes: Callable[[Pids], Others] = lambda pids: Others(),  # noqa: ARG005 - nobody is one
+        other_processes: Callable[[Pids], Others] = lambda pids: Others(),  # noqa: ARG005 - none by default
         period_s: float = PERIOD_S,
         sampling: Sampling = SAMPLING,
         patience_s: float = PATIENCE_S,
@@ -227,7 +227,7 @@ class DeviceWatch:
         self._extra.append(problem)
 
     def begin(self) -> None:
-        """The thread has every look, the first too, so that a driver which never returns holds up nobody else."""
+        """Start the thread, which makes every reading, so that a driver that never returns blocks only it."""
         self._sight = DeviceSampler(self._device, self._other_processes, self._sampling)
         before = self._before = self._sampling.tell(None)
 
@@ -266,13 +266,13 @@ class DeviceWatch:
         return f"the driver did not answer for {self._patience:g} s"
 
     def steady(self) -> bool:
-        """Whether clock and power hold still; a device that can no longer be looked at is waited for by nobody."""
+        """Return whether clock and power are stable; True for a device that can no longer be read, to end the wait."""
         return not self._thread.is_alive() or (still(self._sight.loaded()) and self._held_still())
 
-    # What it came to.
+    # The results.
 
     def clock_hz(self) -> tuple[float, ...]:
-        """Of the looks while samples were taken."""
+        """Return the clocks of the readings during sampling."""
         return _plausible(sample.sm_hz for sample in self._sight.inside())
 
     def watts(self) -> float | None:
@@ -329,7 +329,7 @@ class DeviceWatch:
             yield from self._unseen(at)
 
     def _unseen(self, at: float | None) -> Iterator[Problem]:
-        """A lock that nobody saw while samples were taken is believed where every look beside them found it."""
+        """Yield a problem if no reading during sampling shows the lock, unless all readings around it do."""
         beside = _plausible(sample.sm_hz for sample in self._sight.every())
         if at is None or not beside or any(left("SM", at, beside, cap=self._lock.cap)):
             text = (
@@ -339,7 +339,7 @@ class DeviceWatch:
             yield Problem(code="clock-moved", what=what, evidence=(("seen beside it", text),))
 
     def _memory_clocks(self) -> list[float]:
-        """As far as the device tells them."""
+        """Return the memory clocks, as far as the device reports them."""
         return list(_plausible(sample.memory_hz for sample in self._sight.inside()))
 
     def _others(self) -> Iterator[Problem]:
@@ -350,7 +350,7 @@ class DeviceWatch:
 
 
 def throttled(sight: DeviceSampler) -> Iterator[Problem]:
-    """What held the clocks down, the power limit left out: that is a state."""
+    """Yield what held the clocks down, except the power limit, which is a state and not a fault."""
     inside = sight.inside()
     counts: dict[str, int] = {}
     for sample in inside:
@@ -366,7 +366,7 @@ def throttled(sight: DeviceSampler) -> Iterator[Problem]:
 
 
 def still(looks: Sequence[ClockSample]) -> bool:
-    """Whether the last looks agree; at the power limit a clock never holds still, and the power alone tells."""
+    """Return whether the last readings agree; at the power limit only the power, since the clock always varies."""
     recent = looks[-STILL:]
     if len(recent) < STILL:
         return False
@@ -381,12 +381,12 @@ def _close(numbers: Sequence[float], within: float) -> bool:
 
 
 def _plausible(clocks: Iterable[float]) -> tuple[float, ...]:
-    """Those that can be clocks."""
+    """Return the values that can be clocks."""
     return tuple(hz for hz in clocks if 0 < hz < FASTEST_HZ)
 
 
 def left(name: str, locked: float | None, seen: Sequence[float], *, cap: bool = False) -> Iterator[Problem]:
-    """A clock that was seen elsewhere than where it was locked; of a cap, above it."""
+    """Yield a problem if a clock left its locked value, or, for an upper bound, exceeded it."""
     if locked is None:
         return
     off = [hz for hz in seen if (hz - locked if cap else abs(hz - locked)) > PLAY * locked]

@@ -1,4 +1,4 @@
-"""Clocks of devices, NVIDIA's and AMD's: locked, watched, or left alone."""
+"""Clocks of NVIDIA's and AMD's devices: locked, watched, or ignored."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.ports import ClockWatch
 
 CLOSE, FAR, PATIENCE_S = 10.0, 20.0, 180.0
-"""Degrees below the slowdown at which to wait and to go on, and how long at most."""
+"""Degrees below the slowdown temperature at which to wait and to go on, and the longest wait."""
 
 
 @runtime_checkable
 class SupportsHealth(Protocol):
-    """A card that counts errors of its own memory, and tells of those that its driver files."""
+    """A card that counts memory errors of its own, and reports those that its driver records."""
 
     def health(self) -> Health: ...
 
@@ -37,7 +37,7 @@ class SupportsHealth(Protocol):
 
 
 class CardClocks:
-    """``lock`` owns the clocks for a while, ``observe`` never touches the card, ``off`` does nothing."""
+    """``lock`` holds the clocks for a time, ``observe`` only reads the card, ``off`` does nothing."""
 
     def __init__(self, library: Any, name: str, *, sleep: Callable[[float], None] = time.sleep) -> None:
         self.name = name
@@ -45,16 +45,16 @@ class CardClocks:
         self._sleep = sleep
         self._refused: dict[str, str] = {}
         self._listeners: dict[str, XidListener | None] = {}
-        """What hears of errors of each card, from its first measurement in this process."""
+        """The listener for errors of each card, from its first measurement in this process."""
         self.tell: Callable[[str], None] | None = None
-        """Who hears that a hot device is waited for."""
+        """Called when a hot device is waited for."""
 
     def availability(self) -> Availability:
         availability: Availability = self._library.availability()
         return availability
 
     def settled(self, device: Device, plan: Plan) -> tuple[Plan, str]:
-        """The plan with ``try-lock`` decided, and why it is not ``lock``; the card is tried once in a process."""
+        """Return the plan with ``try-lock`` decided, and why it is not ``lock``; each card is tried once a process."""
         if plan.clocks is not ClockPolicy.TRY:
             return plan, ""
         name = device.uuid or device.pci or device.name
@@ -109,7 +109,7 @@ class CardClocks:
 
     @contextmanager
     def _errors(self, card: Card, device: Device, watch: DeviceWatch) -> Iterator[None]:
-        """Errors that the card counts, or its driver files, while it is measured: they make its figures invalid."""
+        """Invalidate figures of a card that counts errors, or whose driver records some, during the measurement."""
         kept: object = card
         if not isinstance(kept, SupportsHealth):
             yield
@@ -120,7 +120,7 @@ class CardClocks:
         listener = self._listeners[name]
         before = kept.health()
         if listener is not None:
-            listener.heard()  # what came before is of somebody else
+            listener.heard()  # earlier events have other causes
         yield
         after = kept.health()
         xids = listener.heard() if listener is not None else ()
@@ -130,12 +130,12 @@ class CardClocks:
             watch.note("memory errors", told)
 
     def _lock_of(self, held: OwnLock) -> Lock:
-        """A lock as it is watched; some libraries lock a highest clock."""
+        """Return a lock for the watch; some libraries lock only an upper bound."""
         cap = bool(getattr(self._library, "cap", False))
         return Lock(held.sm_hz, held.memory_hz, base=held.sm_hz is None, cap=cap)
 
     def _reach(self, device: Device) -> Availability:
-        """Whether the library works and can be asked for this card; one that hangs is no missing one."""
+        """Return whether the library can query this card; one that hangs is an error, not a missing library."""
         availability = self.availability()
         if why := silence(str(getattr(self._library, "maker", ""))):
             raise PerfgateError("driver-silent", why)
@@ -145,7 +145,7 @@ class CardClocks:
         return availability
 
     def _refusal(self, device: Device) -> str:
-        """Why this process may not lock; empty where it may: the card is locked and put back to find out."""
+        """Return why this process may not lock, found by locking and resetting the card; "" if it may."""
         card = self._reach(device)
         if not card.usable:
             return card.why
@@ -158,7 +158,7 @@ class CardClocks:
         return ""
 
     def _cooled(self, card: Card, name: str) -> tuple[Problem, ...]:
-        """Wait while the device is within ten degrees of slowing down."""
+        """Wait while the device is within ten degrees of its slowdown temperature."""
         limit = card.slowdown_temperature()
         if limit is None or limit - (heat := card.sample().temperature) >= CLOSE:
             return ()
@@ -176,7 +176,7 @@ class CardClocks:
 
 
 def faults_of(before: Health, after: Health, xids: Sequence[int] = ()) -> Iterator[str]:
-    """Why what a card measured between two questions is not to be trusted."""
+    """Yield why a card's measurement between two states of its health is unreliable."""
     grown = (after.uncorrected or 0) - (before.uncorrected or 0)
     if grown > 0:
         yield f"{_counted(grown, 'error')} of its memory not corrected while measuring"
@@ -191,7 +191,7 @@ def faults_of(before: Health, after: Health, xids: Sequence[int] = ()) -> Iterat
 
 
 def health_text(health: Health) -> str:
-    """``2 corrected, 0 not, 1 row replaced``; empty of a card that counts nothing."""
+    """Return ``2 corrected, 0 not, 1 row replaced``; "" for a card that counts nothing."""
     parts = [
         f"{health.corrected} corrected" if health.corrected is not None else "",
         f"{health.uncorrected} not" if health.uncorrected is not None else "",
@@ -205,7 +205,7 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _silent(card: Card) -> str:
-    """Why a card tells nothing of its clocks, as some instances and virtual cards do not; empty where it does."""
+    """Return why a card does not report its clocks, as some instances and virtual cards; "" if it does."""
     try:
         card.sample()
     except PerfgateError as error:
@@ -215,21 +215,21 @@ def _silent(card: Card) -> str:
 
 
 class NvmlClocks(CardClocks):
-    """The same through NVML."""
+    """Clocks through NVML."""
 
     def __init__(self, nvml: Nvml | None = None, *, sleep: Callable[[float], None] = time.sleep) -> None:
         super().__init__(nvml or Nvml(), "nvml", sleep=sleep)
 
 
 class AmdClocks(CardClocks):
-    """The same through amdsmi."""
+    """Clocks through amdsmi."""
 
     def __init__(self, amd: Amd | None = None, *, sleep: Callable[[float], None] = time.sleep) -> None:
         super().__init__(amd or Amd(), "amdsmi", sleep=sleep)
 
 
 class MachineClocks:
-    """The clocks of whatever maker a device is of."""
+    """Clocks of devices of either maker."""
 
     name = "clocks"
 
@@ -237,7 +237,7 @@ class MachineClocks:
         self._nvidia, self._amd = nvidia or NvmlClocks(), amd or AmdClocks()
 
     def tell_waits(self, tell: Callable[[str], None] | None) -> None:
-        """Who hears that a hot device is waited for."""
+        """Set the function that is called when a hot device is waited for."""
         self._nvidia.tell = self._amd.tell = tell
 
     def availability(self) -> Availability:
@@ -259,17 +259,17 @@ class MachineClocks:
 
 
 def lock_frequency(device: Device) -> float | None:
-    """What the catalogue says the card holds under any load; nothing asks for base."""
+    """Return the clock that the card holds under any load, by the catalogue; None to request the base clock."""
     return device.spec.lock_hz if device.spec else None
 
 
 def other_processes(pids: tuple[int, ...]) -> Others:
-    """Processes that are not of this run."""
+    """Return processes that do not belong to this run."""
     return others(pids, run_head())
 
 
 class Unwatched:
-    """Nothing was seen, and that is on record."""
+    """A watch that observed nothing, with the reason."""
 
     def __init__(self, why: str) -> None:
         self._why = why

@@ -1,4 +1,4 @@
-"""This machine's processor, threads, environment."""
+"""This machine's processor, threads and environment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pytest_perfgate.model.project import FACT, ci_run
 
 
 def probe_host() -> Device:
-    """Name, cores, last cache and memory, as the operating system tells them."""
+    """Return name, cores, last cache and memory, as the operating system reports them."""
     name, cores = probe_name(), os.cpu_count() or 1
     return Device(
         key=host_key(name, cores),
@@ -35,7 +35,7 @@ def probe_host() -> Device:
 
 
 def host_key(name: str, cores: int) -> str:
-    """``host-epyc-7763-2``: lower case, the words that only decorate left out."""
+    """Return ``host-epyc-7763-2``, in lower case and without words of marketing."""
     plain = re.sub(r"\((?:r|tm)\)|@.*$|\bcpu\b|\bprocessor\b|\d+-core\b", " ", name.lower())
     return f"host-{re.sub(r'[^a-z0-9.]+', '-', plain).strip('-.') or 'unknown'}-{cores}"
 
@@ -67,7 +67,7 @@ _MAKERS = {
     0xC0: "Ampere",
 }
 
-_PARTS = {  # the designs that servers and boards with GPUs carry; Linux tells numbers only
+_PARTS = {  # designs of servers and of boards with GPUs; Linux reports only their numbers
     (0x41, 0xD03): "Cortex-A53",
     (0x41, 0xD05): "Cortex-A55",
     (0x41, 0xD07): "Cortex-A57",
@@ -89,13 +89,13 @@ _PARTS = {  # the designs that servers and boards with GPUs carry; Linux tells n
 
 
 def probe_name() -> str:
-    """The processor's model: two models of one family must not share baselines."""
+    """Return the processor's model, since two models of one family must not share baselines."""
     name = _sysctl("machdep.cpu.brand_string") if sys.platform == "darwin" else parse_cpuinfo(_text(_CPUINFO))
     return name or platform.processor() or platform.machine() or "unknown"
 
 
 def parse_cpuinfo(text: str) -> str:
-    """The model as x86, MIPS and POWER tell it; on ARM its makers' numbers, by name where that is known."""
+    """Return the model, as x86, MIPS and POWER report it; on ARM by the maker's numbers, as far as they are known."""
     match = re.search(r"^(?:model name|cpu model|cpu)\s*:\s*(.+)$", text, re.MULTILINE)
     if match:
         return match.group(1).strip()
@@ -113,7 +113,7 @@ def _design(maker: int, part: int) -> str:
 
 
 def probe_last_cache() -> float | None:
-    """Bytes of the largest cache of the first core: the last one that data can fit in."""
+    """Return the bytes of the first core's largest cache, the last one that data can fit in."""
     if sys.platform == "darwin":
         names = ("hw.l3cachesize", "hw.perflevel0.l2cachesize", "hw.l2cachesize")
         sizes = [_parse_size(_sysctl(name)) for name in names]
@@ -135,7 +135,7 @@ def _parse_size(text: str) -> float:
 
 
 def _sysctl(name: str) -> str:
-    """What macOS tells; nothing where it does not know the name."""
+    """Return a value that macOS reports; None for an unknown name."""
     return (answer([_SYSCTL, "-n", name], 5) or "").strip()
 
 
@@ -150,26 +150,26 @@ _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA
 
 
 def probe_affinity() -> str:
-    """The cores this process may use: ``all``, or ranges such as ``0-3,8``."""
+    """Return the cores that this process may use: ``all``, or ranges such as ``0-3,8``."""
     if not hasattr(os, "sched_getaffinity"):
         return "all"
     allowed = sorted(os.sched_getaffinity(0))
     near, _, whole = os.environ.get(NEAR, "").partition(" of ")
     if near and ranges(allowed) == near:
-        return whole  # the run put this child near its card: nobody restricted it
+        return whole  # the run placed this child near its card, so it is not restricted
     return "all" if len(allowed) == os.cpu_count() else ranges(allowed)
 
 
 NEAR = "PERFGATE_CORES"
-"""``0-15 of all``: where a child is to run, and what the run itself may use."""
+"""``0-15 of all``: the cores of a child, and those of the run."""
 
 _BUSES = Path("/sys/bus/pci/devices")
 
 
 def near_cores(addresses: Iterable[str], buses: Path = _BUSES) -> dict[str, str]:
-    """The variable that puts a child on the cores that lie next to cards; none where the system does not tell.
+    """Return the variable that puts a child on the cores near these cards; empty if they are unknown.
 
-    Nor where that is every core that there is: then there is one node, and nothing to choose.
+    It is also empty if all cores are near: then there is only one node.
     """
     if not hasattr(os, "sched_getaffinity"):
         return {}
@@ -185,7 +185,7 @@ def near_cores(addresses: Iterable[str], buses: Path = _BUSES) -> dict[str, str]
 
 
 def numbers(text: str) -> set[int]:
-    """The numbers of ``0-3,8``; none where it is something else."""
+    """Return the numbers of ``0-3,8``; none for another text."""
     edges = [part.strip().partition("-") for part in text.strip().split(",")]
     if not all(low.isdigit() and (high.isdigit() or not dash) for low, dash, high in edges):
         return set()
@@ -193,14 +193,14 @@ def numbers(text: str) -> set[int]:
 
 
 def settle_near() -> None:
-    """Put this process where the run wants it."""
+    """Move this process to the cores that the run assigned."""
     near = numbers(os.environ.get(NEAR, "").partition(" of ")[0])
     if near and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, near)
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """``0-3,8`` for sorted whole numbers."""
+    """Return ``0-3,8`` for sorted whole numbers."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][1] + 1:
@@ -211,12 +211,12 @@ def ranges(numbers: Iterable[int]) -> str:
 
 
 def probe_threads() -> str:
-    """What sets the size of thread pools: variables."""
+    """Return the variables that set the size of thread pools."""
     return " ".join(f"{name}={os.environ[name]}" for name in _THREADS if os.environ.get(name))
 
 
 def probe_pools(call: object) -> str:
-    """What torch was told, of a call that has torch within reach: another test may have loaded it here."""
+    """Return torch's own thread settings if the call can reach torch, which another test may have loaded."""
     torch: Any = sys.modules.get("torch")
     if not hasattr(torch, "get_num_threads"):
         return ""
@@ -226,7 +226,7 @@ def probe_pools(call: object) -> str:
 
 
 def probe_environment(declared: Callable[[], Collection[str]] = tuple) -> Environment:
-    """Python, platform, and what else moves numbers: what the project declares to depend on, for one."""
+    """Return Python, platform, and other things that affect timings, such as declared dependencies."""
     load = (("load", f"{os.getloadavg()[0]:.2f}"),) if hasattr(os, "getloadavg") else ()
     run = ((FACT, name),) if (name := ci_run(os.environ)) else ()
     return Environment(
@@ -240,7 +240,7 @@ def probe_environment(declared: Callable[[], Collection[str]] = tuple) -> Enviro
 _PACKAGES = ("numpy", "scipy", "torch", "triton", "cupy", "numba", "jax", "jaxlib", "tensorflow", "mkl", "pytest")
 
 _FAMILIES = ("nvidia-", "cupy-", "cuda-", "intel-", "rocm-", "pytest-perfgate")
-"""Beginnings of names: libraries that come as many packages."""
+"""Prefixes of libraries that consist of many packages."""
 
 _NAME_AND_VERSION = re.compile(r"^(Name|Version): *(\S+)", re.MULTILINE)
 
@@ -255,11 +255,11 @@ _NVIDIA, _AMD = Path("/proc/driver/nvidia/version"), Path("/sys/module/amdgpu/ve
 
 
 def probe_packages(declared: Collection[str] = ()) -> tuple[tuple[str, str], ...]:
-    """(name, version) of installed packages that move numbers, those that the project declares among them, sorted."""
+    """Return (name, version) of installed packages that affect timings, and of declared dependencies, sorted."""
     versions: dict[str, str] = {}
     for package in metadata.distributions():
         head = (package.read_text("METADATA") or package.read_text("PKG-INFO") or "").partition("\n\n")[0]
-        known = dict(_NAME_AND_VERSION.findall(head))  # a parser of mail reads their whole text, a millisecond each
+        known = dict(_NAME_AND_VERSION.findall(head))  # a parser of mail would read all of it, a millisecond each
         name = known.get("Name", "").lower()
         if name in _PACKAGES or name.startswith(_FAMILIES) or (declared and re.sub(r"[-_.]+", "-", name) in declared):
             versions.setdefault(name, known.get("Version", ""))
@@ -267,7 +267,7 @@ def probe_packages(declared: Collection[str] = ()) -> tuple[tuple[str, str], ...
 
 
 def probe_facts() -> tuple[tuple[str, str], ...]:
-    """(name, text) of all that this machine tells."""
+    """Return (name, text) of all facts that this machine reports."""
     facts = (
         ("processor", f"{probe_name()}, {os.cpu_count() or 1} cores"),
         ("microcode", _microcode()),
@@ -281,13 +281,13 @@ def probe_facts() -> tuple[tuple[str, str], ...]:
 
 
 def parse_nvidia(text: str) -> str:
-    """The version in ``NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.10  …``."""
+    """Return the version in ``NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.10  …``."""
     match = re.search(r"\s(\d{3,}\.\d+(?:\.\d+)?)\s", f"{text} ")
     return match.group(1) if match else ""
 
 
 def _switches() -> Iterator[tuple[str, str]]:
-    """Switches of the processor, of which the first that is there counts."""
+    """Yield switches of the processor; the first existing one of each counts."""
     for name, places in _SWITCHES.items():
         switch = next(((text, on) for path, on in places if (text := _text(path))), None)
         if switch is not None:
@@ -320,24 +320,24 @@ _UNTOLD = "the kernel hides it (a virtual machine?)"
 
 
 def probe_gpu_permissions(*, driven: bool = False) -> tuple[Availability, ...]:
-    """Locking clocks, counters of the GPU; a driver may work where its files are not shown, as in a container."""
+    """Return whether clocks can be locked and counters read; in a container a driver may work without its files."""
     return (_clock_lock(driven=driven), _gpu_counters(driven=driven))
 
 
 def probe_host_permissions() -> tuple[Availability, ...]:
-    """Counters of the processor, its governor, its turbo."""
+    """Return the processor's counters, governor and turbo."""
     return (_processor_counters(), _governor(), _turbo())
 
 
 def visible_devices(environ: Mapping[str, str] | None = None) -> str:
-    """What restricts the devices that libraries see, in words; empty where nothing does."""
+    """Return what restricts the devices that libraries see, in words; "" if nothing does."""
     env = os.environ if environ is None else environ
     names = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
     return ", ".join(f"{name}={env[name]}" for name in names if name in env)
 
 
 def _clock_lock(*, driven: bool) -> Availability:
-    """Whether this user may lock the clocks of a GPU: drivers let only an administrator do it."""
+    """Return whether this user may lock the clocks of a GPU, which drivers allow only to administrators."""
     name = "lock GPU clocks"
     if not driven and _file_text(_NVIDIA_PARAMETERS) is None and not _AMD_NODES.exists():
         return Availability(name=name, usable=False, why="no driver of a GPU is loaded")

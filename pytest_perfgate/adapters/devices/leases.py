@@ -1,4 +1,4 @@
-"""Leases: one measurement at a time on a device, across processes; children inherit by token."""
+"""Leases: one measurement at a time on a device, across processes; children inherit them by token."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ VARIABLE = "PERFGATE_LEASES"
 """``device=token`` pairs that a child inherits."""
 
 PATIENCE_S = 3600.0
-"""Another run keeps its leases until its last case is measured: a suite may take most of an hour."""
+"""The longest wait: another run keeps its leases until its last case, which may take most of an hour."""
 
 POLL_S = 0.1
 
 FIRST_POLLS, TELL_S = 10, 60.0
-"""A wait is told of after a second, and then every minute."""
+"""A wait is reported after a second, and then every minute."""
 
 
 class DeviceLeases:
-    """A locked file a device: the kernel lets go of it when the owner dies, so that no lease is left behind."""
+    """One locked file for each device; the kernel releases the lock when its owner dies, so none is left behind."""
 
     def __init__(
         self,
@@ -45,13 +45,13 @@ class DeviceLeases:
         self._patience = patience_s
         self._sleep = sleep
         self.tell = tell
-        """Who hears that this process waits, and for whom."""
+        """Called with the owner when this process waits."""
         self._in_vain: set[str] = set()
-        """Devices that were waited for to no end: whoever asks for one again takes it, or hears so at once."""
+        """Devices whose wait ran out; another request takes the lease or fails at once."""
 
     @contextmanager
     def hold(self, device: str) -> Iterator[str]:
-        """The token; a process that inherited one for this device has the lease already."""
+        """Hold the lease and yield its token; a process that inherited a token has the lease already."""
         inherited = self._parent_token(device)
         if inherited:
             yield inherited
@@ -73,20 +73,20 @@ class DeviceLeases:
 
     @contextmanager
     def hold_all(self, devices: Sequence[str]) -> Iterator[tuple[str, ...]]:
-        """Several at once, always in one order: two runs that want the same ones cannot block each other."""
+        """Hold several leases, always in the same order, so that two runs cannot block each other."""
         with ExitStack() as stack:
             tokens = {device: stack.enter_context(self.hold(device)) for device in sorted(set(devices))}
             yield tuple(tokens[device] for device in devices)
 
     def owner(self, device: str) -> int | None:
-        """The process that measures there now."""
+        """Return the process that measures on the device now."""
         record = self._record(self._path(device))
         pid: Any = record.get("pid")
         known = isinstance(pid, int) and pid > 0
         return pid if known and alive(pid) and started(pid) == record.get("started") else None
 
     def _parent_token(self, device: str) -> str:
-        """A token counts only while its lease is on file."""
+        """Return the inherited token; it counts only while its lease is on file."""
         pairs = dict(pair.partition("=")[::2] for pair in os.environ.get(VARIABLE, "").split(";") if pair)
         token = pairs.get(device, "")
         return token if token and self._record(self._path(device)).get("token") == token else ""
@@ -141,7 +141,7 @@ class DeviceLeases:
 
 
 def _opened(path: Path) -> int:
-    """A file that is there is not asked to be made: of another user's in a sticky folder the kernel refuses that."""
+    """Open a lease's file, and create it only if missing: the kernel refuses O_CREAT for another user's in /tmp."""
     with usable(path.parent):
         try:
             return os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -150,13 +150,13 @@ def _opened(path: Path) -> int:
 
 
 def _taken(file: int) -> bool:
-    """Whether the lock is ours now; locks, process groups and signals are those of POSIX throughout."""
+    """Try to take the lock; locks, process groups and signals are those of POSIX in all of this package."""
     if sys.platform == "win32":
         raise PerfgateError("platform-unsupported", "nothing is measured on Windows itself")
     return try_lock(file)
 
 
 def _let_go(file: int) -> None:
-    """By word, not by closing: a process that the measured call forked has the file open as long as it lives."""
+    """Unlock explicitly, because a process that the measured call forked keeps the file open."""
     os.ftruncate(file, 0)
     unlock(file)

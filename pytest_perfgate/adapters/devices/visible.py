@@ -1,4 +1,4 @@
-"""Data sheets by name, the user's own included, and the devices that this machine shows."""
+"""Data sheets by name, including the user's own, and the devices that this machine shows."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _PLAIN = (*_TEXTS, "multiprocessors", "sm", "peaks", "achievable", "dense_tflops
 
 
 class DeviceCatalogue:
-    """The shipped data sheets with the user's own in front of them."""
+    """The shipped data sheets, after the user's own."""
 
     def __init__(self, own: tuple[DeviceSpec, ...] = ()) -> None:
         self._specs = (*own, *read_specs())
@@ -57,13 +57,13 @@ class DeviceCatalogue:
         return iter(self._specs)
 
     def lookup(self, name: str) -> DeviceSpec | None:
-        """The line whose name is this one, or whose pattern is found in it; a MIG suffix is no part of a name."""
+        """Return the entry with this name, or whose pattern matches it; a MIG suffix is ignored."""
         whole = name.partition(" MIG ")[0].strip()
         exact = (s for s in self._specs if s.name.casefold() == whole.casefold())
         return next(exact, None) or next((s for s in self._specs if re.search(s.pattern, whole)), None)
 
     def find(self, text: str) -> tuple[DeviceSpec, ...]:
-        """Every line that a person may mean by a word: part of a name, an architecture, a die."""
+        """Return every entry that a word may mean: part of a name, an architecture, a die."""
         spec = self.lookup(text)
         word = text.casefold()
         return (spec,) if spec else tuple(
@@ -73,23 +73,23 @@ class DeviceCatalogue:
 
 @functools.cache
 def shipped() -> DeviceCatalogue:
-    """The catalogue of the package alone, read once."""
+    """Return the catalogue of the package alone, read once."""
     return DeviceCatalogue()
 
 
 def lookup_spec(name: str) -> DeviceSpec | None:
-    """The shipped data sheet of a device."""
+    """Return the shipped data sheet of a device."""
     return shipped().lookup(name)
 
 
 def read_specs() -> tuple[DeviceSpec, ...]:
-    """The data file of the package."""
+    """Return the entries of the package's data file."""
     text = Path(__file__).with_name("catalogue.json").read_text(encoding="utf-8")
     return tuple(parse_spec(line, place="catalogue.json") for line in json.loads(text))
 
 
 def parse_own(tables: Mapping[str, Any], place: str = "pyproject.toml") -> tuple[DeviceSpec, ...]:
-    """The user's ``[tool.perfgate.device.NAME]`` tables; NAME is the pattern where none is given."""
+    """Return the user's ``[tool.perfgate.device.NAME]`` tables; NAME is the default pattern."""
     return tuple(
         parse_spec(
             {"name": name, "pattern": re.escape(name), "source": "configuration", **_mapping(table, name, place)},
@@ -100,7 +100,7 @@ def parse_own(tables: Mapping[str, Any], place: str = "pyproject.toml") -> tuple
 
 
 def parse_spec(line: Mapping[str, Any], place: str) -> DeviceSpec:
-    """One device from its line; every key is known and every number is positive."""
+    """Return one device from its entry; every key must be known and every number positive."""
     unknown = sorted(set(line) - set(_SCALES) - set(_PLAIN))
     if unknown:
         known = ", ".join(sorted((*_SCALES, *_PLAIN)))
@@ -136,7 +136,7 @@ def _mapping(table: Any, name: str, place: str) -> Mapping[str, Any]:
 
 
 def _limits(row: Any) -> SmLimits | None:
-    """Shared memory (KiB an SM, KiB a block), registers, warps, blocks, the units, the reserve."""
+    """Return shared memory (KiB an SM, KiB a block), registers, warps, blocks, allocation units and the reserve."""
     if row is None:
         return None
     smem, block, *rest = (int(n) for n in row)
@@ -155,13 +155,13 @@ def _limits(row: Any) -> SmLimits | None:
 
 
 def _peaks(line: Mapping[str, Any]) -> tuple[Peak, ...]:
-    """``peaks`` of the shipped file, or the user's ``dense_tflops`` table at the boost clock."""
+    """Return ``peaks`` of the shipped file, or the user's ``dense_tflops`` table at the boost clock."""
     own = {_dtype(name): (rate, None, line.get("boost_mhz")) for name, rate in line.get("dense_tflops", {}).items()}
     return tuple(_peak(dtype, row, line) for dtype, row in {**line.get("peaks", {}), **own}.items())
 
 
 def _dtype(name: str) -> str:
-    """As work names it; a peak under any other name would never be looked up."""
+    """Return a dtype as work names it; a peak under another name would never be used."""
     if name not in _DTYPES:
         raise ValueError(f"dense_tflops: {name!r} is none of {', '.join(_DTYPES)}")
     return name
@@ -188,19 +188,19 @@ VARIABLE, ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
 
 @value
 class Slot:
-    """A card of the machine, and the instances that MIG cuts it into."""
+    """A card of the machine, and its MIG instances."""
 
     card: Device
     parts: tuple[Device, ...] = ()
 
     @property
     def whole(self) -> tuple[Device, ...]:
-        """What CUDA shows of it where nobody asks: of a card cut into instances, the first."""
+        """Return what CUDA shows of the card by default: for a card with instances, the first one."""
         return self.parts[:1] or (self.card,)
 
 
 def visible_cards(nvml: Nvml, environ: Mapping[str, str] | None = None) -> tuple[Device, ...]:
-    """The devices that CUDA shows to a process with this environment, in its order; none without a driver."""
+    """Return the devices that CUDA shows in this environment, in its order; none without a driver."""
     if not nvml.availability().usable:
         return ()
     env = os.environ if environ is None else environ
@@ -211,7 +211,7 @@ def visible_cards(nvml: Nvml, environ: Mapping[str, str] | None = None) -> tuple
 
 
 def parse_visible(text: str | None, slots: Sequence[Slot], *, sorted_by_bus: bool = False) -> tuple[Device, ...]:
-    """What a value of the variable shows, up to an entry that names nothing; nothing where one is named twice."""
+    """Return the devices of a variable's value up to the first invalid entry; none if one is named twice."""
     if text is None:
         every = [device for slot in slots for device in slot.whole]
         return _numbered([d for d in every if not d.uuid.startswith("MIG-")] or every[:1])
@@ -230,12 +230,12 @@ def parse_visible(text: str | None, slots: Sequence[Slot], *, sorted_by_bus: boo
 
 
 def surroundings(devices: Sequence[Device]) -> dict[str, str]:
-    """The variable that shows these devices and no others, whatever their numbers are."""
+    """Return the variable that shows only these devices, independent of their numbers."""
     return {VARIABLE: ",".join(device.uuid for device in devices)}
 
 
 def _numbered(devices: Sequence[Device]) -> tuple[Device, ...]:
-    """With the number that CUDA gives; that of the management library is a fact."""
+    """Return the devices with CUDA's numbers; that of the management library becomes a fact."""
     return tuple(
         replace(device, index=at, facts=(*device.facts, ("nvml index", str(device.index))))
         for at, device in enumerate(devices)
@@ -253,12 +253,12 @@ def _named(entry: str, slots: Sequence[Slot]) -> Device | None:
 
 
 def is_number(entry: str) -> bool:
-    """Digits as CUDA reads them: other alphabets have some that are none to it."""
+    """Return whether CUDA reads the entry as a number, which only has ASCII digits."""
     return entry.isascii() and entry.isdigit()
 
 
 def _instance(entry: str, slots: Sequence[Slot]) -> Device | None:
-    """The older spelling of an instance: ``MIG-<card>/<instance>/<part of it>``."""
+    """Return the instance of the older spelling ``MIG-<card>/<instance>/<part of it>``."""
     card, _, numbers = entry.removeprefix("MIG-").partition("/")
     slot = next((slot for slot in slots if slot.card.uuid == card), None)
     wanted = numbers.split("/")
@@ -267,7 +267,7 @@ def _instance(entry: str, slots: Sequence[Slot]) -> Device | None:
 
 
 def _same_order(slots: Sequence[Slot]) -> None:
-    """Numbers mean the fastest card first unless told otherwise: of unlike cards nobody can tell which that is."""
+    """Raise for unlike cards unless the order is set: CUDA then numbers the fastest card first, which is unknown."""
     if len({slot.card.name for slot in slots}) > 1:
         raise PerfgateError(
             "device-unmapped",
@@ -277,13 +277,13 @@ def _same_order(slots: Sequence[Slot]) -> None:
 
 
 ROCR, HIP, ALIAS = "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"
-"""The third is read by HIP where the second is not set."""
+"""HIP reads the third if the second is not set."""
 
 _NUMBER = "hip index"
 
 
 def visible_amd(amd: Amd, environ: Mapping[str, str] | None = None) -> tuple[Device, ...]:
-    """The devices that HIP shows to a process with this environment, in its order; none without a driver."""
+    """Return the devices that HIP shows in this environment, in its order; none without a driver."""
     if not amd.availability().usable:
         return ()
     env = os.environ if environ is None else environ
@@ -297,14 +297,14 @@ def visible_amd(amd: Amd, environ: Mapping[str, str] | None = None) -> tuple[Dev
 
 
 def surroundings_amd(devices: Sequence[Device], environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The variables that show these devices and no others; HIP has numbers, counted after what the other left."""
+    """Return the variables that show only these devices; HIP numbers what the first variable left."""
     env = os.environ if environ is None else environ
     numbers = ",".join(dict(device.facts)[_NUMBER] for device in devices)
     return {name: numbers for name in (HIP, ALIAS) if name == HIP or name in env}
 
 
 def chosen(devices: Sequence[Device], text: str | None) -> list[Device]:
-    """What a value of a variable shows, up to an entry that names nothing."""
+    """Return the devices of a variable's value up to the first invalid entry."""
     if text is None:
         return list(devices)
     picked: list[Device] = []
@@ -324,10 +324,10 @@ def _amd_named(entry: str, devices: Sequence[Device]) -> Device | None:
 
 
 SIZE = 1536
-"""Rows and columns: large enough for a library to reach its best, small enough to take a moment."""
+"""Rows and columns: large enough for a library's best rate, small enough for a short time."""
 
 COPY = 4
-"""Times the last cache."""
+"""The size of a copy, as a multiple of the last cache."""
 
 MOST_BYTES = 512 << 20
 
@@ -346,7 +346,7 @@ class Load:
 
 
 def host_loads(device: Device) -> Iterator[Load]:
-    """A product in single and in double precision, and a copy larger than the last cache."""
+    """Yield a product in single and in double precision, and a copy larger than the last cache."""
     import numpy as np
 
     generator = np.random.default_rng(0)
@@ -376,7 +376,7 @@ DTYPES = (("bf16", "bfloat16"), ("fp16", "float16"), ("tf32", "float32"), ("fp32
 
 
 def torch_loads(device: Device, where: str = "cuda", size: int = TORCH_SIZE) -> Iterator[Load]:
-    """A product of each dtype, and a copy larger than the last cache."""
+    """Yield a product of each dtype, and a copy larger than the last cache."""
     import torch
 
     for dtype, kind in DTYPES:
@@ -390,7 +390,7 @@ def torch_loads(device: Device, where: str = "cuda", size: int = TORCH_SIZE) -> 
 
 
 def _torch_product(torch: Any, a: Any, b: Any, tf32: bool) -> Call:
-    """The precision of float32 products is a switch of the process: set just before, each time."""
+    """Return a product after setting the process's precision of float32 products, before each call."""
     out = torch.empty_like(a)
 
     def call() -> None:

@@ -1,4 +1,4 @@
-"""Merge base by branch or CI."""
+"""The revision that a change is compared with: the merge base, by the target branch or by CI."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_perfgate.adapters.stores.configuration import target_at
 from pytest_perfgate.model.plan import Base
 
 Git = Callable[..., "str | None"]
-"""What git answers to some words; ``None`` where it refuses."""
+"""Returns git's answer to some arguments; ``None`` if git refuses."""
 
 _DEEPER = "check out with fetch-depth: 0, or git fetch --unshallow"
 
@@ -29,7 +29,7 @@ class BaseRevision:
         self._git, self._environment, self._head = git, environment, head
 
     def base(self, target: str) -> Base:
-        """The merge base with the target branch; on that branch itself, what was there before."""
+        """Return the merge base with the target branch; on that branch itself, the commit before this change."""
         if base := self._named():
             return base
         for name in self._asked(target):
@@ -44,11 +44,11 @@ class BaseRevision:
         return self._git("rev-parse", "--is-shallow-repository") == "true"
 
     def _common(self, name: str) -> str:
-        """The newest commit that HEAD shares with a revision; empty where either is not here."""
+        """Return the newest commit that HEAD shares with a revision; "" if either is missing here."""
         return (self._git("merge-base", "HEAD", name) or "") if self.resolved(name) else ""
 
     def _named(self) -> Base | None:
-        """What CI itself calls the base; branches of a fork's clone are its developer's own."""
+        """Return the base that CI names; None if it names none, since a fork's own branches are its developer's."""
         name = named_base(self._environment)
         commit = self._common(name) if name else ""
         if commit and commit != self._head:
@@ -56,21 +56,21 @@ class BaseRevision:
         return self._shallow() if name and not commit and self.shallow() else None
 
     def _from(self, name: str, found: str) -> Base:
-        """What judges a commit that shares this one with a target branch."""
+        """Return the base for a commit that shares this one with a target branch."""
         base = Base(commit=found, name=f"the merge base with {_shown(name)}")
         if targets(self._environment):
             return base if found != self._head else self._merged(name)
         return self._before() if found == self._head else self._elsewhere(base)
 
     def _merged(self, name: str) -> Base:
-        """A request for what its target has already: that branch may be the one of a fork."""
+        """Return the base of a request whose target already contains it, since that branch may be the fork's own."""
         commit = self._common(requested(self._environment) or self._head)
         if commit and commit != self._head:
             return Base(commit=commit, name="the base that CI names")
         return Base(why=f"{_shown(name)} already contains this commit, so it cannot be its target", fix=_FORK)
 
     def _elsewhere(self, left: Base) -> Base:
-        """A push to another branch: of one that is protected, what was there before; else its lines are no base."""
+        """Return the base of a push to another branch: a protected one's earlier tip, else the merge base."""
         pushed_from = pushed(self._environment)
         if not pushed_from or pushed_from == self._head or self._common(pushed_from) != pushed_from:
             return left
@@ -81,7 +81,7 @@ class BaseRevision:
         return replace(left, why=f"not those of {pushed_from[:10]}, which was there before this push", fix=_OWN_TARGET)
 
     def _pointed(self, base: Base, used: str, target: str) -> Base:
-        """A target that the change itself wrote may be the change: where it left another branch, it was not there."""
+        """Return the base, with a warning if the change itself introduced the target, which may contain the change."""
         if not target or used not in _forms(target) or used in _forms(*targets(self._environment)):
             return base
         name, commit = self._left(target)
@@ -98,7 +98,7 @@ class BaseRevision:
         return replace(base, why=f"{base.why}, and {why}")
 
     def _left(self, target: str) -> tuple[str, str]:
-        """Where this change left the usual branch, the first that is here and not its target; not for the default."""
+        """Return where this change left the first usual branch that exists and is not its target, if there is one."""
         if target and target == self._default():
             return "", ""
         others = [form for one in self._usual() if one != target for form in _forms(one)]
@@ -107,7 +107,7 @@ class BaseRevision:
         return (name, commit) if commit and commit != self._head else ("", "")
 
     def _before(self) -> Base:
-        """On the target branch: the tip before this push where CI tells it, else the parent."""
+        """Return the base on the target branch: the tip before this push if CI names it, else the parent."""
         pushed_from = pushed(self._environment)
         commit = self._common(pushed_from) if pushed_from else ""
         if commit and commit != self._head:
@@ -146,7 +146,7 @@ class BaseRevision:
         return Base(why="this clone is shallow", fix=_DEEPER)
 
     def _asked(self, target: str) -> list[str]:
-        """What CI says of a merge request comes first: the change itself can write another target in its settings."""
+        """Return the possible targets, those of CI first, because a change can edit the target in its own settings."""
         branches = targets(self._environment)
         tip = requested(self._environment) if branches else ""
         return [*_forms(*branches), *filter(None, [tip]), *_forms(*([target] if target else self._usual()))]
@@ -156,13 +156,13 @@ class BaseRevision:
         return [*([default] if default else []), *USUAL]
 
     def _default(self) -> str:
-        """The branch that the server calls the default one, as CI or the clone knows it."""
+        """Return the server's default branch, as CI or the clone knows it."""
         cloned = self._git("symbolic-ref", "--quiet", "refs/remotes/origin/HEAD") or ""
         return default_branch(self._environment) or cloned.removeprefix("refs/remotes/origin/")
 
 
 def _forms(*names: str) -> list[str]:
-    """References in full that a branch's name can mean: a tag of the same name would be asked before a branch."""
+    """Return full references for branch names, because git would prefer a tag of the same name."""
     return [form for name in names for form in _references(name.removeprefix("refs/heads/").removeprefix("origin/"))]
 
 
@@ -178,7 +178,7 @@ def _shown(reference: str) -> str:
 
 
 USUAL = ("main", "master", "trunk", "develop")
-"""Branches that changes are merged into where nothing names one."""
+"""Branches that changes are usually merged into, if none is named."""
 
 _TARGETS = (
     "GITHUB_BASE_REF",
@@ -190,7 +190,7 @@ _TARGETS = (
 )
 
 _BASES = ("CI_MERGE_REQUEST_TARGET_BRANCH_SHA", "CI_MERGE_REQUEST_DIFF_BASE_SHA")
-"""Of a merged result the tip that it was merged into; else where the change left the target, a fork's too."""
+"""For a merged result the tip it was merged into; else where the change left the target, also from a fork."""
 
 _EVENTS = {
     "GITHUB_EVENT_NAME": {"push", "merge_group", "pull_request", "pull_request_target"},
@@ -200,16 +200,16 @@ _EVENTS = {
     "DRONE_BUILD_EVENT": {"push", "pull_request"},
     "TRAVIS_EVENT_TYPE": {"push", "pull_request"},
 }
-"""What CI calls that which began a run, and the names of it that bring new commits."""
+"""CI's variables for the kind of a run's trigger, with the kinds that bring new commits."""
 
 
 def targets(environment: Mapping[str, str]) -> list[str]:
-    """The branch that a merge request is for, as CI names it; none where this is no merge request."""
+    """Return the target branch of a merge request, as CI names it; empty if this is not one."""
     return [environment[name] for name in _TARGETS if environment.get(name)]
 
 
 def named_base(environment: Mapping[str, str]) -> str:
-    """The commit that a merge queue or a merge request is held against, where CI itself names it."""
+    """Return the commit that CI names as the base of a merge queue or a merge request, or ""."""
     if environment.get("GITHUB_EVENT_NAME") == "merge_group":
         return _text(_event(environment), "merge_group", "base_sha")
     names = (environment[name] for name in _BASES if environment.get(name))
@@ -217,35 +217,35 @@ def named_base(environment: Mapping[str, str]) -> str:
 
 
 def requested(environment: Mapping[str, str]) -> str:
-    """The tip of the target branch when GitHub last looked: a newer one of the clone is the better base."""
+    """Return the target branch's tip when GitHub last looked; a newer one in the clone is the better base."""
     return _text(_event(environment), "pull_request", "base", "sha")
 
 
 def default_branch(environment: Mapping[str, str]) -> str:
-    """The branch that the server calls the default one; empty where CI does not say."""
+    """Return the server's default branch, or "" if CI does not name it."""
     return environment.get("CI_DEFAULT_BRANCH") or _text(_event(environment), "repository", "default_branch")
 
 
 def protected(environment: Mapping[str, str]) -> bool:
-    """Whether this is a push to a branch that the server protects: changes are merged into it as into the usual one."""
+    """Return whether this is a push to a protected branch, into which changes are merged as into the usual one."""
     flags = (("GITHUB_EVENT_NAME", "GITHUB_REF_PROTECTED"), ("CI_PIPELINE_SOURCE", "CI_COMMIT_REF_PROTECTED"))
     return any(environment.get(event) == "push" and environment.get(flag) == "true" for event, flag in flags)
 
 
 def pushed(environment: Mapping[str, str]) -> str:
-    """The commit that a branch stood at before the push that CI tests; empty where CI does not say."""
+    """Return the commit of the branch before the tested push, or "" if CI does not name it."""
     before = _before(environment)
     return before if before.strip("0") else ""
 
 
 def unborn(environment: Mapping[str, str]) -> bool:
-    """Whether CI says that the branch was not there before this push."""
+    """Return whether CI says that this push created the branch."""
     before = _before(environment)
     return bool(before) and not before.strip("0")
 
 
 def brings(environment: Mapping[str, str]) -> bool:
-    """Whether this run may test new commits: not one that a schedule or a person began, where CI tells that."""
+    """Return whether this run may test new commits; False if CI says that a schedule or a person started it."""
     return all(environment[name] in bringing for name, bringing in _EVENTS.items() if environment.get(name))
 
 
@@ -254,7 +254,7 @@ def _before(environment: Mapping[str, str]) -> str:
 
 
 def _event(environment: Mapping[str, str]) -> object:
-    """What GitHub says of the event that began this run; a file that does not read says nothing."""
+    """Return GitHub's event that started this run; None if its file is unreadable."""
     path = environment.get("GITHUB_EVENT_PATH", "")
     try:
         return json.loads(Path(path).read_text(encoding="utf-8")) if path else {}
@@ -263,7 +263,7 @@ def _event(environment: Mapping[str, str]) -> object:
 
 
 def _text(entry: object, *names: str) -> str:
-    """A text some tables deep; empty where a table or the text is not there."""
+    """Return a text in nested tables; "" if a table or the text is missing."""
     for name in names:
         entry = entry.get(name) if isinstance(entry, dict) else None
     return entry if isinstance(entry, str) else ""

@@ -1,4 +1,4 @@
-"""One line of a baseline file: the accepted truth about one case, as text that people review."""
+"""One line of a baseline file: the accepted values of one case, as text that people review."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from pytest_perfgate.model.values import TIME_UNITS, Dimension, dimension_of, fr
 _QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([a-zµμ%]+)\Z")
 
 WORD = r"[0-9A-Za-z][0-9A-Za-z.+-]*"
-"""What stands without quotes, as a pattern."""
+"""Pattern of a text that needs no quotes."""
 
 _PLAIN = re.compile(rf"{WORD}\Z")
 
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
 
 _HALF = re.compile("[\ud800-\udfff]")
-"""Half a character: a byte that was no text, which no file of text can hold."""
+"""A surrogate: it stands for a byte that was not text, and a text file cannot hold it."""
 
 _DIGITS = 5
 
 _COMMIT = 12
 
 _LONGEST_KEY = 1000
-"""YAML looks for the colon of a key 1024 characters far; behind a question mark a key may have any length."""
+"""YAML searches 1024 characters for the colon of a key; after a question mark a key may have any length."""
 
 _BLINDEST = 100.0
-"""A run that could not have seen a hundredfold slowdown saw nothing, and no larger figure says more."""
+"""The largest detectable change that is written: above a hundredfold slowdown a larger figure has no use."""
 
 _YEAR = 365 * 86400e9
-"""Nanoseconds: no call takes longer."""
+"""In nanoseconds: no call takes longer."""
 
 _TYPO = 0.75
-"""How near to one of ours an unknown field is taken for a typo."""
+"""The similarity above which an unknown field counts as a typo of ours."""
 
 _BELOW = "\n  : "
 
@@ -65,16 +65,16 @@ FIELDS = (
     "power",
     "identity",
 )
-"""All fields, in the order in which they stand."""
+"""All fields, in the order in which they are written."""
 
 IDENTITY = ("device", "clocks", "timer", "cache", "data", "threads", "affinity", "notes", "calls")
 
 Node = str | Mapping[str, Any] | list[Any]
-"""What stands in the file: texts, mappings and lists; no type is guessed from a text."""
+"""A node of the file: texts, mappings and lists; no type is guessed from a text."""
 
 
 def render_line(name: str, baseline: Baseline) -> str:
-    """The line of one case, two where its name is very long."""
+    """Return the line of one case, or two lines if its name is very long."""
     parts = [f"time: {_time(baseline.time)}"] if baseline.time else []
     parts += [render_figure(figure) for figure in sorted(baseline.figures, key=lambda one: one.title)]
     if baseline.scatter:
@@ -102,12 +102,12 @@ def render_line(name: str, baseline: Baseline) -> str:
 
 
 def _key(rendered: str, between: str = ": ") -> str:
-    """A key and what stands behind it; YAML tells a long one by its question mark alone."""
+    """Return a key and its separator; YAML requires a question mark before a long key."""
     return f"? {rendered}{between}" if len(rendered) > _LONGEST_KEY else f"{rendered}{between}"
 
 
 def render_key(name: str) -> str:
-    """A case's name as a key; single quotes unless it holds what they cannot carry."""
+    """Return a case's name as a key, in single quotes unless it contains characters that they cannot hold."""
     if _HALF.search(name):
         raise PerfgateError(
             "baseline-path",
@@ -119,14 +119,14 @@ def render_key(name: str) -> str:
 
 
 def _time(nanoseconds: float) -> str:
-    """In the unit that the rounded time has: 999,999 ns are 1.0000ms, whoever reads and writes them again."""
+    """Return a time in the unit of its rounded value, so 999,999 ns are 1.0000ms, also when written again."""
     whole = float(f"{nanoseconds:.{_DIGITS - 1}e}")
     step, unit = next(((f, u) for u, f in (("s", 1e9), ("ms", 1e6), ("us", 1e3)) if whole >= f), (1.0, "ns"))
     return f"{_fixed(whole / step, _DIGITS)}{unit}"
 
 
 def _fixed(number: float, digits: int) -> str:
-    """Always so many significant digits, so that a diff shows a change and not a format."""
+    """Return the number with always so many significant digits, so that a diff shows only real changes."""
     if number <= 0:
         return "0"
     places = max(0, digits - 1 - math.floor(math.log10(number)))
@@ -138,7 +138,7 @@ def _word(text: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A double-quoted text that YAML reads back unchanged; half a character is shown as lost."""
+    """Return a double-quoted text that YAML reads back unchanged; surrogates are shown as lost."""
     whole = json.dumps(_HALF.sub("\ufffd", text), ensure_ascii=False)
     return _UNSAFE.sub(lambda hit: f"\\u{ord(hit[0]):04x}", whole)
 
@@ -154,20 +154,20 @@ def _flow(node: Node) -> str:
 _NUMBER = r"-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"
 
 FIGURE = rf"{_NUMBER}(?:[A-Za-z%][A-Za-z/]*|/s)?(?: \+- [0-9.e+-]+(?:%|pp) of [1-9][0-9]* runs)?"
-"""What stands for an accepted figure, as a pattern: ``83.1% +- 0.21pp of 3 runs``."""
+"""Pattern of an accepted figure: ``83.1% +- 0.21pp of 3 runs``."""
 
 _FIGURE = re.compile(
     rf"({_NUMBER})([A-Za-z%][A-Za-z/]*|/s)?(?: \+- ([0-9.]+(?:e-?[0-9]+)?)(%|pp) of ([1-9][0-9]{{0,8}}) runs)?\Z"
 )
 
 TITLE = r"[A-Za-z_][\w.]*(?:\([\w.*/+@$~|=-]*(?: [\w.*/+@$~|=-]+)*\))?"
-"""A metric with its scope that stands without quotes, as a pattern."""
+"""Pattern of a metric with its scope that needs no quotes."""
 
 _TITLE = re.compile(rf"{TITLE}\Z", re.ASCII)
 
 
 def render_figure(figure: Figure) -> str:
-    """``registers: 128``; a name that could be taken for a field of ours has empty brackets."""
+    """Return ``registers: 128``; a name that could be taken for a field of ours gets empty brackets."""
     title = f"{figure.title}()" if not figure.labels and _is_taken(figure.title) else figure.title
     return f"{title if _TITLE.match(title) else render_key(title)}: {_figure_value(figure)}"
 
@@ -181,13 +181,13 @@ def _figure_value(figure: Figure) -> str:
 
 
 def figure_text(figure: Figure) -> str:
-    """``registers(kernel=gemm): 128``, as a record has it."""
+    """Return ``registers(kernel=gemm): 128``, as in a record."""
     plain = " plain" if figure.dimension is Dimension.PLAIN else ""
     return f"{figure.title}: {_figure_value(figure)}{plain}"
 
 
 def figure_of(text: str) -> Figure | None:
-    """The figure that ``figure_text`` wrote; nothing where a text is none."""
+    """Return the figure that ``figure_text`` wrote; None for another text."""
     title, _, number = text.rpartition(": ")
     figure = parse_figure(title, number.removesuffix(" plain"))
     if figure is not None and number.endswith(" plain"):
@@ -201,7 +201,7 @@ def _is_taken(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def parse_figure(title: str, text: str) -> Figure | None:
-    """An accepted figure; nothing where the two are something else, such as a field of a later version."""
+    """Return an accepted figure; None for anything else, such as a field of a later version."""
     match, named = _FIGURE.match(text), parse_figure_title(title)
     if match is None or named is None:
         return None
@@ -232,7 +232,7 @@ def _identity_text(identity: Identity, device: str) -> str:
 
 
 def parse_fields(fields: Node, place: str, device: str) -> dict[str, Any]:
-    """What a Baseline is made of; a field that is not ours is an error, since nothing would be held against it."""
+    """Return the fields of a Baseline; an unknown field is an error, since nothing would be compared with it."""
     if not isinstance(fields, Mapping):
         raise _wrong(place, "a mapping such as {time: 412.31us}", fields)
     known: dict[str, Any] = {
@@ -258,7 +258,7 @@ def parse_fields(fields: Node, place: str, device: str) -> dict[str, Any]:
 
 
 def _is_figure(name: str, node: Node) -> bool:
-    """Whether a field may be an accepted figure: one that is nearly of ours is a typo."""
+    """Return whether a field may be an accepted figure; a name that resembles one of our fields is a typo."""
     return name not in FIELDS and isinstance(node, str) and not _is_taken(name)
 
 

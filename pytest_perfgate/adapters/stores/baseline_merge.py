@@ -1,4 +1,4 @@
-"""Merge driver."""
+"""A merge driver of git for baseline files, case by case."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _BOTH = "ours and theirs accepted it differently"
 
 
 class Conflict(NamedTuple):
-    """What two sides did to the same thing."""
+    """Contradicting edits of both sides."""
 
     name: str
     what: str
 
 
 class _Case(NamedTuple):
-    """A case with what stands above it: comments and blank lines."""
+    """A case with the comments and blank lines above it."""
 
     above: str
     line: str
@@ -38,11 +38,11 @@ class _File(NamedTuple):
 class _Part(NamedTuple):
     text: str
     what: str = ""
-    """The conflict; empty where there is none."""
+    """The conflict; empty if there is none."""
 
 
 def merge_files(base: Path, ours: Path, theirs: Path, shown: str) -> tuple[Conflict, ...]:
-    """Merge into ``ours``; what both sides changed. What does not read is left between markers, both sides whole."""
+    """Merge into ``ours`` and return the conflicts; an unreadable file keeps both sides whole, between markers."""
     try:
         text, conflicts = _merged(_read(base, shown), _read(ours, shown), _read(theirs, shown), shown)
     except PerfgateError as fault:
@@ -69,7 +69,7 @@ def _merged(old: _File, mine: _File, other: _File, shown: str) -> tuple[str, tup
 
 
 def _check(text: str, names: Iterable[str], shown: str) -> None:
-    """Refuse a merge that does not read back as what went into it."""
+    """Refuse a merge whose text does not contain the cases that went into it."""
     if set(parse_entries(text, place=shown, device="merge")) != set(names):
         raise PerfgateError("baseline-unwritable", "its lines cannot be merged one by one", place=shown)
 
@@ -87,7 +87,7 @@ def _case(old: _Case | None, mine: _Case | None, other: _Case | None) -> _Part:
 
 
 def _gone(old: _Case | None, mine: _Case | None, other: _Case | None) -> _Part:
-    """A case that one side does not have: it was put in by the other, or taken out by this one."""
+    """Return the result for a case that one side lacks: the other added it, or this side removed it."""
     remaining = mine or other
     if remaining is None or remaining == old:
         return _Part("")
@@ -108,7 +108,7 @@ def _marked(mine: str, other: str, what: str) -> _Part:
 
 
 def _read(path: Path, shown: str) -> _File:
-    """A file in its parts, each with its line ends; an empty one has no case."""
+    """Return a file in its parts, each with its line ends; an empty file has no cases."""
     place = shown or str(path)
     try:
         text = path.read_text(encoding="utf-8-sig").replace("\r\n", "\n")
@@ -134,13 +134,13 @@ def _joined(lines: list[str]) -> str:
 
 
 _ERROR = 128
-"""From here on ``git merge-file`` did not merge; below, it counts conflicts."""
+"""Exit codes of ``git merge-file`` from here on are errors; smaller ones count conflicts."""
 
 _SIDES = ("-L", "ours", "-L", "base", "-L", "theirs")
 
 
 def textual_conflict(base: Path, ours: Path, theirs: Path) -> bytes | None:
-    """Our file with markers where the sides differ, or with both whole; ``None`` where a side cannot be read."""
+    """Return our file with markers where the sides differ, or both whole; ``None`` if a side cannot be read."""
     try:
         mine, other = ours.read_bytes(), theirs.read_bytes()
     except OSError:
@@ -156,7 +156,7 @@ def _ended(text: bytes) -> bytes:
 
 
 def probe_merging(root: Path, folder: str) -> Merging | None:
-    """Which driver merges baselines here; ``None`` where git does not say."""
+    """Return the driver that merges baselines here; ``None`` if git does not answer."""
     sample = f"{folder}/device/test.py.yaml"
     attribute = ask_git(root, "check-attr", "-z", "merge", "--", sample)
     if attribute is None or attribute.returncode:

@@ -1,4 +1,4 @@
-"""Their text, edited line by line."""
+"""The text of baseline files, edited line by line."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ _MARKERS = ("<<<<<<<", "=======", ">>>>>>>", "|||||||")
 
 @value
 class Entry:
-    """One case as it stands in the file."""
+    """One case as written in the file."""
 
     name: str
     fields: dict[str, Any]
     first: int
     """Its first line, counted from 0."""
     after: int
-    """The line behind its last."""
+    """The line after its last."""
 
 
 def parse_entries(text: str, *, place: str, device: str) -> dict[str, Entry]:
-    """Every case of a file by name; anything doubtful is an error with the path inside the file."""
+    """Return every case of a file by name; anything ambiguous is an error with its path inside the file."""
     lines = text.split("\n")
     for number, line in enumerate(lines, 1):
         if line.startswith(_MARKERS):
@@ -60,7 +60,7 @@ def parse_entries(text: str, *, place: str, device: str) -> dict[str, Entry]:
 
 
 def own_entries(lines: list[str], place: str, device: str) -> dict[str, Entry] | None:
-    """The cases of a file whose form is ours throughout; None where any line is not."""
+    """Return the cases of a file if all its lines have our form, else None."""
     body = _body(lines)
     if body is None:
         return None
@@ -79,7 +79,7 @@ def own_entries(lines: list[str], place: str, device: str) -> dict[str, Entry] |
 
 
 def _body(lines: list[str]) -> int | None:
-    """The line behind ``baselines:`` where the head has our form."""
+    """Return the line after ``baselines:`` if the head has our form, else None."""
     heads = [(n, line.rstrip("\r")) for n, line in enumerate(lines) if line.rstrip("\r") and not line.startswith("#")][
         :2
     ]
@@ -94,7 +94,7 @@ def _own(line: str, number: int, device: str) -> Entry | None:
 
 
 def _single(line: str, number: int, place: str, device: str) -> Entry | None:
-    """A line that is YAML by itself, such as one with an identity."""
+    """Return the entry of a line that is YAML by itself, such as one with an identity, else None."""
     import yaml
 
     if not re.match(r"  ['\"]", line):
@@ -141,7 +141,7 @@ def _check_schema(pairs: Mapping[str, tuple[Any, Any]], place: str) -> None:
 
 
 def _pairs(node: Any, place: str) -> Iterator[tuple[str, tuple[Any, Any]]]:
-    """(key, (key node, value node)) of a mapping, each key once."""
+    """Yield (key, (key node, value node)) of a mapping; raise for a repeated key."""
     import yaml
 
     if not isinstance(node, yaml.MappingNode):
@@ -171,13 +171,13 @@ def _entry(key: yaml.ScalarNode, node: yaml.Node, place: str, device: str, line:
 
 
 def _behind(node: yaml.Node) -> int:
-    """The line behind a value; a block ends where the next token begins."""
+    """Return the line after a value; a block ends where the next token begins."""
     block = getattr(node, "flow_style", None) is False
     return int(node.end_mark.line + (0 if block or not node.end_mark.column else 1))
 
 
 def _plain(node: yaml.Node, place: str, met: set[int]) -> Node:
-    """Texts, lists and mappings; one that stands in itself, or in another twice, could grow without an end."""
+    """Return a node as texts, lists and mappings; refuse repeated aliases, which could expand without end."""
     import yaml
 
     if isinstance(node, yaml.ScalarNode):
@@ -192,14 +192,14 @@ def _plain(node: yaml.Node, place: str, met: set[int]) -> Node:
 
 
 def _loader() -> Any:
-    """A loader that leaves every scalar a text: a commit of digits stays a commit."""
+    """Return a loader that keeps every scalar as text, so that a commit of digits stays a commit."""
     import yaml
 
     return getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 
 def edited(text: str, put: Mapping[str, Baseline], drop: Iterable[str] = (), *, place: str, device: str) -> str:
-    """The text with these lines put and those dropped; the empty text where no case is left."""
+    """Return the text with these lines added and those removed; "" if no case is left."""
     entries = parse_entries(text, place=place, device=device) if text.strip() else {}
     gone = set(drop) - set(put)
     names = (set(entries) | set(put)) - gone
@@ -215,7 +215,7 @@ def edited(text: str, put: Mapping[str, Baseline], drop: Iterable[str] = (), *, 
 
 
 def _spliced(lines: list[str], entries: Mapping[str, Entry], written: Mapping[str, str], gone: set[str]) -> list[str]:
-    """The lines with some replaced, removed and put in, each new one in front of the next name."""
+    """Return the lines with some replaced, removed and added, each new one before the next name."""
     replaced: dict[int, list[str]] = {}
     for name, entry in entries.items():
         if name in gone or name in written:
@@ -238,7 +238,7 @@ def _above_comments(lines: list[str], number: int) -> int:
 
 
 def _holds(text: str, names: set[str], place: str, device: str) -> bool:
-    """Whether the edited text reads back as meant; a file indented by hand may not."""
+    """Return whether the edited text has these cases; a file indented by hand may not."""
     try:
         return set(parse_entries(text, place=place, device=device)) == names
     except PerfgateError:
@@ -246,7 +246,7 @@ def _holds(text: str, names: set[str], place: str, device: str) -> bool:
 
 
 def _check_written(text: str, names: set[str], place: str, device: str) -> None:
-    """Refuse to write what would stop every later run."""
+    """Refuse to write a text that later runs could not read."""
     written = set(parse_entries(text, place=place, device=device))
     if written != names:
         missing = ", ".join(ascii(name) for name in sorted(written ^ names)[:3])
@@ -254,7 +254,7 @@ def _check_written(text: str, names: set[str], place: str, device: str) -> None:
 
 
 def trimmed(lines: list[str], entry: Entry) -> int:
-    """Blank lines and comments behind a block belong to what follows."""
+    """Return the end of a block without trailing blank lines and comments, which belong to what follows."""
     after = min(entry.after, len(lines))
     while after - 1 > entry.first and (not lines[after - 1].strip() or lines[after - 1].lstrip().startswith("#")):
         after -= 1
@@ -295,7 +295,7 @@ _FORMS = {
     "power": "(limited)",
     "identity": rf"\{{((?:(?:, )?[a-z]+: (?:{WORD}|\"{_SAFE}\"))*)\}}",
 }
-"""Each field behind the time, as we write it; one that has no form here is missed when this is imported."""
+"""The form of each field after the time; a missing form raises at import."""
 
 _NAME = r"'((?:[^'\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff]|'')+)'"
 
@@ -308,7 +308,7 @@ _OWN = re.compile(
     + "".join(f"(?:, {name}: {_FORMS[name]})?" for name in FIELDS[1:])
     + r"\}\Z"
 )
-"""A line without notes in its identity; any other is read as YAML."""
+"""Matches a line without notes in its identity; others are read as YAML."""
 
 _PART = re.compile(rf"(?:, )?([a-z]+): (?:({WORD})|\"({_SAFE})\")")
 
@@ -322,7 +322,7 @@ _LARGEST = 1e30
 
 
 def own_fields(line: str, device: str) -> tuple[str, dict[str, Any]] | None:
-    """A case's name, and what a Baseline is made of; None where the line has another form."""
+    """Return a case's name and the fields of a Baseline; None if the line has another form."""
     match = _OWN.match(line)
     if match is None:
         return None
@@ -370,7 +370,7 @@ def _on_the_calendar(day: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _identity(text: str, device: str) -> Identity | None:
-    """An identity without notes; most lines of a file have the same."""
+    """Return an identity without notes; most lines of a file have the same one."""
     pairs = [(key, word or quoted) for key, word, quoted in _PART.findall(text)]
     parts = dict(pairs)
     return Identity(**{"device": device, **parts}) if len(parts) == len(pairs) and parts.keys() <= _PARTS else None

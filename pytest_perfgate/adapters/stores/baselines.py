@@ -1,4 +1,4 @@
-"""Baselines on disk: one YAML file a device and test file, one line a case, changed only by accepting."""
+"""Baselines on disk: one YAML file for each device and test file, one line a case, written only by accepting."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from pytest_perfgate.model.measurement import Baseline
 from pytest_perfgate.model.plan import CaseKey, parse_case_key
 
 Show = Callable[[str, str], "str | None"]
-"""(revision, path relative to the root) to text, or None where it did not exist."""
+"""Returns the text at (revision, path relative to the root), or None if it did not exist."""
 
 
 class StoredFiles(NamedTuple):
-    """What is known of the lines of a revision."""
+    """Access to the baseline files of a revision."""
 
     folder: Callable[[str], str]
-    """Where it keeps them."""
+    """Returns the folder of a revision's baselines."""
     files: Callable[[str, str], Iterable[str]]
-    """(revision, folder) to the files below it."""
+    """Returns the files below (revision, folder)."""
     listed: Callable[[str], Iterable[str]] = lambda _revision: ()
-    """Patterns of the devices that it lists."""
+    """Returns the device patterns that a revision lists."""
 
     def lists(self, device: str, revision: str) -> bool:
-        """Whether a revision lists a device: a change that takes it off the list takes no line of before away."""
+        """Return whether a revision lists a device; a change that unlists it leaves the base's lines in force."""
         return any(fnmatchcase(device, pattern) for pattern in self.listed(revision))
 
     def devices(self, revision: str) -> tuple[str, ...]:
-        """Devices that a revision has lines of."""
+        """Return the devices that a revision has lines of."""
         folder = PurePosixPath(self.folder(revision))
         files = (PurePosixPath(file) for file in self.files(revision, folder.as_posix()))
         return tuple(sorted({file.relative_to(folder).parts[0] for file in files}))
@@ -62,11 +62,11 @@ class Baselines:
         self._kept = found._replace(folder=cache(found.folder), listed=cache(found.listed))
 
     def committed(self, device: str) -> bool:
-        """Whether this device's baselines belong to the project and not to this checkout alone."""
+        """Return whether this device's baselines are committed, and not only in this checkout."""
         return any(fnmatchcase(device, pattern) for pattern in self._devices)
 
     def path(self, device: str, test: str) -> Path:
-        """The file that holds the baselines of a test file."""
+        """Return the file of the baselines of a test file."""
         return self._home(device) / f"{_written_path(test)}.yaml"
 
     def read(self, device: str, path: str, revision: str = "") -> Mapping[str, Baseline]:
@@ -83,11 +83,11 @@ class Baselines:
         return lines
 
     def parsed(self, text: str, device: str, path: str) -> Mapping[str, Baseline]:
-        """The lines of a file that lay elsewhere, as if it lay here."""
+        """Return the lines of a file that was stored elsewhere, as if it were stored here."""
         return self._parsed(text, self.path(device, path), device, path)
 
     def paths(self, device: str, revision: str) -> tuple[str, ...]:
-        """The test files that a revision has lines of."""
+        """Return the test files that a revision has lines of."""
         if not (self.committed(device) or self._kept.lists(device, revision)):
             return ()
         home = PurePosixPath(self._kept.folder(revision)) / device
@@ -107,7 +107,7 @@ class Baselines:
         return tuple(changed)
 
     def _written(self, device: str, path: str, group: Sequence[Baseline]) -> list[Path]:
-        """Under one lock, so that nobody sweeps surroundings whose lines are still to come."""
+        """Write lines and their environments under one lock, so that no other process removes those environments."""
         with locked(self._root, self._home(device) / FOLDER):
             lines, files = _surrounded(group, Environments(self._home(device)))
             return [*self._edit(device, path, lines, ()), *files]
@@ -120,7 +120,7 @@ class Baselines:
         return tuple(changed)
 
     def _sweep(self, device: str) -> None:
-        """Surroundings that no line names any more go with the last line that did; a file in doubt keeps all."""
+        """Remove environments that no line names any more; an unreadable file keeps all of them."""
         home = self._home(device)
         if (home / FOLDER).is_dir():
             with locked(self._root, home / FOLDER), contextlib.suppress(PerfgateError):
@@ -163,7 +163,7 @@ class Baselines:
         return lines
 
     def _place_at(self, revision: str, file: Path) -> str:
-        """Where a revision has what lies here: a change that moves the folder moves no line of before."""
+        """Return the path of this file in a revision, which may have its baselines in another folder."""
         return (PurePosixPath(self._kept.folder(revision)) / file.relative_to(self._root / self._folder)).as_posix()
 
     def _edit(self, device: str, path: str, put: Mapping[str, Baseline], drop: Iterable[str]) -> Iterator[Path]:
@@ -179,7 +179,7 @@ class Baselines:
             yield file
 
     def _edited(self, device: str, path: str, put: Mapping[str, Baseline], drop: Iterable[str]) -> tuple[str, str]:
-        """A file's text before and after, which reads back; raises where either does not."""
+        """Return a file's text before and after an edit; raise if either is unreadable."""
         file = self.path(device, path)
         with _named(file, self._root, mine=self.committed(device)):
             text = _text(file) or ""
@@ -188,7 +188,7 @@ class Baselines:
 
 
 def _in_its_lines(found: str, change: Callable[[str], str]) -> str:
-    """A text after a change that knows one end of lines; what is not changed stays as it was, to the byte."""
+    """Apply a change that expects LF line ends; an unchanged text keeps every byte."""
     before = found.replace("\r\n", "\n")
     after = change(before)
     if after == before:
@@ -198,7 +198,7 @@ def _in_its_lines(found: str, change: Callable[[str], str]) -> str:
 
 @contextlib.contextmanager
 def _behind(sweep: Callable[[], None]) -> Iterator[None]:
-    """Sweep once behind all edits of a device; where one of them fails, that is told, not what a sweep meets."""
+    """Sweep once after all edits of a device; if an edit fails, its error is raised and not one of the sweep."""
     try:
         yield
     except Exception:
@@ -210,7 +210,7 @@ def _behind(sweep: Callable[[], None]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _named(file: Path, root: Path, *, mine: bool) -> Iterator[None]:
-    """What fixes a file that does not read, with its name: git has those of the project's devices alone."""
+    """Add the name of an unreadable file and its fix; git can only restore files of the project's devices."""
     try:
         yield
     except PerfgateError as fault:
@@ -222,17 +222,17 @@ def _named(file: Path, root: Path, *, mine: bool) -> Iterator[None]:
 
 
 def _shown(file: Path, root: Path) -> str:
-    """As seen from the root; the whole path of a folder that was put elsewhere."""
+    """Return the path from the root; the whole path if the folder lies elsewhere."""
     return (file.relative_to(root) if file.is_relative_to(root) else file).as_posix()
 
 
 def _in_windows_lines(text: str) -> bool:
-    """Whether most lines end as a checkout of git on Windows ends them."""
+    """Return whether most lines end in CRLF, as in a checkout of git on Windows."""
     return 2 * text.count("\r\n") > text.count("\n")
 
 
 def _surrounded(group: Sequence[Baseline], around: Environments) -> tuple[dict[str, Baseline], list[Path]]:
-    """Lines with the digest of their surroundings, and the files that are new."""
+    """Return lines with the digests of their environments, and the newly written files."""
     lines: dict[str, Baseline] = {}
     files: list[Path] = []
     for baseline in group:
@@ -243,7 +243,7 @@ def _surrounded(group: Sequence[Baseline], around: Environments) -> tuple[dict[s
 
 
 def _grouped(baselines: Sequence[Baseline]) -> dict[str, dict[str, list[Baseline]]]:
-    """Lines by device and test file."""
+    """Return lines by device and test file."""
     groups: dict[str, dict[str, list[Baseline]]] = {}
     for baseline in baselines:
         if not baseline.key.test:
@@ -270,7 +270,7 @@ def _text(file: Path) -> str | None:
 
 
 def _written_path(test: str) -> str:
-    """A test's path as a path below the device's folder; a step upwards is spelled out."""
+    """Return a test's path below the device's folder, with ``..`` written as ``%2E%2E``."""
     parts = PurePosixPath(test.replace("\\", "/")).parts
     if not parts or parts[0] == "/":
         raise PerfgateError("baseline-path", f"the test path '{test}' is not relative to the root")

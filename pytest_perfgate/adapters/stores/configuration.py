@@ -1,4 +1,4 @@
-"""`[tool.perfgate]`."""
+"""The settings of ``[tool.perfgate]``."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from pytest_perfgate.model.project import (
 from pytest_perfgate.model.values import span_seconds
 
 _DAMAGED = frozenset("\0\x1f")
-"""UTF-16 read as UTF-8 has every letter behind a NUL, and a packed file begins with the other."""
+"""UTF-16 read as UTF-8 has NUL before each letter, and a gzip file begins with the other byte."""
 
 
 def read_config(root: Path, *, whole: bool = False) -> Config:
-    """The settings of the project whose ``pyproject.toml`` lies in this folder; ``whole`` parses it in any case."""
+    """Return the settings of the ``pyproject.toml`` in this folder; ``whole`` parses it in any case."""
     path = root / "pyproject.toml"
     if path.exists() and not path.is_file():
         raise PerfgateError("config-unreadable", f"{path.name} is no file", place=str(path))
@@ -44,7 +44,7 @@ def read_config(root: Path, *, whole: bool = False) -> Config:
 
 
 def parse_config(text: str, *, place: str, whole: bool = False) -> Config:
-    """The settings that a TOML text makes; a text that names none is parsed where that is asked for."""
+    """Return the settings of a TOML text; one without the word perfgate is only parsed with ``whole``."""
     if not whole and "perfgate" not in text and not _DAMAGED.intersection(text):
         return Config()
     try:
@@ -60,7 +60,7 @@ def parse_config(text: str, *, place: str, whole: bool = False) -> Config:
 
 
 def toml_reader() -> Any:
-    """The standard reader, or before Python 3.11 the one that pytest brings along."""
+    """Return the standard TOML reader, or before Python 3.11 the one that pytest includes."""
     return import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
 
@@ -75,7 +75,7 @@ def _fields(table: Mapping[str, Any], keys: Sequence[ConfigKey], place: str) -> 
 
 
 _RENAMED = {"conviction": "confirmation", "baseless": "no_base"}
-"""Settings and policies that had another name, and the name of today."""
+"""Former names of settings and policies, with the present ones."""
 
 
 def _unknown(name: str, known: Iterable[str], place: str) -> PerfgateError:
@@ -120,7 +120,7 @@ def _count(given: Any, place: str, key: ConfigKey) -> int:
 
 
 _LASTING = frozenset({"budget", "timeout"})
-"""Spans in which something is to happen; a warm-up or a floor may be none."""
+"""Spans that must be positive; a warm-up or a floor may be zero."""
 
 
 def _seconds(given: Any, place: str, key: ConfigKey) -> float:
@@ -131,7 +131,7 @@ def _seconds(given: Any, place: str, key: ConfigKey) -> float:
 
 
 def parse_seconds(given: Any, place: str) -> float:
-    """Seconds from a number, or from a text with a unit such as ``200 ms``."""
+    """Return seconds from a number, or from a text with a unit such as ``200 ms``."""
     span = None if isinstance(given, bool) else span_seconds(str(given))
     if span is None:
         raise _wrong(place, "seconds, or a text such as '200 ms'", given)
@@ -153,7 +153,7 @@ def _not_among(words: Sequence[str], place: str, given: Any) -> PerfgateError:
 
 
 def _share(given: Any, place: str, key: ConfigKey) -> float:
-    """``10%`` as a fraction; ``off`` is no bound."""
+    """Return ``10%`` as a fraction; ``off`` as infinity."""
     del key
     if given == "off":
         return math.inf
@@ -192,7 +192,7 @@ def _tests(given: Any, place: str, key: ConfigKey) -> tuple[ConfigPattern, ...]:
 
 
 def _projects(given: Any, place: str, key: ConfigKey) -> tuple[ConfigProject, ...]:
-    """Folders, or tables with a folder and the command that builds it."""
+    """Return folders, or tables with a folder and the command that builds it."""
     del key
     if not isinstance(given, list):
         raise _wrong(place, "a list of folders", given)
@@ -207,7 +207,7 @@ def _project(entry: Any, place: str) -> ConfigProject:
 
 
 def _tables(given: Any, place: str, key: ConfigKey) -> tuple[tuple[str, object], ...]:
-    """Tables by name; whoever needs them knows their keys."""
+    """Return tables by name; their keys are checked where they are used."""
     del key
     if not isinstance(given, dict) or not all(isinstance(entry, dict) for entry in given.values()):
         raise _wrong(place, "tables by name", given)
@@ -215,7 +215,7 @@ def _tables(given: Any, place: str, key: ConfigKey) -> tuple[tuple[str, object],
 
 
 def _options(given: Any, place: str, key: ConfigKey) -> tuple[tuple[str, str], ...]:
-    """Options of an inspector by name; the inspector knows which there are."""
+    """Return options of an inspector by name; the inspector checks them."""
     del key
     if not isinstance(given, dict) or not all(isinstance(text, str) for text in given.values()):
         raise _wrong(place, "texts by name", given)
@@ -240,13 +240,13 @@ _READERS: dict[str, Callable[[Any, str, ConfigKey], Any]] = {
 }
 
 Text = Callable[[str], "str | None"]
-"""A file's text by its path below the root; ``None`` where there is none."""
+"""Returns a file's text by its path below the root; ``None`` if it does not exist."""
 
 _TOLD = (
     "addopts", "testpaths", "norecursedirs", "python_files", "python_classes", "python_functions",
     "collect_imported_tests", "pythonpath", "usefixtures",
 )  # fmt: skip
-"""What pytest is told of the tests that it looks for, of where it finds what they import, and of what runs around."""
+"""Settings of pytest on which tests it collects, where they import from, and which fixtures they use."""
 
 _TOML = ("pytest.toml", ".pytest.toml")
 
@@ -254,28 +254,28 @@ _INI = (("pytest.ini", "pytest"), (".pytest.ini", "pytest"), ("tox.ini", "pytest
 
 
 def settings_at(root: Path, show: Callable[[str, str], str | None], revision: str = "") -> Mapping[str, str]:
-    """Every key of ``[tool.perfgate]``, what pytest is told of tests, and dependencies; of a revision, or of here.
+    """Return all of ``[tool.perfgate]``, pytest's settings on tests, and dependencies, at a revision or here.
 
-    A file that does not read has no settings: where it is the one that is here, the run has ended before.
+    An unreadable file gives no settings; an unreadable one in the work tree has already ended the run.
     """
     text: Text = (lambda path: show(revision, path)) if revision else (lambda path: _here(root / path))
     return dict(_all(text))
 
 
 def folder_at(show: Callable[[str, str], str | None], revision: str) -> str:
-    """The folder that a revision keeps its baselines in."""
+    """Return the folder in which a revision keeps its baselines."""
     folder = _table(_tool(show(revision, "pyproject.toml") or "").get("perfgate")).get("baselines")
     return folder if isinstance(folder, str) and folder else "baselines"
 
 
 def devices_at(show: Callable[[str, str], str | None], revision: str) -> tuple[str, ...]:
-    """Patterns of the devices whose baselines a revision lists as its own."""
+    """Return the patterns of the devices whose baselines a revision lists as its own."""
     found = _table(_tool(show(revision, "pyproject.toml") or "").get("perfgate")).get("devices")
     return tuple(one for one in found if isinstance(one, str)) if isinstance(found, list) else ()
 
 
 def target_at(text: str) -> str:
-    """The branch that a ``pyproject.toml`` names as the target of changes."""
+    """Return the branch that a ``pyproject.toml`` names as the target of changes."""
     target = _table(_tool(text).get("perfgate")).get("target")
     return target if isinstance(target, str) else ""
 
@@ -353,14 +353,14 @@ _NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
 
 
 def declared_names(root: Path, projects: Iterable[str]) -> frozenset[str]:
-    """Names in ``[project] dependencies`` of these folders, as an index spells them; none of a broken file."""
+    """Return the normalised names in ``[project] dependencies`` of these folders; none for a broken file."""
     texts = (_declared_text(root / project / "pyproject.toml") for project in projects)
     matches = (_NAME.match(requirement) for text in texts for requirement in parse_declared(text))
     return frozenset(plain_name(one.group(1)) for one in matches if one is not None)
 
 
 def parse_declared(text: str) -> tuple[str, ...]:
-    """The requirements of a ``pyproject.toml``, one text each."""
+    """Return the requirements of a ``pyproject.toml``, one text each."""
     if "dependencies" not in text:
         return ()
     try:
@@ -372,7 +372,7 @@ def parse_declared(text: str) -> tuple[str, ...]:
 
 
 def plain_name(name: str) -> str:
-    """Dots, dashes and underscores are one in the name of a package, and so are capitals."""
+    """Return a package's name with dots, dashes, underscores and capitals normalised."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 

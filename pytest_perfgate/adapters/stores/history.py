@@ -1,4 +1,4 @@
-"""Sittings over time in SQLite: many writers, one index seek a case."""
+"""Sittings over time in SQLite: many writers, one index lookup for each case."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _APPLICATION = 0x50474154
 _SECONDS = 30.0
 
 _LOG = 16_000
-"""Pages that a log may have before it is written down: runs that follow each other change the same pages."""
+"""Pages of the write-ahead log before a checkpoint; it is large because successive runs change the same pages."""
 
 _REFUSED = ("readonly", "disk is full", "unable to open", "disk I/O error")
-"""What SQLite says where the disk, and no database, is at fault; names of its errors come with Python 3.11."""
+"""SQLite's messages for faults of the disk, not the database; Python has its error names only since 3.11."""
 
 _TABLES = """
 create table word (id integer primary key, text text not null unique);
@@ -60,7 +60,7 @@ create table record (digest text primary key) without rowid;
 create table figures (run integer not null, series integer not null, data text not null, primary key (run, series))
   without rowid
 """
-"""Texts that come back are written once, as a word. The runs of a case lie side by side, in the order of time."""
+"""Repeated texts are stored once, as words. The runs of a case are adjacent, in the order of time."""
 
 _SITTING = "run, time, processes, scatter, clock_hz, identity, outcome, host, card, facts"
 
@@ -82,16 +82,16 @@ insert or ignore into sitting
   join word no on no.text = '';
 drop table before
 """
-"""What was kept with one table becomes what is kept now."""
+"""Converts a history with one table to the present form."""
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 SERVERS = ("postgresql://", "postgres://")
-"""How an address of a history begins that is no file."""
+"""Prefixes of addresses of histories that are not files."""
 
 
 def history_file(root: Path, given: str = "") -> Path:
-    """Where the history lies; an address of another kind is none, and would become a folder of its name."""
+    """Return the path of the history; refuse another address, which would become a folder of that name."""
     if _ADDRESS.match(given):
         what = "the history is a file or a database of PostgreSQL, and this is another address"
         raise PerfgateError("history-address", what, place=without_secrets(given))
@@ -105,7 +105,7 @@ class SqliteHistory:
         self._path = path
 
     def append(self, sittings: Sequence[Sitting], record: str = "") -> int:
-        """How many were new."""
+        """Add sittings and return how many were new."""
         if not sittings and not record:
             return 0
         with refusals(self._path):
@@ -118,25 +118,25 @@ class SqliteHistory:
 
     @contextlib.contextmanager
     def kept_open(self) -> Iterator[None]:
-        """While many runs are appended: whoever closes the file as the last one writes all of its log down."""
+        """Keep the file open while many runs are appended, because closing it last writes out its whole log."""
         with refusals(self._path):
             self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._opened():
             yield
 
     def has(self, record: str) -> bool:
-        """Whether a record of this digest was added before."""
+        """Return whether a record of this digest was added before."""
         if not self._is_there():
             return False
         with self._opened(reading=True) as database:
             return database.execute("select 1 from record where digest = ?", (record,)).fetchone() is not None
 
     def read(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
-        """Sittings of a case, oldest first; the newest so many where ``last`` says so."""
+        """Return the sittings of a case, oldest first; with ``last``, only so many of the newest."""
         return self._series(key, device, (last, 0, 1))
 
     def figures(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
-        """As ``read``, each with its figures, those among them of which nothing was timed."""
+        """Return the same as ``read`` with figures, including sittings without a time."""
         return self._series(key, device, (last, last or -1, 0))
 
     def _series(self, key: CaseKey, device: str, counts: tuple[int, int, int]) -> tuple[Sitting, ...]:
@@ -147,13 +147,13 @@ class SqliteHistory:
             return _line(database, (device, key, series[0]), _known(database), counts)[0] if series else ()
 
     def lines(self, last: int = 0, detailed: int = 0) -> Iterator[tuple[Sitting, ...]]:
-        """As ``read``, of one case and device after the other; the newest ``detailed`` with all their figures."""
+        """Yield the same as ``read`` for each case and device; the newest ``detailed`` sittings with all figures."""
         return (line for line, _ in self._lines((last, detailed, 1)))
 
     def levels(
         self, of: Mapping[tuple[str, CaseKey], Collection[FigureName]], last: int = 0, detailed: int = 0
     ) -> Iterator[tuple[tuple[Sitting, ...], Levels]]:
-        """As ``lines``, of these devices and cases, whatever was timed; beside them a number a run of each name."""
+        """Yield the same as ``lines`` for these cases, timed or not, with each run's values of the named figures."""
         return self._lines((last, detailed, 0), of)
 
     def _lines(
@@ -169,7 +169,7 @@ class SqliteHistory:
                     yield _line(database, (*at, number), known, counts, of[at] if of else ())
 
     def keys(self, device: str = "") -> tuple[tuple[str, CaseKey], ...]:
-        """(device, case) of all that was ever measured."""
+        """Return (device, case) of all that was ever measured."""
         if not self._is_there():
             return ()
         query = "select device, key from series where device = ?1 or ?1 = '' order by device, key"
@@ -179,7 +179,7 @@ class SqliteHistory:
             )
 
     def _is_there(self) -> bool:
-        """Whether there is a history; one that may not be looked for is not taken for none."""
+        """Return whether there is a history; raise if that cannot be found out."""
         try:
             self._path.stat()
         except (FileNotFoundError, NotADirectoryError):
@@ -207,11 +207,11 @@ class SqliteHistory:
             raise PerfgateError("history-unreadable", str(fault), place=str(self._path)) from fault
 
     def _connected(self, *, reading: bool) -> sqlite3.Connection:
-        """A connection; where nothing can be written, one that reads what was there before."""
+        """Return a connection; on a read-only disk, one that only reads."""
         database = sqlite3.connect(self._path, timeout=_SECONDS)
         try:
             self._prepare(database)
-            database.execute("pragma synchronous = normal")  # a power cut may cost the newest; the records have them
+            database.execute("pragma synchronous = normal")  # a power cut may cost the newest runs; records have them
             database.execute(f"pragma wal_autocheckpoint = {_LOG}")
         except BaseException as fault:
             database.close()
@@ -229,7 +229,7 @@ class SqliteHistory:
             raise PerfgateError("history-version", what, place=str(self._path))
         if owner == _APPLICATION and version == SCHEMA:
             return
-        with locked(_home(self._path), self._path):  # going over to a write-ahead log does not wait its turn
+        with locked(_home(self._path), self._path):  # switching to a write-ahead log does not wait for other writers
             self._create(database)
 
     def _create(self, database: sqlite3.Connection) -> None:
@@ -250,7 +250,7 @@ class SqliteHistory:
 
 
 def _added(database: sqlite3.Connection, run: str, sittings: Sequence[Sitting]) -> int:
-    """How many of one run were not there yet."""
+    """Add the sittings of one run and return how many were new."""
     first = sittings[0]
     at = moment_at(first.when)
     naming = (run, at, first.when, first.commit, first.branch)
@@ -276,7 +276,7 @@ _COLUMNS = {"word": "text", "series": "device, key"}
 
 
 def _numbers(database: sqlite3.Connection, table: str, rows: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
-    """The numbers of these rows, those that are not there yet added."""
+    """Return the numbers of these rows, after adding the missing ones."""
     columns, wide = _COLUMNS[table], f"({', '.join('?' * len(_COLUMNS[table].split()))})"
     write = f"insert into {table} ({columns}) values {wide}"  # noqa: S608
     wanted = list(dict.fromkeys(rows))
@@ -294,11 +294,11 @@ def _numbers(database: sqlite3.Connection, table: str, rows: Iterable[tuple[str,
 
 
 _ASKED = 400
-"""Rows of one question: SQLite knows 999 values in it at the least."""
+"""Rows of one query: SQLite allows at least 999 parameters."""
 
 
 def _known(database: sqlite3.Connection) -> Known:
-    """Runs and words, each read once."""
+    """Return runs and words, each read once."""
 
     def run(number: int) -> Run:
         row = database.execute(f"select {_RUN} from run where id = ?", (number,)).fetchone()  # noqa: S608
@@ -316,7 +316,7 @@ def _line(
     database: sqlite3.Connection, series: tuple[str, CaseKey, int], known: Known, counts: tuple[int, int, int],
     names: Collection[FigureName] = (),
 ) -> tuple[tuple[Sitting, ...], Levels]:  # fmt: skip
-    """So many of the newest runs of one case, oldest first, so many of these with figures, of so many processes."""
+    """Return the newest runs of a case in so many processes, oldest first, some of them with figures."""
     device, key, place = series
     last, detailed, least = counts
     newest = "where s.series = ? and processes >= ? order by at desc, s.run desc limit ?"
@@ -332,16 +332,16 @@ def _line(
 
 
 def _is_refusal(fault: BaseException) -> bool:
-    """Whether the disk, and no database, is at fault."""
+    """Return whether the disk, and not the database, is at fault."""
     return isinstance(fault, sqlite3.Error) and any(word in str(fault) for word in _REFUSED)
 
 
 def _unread(path: Path) -> bool:
-    """Whether a writer left something beside the database that only a writable disk could join to it."""
+    """Return whether a write-ahead log holds data that only a writable disk could merge."""
     log = path.with_name(f"{path.name}-wal")
     return log.exists() and log.stat().st_size > 0
 
 
 def _home(path: Path) -> Path:
-    """The folder whose ``.perfgate`` holds the lock."""
+    """Return the folder whose ``.perfgate`` holds the lock."""
     return path.parent.parent if path.parent.name == ".perfgate" else path.parent

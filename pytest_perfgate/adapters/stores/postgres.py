@@ -1,4 +1,4 @@
-"""Sittings over time in PostgreSQL: one history of many machines, written by all of them at once."""
+"""Sittings over time in PostgreSQL: one history, to which many machines write at the same time."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 SCHEMA = 1
 
 _LOCK = 0x50474154
-"""Taken by whoever makes the tables or writes a word that nobody wrote before."""
+"""The advisory lock for creating tables and adding words."""
 
 _CONNECT_S = 10
 
 _TRIES = 3
 
 _PART = 50_000
-"""Rows that a reading holds at a time."""
+"""Rows that are read at a time."""
 
 _TABLES = """
 create schema if not exists perfgate;
@@ -93,7 +93,7 @@ from unnest(%s::integer[]) c(id) cross join lateral (
 ) s
 where s.run is not null
 """  # noqa: S608
-"""A row a case, its columns as arrays: a row a run takes longer to send than to find."""
+"""Returns one row for each case with arrays as columns: a row for each run would take longer to transfer."""
 
 _FIGURES = """
 select f.series, f.run, f.data::text
@@ -117,7 +117,7 @@ class PostgresHistory:
         self._known = Known({}, words, Looked(lambda number: parse_facts(words[number])))
 
     def append(self, sittings: Sequence[Sitting], record: str = "") -> int:
-        """How many were new."""
+        """Add sittings and return how many were new."""
         if not sittings and not record:
             return 0
         for _ in range(_TRIES - 1):
@@ -134,16 +134,16 @@ class PostgresHistory:
             return sum(_added(cursor, run, list(some), (series, words)) for run, some in by_run(sittings))
 
     def kept_open(self) -> contextlib.AbstractContextManager[None]:
-        """While many runs are appended: a connection stays open anyway."""
+        """Do nothing: the connection stays open in any case."""
         return contextlib.nullcontext()
 
     def has(self, record: str) -> bool:
-        """Whether a record of this digest was added before."""
+        """Return whether a record of this digest was added before."""
         with self._opened() as cursor:
             return cursor.execute("select 1 from perfgate.record where digest = %s", (record,)).fetchone() is not None
 
     def read(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
-        """Sittings of a case, oldest first; the newest so many where ``last`` says so."""
+        """Return the sittings of a case, oldest first; with ``last``, only so many of the newest."""
         with self._opened() as cursor:
             series = cursor.execute(_SERIES, (device, str(key))).fetchone()
             rows = cursor.execute(_OF_CASE, (series[0], 1, last or None)).fetchall() if series else []
@@ -152,7 +152,7 @@ class PostgresHistory:
             return self._line((device, key), columns)
 
     def figures(self, key: CaseKey, device: str, last: int = 0) -> tuple[Sitting, ...]:
-        """As ``read``, each with its figures, those among them of which nothing was timed."""
+        """Return the same as ``read`` with figures, including sittings without a time."""
         with self._opened() as cursor:
             series = cursor.execute(_SERIES, (device, str(key))).fetchone()
             rows = cursor.execute(_OF_CASE, (series[0], 0, last or None)).fetchall() if series else []
@@ -162,13 +162,13 @@ class PostgresHistory:
             return self._line((device, key), columns, [figures.get((series[0], row[0]), "") for row in rows])
 
     def lines(self, last: int = 0, detailed: int = 0) -> Iterator[tuple[Sitting, ...]]:
-        """As ``read``, of one case and device after the other; the newest ``detailed`` with all their figures."""
+        """Yield the same as ``read`` for each case and device; the newest ``detailed`` sittings with all figures."""
         return (line for line, _ in self._lines((last, detailed, 1)))
 
     def levels(
         self, of: Mapping[tuple[str, CaseKey], Collection[FigureName]], last: int = 0, detailed: int = 0
     ) -> Iterator[tuple[tuple[Sitting, ...], Levels]]:
-        """As ``lines``, of these devices and cases, whatever was timed; beside them a number a run of each name."""
+        """Yield the same as ``lines`` for these cases, timed or not, with each run's values of the named figures."""
         return self._lines((last, detailed, 0), of)
 
     def _lines(
@@ -186,7 +186,7 @@ class PostgresHistory:
     def _some(
         self, listed: Sequence[tuple[int, tuple[str, CaseKey], Collection[FigureName]]], counts: tuple[int, int, int]
     ) -> Sequence[tuple[tuple[Sitting, ...], Levels]]:
-        """The lines of these cases, read at once."""
+        """Return the lines of these cases from one query."""
         last, detailed, least = counts
         with self._opened() as cursor:
             cursor.execute("set local jit = off")
@@ -209,13 +209,13 @@ class PostgresHistory:
         return tuple(reversed(sittings_of(columns, *place, self._known, texts)))
 
     def keys(self, device: str = "") -> tuple[tuple[str, CaseKey], ...]:
-        """(device, case) of all that was ever measured."""
+        """Return (device, case) of all that was ever measured."""
         query = "select device, key from perfgate.series where %s in ('', device) order by device, key"
         with self._opened() as cursor:
             return tuple((name, parse_case_key(text_of(key))) for name, key in cursor.execute(query, (device,)))
 
     def _learn(self, cursor: Cursor[Any], lines: Sequence[Sequence[Sequence[Any]]]) -> None:
-        """The runs and the words that columns of rows name, as far as they are not known."""
+        """Read the unknown ones of the runs and words that the rows name."""
         known = self._known
         runs = set[int]().union(*(columns[0] for columns in lines if columns)) - known.runs.keys()
         words = set[int]().union(*(column for columns in lines for column in columns[5:])) - known.words.keys()
@@ -226,7 +226,7 @@ class PostgresHistory:
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[Cursor[Any]]:
-        """A cursor in a transaction of its own."""
+        """Open a cursor in a transaction of its own."""
         driver = _driver()
         try:
             connection = self._connected()
@@ -243,7 +243,7 @@ class PostgresHistory:
     def _connected(self) -> Connection[Any]:
         if self._connection is None or self._connection.closed:
             self._connection = self._fresh()
-            weakref.finalize(self, self._connection.close)  # psycopg warns of one that is left open
+            weakref.finalize(self, self._connection.close)  # psycopg warns of an open one
         return self._connection
 
     def _fresh(self) -> Connection[Any]:
@@ -259,13 +259,13 @@ class PostgresHistory:
 
 
 def _figures(cursor: Cursor[Any], asked: Sequence[tuple[int, int]]) -> dict[tuple[int, int], str]:
-    """The figures of these (case, run), as far as there are any."""
+    """Return the stored figures of these (case, run)."""
     columns = tuple(map(list, zip(*asked)))
     return {(series, run): data for series, run, data in cursor.execute(_FIGURES, columns)} if asked else {}
 
 
 class _Again(PerfgateError):
-    """Two writers were in each other's way: the same once more."""
+    """Raised when two writers conflicted, so that the transaction is repeated."""
 
 
 def _driver() -> Any:
@@ -281,7 +281,7 @@ def _first_line(fault: BaseException) -> str:
 
 
 def _prepare(connection: Connection[Any], place: str) -> None:
-    """The tables, made by one of many who come at once."""
+    """Create the tables unless they exist; only one of several processes does it."""
     version = _version(connection)
     if version is None:
         with connection.transaction():
@@ -296,20 +296,20 @@ def _prepare(connection: Connection[Any], place: str) -> None:
 
 
 def _version(connection: Connection[Any]) -> int | None:
-    """The form of the tables; nothing where there are none."""
+    """Return the version of the tables; None if there are none."""
     there = "select 1 from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname = 'perfgate'"
     if connection.execute(f"{there} and c.relname = 'form'").fetchone() is None:
-        return None  # asked of the catalogue itself: what a session remembers of names may be older than the lock
+        return None  # the catalogue is queried, because the session's cached names may be older than the lock
     row = connection.execute("select version from perfgate.form").fetchone()
     return int(row[0]) if row else None
 
 
 _NAMES = {"word": ("text",), "series": ("device", "key")}
-"""The columns of a table; the last, which may be long, is sought by its digest."""
+"""The columns of a table; the last one, which may be long, is searched by its digest."""
 
 
 def _numbers(cursor: Cursor[Any], table: str, rows: set[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
-    """The numbers of these rows; those that are not there yet are added by one writer at a time."""
+    """Return the numbers of these rows; one writer at a time adds the missing ones."""
     columns = _NAMES[table]
     numbers = _sought(cursor, table, rows)
     missing = sorted(rows - numbers.keys())
@@ -339,7 +339,7 @@ def _added(
     cursor: Cursor[Any], run: str, sittings: Sequence[Sitting],
     known: tuple[dict[tuple[str, ...], int], dict[tuple[str, ...], int]],
 ) -> int:  # fmt: skip
-    """How many of one run were not there yet."""
+    """Add the sittings of one run and return how many were new."""
     (series, words), first = known, sittings[0]
     naming = (run, moment_at(first.when), first.when, first.commit, first.branch)
     columns = "name, at, moment, git_commit, branch"
@@ -358,7 +358,7 @@ def _added(
 
 
 def _copied(cursor: Cursor[Any], table: str, columns: str, rows: Sequence[tuple[Any, ...]]) -> int:
-    """Rows into a table, beside those that are there: how many were new."""
+    """Copy rows into a table and return how many were new."""
     if not rows:
         return 0
     cursor.execute(f"create temp table if not exists new_{table} (like perfgate.{table}) on commit delete rows")

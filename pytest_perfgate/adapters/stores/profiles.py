@@ -1,4 +1,4 @@
-"""Profile folders, attachments."""
+"""Folders of profiles, and attached files."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _LONGEST = 80
 _TAIL_LINES = 20
 
 _PARAMETERS, _READ = "params.json", "metrics.json"
-"""Written before anything is read, and after it was."""
+"""The files written before the profile is read, and after."""
 
 Pages = Callable[[Path, Mapping[str, Any]], None]
 
 
 class ProfileFolders:
-    """Folders of profiles under a project's root, or under a folder that was given."""
+    """Folders of profiles under a project's root, or under a given folder."""
 
     def __init__(self, root: Path, pages: Pages | None = None, home: Path | None = None) -> None:
         self._home, self._pages = home or root / ".perfgate" / "profiles", pages
 
     def fresh(self, mode: str, nodeid: str) -> Path:
-        """An empty folder for one profile; two at once get two."""
+        """Create an empty folder for one profile; simultaneous calls get different ones."""
         case, _, params = nodeid.partition("[")
         home = self._home / safe(mode) / safe(case) / (safe(params.removesuffix("]")) or "none")
         stamp = time.strftime("%Y%m%dT%H%M%S")
@@ -45,12 +45,12 @@ class ProfileFolders:
         raise FileExistsError(home)
 
     def earlier(self, folder: Path) -> Path | None:
-        """The profile of the same case before this one, where there is one."""
+        """Return the previous profile of the same case, or None."""
         others = sorted(path for path in folder.parent.iterdir() if path.is_dir() and path.name < folder.name)
         return others[-1] if others else None
 
     def statement(self, artifact: Path) -> dict[str, str]:
-        """What is known beside an artifact, as options of an inspector: the work of the call, the profile before."""
+        """Return options for an inspector from the artifact's folder: the work of the call, the previous profile."""
         folder = next((home for home in artifact.parents if (home / _PARAMETERS).is_file()), None)
         if folder is None:
             return {}
@@ -67,40 +67,40 @@ class ProfileFolders:
         return {name: _named(text) for name, text in stated.items() if text}
 
     def write_text(self, folder: Path, name: str, text: str) -> None:
-        """Whole or not at all."""
+        """Write the file atomically."""
         replace_content(folder / name, text.encode("utf-8"))
 
     def write_json(self, folder: Path, name: str, value: Any) -> None:
         self.write_text(folder, name, json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
 
     def read_json(self, folder: Path, name: str) -> dict[str, Any]:
-        """What a child left; empty where it left nothing, or died while it wrote."""
+        """Return what a child wrote, and remove it; empty if the file is missing or incomplete."""
         data = _table(folder / name)
         (folder / name).unlink(missing_ok=True)
         return data
 
     def tail(self, folder: Path, name: str) -> str:
-        """The last lines of a log, indented."""
+        """Return the last lines of a log, indented."""
         return indented(file_tail(folder / name, _TAIL_LINES)).removeprefix("\n")
 
     def write_pages(self, folder: Path, views: Mapping[str, Any]) -> None:
-        """Tables, pictures and pages of all views."""
+        """Write tables, pictures and pages of all views."""
         if self._pages is not None:
             self._pages(folder, views)
 
 
 def _named(given: Any) -> str:
-    """Parameters by name in one line; anything else as its text."""
+    """Return parameters by name in one line; anything else as text."""
     return ", ".join(f"{name}={text}" for name, text in given.items()) if isinstance(given, dict) else str(given)
 
 
 def safe(text: str) -> str:
-    """A file name that says where it is from and cannot leave its folder."""
+    """Return a file name that shows its origin and cannot leave its folder."""
     return _UNSAFE.sub("-", text.replace("..", "-")).strip("-.")[:_LONGEST]
 
 
 COMPILED = "compiled"
-"""The folder of a profile that takes every stage of a compilation, not the machine code alone."""
+"""The folder of a profile with every stage of a compilation, and not only the machine code."""
 
 MACHINE_CODE = (".cubin", ".fatbin", ".o", ".so")
 
@@ -115,11 +115,11 @@ _KINDS = ((_ELF, ".cubin"), (b"\x50\xed\x55\xba", ".fatbin"))
 _OFFERED = "a path, bytes, or a compiled kernel of Triton (it has .asm['cubin'])"
 
 Named = Iterator[tuple[str, Path]]
-"""(name under which it is kept, where it lies)."""
+"""Yields (name under which it is kept, its path)."""
 
 
 def attachments(name: str, thing: Any, room: Path) -> Named:
-    """The files behind a thing; what is not a file yet is written into the room."""
+    """Yield the files behind a thing; what is not a file yet is written into the room."""
     if isinstance(thing, (str, Path)):
         yield from _on_disk(name, Path(thing))
     elif isinstance(thing, (bytes, bytearray, memoryview)):
@@ -149,7 +149,7 @@ def _on_disk(name: str, path: Path) -> Named:
 
 
 def _of_the_host(path: Path) -> bool:
-    """Whether an object file or library of a build carries no code of a GPU: nvcc keeps it in a section of its own."""
+    """Return whether an object file or library has no GPU code; nvcc puts that in a section of its own."""
     if path.suffix not in {".o", ".so"}:
         return False
     content = path.read_bytes()
@@ -157,7 +157,7 @@ def _of_the_host(path: Path) -> bool:
 
 
 def _compiled(name: str, kernel: Any, room: Path) -> Named:
-    """The machine code with its launch beside it; below ``compiled/`` every stage that led to it."""
+    """Yield the machine code with its launch beside it; below ``compiled/`` every stage of the compilation."""
     stages = kernel.asm
     if name.partition("/")[0] == COMPILED:
         stem = safe(str(getattr(getattr(kernel, "metadata", None), "name", ""))) or "kernel"
@@ -176,7 +176,7 @@ def _compiled(name: str, kernel: Any, room: Path) -> Named:
 
 
 def _table(path: Path) -> dict[str, Any]:
-    """What a file of JSON says by name; nothing where it is not there, was cut, or is no table."""
+    """Return the object in a JSON file; empty if it is missing, incomplete, or no object."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -189,7 +189,7 @@ def _raw(content: Any) -> bytes:
 
 
 def _write_launch(kernel: Any, path: Path) -> None:
-    """What Triton's metadata says of the launch, as a build writes it beside a cubin."""
+    """Write the launch in Triton's metadata beside a cubin, in the form that a build writes."""
     metadata = getattr(kernel, "metadata", None)
     warps = int(getattr(metadata, "num_warps", 0) or 0)
     if warps:
@@ -202,7 +202,7 @@ def _write_launch(kernel: Any, path: Path) -> None:
 
 
 def _written(name: str, content: bytes, room: Path) -> tuple[str, Path]:
-    """Whole or not at all, below the room whatever the name says."""
+    """Write the content atomically below the room, whatever the name contains."""
     parts = [part for part in Path(name).parts if part not in {"..", "."} and not Path(part).is_absolute()]
     if not parts:
         raise PerfgateError("call-wrong", f"attach({name!r}): this is not a name for a file")

@@ -1,4 +1,4 @@
-"""Samples, packing, fetch from CI."""
+"""The samples of a record, its packed form, and fetching records over HTTP."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 MAGIC = b"perfgate samples 1\n"
 
 Counts = list[list[list[int]]]
-"""For each case, for each process: how many durations, cycles and clocks."""
+"""For each case and process, the numbers of durations, cycles and clocks."""
 
 
 def render_samples(report: RunReport) -> bytes:
-    """Every number that a timer saw, as compressed doubles."""
+    """Return every timer reading of a run, as compressed doubles."""
     numbers = array("d")
     for samples in _processes(report):
         for column in (samples.durations, samples.cycles, samples.clock_hz):
@@ -56,12 +56,12 @@ def counts(report: RunReport) -> Counts:
 
 
 def without_samples(report: RunReport) -> RunReport:
-    """The report with its samples taken out."""
+    """Return the report without its samples."""
     return _mapped(report, (replace(s, durations=(), cycles=(), clock_hz=(), waits=()) for s in _processes(report)))
 
 
 def with_samples(report: RunReport, data: bytes, table: Counts, place: str, *, clocks_only: bool = False) -> RunReport:
-    """The report with its samples put back, or with the clocks at which they ran."""
+    """Return the report with its samples, or only with the clocks at which they ran."""
     if not data.startswith(MAGIC):
         raise PerfgateError("record-unreadable", "these are no samples of a record", place=place)
     flat = [triple for case in table for triple in case]
@@ -120,11 +120,11 @@ def _little(numbers: array[float]) -> array[float]:
 T = TypeVar("T")
 
 SHARED = (Absent, Baseline, CaseKey, Device, Environment, Figure, Identity, Limit, Metric, Universe, Work)
-"""Written once in the list ``shared``: ``{"shared": 3}`` stands for one, ``{"shared": [3, 4]}`` for several."""
+"""Types that are stored once in the list ``shared``: ``{"shared": 3}`` refers to one, ``{"shared": [3, 4]}`` to two."""
 
 
 def packed(value: Any) -> tuple[Any, list[Any]]:
-    """(tree of plain values, list of what was written once)."""
+    """Return (tree of plain values, list of shared values)."""
     shared: list[Any] = []
     places: dict[Any, int] = {}
 
@@ -155,7 +155,7 @@ def packed(value: Any) -> tuple[Any, list[Any]]:
 
 
 def _row(children: list[Any]) -> Any:
-    """Several shared values in a row as one entry: where they stand, and nothing else, is written."""
+    """Merge a sequence of shared values into one entry with their positions."""
     places = [child.get("shared") if isinstance(child, dict) else None for child in children]
     return {"shared": places} if len(places) > 1 and all(isinstance(at, int) for at in places) else children
 
@@ -165,11 +165,11 @@ _KINDS: Mapping[str, type[Any]] = {
     "limit": Limit, "metric": Metric, "metrics": Metric, "processes": Samples, "universe": Universe,
     "verdicts": Verdict, "work": Work,
 }  # fmt: skip
-"""What stands under these names where it was written once: made once, however often it is named."""
+"""The types of shared values by the names of their fields; each value is built once, however often it occurs."""
 
 
 def unpacked(tree: Any, shared: list[Any], kind: type[T]) -> T:
-    """The value of this kind again; a wrong tree raises ``msgspec.ValidationError``."""
+    """Return the value of this kind; a wrong tree raises ``msgspec.ValidationError``."""
     resolved: dict[int, Any] = {}
     made: dict[int, Any] = {}
 
@@ -204,14 +204,14 @@ def unpacked(tree: Any, shared: list[Any], kind: type[T]) -> T:
 
 
 def _of_today(written: Any, name: str) -> Any:
-    """The fields of an absent metric by their names of today: older records call its fix ``mend``."""
+    """Return the fields of an absent metric by their present names: older records call its fix ``mend``."""
     if name != "absent" or not isinstance(written, dict) or "mend" not in written:
         return written
     return {"fix" if key == "mend" else key: value for key, value in written.items()}
 
 
 def bare(tree: Any, shared: list[Any]) -> Any:
-    """The tree of a run with what the history keeps of each case; verdicts and processes alike are written once."""
+    """Reduce a run's tree to what the history stores of each case; equal verdicts and processes are stored once."""
     if not isinstance(tree, dict) or not isinstance(tree.get("cases"), list):
         return tree
     places: dict[str, int] = {}
@@ -250,7 +250,7 @@ _NESTED = frozenset({dict, list})
 
 
 def _figure(text: str) -> Any:
-    """An accepted figure as the line had it."""
+    """Return an accepted figure in the form of its line."""
     figure = figure_of(text)
     if figure is None:
         raise ValueError(f"{text[:60]!r} is no accepted figure")
@@ -268,11 +268,11 @@ _CHUNK = 2**14
 _LOOK = 30.0
 
 _SLOWEST = 4096
-"""Bytes a second: a server that sends less is never done, and no time-out of one reading sees it."""
+"""The least bytes a second; a slower server might never finish, and no timeout of a single read would notice."""
 
 
 class _Refused(Exception):
-    """What went wrong, in words, and whether asking again may help."""
+    """The error in words, and whether a retry may help."""
 
     def __init__(self, said: str, *, again: bool = False) -> None:
         super().__init__(said)
@@ -280,7 +280,7 @@ class _Refused(Exception):
 
 
 def fetched(url: str, *, wait: float = _WAIT) -> bytes:
-    """The content behind an address; a server that is busy is asked again."""
+    """Return the content at an address; a busy server is asked again."""
     last = ""
     for attempt in range(_TRIES):
         if attempt:
@@ -296,7 +296,7 @@ def fetched(url: str, *, wait: float = _WAIT) -> bytes:
 
 
 class _Asking(Thread):
-    """One request, in a thread: whatever it hangs in, somebody looks whether it gets on."""
+    """One request, in a thread, so that its progress is watched even while it blocks."""
 
     def __init__(self, url: str) -> None:
         super().__init__(daemon=True, name="perfgate-fetch")
@@ -305,7 +305,7 @@ class _Asking(Thread):
         self._fault: BaseException | None = None
 
     def content(self) -> bytes:
-        import requests  # noqa: F401 - ended before the thread uses it: a slow import is no slow server
+        import requests  # noqa: F401 - imported before the thread: a slow import is not a slow server
 
         self.start()
         received = 0
@@ -324,7 +324,7 @@ class _Asking(Thread):
     def run(self) -> None:
         try:
             self._ask()
-        except BaseException as fault:  # noqa: BLE001 - raised again by the thread that waits
+        except BaseException as fault:  # noqa: BLE001 - raised again by the waiting thread
             self._fault = fault
 
     def _ask(self) -> None:
@@ -360,7 +360,7 @@ _WORDS: tuple[tuple[frozenset[str], str, bool], ...] = (
     (frozenset({"InvalidSchema"}), "the server redirects to an address that is not http:// or https://", False),
     (frozenset({"InvalidURL", "LocationParseError", "UnicodeError", "ValueError"}), "this is not an address", False),
 )
-"""Types of what went wrong, the outermost of a chain or what it came of, and what that is to a person."""
+"""Types of errors, outermost or in the chain of causes, with their meaning to the user."""
 
 
 def _worded(fault: BaseException) -> _Refused:
@@ -372,7 +372,7 @@ def _worded(fault: BaseException) -> _Refused:
 
 
 def _chain(fault: Any) -> Iterator[BaseException]:
-    """What came of what: urllib3 keeps it as a reason or an argument."""
+    """Yield an error and its causes; urllib3 stores a cause as a reason or an argument."""
     known: set[int] = set()
     while isinstance(fault, BaseException) and id(fault) not in known:
         known.add(id(fault))
@@ -382,7 +382,7 @@ def _chain(fault: Any) -> Iterator[BaseException]:
 
 
 def without_secrets(url: str) -> str:
-    """The address without user, password and query, fit for a log."""
+    """Return the address without user, password and query, fit for a log."""
     try:
         parts = urlsplit(url)
     except ValueError:

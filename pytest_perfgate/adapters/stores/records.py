@@ -1,4 +1,4 @@
-"""Records of runs, pointer to the last."""
+"""Records of runs, and the pointer to the last one."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ from pytest_perfgate.model.verdict import CaseReport, RunReport
 SCHEMA = 1
 
 _KEPT = 100
-"""Records that stay; older ones are removed when a new one is written."""
+"""The number of records that are kept; older ones are removed when a new one is written."""
 
 
 class Source(NamedTuple):
-    """One record, wherever it lies."""
+    """One record, wherever it is stored."""
 
     name: str
     digest: str
-    """Of its bytes: equal for the same record under another name."""
+    """The digest of its bytes, equal for the same record under another name."""
     read: Callable[[], RunReport] | None = None
     fault: PerfgateError | None = None
-    """Why there is nothing to read."""
+    """Why the record is unreadable."""
 
 
 class Records:
@@ -62,10 +62,10 @@ class Records:
         self.folder = root / ".perfgate" / "records"
         self.pointer = Pointer(root)
         self._names = Names(roots=frozenset({str(root), shareable(str(root), Names())}))
-        """A record names the project's files from there: it is uploaded, and comments are made of it."""
+        """A record names the project's files relative to the root, because it is uploaded and quoted in comments."""
 
     def write(self, report: RunReport) -> Path:
-        """Write the run's record and make it the last; written again while the run goes on, it is replaced."""
+        """Write the run's record and make it the last; a later record of the same run replaces it."""
         path = self.folder / f"{_stamp(report.started)}-{_own_name(report)}.json"
         samples = path.with_suffix(".samples")
         data, record = writable(report, lambda one: (render_samples(one), _rendered(one, {"file": samples.name})))
@@ -89,7 +89,7 @@ class Records:
         return read_record(self._named(source) if source else self.last())
 
     def places(self, names: Sequence[str] = ()) -> Iterator[str]:
-        """Each file and address of these files, folders and addresses; without a name those that lie here."""
+        """Yield each file and address in these files, folders and addresses; by default the project's records."""
         for name in names or (str(self.folder),):
             if _SCHEME.match(name):
                 yield name
@@ -98,11 +98,11 @@ class Records:
                 yield from map(str, _records_below(path)) if path.is_dir() else (str(path),)
 
     def sources(self, names: Sequence[str] = ()) -> Iterator[Source]:
-        """The records there."""
+        """Yield the records in these places."""
         return map(_source, self.places(names))
 
     def _named(self, source: str) -> Path:
-        """A path; a bare name that is no file here is one of the records that lie together."""
+        """Return a path; a bare name that is not a file here is looked up among the project's records."""
         path, stored = Path(source), self.folder / source
         if path.exists() or not self.folder.is_dir() or stored.parent != self.folder:
             return path
@@ -112,15 +112,15 @@ class Records:
         raise PerfgateError("record-missing", "there is no such record", fix=fix, place=source)
 
     def last(self) -> Path:
-        """The path of the last record."""
+        """Return the path of the last record."""
         return self.folder / self.pointer.name()
 
     def close(self, why: str) -> None:
-        """The last run left no record: what an earlier one left is not its own."""
+        """Mark that the last run left no record, so that an older one is not taken for it."""
         self.pointer.close(why)
 
     def paths(self) -> tuple[Path, ...]:
-        """Every record here, oldest first."""
+        """Return every record here, oldest first."""
         return tuple(sorted(self.folder.glob("*.json"), key=lambda path: (path.stat().st_mtime_ns, path.name)))
 
     def _forget(self) -> None:
@@ -136,14 +136,14 @@ _BEGINS = re.compile(rb'\s*\{\s*"perfgate"\s*:')
 
 
 def _records_below(folder: Path) -> Iterator[Path]:
-    """Records in a folder and in those below it, by name; other JSON is none, and an empty file is a lost record."""
+    """Yield the records in a folder and below it, by name; empty JSON files count, because they are lost records."""
     for path in sorted(folder.rglob("*.json")):
         if path.is_file() and (not (begin := first_bytes(path, 64).strip()) or _BEGINS.match(begin)):
             yield path
 
 
 def _source(name: str) -> Source:
-    """A record that is there, or why it does not read."""
+    """Return a record, or why it is unreadable."""
     place = without_secrets(name) if _SCHEME.match(name) else name
     try:
         data = fetched(name) if _SCHEME.match(name) else _content(Path(name))
@@ -166,8 +166,8 @@ _GZIP = b"\x1f\x8b"
 
 
 def _figures(data: bytes, name: str, place: str) -> RunReport:
-    """The report of a record for the history: of its samples that lie in it or beside it the clocks alone."""
-    with uncollected():  # a quarter of the time that a record's reading takes
+    """Return a record's report for the history, of its samples only with the clocks."""
+    with uncollected():  # saves a quarter of the time of reading a record
         report, samples = parse_record(data, place, spare=True)
         beside = Path(name).parent / Path(str(samples.get("file", ""))).name
         if "file" in samples and (_SCHEME.match(name) or not beside.is_file()):
@@ -179,13 +179,13 @@ def _figures(data: bytes, name: str, place: str) -> RunReport:
 
 
 def _own_name(report: RunReport) -> str:
-    """What no other run has: nodes that share a folder count their processes each for itself."""
+    """Return a name that no other run has; process numbers may repeat between nodes that share a folder."""
     run = report.shards[0].run[:8] if len(report.shards) == 1 else ""
     return run or str(os.getpid())
 
 
 def _stamp(started: str) -> str:
-    """``20261121T045750Z``, whatever zone the start was written in; a text that is no time is kept as it can be."""
+    """Return a start in UTC, as ``20261121T045750Z``; a text that is not a time is kept as far as possible."""
     try:
         moment = dt.datetime.fromisoformat(started)
     except ValueError:
@@ -195,7 +195,7 @@ def _stamp(started: str) -> str:
 
 
 def render_record(report: RunReport, samples: dict[str, Any] | None = None) -> bytes:
-    """The record as JSON; without a file for them, the samples travel inside."""
+    """Return the record as JSON; without a file for the samples, they are included."""
     return writable(report, partial(_rendered, samples=samples))
 
 
@@ -208,7 +208,7 @@ def _rendered(report: RunReport, samples: dict[str, Any] | None) -> bytes:
 
 
 def parse_record(data: bytes, place: str, *, spare: bool = False) -> tuple[RunReport, dict[str, Any]]:
-    """(report without its samples, where those are); with ``spare`` only what the history keeps of it."""
+    """Return (report without samples, where those are stored); ``spare`` reads only what the history stores."""
     if data[:256].lstrip()[:1] == b"<":
         fix = "the address shows a web page, perhaps to sign in: name the address of the file itself, or download it"
         raise PerfgateError("record-unreadable", "it is a web page and no record", fix=fix, place=place)
@@ -230,7 +230,7 @@ def parse_record(data: bytes, place: str, *, spare: bool = False) -> tuple[RunRe
 
 
 def read_record(path: Path) -> RunReport:
-    """The record in a file, with its samples."""
+    """Return the record in a file, with its samples."""
     data = _content(path)
     report, samples = parse_record(data, str(path))
     return _joined(report, samples, str(path), lambda name: content(path.parent / Path(name).name))
@@ -243,7 +243,7 @@ def _read_url(url: str) -> RunReport:
 
 
 def same_folder_url(url: str, name: str) -> str:
-    """The address of another file in the same folder, with the query that may hold the permission."""
+    """Return the address of another file in the same folder, with the query, which may hold the permission."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(path=f"{parts.path.rpartition('/')[0]}/{quote(name)}"))
 
@@ -279,7 +279,7 @@ T = TypeVar("T")
 
 
 def writable(report: RunReport, render: Callable[[RunReport], T]) -> T:
-    """What ``render`` makes of a run; where it stumbles, of the run with what is left of the cases that trip it."""
+    """Render a run; if that fails, render it with reduced versions of the cases that make it fail."""
     try:
         return render(report)
     except PerfgateError:
@@ -289,7 +289,7 @@ def writable(report: RunReport, render: Callable[[RunReport], T]) -> T:
 
 
 def _sound(report: RunReport, case: CaseReport, render: Callable[[RunReport], T]) -> CaseReport:
-    """The case; of one that cannot be written, what it came to and why there is no more of it."""
+    """Return the case, or, if it cannot be written, its outcomes with the reason."""
     try:
         render(replace(report, cases=(case,)))
     except Exception as fault:  # noqa: BLE001 - as above
@@ -301,20 +301,20 @@ def _sound(report: RunReport, case: CaseReport, render: Callable[[RunReport], T]
 
 
 _NONE = "# "
-"""Stands before the reason why a run has no record."""
+"""Prefix of the reason why a run has no record."""
 
 _MOST = 20
-"""Lines that are kept: runs that were killed one after the other."""
+"""The most lines that are kept, one for each run that was killed."""
 
 
 class Pointer:
-    """The first line counts. Each run takes its own line away again, whatever others wrote meanwhile."""
+    """The file that names the last record in its first line. Each run removes its own line, whatever others wrote."""
 
     def __init__(self, root: Path) -> None:
         self._root, self.path = root, root / ".perfgate" / "records" / "last"
 
     def name(self) -> str:
-        """The last record's file name; raises where there is none, or the last run has left none."""
+        """Return the last record's file name; raise if there is none, or the last run left none."""
         name = self._first()
         if name.startswith(_NONE):
             fix = f"run the gate again; older records lie in {self.path.parent}, and are read by their path"
@@ -322,29 +322,29 @@ class Pointer:
         return Path(name).name
 
     def closed(self) -> str:
-        """Why the last run has left no record; empty where it has, and where none ever did."""
+        """Return why the last run left no record; "" if it left one, or if there was no run."""
         name = self._first() if self.path.exists() else ""
         return name.removeprefix(_NONE) if name.startswith(_NONE) else ""
 
     def point(self, name: str) -> None:
-        """This record is the last one now."""
+        """Make this record the last one."""
         with locked(self._root, self.path):
             self._write([name])
 
     def close(self, why: str) -> None:
-        """The last run left no record: what an earlier one left is not its own."""
+        """Mark that the last run left no record, so that an older one is not taken for it."""
         if self._there():
             with locked(self._root, self.path):
                 self._write([_NONE + why])
 
     def suspend(self, why: str) -> None:
-        """A run has begun: until it has left its record, none is the last."""
+        """Mark that a run has begun: until it writes its record, no record is the last."""
         if self._there():
             with locked(self._root, self.path):
                 self._write([_NONE + why, *self._lines()])
 
     def resume(self, why: str) -> None:
-        """That run measured nothing: the last record is the one that it was."""
+        """Undo the mark of a run that measured nothing, so that the earlier record is the last again."""
         if not self._there() or _NONE + why not in self._lines():
             return
         with locked(self._root, self.path):
@@ -381,7 +381,7 @@ class Pointer:
 
 
 def _elsewhere(root: Path) -> str:
-    """Projects below a folder that has no record itself; empty where none has one."""
+    """Return a hint at projects below a folder that has no record itself; "" if none has one."""
     records = sorted(path for depth in ("*", "*/*", "*/*/*") for path in root.glob(f"{depth}/.perfgate/records/last"))
     names = [path.parents[2].relative_to(root).as_posix() for path in records]
     return (

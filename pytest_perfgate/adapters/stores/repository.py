@@ -1,4 +1,4 @@
-"""What git says."""
+"""What git knows about a project: revisions, files and changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pytest_perfgate.model.plan import Base
 _ENDINGS = "py pyx pxd toml c cc cpp cxx h hpp cu cuh cl hip ptx rs go".split()  # noqa: SIM905 - a list of words
 
 _CODE = (*(f"*.{ending}" for ending in _ENDINGS), ":(exclude)*site-packages/*", ":(exclude)*.perfgate/*")
-"""What untracked files are taken for work: reports and notes that lie about change no measurement."""
+"""Untracked files that count as changes; stray reports and notes do not affect measurements."""
 
 _SOURCES = tuple(word.replace(":(", ":(top,") if word.startswith(":(") else f":(top){word}" for word in _CODE)
 
@@ -43,11 +43,11 @@ _NO_CODE = (
     ":(top,exclude,glob)**/.*",
     ":(top,exclude,glob)**/.*/**",
 )
-"""Pages, what describes a project or its site, and what hides: no page is opened by these while code is timed."""
+"""Files that cannot make code open a page: pages themselves, descriptions of the project or site, hidden files."""
 
 
 class GitRepository:
-    """The repository that a folder lies in, and the branch that its changes are merged into where that is known."""
+    """The repository of a folder, and the target branch of its changes if known."""
 
     def __init__(self, root: Path, environment: Mapping[str, str] | None = None, target: str = "") -> None:
         self._root = root
@@ -58,20 +58,20 @@ class GitRepository:
         return self._git("rev-parse", "--is-inside-work-tree") == "true"
 
     def head(self) -> str:
-        """The full hash of the current commit; empty without git or before the first commit."""
+        """Return the full hash of the current commit; "" without git or before the first commit."""
         return self._git("rev-parse", "--verify", "--quiet", "HEAD") or ""
 
     def last_release(self) -> str:
-        """The newest tag of a version that the current commit has behind it; empty where there is none."""
+        """Return the newest version tag before the current commit; "" if there is none."""
         patterns = ("--match", "v[0-9]*", "--match", "[0-9]*")
         return self._git("describe", "--tags", "--abbrev=0", *patterns, "HEAD") or ""
 
     def branch(self) -> str:
-        """The branch's name; empty where none is checked out."""
+        """Return the branch's name; "" if none is checked out."""
         return self._git("symbolic-ref", "--quiet", "--short", "HEAD") or ""
 
     def base(self, target: str = "") -> Base:
-        """The revision before this change; where there is none, why."""
+        """Return the revision before this change, or the reason why there is none."""
         head = self.head()
         if head:
             return BaseRevision(self._git, self._environment, head).base(target or self._target)
@@ -79,11 +79,11 @@ class GitRepository:
         return Base(why=why, fix=fix)
 
     def merge_base(self, target: str = "") -> str:
-        """Where this change left the target branch; on that branch itself, what was there before."""
+        """Return where this change left the target branch; on that branch itself, the commit before."""
         return self.base(target).commit
 
     def trouble(self) -> tuple[str, str] | None:
-        """Why git cannot answer here, and what fixes it."""
+        """Return why git cannot answer here, with the fix; None if it can."""
         done = self._run("rev-parse", "--is-inside-work-tree")
         if done is None:
             return "git is not installed here, or does not answer", "install git"
@@ -96,7 +96,7 @@ class GitRepository:
         return None
 
     def show(self, revision: str, path: str) -> str | None:
-        """A file's text in a revision; ``None`` where it did not exist."""
+        """Return a file's text at a revision; ``None`` if it did not exist."""
         if not self._resolved(revision):
             what = f"'{revision}' is not a revision here"
             raise PerfgateError("repository-missing", what, fix="git fetch --unshallow")
@@ -104,16 +104,16 @@ class GitRepository:
         return None if done is None or done.returncode else done.stdout.decode("utf-8", "replace")
 
     def files(self, revision: str, folder: str) -> tuple[str, ...]:
-        """The files that a revision has below a folder, by their paths from here."""
+        """Return a revision's files below a folder, by their paths from here."""
         listing = self._git("ls-tree", "-r", "-z", "--name-only", revision, "--", f"{folder}/") or ""
         return tuple(path for path in listing.split("\0") if path)
 
     def below(self) -> str:
-        """This folder, from the top of the repository; empty at the top."""
+        """Return the path of this folder from the top of the repository; "" at the top."""
         return self._git("rev-parse", "--show-prefix") or ""
 
     def elsewhere(self, revision: str, ending: str) -> Mapping[str, bool]:
-        """Files of a revision with such an ending above or beside this folder, from here, and whether HEAD has them."""
+        """Return files of a revision with this ending outside this folder, and whether HEAD has them."""
         place = self.below() or "."
         whole = ("ls-tree", "-r", "-z", "--name-only", "--full-tree")
         there, here = ((self._git(*whole, one) or "").split("\0") for one in (revision, "HEAD"))
@@ -122,20 +122,20 @@ class GitRepository:
         return {path: known for path, known in named.items() if place == "." or path.startswith("../")}
 
     def changed(self, revision: str) -> tuple[str, ...]:
-        """Files that git knows, there or here, and that are other than in a revision."""
+        """Return the tracked files, there or here, that differ from a revision."""
         listing = self._git("diff", "--name-only", "--no-renames", "--relative", "-z", revision, "--") or ""
         return tuple(path for path in listing.split("\0") if path)
 
     def touched(self, revision: str, words: Sequence[str]) -> Mapping[str, tuple[str | None, str | None]] | None:
-        """Both texts of each Python file with one of these words, there or here, that is other than in a revision."""
+        """Return both texts of each Python file with one of these words that differs from a revision."""
         return touched(self._root, self._run, revision, words)
 
     def pages_alone(self, revision: str, baselines: str) -> tuple[str, ...] | None:
-        """Pages and accepted times that are other than in a revision, where nothing else in the whole repository is."""
+        """Return the pages and accepted times that differ from a revision; None if other files differ too."""
         return pages_alone(self._run, revision, f"{self.below()}{baselines.strip('/')}/")
 
     def missing(self, commits: Iterable[str]) -> frozenset[str]:
-        """Those of these names that are no commit in this clone; none where git does not answer."""
+        """Return those names that are not commits of this clone; none if git does not answer."""
         names = sorted(set(commits))
         requests = "".join(f"{name}^{{commit}}\n" for name in names).encode()
         done = self._run("cat-file", "--batch-check", stdin=requests) if names else None
@@ -145,9 +145,9 @@ class GitRepository:
         return frozenset(name for name, answer in zip(names, answers, strict=False) if answer.endswith(" missing"))
 
     def brought(self, commit: str, folder: str, until: str = "HEAD") -> str:
-        """The first commit up to a revision with a line in the folder that names a commit; empty where none is known.
+        """Return the first commit up to a revision whose lines in the folder name this commit; "" if unknown.
 
-        The end of a shallow clone seems to bring in everything that was there before.
+        The last commit of a shallow clone seems to add everything that existed before it.
         """
         if self._git("rev-parse", "--is-shallow-repository") != "false":
             return ""
@@ -156,30 +156,30 @@ class GitRepository:
         return (commits or "").partition("\n")[0]
 
     def dirty(self) -> bool:
-        """Whether the commit does not hold what is here: a changed file, or code that git was never given."""
+        """Return whether the work tree differs from its commit: by a changed file, or by untracked code."""
         changed = self._git("status", "--porcelain", "--untracked-files=no", "--", ".", ":(exclude)*baselines/*.yaml")
         return bool(changed or self._git("ls-files", "--others", "--exclude-standard", "--", *_CODE))
 
     def changes(self) -> str:
-        """Digest of what makes the work tree other than its commit; empty where nothing does.
+        """Return a digest of the work tree's differences from its commit; "" if there are none.
 
-        Equal for two checkouts with the same changes, whatever reports and records lie about in them.
+        It is equal for two checkouts with the same changes, whatever reports and records they contain.
         """
         done = self._run("diff", "--no-ext-diff", "--binary", "HEAD", "--", ".", ":(exclude)*baselines/*.yaml")
         names = (self._git("ls-files", "-z", "--others", "--exclude-standard", "--", *_CODE) or "").split("\0")
         return _digest(done.stdout if done is not None else b"", self._root, sorted(filter(None, names)))
 
     def author(self) -> str:
-        """Who would commit here; empty where git knows nobody."""
+        """Return the author of a commit made here; "" if git knows none."""
         return self._git("config", "user.name") or self._environment.get("GIT_AUTHOR_NAME", "")
 
     def log(self, last: int = 20) -> tuple[tuple[str, str], ...]:
-        """(commit, subject) of the newest commits."""
+        """Return (commit, subject) of the newest commits."""
         text = self._git("log", f"-{last}", "--format=%H %s") or ""
         return tuple((line.partition(" ")[0], line.partition(" ")[2]) for line in text.splitlines())
 
     def subject(self, commit: str) -> str:
-        """The first line of a commit's message; empty where the commit is unknown."""
+        """Return the first line of a commit's message; "" if the commit is unknown."""
         return self._git("log", "-1", "--format=%s", commit, "--") or "" if commit else ""
 
     def _resolved(self, revision: str) -> bool:
@@ -194,19 +194,19 @@ class GitRepository:
 
 
 Run = Callable[..., "subprocess.CompletedProcess[bytes] | None"]
-"""Runs git with some words; ``None`` where it does not answer."""
+"""Runs git with some arguments; ``None`` if it does not answer."""
 
 
 class _SilentError(Exception):
-    """Git did not answer."""
+    """Raised when git does not answer."""
 
 
 def touched(
     root: Path, run: Run, revision: str, words: Sequence[str]
 ) -> Mapping[str, tuple[str | None, str | None]] | None:
-    """Both texts of each file with one of these words, there or here, that is other than in a revision.
+    """Return both texts of each file with one of these words, there or here, that differs from a revision.
 
-    Nothing where git does not answer, such as for a blob that a partial clone cannot fetch.
+    None if git does not answer, such as for a blob that a partial clone cannot fetch.
     """
     look = ("-c", "grep.fullName=false", "grep", "-l", "-z", "-F", *(part for word in words for part in ("-e", word)))
     try:
@@ -226,7 +226,7 @@ def touched(
 
 
 def pages_alone(run: Run, revision: str, lines: str) -> tuple[str, ...] | None:
-    """The pages and accepted times that differ from a revision, where nothing else does that code may load or read."""
+    """Return the differing pages and accepted times; None if anything differs that code may load or read."""
     try:
         edited = _paths(run("diff", "--name-only", "--no-renames", "-z", revision, "--"))
         if _paths(run("ls-files", "--others", "--exclude-standard", "-z", "--", *_SOURCES)):
@@ -243,14 +243,14 @@ def pages_alone(run: Run, revision: str, lines: str) -> tuple[str, ...] | None:
 
 
 def _paths(done: subprocess.CompletedProcess[bytes] | None, nothing: int = 0) -> list[str]:
-    """What git lists; ``nothing`` is the exit code by which it says that there is nothing to list."""
+    """Return the paths that git lists; ``nothing`` is its exit code for an empty list."""
     if done is None or done.returncode not in {0, nothing}:
         raise _SilentError
     return [path for path in done.stdout.decode("utf-8", "surrogateescape").split("\0") if path]
 
 
 def _blobs(run: Run, revision: str, paths: Sequence[str]) -> dict[str, str]:
-    """Texts of a revision, asked for at once; a path that would end the line it is asked in has none."""
+    """Return texts of a revision from one query; paths with a line break are left out."""
     wanted = [path for path in paths if "\n" not in path]
     stdin = "".join(f"{revision}:./{path}\n" for path in wanted).encode("utf-8", "surrogateescape")
     done = run("cat-file", "--batch", stdin=stdin) if wanted else None
@@ -274,7 +274,7 @@ def _here(path: Path) -> str | None:
 
 
 def kept_before(root: Path, folder: str, environment: Mapping[str, str]) -> bool:
-    """Whether a revision that this change may have left has the folder; which one judges is found out afterwards."""
+    """Return whether a revision that this change may have left has the folder; the exact base is found later."""
     requests = "".join(f"{revision}:./{folder}\n" for revision in dict.fromkeys(_revisions(environment)))
     stdin = requests.encode("utf-8", "surrogateescape")
     done = ask_git(root, "cat-file", "--batch-check", env=environment, stdin=stdin)
@@ -290,7 +290,7 @@ def _revisions(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def _digest(difference: bytes, root: Path, names: Iterable[str]) -> str:
-    """Of a difference and of files that git was never given; empty where there is neither."""
+    """Return a digest of a difference and of untracked files; "" if there is neither."""
     parts = [difference] if difference else []
     for name in names:
         with suppress(OSError):

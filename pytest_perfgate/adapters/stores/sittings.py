@@ -1,4 +1,4 @@
-"""Sittings as stores hold them: environments and ceilings of accepted ones, rows of the history."""
+"""Stored forms of environments, ceilings and rows of the history."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def digest_of(environment: Environment) -> str:
 
 
 def render_environment(environment: Environment) -> str:
-    """Sorted and indented, for people who review it."""
+    """Return an environment as sorted, indented JSON, for people who review it."""
     lasting = environment.lasting
     body = {
         "facts": dict(lasting.facts),
@@ -50,7 +50,7 @@ def render_environment(environment: Environment) -> str:
 
 
 def parse_environment(text: str, place: str) -> Environment:
-    """The environment again; anything doubtful is an error."""
+    """Return the environment of a text; anything unclear is an error."""
     try:
         body = json.loads(text)
         facts, packages = _pairs(body["facts"]), _pairs(body["packages"])
@@ -64,7 +64,7 @@ def _pairs(table: dict[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 class Environments:
-    """Those of one device, each read once."""
+    """The environments of one device; each is read once."""
 
     def __init__(self, home: Path) -> None:
         self._folder = home / FOLDER
@@ -74,7 +74,7 @@ class Environments:
         return self._folder / f"{digest}.json"
 
     def read(self, digest: str, elsewhere: Callable[[Path], str | None] | None = None) -> Environment | None:
-        """What a digest stands for; a revision is asked where the work tree has swept it out."""
+        """Return the environment of a digest; one that is gone from the work tree is read from a revision."""
         if not digest.isalnum():
             return None
         if digest not in self._read:
@@ -92,7 +92,7 @@ class Environments:
         return None if text is None else parse_environment(text, str(path))
 
     def write(self, environment: Environment) -> tuple[str, Path | None]:
-        """Its digest, and the file where it is a new one."""
+        """Return the digest of an environment, and the file if it is new."""
         digest = digest_of(environment)
         path = self.path(digest)
         if path.is_file():
@@ -101,7 +101,7 @@ class Environments:
         return digest, path
 
     def sweep(self, used: Iterable[str]) -> None:
-        """Remove those that no line names any more."""
+        """Remove environments that no line names any more."""
         in_use = set(used)
         for path in self._folder.glob("*.json") if self._folder.is_dir() else ():
             if path.stem not in in_use:
@@ -112,7 +112,7 @@ NAME = "ceilings.json"
 
 
 class CeilingStore:
-    """Reads and writes them by the key of a device."""
+    """Reads and writes measured ceilings by the key of a device."""
 
     def __init__(self, home: Callable[[str], Path]) -> None:
         self._home = home
@@ -128,14 +128,14 @@ class CeilingStore:
         return parse_ceilings(text, place=str(path))
 
     def write(self, ceilings: Ceilings) -> Path:
-        """Atomically: a reader sees the old file or the new one."""
+        """Write ceilings atomically."""
         path = self._home(ceilings.device) / NAME
         write_atomically(path, render_ceilings(ceilings).encode("utf-8"))
         return path
 
 
 def render_ceilings(ceilings: Ceilings) -> str:
-    """Rounded to three digits: a ceiling is no finer."""
+    """Return ceilings rounded to three digits, since they are no more precise."""
     fields: dict[str, Any] = {
         "device": ceilings.device,
         "tflops": {dtype: float(f"{rate / 1e12:.3g}") for dtype, rate in ceilings.compute},
@@ -150,7 +150,7 @@ def render_ceilings(ceilings: Ceilings) -> str:
 
 
 def parse_ceilings(text: str, place: str) -> Ceilings:
-    """What ``render_ceilings`` wrote, and what a person may have edited."""
+    """Return the ceilings of a text, which a person may have edited."""
     try:
         fields = json.loads(text)
         units = (("bandwidth_gbps", 1e9), ("cache_bytes", 1), ("clock_mhz", 1e6))
@@ -178,11 +178,11 @@ def _rate(number: Any, unit: float) -> float:
 T = TypeVar("T")
 
 Run = tuple[str, str, str, str]
-"""Name, moment, commit and branch."""
+"""Name, moment, commit and branch of a run."""
 
 
 class Looked(dict[int, T]):
-    """What stands under a number, read when it is first asked for."""
+    """Values by number; each is read when it is first needed."""
 
     def __init__(self, read: Callable[[int], T]) -> None:
         super().__init__()
@@ -194,7 +194,7 @@ class Looked(dict[int, T]):
 
 
 class Known(NamedTuple):
-    """Runs, words and facts that rows name by their number."""
+    """Runs, words and facts by the numbers that rows use."""
 
     runs: dict[int, Run]
     words: dict[int, str]
@@ -204,7 +204,7 @@ class Known(NamedTuple):
 def sittings_of(
     columns: Sequence[Sequence[Any]], device: str, key: CaseKey, known: Known, figures: Iterable[str] = ()
 ) -> list[Sitting]:
-    """One case, by column: run, time, processes, scatter, clock, identity, outcome, host, card, facts; its figures."""
+    """Return the sittings of one case from its columns and figures."""
     if not columns or not columns[0]:
         return []
     runs, times, processes, scatters, clocks, identities, outcomes, hosts, cards, facts = columns
@@ -223,23 +223,23 @@ def sittings_of(
 
 
 def _looked(known: dict[int, T], column: Sequence[int]) -> Iterable[T]:
-    """What these numbers stand for; mostly it is one for the whole line."""
+    """Return the values of these numbers; usually the whole column has the same one."""
     first = column[0]
     return repeat(known[first]) if column.count(first) == len(column) else map(known.__getitem__, column)
 
 
 @lru_cache(maxsize=1)
 def _unfrozen() -> tuple[Any, Callable[[Any, type], None]]:
-    """What makes a value with the fields of a sitting, and what turns it into one.
+    """Return a mutable class with a sitting's fields, and a function that turns its objects into sittings.
 
-    Both have the same slots, and the first is not frozen: to fill a frozen value field by field takes twice as long.
+    Both have the same slots. Filling a frozen value field by field takes twice as long.
     """
     row = make_dataclass(Sitting.__name__, [(one.name, Any) for one in fields(Sitting)], slots=True, eq=False)
     return row, vars(object)["__class__"].__set__
 
 
 def _check(times: Sequence[Any], processes: Sequence[Any], scatters: Sequence[Any], clocks: Sequence[Any]) -> None:
-    """Raises where a cell is not the number that was written; a run whose processes took no time never was."""
+    """Raise if a cell is not a number as it was written; a run whose processes took no time is impossible."""
     for column in (times, processes, scatters, [clock for clock in clocks if clock is not None]):
         if not math.isfinite(sum(column)) and not all(map(math.isfinite, column)):
             raise ValueError("a cell where a number belongs")
@@ -248,7 +248,7 @@ def _check(times: Sequence[Any], processes: Sequence[Any], scatters: Sequence[An
 
 
 def by_run(sittings: Iterable[Sitting]) -> Iterator[tuple[str, Iterable[Sitting]]]:
-    """Each run with its runs; one without a name is named by its moment and its commit."""
+    """Yield each run with its sittings; a run without a name is identified by its time and its commit."""
     return groupby(sorted(sittings, key=run_of), run_of)
 
 
@@ -257,7 +257,7 @@ def run_of(sitting: Sitting) -> str:
 
 
 def words_of(sitting: Sitting) -> tuple[str, ...]:
-    """What comes back from run to run, in the order of its columns."""
+    """Return the texts that repeat from run to run, in the order of their columns."""
     return sitting.identity, sitting.outcome, sitting.host, sitting.card, _facts_text(sitting.facts)
 
 
@@ -274,7 +274,7 @@ def parse_facts(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def moment_at(moment: str) -> float:
-    """Seconds by which runs are put in order; 0 of what is no time."""
+    """Return the seconds by which runs are ordered; 0 for a text that is not a time."""
     try:
         at = dt.datetime.fromisoformat(moment[:-1] + "+00:00" if moment.endswith("Z") else moment)
     except ValueError:
@@ -283,7 +283,7 @@ def moment_at(moment: str) -> float:
 
 
 def metrics_text(metrics: Iterable[Metric]) -> str:
-    """Figures as JSON: name, value, dimension, scope, interval; no number in JSON is none here."""
+    """Return figures as JSON: name, value, dimension, scope, interval; those that are not finite are left out."""
     rows = []
     for m in metrics:
         ends = () if m.interval is None else (m.interval.low, m.interval.high)
@@ -293,7 +293,7 @@ def metrics_text(metrics: Iterable[Metric]) -> str:
 
 
 class _Row(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """A figure as it is kept."""
+    """A stored figure."""
 
     name: str
     value: float
@@ -318,7 +318,7 @@ def _parsed(text: str) -> Sequence[_Row]:
 
 
 def levels_of(figures: Sequence[str], names: Collection[FigureName]) -> dict[FigureName, list[float]]:
-    """A number for each of these texts, of each name; not one where it says nothing of that."""
+    """Return a value of each name for each text; NaN if the text lacks it."""
     levels = {name: [math.nan] * len(figures) for name in names}
     for at, text in enumerate(figures if names else ()):
         for row in _parsed(text):

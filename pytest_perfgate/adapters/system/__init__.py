@@ -1,1 +1,1 @@
-"""Files, locks, commands, processes and git of this machine, once for all families of adapters."""
+"""Files, locks, commands, processes and git of this machine, for all families of adapters."""

@@ -1,4 +1,4 @@
-"""Files: replaced whole, locked across processes, read at either end."""
+"""Files: replaced atomically, locked across processes, read at either end."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _PATIENCE_S, _POLL_S = 3600.0, 0.05
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Replace a file by its new content: a reader, or the run after a crash, finds either one whole."""
+    """Replace a file atomically: a reader, even after a crash, sees the old or the new content."""
     with refusals(path):
         replace_content(path, data)
 
 
 def replace_content(path: Path, data: bytes) -> None:
-    """Write beside the file and move it over; what the system refuses stays an ``OSError``."""
+    """Write beside the file and move it over; errors of the system stay ``OSError``."""
     path.parent.mkdir(parents=True, exist_ok=True)
     prefix = f".{path.name[:100]}."
     _remove_abandoned(path.parent, prefix)
@@ -51,7 +51,7 @@ _NEW, _ABANDONED_S = ".new", 60.0
 
 
 def _remove_abandoned(folder: Path, prefix: str) -> None:
-    """What writers left that were killed before they moved it over; a younger one may be at work still."""
+    """Remove old temporary files of writers that were killed; a recent one may still be in use."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith(prefix) and entry.name.endswith(_NEW):
@@ -62,7 +62,7 @@ def _remove_abandoned(folder: Path, prefix: str) -> None:
 
 @contextlib.contextmanager
 def refusals(path: Path) -> Iterator[None]:
-    """Turn what the system refuses into an error that names the file."""
+    """Turn an error of the system into one that names the file."""
     try:
         yield
     except OSError as fault:
@@ -71,7 +71,7 @@ def refusals(path: Path) -> Iterator[None]:
 
 
 def content(path: Path) -> bytes:
-    """All of a file. A pipe or a device may never end: it is refused, save a pipe that a shell has opened already."""
+    """Return a file's content; refuse devices and pipes, which may not end, except a pipe that a shell has opened."""
     mode = path.stat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or (stat.S_ISFIFO(mode) and str(path).startswith(_OPENED))):
         raise OSError(errno.ESPIPE, "it is a pipe or a device, and no file")
@@ -79,13 +79,13 @@ def content(path: Path) -> bytes:
 
 
 def first_bytes(path: Path, count: int) -> bytes:
-    """The beginning of a file."""
+    """Return the first bytes of a file."""
     with path.open("rb") as file:
         return file.read(count)
 
 
 def unpacked_head(head: bytes, count: int) -> bytes:
-    """As much as the first bytes of a gzip file tell; nothing where they are damaged."""
+    """Return what the first bytes of a gzip file contain; empty if they are damaged."""
     try:
         return zlib.decompressobj(wbits=31).decompress(head, count)
     except zlib.error:
@@ -93,12 +93,12 @@ def unpacked_head(head: bytes, count: int) -> bytes:
 
 
 def last_lines(text: str, count: int, width: int = 240) -> tuple[str, ...]:
-    """The last lines of an output, long ones cut."""
+    """Return the last lines of an output, with long ones cut."""
     return tuple(line[:width] for line in text.strip().splitlines()[-count:])
 
 
 def file_tail(path: Path, count: int) -> tuple[str, ...]:
-    """The last lines of a file, read from its end; none where it cannot be read."""
+    """Return the last lines of a file, read from its end; none if it cannot be read."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
@@ -108,12 +108,12 @@ def file_tail(path: Path, count: int) -> tuple[str, ...]:
 
 
 def indented(lines: tuple[str, ...]) -> str:
-    """Lines of an output as they stand below an error, each on a new line."""
+    """Return the lines of an output as they are shown below an error."""
     return "".join(f"\n    {line}" for line in lines)
 
 
 def _mode(path: Path) -> int:
-    """The mode of the file that is replaced; a new one has what the umask leaves."""
+    """Return the mode of the file that is replaced; for a new one, the mode by the umask."""
     with contextlib.suppress(OSError):
         return path.stat().st_mode & 0o777
     mask = os.umask(0)
@@ -121,12 +121,12 @@ def _mode(path: Path) -> int:
     return 0o666 & ~mask
 
 
-# locks: the kernel releases one when its owner ends, however it ends
+# locks: the kernel releases one when its owner ends, in whatever way
 
 
 @contextlib.contextmanager
 def locked(root: Path, path: Path) -> Iterator[None]:
-    """One writer of a file at a time; the lock lies in the project's own folder and stays there."""
+    """Allow one writer of a file at a time; the lock file is in the project's folder and stays there."""
     folder = root / ".perfgate" / "locks"
     import hashlib
 
@@ -144,7 +144,7 @@ def locked(root: Path, path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def exclusive(path: Path, patience_s: float = _PATIENCE_S) -> Iterator[None]:
-    """One process makes a thing while the others wait; the lock file names the owner and goes with the lock."""
+    """Let one process make a thing while others wait; the lock file names the owner and goes with the lock."""
     path.parent.mkdir(parents=True, exist_ok=True)
     deadline = seconds() + patience_s
     while (handle := _acquired(path)) is None:
@@ -155,14 +155,14 @@ def exclusive(path: Path, patience_s: float = _PATIENCE_S) -> Iterator[None]:
     try:
         yield
     finally:
-        # The file goes before the lock does: whoever waits notices that it locked a file that is gone.
+        # Removed before it is released, so that a waiting process notices that its locked file is gone.
         with contextlib.suppress(OSError):
             path.unlink()
         os.close(handle)
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a living process holds the lock of this file."""
+    """Return whether a living process holds the lock of this file."""
     try:
         handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -174,7 +174,7 @@ def is_locked(path: Path) -> bool:
 
 
 def _acquired(path: Path) -> int | None:
-    """The handle of the locked file, or nothing while another process holds it."""
+    """Return the handle of the locked file, or None while another process holds it."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         if try_lock(handle) and _is_still(handle, path):
@@ -189,7 +189,7 @@ def _acquired(path: Path) -> int | None:
 
 
 def _is_still(handle: int, path: Path) -> bool:
-    """Whether the path still names the open file: its last owner may have removed it between our open and our lock."""
+    """Return whether the path still names the open file, which its last owner may have removed before our lock."""
     try:
         return os.path.samestat(os.fstat(handle), path.stat())
     except FileNotFoundError:
@@ -211,7 +211,7 @@ if sys.platform == "win32":
         msvcrt.locking(handle, msvcrt.LK_LOCK, 1)
 
     def try_lock(handle: int) -> bool:
-        """Take the lock of an open file; false where another process holds it."""
+        """Take the lock of an open file; return False if another process holds it."""
         try:
             msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
         except OSError:
@@ -230,7 +230,7 @@ else:
         fcntl.flock(handle, fcntl.LOCK_EX)
 
     def try_lock(handle: int) -> bool:
-        """Take the lock of an open file; false where another process holds it."""
+        """Take the lock of an open file; return False if another process holds it."""
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -238,13 +238,13 @@ else:
         return True
 
     def unlock(handle: int) -> None:
-        """Release the lock of an open file, also for a process that was forked and still has the file open."""
+        """Release the lock of an open file, also for a forked process that still has it open."""
         fcntl.flock(handle, fcntl.LOCK_UN)
 
 
 @contextlib.contextmanager
 def uncollected() -> Iterator[None]:
-    """Without looking for circles: what is read into values has none, and the looking takes a fifth of the time."""
+    """Switch off garbage collection while values without cycles are read, which saves a fifth of the time."""
     collecting = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""Git: the one way to run it, and commits, snapshots of the working copy and detached worktrees."""
+"""Git: running it, commits, snapshots of the working copy and detached worktrees."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ _SELF = {"GIT_AUTHOR_NAME": "perfgate", "GIT_AUTHOR_EMAIL": "perfgate@localhost"
 _SELF["GIT_COMMITTER_EMAIL"] = "perfgate@localhost"
 
 _QUIET = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.safecrlf=false", "-c", "advice.addEmbeddedRepo=false")
-"""No hook runs for us, and git does not stop at line ends that it would change."""
+"""Arguments that disable hooks, and the refusal to convert line ends."""
 
 _STEERING = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR"}
-"""What git sets for a hook: it would answer for the hook's repository instead of the folder's."""
+"""Variables that git sets for a hook, with which it would use the hook's repository, not the folder's."""
 
 _OURS = {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
 
 ANSWER_S = 30.0
 
 _POINTER = b"version https://git-lfs.github.com/spec/"
-"""The beginning of the file that git-lfs leaves in place of a content."""
+"""The first bytes of the pointer that git-lfs leaves in place of a file's content."""
 
 _SHOWN = 3
 
 _SHORT = re.compile(r"[0-9a-f]{7,39}(\+dirty)?")
-"""The beginning of a hash: no server is asked for one."""
+"""A shortened hash, which cannot be fetched from a server."""
 
 _LOOK = "name a revision that is here: git log --oneline --all"
 
 _NO_SOURCE = (":(exclude,top,glob)**/.perfgate/**", ":(exclude,top,glob)**/__pycache__/**")
-"""Never part of a snapshot, ignored or not: every run changes them."""
+"""Files that are never part of a snapshot, because every run changes them."""
 
 
 def run_git(
@@ -52,7 +52,7 @@ def run_git(
     stdin: bytes | None = None,
     timeout_s: float | None = ANSWER_S,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run git in a folder: in English, without questions, hooks, and what a hook that called us has set."""
+    """Run git in a folder, in English, without prompts, hooks, and the variables of a calling hook."""
     inherited = {name: text for name, text in (os.environ if env is None else env).items() if name not in _STEERING}
     command = ["git", *_QUIET, *words]
     return run_captured(command, timeout_s, folder=folder, env={**inherited, **_OURS, **(variables or {})}, stdin=stdin)
@@ -61,7 +61,7 @@ def run_git(
 def ask_git(
     folder: Path, *words: str, env: Mapping[str, str] | None = None, stdin: bytes | None = None
 ) -> subprocess.CompletedProcess[bytes] | None:
-    """What git answers in a folder; nothing where it is missing or does not answer in time."""
+    """Return git's answer in a folder; None if git is missing or does not answer in time."""
     try:
         return run_git(folder, words, env=env, stdin=stdin)
     except (OSError, subprocess.TimeoutExpired):
@@ -85,14 +85,14 @@ class Git:
         self.top = _folder(self.checked("rev-parse", "--show-toplevel"))
 
     def revision(self, name: str) -> Revision:
-        """The commit that a name means, or a clear error with the command that fetches it."""
+        """Return the commit of a name; raise with the command that fetches it if it is missing."""
         commit = self._commit(name)
         if not commit:
             raise self._missing(name)
         return Revision(commit=commit, tree=self.checked("rev-parse", f"{commit}^{{tree}}"))
 
     def snapshot(self) -> Revision:
-        """The working copy as a commit that no branch names: staged, unstaged and untracked files."""
+        """Return the working copy as a commit without a branch, with staged, unstaged and untracked files."""
         head = self.revision("HEAD")
         with tempfile.TemporaryDirectory() as scratch:
             index = Path(scratch, "index")
@@ -110,32 +110,32 @@ class Git:
         return Revision(commit=commit, tree=tree, dirty=True)
 
     def add_worktree(self, folder: Path, revision: Revision) -> None:
-        """A detached worktree, over whatever was registered at its place."""
+        """Add a detached worktree, replacing any that was registered there."""
         folder.parent.mkdir(parents=True, exist_ok=True)
         self.checked("worktree", "add", "--detach", "--force", "--force", str(folder), revision.commit)
 
     def remove_worktree(self, folder: Path) -> None:
-        """The folder and its registration; the second call is for one that was never finished."""
+        """Remove the folder and its registration; the second call removes an unfinished one."""
         self.run("worktree", "remove", "--force", "--force", str(folder))
         if folder.exists():
             shutil.rmtree(folder, ignore_errors=True)
             self.run("worktree", "remove", "--force", "--force", str(folder))
 
     def lost_worktrees(self) -> tuple[str, ...]:
-        """Folders that git still holds for worktrees, and that are gone."""
+        """Return the folders of registered worktrees that no longer exist."""
         listed = self.run("worktree", "list", "--porcelain").stdout.split("\n\n")
         folders = (_folder(entry.splitlines()[0].removeprefix("worktree ")) for entry in listed if entry.strip())
         return tuple(str(folder) for folder in folders if not folder.exists())
 
     def checked(self, *arguments: str, variables: Mapping[str, str] | None = None) -> str:
-        """What git says, or an error with its own words."""
+        """Return git's output; raise with its message if it fails."""
         done = self.run(*arguments, variables=variables)
         if done.returncode:
             raise _refused(arguments[0], done.stderr)
         return done.stdout.strip()
 
     def run(self, *arguments: str, variables: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        """What git answers, as text; a checkout or a submodule may take its time."""
+        """Run git and return the result as text, without a time limit, since a checkout may take long."""
         folder = getattr(self, "top", self._inside)
         try:
             done = run_git(folder, arguments, variables=variables, timeout_s=None)
@@ -149,7 +149,7 @@ class Git:
         return "" if commit.returncode else commit.stdout.strip()
 
     def _changed_submodules(self, variables: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """Submodules whose own working copy differs from their commit, each with a snapshot of it."""
+        """Yield submodules whose working copy differs from their commit, each with a snapshot of it."""
         staged = self.checked("ls-files", "--stage", "-z", variables=variables).split("\0")
         paths = [entry.partition("\t")[2] for entry in staged if entry.startswith("160000 ")]
         for path in paths:
@@ -159,7 +159,7 @@ class Git:
                     yield path, snapshot.commit
 
     def _missing(self, name: str) -> PerfgateError:
-        """Why a revision is not here, and what fetches it."""
+        """Return the error for a missing revision, with the command that fetches it."""
         if self.run("rev-parse", "--is-shallow-repository").stdout.strip() == "true":
             return PerfgateError("revision-shallow", f"{name!r} is not in this shallow clone")
         if (self.top / name).exists():
@@ -182,12 +182,12 @@ class Git:
 
 
 def _folder(output: str) -> Path:
-    """What git says, as this process spells folders: in the locale C it may have no letter beyond ASCII."""
+    """Return a path of git's output in this process's encoding, which may be ASCII in the locale C."""
     return Path(os.fsdecode(output.encode("utf-8", "surrogateescape")))
 
 
 def _fetching(name: str, remotes: list[str]) -> str:
-    """What fetches a branch of a remote, or else whatever a name is there."""
+    """Return the command that fetches a remote's branch, or else any name."""
     remote, _, branch = name.partition("/")
     if remote in remotes and branch:
         return f"git fetch {remote} {branch}"
@@ -207,12 +207,12 @@ def _refused(command: str, output: str) -> PerfgateError:
 
 
 def ending(text: str, lines: int = 3) -> str:
-    """The end of what git printed, in one line."""
+    """Return the end of git's output in one line."""
     return " / ".join(last_lines(text.encode("utf-8", "replace").decode("utf-8"), lines))
 
 
 def check_out(git: Git, folder: Path, revision: Revision) -> tuple[str, ...]:
-    """A detached worktree; the submodules that were left empty in it, as they are in the working copy."""
+    """Create a detached worktree, with its submodules as they are in the working copy; return the empty ones."""
     git.add_worktree(folder, revision)
     own = git.top / git.checked("rev-parse", "--git-common-dir") / "modules"
     empty = tuple(_submodules(git, folder, git.top, own))
@@ -221,7 +221,7 @@ def check_out(git: Git, folder: Path, revision: Revision) -> tuple[str, ...]:
 
 
 def _submodules(git: Git, folder: Path, here: Path, store: Path) -> Iterator[str]:
-    """Clone them from this clone; one that was never initialised here is not fetched behind anybody's back."""
+    """Clone submodules from this clone; yield those that were never initialised here, which are not fetched."""
     known = {name for name, _ in _listed(git, here)}
     for name, path in _listed(git, folder):
         inside = here / path
@@ -241,7 +241,7 @@ def _update(git: Git, folder: Path, path: str, options: tuple[str, ...]) -> None
 
 
 def _listed(git: Git, folder: Path) -> list[tuple[str, str]]:
-    """(name, path) of each submodule."""
+    """Return (name, path) of each submodule."""
     file = folder / ".gitmodules"
     if not file.is_file():
         return []
@@ -251,7 +251,7 @@ def _listed(git: Git, folder: Path) -> list[tuple[str, str]]:
 
 
 def _refuse_pointers(git: Git, folder: Path) -> None:
-    """Where the working copy has what git-lfs keeps, an arm that has only pointers is not that revision."""
+    """Refuse a worktree that has only pointers of git-lfs where the working copy has the content."""
     listed = git.run("-C", str(folder), "ls-files", "-z", "--", ":(top,attr:filter=lfs)").stdout.split("\0")
     paths = [path for path in listed if path and _is_pointer(folder / path)]
     lost = [path for path in paths if (git.top / path).is_file() and not _is_pointer(git.top / path)]

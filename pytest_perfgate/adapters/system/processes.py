@@ -1,4 +1,4 @@
-"""Processes: commands that end with everything they started, and who lives and belongs to this run."""
+"""Processes: commands that end with everything they started, and which processes belong to this run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from typing import NamedTuple
 from pytest_perfgate.adapters.system.files import file_tail, indented
 
 TIMED_OUT = 124
-"""The exit code of a command that had to be ended, as timeout(1) gives it."""
+"""The exit code of a command that was ended after its time, as of timeout(1)."""
 
 _LOG_LINES, _WORDS = 30, 6
 
@@ -36,14 +36,14 @@ threading.Thread(target=watch, daemon=True).start()
 code = subprocess.call(sys.argv[1:], stdin=subprocess.DEVNULL)
 os._exit(code if code >= 0 else 128 - code)
 """
-"""Ends the whole group, compilers included, when our end of the pipe closes: also when we are killed."""
+"""Ends the whole group, compilers included, when our end of the pipe closes, even if we are killed."""
 
 
 _DRIVERS = frozenset({"libcuda.so", "libamdhip64.so", "libOpenCL.so"})
 
 
 def drivers(maps: Path = Path("/proc/self/maps")) -> frozenset[str]:
-    """Which libraries of devices this process has loaded; where the system does not tell, any of them."""
+    """Return the device libraries that this process has loaded; if unknown, all of them."""
     try:
         text = maps.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -52,7 +52,7 @@ def drivers(maps: Path = Path("/proc/self/maps")) -> frozenset[str]:
 
 
 def threads(tasks: Path = Path("/proc/self/task")) -> int:
-    """How many threads this process has; 0 where the system does not tell."""
+    """Return the number of threads of this process; 0 if unknown."""
     try:
         return sum(1 for _ in tasks.iterdir())
     except OSError:
@@ -60,7 +60,7 @@ def threads(tasks: Path = Path("/proc/self/task")) -> int:
 
 
 def run_logged(command: Sequence[str], log: Path, *, folder: Path, env: Mapping[str, str], timeout_s: float) -> int:
-    """Run a command with its output at the end of a log; its exit code, 128 + N after signal N, or ``TIMED_OUT``."""
+    """Run a command, append its output to a log, and return its exit code, 128 + N after signal N, or ``TIMED_OUT``."""
     if not is_installed(command[0], folder, env.get("PATH", "")):
         raise FileNotFoundError(errno.ENOENT, f"{command[0]} is not installed", command[0])
     line = [sys.executable, "-I", "-S", "-c", _WATCH, *command]
@@ -68,7 +68,7 @@ def run_logged(command: Sequence[str], log: Path, *, folder: Path, env: Mapping[
         process = subprocess.Popen(
             line, cwd=folder, env=env, stdin=subprocess.PIPE, stdout=out, stderr=out, start_new_session=True
         )
-        with process:  # leaving it closes the pipe, and with it whatever still runs
+        with process:  # leaving it closes the pipe, which ends what still runs
             try:
                 return process.wait(timeout_s)
             except subprocess.TimeoutExpired:
@@ -83,7 +83,7 @@ def run_captured(
     env: Mapping[str, str] | None = None,
     stdin: bytes | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a command and return what it printed; after a timeout its whole process group is ended."""
+    """Run a command and return its output; after a timeout its whole process group is ended."""
     source = subprocess.DEVNULL if stdin is None else subprocess.PIPE
     process = subprocess.Popen(
         list(command),
@@ -104,7 +104,7 @@ def run_captured(
 
 
 def answer(command: Sequence[str], timeout_s: float) -> str | None:
-    """What a command printed; nothing where it is missing, fails or does not end."""
+    """Return the output of a command; None if it is missing, fails or does not end."""
     try:
         done = run_captured(command, timeout_s)
     except (OSError, subprocess.TimeoutExpired):
@@ -113,45 +113,45 @@ def answer(command: Sequence[str], timeout_s: float) -> str | None:
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:
-    """End the whole process group of a command: gently, then by force."""
+    """End the whole process group of a command, first by a request, then by force."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(_GRACE_S)
             break
-    # Members that ignored the gentle signal outlive their leader otherwise.
+    # Members that ignored the request would outlive their leader otherwise.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
 def is_installed(program: str, folder: Path, path: str) -> bool:
-    """Whether a command can start: a path from its folder, or a name on the search path."""
+    """Return whether a command can start: a path from its folder, or a name on the search path."""
     if Path(program).name != program:
         return os.access(folder / program, os.X_OK)
     return shutil.which(program, path=path) is not None
 
 
 def abridged(command: Sequence[str]) -> str:
-    """The beginning of a command line, quoted for a shell."""
+    """Return the beginning of a command line, quoted for a shell."""
     return shlex.join(command[:_WORDS]) + (" ..." if len(command) > _WORDS else "")
 
 
 def log_tail(log: Path) -> str:
-    """The last lines of a log as they stand below an error."""
+    """Return the last lines of a log as they are shown below an error."""
     return indented(file_tail(log, _LOG_LINES))
 
 
-# who lives, and who belongs to this run
+# which processes live, and which belong to this run
 
 PROC = Path("/proc")
 
 
 def alive(pid: int) -> bool:
-    """Whether a process with this number runs; one of another user does too."""
+    """Return whether a process with this number runs, also one of another user."""
     try:
         os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):  # or a number that no process has
+    except (ProcessLookupError, OverflowError):  # or a number that no process can have
         return False
     except PermissionError:
         return True
@@ -159,7 +159,7 @@ def alive(pid: int) -> bool:
 
 
 def started(pid: int) -> str:
-    """When a process started, in ticks: a number that was given out again starts at another time."""
+    """Return when a process started, in ticks, which distinguishes it from a later one with the same number."""
     try:
         return (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
     except (OSError, IndexError):
@@ -167,7 +167,7 @@ def started(pid: int) -> str:
 
 
 def parent(pid: int) -> int:
-    """The parent's number, 0 where it is not known."""
+    """Return the parent's number; 0 if unknown."""
     try:
         return int(
             (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[1]
@@ -177,7 +177,7 @@ def parent(pid: int) -> int:
 
 
 def lineage(pid: int) -> tuple[int, ...]:
-    """A process and its ancestors, the first of all included."""
+    """Return a process and its ancestors, up to the first of all."""
     line = []
     while pid > 0 and pid not in line:
         line.append(pid)
@@ -186,16 +186,16 @@ def lineage(pid: int) -> tuple[int, ...]:
 
 
 class Others(NamedTuple):
-    """Processes that are not known to be of this run."""
+    """Processes that may not belong to this run."""
 
     foreign: tuple[int, ...] = ()
-    """Outside of its tree."""
+    """Processes outside its tree."""
     elsewhere: tuple[int, ...] = ()
-    """Not in this process table: of another container, or our own as seen from outside of ours."""
+    """Processes missing from this process table: of another container, or our own with numbers from outside."""
 
 
 def others(pids: tuple[int, ...], root: int) -> Others:
-    """Those that are neither below the run's root nor above this process; in a container either may be the first."""
+    """Return processes that are not below the run's root and not above this one."""
     me = os.getpid()
     own = {me, *lineage(me)} - ({1} - {me, root})
     here = tuple(pid for pid in pids if (PROC / str(pid)).exists())
@@ -206,14 +206,14 @@ def others(pids: tuple[int, ...], root: int) -> Others:
 
 
 _HIGH_WATER = b"5"
-"""What the kernel is told to begin the high-water mark anew: proc(5), clear_refs."""
+"""The value that resets the kernel's high-water mark: proc(5), clear_refs."""
 
 
 class ProcessMemory:
-    """What a call takes of this process's memory."""
+    """Measures the memory that a call uses in this process."""
 
     def traced(self, call: Callable[[], object]) -> float:
-        """The most that Python's allocators held, and those libraries that tell it of theirs, as numpy does."""
+        """Return the peak of Python's allocators and of libraries that report to them, as numpy does."""
         import tracemalloc
 
         gc.collect()
@@ -231,7 +231,7 @@ class ProcessMemory:
         return float(peak)
 
     def resident(self, call: Callable[[], object]) -> float | None:
-        """The most that the kernel held of this process; ``None`` where it has no mark to begin anew."""
+        """Return the peak that the kernel counts for this process; ``None`` if its mark cannot be reset."""
         _give_back()
         try:
             Path("/proc/self/clear_refs").write_bytes(_HIGH_WATER)
@@ -245,16 +245,16 @@ class ProcessMemory:
 
 
 def _give_back() -> None:
-    """Freed memory goes back to the kernel: what the allocator keeps of an earlier call would hide this one's."""
+    """Return freed memory to the kernel, or memory kept from an earlier call would hide this one's."""
     import ctypes
 
     gc.collect()
-    with contextlib.suppress(OSError, AttributeError):  # a C library without it keeps what it keeps
+    with contextlib.suppress(OSError, AttributeError):  # other C libraries cannot do it
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def _status(name: str) -> int:
-    """Bytes that the kernel says of this process."""
+    """Return the bytes of an entry in the kernel's status of this process."""
     for line in Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines():
         if line.startswith(f"{name}:"):
             return int(line.split()[1]) * 1024
@@ -262,11 +262,11 @@ def _status(name: str) -> int:
 
 
 _accounts: dict[tuple[int, int], int] = {}
-"""By process and thread, what is open of the kernel's accounts: one that is forked has its own."""
+"""The open files of the kernel's accounts, by process and thread, since a fork needs its own."""
 
 
 def queued_ns() -> int:
-    """Nanoseconds that the calling thread has waited for a processor; 0 where the kernel does not tell."""
+    """Return the nanoseconds that the calling thread has waited for a processor; 0 if unknown."""
     who = (os.getpid(), get_native_id())
     try:
         if who not in _accounts:
