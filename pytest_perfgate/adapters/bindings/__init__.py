@@ -1,1 +1,1 @@
-"""Thin wrappers that families share."""
+"""Thin wrappers of drivers and libraries, shared by families of adapters."""

@@ -1,4 +1,4 @@
-"""AMD SMI."""
+"""AMD SMI, the management library."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ACTIVE = {
     "active_hbm_thrm": 0x40,
     "active_prochot_thrm": 0x8,
 }
-"""What may hold clocks down, with the bit that stands for it in a sample."""
+"""What may hold clocks down, with its bit in a sample."""
 
 RESIDENCY = {
     "ppt_residency_acc": "power cap",
@@ -38,13 +38,13 @@ RESIDENCY = {
     "hbm_thm_residency_acc": "hardware thermal slowdown of the memory",
     "prochot_residency_acc": "hardware slowdown",
 }
-"""Counters of how long a reason held clocks down, in the ticks of another one."""
+"""Counters of how long each reason held clocks down, in ticks of the accumulation counter."""
 
 TICKS = "accumulation_counter"
 
 
 def load_amdsmi() -> Any:
-    """The package; without its library it prints, which is none of ours to show, and fails with a KeyError."""
+    """Return the package; without its library the import prints, which is suppressed, and raises a KeyError."""
     with redirect_stdout(io.StringIO()) as printed:
         try:
             return quiet_import("amdsmi")
@@ -56,7 +56,7 @@ def load_amdsmi() -> Any:
 
 
 class AmdCard:
-    """A handle of the library, and what may be changed of it."""
+    """A handle of the library, and the settings of the card that may change."""
 
     maker = "amdsmi"
 
@@ -65,14 +65,14 @@ class AmdCard:
 
     @patient
     def lock(self, sm_hz: float | None) -> None:
-        """Determinism up to a clock."""
+        """Limit the SM clock to a deterministic maximum."""
         if sm_hz is None:
             fix = "add lock_mhz to [tool.perfgate.device.NAME]; by hand: perfgate clocks lock --mhz 1500"
             raise PerfgateError("clocks-unsupported", "amdsmi locks at a given clock, and none is known", fix=fix)
         self._set("amdsmi_set_gpu_perf_determinism_mode", self._within(round(sm_hz / MEGA)))
 
     def _within(self, megahertz: int) -> int:
-        """A clock that the card has, as far as it tells; while one is set it tells that one as its highest."""
+        """Return the clock; refuse one outside the card's range, which is unknown while another is set."""
         amd, handle = self._amd, self._handle
         level = self._tried(lambda: amd.amdsmi_get_gpu_perf_level(handle))
         answer = self._tried(lambda: self._clock_info(amd.AmdSmiClkType.GFX)) or {}
@@ -87,7 +87,7 @@ class AmdCard:
 
     @patient
     def lock_memory(self) -> float:
-        """Keep the memory's clock from falling below its highest, where the card has more than one."""
+        """Lock the memory's clock at its highest, as its lower limit."""
         highest = self._tried(lambda: int(self._clock_info(self._amd.AmdSmiClkType.MEM)["max_clk"]))
         if not highest:
             raise PerfgateError("clocks-unsupported", "amdsmi does not report the highest clock of its memory")
@@ -96,7 +96,7 @@ class AmdCard:
 
     @patient
     def unlock(self, *, memory: bool = False) -> None:
-        """Back to the driver's own control, which is that of the memory as well."""
+        """Return the clocks to the driver's control, including the memory's."""
         del memory
         self._set("amdsmi_set_gpu_perf_level", self._amd.AmdSmiDevPerfLevel.AUTO)
 
@@ -116,7 +116,7 @@ class AmdCard:
         return self._amd.amdsmi_get_clock_info(self._handle, kind)
 
     def _tried(self, ask: Callable[[], Any]) -> Any:
-        """What some cards do not tell is left out."""
+        """Return an answer, or None for what the card does not support."""
         try:
             return ask()
         except (self._amd.AmdSmiException, *BORDER, AttributeError, TypeError, ValueError):
@@ -124,11 +124,11 @@ class AmdCard:
 
 
 class Amd:
-    """The library, started once and asked by handle; every question has an end, whatever the driver does."""
+    """The library, started once and called by handle; every call has a timeout, whatever the driver does."""
 
     maker = AmdCard.maker
     cap = True
-    """A lock is a highest clock: an idle device falls below it."""
+    """A lock is only an upper bound: the clock of an idle device falls below it."""
 
     def __init__(self, load: Callable[[], Any] = load_amdsmi) -> None:
         self._load = load
@@ -143,7 +143,7 @@ class Amd:
 
     @property
     def library(self) -> Any:
-        """The module after ``amdsmi_init``."""
+        """Return the module after ``amdsmi_init``."""
         if self._module is None:
             module = self._load()
             with_timeout(self.maker, "amdsmi_init", module.amdsmi_init, START_S)
@@ -157,7 +157,7 @@ class Amd:
         return f"driver {dict(cards[0].facts()).get('driver', 'of unknown version')}"
 
     def device(self, device: Device) -> AmdDevice:
-        """The card of a device, by PCI id or UUID."""
+        """Return the card of a device, by PCI id or UUID."""
         wanted = {plain(device.uuid), plain(device.pci)} - {""}
         match = next((card for card in self.every() if wanted & {plain(card.uuid()), plain(card.bus())}), None)
         if match is None:
@@ -166,7 +166,7 @@ class Amd:
         return match
 
     def every(self) -> tuple[AmdDevice, ...]:
-        """All devices of the machine."""
+        """Return all devices of the machine."""
         return with_timeout(self.maker, "its devices", partial(self._each, self.library))
 
     def _each(self, library: Any) -> tuple[AmdDevice, ...]:
@@ -174,17 +174,17 @@ class Amd:
 
 
 class AmdDevice(AmdCard):
-    """One device, in the units of the inside."""
+    """One device, in internal units."""
 
     def __init__(self, library: Any, handle: Any, place: int = 0) -> None:
         super().__init__(library, handle)
         self._place = place
         self._counts: bool | None = None
-        """Whether the card was seen to count how long each reason holds its clocks down."""
+        """Whether the card counts how long each reason holds its clocks down; None before the first reading."""
 
     @patient
     def described(self) -> Device:
-        """As a device of the model."""
+        """Return it as a device of the model."""
         amd, handle = self._amd, self._handle
         memory = self._tried(lambda: amd.amdsmi_get_gpu_memory_total(handle, amd.AmdSmiMemoryType.VRAM))
         name = self._tried(lambda: amd.amdsmi_get_gpu_asic_info(handle)["market_name"])
@@ -226,7 +226,7 @@ class AmdDevice(AmdCard):
                 temperature=self._temperature(amd.AmdSmiTemperatureMetric.CURRENT),
                 watts=self._watts(),
             )
-        except (TypeError, ValueError) as error:  # a card that does not tell answers with the word N/A
+        except (TypeError, ValueError) as error:  # a card without this value returns the text N/A
             raise PerfgateError("clocks-unsupported", f"this device does not report its clocks: {error}") from error
         except (amd.AmdSmiException, *BORDER) as error:
             if refused_with(error) in NOT_SUPPORTED:
@@ -236,7 +236,7 @@ class AmdDevice(AmdCard):
 
     @patient
     def violations(self) -> Counts:
-        """In ticks of the card's own; nothing of a card without such counters, as those before MI300."""
+        """Return counters in the card's own ticks; empty for a card without them, as those before MI300."""
         answer = self._tried(lambda: self._amd.amdsmi_get_gpu_metrics_info(self._handle)) or {}
         ticks = answer.get(TICKS)
         residencies = {name: answer[key] for key, name in RESIDENCY.items() if isinstance(answer.get(key), int)}
@@ -267,10 +267,10 @@ class AmdDevice(AmdCard):
         return float(self._amd.amdsmi_get_temp_metric(self._handle, kind, metric))
 
     def _reasons(self) -> int:
-        """Bits of what holds clocks down now; a card that does not tell has none.
+        """Return the bits of what holds clocks down now; 0 if unknown.
 
-        The library finds them by reading the counters twice, a tenth of a second apart: where these can be read
-        it is not asked.
+        The library reads counters twice for this, a tenth of a second apart. A card with readable counters does not
+        need it.
         """
         if self._counts is None:
             self.violations()
@@ -286,12 +286,12 @@ class AmdDevice(AmdCard):
 
 
 def plain(name: str) -> str:
-    """A UUID or a PCI id as one of its spellings: lower case, without leading zeros and marks."""
+    """Return one spelling of a UUID or a PCI id: lower case, without leading zeros and marks."""
     return re.sub(r"[^0-9a-f.]", "", name.lower().removeprefix("gpu-")).lstrip("0").removesuffix(".0")
 
 
 NOT_SUPPORTED, NO_PERMISSION, NO_DEVICE = (2, 3), 10, (31, 32, 34)
-"""Status codes of the library: what a card does not have; what is gone is not found, not started, or not loaded."""
+"""Status codes: not supported; no permission; device not found, not started, or not loaded."""
 
 
 def refused_with(error: Exception) -> int:

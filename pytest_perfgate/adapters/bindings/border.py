@@ -1,4 +1,4 @@
-"""Optional imports, driver timeouts, objects in reach (bounded)."""
+"""Calls across the border to libraries: optional imports, timeouts of drivers, reachable objects."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from pytest_perfgate.model.device import Availability
 from pytest_perfgate.model.errors import PerfgateError
 
 BORDER: tuple[type[Exception], ...] = (ImportError, RuntimeError, AssertionError, OSError, KeyError)
-"""What libraries raise when the driver or the device is missing; amdsmi fails at import with a KeyError."""
+"""Errors of libraries without a driver or device; amdsmi raises a KeyError at import."""
 
 
 def quiet_import(name: str) -> Any:
-    """A library that may warn at import, which a project's filters would turn into a failure of ours."""
+    """Import a library without its warnings, which a project's filters would turn into our failure."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return import_module(name)
 
 
 def quietly(ask: Callable[[], Any]) -> tuple[Any, str]:
-    """An answer, and the first sentence of what the library warns of meanwhile; no filter makes an error of that."""
+    """Return an answer and the first sentence of a warning; no filter turns it into an error."""
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         answer = ask()
@@ -39,7 +39,7 @@ def quietly(ask: Callable[[], Any]) -> tuple[Any, str]:
 
 
 def probe_availability(name: str, version: Callable[[], str], *, also: Any = (), fix: str = "") -> Availability:
-    """Try an instrument; a failure of any of the known kinds becomes its reason, and so does a driver's silence."""
+    """Return whether an instrument works; known failures and a silent driver become the reason."""
     try:
         return Availability(name=name, usable=True, version=version())
     except PerfgateError as silent:
@@ -53,7 +53,7 @@ def probe_availability(name: str, version: Callable[[], str], *, also: Any = (),
 
 
 def foreign(also: Any) -> tuple[type[Exception], ...]:
-    """A library's own errors, asked for late: importing it may be what fails."""
+    """Return a library's own errors, looked up late, because importing it may be what fails."""
     try:
         extra = also() if callable(also) else also
     except BORDER:
@@ -62,12 +62,12 @@ def foreign(also: Any) -> tuple[type[Exception], ...]:
 
 
 def faults(also: Any) -> tuple[type[Exception], ...]:
-    """What a library raises when the device does not do what it was asked for."""
+    """Return the errors that a library raises when the device fails a request."""
     return (RuntimeError, *foreign(also))
 
 
 def sentence(error: BaseException) -> str:
-    """The first line of an error with its kind, for people; where that only announces the next, both."""
+    """Return the first line of an error with its class; also the next one if the first only announces it."""
     text, *more = [line.strip() for line in str(error).strip().splitlines()] or [""]
     if text.endswith(":") and more:
         text = f"{text} {more[0]}"
@@ -76,10 +76,10 @@ def sentence(error: BaseException) -> str:
 
 
 START_S = 60.0
-"""For a library's start, which on a machine of many cards without a resident driver wakes each of them."""
+"""Seconds for a library's start, which may have to wake every card of a machine."""
 
 PATIENCE_S = 10.0
-"""For anything else."""
+"""Seconds for any other call."""
 
 P = ParamSpec("P")
 
@@ -91,13 +91,13 @@ _silent: dict[str, str] = {}
 
 
 def silence(library: str) -> str:
-    """Why a library is not asked any more in this process; empty where it has always answered."""
+    """Return why a library is no longer called in this process; "" if it has always answered."""
     return _silent.get(library, "")
 
 
 @contextmanager
 def expendable() -> Iterator[None]:
-    """This thread may wait for ever: whoever needs it waits for so long and no longer."""
+    """Mark that this thread may wait for ever; its callers wait with a timeout."""
     _here.expendable = True
     try:
         yield
@@ -106,7 +106,7 @@ def expendable() -> Iterator[None]:
 
 
 def with_timeout(library: str, what: str, ask: Callable[[], T], patience_s: float | None = None) -> T:
-    """The answer, or an error once patience is over; from then on the library is not asked again."""
+    """Return the answer; raise after a timeout, and never call the library again."""
     if getattr(_here, "expendable", False):
         return ask()
     if silence(library):
@@ -116,7 +116,7 @@ def with_timeout(library: str, what: str, ask: Callable[[], T], patience_s: floa
     thread = threading.Thread(target=question.run, name=f"perfgate-{library}", daemon=True)
     try:
         thread.start()
-    except RuntimeError:  # at exit Python 3.12 starts no more threads; clocks are put back all the same
+    except RuntimeError:  # at exit Python 3.12 starts no threads; clocks are still reset
         return ask()
     thread.join(patience_s)
     if thread.is_alive():
@@ -126,7 +126,7 @@ def with_timeout(library: str, what: str, ask: Callable[[], T], patience_s: floa
 
 
 class _DriverQuestion(Generic[T]):
-    """A question on its way to a driver."""
+    """A call to a driver in progress."""
 
     def __init__(self, ask: Callable[[], T]) -> None:
         self._ask = ask
@@ -137,7 +137,7 @@ class _DriverQuestion(Generic[T]):
         with expendable():
             try:
                 self._answer.append(self._ask())
-            except BaseException as error:  # noqa: BLE001 - whoever asked is to have it
+            except BaseException as error:  # noqa: BLE001 - passed on to the caller
                 self._error = error
 
     def result(self) -> T:
@@ -147,7 +147,7 @@ class _DriverQuestion(Generic[T]):
 
 
 def patient(method: Callable[P, T]) -> Callable[P, T]:
-    """A method that asks a driver, of an object that names its ``maker``'s library."""
+    """Give a method a timeout; its object names its ``maker``'s library."""
 
     @wraps(method)
     def asked(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -160,20 +160,20 @@ def patient(method: Callable[P, T]) -> Callable[P, T]:
 DEPTH = 6
 
 MOST = 10_000
-"""Objects that are looked at; plain numbers and texts are none."""
+"""The most objects that are visited, without plain numbers and texts."""
 
 _PLAIN = frozenset({int, float, complex, bool, str, bytes, type(None)})
 
 
 def reachable_objects(call: Any, kind: type[T] | tuple[type[T], ...]) -> tuple[T, ...]:
-    """Objects of this kind within reach, each once, in the order that the call names them; a huge table is cut short.
+    """Return the reachable objects of this kind, each once, in the order of names in the call; large tables are cut.
 
-    The search goes by nearness, so that its budget is spent on what is near. The order is that of the names: a queue
-    in a field of a kernel that is named first comes before one that is named later and lies nearer, because the first
-    queue is the one that a runtime times.
+    The search is breadth-first, so that near objects fit its limit. The result is ordered by names: a queue in a field
+    of the kernel named first precedes a nearer one that is named later, because a runtime times the first queue of the
+    call.
     """
     objects: list[tuple[tuple[int, ...], T]] = []
-    visited: dict[int, Any] = {}  # holds what it has seen: the address of an object that is gone is given again
+    visited: dict[int, Any] = {}  # keeps visited objects alive, so that their addresses are not reused
     level: list[tuple[tuple[int, ...], Any]] = [((), call)]
     for _ in range(DEPTH + 1):
         inner: list[tuple[tuple[int, ...], Any]] = []
@@ -193,12 +193,12 @@ def reachable_objects(call: Any, kind: type[T] | tuple[type[T], ...]) -> tuple[T
 def _is(thing: Any, kind: Any) -> bool:
     try:
         return isinstance(thing, kind)
-    except Exception:  # noqa: BLE001 - anybody's code
+    except Exception:  # noqa: BLE001 - any code of the user's
         return False
 
 
 def _until_error(parts: Iterator[Any]) -> Iterator[Any]:
-    """Parts until an object raises at being asked for them: such a one has no more."""
+    """Yield parts until the object raises."""
     with suppress(Exception):
         yield from parts
 
@@ -215,13 +215,13 @@ def _parts(thing: Any) -> Iterator[Any]:
 
 
 def _not_plain(things: Collection[Any]) -> Iterator[Any]:
-    """What a table holds beside plain numbers and texts: of those there may be millions."""
+    """Yield a table's items that are not plain numbers or texts, of which there may be millions."""
     if not _PLAIN.issuperset(map(type, things)):
         yield from (thing for thing in things if type(thing) not in _PLAIN)
 
 
 def _of_function(thing: Any) -> Iterator[Any]:
-    """Closure cells, defaults and named globals of a function; the object of a method; fields of an object."""
+    """Yield closure cells, defaults and named globals of a function, the object of a method, or an object's fields."""
     yield from (part for name in ("__self__", "__wrapped__") if (part := _field(thing, name)) is not None)
     function = _field(thing, "__func__") or thing
     code = _field(function, "__code__")
@@ -234,13 +234,13 @@ def _of_function(thing: Any) -> Iterator[Any]:
         yield from _weights(thing)
         yield from getattr(thing, "__dict__", {}).values()
         yield from (_field(thing, name) for name in getattr(type(thing), "__slots__", ()))
-        call = getattr(type(thing), "__call__", None)  # noqa: B004 - its code is looked at
+        call = getattr(type(thing), "__call__", None)  # noqa: B004 - its code is examined
         if isinstance(call, FunctionType):
             yield call
 
 
 def _names(code: CodeType) -> Iterator[str]:
-    """Names that a function uses, those of comprehensions and functions inside it as well."""
+    """Yield the names that a function uses, with those of inner functions and comprehensions."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -248,7 +248,7 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def _globals(space: Mapping[str, Any], names: Sequence[str]) -> Iterator[Any]:
-    """What the names stand for; of a module the data that it has under one of the names, not its own functions."""
+    """Yield the values of names; of a module also its data under one of the names, but not its functions."""
     for value in (space[name] for name in names if name in space):
         yield value
         if _module(value):
@@ -257,7 +257,7 @@ def _globals(space: Mapping[str, Any], names: Sequence[str]) -> Iterator[Any]:
 
 
 def _weights(thing: Any) -> Iterator[Any]:
-    """Parameters and buffers of torch's modules, however deep they lie."""
+    """Yield parameters and buffers of torch's modules at any depth."""
     torch: Any = sys.modules.get("torch")
     module: Any = getattr(getattr(torch, "nn", None), "Module", None)
     if module is not None and isinstance(thing, module):
@@ -265,15 +265,15 @@ def _weights(thing: Any) -> Iterator[Any]:
 
 
 def _field(thing: Any, name: str) -> Any:
-    """Nothing where an object raises whatever it likes at being asked."""
+    """Return a field; None if the object raises."""
     try:
         return getattr(thing, name, None)
-    except Exception:  # noqa: BLE001 - anybody's code
+    except Exception:  # noqa: BLE001 - any code of the user's
         return None
 
 
 def _bound(cell: Any) -> bool:
-    """A name that is not bound yet has an empty cell."""
+    """Return whether a cell has a value: the cell of an unbound name is empty."""
     try:
         return cell.cell_contents is not None
     except ValueError:

@@ -1,4 +1,4 @@
-"""Few calls of the CUDA driver; ptxas."""
+"""The few CUDA driver calls that are needed, and the version of ptxas."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NOT_INITIALISED = 3
 
 
 class DriverFault(RuntimeError):
-    """A driver call returned a status."""
+    """A driver call returned an error."""
 
     def __init__(self, name: str, status: int) -> None:
         self.status = status
@@ -39,7 +39,7 @@ class DriverFault(RuntimeError):
 
 
 class CudaDriver:
-    """Works in whatever context is current: that of torch, CuPy or cuda.core."""
+    """Works in the current context, whether of torch, CuPy or cuda.core."""
 
     def __init__(self, load: Callable[[], Any] = lambda: ctypes.CDLL(LIBRARY)) -> None:
         self._load = load
@@ -49,7 +49,7 @@ class CudaDriver:
         self._capped = False
 
     def block(self, stream: int) -> Callable[[], None]:
-        """The stream waits on a word of host memory that the returned function writes."""
+        """Make the stream wait for a word of host memory; return the function that writes it."""
         try:
             gate = self._gate or self._allocated()
             gate.value = 0
@@ -64,7 +64,7 @@ class CudaDriver:
         return release
 
     def give_up_persisting(self) -> str:
-        """Reset persisting lines and keep any from being set aside; what was done, in words."""
+        """Reset persisting cache lines and forbid new ones; return what was done, in words."""
         try:
             if not self._capped:
                 self._call("cuCtxSetLimit", ctypes.c_int(_LIMIT_PERSISTING), ctypes.c_size_t(0))
@@ -75,7 +75,7 @@ class CudaDriver:
         return "reset, limit 0"
 
     def memory(self, index: int) -> float | None:
-        """Bytes of a device; nothing where the driver does not say."""
+        """Return the bytes of a device; None if the driver does not report them."""
         device, size = ctypes.c_int(0), ctypes.c_size_t(0)
         try:
             self._call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(index))
@@ -85,7 +85,7 @@ class CudaDriver:
         return float(size.value) or None
 
     def uuid(self, index: int) -> str:
-        """The UUID of a device, or of the instance that it is; empty where the driver does not say."""
+        """Return the UUID of a device or MIG instance; "" if the driver does not report it."""
         device, buffer = ctypes.c_int(0), ctypes.create_string_buffer(16)
         try:
             self._call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(index))
@@ -95,18 +95,18 @@ class CudaDriver:
         return str(UUID(bytes=buffer.raw))
 
     def synchronize(self) -> None:
-        """Until every stream of the current context is done."""
+        """Wait for every stream of the current context."""
         self._call("cuCtxSynchronize")
 
     def enter(self) -> None:
-        """The first device's own context, for a process that no library has given one."""
+        """Enter the first device's primary context, for a process without one."""
         context = ctypes.c_void_p(0)
         self._call("cuInit", ctypes.c_uint(0))
         self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), ctypes.c_int(0))
         self._call("cuCtxSetCurrent", context)
 
     def untouched(self) -> bool:
-        """Whether nothing in this process has made a context yet: the driver may not even be initialised."""
+        """Return whether nothing in this process has created a context yet."""
         context, count = ctypes.c_void_p(0), ctypes.c_int(0)
         try:
             self._call("cuDeviceGetCount", ctypes.byref(count))
@@ -118,7 +118,7 @@ class CudaDriver:
             return False
 
     def initialised(self) -> bool:
-        """Whether anything has initialised the driver that this process has loaded; none is loaded for the answer."""
+        """Return whether this process has initialised the driver; it is not loaded to find out."""
         try:
             self._library = self._library or ctypes.CDLL(LIBRARY, mode=os.RTLD_NOLOAD)
             self._call("cuDeviceGetCount", ctypes.byref(ctypes.c_int(0)))
@@ -135,7 +135,7 @@ class CudaDriver:
         return bool(active.value)
 
     def touch(self) -> None:
-        """The least work that a device can be given: a few bytes set, and waited for."""
+        """Give the device minimal work, setting a few bytes, and wait for it."""
         where = ctypes.c_uint64(0)
         self._call("cuMemAlloc_v2", ctypes.byref(where), ctypes.c_size_t(_FEW))
         try:
@@ -163,12 +163,12 @@ _VERSION = re.compile(r"\bV(\d+(?:\.\d+)+)")
 
 
 def ptxas_version(arch: str = "") -> str:
-    """``13.0.88`` of the one for an architecture such as ``sm_90``; nothing where there is no such program."""
+    """Return the version, such as ``13.0.88``, of the ptxas for an architecture; "" without one."""
     return _version_of(_tritons_choice(arch) or _program())
 
 
 def _tritons_choice(arch: str) -> str:
-    """Triton brings several along and takes one by the architecture: what it says itself, where it can say."""
+    """Return the ptxas that Triton itself chooses for an architecture, if it can say so."""
     choose = getattr(sys.modules.get("triton.backends.nvidia.compiler"), "get_ptxas", None)
     number = re.sub(r"\D", "", arch)
     if choose is None or not number:
@@ -180,7 +180,7 @@ def _tritons_choice(arch: str) -> str:
 
 
 def _program() -> str:
-    """Where it lies: named by Triton's variable, brought along by Triton, or on the path."""
+    """Return the path of ptxas: named by Triton's variable, included in Triton, or on the path."""
     triton = sys.modules.get("triton")
     requested = os.environ.get("TRITON_PTXAS_PATH", "")
     if triton is not None and requested:

@@ -1,4 +1,4 @@
-"""CUPTI activity records, proof that they work."""
+"""CUPTI's activity records, and a check of its counter of lost records."""
 
 from __future__ import annotations
 
@@ -30,33 +30,33 @@ _WORK = ("CONCURRENT_KERNEL", "KERNEL", "MEMCPY", "MEMSET")
 _NOUNS = {"MEMCPY": "copy", "MEMSET": "set"}
 
 BUFFER = 256 * 1024
-"""Bytes to begin with."""
+"""The initial size of a buffer."""
 
 TOO_SMALL = (64, 8)
-"""Bytes in which no record of device work fits, so that each is dropped; of the smaller, no record at all."""
+"""Buffer sizes in which no record of device work fits; in the smaller one, no record at all."""
 
 TURNS = 3
-"""Calls for each of them: buffers that were asked for beforehand have the old size and are used up first."""
+"""Calls for each size, since buffers requested earlier have the old size and are used first."""
 
 
 @value
 class KernelRecord:
-    """One piece of device work, its fields copied out at once: CUPTI reuses the buffer."""
+    """One piece of device work; its fields are copied, because CUPTI reuses the buffer."""
 
     start: int
     end: int
     stream: int
     device: int
     call: int | None
-    """The external id that was pushed when it was launched; none for work outside of a call."""
+    """The external id that was pushed at its launch; None for work outside of a call."""
     name: str = ""
-    """A kernel's; copies and sets have none."""
+    """Set for a kernel; copies and sets have none."""
     kind: str = "kernel"
     """kernel, copy or set."""
 
 
 class CuptiRecorder:
-    """The one subscriber of this process while it is open."""
+    """The only subscriber of this process while it is open."""
 
     def __init__(self, load: Callable[[], Any] = lambda: quiet_import("cupti.cupti")) -> None:
         self._load = load
@@ -81,7 +81,7 @@ class CuptiRecorder:
 
     @contextmanager
     def opened(self, size: int) -> Iterator[CuptiRecorder]:
-        """Records are collected into buffers of this many bytes; anything else on CUPTI is an error."""
+        """Collect records in buffers of this many bytes; raise if CUPTI is otherwise in use."""
         cupti = self._cupti = self._load()
         self._size = size
         try:
@@ -101,19 +101,19 @@ class CuptiRecorder:
             self._work, self._calls = [], {}
 
     def _disable(self) -> None:
-        """Nothing is recorded any more: what runs afterwards shall not pay for it."""
+        """Stop recording, so that later work is not slowed."""
         for kind in _KINDS:
             self._cupti.activity_disable(getattr(self._cupti.ActivityKind, kind))
 
     def push(self, call: int) -> None:
-        """What is launched from here on belongs to this call."""
+        """Assign the launches from here on to this call."""
         self._cupti.activity_push_external_correlation_id(self._cupti.ExternalCorrelationKind.CUSTOM0, call)
 
     def pop(self) -> None:
         self._cupti.activity_pop_external_correlation_id(self._cupti.ExternalCorrelationKind.CUSTOM0)
 
     def drain(self) -> list[KernelRecord]:
-        """Everything recorded since the last time; the device must be idle."""
+        """Return everything recorded since the last time; the device must be idle."""
         self._cupti.activity_flush_all(1)
         work, calls = self._work, self._calls
         self._work, self._calls = [], {}
@@ -125,17 +125,17 @@ class CuptiRecorder:
         ]
 
     def dropped(self) -> int:
-        """Records lost since the last time."""
+        """Return the number of records lost since the last time."""
         count = ctypes.c_size_t(0)
         self._cupti.activity_get_num_dropped_records(0, 0, ctypes.addressof(count))
         return count.value
 
     def counts_drops(self, call: Callable[[], object]) -> bool:
-        """Whether the counter counts: with buffers that hold no work it has to."""
+        """Return whether the counter works: with buffers that are too small it must count."""
         return any(self._lost_in(size, call) for size in TOO_SMALL)
 
     def _lost_in(self, size: int, call: Callable[[], object]) -> bool:
-        """Whether the counter saw a call's records go that had no room."""
+        """Return whether the counter counted a call's records that did not fit."""
         size, self._size = self._size, size
         try:
             self._cupti.activity_flush_all(1)
@@ -164,7 +164,7 @@ class CuptiRecorder:
 
 
 def _version() -> str:
-    """Of the package; the module itself does not tell."""
+    """Return the package's version, which the module itself does not have."""
     try:
         return metadata.version("cupti-python")
     except metadata.PackageNotFoundError:
@@ -172,7 +172,7 @@ def _version() -> str:
 
 
 def prove(recorder: Any, touch: Callable[[], object]) -> None:
-    """A counter that reads nought is believed when it is seen to count: the recorder is open, a context current."""
+    """Check with an open recorder and a current context that the counter counts, or its zeros mean nothing."""
     why = "a record without room was lost, and it was not counted"
     try:
         counts = recorder.counts_drops(touch)
@@ -191,9 +191,9 @@ _PACKAGES = ("cupti-python", "nvidia-cuda-cupti", "nvidia-cuda-cupti-cu12")
 
 @cache
 def unproved_elsewhere(kept: Path | None = None) -> str:
-    """Why the counter is not to be believed on this machine; empty where it was seen to count.
+    """Return why the counter is not to be trusted on this machine; "" if it was seen to count.
 
-    Tried once in a process, and no more where the folder says that it was seen to count before.
+    The check runs once a process, and not at all if the folder records an earlier success.
     """
     mark = kept / f"cupti-{name}.proved" if kept and (name := _setting()) else None
     if mark and mark.exists():
@@ -207,7 +207,7 @@ def unproved_elsewhere(kept: Path | None = None) -> str:
 
 
 def _setting() -> str:
-    """The driver and the packages by one name; none where the driver does not tell which it is."""
+    """Return one name for the versions of driver and packages; "" if the driver's is unknown."""
     try:
         driver = DRIVER.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -235,7 +235,7 @@ def _tried() -> str:
 
 
 def prove_alone() -> None:
-    """On the first device that this process sees; ends with the reason where it is not proved."""
+    """Check on the first visible device; end the process with the reason if it fails."""
     driver, recorder = CudaDriver(), CuptiRecorder()
     driver.enter()
     try:

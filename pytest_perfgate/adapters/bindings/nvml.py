@@ -1,4 +1,4 @@
-"""NVML."""
+"""NVML, NVIDIA's management library."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from pytest_perfgate.model.errors import PerfgateError
 from pytest_perfgate.model.values import value
 
 HARMLESS = 0x1 | 0x2 | 0x100
-"""Idle, a clock that somebody set, a clock for the display."""
+"""Harmless reasons: idle, a clock that a person set, a clock for the display."""
 
 POWER_CAP = "power cap"
-"""The one reason that is a state: large products run at the power limit, however cool and well the card is."""
+"""The one reason that is a normal state: large products run at the power limit on any sound card."""
 
 REASONS = {
     0x4: POWER_CAP,
@@ -36,15 +36,15 @@ REASONS = {
 }
 
 HOTTEST = 200.0
-"""Degrees; a threshold above it, or of nought, is none."""
+"""The highest plausible temperature in degrees; a threshold above it, or of zero, is ignored."""
 
 VIOLATIONS = {74: POWER_CAP, 269: "software thermal slowdown", 270: "hardware thermal slowdown", 271: "power brake"}
-"""Fields that count, in nanoseconds, how long a reason has held a clock down."""
+"""Fields that count, in nanoseconds, how long each reason has held a clock down."""
 
 
 @value
 class ClockSample:
-    """One look at a device."""
+    """One reading of a device."""
 
     sm_hz: float
     memory_hz: float
@@ -54,30 +54,30 @@ class ClockSample:
 
 
 class Counts(NamedTuple):
-    """How long each reason has held the clocks down, ever since the driver started."""
+    """How long each reason has held the clocks down since the driver started."""
 
     held: Mapping[str, int]
     ticks: int | None = None
-    """The count of a card that counts in ticks of its own; else they are nanoseconds."""
+    """The tick count of a card that counts in ticks; otherwise nanoseconds are used."""
 
 
 @value
 class Health:
-    """What a card tells of its own errors; nothing of what it does not tell."""
+    """A card's report of its own errors; None for what it does not report."""
 
     uncorrected: int | None = None
-    """Errors of its memory that were not corrected, ever since the driver started."""
+    """Uncorrected memory errors since the driver started."""
     corrected: int | None = None
     remapped: int | None = None
-    """Rows of its memory that spare ones stand in for."""
+    """Rows of its memory that were replaced by spare ones."""
     pending: bool = False
-    """A row or a page waits for the next reset to be replaced."""
+    """Whether a row or a page will be replaced at the next reset."""
     failed: bool = False
-    """No spare row was left for one."""
+    """Whether no spare row was left for one."""
 
 
 class XidListener:
-    """Hears of errors that the driver files under a number (Xid), from when it was made."""
+    """Receives errors that the driver numbers (Xid), from its creation on."""
 
     maker = "NVML"
 
@@ -86,12 +86,12 @@ class XidListener:
 
     @patient
     def heard(self) -> tuple[int, ...]:
-        """Those since the last question."""
+        """Return the errors since the last call."""
         numbers: list[int] = []
         while len(numbers) < _MOST_XIDS:
             try:
                 event = self._nvml.nvmlEventSetWait(self._events, 0)
-            except self._nvml.NVMLError:  # a time-out says that there are no more
+            except self._nvml.NVMLError:  # a timeout means that there are no more
                 break
             numbers.append(int(event.eventData))
         return tuple(numbers)
@@ -101,7 +101,7 @@ _MOST_XIDS = 100
 
 
 class NvmlCard:
-    """A handle of the library, and what may be changed of it."""
+    """A handle of the library, and the settings of the card that may change."""
 
     maker = "NVML"
 
@@ -110,12 +110,12 @@ class NvmlCard:
 
     @patient
     def lock(self, sm_hz: float | None) -> None:
-        """Lock the SM clock, at base where no frequency is given."""
+        """Lock the SM clock, at base without a frequency."""
         megahertz = TDP if sm_hz is None else self._within(round(sm_hz / MEGA))
         self._set(self._nvml.nvmlDeviceSetGpuLockedClocks, megahertz, megahertz)
 
     def _within(self, megahertz: int) -> int:
-        """A clock that the card has, as far as the driver tells: it takes another, and goes to the nearest."""
+        """Return the clock; refuse one that the card does not have, where the driver would take the nearest."""
         nvml, handle = self._nvml, self._handle
         memory = self._tried(lambda: max(nvml.nvmlDeviceGetSupportedMemoryClocks(handle)))
         known = memory and self._tried(lambda: list(nvml.nvmlDeviceGetSupportedGraphicsClocks(handle, memory)))
@@ -152,7 +152,7 @@ class NvmlCard:
             raise PerfgateError(code, f"{change.__name__}: {error}") from error
 
     def _tried(self, ask: Callable[[], Any]) -> Any:
-        """What some cards, or a driver older than its binding, do not tell is left out."""
+        """Return an answer, or None for what the card, or a driver older than its binding, does not support."""
         older = getattr(self._nvml, "NVMLLibraryMismatchError", self._nvml.NVMLError)
         try:
             return ask()
@@ -161,7 +161,7 @@ class NvmlCard:
 
 
 class Nvml:
-    """The library, started once and asked by handle; every question has an end, whatever the driver does."""
+    """The library, started once and called by handle; every call has a timeout, whatever the driver does."""
 
     maker = NvmlCard.maker
 
@@ -178,7 +178,7 @@ class Nvml:
 
     @property
     def library(self) -> Any:
-        """The module after ``nvmlInit``."""
+        """Return the module after ``nvmlInit``."""
         if self._module is None:
             module = self._load()
             with_timeout(self.maker, "nvmlInit", module.nvmlInit, START_S)
@@ -190,7 +190,7 @@ class Nvml:
         return f"driver {_text(with_timeout(self.maker, 'its version', ask))}"
 
     def device(self, device: Device) -> NvmlDevice:
-        """The handle of a device, by UUID or PCI id: the orders of CUDA and NVML differ."""
+        """Return the handle of a device, by UUID or PCI id, since the orders of CUDA and NVML differ."""
         return with_timeout(
             self.maker, f"the device {device.uuid or device.pci}", partial(self._found, self.library, device)
         )
@@ -205,17 +205,17 @@ class Nvml:
             try:
                 handle = find(name.encode() if isinstance(name, str) else name)
                 return NvmlDevice(nvml, self._card(handle) if name.startswith("MIG-") else handle)
-            except nvml.NVMLError as error:  # noqa: PERF203 - three tries at most
+            except nvml.NVMLError as error:  # noqa: PERF203 - at most three tries
                 if getattr(error, "value", 0) == GPU_IS_LOST:
                     raise PerfgateError("device-lost", f"{device.name}: {error}") from error
         raise PerfgateError("device-unmapped", f"NVML knows no device {device.uuid or device.pci or device.name}")
 
     def _card(self, handle: Any) -> Any:
-        """The card of an instance: clocks, temperature and reasons are of the whole card."""
+        """Return the card of an instance, since clocks, temperature and reasons are of the whole card."""
         return self.library.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle)
 
     def every(self) -> tuple[NvmlDevice, ...]:
-        """All devices of the machine, visible to CUDA or not."""
+        """Return all devices of the machine, visible to CUDA or not."""
         return with_timeout(self.maker, "its devices", partial(self._each, self.library))
 
     def _each(self, nvml: Any) -> tuple[NvmlDevice, ...]:
@@ -225,7 +225,7 @@ class Nvml:
 
 
 class NvmlDevice(NvmlCard):
-    """One device, in the units of the inside; an instance of MIG knows the card that it is a part of."""
+    """One device, in internal units; a MIG instance knows its card."""
 
     def __init__(self, library: Any, handle: Any, whole: NvmlDevice | None = None) -> None:
         super().__init__(library, handle)
@@ -233,7 +233,7 @@ class NvmlDevice(NvmlCard):
 
     @patient
     def parts(self) -> tuple[NvmlDevice, ...]:
-        """The instances that MIG cuts it into."""
+        """Return its MIG instances."""
         nvml, handle = self._nvml, self._handle
         count = self._tried(lambda: nvml.nvmlDeviceGetMaxMigDeviceCount(handle)) or 0
         find = nvml.nvmlDeviceGetMigDeviceHandleByIndex
@@ -242,9 +242,9 @@ class NvmlDevice(NvmlCard):
 
     @patient
     def described(self) -> Device:
-        """As a device of the model, with the facts that only NVML knows."""
+        """Return it as a device of the model, with the facts that only NVML knows."""
         nvml, handle = self._nvml, self._handle
-        whole = self._whole._handle if self._whole else handle  # noqa: SLF001 - its own kind
+        whole = self._whole._handle if self._whole else handle  # noqa: SLF001 - its own class
         memory = nvml.nvmlDeviceGetMemoryInfo(handle)
         return Device(
             key="",
@@ -269,7 +269,7 @@ class NvmlDevice(NvmlCard):
 
     @patient
     def facts(self) -> tuple[tuple[str, str], ...]:
-        """Driver, power limits, MIG: what can be had of them."""
+        """Return driver, power limits and MIG, as far as they are available."""
         nvml, handle = self._nvml, self._handle
         questions: tuple[tuple[str, Callable[[], str]], ...] = (
             ("driver", lambda: _text(nvml.nvmlSystemGetDriverVersion())),
@@ -296,7 +296,7 @@ class NvmlDevice(NvmlCard):
             raise PerfgateError("device-lost", f"NVML stopped answering: {error}") from error
 
     def _reasons(self) -> int:
-        """By the name of today; drivers before 535 know the older one alone."""
+        """Return the reasons by the present function; drivers before 535 only have the older one."""
         nvml = self._nvml
         try:
             return int(nvml.nvmlDeviceGetCurrentClocksEventReasons(self._handle))
@@ -309,7 +309,7 @@ class NvmlDevice(NvmlCard):
 
     @patient
     def violations(self) -> Counts:
-        """In nanoseconds; nothing where the card has no such counters."""
+        """Return counters in nanoseconds; empty if the card has none."""
         try:
             fields = self._nvml.nvmlDeviceGetFieldValues(self._handle, list(VIOLATIONS))
         except self._nvml.NVMLError:
@@ -325,7 +325,7 @@ class NvmlDevice(NvmlCard):
 
     @patient
     def health(self) -> Health:
-        """Errors of its memory, as far as it has counters of them."""
+        """Return its memory errors, as far as it counts them."""
         nvml, handle = self._nvml, self._handle
 
         def count(kind: str) -> int:
@@ -346,7 +346,7 @@ class NvmlDevice(NvmlCard):
 
     @patient
     def listener(self) -> XidListener | None:
-        """What hears of errors from now on; nothing where the card tells none."""
+        """Return a listener for errors from now on; None if the card reports none."""
         nvml = self._nvml
         events = self._tried(lambda: nvml.nvmlEventSetCreate())  # noqa: PLW0108 - an old binding may lack it
         if events is None:
@@ -358,13 +358,13 @@ class NvmlDevice(NvmlCard):
 
     @patient
     def processes(self) -> tuple[int, ...] | None:
-        """Those that compute there; none where the driver does not tell."""
+        """Return the computing processes; None if the driver does not report them."""
         processes = self._tried(lambda: self._nvml.nvmlDeviceGetComputeRunningProcesses(self._handle))
         return None if processes is None else tuple(int(process.pid) for process in processes)
 
     @patient
     def energy(self) -> float | None:
-        """Joules since the driver was loaded; nothing of a card that does not count them."""
+        """Return joules since the driver was loaded; None for a card that does not count them."""
         joules: float | None = self._tried(lambda: self._nvml.nvmlDeviceGetTotalEnergyConsumption(self._handle) / 1000)
         return joules
 
@@ -382,4 +382,4 @@ MEGA = 1e6
 NOT_SUPPORTED, NO_PERMISSION, GPU_IS_LOST, FUNCTION_NOT_FOUND = 3, 4, 15, 13
 
 TDP = 0xFFFFFF01
-"""Both ends of a locked range set to this ask for the base clock."""
+"""A locked range with both ends at this value means the base clock."""

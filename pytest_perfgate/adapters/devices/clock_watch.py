@@ -62,7 +62,7 @@ class DeviceSampler:
         self.fault = ""
 
     def look(self, *, last: bool = False) -> bool:
-        """Whether it went well; whatever goes wrong is a fault, since a thread that ends is missed by nobody."""
+        """Read the device; return False after an error, which is kept: a thread's end would go unnoticed."""
         try:
             self._count(last=last)
             before, load = self._sampling.mark, self._sampling.loads

@@ -1,1 +1,1 @@
-"""Instruments that run something and leave an artifact."""
+"""Profilers, which run something and leave an artifact."""

@@ -1,4 +1,4 @@
-"""Torch profiler, CUPTI, traces in process."""
+"""Profilers that work inside the process: torch's, and CUPTI."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class AttachedProfiler:
-    """Everything of a profiler but its artifacts."""
+    """Everything of a profiler except its artifacts."""
 
     name: str
 
@@ -43,20 +43,20 @@ class AttachedProfiler:
 
 
 class OwnTraces:
-    """Where they lie; what is in them is the profiler's."""
+    """Where an in-process profiler stores its traces."""
 
     stem: str
-    """What their names begin with."""
+    """The prefix of their names."""
 
     def command(self, argv: Sequence[str], out: Path, plan: Plan) -> Sequence[str]:  # noqa: ARG002 - the port's
-        """The child is its own profiler."""
+        """Return the plain command: the child profiles itself."""
         return argv
 
     def artifacts(self, out: Path) -> tuple[Artifact, ...]:
         return tuple(Artifact(kind="kineto", path=str(path)) for path in self._written(out))
 
     def following(self, out: Path) -> Path:
-        """Where the next one goes."""
+        """Return the path of the next trace."""
         out.mkdir(parents=True, exist_ok=True)
         return out / f"{self.stem}{len(self._written(out))}.json"
 
@@ -66,13 +66,13 @@ class OwnTraces:
 
 
 class Torch(OwnTraces):
-    """Records operators with their shapes, and kernels where there is a device."""
+    """Records operators with their shapes, and kernels if there is a device."""
 
     name = "torch"
     stem = "torch-"
 
     def availability(self) -> Availability:
-        """Whether torch can be imported; importing it is left to the test."""
+        """Return whether torch is installed; the test itself imports it."""
         if find_spec("torch") is None:
             return Availability(
                 name=self.name, usable=False, why="torch is not installed", fix="pip install torch, or capture='nsys'"
@@ -81,7 +81,7 @@ class Torch(OwnTraces):
 
     @contextmanager
     def region(self, out: Path) -> Iterator[None]:
-        """Profile what runs inside; the trace is written when it ends well."""
+        """Profile the block; the trace is written if it ends without an error."""
         available = self.availability()
         if not available.usable:
             raise PerfgateError("torch-tool", available.why, fix=available.fix)
@@ -99,7 +99,7 @@ class Torch(OwnTraces):
 
 
 def _version() -> str:
-    """What is installed, without importing it."""
+    """Return the installed version without importing the package."""
     try:
         return version("torch")
     except PackageNotFoundError:
@@ -107,7 +107,7 @@ def _version() -> str:
 
 
 def _nothing() -> None:
-    """No device to wait for."""
+    """Do nothing: there is no device to wait for."""
 
 
 _BUFFER = 8 << 20
@@ -130,7 +130,7 @@ class Recorder(Protocol):
 
 
 class Cupti(OwnTraces):
-    """Overlap, idle time and kernels of whatever launches on CUDA."""
+    """Overlap, idle time and kernels of any program on CUDA."""
 
     name = "cupti"
     stem = "cupti-"
@@ -149,7 +149,7 @@ class Cupti(OwnTraces):
 
     @contextmanager
     def region(self, out: Path) -> Iterator[None]:
-        """Everything that was launched inside has finished before the records are read."""
+        """Record the block; its launches finish before the records are read."""
         available = self.availability()
         if not available.usable:
             raise PerfgateError("profile-tool", f"cupti: {available.why}", fix=available.fix)
@@ -167,7 +167,7 @@ class Cupti(OwnTraces):
 
 
 def render_trace(records: Sequence[Any]) -> str:
-    """The records as the events of a trace: microseconds from the first of them."""
+    """Return the records as the events of a trace, in microseconds from the first of them."""
     first = min(record.start for record in records)
     events = [
         {
@@ -189,7 +189,7 @@ TIMES = "event.json"
 
 
 class EventTimes(AttachedProfiler):
-    """The events timer of the child does the work, where a device has events."""
+    """Timing by the events timer of the child, on a device with events."""
 
     name = TIMED
 
@@ -201,7 +201,7 @@ class EventTimes(AttachedProfiler):
 
 
 class CubinKeeper(AttachedProfiler):
-    """The child writes what the test attaches."""
+    """Keeps what the test in the child attaches."""
 
     name = "cubin"
 

@@ -1,4 +1,4 @@
-"""Nsys, ncu, cubin around a child."""
+"""nsys, ncu and cubin around a child."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.profiles import Scrub
 
 OLDEST = (2022, 2)
-"""Before it, --capture-range-end and node-level graph tracing are missing."""
+"""The first version with --capture-range-end and node-level graph tracing."""
 
 FLAGS = (
     "--trace=cuda,nvtx",
@@ -48,7 +48,7 @@ _REMOTE = frozenset({"ssh", "rsh"})
 
 
 class Nsys:
-    """One capture at a time; ``scrub`` is given, for what is kept must be clean."""
+    """One capture of nsys at a time; ``scrub`` removes secrets from what is kept."""
 
     name = "nsys"
 
@@ -59,7 +59,7 @@ class Nsys:
         self._range = RANGE if ranged else ()
 
     def availability(self) -> Availability:
-        """Asks nsys for its version where it will run: behind the launcher."""
+        """Return nsys's version as it runs: behind the launcher."""
         fix = "install Nsight Systems, or set [tool.perfgate] launcher"
         try:
             done = _ran(behind(self._launcher, ["nsys", "--version"]), 60.0)
@@ -74,18 +74,18 @@ class Nsys:
         return Availability(name=self.name, usable=True, version=match.group())
 
     def command(self, argv: Sequence[str], out: Path, plan: Plan) -> Sequence[str]:  # noqa: ARG002 - the port's
-        """The child behind nsys, and both behind the launcher."""
+        """Return the child's command behind nsys, and both behind the launcher."""
         profile = ["nsys", "profile", *FLAGS, *self._range, f"--output={out.absolute() / 'capture'}", *argv]
         return behind(self._launcher, profile)
 
     @contextmanager
     def region(self, out: Path) -> Iterator[None]:  # noqa: ARG002 - the port's
-        """Opens and closes the capture range from inside the child."""
+        """Open and close the capture range from inside the child."""
         with switched():
             yield
 
     def artifacts(self, out: Path) -> tuple[Artifact, ...]:
-        """The clean export of each report; the report and the raw export hold the environment and go."""
+        """Return the clean export of each report; report and raw export hold the environment and are deleted."""
         for stream in sorted(out.glob("*.qdstrm")):
             _import(stream, self._timeout)
         reports = sorted(path for path in out.glob("*") if path.suffix in REPORTS)
@@ -109,7 +109,7 @@ class Nsys:
 
 
 def behind(launcher: Sequence[str], argv: Sequence[str]) -> list[str]:
-    """A command behind its launcher; a remote shell reads one line, so its words are quoted for it."""
+    """Return a command behind its launcher, quoted as one line for a remote shell."""
     if not launcher:
         return list(argv)
     if Path(launcher[0]).name in _REMOTE:
@@ -118,7 +118,7 @@ def behind(launcher: Sequence[str], argv: Sequence[str]) -> list[str]:
 
 
 def _ran(argv: Sequence[str], timeout_s: float) -> str:
-    """What a command printed; its tail is in the error when it fails, and its whole group ends with it."""
+    """Return the output of a command; on failure raise with its end, and end its whole process group."""
     if shutil.which(argv[0]) is None:
         raise PerfgateError("nsys-tool", f"{argv[0]} is not on the PATH")
     try:
@@ -134,7 +134,7 @@ def _ran(argv: Sequence[str], timeout_s: float) -> str:
 
 
 def _import(stream: Path, timeout_s: float) -> None:
-    """Some distributions keep the importer where nsys does not look; it is called by hand then."""
+    """Run the importer directly, because some distributions keep it where nsys does not search."""
     report = stream.with_suffix(".nsys-rep")
     try:
         if not report.exists():
@@ -163,14 +163,14 @@ Switch = Callable[[], object]
 _RUNTIMES = ("libcudart.so", "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0")
 
 _NO_DEVICE = frozenset({35, 100})
-"""What the runtime answers where the driver is too old or absent, and where there is no device."""
+"""The runtime's status if the driver is too old or absent, and without a device."""
 
 _DRIVERS = ("libcuda.so.1", "libcuda.so")
 
 
 @contextmanager
 def switched() -> Iterator[None]:
-    """Everything that was launched inside has finished before the range closes."""
+    """Record the block; its launches finish before the range closes."""
     start, stop, settle = _switches()
     settle()
     start()
@@ -187,7 +187,7 @@ def settle() -> None:
 
 
 def _switches() -> tuple[Switch, Switch, Switch]:
-    """From the library that the program has loaded, else from the runtime or the driver itself."""
+    """Return the profiler switches from the library that the program has loaded, else from runtime or driver."""
     torch = sys.modules.get("torch")
     if torch is not None and quietly(torch.cuda.is_available)[0]:
         cudart = torch.cuda.cudart()
@@ -226,7 +226,7 @@ def _loaded(name: str) -> ctypes.CDLL | None:
 SECTIONS = (
     "SpeedOfLight", "LaunchStats", "Occupancy", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis", "WarpStateStats",
 )  # fmt: skip
-"""What classification rests on; a full set collects thousands of metrics and replays each kernel dozens of times."""
+"""What classification needs; a full set collects thousands of metrics with dozens of replays of each kernel."""
 
 DEEP = (*SECTIONS, "SourceCounters", "SchedulerStats", "InstructionStats", "MemoryWorkloadAnalysis_Tables")
 
@@ -238,7 +238,7 @@ NcuSwitch = Callable[[], AbstractContextManager[None]]
 
 
 class Ncu:
-    """``annotation`` asks for the sections that classify; ``ncu`` for source and machine code too."""
+    """``annotation`` requests the sections for classification; ``ncu`` also source and machine code."""
 
     def __init__(
         self, switch: NcuSwitch, launcher: Sequence[str] = (), *, name: str = "annotation", filters: Sequence[str] = ()
@@ -249,13 +249,13 @@ class Ncu:
         self._filters = tuple(filters)
 
     def only(self, kernel: str, launches: int = 0) -> Ncu:
-        """Kernels whose name holds this, and so many launches of them: a whole test takes a replay of each."""
+        """Return it for kernels with this in their name, and so many launches, since each one is replayed."""
         named = ("--kernel-name", f"regex:{re.escape(kernel)}") if kernel else ()
         counted = ("--launch-count", str(launches)) if launches else ()
         return Ncu(self._switch, self._launcher, name=self.name, filters=(*named, *counted))
 
     def availability(self) -> Availability:
-        """Asks ncu for its version where it will run: behind the launcher."""
+        """Return ncu's version as it runs: behind the launcher."""
         fix = "install Nsight Compute, or set [tool.perfgate] launcher"
         argv = behind(self._launcher, ["ncu", "--version"])
         if shutil.which(argv[0]) is None:
@@ -270,7 +270,7 @@ class Ncu:
         return Availability(name=self.name, usable=True, version=match[1])
 
     def command(self, argv: Sequence[str], out: Path, plan: Plan) -> list[str]:
-        """The child behind ncu, region by cudaProfilerStart; ncu itself leaves the clocks alone."""
+        """Return the child's command behind ncu, which waits for cudaProfilerStart and leaves the clocks alone."""
         del plan
         sections = [word for section in (DEEP if self._deep else SECTIONS) for word in ("--section", section)]
         source = ["--import-source", "yes"] if self._deep else []
@@ -285,7 +285,7 @@ class Ncu:
         return self._switch()
 
     def artifacts(self, out: Path) -> tuple[Artifact, ...]:
-        """The report; where there is none, what ncu said decides which error it is."""
+        """Return the report; without one, raise the error that ncu's output shows."""
         report = out / f"{STEM}.ncu-rep"
         log = out / LOG
         log_text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""

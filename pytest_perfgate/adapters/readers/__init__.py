@@ -1,1 +1,1 @@
-"""Artifacts into values."""
+"""Reading artifacts into values."""

@@ -1,4 +1,4 @@
-"""Google Benchmark, asv, NVBench, pytest-benchmark, hyperfine."""
+"""Results of Google Benchmark, asv, NVBench, pytest-benchmark and hyperfine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RATES = {
 }
 
 _FITS = frozenset({"BigO", "RMS"})
-"""Of how time grows over a family of benchmarks: no benchmark has that time."""
+"""Rows of a complexity fit over a family of benchmarks, which are not times of a benchmark."""
 
 _NO_TIME = "its {} is not a time above 0 and below a year"
 _SUFFIX = re.compile(r"(?P<run>.+)_(?P<name>mean|median|stddev|cv|BigO|RMS)")
@@ -49,7 +49,7 @@ def read_google_benchmark(path: Path) -> BenchFile:
 
 
 def _with_type(row: Row, names: set[str]) -> Row:
-    """A row with its type: before 1.5 an aggregate told itself by the end of its name alone."""
+    """Return a row with its type; before version 1.5, only the end of its name marked an aggregate."""
     name, kind = row["name"], row.get("run_type")
     if row.get("aggregate_name"):
         run = row.get("run_name") or name.removesuffix(f"_{row['aggregate_name']}")
@@ -62,7 +62,7 @@ def _with_type(row: Row, names: set[str]) -> Row:
 
 
 def _apart(rows: Sequence[Row]) -> Sequence[Sequence[Row]]:
-    """Benchmarks that only share a name are of two families; before 1.5.3 rows told none."""
+    """Separate benchmarks that share a name, by family; before 1.5.3 rows name no family."""
     families: dict[str, list[Row]] = {}
     for row in rows:
         families.setdefault(f"{row.get('family_index')} {row.get('per_family_instance_index')}", []).append(row)
@@ -95,7 +95,7 @@ def _result(name: str, rows: Sequence[Row], place: str) -> BenchResult:
 
 
 def _figures(aggregates: Mapping[str, Row], times: Sequence[float], place: str) -> dict[str, float]:
-    """The tool's own figures, or ours of its repetitions; the first is the one that counts."""
+    """Return the tool's own figures, or ours from its repetitions; the first one counts."""
     ours = {"mean": fmean(times)} if times else {}
     ours |= {"median": median(times)} if len(times) > 1 else {}
     theirs = {name: _time(aggregates[name], place) for name in ("median", "mean") if name in aggregates}
@@ -103,7 +103,7 @@ def _figures(aggregates: Mapping[str, Row], times: Sequence[float], place: str) 
 
 
 def _skipped(rows: Sequence[Row]) -> str:
-    """Why no time of it counts."""
+    """Return why no time of a benchmark counts."""
     failed = next((row for row in rows if row.get("error_occurred") or row.get("skipped")), None)
     return str(failed.get("error_message") or failed.get("skip_message") or "skipped") if failed else ""
 
@@ -115,7 +115,7 @@ def _scatter(aggregates: Mapping[str, Row], times: Sequence[float]) -> float | N
 
 
 def _time(row: Row, place: str) -> float | None:
-    """Wall time, unless the benchmark was told to time by hand, which it writes there too."""
+    """Return the wall time, or the manual time of a benchmark, which is in the same field."""
     unit = row.get("time_unit") or "ns"
     if unit not in ("ns", "us", "ms", "s"):
         what = f"{row['name']} is timed in {unit!r}; Google Benchmark writes ns, us, ms, s"
@@ -124,11 +124,11 @@ def _time(row: Row, place: str) -> float | None:
 
 
 _MOST = 100_000
-"""Combinations of one benchmark's parameters: a file of a kilobyte could name billions."""
+"""The most combinations of a benchmark's parameters: a file of a kilobyte could name billions."""
 
 
 def read_asv(path: Path) -> BenchFile:
-    """Times alone: memory and tracked numbers have other units, which the file does not name."""
+    """Return the times of a file; its memory and tracked numbers have units that it does not name."""
     body, place = read_json(path, "asv"), f"{path}: results"
     columns = body.get("result_columns") or ["result", "params"]
     if not isinstance(columns, list) or "result" not in columns or not all(isinstance(one, str) for one in columns):
@@ -150,7 +150,7 @@ def _timed(name: str) -> bool:
 
 
 def _results(name: str, row: Any, columns: list[str], place: str) -> Iterator[BenchResult]:
-    """One for each combination of parameters; nothing at all stands for a benchmark that failed in all."""
+    """Yield a result for each combination of parameters; none for a benchmark that failed in all."""
     values, params = _fields(row, columns)
     if not isinstance(params, list) or not all(isinstance(axis, list) for axis in params):
         raise PerfgateError("artifact-unreadable", f"the parameters of {name} are no lists", place=place)
@@ -169,7 +169,7 @@ def _results(name: str, row: Any, columns: list[str], place: str) -> Iterator[Be
 
 
 def _fields(row: Any, columns: list[str]) -> tuple[Any, Any]:
-    """(results, parameters): version 2 has rows with columns; before, a mapping or the bare number stood here."""
+    """Return (results, parameters): version 2 has rows with columns, earlier ones a mapping or a number."""
     if isinstance(row, list):
         row = dict(zip(columns, row))
     return (row.get("result"), row.get("params") or []) if isinstance(row, Mapping) else (row, [])
@@ -220,7 +220,7 @@ def _brand(machine: Any) -> str:
 
 
 def read_hyperfine(path: Path) -> BenchFile:
-    """Whole commands, as ``--export-json`` writes them; one that failed in a run has no time."""
+    """Return the times of whole commands, from ``--export-json``; one that failed in a run has no time."""
     body, place = read_json(path, "hyperfine"), f"{path}: results"
     results = (_command(row, place) for row in objects(member(body, "results", list, str(path)), place))
     return BenchFile(tool="hyperfine", results=tuple(results))
@@ -257,7 +257,7 @@ _OLD = {on: (f"{on} Relative Standard Deviation (Cold)", "Number of Samples (Col
 
 
 def read_nvbench(path: Path) -> BenchFile:
-    """All forms: summaries as a list with tags, and the older ones with names as keys."""
+    """Return the results of all versions: summaries as a list with tags, or older ones with names as keys."""
     body, place = read_json(path, "NVBench"), str(path)
     devices = {str(one.get("id")): str(one.get("name", "")) for one in map(mapping, list_of(body.get("devices")))}
     benches = member(body, "benchmarks", list, place)
@@ -279,7 +279,7 @@ def _nvbench_results(bench: Any, devices: Mapping[str, str], place: str) -> Iter
 
 
 def _name(state: Mapping[str, Any]) -> str:
-    """Its own name, or what stood for it before states had names."""
+    """Return the state's name, or what older versions have instead."""
     listed = [f"{axis.get('name')}={axis.get('value')}" for axis in map(mapping, list_of(state.get("axis_values")))]
     return str(state.get("name") or state.get("description") or " ".join(listed))
 
@@ -311,7 +311,7 @@ def _nvbench_result(name: str, state: Mapping[str, Any], found: Figures, device:
 
 
 def _companion_tags(tag: str) -> tuple[str, str]:
-    """The tags of the relative deviation and of the number of samples behind a time."""
+    """Return the tags of the relative deviation and the number of samples that belong to a time."""
     if not tag.startswith("nv/"):
         return _OLD.get(tag.removeprefix("Average ")[:3], ("", "")) if tag.endswith("(Cold)") else ("", "")
     clock, _, _ = tag.rpartition("/")
@@ -319,7 +319,7 @@ def _companion_tags(tag: str) -> tuple[str, str]:
 
 
 def _summaries(summaries: Any, place: str) -> Iterator[tuple[str, float | None]]:
-    """(tag or name, number) of every summary; one that is not finite is none."""
+    """Yield (tag or name, number) of every summary; a number that is not finite becomes None."""
     if isinstance(summaries, Mapping):
         summaries = [{"tag": name, **mapping(summary)} for name, summary in summaries.items()]
     for summary in objects(summaries, place):

@@ -1,4 +1,4 @@
-"""Machine code by nvdisasm."""
+"""Machine code, disassembled by nvdisasm."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ from pytest_perfgate.model.values import value
 _ALWAYS_CODE = (".cubin", ".fatbin")
 
 _LARGE = 1 << 17
-"""Bytes of code from which the disassembler is shown a sample: it would take seconds."""
+"""Bytes of code above which only a sample is disassembled: the rest would take seconds."""
 
 _FEW = 2
-"""Files of one architecture up to which each is shown whole: the disassembler takes half a second to start."""
+"""Number of files of one architecture up to which each is disassembled whole: each start takes half a second."""
 
 _SECONDS, _HEAD = 120, 4096
 
 _IT_IS = "it is "
-"""How an error begins that says what a file is instead."""
+"""The start of an error that says what a file is instead."""
 
 _NOT_COMPILED = "No ELF file found"
-"""What ``cuobjdump`` says of a file in which PTX or code for the linker waits."""
+"""What ``cuobjdump`` prints for a file that contains only PTX or code for the linker."""
 
 _FATAL = "fatal"
-"""How it marks what stops it, even half way."""
+"""The word with which it marks a fatal error, even halfway."""
 
 FATBIN = b"\x50\xed\x55\xba"
 
@@ -55,14 +55,14 @@ _DAMAGED = re.compile(
 )
 
 _TOO_OLD, _NO_JSON = "deprecated", "Unknown option 'json'"
-"""What a disassembler says that knows an architecture no more, and one from before it could print JSON."""
+"""Messages of a disassembler that no longer supports an architecture, and of one that cannot print JSON."""
 
 _FIRST_ARCH = 70
-"""From here on an instruction has sixteen bytes, its scheduling among them."""
+"""The first architecture with instructions of sixteen bytes, which include the scheduling."""
 
 
 def read_cubins(paths: Sequence[Path], build: Sequence[str] = ()) -> tuple[Disassembly, ...]:
-    """Every cubin in these files and directories, disassembled side by side, and every log of ``ptxas -v``.
+    """Return every cubin in these files and directories, disassembled, and every log of ``ptxas -v``.
 
     ``build`` is the command that compiles a source.
     """
@@ -85,7 +85,7 @@ def _disassembled(paths: Sequence[Path], build: Sequence[str]) -> tuple[Disassem
 
 @value
 class _Opened:
-    """A cubin that was read, and how to name it."""
+    """A cubin that was read, and its name for messages."""
 
     path: Path
     name: str
@@ -98,7 +98,7 @@ class _Opened:
 
 
 def _with_kernels(path: Path, room: Path, build: Sequence[str]) -> list[_Opened]:
-    """The cubins of a path, without those that hold data alone, or functions for others to call."""
+    """Return the cubins of a path, without those that hold only data, or functions for others to call."""
     cubins = [_compiled(path, room, build)] if path.suffix == SOURCE else _cubins(path, room)
     opened = [_opened(*cubin) for cubin in cubins]
     launched = [one for one in opened if one.code.kernels]
@@ -110,7 +110,7 @@ def _with_kernels(path: Path, room: Path, build: Sequence[str]) -> list[_Opened]
 
 
 def _compiled(path: Path, room: Path, build: Sequence[str]) -> tuple[Path, str]:
-    """The cubin that the command makes of a source; flags decide the code, so none are made up."""
+    """Return the cubin that the command compiles from a source; its flags decide the code, so none are assumed."""
     if not build:
         fix = (
             f"--set build='nvcc -arch=sm_90 -O3', with the flags of your build; or name what it made: {path.stem}.cubin"
@@ -138,7 +138,7 @@ def _opened(path: Path, name: str) -> _Opened:
 
 
 def _batches(cubins: Sequence[_Opened]) -> list[list[_Opened]]:
-    """What one call of the disassembler reads: all files of an architecture, where there are many or one is large."""
+    """Return batches for the disassembler: all files of an architecture if there are many, or one is large."""
     by_arch: dict[int, list[_Opened]] = {}
     for one in cubins:
         by_arch.setdefault(architecture(one.data), []).append(one)
@@ -151,7 +151,7 @@ def _batches(cubins: Sequence[_Opened]) -> list[list[_Opened]]:
 
 
 def _listings(batch: Sequence[_Opened]) -> dict[str, bytes]:
-    """Listings by name of the file; what cannot be read together is halved until the one that stops it is alone."""
+    """Return listings by file name; a batch that fails is halved until the failing file is alone."""
     if len(batch) == 1 and not batch[0].large:
         return {batch[0].name: _whole(batch[0])}
     try:
@@ -164,7 +164,7 @@ def _listings(batch: Sequence[_Opened]) -> dict[str, bytes]:
 
 
 def _whole(one: _Opened) -> bytes:
-    """As printed; by a sample where the tool prints no JSON, or names and options of the file break it."""
+    """Return the listing as printed; by a sample if the tool or the file's names prevent JSON."""
     try:
         listing = _listing(["-json", str(one.path.resolve())], one.name)
         json.loads(listing)
@@ -179,7 +179,7 @@ def _whole(one: _Opened) -> bytes:
 
 
 def _cubins(path: Path, room: Path) -> Iterator[tuple[Path, str]]:
-    """(file, how to name it) of each cubin that a path leads to."""
+    """Yield (file, name) of each cubin that a path leads to."""
     if path.is_dir():
         files = sorted(p for p in path.rglob("*") if p.suffix in CODE_SUFFIXES and p.is_file())
         if not files:
@@ -198,7 +198,7 @@ def _cubins(path: Path, room: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _within(file: Path, room: Path) -> list[tuple[Path, str]]:
-    """Of a file of a directory, where object files of the host lie beside those of kernels."""
+    """Return the cubins of a file in a directory; none for an object file of the host."""
     try:
         return list(_cubins(file, room))
     except PerfgateError as error:
@@ -209,13 +209,13 @@ def _within(file: Path, room: Path) -> list[tuple[Path, str]]:
 
 
 def _is_alien(path: Path) -> bool:
-    """Whether nothing of NVIDIA can be in it; archives and object files of the host may hold a fatbin."""
+    """Return whether the file cannot contain NVIDIA's code; archives and host objects may hold a fatbin."""
     head = read_head(path, _HEAD)
     return bool(foreign_kind(head)[0]) and elf_machine(head) in {None, AMD_MACHINE} and not head.startswith(ARCHIVE)
 
 
 def _extracted(path: Path, room: Path) -> Iterable[tuple[Path, str]]:
-    """Cubins that ``cuobjdump`` finds inside a fatbin, an object file, a library or an archive."""
+    """Return the cubins that ``cuobjdump`` finds in a fatbin, an object file, a library or an archive."""
     out = Path(tempfile.mkdtemp(dir=room))
     done = _run([str(tool("cuobjdump")), "--extract-elf", "all", str(path.resolve())], where=out)
     extracted = sorted(out.iterdir())
@@ -237,7 +237,7 @@ def _last(said: str, path: Path) -> str:
 
 
 def _no_kernel(path: Path, said: str) -> PerfgateError:
-    """What it is instead, as far as its first bytes or the tool say."""
+    """Return the error for a file without a kernel, with its kind by its first bytes or the tool."""
     is_a, fix = foreign_kind(read_head(path, _HEAD))
     if _NOT_COMPILED in said:
         listed = _run([str(tool("cuobjdump")), "--list-ptx", str(path.resolve())]).stdout
@@ -261,7 +261,7 @@ def _disassembly(one: _Opened, listing: bytes) -> Disassembly:
 
 
 def _sampled(batch: Sequence[_Opened]) -> dict[str, bytes]:
-    """Files of one architecture by one instruction of each encoding."""
+    """Return listings of files of one architecture, from one instruction of each encoding."""
     from pytest_perfgate.adapters.readers.cubin_elf import sampled_listings
 
     names = ", ".join(one.name for one in batch[:3])
@@ -272,7 +272,7 @@ def _sampled(batch: Sequence[_Opened]) -> dict[str, bytes]:
 
 
 def _listing(arguments: Sequence[str], name: str) -> bytes:
-    """What the disassembler prints: the first that knows the architecture and the options."""
+    """Return the output of the first disassembler that supports the architecture and the options."""
     failures = []
     for program in every_tool("nvdisasm"):
         done = _run([str(program), *arguments])
@@ -293,7 +293,7 @@ def _failure(said: str, file: str, name: str) -> PerfgateError:
 
 
 def _code(said: str) -> str:
-    """What is wrong by the disassembler's own words, the name of the file left out."""
+    """Return the disassembler's error without the name of the file."""
     if _NO_ARCH.search(said):
         return "kernel-arch"
     return "kernel-broken" if _DAMAGED.search(said) else "kernel-tool-failed"
@@ -307,7 +307,7 @@ def _run(command: Sequence[str], where: Path | None = None) -> subprocess.Comple
 
 
 def stated_launches(path: Path) -> Mapping[str, Launch]:
-    """The launch that Triton, or a build, wrote beside a cubin: ``NAME.json`` with num_warps and shared."""
+    """Return the launch written beside a cubin by Triton or a build: ``NAME.json`` with num_warps and shared."""
     beside = path.with_suffix(".json")
     try:
         data = json.loads(beside.read_text(encoding="utf-8"))
@@ -320,16 +320,16 @@ def stated_launches(path: Path) -> Mapping[str, Launch]:
 
 
 _FOLDERS = ("nvidia/*/bin", "triton/backends/nvidia/bin")
-"""Of site-packages: NVIDIA's own wheels before what Triton brings along."""
+"""Folders of site-packages: NVIDIA's own wheels, then Triton's tools."""
 
 
 def tool(name: str) -> Path:
-    """Where a tool is; an error names the extra that brings it."""
+    """Return the path of a tool; the error names the extra that installs it."""
     return every_tool(name)[0]
 
 
 def every_tool(name: str) -> tuple[Path, ...]:
-    """Each place it is in: an older toolkit on PATH may not know what the wheel beside it knows."""
+    """Return every place of a tool, since an older toolkit on PATH may lack what a wheel supports."""
     tools = tuple(dict.fromkeys(_found(name)))
     if not tools:
         raise PerfgateError("kernel-tool", f"{name} is neither on PATH nor among the installed wheels")
@@ -374,7 +374,7 @@ _PTXAS = "compile it: ptxas -arch=sm_90 FILE.ptx -o FILE.cubin, or nvcc -arch=sm
 
 
 def foreign_kind(head: bytes) -> tuple[str, str]:
-    """(what it is, what to do instead); nothing where the bytes do not say."""
+    """Return (kind, what to do instead) by the first bytes; empty texts if unknown."""
     if _PTX.search(head):
         return "PTX, which ptxas has not compiled yet", _PTXAS
     machine = elf_machine(head)
@@ -386,14 +386,14 @@ def foreign_kind(head: bytes) -> tuple[str, str]:
 
 
 def elf_machine(head: bytes) -> int | None:
-    """The number of the machine that an ELF file is for."""
+    """Return the machine number of an ELF file, or None."""
     if head[:4] != b"\x7fELF" or len(head) < 20:
         return None
     return int(struct.unpack_from("<H" if head[5] == 1 else ">H", head, 18)[0])
 
 
 def not_compiled(listed: str) -> tuple[str, str]:
-    """(what, what to do) of a file without machine code, by the PTX that ``cuobjdump`` lists in it."""
+    """Return (kind, what to do) for a file without machine code, by the PTX that ``cuobjdump`` lists."""
     if "PTX file" in listed:
         return "it holds PTX and no machine code: the driver compiles it", _PTXAS
     return "it holds code for the linker (LTO-IR) and no machine code", "link it, and name what the linker writes"

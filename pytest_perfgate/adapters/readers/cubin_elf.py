@@ -1,4 +1,4 @@
-"""ELF, kernel attributes, samples."""
+"""The ELF form of a cubin, attributes of kernels, and listings from samples."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CUDA_MACHINE = 190
 _SYMBOLS, _NO_BYTES, _FUNCTION, _ENTRY = 2, 8, 2, 0x10
 
 _MANY = 0xFFFF
-"""The index that says: there are too many sections for this field, the first of them holds the number."""
+"""The value of a count that does not fit its field; the first section holds the count."""
 
 _TEXT, _INFO = ".text.", ".nv.info"
 
@@ -38,24 +38,24 @@ _SIZES = (".nv.shared.", ".nv.local.", ".nv.constant0.")
 
 @value
 class CubinFile:
-    """The code sections of a cubin by function name, and a symbol of each."""
+    """The code sections of a cubin by function name, and the symbol of each."""
 
     words: Mapping[str, bytes]
     symbols: Mapping[str, int]
     """Symbol index by function; empty when stripped."""
     bounds: Mapping[str, int] = field(default_factory=dict)
-    """The most threads a block that a kernel was compiled for, where its source says so."""
+    """The most threads a block that a kernel was compiled for, if its source states it."""
     kernels: Mapping[str, Resources] = field(default_factory=dict)
-    """Functions that can be launched, with what they take; the others are called by these."""
+    """Functions that can be launched, with their resources; the others are called by them."""
 
 
 def is_cubin(head: bytes) -> bool:
-    """Whether these first bytes are an ELF of the CUDA architecture."""
+    """Return whether these first bytes are an ELF of the CUDA architecture."""
     return head[:4] == MAGIC and len(head) >= 20 and struct.unpack_from("<H", head, 18)[0] == CUDA_MACHINE
 
 
 def parse_cubin(data: bytes, place: str) -> CubinFile:
-    """The functions of a cubin."""
+    """Return the functions of a cubin."""
     if not is_cubin(data[:20]):
         raise PerfgateError("kernel-broken", "it does not begin as a cubin does", place=place)
     try:
@@ -65,8 +65,8 @@ def parse_cubin(data: bytes, place: str) -> CubinFile:
 
 
 def check_whole(data: bytes, place: str) -> None:
-    """Raise where an ELF file of the host ends before its sections do: what they hold would be passed over."""
-    if data[:6] != MAGIC + b"\x02\x01":  # the hosts of NVIDIA's tools have 64 bits, little end first
+    """Raise if an ELF file of the host is cut before the end of its sections, whose code would be missed."""
+    if data[:6] != MAGIC + b"\x02\x01":  # NVIDIA's tools run on 64-bit, little-endian hosts
         return
     try:
         elf = _Elf(data)
@@ -81,7 +81,7 @@ _NEW_LAYOUT = 8
 
 
 def architecture(data: bytes) -> int:
-    """90 for ``sm_90``."""
+    """Return the architecture, 90 for ``sm_90``."""
     (flags,) = struct.unpack_from("<I", data, 48)
     return int(flags >> 8 & 0xFF if data[8] >= _NEW_LAYOUT else flags & 0xFF)
 
@@ -155,7 +155,7 @@ def _read(elf: _Elf) -> CubinFile:
 
 
 def _sizes(pairs: list[tuple[str, Section]]) -> dict[str, dict[str, int]]:
-    """Bytes of shared, local and constant memory by function."""
+    """Return the bytes of shared, local and constant memory by function."""
     sizes: dict[str, dict[str, int]] = {}
     for name, section in pairs:
         for kind in _SIZES:
@@ -165,7 +165,7 @@ def _sizes(pairs: list[tuple[str, Section]]) -> dict[str, dict[str, int]]:
 
 
 def _symbols(elf: _Elf) -> Iterator[tuple[int, str, bool]]:
-    """(index, code section, whether it can be launched) of every function."""
+    """Yield (index, code section, whether it can be launched) of every function."""
     for section in elf.sections:
         if section[1] != _SYMBOLS:
             continue
@@ -182,7 +182,7 @@ def read_head(path: Path, size: int = 64) -> bytes:
 
 
 _SIZED = 4
-"""The form of an attribute whose value follows it."""
+"""The format of an attribute that is followed by its size and value."""
 
 _MOST_THREADS = (0x05, 0x10)
 """``.maxntid`` and ``.reqntid``."""
@@ -190,11 +190,11 @@ _MOST_THREADS = (0x05, 0x10)
 _REGISTERS, _FRAME, _STACK = 0x2F, 0x11, 0x12
 
 _NO_SIZE = 0xFFFFFFFF
-"""Of a stack that nobody can know the depth of."""
+"""The size of a stack whose depth is unknown."""
 
 
 def records(table: bytes) -> Iterator[tuple[int, bytes]]:
-    """(name, value) of each record; one that is not known here is stepped over, for it says its size."""
+    """Yield (name, value) of each record; unknown ones are skipped by their size."""
     at = 0
     while at + 4 <= len(table):
         form, name, size = struct.unpack_from("<BBH", table, at)
@@ -208,13 +208,13 @@ def records(table: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def most_threads(table: bytes) -> int | None:
-    """``__launch_bounds__`` of a kernel, from the records of its own."""
+    """Return the ``__launch_bounds__`` of a kernel, from its own records."""
     limits = (struct.unpack_from("<III", v) for name, v in records(table) if name in _MOST_THREADS and len(v) >= 12)
     return next((x * y * z for x, y, z in limits), None)
 
 
 def numbers(table: bytes) -> dict[int, dict[int, int]]:
-    """What the records of the whole file say of each symbol, by the name of the record."""
+    """Return the values of the file's records, by record name and symbol."""
     numbers_of: dict[int, dict[int, int]] = {}
     for name, content in records(table):
         if len(content) == 8:
@@ -224,7 +224,7 @@ def numbers(table: bytes) -> dict[int, dict[int, int]]:
 
 
 def resources(said: Mapping[int, int], sizes: Mapping[str, int], in_header: int) -> Resources:
-    """Of one kernel: its records, the sizes of its sections, and the registers that older files keep in a header."""
+    """Return a kernel's resources: from its records, its section sizes, and the header's registers in older files."""
     stack = said.get(_STACK, _NO_SIZE)
     if stack == _NO_SIZE:
         stack = said.get(_FRAME, 0)
@@ -250,19 +250,19 @@ _COMPILER = re.compile(rb"Cuda compilation tools, release [\w.]+, V[\w.]+")
 _OPCODE, _ROOT = np.uint64(0xFFF), np.uint64(0x1FF)
 
 _MODIFIERS = np.uint64(0x1FFFFFFFF00)
-"""Bits 72 to 104: what is neither a register nor scheduling."""
+"""Bits 72 to 104, which hold neither a register nor scheduling."""
 
 _BRANCHES = (0x147, 0x14A)
-"""``BRA`` and ``JMP``. Where an indirect branch goes, ``BRX``, is in a table and not in the instruction."""
+"""``BRA`` and ``JMP``. An indirect branch, ``BRX``, has its targets in a table and not in the instruction."""
 
 _SHUFFLE, _SHUFFLE_MODE = 0x189, np.uint64(3 << 58)
 """``SHFL`` keeps its mode beside the operands."""
 
 _LOADS, _CACHES = (0x13B, 0x180, 0x181, 0x182, 0x183, 0x184, 0x1AE), np.uint64(0xFF)
-"""Loads have no third register: where its number would be is how they are cached, ``LTC128B`` for one."""
+"""Loads have no third register; its bits hold how they are cached, such as ``LTC128B``."""
 
 _MULTIPLY_ADDS = (0x824, 0x8A4)
-"""``IMAD`` and ``UIMAD`` by a constant: shown as ``IMAD.IADD`` and ``IMAD.SHL`` where they only add or shift."""
+"""``IMAD`` and ``UIMAD`` by a constant, shown as ``IMAD.IADD`` and ``IMAD.SHL`` if they only add or shift."""
 
 _NONE = 0xFF
 """The register that is always zero."""
@@ -272,11 +272,11 @@ _ARCH_SPECIFIC = 90
 _INSTRUCTION = 16
 
 _BASE = 0x40000000
-"""Where the sample pretends to lie, so that branches back have targets above zero."""
+"""The address assumed for the sample, so that branches backwards have targets above zero."""
 
 
 def sampled_listings(files: Sequence[tuple[CubinFile, bytes]], room: Path, run: Run) -> list[bytes]:
-    """A listing of each of these cubins of one architecture, from the instructions that stand for all others."""
+    """Return a listing of each of these cubins of one architecture, from representative instructions."""
     code = [b"".join(cubin.words[name] for name in sorted(cubin.words)) for cubin, _ in files]
     words = np.frombuffer(b"".join(code), dtype="<u8").reshape(-1, 2)
     shown, stands_for = _representatives(words)
@@ -294,7 +294,7 @@ def sampled_listings(files: Sequence[tuple[CubinFile, bytes]], room: Path, run: 
 def _listing(
     arch: int, data: bytes, cubin: CubinFile, entries: list[dict[str, Any]], place: NDArray[np.int64]
 ) -> bytes:
-    """Of one file, with the entries that it needs."""
+    """Return the listing of one file, with the entries that it needs."""
     used, here = np.unique(place, return_inverse=True)
     own = [entries[at] for at in used.tolist()]
     functions = _functions(cubin, own, here.reshape(-1))
@@ -302,7 +302,7 @@ def _listing(
 
 
 def _representatives(words: Words) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(rows to show, for every row the place of the one that stands for it)."""
+    """Return (representative rows, the position of the representative of every row)."""
     low, high = words[:, 0], words[:, 1]
     operands = (low >> np.uint64(24), low >> np.uint64(32), high)
     zeros = [
@@ -319,7 +319,7 @@ def _representatives(words: Words) -> tuple[NDArray[np.int64], NDArray[np.int64]
 
 
 def _elsewhere(low: Words, high: Words) -> Words:
-    """Modifiers that some opcodes keep outside the usual bits."""
+    """Return the modifiers that some opcodes hold outside the usual bits."""
     root = low & _ROOT
     modes = np.where(root == _SHUFFLE, low & _SHUFFLE_MODE, 0) >> np.uint64(58)
     caches = np.where(np.isin(root, _LOADS), high & _CACHES, 0)
@@ -328,7 +328,7 @@ def _elsewhere(low: Words, high: Words) -> Words:
 
 
 def _powers(low: Words) -> Words:
-    """Which power of two an integer multiply-add takes as its constant, plus one: by it the disassembler names it."""
+    """Return the power of two in an integer multiply-add, plus one, since the disassembler names it by that."""
     constant = low >> np.uint64(32)
     alone = np.isin(low & _OPCODE, _MULTIPLY_ADDS) & (constant > 0) & (constant & (constant - np.uint64(1)) == 0)
     powers: Words = np.where(alone, np.log2(np.maximum(constant, 1)) + 1, 0).astype(np.uint64)
@@ -336,7 +336,7 @@ def _powers(low: Words) -> Words:
 
 
 def _parsed(text: bytes, count: int) -> list[tuple[str, str, str]]:
-    """(predicate, opcode, operands) of each shown instruction."""
+    """Return (predicate, opcode, operands) of each printed instruction."""
     instructions = [(int(a, 16), p, o, rest) for a, p, o, rest in _LINE.findall(text.decode("utf-8", "replace"))]
     if not instructions or [at - instructions[0][0] for at, *_ in instructions] != [
         _INSTRUCTION * n for n in range(count)
@@ -346,7 +346,7 @@ def _parsed(text: bytes, count: int) -> list[tuple[str, str, str]]:
 
 
 def _entry(fields: tuple[str, str, str], at: int) -> dict[str, Any]:
-    """As in a listing; the target of a branch as a distance, since the sample has addresses of its own."""
+    """Return a listing's entry; a branch target as a distance, because the sample has other addresses."""
     _, opcode, operands = fields
     target = re.search(r"(?<![-\w])0x[0-9a-f]+$", operands.strip("`() "))
     if opcode.partition(".")[0] in {"BRA", "JMP"} and target:
@@ -358,7 +358,7 @@ def _entry(fields: tuple[str, str, str], at: int) -> dict[str, Any]:
 
 
 def _functions(cubin: CubinFile, entries: list[dict[str, Any]], place: NDArray[np.int64]) -> list[dict[str, Any]]:
-    """Every function with the place of the entry that stands for each of its instructions."""
+    """Return every function with the position of each instruction's representative entry."""
     functions, begin = [], 0
     ahead = np.array(["distance" in entry for entry in entries], dtype=bool)
     for name in sorted(cubin.words):
@@ -371,7 +371,7 @@ def _functions(cubin: CubinFile, entries: list[dict[str, Any]], place: NDArray[n
 
 
 def _aim(entry: dict[str, Any], row: int) -> None:
-    """A branch stands for itself alone, so its target can be told where it stands."""
+    """Add the target to a branch's operands; each branch is its own representative, so its address is known."""
     entry["operands"] += f"0x{max(0, entry.pop('distance') + row * _INSTRUCTION):x}"
 
 

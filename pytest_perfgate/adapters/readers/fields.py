@@ -1,4 +1,4 @@
-"""What readers of text share: rows of CSV, numbers as other locales write them, members of JSON."""
+"""Parts shared by readers of text: rows of CSV, numbers of other locales, members of JSON."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from pytest_perfgate.model.errors import PerfgateError
 Row = dict[str, str]
 
 Fault = Callable[[str, str], PerfgateError]
-"""Makes the error of what is wrong, and why it matters."""
+"""Makes an error from a fault and its consequence."""
 
 _SHIFTED = "a missing or extra cell moves every later figure into the wrong column"
 
 
 class Lines:
-    """The lines of a page from its header on, counted as an editor counts those of the file."""
+    """The lines of a page from its header on, numbered as in the file."""
 
     def __init__(self, lines: Sequence[str], mark: str, first: int, fault: Fault) -> None:
         self._lines, self._mark, self._first, self._fault = lines, mark, first, fault
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
-        """(line, cells) of every record; a record may go over several lines."""
+        """Yield (line, cells) of every record; a record may span several lines."""
         csv.field_size_limit(1 << 24)
         reader = csv.reader(self._lines, delimiter=self._mark, strict=True)
         while True:
@@ -43,7 +43,7 @@ class Lines:
 
 
 def header_of(cells: Sequence[str], line: int, fault: Fault) -> list[str]:
-    """The names of the columns; two columns of one name would be read as one."""
+    """Return the column names; refuse two columns of one name, which would be read as one."""
     twice = [name for name, count in Counter(cells).items() if count > 1 and name]
     if twice:
         raise fault(f"the header in line {line} has the column {twice[0]!r} {cells.count(twice[0])} times", "")
@@ -51,7 +51,7 @@ def header_of(cells: Sequence[str], line: int, fault: Fault) -> list[str]:
 
 
 def row_of(header: Sequence[str], cells: Sequence[str], line: int, fault: Fault, widths: Collection[int] = ()) -> Row:
-    """A record under its header; it has as many cells as the header, or one of the other ``widths``."""
+    """Return a record by column; it must have as many cells as the header, or one of the other ``widths``."""
     if list(cells) == list(header):
         raise fault(f"the header is repeated in line {line}", "a file that was appended to itself counts twice")
     if len(cells) != len(header) and len(cells) not in widths:
@@ -61,7 +61,7 @@ def row_of(header: Sequence[str], cells: Sequence[str], line: int, fault: Fault,
 
 
 def refuse_zeros(text: str, fault: Fault, first: int = 1) -> None:
-    """A text with NUL bytes has lost what stood there."""
+    """Refuse a text with NUL bytes, which replace lost content."""
     at = text.find("\0")
     if at >= 0:
         line = first + text.count("\n", 0, at)
@@ -70,7 +70,7 @@ def refuse_zeros(text: str, fault: Fault, first: int = 1) -> None:
 
 
 def refuse_repeated(keys: Sequence[tuple[int, tuple[str, ...]]], what: str, fault: Fault) -> None:
-    """Two rows of one (line, key) name the same thing; the second would count on top of the first."""
+    """Refuse two rows with the same (line, key), since the second would be counted too."""
     lines: dict[tuple[str, ...], int] = {}
     for line, key in keys:
         before = lines.setdefault(key, line)
@@ -80,7 +80,7 @@ def refuse_repeated(keys: Sequence[tuple[int, tuple[str, ...]]], what: str, faul
 
 
 _SPACES = re.compile(r"(?<=\d)[\s'\u2019](?=\d{3}(?:\D|$))")
-"""What separates thousands without being a comma or a point: any space, an apostrophe."""
+"""Matches thousands separators other than comma and point: any space, an apostrophe."""
 
 _NUMERAL = re.compile(r"[+-]?[\d.,]*\d[\d.,]*(?:[eE][+-]?\d+)?%?")
 
@@ -96,7 +96,7 @@ _POINT_THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:\.\d{3})+,\d+")
 
 
 def bare(cell: str | None) -> str:
-    """The numeral that a cell starts with: without its instances in brackets, and thousands that spaces separate."""
+    """Return the numeral at the start of a cell, without instances in brackets and spaces between thousands."""
     return _SPACES.sub("", (cell or "").partition(" (")[0].strip())
 
 
@@ -104,9 +104,9 @@ _POINT_GROUPS = re.compile(r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+")
 
 
 def decimal_comma(cells: Iterable[str | None], whole: Iterable[str | None] = ()) -> bool:
-    """Whether more of these numerals can only be read with a decimal comma than with a decimal point.
+    """Return whether more of these numerals require a decimal comma than a decimal point.
 
-    ``whole`` are those of them that are told in a unit without parts: a point in ``117.344`` ns separates thousands.
+    ``whole`` are those in a unit without fractions: a point in ``117.344`` ns separates thousands.
     """
     texts = [bare(cell) for cell in cells]
     commas = sum(1 for text in texts if _COMMA_DECIMAL.fullmatch(text))
@@ -115,13 +115,13 @@ def decimal_comma(cells: Iterable[str | None], whole: Iterable[str | None] = ())
 
 
 def with_point(cell: str) -> str:
-    """A numeral of a page with decimal commas, written with a point; anything else as it is."""
+    """Return a numeral with a decimal comma written with a point; other text unchanged."""
     text = bare(cell)
     return text.replace(".", "").replace(",", ".") if _NUMERAL.fullmatch(text) else cell
 
 
 def parse_numeral(cell: str | None) -> float | None:
-    """``4,963,609.19`` is a number, whatever separates its thousands; ``1.234,56`` reads in one way only."""
+    """Return ``4,963,609.19`` as a number, with any thousands separators; ``1.234,56`` can be read in one way only."""
     text = bare(cell)
     try:
         return float(with_point(text) if _POINT_THOUSANDS.fullmatch(text) else text.replace(",", ""))
@@ -133,7 +133,7 @@ _YEAR = 365 * 86400e9
 
 
 def read_json(path: Path, tool: str) -> dict[str, Any]:
-    """The object that a file holds."""
+    """Return the JSON object of a file."""
     import msgspec
 
     try:
@@ -150,7 +150,7 @@ def read_json(path: Path, tool: str) -> dict[str, Any]:
 
 
 def _lenient(data: bytes, path: Path, tool: str, fault: Exception) -> Any:
-    """Python's own JSON takes NaN and a byte-order mark, which some tools write."""
+    """Parse with Python's own JSON, which accepts NaN and a byte-order mark, as some tools write."""
     import json
 
     try:
@@ -160,7 +160,7 @@ def _lenient(data: bytes, path: Path, tool: str, fault: Exception) -> Any:
 
 
 def number(found: Any) -> float | None:
-    """A finite number, also one written as text; anything else is none."""
+    """Return a finite number, also from text; None for anything else."""
     try:
         read = float(found) if not isinstance(found, bool) and found is not None else math.nan
     except (OverflowError, TypeError, ValueError):
@@ -169,13 +169,13 @@ def number(found: Any) -> float | None:
 
 
 def nanoseconds(found: Any, unit: float = 1e9) -> float | None:
-    """A time in its unit: a call that was timed took some, and less than a year."""
+    """Return a time in nanoseconds, positive and less than a year, or None."""
     read = number(found)
     return read * unit if read is not None and 0 < read * unit < _YEAR else None
 
 
 def objects(found: Any, place: str) -> list[Any]:
-    """A list of objects; nothing at all is an empty one."""
+    """Return a list of objects; None gives an empty one."""
     listed = [] if found is None else found
     if not isinstance(listed, list) or not all(isinstance(one, Mapping) for one in listed):
         raise PerfgateError("artifact-unreadable", "a list of objects belongs here", place=place)
@@ -183,7 +183,7 @@ def objects(found: Any, place: str) -> list[Any]:
 
 
 def mapping(found: Any) -> Mapping[str, Any]:
-    """An object, or ``{}``. Use it only for facts that no figure needs."""
+    """Return an object, or ``{}``. Use it only for facts that no figure needs."""
     return found if isinstance(found, Mapping) else {}
 
 
@@ -192,7 +192,7 @@ def list_of(found: Any) -> list[Any]:
 
 
 def member(node: Any, name: str, kind: type, place: str) -> Any:
-    """A member that must be there and of this type."""
+    """Return a member; raise if it is missing or of another type."""
     value = node.get(name) if isinstance(node, Mapping) else None
     if not isinstance(value, kind):
         raise PerfgateError("artifact-unreadable", f"'{name}' is missing or of another type", place=place)

@@ -1,4 +1,4 @@
-"""Traces in bounded memory."""
+"""Reading traces of PyTorch's profiler in bounded memory."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _PROBE = 2**20
 
 _CLOSING = ord("]")
 _HEAD = 4096
-"""Bytes of a file's beginning that a longer file has."""
+"""The most bytes of a file's beginning that are examined."""
 
 _COPIED = "copy the file again, or profile again and let the profiler's context end before the process exits"
 
 
 def read_kineto(path: Path, *, frames: bool = False) -> tuple[Trace, ...]:
-    """The traces in a file: one, or one a rank where a file holds several; with frames, Python's call stacks too."""
+    """Return the traces in a file, one for each rank; with frames, Python's call stacks too."""
     start = None if frames else middle(path)
     with _without_collector(), _within_limits(path):
         columns, header = _read(path, 0, None, frames=frames) if start is None else _read_both(path, start)
@@ -49,7 +49,7 @@ def read_kineto(path: Path, *, frames: bool = False) -> tuple[Trace, ...]:
 
 
 def write_half() -> None:
-    """The child's side: read from an offset, send columns and header, or the error."""
+    """Read from an offset, in a child, and send columns and header, or the error."""
     path, start = Path(sys.argv[1]), int(sys.argv[2])
     with _without_collector():
         try:
@@ -57,14 +57,14 @@ def write_half() -> None:
                 sent: object = _read(path, start, None)
         except PerfgateError as error:
             sent = error
-        with suppress(BrokenPipeError, MemoryError):  # whoever asked is gone, or reads it all and says so itself
+        with suppress(BrokenPipeError, MemoryError):  # the parent is gone, or reads all itself and reports the error
             import pickle
 
             pickle.dump(sent, sys.stdout.buffer, protocol=pickle.HIGHEST_PROTOCOL)
 
 
 def _read_both(path: Path, start: int) -> tuple[Columns, Header]:
-    """The first half here, the second in a child; a child that dies leaves all of it to this process."""
+    """Read the first half here, the second in a child; if the child dies, read all here."""
     with child(path, start) as running:
         columns, header = _read(path, 0, start)
         got = received(running)
@@ -76,7 +76,7 @@ def _read_both(path: Path, start: int) -> tuple[Columns, Header]:
 
 
 def _read(path: Path, start: int, end: int | None, *, frames: bool = False) -> tuple[Columns, Header]:
-    """Columns and header of the events between two offsets of the file."""
+    """Return columns and header of the events between two offsets of the file."""
     columns, header = Columns(str(path), frames=frames), Header()
     for part in _parts(path, start, end):
         if isinstance(part, Header):
@@ -88,7 +88,7 @@ def _read(path: Path, start: int, end: int | None, *, frames: bool = False) -> t
 
 @contextmanager
 def _within_limits(path: Path) -> Iterator[None]:
-    """Depth and memory have ends; running into one is an answer about the file."""
+    """Turn an exceeded depth or memory into an error about the file."""
     try:
         yield
     except RecursionError as deep:
@@ -103,7 +103,7 @@ def _within_limits(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Millions of short-lived events hold no cycles: looking for some takes a third of the time."""
+    """Switch off garbage collection, since millions of events hold no cycles; this saves a third of the time."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -114,7 +114,7 @@ def _without_collector() -> Iterator[None]:
 
 
 def looks_like_kineto(path: Path, head: bytes) -> bool:
-    """Whether a file's first bytes, or those inside its gzip, are of a trace."""
+    """Return whether a file's first bytes, unpacked if it is gzip, are of a trace."""
     if head[:2] == text.GZIP:
         try:
             head = next(text.blocks(path), b"")[: 2**20]
@@ -131,7 +131,7 @@ def looks_like_kineto(path: Path, head: bytes) -> bool:
 
 
 def _opens_later(path: Path) -> bool:
-    """Whether a list of events follows a header that is longer than the first bytes: metadata of a large job is."""
+    """Return whether a list of events follows a header longer than the first bytes, as in traces of large jobs."""
     tail, behind = b"", 0
     try:
         for block in text.blocks(path):
@@ -151,7 +151,7 @@ def _joined(first: Header, second: Header) -> Header:
 
 
 def _parts(path: Path, start: int = 0, end: int | None = None) -> Iterator[Header | list[Event]]:
-    """The header and lists of events, in the order of the file."""
+    """Yield the header and lists of events, in the order of the file."""
     stream = text.blocks(path, start, end)
     rest, offset, bare, searched = b"", start, False, 0
     if not start:
@@ -175,7 +175,7 @@ def _parts(path: Path, start: int = 0, end: int | None = None) -> Iterator[Heade
         _refuse_overwritten(whole, offset - 1, path)
         following = whole.index(b"{", cut + 1)
         rest = bytes(whole[following:])
-        whole[cut + 1] = _CLOSING  # where a comma or a space was: the list ends here, and nothing is copied for it
+        whole[cut + 1] = _CLOSING  # overwrites a comma or a space to end the list here without a copy
         yield _decoded_list(memoryview(whole)[: cut + 2], offset - 1, path)
         offset += following - 1
     _refuse_overwritten(rest.rstrip(b"\0"), offset, path)
@@ -188,7 +188,7 @@ def _parts(path: Path, start: int = 0, end: int | None = None) -> Iterator[Heade
 
 
 def _refuse_overwritten(chunk: bytes | bytearray, offset: int, path: Path, *, closely: bool = False) -> None:
-    """Damage that still reads as JSON would leave events out of every figure, and limits would pass."""
+    """Refuse overwritten parts that still parse as JSON: their events would be missing, and limits would pass."""
     found = text.overwritten(chunk, closely=closely)
     if found:
         at, byte = found
@@ -211,7 +211,7 @@ def _opening(stream: Iterator[bytes], path: Path) -> tuple[bytes, re.Match[bytes
 
 
 def _unopened(head: bytes, path: Path) -> PerfgateError:
-    """Why JSON without a list of events is no trace; where it is broken, that is said."""
+    """Return the error for JSON without a list of events, or for broken JSON."""
     _decoded_header(head, 0, path)
     what = '"traceEvents" holds no list' if b'"traceEvents"' in head else 'no "traceEvents" in this JSON'
     return PerfgateError("trace-not-a-trace", what, place=str(path))
@@ -278,7 +278,7 @@ def _loose(clean: bytes, offset: int, path: Path) -> Any:
 
 
 def _end_of_root(rest: bytes) -> int:
-    """Where the object ends whose list of events has just ended; 0 where the list stood alone."""
+    """Return where the object around the event list ends; 0 if the list stands alone."""
     opened = b'{"":[]'
     try:
         msgspec.json.decode(opened + rest)
@@ -290,7 +290,7 @@ def _end_of_root(rest: bytes) -> int:
 
 
 def _second(rest: bytes, at: str, path: Path) -> PerfgateError:
-    """What follows a whole document: another one, an event a line, or something that is no JSON."""
+    """Return the error for what follows a document: another one, one event a line, or other text."""
     if rest.lstrip(b", \r\n\t")[:1] not in {b"{", b"["} or b":" not in rest[:200]:
         return PerfgateError("trace-trailing", f"the trace ends, and what follows{at} is no JSON", place=str(path))
     if rest.lstrip(b", \r\n\t")[:1] == b"{" and b'"ph"' in rest[:1000] and b'"traceEvents"' not in rest[:_PROBE]:
@@ -301,14 +301,14 @@ def _second(rest: bytes, at: str, path: Path) -> PerfgateError:
 
 
 def _malformed(broken: Exception, chunk: bytes, offset: int, path: Path) -> PerfgateError:
-    """The error for JSON that does not parse, with its place in the unpacked file."""
+    """Return the error for JSON that does not parse, with its place in the unpacked file."""
     text = str(broken)
     match = _BYTE.search(text)
     byte = int(match.group(1)) if match else 0
     if "truncated" in text:
         return PerfgateError("trace-truncated", "the JSON ends in the middle of an event list", place=str(path))
     if "trailing characters" in text:
-        byte += _end_of_root(chunk[byte - 1 :]) - 1  # the decoder has read one byte of what it complains about
+        byte += _end_of_root(chunk[byte - 1 :]) - 1  # the decoder is one byte past the error
         return _second(chunk[byte:], f" at byte {max(0, offset + byte):,} of the unpacked file", path)
     at = f" at byte {max(0, offset + byte):,} of the unpacked file" if match else ""
     if "out of range" in text:
@@ -319,14 +319,14 @@ def _malformed(broken: Exception, chunk: bytes, offset: int, path: Path) -> Perf
 
 
 LARGE = 64 * 2**20
-"""From here on starting a second interpreter pays."""
+"""The size from which a second interpreter saves time."""
 
 FIRST = 0.54
-"""The part that this process reads itself: the child has to start first."""
+"""The part that this process reads itself; it is larger, because the child has to start first."""
 
 
 def middle(path: Path) -> int | None:
-    """Where the first event of the second half starts; ``None`` for a file that one process reads faster."""
+    """Return where the first event of the second half starts; ``None`` for a file that one process reads faster."""
     if (os.cpu_count() or 1) < 2 or not path.is_file() or path.stat().st_size < LARGE:
         return None
     with path.open("rb") as raw:
@@ -342,7 +342,7 @@ def middle(path: Path) -> int | None:
 
 @contextmanager
 def child(path: Path, start: int) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that reads from ``start`` to the end and writes its columns to its standard output."""
+    """Start a process that reads from ``start`` to the end and writes its columns to standard output."""
     code = "from pytest_perfgate.adapters.readers.kineto import write_half; write_half()"
     folder = str(Path(__file__).resolve().parents[3])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([folder, *filter(None, sys.path)])}
@@ -360,7 +360,7 @@ def child(path: Path, start: int) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def received(running: subprocess.Popen[bytes]) -> Any:
-    """What the child sent: columns and header, or the error it met; ``None`` where it died."""
+    """Return what the child sent: columns and header, or its error; ``None`` if it died."""
     import pickle
 
     if running.stdout is None:
@@ -372,7 +372,7 @@ def received(running: subprocess.Popen[bytes]) -> Any:
 
 
 def joined(first: Columns, second: Columns) -> Columns:
-    """The second half's rows behind the first's, under the first's numbers."""
+    """Append the second half's rows to the first's, with the first's numbers."""
     for chunk in second.chunks:
         chunk["name"] = _renumbered(chunk["name"], first.names, second.names)
         chunk["argument"] = _renumbered(chunk["argument"], first.arguments, second.arguments)

@@ -1,4 +1,4 @@
-"""Columns into traces: times as integers, ranks apart, threads and queues by name."""
+"""Building traces from columns: times as integers, ranks separated, threads and queues by name."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ _LONGEST = 9e15
 """Microseconds whose nanoseconds fit 64 bits: 285 years."""
 
 _DAY = 24 * 3600e6
-"""Microseconds that no one event of a profile takes: beyond, a counter has overflowed."""
+"""Microseconds that no event takes; a longer one has an overflowed counter."""
 
 CLIPPED, LOST = "durations clipped to the next start", "durations overflowed or negative, and nothing follows"
 
 UNNAMED = "(an event without a name)"
 
 _FRAME = {"Trace"}
-"""What torch.profiler writes around a recording, whatever is in it."""
+"""What torch.profiler writes around every recording."""
 
 _RANK = re.compile(r"rank[-_]?(\d+)")
 
 
 def traces_of(columns: Columns, header: Header) -> tuple[Trace, ...]:
-    """The traces: one, or one a rank."""
+    """Return the traces, one for each rank."""
     if not columns.rows:
         raise nothing(columns)
     if columns.unwhole:
@@ -57,7 +57,7 @@ def traces_of(columns: Columns, header: Header) -> tuple[Trace, ...]:
 
 
 def nothing(columns: Columns) -> PerfgateError:
-    """Why no event of a file can be used: it has none, or they are another program's."""
+    """Return the error for a file without usable events: it has none, or they are another program's."""
     place = columns.path
     text = f"{columns.seen:,} event{'s' * (columns.seen != 1)}"
     if columns.dropped[APART]:
@@ -77,12 +77,12 @@ def nothing(columns: Columns) -> PerfgateError:
 
 
 def _strange(columns: Columns) -> dict[str, int]:
-    """Events with a duration by the categories that are not known."""
+    """Return events with a duration by their unknown categories."""
     return {name.partition(" ")[2]: n for name, n in columns.dropped.items() if name.startswith(UNKNOWN)}
 
 
 def _unwhole(columns: Columns) -> PerfgateError:
-    """Work that is not written as one event is missing from every figure."""
+    """Return the error for work that is not written as one event, and so missing from every figure."""
     named = ", ".join(f"{count:,} of {name}" for name, count in columns.unwhole.most_common(4))
     what = f"events of PyTorch's categories are not one event each, with a start and a duration: {named}"
     fix = "give the file as torch.profiler wrote it: a later tool has split its events"
@@ -90,7 +90,7 @@ def _unwhole(columns: Columns) -> PerfgateError:
 
 
 def _timed(columns: Columns, table: dict[str, NDArray[Any]]) -> float:
-    """Integer nanoseconds from floats of microseconds, relative to the earliest start."""
+    """Convert microseconds to integer nanoseconds relative to the earliest start, and return that start."""
     stamps, spans = table["ts"], table["dur"]
     base = float(stamps.min())
     if not abs(base) < _LONGEST:
@@ -136,7 +136,7 @@ def _rank(columns: Columns, header: Header) -> int | None:
 
 
 def _whole(distributed: Any, name: str) -> float | None:
-    """A number of the header, which some writers put down as text."""
+    """Return a number of the header, which some writers store as text."""
     number = distributed.get(name) if isinstance(distributed, dict) else None
     if isinstance(number, str) and number.isdecimal():
         return float(number)
@@ -144,7 +144,7 @@ def _whole(distributed: Any, name: str) -> float | None:
 
 
 def _counted(number: float | None) -> int | None:
-    """A number that counts ranks; -1 is how some say that there are none."""
+    """Return a number of ranks; None for -1, which some writers use for none."""
     return int(number) if number is not None and 0 <= number < RANKS and number == int(number) else None
 
 
@@ -166,7 +166,7 @@ def _trace(
     place = {old: new for new, old in enumerate(rows.tolist())} if rows is not None else None
     messages = columns.messages if place is None else {place[r]: m for r, m in columns.messages.items() if r in place}
     world = _counted(_whole(header.distributed, "world_size"))
-    device_rows = header.devices or header.compute  # the first versions called it the other way
+    device_rows = header.devices or header.compute  # the first versions had another name for it
     devices = device_rows if isinstance(device_rows, list) else []
     return Trace(
         path=columns.path,
@@ -202,12 +202,12 @@ def _parts(text: bytes) -> tuple[bytes, bytes, bytes, bytes]:
 
 
 def _shown(name: str) -> str:
-    """A name as pages, verdicts and terminals may show it: no character of it moves a cursor or ends a line."""
+    """Return a name for display, without characters that move a cursor or end a line."""
     return (name if name.isprintable() else "".join(c if c.isprintable() else "\ufffd" for c in name)) or UNNAMED
 
 
 def _guessed(table: dict[str, NDArray[Any]], rows: NDArray[np.int64] | None) -> tuple[int, ...]:
-    """GPU rows, as the trace numbers them, that end where the next one starts for want of a duration."""
+    """Return the GPU rows without a duration whose end was set to the next one's start."""
     guessed = table["guessed"] & ~table["lost"] & np.isin(table["category"], GPU)
     return tuple(np.flatnonzero(guessed if rows is None else guessed[rows]).tolist())
 
@@ -224,7 +224,7 @@ def _thread(columns: Columns, process: Any, thread: Any, rank: Any) -> Thread:
 
 
 def _device(given: Any) -> int:
-    """A device's number; what is none, or does not fit a column, is unknown."""
+    """Return a device's number; unknown if it is missing or does not fit a column."""
     return given if isinstance(given, int) and abs(given) < 2**31 else -1
 
 
@@ -233,7 +233,7 @@ def _rank_of(rank: Any) -> int | None:
 
 
 def _clip(columns: Columns, table: dict[str, NDArray[Any]], broken: NDArray[np.bool_]) -> None:
-    """End broken events where the next one at their place starts; where nothing follows, nothing is known."""
+    """End broken events at the next start in the same place; without a next one, their end is unknown."""
     after = following(table["start"], table["place"].astype(np.int64) * 16 + table["category"])
     table["lost"] = lost = broken & (after < 0)
     table["guessed"] = guessed = broken & ~lost
@@ -247,7 +247,7 @@ def _clip(columns: Columns, table: dict[str, NDArray[Any]], broken: NDArray[np.b
 
 
 def following(start: NDArray[np.int64], group: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The next later start in the group of each row; -1 where none is."""
+    """Return the next later start in the group of each row; -1 if there is none."""
     order = np.lexsort((start, group))
     starts, groups = start[order], group[order]
     change = np.flatnonzero((np.diff(starts) != 0) | (np.diff(groups) != 0)) + 1

@@ -1,4 +1,4 @@
-"""Events into columns."""
+"""Collecting events into columns."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CATEGORIES = {
 }
 
 _LEGACY: dict[object, Category] = {"CPU functions": Category.OPERATOR, "CUDA functions": Category.KERNEL}
-"""How torch.autograd.profiler told the two apart: by process name, without a category."""
+"""Process names by which torch.autograd.profiler distinguished events, which had no category."""
 
 _DEVICE_SIDE = (Category.KERNEL, Category.MEMCPY, Category.MEMSET, Category.GPU_ANNOTATION)
 
@@ -54,21 +54,21 @@ _DESCRIPTION = attrgetter("dims", "types", "strides", "concrete")
 _NONE = Arguments()
 
 _UNSURE, _PARTS = 255, 254
-"""No category: an event that may be left out, and one that is none of its own."""
+"""Instead of a category: for an event that is left out, and for one that is not an event by itself."""
 
 SEPARATOR = b"\0"
-"""Between the parts of a description: no JSON holds it."""
+"""Separates the parts of a description; JSON cannot contain it."""
 
 _ARROW, _ENDS = "ac2g", ("s", "f")
-"""Arrows from a launch to its kernel: where one starts is kept, where it ends is nothing new."""
+"""Arrows from a launch to its kernel: the start is kept, the end adds nothing."""
 
 _APART = ("B", "E", "b", "e")
 
 _TELLING = ("nn.Module: ", "recompute_fn")
-"""In the names of frames that figures and pictures know: all others are read for call stacks alone."""
+"""In the names of frames that figures use; all others are read only for call stacks."""
 
 UNKNOWN, APART = "category", "begin and end written apart (B and E)"
-"""Reasons to leave an event out, as they are counted."""
+"""Reasons for leaving an event out, as they are counted."""
 
 PLAIN = frozenset(
     {
@@ -85,7 +85,7 @@ PLAIN = frozenset(
         "that is not an event",
     }
 )
-"""Categories of the profiler that hold no work of the program: nobody misses them."""
+"""Categories that hold no work of the program, so that leaving them out is not reported."""
 
 
 class Columns:
@@ -95,7 +95,7 @@ class Columns:
         self.path = path
         self.frames = frames
         self.passed = 0
-        """Frames of the interpreter that were passed over."""
+        """Frames of the interpreter that were skipped."""
         self._telling = _Telling()
         self.names: Interned[str] = Interned()
         self.threads: Interned[tuple[Any, Any, Any]] = Interned()
@@ -108,13 +108,13 @@ class Columns:
         self.flows: list[Any] = []
         self.rows = self.seen = 0
         self.unwhole: Counter[str] = Counter()
-        """Work by category and phase that is not written as one event."""
+        """Work that is not written as one event, by category and phase."""
         self.untimed = 0
         self.device_memory = False
-        """GPU events that have no start or no duration."""
+        """The number of GPU events without a start or a duration."""
 
     def add(self, events: Sequence[Event]) -> None:
-        """Take in one chunk."""
+        """Add one chunk of events."""
         kept, table = self._kept(events)
         if kept:
             self._describe(kept, table)
@@ -123,7 +123,7 @@ class Columns:
         self.seen += len(events)
 
     def _kept(self, events: Sequence[Event]) -> tuple[list[Event], dict[str, NDArray[Any]]]:
-        """Whole events of a known category and time, column by column: a loop over each is half of all reading."""
+        """Return events of a known category and time, and their columns; a loop over each would double the time."""
         kinds = [_NUMBERS.get(event.cat, _UNSURE) if event.ph == "X" else _PARTS for event in events]
         kind = np.frombuffer(bytes(kinds), np.uint8)
         for at in np.flatnonzero(kind == _PARTS).tolist():
@@ -163,7 +163,7 @@ class Columns:
         return chosen, table
 
     def _readable(self, event: Event, category: int | None) -> int | None:
-        """The category of a whole event; what is left out is counted."""
+        """Return the category of a complete event; count one that is left out."""
         if category is None and not event.cat:
             category = _LEGACY.get(event.pid)
         if category is None:
@@ -176,7 +176,7 @@ class Columns:
         return None
 
     def _unlisted(self, event: Event) -> None:
-        """What is no event of its own: arrows, names of threads, counters, work written in two parts."""
+        """Handle arrows, names of threads, counters, and work written in two parts, which are not complete events."""
         if event.ph == "M":
             _label(self.labels, event)
         elif (category := CATEGORIES.get(event.cat)) is not None:
@@ -187,20 +187,20 @@ class Columns:
             self.device_memory = True
 
     def _unwhole(self, event: Event, category: Category) -> None:
-        """Work that is no one event with a start and a duration, as every version of PyTorch writes it."""
+        """Count work that is not one event with a start and a duration, as all versions of PyTorch write it."""
         if event.ph in _APART:
             self.dropped[APART] += 1
         if category in GPU or event.ph in _APART:
             self.unwhole[f"{event.cat} (phase {event.ph or 'missing'})"] += 1
 
     def _describe(self, events: list[Event], table: dict[str, NDArray[Any]]) -> None:
-        """The columns of what each event is called, where it ran and what its arguments say."""
+        """Add the columns of the events' names, places and arguments."""
         category, count = table["category"], len(events)
         args = [event.args or _NONE for event in events]
         ranks = [arg.rank for arg in args]
         if ranks.count(None) < count:
             ranks = [_numbered(rank) for rank in ranks]
-        telling = np.flatnonzero(category != Category.PYTHON)  # what a frame's arguments say is not read
+        telling = np.flatnonzero(category != Category.PYTHON)  # arguments of frames are not read
         those = args if len(telling) == count else [args[row] for row in telling.tolist()]
         table.update((name, _spread(column, telling, count)) for name, column in table_of(those).items())
         table["name"] = np.fromiter(map(self.names.__getitem__, [event.name for event in events]), np.int32, count)
@@ -235,7 +235,7 @@ class Columns:
 
 
 def _described(arguments: Interned[bytes], args: list[Arguments], category: NDArray[np.uint8]) -> NDArray[np.int32]:
-    """The number of each operator's arguments; -1 without any."""
+    """Return the number of each operator's arguments; -1 without any."""
     column = np.full(len(args), -1, np.int32)
     known = np.flatnonzero((category == Category.OPERATOR) | (category == Category.ANNOTATION)).tolist()
     rows = [at for at in known if args[at].dims is not NOTHING or args[at].concrete is not NOTHING]
@@ -245,25 +245,25 @@ def _described(arguments: Interned[bytes], args: list[Arguments], category: NDAr
 
 
 def _label(labels: dict[tuple[str, Any, Any], str], event: Event) -> None:
-    """Take in what a process or thread is called."""
+    """Store the name of a process or thread."""
     args = event.args
     if args is not None and (text := args.labels if event.name == "process_labels" else args.name) is not None:
         labels[event.name, event.pid, event.tid if event.name == "thread_name" else None] = str(text)
 
 
 def _numbered(rank: Any) -> Any:
-    """A rank that was written as text, as its number."""
+    """Return a rank as a number, also if it was written as text."""
     return int(rank[:_DIGITS]) if isinstance(rank, str) and rank.isdecimal() else rank
 
 
 RANKS = 2**31
 
 _DIGITS = 100
-"""More of them Python takes its time over, or refuses."""
+"""The most digits: Python is slow with more of them, or refuses."""
 
 
 def _ranks(given: list[Any], place: str) -> NDArray[np.int64]:
-    """Most files name no rank on their events: then there is nothing to look at one by one."""
+    """Return the ranks of events; most files name none, so that nothing is examined one by one."""
     if given.count(None) == len(given):
         return np.full(len(given), -1, np.int64)
     if any(isinstance(rank, int) and rank >= RANKS for rank in given):
@@ -272,7 +272,7 @@ def _ranks(given: list[Any], place: str) -> NDArray[np.int64]:
 
 
 def too_high(place: str) -> PerfgateError:
-    """The error for a rank that no job has: as no rank it would count as the first."""
+    """Return the error for an impossible rank, which would otherwise count as the first."""
     fix = "put the process's own number into distributedInfo.rank"
     return PerfgateError("trace-malformed", f"it names a rank above {RANKS - 1:,}", place=place, fix=fix)
 
@@ -293,11 +293,11 @@ COLUMNS = (
     "argument",
     "index",
 )
-"""The columns a trace is made of."""
+"""The columns of a trace."""
 
 
 class _Telling(dict[str, bool]):
-    """Whether a frame of that name is more than a line of a call stack."""
+    """Whether a frame of that name is needed for more than call stacks."""
 
     def __missing__(self, name: str) -> bool:
         tells = self[name] = any(part in name for part in _TELLING)
@@ -313,9 +313,9 @@ class Interned(dict[T, int]):
 
 
 def table_of(args: Sequence[Arguments]) -> dict[str, NDArray[Any]]:
-    """The numeric columns of the arguments of one chunk."""
+    """Return the numeric columns of the arguments of one chunk."""
     table: dict[str, NDArray[Any]] = {}
-    columns: dict[str, list[Any]] = {  # a comprehension reads a field in half of the time of an attrgetter
+    columns: dict[str, list[Any]] = {  # a comprehension reads a field in half the time of an attrgetter
         "correlation": [arg.correlation for arg in args],
         "external": [arg.external for arg in args],
         "sequence": [arg.sequence for arg in args],
@@ -331,7 +331,7 @@ def table_of(args: Sequence[Arguments]) -> dict[str, NDArray[Any]]:
 
 
 def _spread(column: NDArray[Any], rows: NDArray[np.int64], count: int) -> NDArray[Any]:
-    """A column of some rows as one of all rows; -1 where they have nothing."""
+    """Return a column of all rows from one of some rows; -1 for the others."""
     if len(column) == count:
         return column
     spread = np.full(count, -1, column.dtype)
@@ -340,7 +340,7 @@ def _spread(column: NDArray[Any], rows: NDArray[np.int64], count: int) -> NDArra
 
 
 def whole(numbers: list[int]) -> NDArray[np.int64]:
-    """Integers as a column; identifiers past 2**63 keep their low bits."""
+    """Return integers as a column; identifiers past 2**63 keep their low bits."""
     try:
         return np.array(numbers, np.int64)
     except OverflowError:
@@ -348,7 +348,7 @@ def whole(numbers: list[int]) -> NDArray[np.int64]:
 
 
 def _size(given: Any) -> int:
-    """Bytes of a copy; some writers quote them."""
+    """Return the bytes of a copy; some writers quote them."""
     if isinstance(given, (int, float)):
         return int(given)
     return int(given) if isinstance(given, str) and given.isdigit() else -1
@@ -370,7 +370,7 @@ _WIDTHS = {
 
 
 def message(args: Arguments) -> Message:
-    """The recorded collective, its element counts as bytes where the dtype is known."""
+    """Return the recorded collective, with its element counts in bytes if the dtype is known."""
     dtype = str(args.dtype or "")
     size = _width(dtype)
     ranks = _number(args.group_size)

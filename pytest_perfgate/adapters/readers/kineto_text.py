@@ -1,4 +1,4 @@
-"""Bytes of a trace: unpacked, cut between events, repaired where they are no JSON; and what is read of each event."""
+"""Bytes of a trace: unpacked, cut between events, repaired if they are not JSON; and the fields read of events."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ GZIP = b"\x1f\x8b"
 _PACKED = 2**18
 
 CUTS = (b"},\n  {", b'}, {"ph"', b'},{"ph"', b'},\n{"ph"', b'},\n    {"ph"')
-"""Between two events and never inside a legal string: a quote or line break there would be escaped."""
+"""Matches between two events and never in a legal string, which would escape quotes and line breaks."""
 
 _LONGEST_CUT = max(map(len, CUTS))
 
 _BETWEEN = re.compile(
     rb'\}\s*,\s*\{\s*(?:"(?:name|id)"\s*:\s*(?:-?\d+|"(?:[^"\\]|\\.){0,2000}")\s*,\s*)?"(?:ph|cat|pid|tid|ts|dur|args)"\s*:'
 )
-"""The same as other writers indent and order it: the second event is known by a key that nothing inside one has."""
+"""The same for other indents and orders; the second event is recognised by a key that only events have."""
 
 _TAIL, _NEAR = 2**18, 2**13
 
@@ -36,7 +36,7 @@ MARK = b"\xef\xbb\xbf"
 OPENING = re.compile(rb'"traceEvents"\s*:\s*\[')
 
 BARE = re.compile(rb"\s*\[")
-"""The opening of a file that is nothing but a list of events."""
+"""The opening of a file that is only a list of events."""
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity|nan|inf|Inf|N/A)\b|,(?=\s*[\]}])', re.DOTALL)
 
@@ -52,11 +52,11 @@ _ESCAPE = re.compile(
 _FILLED = b"\xff" * 4
 
 _RUN = re.compile(rb"([\x01-\x08\x0b\x0c\x0e-\x1f\x80-\xff])\1{3,}")
-"""A control character, or a byte that UTF-8 has at most three times in a row, four times."""
+"""A run of four equal control characters, or of a byte that UTF-8 repeats at most three times."""
 
 
 def blocks(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-    """The file's text in blocks, unpacked where it is gzip; offsets are for plain files."""
+    """Yield the file's text in blocks, unpacked if it is gzip; offsets are for plain files."""
     try:
         with path.open("rb") as raw:
             packed = raw.read(2) == GZIP
@@ -68,7 +68,7 @@ def blocks(path: Path, start: int = 0, end: int | None = None) -> Iterator[bytes
 
 
 def _unmarked(read: Iterator[bytes], path: Path, *, packed: bool) -> Iterator[bytes]:
-    """The blocks without the byte-order mark that some editors put in front."""
+    """Yield the blocks without a byte-order mark."""
     first = next(read, b"")
     wide = wide_encoding(first)
     if wide:
@@ -82,7 +82,7 @@ def _unmarked(read: Iterator[bytes], path: Path, *, packed: bool) -> Iterator[by
 
 
 def _ahead(read: Iterator[bytes]) -> Iterator[bytes]:
-    """The same blocks, each unpacked in a thread while the one before is parsed: zlib works beside the interpreter."""
+    """Yield the same blocks, each unpacked in a thread while the previous one is parsed."""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as pool:
@@ -98,7 +98,7 @@ def _plain(raw: BinaryIO, end: int | None) -> Iterator[bytes]:
 
 
 def _unpacked(raw: BinaryIO, path: Path) -> Iterator[bytes]:
-    """The text of one gzip member after the other; what follows the last must be padding."""
+    """Yield the text of one gzip member after the other; only padding may follow the last one."""
     done, packed = 0, raw.read(_PACKED)
     while packed:
         member = zlib.decompressobj(wbits=31)
@@ -120,7 +120,7 @@ def _unpacked(raw: BinaryIO, path: Path) -> Iterator[bytes]:
 
 
 def _damaged(broken: zlib.error, between: tuple[int, int], done: int, path: Path) -> PerfgateError:
-    """Where a gzip is damaged; its checksum is of all that is packed, so it tells no place."""
+    """Return the error for a damaged gzip; its checksum covers all content and so shows no place."""
     if "incorrect data check" in str(broken) or "incorrect length check" in str(broken):
         text = "the gzip's checksum does not fit what is packed in it: a byte somewhere in the file has changed"
     else:
@@ -130,7 +130,7 @@ def _damaged(broken: zlib.error, between: tuple[int, int], done: int, path: Path
 
 
 def _next_member(raw: BinaryIO, rest: bytes, path: Path) -> bytes:
-    """What follows a gzip member: another one, or nothing but padding."""
+    """Return what follows a gzip member: another one, or nothing after padding."""
     while not (member := rest.lstrip(b"\0")):
         rest = raw.read(_PACKED)
         if not rest:
@@ -143,7 +143,7 @@ def _next_member(raw: BinaryIO, rest: bytes, path: Path) -> bytes:
 
 
 def wide_encoding(head: bytes) -> str:
-    """Which text of two or four bytes a character begins so, by its mark or its zeros; empty where none does."""
+    """Return the encoding of a text with two or four bytes a character, by its mark or its zeros; "" for others."""
     zeros = [at % 4 for at in range(min(len(head), 4)) if not head[at]]
     if head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")) or len(zeros) == 3:
         return "UTF-32"
@@ -153,14 +153,14 @@ def wide_encoding(head: bytes) -> str:
 
 
 def readable(head: bytes) -> bytes:
-    """The first bytes of a text as UTF-8 without a mark, wider texts included, to tell what it is about."""
+    """Return the first bytes of a text in UTF-8 without a mark, also of wider encodings, to recognise its content."""
     if wide_encoding(head):
         return head.replace(b"\0", b"").lstrip(b"\xff\xfe")
     return head.removeprefix(MARK)
 
 
 def last_cut(text: bytes | bytearray, searched: int = 0) -> int:
-    """Where the last event that is surely whole ends, or -1; in what was searched before there is none."""
+    """Return where the last certainly complete event ends, or -1; the part searched before has none."""
     tail = max(0, len(text) - _TAIL)
     first = max(0, min(searched, tail) - _LONGEST_CUT)
     for start in sorted({max(first, len(text) - _NEAR), max(tail, first), first}, reverse=True):
@@ -172,9 +172,9 @@ def last_cut(text: bytes | bytearray, searched: int = 0) -> int:
 
 
 def overwritten(text: bytes | bytearray, *, closely: bool = False) -> tuple[int, bytes] | None:
-    """(where, byte) of a part that something wrote over: no writer puts these bytes into a text.
+    """Return (position, byte) of an overwritten part, by bytes that no writer puts into a text.
 
-    They hide the quotes and brackets that stood there, and what is left may still read as JSON with fewer events.
+    It hides quotes and brackets, and the rest may still parse as JSON with fewer events.
     """
     if b"\0" in text:
         return text.index(b"\0"), b"\0"
@@ -185,7 +185,7 @@ def overwritten(text: bytes | bytearray, *, closely: bool = False) -> tuple[int,
 
 
 def repaired(text: bytes) -> bytes:
-    """The same JSON with NaN, infinities and N/A as null, commas before an end left out, texts escaped as UTF-8."""
+    """Return JSON with NaN, infinities and N/A as null, without trailing commas, and with texts escaped as UTF-8."""
     return _TOKEN.sub(_repaired_token, text)
 
 
@@ -200,7 +200,7 @@ def _repaired_token(found: re.Match[bytes]) -> bytes:
 
 
 def _repaired_escape(found: re.Match[bytes]) -> bytes:
-    """Half a character is replaced, a backslash that escapes nothing is escaped itself."""
+    """Replace half of a surrogate pair, and escape a backslash that escapes nothing."""
     return b"\\ufffd" if found["half"] else found["pair"] or found["good"] or b"\\\\"
 
 
@@ -210,7 +210,7 @@ _Made = TypeVar("_Made", bound=msgspec.Struct)
 
 
 class Arguments(msgspec.Struct, gc=False):
-    """The arguments that analyses need, in the order in which PyTorch writes them: the decoder looks in turn."""
+    """The arguments that analyses need, in PyTorch's order, in which the decoder looks for them."""
 
     external: int = msgspec.field(name="External id", default=-1)
     concrete: msgspec.Raw = msgspec.field(name="Concrete Inputs", default=NOTHING)
@@ -224,7 +224,7 @@ class Arguments(msgspec.Struct, gc=False):
     correlation: int = -1
     size: Any = msgspec.field(name="bytes", default=-1)
     memory_of: Union[int, None] = msgspec.field(name="Device Type", default=0)
-    """Of a record of memory: 0 is the host."""
+    """The device of a memory record: 0 is the host."""
     rank: Union[int, str, None] = None
     name: Any = None
     labels: Any = None
@@ -271,16 +271,16 @@ WHOLE = msgspec.json.Decoder(Document)
 AROUND = msgspec.json.Decoder(Header)
 
 UNREADABLE = Event(ph="X", cat="that is not an event")
-"""Stands for what is none, so that it is counted among what was left out."""
+"""Stands for something that is not an event, so that it is counted among those left out."""
 
 
 def loose_events(found: object) -> list[Event]:
-    """Events of untyped JSON, coerced one by one."""
+    """Return the events of untyped JSON, converted one by one."""
     return [_coerced(raw) if isinstance(raw, dict) else UNREADABLE for raw in found] if isinstance(found, list) else []
 
 
 def _coerced(raw: dict[str, Any]) -> Event:
-    """An event of which every field is taken that has the right type; one without a time is counted by its category."""
+    """Return an event with all fields of the right type; one without a time is counted by its category."""
     args = raw.get("args")
     event = _filled(Event(), {name: value for name, value in raw.items() if name != "args"})
     event.args = _filled(Arguments(), args) if isinstance(args, dict) else None
@@ -288,7 +288,7 @@ def _coerced(raw: dict[str, Any]) -> Event:
 
 
 def _filled(made: _Made, raw: Mapping[str, Any]) -> _Made:
-    """The same with each value that has the right type: one odd value does not lose the others."""
+    """Return a value with all fields of the right type, so that one wrong field does not lose the others."""
     for field in msgspec.structs.fields(made):
         if field.encode_name in raw:
             one, as_text = raw[field.encode_name], field.type is msgspec.Raw

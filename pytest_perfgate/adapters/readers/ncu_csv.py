@@ -1,4 +1,4 @@
-"""``ncu --csv``: pages in long form (a line a metric), summaries of it, and wide form (a column a metric)."""
+"""``ncu --csv``: pages in long form (one line a metric), summaries of it, and wide form (one column a metric)."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from pytest_perfgate.model.profiles import Counter, KernelFacts
 _FIRST, _NAME = "ID", "Kernel Name"
 
 _SUMMED = ("Process ID", _NAME, "Context", "Stream", "Block Size", "Grid Size", "Device")
-"""What tells the lines of a summary apart, which has no ``ID``."""
+"""Columns that distinguish the lines of a summary, which has no ``ID``."""
 
 _LAUNCH = (_FIRST, "Host Name", "Process ID", "Process Name", _NAME)
-"""What tells launches apart: every process counts its own from zero."""
+"""Columns that distinguish launches, since every process counts its own from zero."""
 
 _WHO = frozenset((*_SUMMED, _FIRST, "Process Name", "Host Name", "CC", "Invocations"))
 
 _VALUES = frozenset(("Metric Value", "Minimum", "Maximum", "Average", "Estimated Speedup"))
 
 _HEADER = re.compile(r'(?:^"?|")(?:ID|Process ID)"?[,;].*"?Kernel Name"?', re.MULTILINE)
-"""Quoted, it may follow what the program printed without ending its line."""
+"""A quoted header may follow what the program printed without a line end."""
 
 _SESSION = re.compile(r'^"?(?:Launch|Session|Device) Attribute"?[,;]', re.MULTILINE)
 
@@ -48,7 +48,7 @@ _AS_TEXT = re.compile(r"^ +Section: .+\n +-{5,}|^ +-{5,}[ -]*\n +Metric Name +Me
 _DIMENSIONS = re.compile(r"\(\s*(\d{1,10}),\s*(\d{1,10}),\s*(\d{1,10})\s*\)")
 
 _SHAPE = re.compile(r"(?<=,)\(\d+, *\d+, *\d+\)(?=,)")
-"""Commas that need quotes around them, which something may have taken away."""
+"""Texts with commas, whose quotes may have been removed."""
 
 _DURATION = "gpu__time_duration.sum"
 
@@ -59,17 +59,17 @@ _TICKS = ("ns", "nsecond")
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 _RULES = ("Rule Name", "Rule Type", "Rule Description", "Estimated Speedup Type", "Estimated Speedup")
-"""Columns that a page has for results of rules; lines of metrics may end before them."""
+"""Columns of a page for results of rules; lines of metrics may end before them."""
 
 _DIFFERS = 0.02
-"""Between two roundings of one figure."""
+"""The tolerance between two roundings of one figure."""
 
 Numbered = tuple[int, Row]
 """A row and its line."""
 
 
 def parse_csv(data: bytes, place: str) -> Iterator[KernelFacts]:
-    """Every launch of the pages; several runs may have written one file."""
+    """Yield every launch of the pages, also of several runs that wrote one file."""
     text = data.decode("utf-16" if data.startswith(_UTF16) else "utf-8-sig", "replace")
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     refuse_zeros(text, partial(_fault, place))
@@ -87,7 +87,7 @@ def parse_csv(data: bytes, place: str) -> Iterator[KernelFacts]:
 
 
 Found = tuple[int, tuple[str, ...], KernelFacts]
-"""A launch with its first line and what tells it from others."""
+"""A launch with its first line and the fields that distinguish it."""
 
 
 def _fault(place: str, what: str, why: str) -> PerfgateError:
@@ -95,7 +95,7 @@ def _fault(place: str, what: str, why: str) -> PerfgateError:
 
 
 def _refuse_copies(found: Sequence[Found], place: str) -> None:
-    """A launch that two pages hold with every figure the same is one: a file was appended to itself."""
+    """Refuse a launch that two pages hold with equal figures, as when a file was appended to itself."""
     lines: dict[tuple[str, ...], int] = {}
     for line, who, facts in found:
         before = lines.setdefault((*who, *map(str, facts.counters.values())), line)
@@ -106,7 +106,7 @@ def _refuse_copies(found: Sequence[Found], place: str) -> None:
 
 
 def _pages(text: str) -> list[tuple[int, str]]:
-    """(line, text) from each header to the next: after whatever ncu and the program printed."""
+    """Return (line, text) from each header to the next, after the output of ncu and of the program."""
     starts = [match.start() for match in _HEADER.finditer(text)]
     lines = (text.count("\n", 0, begin) + 1 for begin in starts)
     return [(line, text[begin:end]) for line, begin, end in zip(lines, starts, [*starts[1:], len(text)])]
@@ -120,7 +120,7 @@ def _kernels(page: str, first: int, place: str) -> Iterator[Found]:
 
 
 def _no_page(text: str, place: str) -> PerfgateError:
-    """What it is instead, and which page to export."""
+    """Return the error for a text without a page, with what it is instead and which page to export."""
     what, fix = "neither an .ncu-rep nor a page of ncu --csv", ""
     if _SESSION.search(text):
         what = "it is the session page, which holds no kernel"
@@ -139,7 +139,7 @@ def _no_page(text: str, place: str) -> PerfgateError:
 
 
 def _rows(page: str, first: int, place: str) -> list[Numbered]:
-    """The rows of a page with their lines, without those that the program printed between them."""
+    """Return the rows of a page with their lines, without output of the program between them."""
     fault = partial(_fault, place)
     lines = [line if '"' in line else _SHAPE.sub(r'"\g<0>"', line) for line in io.StringIO(page)]
     quoted, mark = lines[0].startswith('"'), ";" if lines[0].count(";") > lines[0].count(",") else ","
@@ -163,13 +163,13 @@ def _rows(page: str, first: int, place: str) -> list[Numbered]:
 
 
 def _widths(header: Sequence[str]) -> set[int]:
-    """How many cells a row may have beside those of the header: of a metric, as many as stand before the rules."""
+    """Return the other allowed numbers of cells: a metric's row may end before the columns of rules."""
     rules = [header.index(name) for name in _RULES if name in header]
     return {min(rules)} if rules and "Metric Value" in header[: min(rules)] else set()
 
 
 def _without_rules(header: Sequence[str], cells: list[str]) -> list[str]:
-    """A line of a metric without the empty cell of a rule that ncu ends it with; its value is none of those."""
+    """Return a metric's row without the empty cell of a rule that ncu appends."""
     for width in _widths(header):
         if width < len(cells) < len(header) and not any(cells[width:]) and cells[header.index("Metric Value")]:
             return cells[:width]
@@ -177,14 +177,14 @@ def _without_rules(header: Sequence[str], cells: list[str]) -> list[str]:
 
 
 def _printed(line: str, cells: Sequence[str], header: Sequence[str], *, quoted: bool) -> bool:
-    """Whether a line is none of the page: the program printed it, between rows that all begin with a quote."""
+    """Return whether the program printed this line, which lacks the quote of the page's rows."""
     if quoted:
         return not line.startswith('"')
     return len(cells) < len(header) and (len(cells) <= header.index(_NAME) or parse_numeral(cells[0]) is None)
 
 
 def _pointed(rows: list[Numbered]) -> list[Numbered]:
-    """Numbers with a decimal point, whatever the locale that ncu ran under."""
+    """Return the rows with decimal points, whatever the locale of ncu was."""
     columns = _VALUES if "Metric Name" in rows[0][1] else frozenset(rows[0][1]) - _WHO
     if not decimal_comma((row.get(name) for _, row in rows for name in columns), _without_parts(rows)):
         return rows
@@ -192,7 +192,7 @@ def _pointed(rows: list[Numbered]) -> list[Numbered]:
 
 
 def _without_parts(rows: Sequence[Numbered]) -> list[str | None]:
-    """Times in nanoseconds, of which the timer counts whole ones."""
+    """Return the times in nanoseconds, which the timer counts in whole ones."""
     if "Metric Name" in rows[0][1]:
         return [row.get("Metric Value") for _, row in rows if row.get("Metric Unit") in _TICKS]
     columns = [name for name, unit in rows[0][1].items() if unit in _TICKS]
@@ -200,7 +200,7 @@ def _without_parts(rows: Sequence[Numbered]) -> list[str | None]:
 
 
 def _long(rows: Sequence[Numbered], place: str) -> Iterator[Found]:
-    """A line a metric: lines of one ``ID`` are one launch, results of rules among them."""
+    """Yield the launches of a page with one line a metric; lines and rules of one ``ID`` belong together."""
     launches: dict[tuple[str, ...], list[Numbered]] = {}
     for line, row in rows:
         which = tuple(row.get(name, "") for name in (_LAUNCH if row.get(_FIRST) else _SUMMED))
@@ -209,7 +209,7 @@ def _long(rows: Sequence[Numbered], place: str) -> Iterator[Found]:
         first, head = lines[0]
         counters = dict(_launch_counters(head))
         for line, row in lines:
-            cell = row.get("Average", row.get("Metric Value"))  # in a summary the mean of all launches
+            cell = row.get("Average", row.get("Metric Value"))  # in a summary, the mean of all launches
             for name, counter in _counters(row.get("Metric Name"), row.get("Metric Unit"), cell, line, place):
                 _refuse_other(counters.get(name), counter, line, place)
                 counters[name] = counter
@@ -218,7 +218,7 @@ def _long(rows: Sequence[Numbered], place: str) -> Iterator[Found]:
 
 
 def _refuse_other(before: Counter | None, now: Counter, line: int, place: str) -> None:
-    """A metric that a launch has twice has one value, but for rounding; labels that tables share are none."""
+    """Refuse a repeated metric with another value beyond rounding; labels shared by tables are excepted."""
     if before is None or "__" not in now.name or before.unit != now.unit:
         return
     if abs(before.value - now.value) > _DIFFERS * max(abs(before.value), abs(now.value)):
@@ -227,7 +227,7 @@ def _refuse_other(before: Counter | None, now: Counter, line: int, place: str) -
 
 
 def _wide(rows: Sequence[Numbered], place: str) -> Iterator[Found]:
-    """A column a metric; the line under the header holds the units."""
+    """Yield the launches of a page with one column a metric; the line after the header holds the units."""
     head = rows[0][1]
     units = head if not (head.get(_FIRST) or head.get(_NAME) or "").strip() else {}
     launches = rows[1:] if units else rows
@@ -257,7 +257,7 @@ def _facts(
 def _counters(
     name: str | None, unit: str | None, cell: str | None, line: int, place: str
 ) -> Iterator[tuple[str, Counter]]:
-    """The cell under its full name, in base units; a cell that is no number is no counter."""
+    """Yield the cell under its full name in base units, unless it is not a number."""
     number = parse_numeral(cell)
     if not name or number is None or not math.isfinite(number):
         return
@@ -278,7 +278,7 @@ def _launch_counters(row: Row) -> Iterator[tuple[str, Counter]]:
 
 
 _ALL = 100.0
-"""Per cent of a kernel's time: no rule can save more."""
+"""Per cent of a kernel's time: a rule cannot save more."""
 
 
 def _rules(lines: Sequence[tuple[int, Row]], place: str) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""What Nsight Compute calls its columns and what they say; and its source page, instructions and lines with samples."""
+"""Labels and values of Nsight Compute's columns, and its source page with instructions and samples."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ LABELS: dict[tuple[str, str], str] = {
     ("Block Size", ""): "launch__block_size",
     ("Threads", ""): "launch__thread_count",
 }
-"""(label, base unit) to full name; an empty unit answers to any."""
+"""(label, base unit) to full name; an empty unit matches any."""
 
 _FULL = re.compile(r"[a-z0-9]\w*__\w+(?:\.\w+)*")
 """A full name, alone or beside its label."""
@@ -71,14 +71,14 @@ _BASES = ("byte", "hz", "Hz", "inst", "cycle", "cycles", "block", "thread", "war
 _LONG = {**TIME_UNITS, "nsecond": 1.0, "usecond": 1e3, "msecond": 1e6, "second": 1e9}
 
 _SHARE_MOST = 110.0
-"""Percent: passes of one kernel differ, so that a share of a peak may be read a little above all of it."""
+"""The accepted excess over a peak, in percent: passes of one kernel differ slightly."""
 
 _SHARES = re.compile(
     "|".join(re.escape(full) for full in LABELS.values() if ".pct_of_peak" in full or full.endswith("_cycle_pct"))
     + r"|(?:gpu__dram_throughput|sm__pipe_\w+_cycles_active|sm__inst_executed_pipe_\w+|lts__throughput)"
     r"\.avg\.pct_of_peak_sustained_(?:elapsed|active)"
 )
-"""Under all the names that figures of ours are taken from."""
+"""All names that our figures are read from."""
 
 _LEAST = {"launch__registers_per_thread": 1.0, "launch__block_size": 1.0, "launch__waves_per_multiprocessor": 0.0}
 
@@ -89,7 +89,7 @@ _COUNTED = frozenset(LABELS.values())
 
 
 def impossible(name: str, value: float) -> str:
-    """Why a known metric cannot have this value; empty where it can."""
+    """Return why a known metric cannot have this value; "" if it can."""
     if not math.isfinite(value):
         return "no counter holds that much"
     least = _LEAST.get(name, 0.0)
@@ -101,14 +101,14 @@ def impossible(name: str, value: float) -> str:
 
 
 def full_name(name: str, base: str) -> str:
-    """Of a metric by its label, its full name or both, with the base unit that it is told in."""
+    """Return the full name of a metric by its label, its full name or both, and its base unit."""
     known = LABELS.get((name, base)) or LABELS.get((name, ""))
     beside = None if known else _FULL.search(name)
     return known or (beside[0] if beside and " " in name else name)
 
 
 def scaled(number: float, unit: str) -> tuple[float, str]:
-    """The number in the base unit: nanoseconds, bytes, hertz, instructions."""
+    """Return the number in the base unit: nanoseconds, bytes, hertz, instructions."""
     if unit in _LONG:
         return number * _LONG[unit], "ns"
     head, slash, tail = unit.partition("/")
@@ -123,7 +123,7 @@ def scaled(number: float, unit: str) -> tuple[float, str]:
 
 @array_value
 class NcuCode:
-    """What a report holds of the code itself."""
+    """What a report holds on the code itself."""
 
     lines: tuple[SourceLine, ...] = ()
     sources: Mapping[str, str] = field(default_factory=dict)
@@ -139,7 +139,7 @@ def kernel_facts(
     findings: tuple[Finding, ...] = (),
     code: NcuCode | None = None,
 ) -> KernelFacts:
-    """One launch as ncu saw it. A duration that is not a number is absent."""
+    """Return one launch as ncu measured it; a duration that is not a number is absent."""
     duration = _fact_value(counters, "gpu__time_duration.sum")
     major, minor = (
         _fact_value(counters, f"device__attribute_compute_capability_{part}") for part in ("major", "minor")
@@ -195,7 +195,7 @@ def _resources(counters: Mapping[str, Counter]) -> Resources | None:
 
 
 PAGE = re.compile(r'^"?(?:#"?[,;]"?|Line No"?[,;]"?(?:Source"?[,;]"?)?)?Address"?[,;]"?Source"?[,;]', re.MULTILINE)
-"""The header of such a page, in its forms: machine code alone, source alone, both beside each other."""
+"""The header of a source page, in its forms: machine code, source, or both."""
 
 _NAMES = frozenset(("Kernel Name", "Function Name"))
 
@@ -214,7 +214,7 @@ _OPCODE = re.compile(r"(?:@!?U?P\w+\s+)?([A-Z][\w.]*)")
 
 @dataclass
 class _Block:
-    """What stands under one name of a kernel."""
+    """The part of a page under one name of a kernel."""
 
     name: str
     file: str = ""
@@ -226,7 +226,7 @@ class _Block:
 
 
 def parse_source(text: str, place: str) -> Iterator[KernelFacts]:
-    """Every kernel of the page: where it waits, and how often its instructions ran."""
+    """Yield every kernel of the page: where it waits, and how often its instructions ran."""
     try:
         blocks = [block for block in _blocks(_rows(text, place), place) if block.code or block.source]
     except PerfgateError as error:
@@ -277,13 +277,13 @@ def _blocks(rows: Iterator[tuple[int, list[str]]], place: str) -> Iterator[_Bloc
 
 
 def _take(block: _Block, row: Sequence[str], line: int) -> None:
-    """One row: an instruction where it has an address, a line of source where it has a number."""
+    """Add one row: an instruction if it has an address, a source line if it has a number."""
     header = list(block.header)
     at = header.index("Address")
     address = _address(row[at])
     number = next((row[header.index(name)] for name in ("Line No", "#") if name in header), "")
     if address is not None:
-        if "Line No" not in header and address in block.met:  # beside its source, code that is inlined stands again
+        if "Line No" not in header and address in block.met:  # inlined code is repeated beside its source
             what = f"{block.name}: the instruction at {row[at]} stands again in line {line}"
             raise PerfgateError("ncu-report", what, why="its samples would count twice")
         block.met.add(address)
@@ -301,7 +301,7 @@ def _address(cell: str) -> int | None:
 
 
 def _line(header: Sequence[str], row: Sequence[str], text: str, place: str) -> SourceLine:
-    """A name that stands in several columns means the first."""
+    """Return a source line; of several columns with one name, the first counts."""
     cells = dict(reversed(list(zip(header, row))))
     samples = next((_count(cells[name]) for name in _SAMPLES if name in cells), None)
     waits = {
@@ -320,7 +320,7 @@ def _line(header: Sequence[str], row: Sequence[str], text: str, place: str) -> S
 
 
 def _count(cell: str | None) -> float | None:
-    """A count, or nothing; none is below zero or beyond what the profiler counts in."""
+    """Return a count, or None if it is missing, negative or beyond the profiler's range."""
     found = parse_numeral(cell)
     if found is not None and not 0 <= found < _MOST_NAMES:
         raise PerfgateError("ncu-report", f"the source page has a count of {cell!r:.40}")
@@ -339,7 +339,7 @@ def _moved(line: SourceLine, offset: int) -> SourceLine:
 
 
 def _executed(lines: Sequence[SourceLine]) -> dict[str, float]:
-    """Warp instructions by opcode."""
+    """Return warp instructions by opcode."""
     counts: dict[str, float] = {}
     for line in lines:
         match = _OPCODE.match(line.text)

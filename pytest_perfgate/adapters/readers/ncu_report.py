@@ -1,4 +1,4 @@
-"""Ncu reports through `ncu_report`."""
+"""Reports of Nsight Compute, through `ncu_report`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pytest_perfgate.model.profiles import Counter, KernelFacts, SourceLine
 _LINK = re.compile(r"@(section|url|source):([^@:]*):?([^@]*?)@")
 
 _VERSION = re.compile(rb"\b(20\d\d\.\d+\.\d+)\.\d+ \(build \d+\)")
-"""Of the ncu that wrote the report, among the facts of its session."""
+"""The version of ncu that wrote the report, among the facts of its session."""
 
 _GZIP = b"\x1f\x8b"
 
@@ -38,12 +38,12 @@ _LOCAL = 1
 
 
 def read_ncu(paths: Sequence[Path]) -> tuple[KernelFacts, ...]:
-    """Every kernel launch of these reports, in their order."""
+    """Return every kernel launch of these reports, in their order."""
     return tuple(facts for path in paths for facts in _read(Path(path)))
 
 
 def long_head(path: Path) -> bytes:
-    """The beginning of a file as far as a program may print before the page of ncu; nothing of a damaged one."""
+    """Return a file's beginning, as much as a program may print before ncu's page; empty if damaged."""
     try:
         head = first_bytes(path, _LONG)
     except OSError:
@@ -81,7 +81,7 @@ def _report(path: Path, data: bytes, place: str) -> Iterator[KernelFacts]:
     for index, action in enumerate(actions := _actions(path, place, announced)):
         try:
             facts = _facts(action, index, place)
-        except Exception as error:  # the binding raises whatever its C++ threw, here of a damaged result
+        except Exception as error:  # the binding raises what its C++ threw, here for a damaged result
             if isinstance(error, PerfgateError):
                 raise
             what = f"result {index + 1} of {len(actions)} is damaged: {error}"
@@ -95,7 +95,7 @@ def _actions(path: Path, place: str, announced: int) -> list[Any]:
         context = ncu_report.load_report(str(path))
         ranges = [context.range_by_idx(number) for number in range(context.num_ranges())]
         actions = [r.action_by_idx(number) for r in ranges for number in range(r.num_actions())]
-    except Exception as error:  # the binding raises whatever its C++ threw
+    except Exception as error:  # the binding raises what its C++ threw
         raise PerfgateError("ncu-report", f"ncu_report does not read it: {error}", place=place) from error
     if announced and not actions:
         what = f"it announces {announced} results, and ncu_report reads none of them"
@@ -106,7 +106,7 @@ def _actions(path: Path, place: str, announced: int) -> list[Any]:
 
 
 def _module(place: str) -> Any:
-    """The installed package, else the module that Nsight Compute brings in a folder beside the ncu on the PATH."""
+    """Return the installed package, else the module of Nsight Compute beside the ncu on the PATH."""
     try:
         return import_module("ncu_report")
     except (ImportError, OSError) as error:
@@ -122,7 +122,7 @@ def _module(place: str) -> Any:
 
 
 def _module_folders() -> list[str]:
-    """Folders of Nsight Compute with its Python module; ``ncu`` may be a link, or a script one folder further in."""
+    """Return Nsight Compute's folders with its Python module; ``ncu`` may be a link, or a script in a subfolder."""
     found = shutil.which("ncu")
     homes = dict.fromkeys(Path(found).resolve().parents) if found else {}
     near = [home / "extras" / "python" for home in list(homes)[:4]]
@@ -147,7 +147,7 @@ def _facts(action: Any, index: int, source: str) -> KernelFacts:
 
 
 def _metrics(action: Any) -> tuple[dict[str, Counter], dict[str, str]]:
-    """Numbers under their full names, and what is text."""
+    """Return numbers under their full names, and texts."""
     numbers: dict[str, Counter] = {}
     texts: dict[str, str] = {}
     for name in action.metric_names():
@@ -161,7 +161,7 @@ def _metrics(action: Any) -> tuple[dict[str, Counter], dict[str, str]]:
 
 
 def _findings(action: Any) -> Iterator[Finding]:
-    """What NVIDIA's own rules said, with the gain they estimate."""
+    """Yield the results of NVIDIA's own rules, with their estimated gain."""
     for rule in action.rule_results_as_dicts():
         message = rule.get("rule_message") or {}
         if not message.get("message"):
@@ -179,7 +179,7 @@ def _findings(action: Any) -> Iterator[Finding]:
 
 
 _ALL = 100.0
-"""Per cent of a kernel's time: no rule can save more."""
+"""Per cent of a kernel's time: a rule cannot save more."""
 
 
 def rule_finding(
@@ -191,7 +191,7 @@ def rule_finding(
     local: bool = False,
     severity: Severity = Severity.NOTE,
 ) -> Finding:
-    """A rule's result as a finding; its per cent are of the kernel's time, or of a part where it is local."""
+    """Return a rule's result as a finding; its per cent are of the kernel's time, or of a part if it is local."""
     identifier, title = rule
     name, number = focus
     usable = isinstance(speedup, (int, float)) and 0 < speedup <= _ALL
@@ -207,27 +207,27 @@ def rule_finding(
 
 
 def plain_text(message: str) -> str:
-    """A rule's sentence without its links."""
+    """Return a rule's sentence without its links."""
     return _LINK.sub(lambda link: link[2] if link[1] == "url" else link[3] or link[2], message)
 
 
 MAGIC = b"NVR\0"
 
 _BLOCK_VERSION = 7
-"""Of the container; another one is not judged here."""
+"""The known version of the container; others are not checked here."""
 
 _RESULTS, _PAYLOAD = 2, 5
-"""The fields of a block's header that say how many results it holds, and how many bytes follow it."""
+"""The fields of a block's header with the number of its results and of its bytes."""
 
 
 _HELD = (1, 2, 3)
-"""Those that say how many messages follow: sources, results, results of ranges."""
+"""The fields with the numbers of messages: sources, results, results of ranges."""
 
 
 def check_whole(data: bytes, place: str) -> int:
-    """How many results its blocks announce, where their form is known.
+    """Return the number of results that the blocks announce, if their form is known.
 
-    Raises where the chain of blocks does not end with the file: the library would read the part in silence.
+    Raise if the chain of blocks does not end with the file: the library would silently read only a part.
     """
     results = 0
     try:
@@ -256,7 +256,7 @@ def check_whole(data: bytes, place: str) -> int:
 
 
 def _check_payload(payload: bytes, announced: int, place: str) -> None:
-    """A block holds as many messages as its header says: one that is wrong ends the process inside of the library."""
+    """Refuse a block whose message counts differ from its header, since the library would abort the process."""
     at = messages = 0
     while at < len(payload):
         (size,) = struct.unpack_from("<I", payload, at)
@@ -268,7 +268,7 @@ def _check_payload(payload: bytes, announced: int, place: str) -> None:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int]]:
-    """(number, value) of the whole numbers of a protobuf message; texts are skipped."""
+    """Yield (number, value) of the whole numbers of a protobuf message; texts are skipped."""
     at = 0
     while at < len(message):
         key, at = _number(message, at)
@@ -305,11 +305,11 @@ _NOT_ISSUED = "_not_issued"
 _ISSUING = frozenset({"selected"})
 
 _PER_OPCODE = ("sass__inst_executed_per_opcode_with_modifier_all", "sass__inst_executed_per_opcode")
-"""With their modifiers where the report has them."""
+"""Opcodes, with modifiers if the report has them."""
 
 
 def code_lines(action: Any) -> tuple[SourceLine, ...]:
-    """Every instruction that was sampled or counted, in the order of the code."""
+    """Return every instruction that was sampled or counted, in the order of the code."""
     samples, executed = _by_address(action, _SAMPLES), _by_address(action, _EXECUTED)
     addresses = sorted({*samples, *executed})
     if not addresses:
@@ -330,12 +330,12 @@ def code_lines(action: Any) -> tuple[SourceLine, ...]:
 
 
 def source_texts(action: Any) -> Mapping[str, str]:
-    """Source files that were imported into the report; a name without a text is left out."""
+    """Return the source files imported into the report that have a text."""
     return {str(name): str(text) for name, text in dict(action.source_files()).items() if text}
 
 
 def executed_opcodes(action: Any) -> Mapping[str, float]:
-    """Warp instructions by opcode, as the profiler counted them."""
+    """Return warp instructions by opcode, as the profiler counted them."""
     every = (action.metric_by_name(name) for name in _PER_OPCODE)
     metric = next((one for one in every if one is not None and one.has_correlation_ids()), None)
     if metric is None:
@@ -354,7 +354,7 @@ def _place(action: Any, address: int) -> str:
 
 
 def _reasons(action: Any) -> dict[int, str]:
-    """The reason that most samples of an instruction give for waiting."""
+    """Return the most sampled stall reason of each instruction."""
     leading: dict[int, tuple[float, str]] = {}
     for name in action.metric_names():
         if not name.startswith(_STALLED) or name.endswith(_NOT_ISSUED):

@@ -1,4 +1,4 @@
-"""Whole columns out of SQLite."""
+"""Reading whole columns from SQLite."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _MOST = (1 << 63) - 1
 def chunks(
     connection: Connection, table: str, columns: Sequence[str], where: str = "1", args: Sequence[object] = ()
 ) -> Iterator[list[Ints]]:
-    """Integer columns of the rows that hold, some thousands at a time; NULL reads as -1.
+    """Yield integer columns of the selected rows, some thousands at a time; NULL reads as -1.
 
-    While one chunk is parsed the engine, which lets go of the interpreter, already joins the next.
+    SQLite releases the interpreter, so the next chunk is read while one is parsed.
     """
     listed = ", ".join(f"group_concat(ifnull(CAST({column} AS INTEGER), -1))" for column in columns)
     sql = f"SELECT {listed} FROM {connection.source(table)} WHERE rowid BETWEEN ? AND ? AND ({where})"
@@ -40,7 +40,7 @@ def chunks(
 
 
 def _firsts(connection: Connection, table: str) -> list[int]:
-    """Where each chunk starts; numbers that no row has are leapt over, however many they are."""
+    """Return the first row number of each chunk; gaps in the numbers are skipped."""
     firsts: list[int] = []
     whole = connection.source(table)
     first = connection.rows(f"SELECT min(rowid) FROM {whole}")[0][0]
@@ -55,7 +55,7 @@ def _last(first: int) -> int:
 
 
 def _ahead(read: Callable[[int], Sequence[str | None]], firsts: Sequence[int]) -> Iterator[Sequence[Any]]:
-    """Each chunk's row, the next one read meanwhile; a table of one chunk needs no thread."""
+    """Yield each chunk's row while the next one is read in a thread, unless there is only one chunk."""
     if len(firsts) < 2:
         yield from map(read, firsts)
         return
@@ -73,7 +73,7 @@ def _ahead(read: Callable[[int], Sequence[str | None]], firsts: Sequence[int]) -
 def numbers(
     connection: Connection, table: str, columns: Sequence[str], where: str = "1", args: Sequence[object] = ()
 ) -> list[Ints]:
-    """Integer columns, whole."""
+    """Return integer columns as a whole."""
     parts = list(chunks(connection, table, columns, where, args))
     if not parts:
         return [np.empty(0, dtype=np.int64) for _ in columns]
@@ -81,7 +81,7 @@ def numbers(
 
 
 def texts(connection: Connection, table: str, column: str, where: str) -> tuple[Ints, list[str]]:
-    """A text column as indices into its distinct values; NULL is the empty text."""
+    """Return a text column as indices into its distinct values; NULL becomes the empty text."""
     places: dict[str, int] = {}
     parts: list[Ints] = []
     for first in _firsts(connection, table):
@@ -93,7 +93,7 @@ def texts(connection: Connection, table: str, column: str, where: str) -> tuple[
 
 
 def _words(connection: Connection, table: str, column: str, where: str) -> list[str]:
-    """One text per row; texts that hold the separator themselves are read one by one."""
+    """Return one text for each row; texts that contain the separator are read one by one."""
     rows = f"FROM {connection.source(table)} WHERE {where}"
     sql = f"SELECT count(*), group_concat(ifnull({column}, ''), char(31)) {rows}"
     count, joined = connection.rows(sql)[0]
@@ -106,16 +106,16 @@ def _words(connection: Connection, table: str, column: str, where: str) -> list[
 
 
 THREAD = f"globalTid & {(1 << 63) - 1}"
-"""Without the top bit of the machine's number: below zero stands for no thread."""
+"""A thread's number without the top bit of the machine's: a negative number means no thread."""
 
 _TYPES = "(eventType BETWEEN 59 AND 60 OR eventType BETWEEN 70 AND 71)"
-"""Push and pop, start and end; and the same two as text files bring them in."""
+"""Push-pop and start-end ranges, and the same two kinds as text imports number them."""
 
 Names = Callable[[Sequence[int]], Mapping[int, str]]
 
 
 def read_ranges(db: Connection, names: Names) -> Ranges:
-    """All of them: the anchors, the labels and the launches' contexts lie anywhere."""
+    """Return all ranges, since anchors, labels and contexts of launches may be anywhere."""
     if not complete(db, tables.RANGES):
         none = np.empty(0, dtype=np.int64)
         return Ranges(start=none, end=none, tid=none, text=none, texts=())
@@ -131,15 +131,15 @@ def read_ranges(db: Connection, names: Names) -> Ranges:
 
 
 def _ended(have: Mapping[str, str]) -> tuple[str, str]:
-    """(the end of a range, which rows are ranges); an open one has no end, or 0 where something must stand."""
-    if "eventType" not in have:  # a range that never ended could as well be a mark
+    """Return (the expression of a range's end, the condition for ranges); an open range ends in NULL or 0."""
+    if "eventType" not in have:  # a range without an end could also be a mark
         return "end", "end >= start"
     end = "nullif(end, 0)" if NEVER_NULL in have["end"] else "end"
     return f"ifnull({end}, {OPEN})", f"start IS NOT NULL AND ifnull({end} >= start, 1) AND {_TYPES}"
 
 
 def _resolved(ids: Ints, inline: Ints, words: list[str], names: Names) -> tuple[Ints, tuple[str, ...]]:
-    """A text stands in the row itself, a registered one in the table of strings; old schemas number both."""
+    """Return texts, which are in the row itself, or registered in the table of strings; old schemas do both."""
     registered, position = np.unique(ids, return_inverse=True)
     texts_of = names(registered.tolist())
     listed = [*words, *(texts_of.get(int(known), "") for known in registered)]
@@ -150,7 +150,7 @@ def _resolved(ids: Ints, inline: Ints, words: list[str], names: Names) -> tuple[
 
 
 def read_calls(db: Connection, first: int, last: int) -> Calls:
-    """Runtime calls with a correlation in the closed range."""
+    """Return runtime calls with a correlation in the closed range."""
     if complete(db, tables.RUNTIME):
         columns, held = ["start", THREAD, "correlationId"], "correlationId BETWEEN ? AND ?"
         start, tid, correlation = numbers(db, tables.RUNTIME, columns, held, (first, last))
@@ -160,7 +160,7 @@ def read_calls(db: Connection, first: int, last: int) -> Calls:
 
 
 def read_timed(db: Connection, low: int, high: int, kinds: Sequence[re.Pattern[str]]) -> tuple[TimedCalls, ...]:
-    """Calls in the span for each pattern that finds their names, all read at once."""
+    """Return the calls in the span for each pattern of names, from one query."""
     none = np.empty(0, dtype=np.int64)
     if not complete(db, tables.RUNTIME):
         return tuple((none, none, none) for _ in kinds)

@@ -1,4 +1,4 @@
-"""SQLite opened read-only; schemas."""
+"""Opening SQLite exports read-only, and checking their schemas."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ NEVER_NULL = " NOT NULL"
 
 
 class Connection:
-    """Rows of an export by SQL; foreign errors become ours."""
+    """Queries on an export; SQLite's errors become ours."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.foreign, self.checked = 0, set[str]()  # texts that are no UTF-8, tables whose times are numbers
+        self.foreign, self.checked = 0, set[str]()  # texts that are not UTF-8, tables whose times are numbers
         with self._mapped():
             where = f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
-            self._inner = sqlite3.connect(where, uri=True, check_same_thread=False)  # one thread at a time uses it
+            self._inner = sqlite3.connect(where, uri=True, check_same_thread=False)  # used by one thread at a time
             self._inner.text_factory = self._text
             self._inner.set_authorizer(allow)
             self._tables = _by_name(self._listed("table"))
@@ -56,14 +56,14 @@ class Connection:
             yield
         except (sqlite3.DatabaseError, sqlite3.OperationalError) as error:
             raise PerfgateError("nsys-damaged", f"SQLite says: {error}", place=str(self.path)) from error
-        except UnicodeDecodeError as error:  # SQLite quotes a name of its own table that is none
+        except UnicodeDecodeError as error:  # SQLite quotes a name of its own table that does not exist
             raise PerfgateError("nsys-damaged", f"SQLite meets {error.object!r:.60}", place=str(self.path)) from error
 
     def has(self, table: str) -> bool:
         return table.lower() in self._tables
 
     def numbered(self, table: str) -> bool:
-        """Whether the rows of a table have numbers, by which they are read in parts."""
+        """Return whether a table's rows have numbers, by which they can be read in parts."""
         try:
             self._inner.execute(f"SELECT rowid FROM {self._actual(table)} LIMIT 0")
         except sqlite3.OperationalError:
@@ -71,20 +71,20 @@ class Connection:
         return True
 
     def begins(self, prefix: str) -> bool:
-        """Whether a table has such a name."""
+        """Return whether a table's name has this prefix."""
         return any(name.startswith(prefix.lower()) for name in self._tables)
 
     def columns(self, table: str) -> Mapping[str, str]:
-        """A table's columns with what they are declared as; none when it is absent."""
+        """Return a table's columns with their declared types; none if it is absent."""
         if table not in self._kinds:
             rows = self.rows(f"PRAGMA table_info({self._actual(table)})") if self.has(table) else []
             self._kinds[table] = {str(row[1]): f"{row[2]}{NEVER_NULL if row[3] else ''}".upper() for row in rows}
         return self._kinds[table]
 
     def source(self, table: str) -> str:
-        """What stands behind FROM: the table, with numbers made of what it declares as something else.
+        """Return the SQL after FROM: the table, with numbers converted if they are declared as another type.
 
-        SQLite compares a text with a number by kind, not by value; a table that was imported has such columns.
+        SQLite compares texts with numbers by type, not by value; imported tables have such columns.
         """
         if table not in self._sources:
             kinds = self.columns(table)
@@ -107,7 +107,7 @@ class Connection:
 
 
 def _by_name(listed: Sequence[str]) -> dict[str, str]:
-    """By the name in lower case; the one without a number comes first, else the newest form."""
+    """Return tables by lower-case name; of several forms, the one without a number, else the newest."""
     ranked: dict[str, tuple[float, str]] = {}
     for actual in listed:
         name, number = plain(actual)
@@ -121,7 +121,7 @@ def quoted(text: str) -> str:
 
 
 def read_head(path: Path) -> bytes:
-    """The first bytes of a file; one that cannot be opened is an error."""
+    """Return the first bytes of a file; raise if it cannot be opened."""
     try:
         return first_bytes(path, _HEADER)
     except OSError as error:
@@ -129,14 +129,14 @@ def read_head(path: Path) -> bytes:
 
 
 def check_journal(path: Path, head: bytes) -> None:
-    """An immutable reader sees neither a write-ahead log nor a hot journal."""
+    """Refuse a file with a write-ahead log or a hot journal, which a read-only connection ignores."""
     beside = path.with_name(path.name + ("-wal" if head[18:20] == _WAL else "-journal"))
-    if beside.is_file() and any(read_head(beside)[: len(SQLITE)]):  # one that was used up is empty or begins with zeros
+    if beside.is_file() and any(read_head(beside)[: len(SQLITE)]):  # a used one is empty or begins with zeros
         raise PerfgateError("nsys-unfinished", f"{beside.name} holds changes not in the file", place=str(path))
 
 
 def check_length(path: Path, head: bytes) -> None:
-    """The header counts the pages: fewer on disk mean that the copy broke off."""
+    """Refuse a file with fewer pages than its header counts, as after an interrupted copy."""
     size = int.from_bytes(head[16:18], "big")
     size = 65536 if size == 1 else size
     pages = int.from_bytes(head[28:32], "big")
@@ -148,7 +148,7 @@ def check_length(path: Path, head: bytes) -> None:
 
 
 def connect(path: Path) -> Connection:
-    """An export, once its first bytes say that it can be one."""
+    """Open a file whose first bytes are those of an export."""
     head = read_head(path)
     if not head:
         raise PerfgateError("nsys-missing", "the file is empty", place=str(path))
@@ -178,10 +178,10 @@ STRINGS = "StringIds"
 THREADS = "ThreadNames"
 
 GPUS = ("TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU")
-"""The table changed its name in 2021."""
+"""Names of the table before and after 2021."""
 
 METADATA = ("META_DATA_EXPORT", "EXPORT_META_DATA")
-"""The table changed its name with schema 3.7."""
+"""Names of the table before and after schema 3.7."""
 
 _PLACE = ("start", "end", "deviceId", "streamId", "globalPid")
 
@@ -194,17 +194,17 @@ NEEDED = {
     STRINGS: ("id", "value"),
     THREADS: ("globalTid", "nameId"),
 }
-"""Columns without which a table says something else than it seems to."""
+"""Columns without which a table would be misread."""
 
 TIMED = "start IS NOT NULL AND end IS NOT NULL"
-"""A row whose time is known. Below zero is a time like any other: ``nsys export --ts-shift`` moves the whole clock."""
+"""Selects rows with a known time. It may be negative: ``nsys export --ts-shift`` shifts the whole clock."""
 
 _ALSO = (
     "eventType", "textId", "contextId", "shortName", "demangledName", "mangledName", "cuDevice"
 )  # fmt: skip
 
 NUMBERS = frozenset({name for names in NEEDED.values() for name in names} | set(_ALSO)) - {"value"}
-"""Columns that hold whole numbers, in whichever table."""
+"""Columns that hold whole numbers, in all tables."""
 
 _TABLES = (KERNELS, COPIES, MEMSETS, RUNTIME, GRAPHS, RANGES, STRINGS, THREADS, *GPUS, *METADATA)
 
@@ -216,20 +216,20 @@ _NUMBERED = re.compile(r"_v(\d+)$")
 
 
 def plain(table: str) -> tuple[str, int]:
-    """A table's name in lower case, and the number of its form: ``NAME_V2`` is form 2 of ``name``."""
+    """Return a table's name in lower case, and the number of its form: ``NAME_V2`` is form 2 of ``name``."""
     name = table.lower()
     hit = _NUMBERED.search(name)
     return (name[: hit.start()], int(hit.group(1))) if hit else (name, 0)
 
 
 def allow(action: int, table: str | None, *_: object) -> int:
-    """SQLite asks this for every column it is about to read: a door, not a promise."""
+    """Allow SQLite to read only the tables that are needed; it asks before every column."""
     allowed = plain(table or "")[0] in _READ if action == sqlite3.SQLITE_READ else action in _ALLOWED
     return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 
 
 _ROCPD = "rocpd_"
-"""How the tables begin that rocprofv3 writes by default."""
+"""Prefixes of the tables that rocprofv3 writes by default."""
 
 _RPD = "rocpd_op"
 
@@ -247,7 +247,7 @@ _ALWAYS = {STRINGS: ("id", "value"), KERNELS: ("start", "end")}
 
 
 def check_export(db: Connection) -> None:
-    """Another program's file is an error that says what it is, as far as its tables do."""
+    """Refuse another program's file, with what it is if its tables show that."""
     if db.has(STRINGS):
         return
     place, what, fix = str(db.path), f"an SQLite file without the table {STRINGS}", ""
@@ -267,14 +267,14 @@ def check_export(db: Connection) -> None:
 
 
 def check_layout(db: Connection) -> None:
-    """What could not be read without guessing is an error."""
+    """Refuse a layout that could only be read by guessing."""
     problem = next(filter(None, map(partial(_unread, db), NEEDED)), "") or _misnumbered(db)
     if problem:
         raise PerfgateError("nsys-schema", problem, place=str(db.path))
 
 
 def _unread(db: Connection, table: str) -> str:
-    """Why a table cannot be read at all."""
+    """Return why a table cannot be read at all."""
     if not db.has(table):
         return f"{table} is a view, and only tables are read" if table.lower() in db.views else ""
     gone = [name for name in _ALWAYS.get(table, ()) if name not in db.columns(table)]
@@ -284,17 +284,17 @@ def _unread(db: Connection, table: str) -> str:
 
 
 def _misnumbered(db: Connection) -> str:
-    """Kernels are added up by the lower half of their name's number."""
+    """Return why kernels cannot be summed up by the lower half of their name's number; "" if they can."""
     most = db.rows(f"SELECT max(id) FROM {db.source(STRINGS)}")[0][0]
     return f"texts are numbered up to {most:,}, past 32 bits" if most is not None and most > _MOST_STRINGS else ""
 
 
 def lacking(db: Connection, filled: tuple[str, ...]) -> tuple[str, ...]:
-    """Columns that filled tables do not have and figures need."""
+    """Return the columns that filled tables lack and figures need."""
     needed = ((table, name) for table in filled for name in NEEDED.get(table, ()))
     return tuple(f"{table}.{name}" for table, name in needed if name not in db.columns(table))
 
 
 def complete(db: Connection, table: str) -> bool:
-    """Whether a table is there with all that is read of it."""
+    """Return whether a table exists with all columns that are read."""
     return db.has(table) and all(name in db.columns(table) for name in NEEDED[table])

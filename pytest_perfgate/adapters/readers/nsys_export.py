@@ -1,4 +1,4 @@
-"""One open export: aggregates and columns."""
+"""One open export: totals and columns."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _VERSION = re.compile(r"_v\d+$")
 _AT_ONCE = 500
 
 _PROCESS = (1 << 24) - 1
-"""The process id in a ``globalPid`` without its lower 24 bits, as NVIDIA's manual prescribes."""
+"""The process id in a ``globalPid`` without its lower 24 bits, as NVIDIA's manual specifies."""
 
 _LATEST = (1 << 63) - 1
-"""The largest number that SQLite has."""
+"""The largest number of SQLite."""
 
 _TOUCHES = "start < ? AND end > ?"
 
@@ -50,7 +50,7 @@ _DAY = 24 * 3600 * 10**9
 
 
 def open_export(path: Path) -> Export:
-    """An export with kernels in it; anything else is an error that says what it is."""
+    """Return an export with kernels in it; raise with what it is for anything else."""
     connection = connect(path)
     try:
         check_layout(connection)
@@ -63,7 +63,7 @@ def open_export(path: Path) -> Export:
 
 
 def _check_kernels(facts: ExportFacts, has_table: bool) -> None:
-    """No kernels is an error; so are graphs where they hide every kernel."""
+    """Raise if there are no kernels, or if graphs hide all of them."""
     if tables.KERNELS in facts.tables:
         return
     if facts.graphs:
@@ -83,7 +83,7 @@ def _place(row: Sequence[object], path: Path) -> tuple[int, int, int]:
 
 
 def _insist_on_times(db: Connection, table: str) -> None:
-    """SQL takes a text for later than every time, and adds it up without a word; a table is looked at once."""
+    """Check a table once for times that are texts: SQL would sort them after every number, and sum them."""
     if table in db.checked or not {"start", "end"} <= db.columns(table).keys():
         return
     db.checked.add(table)
@@ -93,7 +93,7 @@ def _insist_on_times(db: Connection, table: str) -> None:
 
 
 def _check_places(found: Collection[tuple[int, int, int]], path: str) -> None:
-    """(process with its machine, device, context): what would fall together by its number is an error."""
+    """Refuse (process with machine, device, context) whose shortened numbers would be equal."""
     far = [device for _, device, _ in found if not 0 <= device <= MOST_DEVICES]
     if far:
         what = f"kernels of device number {far[0]}; numbers from 0 to {MOST_DEVICES} are read"
@@ -106,7 +106,7 @@ def _check_places(found: Collection[tuple[int, int, int]], path: str) -> None:
 
 
 def _by_process(spans: Mapping[int, tuple[int, int]], side: int) -> str:
-    """One edge of each process's span; a number alone where all have the same."""
+    """Return SQL for one edge of each process's span; a plain number if all are equal."""
     edges = {pid: int(span[side]) for pid, span in spans.items()}
     if len(set(edges.values())) == 1:
         return str(next(iter(edges.values())))
@@ -115,7 +115,7 @@ def _by_process(spans: Mapping[int, tuple[int, int]], side: int) -> str:
 
 
 class Export:
-    """Reads what is asked for and nothing else."""
+    """Reads only what is requested."""
 
     def __init__(self, connection: Connection) -> None:
         self._db = connection
@@ -132,7 +132,7 @@ class Export:
 
     @cached_property
     def _places(self) -> tuple[tuple[int, int, int], ...]:
-        """(process with its machine, device, context) of everyone who ran a kernel."""
+        """Return (process with its machine, device, context) of all kernels."""
         columns = (self._column(tables.KERNELS, name) for name in ("globalPid", "deviceId", "contextId"))
         rows = self._db.rows(
             f"SELECT DISTINCT {', '.join(columns)} FROM {self._db.source(tables.KERNELS)} WHERE {tables.TIMED}"
@@ -175,7 +175,7 @@ class Export:
         return self._activity(tables.KERNELS, self._named(whole), low, high)
 
     def _named(self, whole: Collection[int]) -> str:
-        """The column of a kernel's name, or of its full name for these."""
+        """Return the column of a kernel's name, or of its full name for these."""
         listed = ", ".join(str(int(known)) for known in whole)
         return (
             f"CASE WHEN demangledName IN ({listed}) THEN demangledName ELSE {self._name} END" if listed else self._name
@@ -187,7 +187,7 @@ class Export:
         return activity([np.concatenate(pair) for pair in zip(copies.columns(), sets.columns())])
 
     def _activity(self, table: str, name: str, low: int, high: int) -> Activity:
-        """Lengths are shorter to hand over than ends, and three small columns go as one."""
+        """Return activities; lengths are shorter to transfer than ends, and three small columns are packed into one."""
         if not {"start", "end"} <= self._db.columns(table).keys():
             return activity([np.empty(0, dtype=np.int64)] * 7)
         where = packed(*(self._column(table, column) for column in ("globalPid", "deviceId", "streamId")))
@@ -201,7 +201,7 @@ class Export:
 
     @cached_property
     def _several_contexts(self) -> bool:
-        """Whether a process has several contexts on one device."""
+        """Return whether a process has several contexts on one device."""
         return len(self._places) > len({(process, device) for process, device, _ in self._places})
 
     @cached_property
@@ -235,9 +235,9 @@ class Export:
         )  # fmt: skip
 
     def api_totals(self, spans: Mapping[int, tuple[int, int]]) -> tuple[ApiTotal, ...]:
-        """Names carry the version of their interface; it is dropped.
+        """Return the totals of API calls by name without the version of the interface.
 
-        Older exports record a call twice, as ``cudaMalloc`` around ``cudaMalloc_v3020``: the outer counts.
+        Older exports record a call twice, as ``cudaMalloc`` around ``cudaMalloc_v3020``; the outer one counts.
         """
         if not complete(self._db, tables.RUNTIME):
             return ()
@@ -272,18 +272,18 @@ MOST_DEVICES = (1 << _DEVICE) - 1
 
 
 def packed(process: str, device: str, name: str) -> str:
-    """One 63-bit number for SQL to hand over where three columns would cost half as much again."""
+    """Return SQL for one 63-bit number, because three columns would take half as long again to transfer."""
     low = f"ifnull({device}, 0) & 127) << {_NAME} | (ifnull({name}, 0) & 4294967295)"
     return f"((ifnull({process}, 0) >> 24 & 16777215) << {_NAME + _DEVICE}) | (({low})"
 
 
 def unpacked(keys: Ints) -> tuple[Ints, Ints, Ints]:
-    """The three columns again."""
+    """Return the three columns of packed numbers."""
     return keys >> _NAME + _DEVICE, keys >> _NAME & 127, keys & 0xFFFFFFFF
 
 
 def sums(parts: Iterable[list[Ints]]) -> dict[Key, Row]:
-    """Count, total, least and most of the second column by the packed first."""
+    """Return count, total, least and most of the second column by the packed first."""
     totals: dict[int, Row] = {}
     for keys, amount in parts:
         for key, row in _chunk(keys, amount):
@@ -315,7 +315,7 @@ _LISTED = (tables.KERNELS, tables.RANGES, tables.RUNTIME, tables.COPIES, tables.
 
 
 def read_facts(db: Connection) -> ExportFacts:
-    """Versions, devices and filled tables; no table is counted that is not small."""
+    """Return versions, devices and filled tables; only small tables are counted."""
     meta = _metadata(db)
     filled = tuple(t for t in _LISTED if db.has(t) and db.rows(f"SELECT 1 FROM {db.source(t)} LIMIT 1"))
     graphs = db.rows(f"SELECT count(*) FROM {db.source(tables.GRAPHS)}")[0][0] if tables.GRAPHS in filled else 0
@@ -333,7 +333,7 @@ def read_facts(db: Connection) -> ExportFacts:
 
 
 def _untimed(db: Connection, filled: Collection[str]) -> Iterator[tuple[str, int]]:
-    """Rows of what ran on a device that have no start or no end, or last longer than a day, by table."""
+    """Yield, by table, device activities without a start or an end, or longer than a day."""
     for table in (tables.KERNELS, tables.COPIES, tables.MEMSETS):
         if table in filled and {"start", "end"} <= db.columns(table).keys():
             _insist_on_times(db, table)
@@ -353,7 +353,7 @@ def _metadata(db: Connection) -> dict[str, str]:
 
 
 def _gpus(db: Connection) -> tuple[tuple[int, str], ...]:
-    """Names by the number that kernels go by, as NVIDIA's own reports join them: not always CUDA's."""
+    """Return device names by the number in kernels' rows, as NVIDIA's reports join them; CUDA's may differ."""
     for table in tables.GPUS:
         have = db.columns(table)
         numbers = [name for name in ("id", "deviceId", "cuDevice") if name in have]

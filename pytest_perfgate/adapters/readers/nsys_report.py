@@ -1,4 +1,4 @@
-"""Export of a report, secrets removed; whom and which machine a file says that it is from."""
+"""Exporting a report without secrets; the person and machine that a file names."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from pytest_perfgate.adapters.readers.nsys_export import Export
 
 _VERSION = re.compile(rb"(20\d\d\.\d{1,2}\.\d{1,2}\.\d{1,5})-[0-9a-f]{6,}")
-"""With the revision behind it: the header also holds the environment, where other versions stand."""
+"""With its revision, since the header also holds the environment, which has other versions."""
 
 _EDGE, _MINUTES = 1 << 16, 30
 
 
 def read_nsys(path: Path) -> Export:
-    """An open export of either kind of file; an export may bear a report's name."""
+    """Return an open export of either kind of file; an export may have a report's name."""
     from pytest_perfgate.adapters.readers.nsys_export import open_export
 
     report = path.suffix in REPORTS and not (read_head(path) or SQLITE).startswith(SQLITE)
@@ -41,7 +41,7 @@ def read_nsys(path: Path) -> Export:
 
 
 def version_in(path: Path) -> str:
-    """The version that wrote a report, from either end of the file; empty where neither says."""
+    """Return the version that wrote a report, from either end of the file; "" if there is none."""
     try:
         with path.open("rb") as file:
             head = file.read(_EDGE)
@@ -53,7 +53,7 @@ def version_in(path: Path) -> str:
 
 
 def _exported(path: Path, opened: Callable[[Path], Export]) -> Export:
-    """The temporary export holds the environment: it is unlinked as soon as it is open."""
+    """Open a temporary export and delete it at once, because it holds the environment."""
     version = version_in(path)
     command = ["nsys", "export", "--type=sqlite", "--force-overwrite=true"]
     if shutil.which("nsys") is None:
@@ -84,16 +84,16 @@ def _run(command: list[str], path: Path, version: str) -> None:
 
 
 SECRET = ("TARGET_INFO_SYSTEM_ENV", "META_DATA_CAPTURE", "ANALYSIS_FILE", "ProcessStreams")
-"""The environment, the capture's command and settings, log files, what the process printed."""
+"""Tables of the environment, the capture's command and settings, log files, and output of the process."""
 
 REMOVED = "[removed by perfgate scrub]"
 
 _POINTS = re.compile(r"(name|textId|stringId|symbol|module|name_?id)$", re.IGNORECASE)
-"""Columns that hold the number of a string."""
+"""Matches columns that hold the number of a string."""
 
 
 def scrub(path: Path, out: Path) -> Scrubbed:
-    """Write a clean copy; ``out`` may be ``path`` itself, which is then replaced in one step."""
+    """Write a clean copy; ``out`` may be ``path`` itself, which is then replaced atomically."""
     connect(path).close()
     partial = out.with_name(out.name + ".partial")
     partial.unlink(missing_ok=True)
@@ -109,13 +109,13 @@ def scrub(path: Path, out: Path) -> Scrubbed:
 
 
 def is_secret(table: str) -> bool:
-    """Whether a table is dropped: the known ones, and whatever says of itself that it holds an environment."""
+    """Return whether a table is dropped: a known one, or any whose name suggests an environment."""
     upper = plain(table)[0].upper()
     return upper in {name.upper() for name in SECRET} or upper.endswith("_ENV") or "ENVIRONMENT" in upper
 
 
 def _rebuild(path: Path, target: sqlite3.Connection) -> Scrubbed:
-    """Tables that may stay are copied, their texts without names; what is dropped never was in the new file."""
+    """Copy the other tables without names in their texts, so that the new file never held what is dropped."""
     for setting in ("trusted_schema = OFF", "synchronous = OFF", "journal_mode = MEMORY"):
         target.execute(f"PRAGMA {setting}")
     target.execute("ATTACH ? AS source", (_uri(path, "ro&immutable=1"),))
@@ -147,7 +147,7 @@ def _is_strings(table: str) -> bool:
 
 
 def _selected(target: sqlite3.Connection, table: str, kept: Sequence[str]) -> str:
-    """What is copied of a table, in the order of its columns."""
+    """Return the SQL for a table's copied columns, in their order."""
     if _is_strings(table):
         return _pointed_to(target, kept)
     columns = ((quoted(column), kind) for column, kind in _columns(target, table))
@@ -160,7 +160,7 @@ def _columns(target: sqlite3.Connection, table: str) -> list[tuple[str, str]]:
 
 
 def _is_number(kind: str) -> bool:
-    """All else may hold a text: nsys declares what its events carry as JSON."""
+    """Return whether a column only holds numbers; any other may hold text, since nsys stores JSON."""
     return any(part in kind for part in ("INT", "REAL", "FLOA", "DOUB"))
 
 
@@ -174,11 +174,11 @@ _USER, _HOST, _FOLDER = (
         "pwd|oldpwd|cwd|submit_dir|working[ _]director(?:y|ies)",
     )
 )
-"""Variables that name a person, a machine, the folder that the program was started in."""
+"""Variables that name a person, a machine, or the folder in which the program was started."""
 
 
 def _names(target: sqlite3.Connection, tables: Iterable[str]) -> Names:
-    """Whom the export names: by what is dropped of it, and by every path to a home folder."""
+    """Return the names in the dropped tables, and in every path to a home folder."""
     listed, texts, pairs = list(tables), list[str](), list[tuple[str, str]]()
     for table in listed:
         pairs += _named_values(target, table)
@@ -192,7 +192,7 @@ def _names(target: sqlite3.Connection, tables: Iterable[str]) -> Names:
 
 
 def _named_values(db: sqlite3.Connection, table: str) -> list[tuple[str, str]]:
-    """The rows of a table of names and values, such as a heading or an environment."""
+    """Return the rows of a table of names and values, such as a heading or an environment."""
     columns = {column.lower() for column, kind in _columns(db, table) if not _is_number(kind)}
     if not {"name", "value"} <= columns:
         return []
@@ -215,7 +215,7 @@ def _cells(target: sqlite3.Connection, table: str, columns: Sequence[str], where
 
 
 def _clean_with(target: sqlite3.Connection, names: Names) -> list[int]:
-    """Give SQL the functions that take names out of texts and bytes; what it returns grows by each that changed."""
+    """Register SQL functions that remove names; the returned list grows by each changed text."""
     changed: list[int] = []
 
     def clean(raw: bytes | None, is_text: int) -> bytes | None:
@@ -231,16 +231,16 @@ def _clean_with(target: sqlite3.Connection, names: Names) -> list[int]:
 
 
 def _shareable(column: str) -> str:
-    """A column that names nobody; bytes that are no text keep their length, for others say where each part begins."""
+    """Return SQL for a column without names; bytes keep their length, because offsets into them are stored."""
     text = f"CAST(shareable(CAST({column} AS BLOB), 1) AS TEXT)"
     return f"CASE typeof({column}) WHEN 'text' THEN {text} WHEN 'blob' THEN shareable({column}, 0) ELSE {column} END"
 
 
 def _pointed_to(target: sqlite3.Connection, kept: Sequence[str]) -> str:
-    """The strings with the text of those alone that something which stays points to.
+    """Return SQL for the strings, keeping only texts that a remaining row refers to.
 
-    nsys stores the environment of every process on the machine, and what the child printed, as
-    strings that no other table names; a block of variables is taken out even if a number meets it.
+    nsys stores every process's environment, and the child's output, as strings without references. A block of variables
+    is removed even if a number happens to match it.
     """
     pointing = [
         f"SELECT {quoted(column)} FROM source.{quoted(table)}"
@@ -258,7 +258,7 @@ def _uri(path: Path, mode: str) -> str:
 
 
 def _door(action: int, table: str | None, *_: object) -> int:
-    """SQLite asks before it reads a column: of a table that is dropped it reads none."""
+    """Deny SQLite the columns of a dropped table; it asks before it reads one."""
     refused = action == sqlite3.SQLITE_READ and table is not None and is_secret(table)
     return sqlite3.SQLITE_DENY if refused else sqlite3.SQLITE_OK
 
@@ -269,11 +269,11 @@ _TOLD = (
     re.compile(r'"params"\s*:\s*\{[^{}]*?"machine"\s*:\s*"([^"\\]+)"'),
     re.compile(r"([A-Za-z][\w.-]*?)_\d+\.\d+\.pt\.trace\.json"),
 )
-"""Where pytest-benchmark, asv and the names that torch gives its traces have the machine."""
+"""Keys of the machine in files of pytest-benchmark and asv, and in the names of torch's traces."""
 
 
 def named_by(paths: Iterable[Path]) -> Names:
-    """Whom and which machine files say that they are from: a heading, a variable, a column, their own names."""
+    """Return the names that files give: in a heading, a variable, a column, or the file's own name."""
     return _known([pair for path in paths if path.is_file() for pair in _pairs(path, first_bytes(path, _EDGE))])
 
 
@@ -292,7 +292,7 @@ def _pairs(path: Path, head: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _pairs_of_export(path: Path) -> list[tuple[str, str]]:
-    """Of its small tables of names and values: a view does not read an export to its end for this."""
+    """Return the pairs of the small tables of names and values, so that a view need not read a whole export."""
     with suppress(sqlite3.Error), closing(sqlite3.connect("file::memory:", uri=True)) as db:
         db.execute("ATTACH ? AS source", (_uri(path, "ro&immutable=1"),))
         tables = [name for (name,) in db.execute("SELECT name FROM source.sqlite_master WHERE type = 'table'")]

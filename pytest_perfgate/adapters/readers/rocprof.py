@@ -1,4 +1,4 @@
-"""Rocprofv3, v1, v2, rocprof-compute."""
+"""Results of rocprofv3, v1, v2 and rocprof-compute."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.profiles import KernelFacts
 
 FILES = ("*counter_collection.csv", "*kernel_trace.csv")
-"""Of rocprofv3, in a folder; passes lie in folders of their own."""
+"""Files of rocprofv3 in a folder; passes are in folders of their own."""
 
 _OTHERS = ("pmc_perf.csv", "pmc_perf*.csv", "results.csv", "*_kernel_stats.csv", "results.stats.csv")
-"""Where there are none of those: the first of these that there is."""
+"""If there are none of those, the first of these that exists."""
 
 _KINDS = (FILES, *((name,) for name in _OTHERS))
 
 _SAME = {"*_kernel_stats.csv": FILES, "results.stats.csv": ("results.csv",), "pmc_perf*.csv": ("pmc_perf.csv",)}
-"""What one run of a tool leaves twice: these say nothing of a kernel that the others in their folder do not."""
+"""Files of one run that add nothing on kernels to others in their folder."""
 
 
 def read_rocprof(paths: Sequence[Path]) -> tuple[KernelFacts, ...]:
-    """Every dispatch of these files and folders; passes and traces of one dispatch become one."""
+    """Return every dispatch of these files and folders, with its passes and traces joined."""
     files = [file for path in paths for file in _files(Path(path))]
     launches = joined([tuple(_read(file)) for file in files])
     return tuple(replace(facts, index=number) for number, facts in enumerate(launches))
@@ -53,7 +53,7 @@ def _named(path: Path, names: Sequence[str]) -> list[Path]:
 
 
 def _refuse_unread(path: Path, read: Sequence[Path]) -> None:
-    """Dispatches of another kind of file would be left out of every limit, and nobody would know."""
+    """Refuse unread files with other dispatches, which limits would otherwise miss."""
     folders = {(name, file.parent) for names in _KINDS for name in names for file in read if file.match(name)}
     unread = {
         file
@@ -73,7 +73,7 @@ def _refuse_unread(path: Path, read: Sequence[Path]) -> None:
 
 
 def _is_of_rocprof(file: Path) -> bool:
-    """By its columns: other tools write a ``results.csv`` as well."""
+    """Return whether a file is of rocprof by its columns, since other tools write a ``results.csv`` too."""
     with file.open(encoding="utf-8-sig", errors="replace", newline="") as stream:
         try:
             form_of([row for row, _ in zip(csv.DictReader(stream), range(1))], file)
@@ -97,7 +97,7 @@ def _read(path: Path) -> Iterator[KernelFacts]:
 
 
 def _wrong_in(row: Row) -> str:
-    """What no dispatch can have: an end before its start, a year of work, a size or a count below zero."""
+    """Return an impossible value of a dispatch: an end before its start, a year of work, a negative size or count."""
     for begin, end in _SPANS:
         first, last = number_of(row.get(begin)), number_of(row.get(end))
         if first and last and last < first:
@@ -121,7 +121,7 @@ _SIGNED = frozenset(("Agent_Id", "Queue_Id", "Stream_Id", "queue-id", "gpu-id", 
 
 
 def _rows(path: Path) -> list[tuple[int, Row]]:
-    """(line, row) of a file; none where it holds nothing but a header."""
+    """Return (line, row) of a file; none if it has only a header."""
     fault = partial(_fault, path)
     text = path.read_text(encoding="utf-8-sig", errors="replace")
     refuse_zeros(text, fault)
@@ -137,7 +137,7 @@ def _fault(path: Path, what: str, why: str) -> PerfgateError:
 
 
 def _machine(path: Path) -> Row:
-    """What rocprof-compute wrote of the machine beside its counters."""
+    """Return the machine that rocprof-compute recorded beside its counters."""
     beside = path.with_name(path.name.replace("pmc_perf", "sysinfo"))
     if beside == path or not beside.is_file():
         return {}
@@ -151,7 +151,7 @@ Key = tuple[str, ...]
 
 
 def joined(files: Sequence[Sequence[KernelFacts]]) -> tuple[KernelFacts, ...]:
-    """Dispatches with the counters of all their passes, and with the times of a trace beside them."""
+    """Return dispatches with the counters of all their passes, and the times of a trace."""
     every = [facts for one in files for facts in one]
     counted = [facts for facts in every if facts.counters]
     traced = [facts for facts in every if not facts.counters]
@@ -162,7 +162,7 @@ def joined(files: Sequence[Sequence[KernelFacts]]) -> tuple[KernelFacts, ...]:
 
 
 def _passes(counted: Sequence[KernelFacts]) -> list[KernelFacts]:
-    """One entry a dispatch, in the order in which it was first seen."""
+    """Return one entry for each dispatch, in the order of first occurrence."""
     ordinals = _ordinals(counted)
     apart = not any(map(_number, counted)) and not _disjoint(counted)
     by_key: dict[Key, KernelFacts] = {}
@@ -174,7 +174,7 @@ def _passes(counted: Sequence[KernelFacts]) -> list[KernelFacts]:
 
 
 def _together(first: KernelFacts, other: KernelFacts) -> KernelFacts:
-    """What an earlier pass counted stays: a counter of both is of the first."""
+    """Join two passes; a counter of both keeps the first value."""
     return replace(
         first,
         counters={**other.counters, **first.counters},
@@ -184,7 +184,7 @@ def _together(first: KernelFacts, other: KernelFacts) -> KernelFacts:
 
 
 def _ordinals(counted: Iterable[KernelFacts]) -> dict[tuple[int, str, str], int]:
-    """Each pass runs the program anew, under other process ids: the first process of each is the same one."""
+    """Return the ordinal of each process in its pass; passes run the program again with other process ids."""
     agents: dict[tuple[int, str], set[str]] = {}
     for facts in counted:
         agents.setdefault((_number(facts), _root(facts)), set()).add(facts.notes.get("process", ""))
@@ -201,20 +201,20 @@ def _ordinals(counted: Iterable[KernelFacts]) -> dict[tuple[int, str, str], int]
 
 
 def _number(facts: KernelFacts) -> int:
-    """Of the pass; zero where the folders name none."""
+    """Return the number of the pass; zero if the folders have none."""
     matches = [_PASS.fullmatch(part) for part in Path(facts.source).parts]
     return next((int(one[1]) for one in reversed(matches) if one), 0)
 
 
 def _root(facts: KernelFacts) -> str:
-    """The folder that holds the passes; nothing where there are none."""
+    """Return the folder that holds the passes; "" if there are none."""
     parts = Path(facts.source).parts
     at = next((n for n in range(len(parts) - 1, -1, -1) if _PASS.fullmatch(parts[n])), 0)
     return str(Path(*parts[:at])) if at else ""
 
 
 def _disjoint(counted: Sequence[KernelFacts]) -> bool:
-    """Whether files share no counter: then they are passes, whatever they are called."""
+    """Return whether files share no counter, so that they are passes, whatever their names."""
     names: dict[str, set[str]] = {}
     for facts in counted:
         names.setdefault(facts.source, set()).update(facts.counters)
@@ -222,12 +222,12 @@ def _disjoint(counted: Sequence[KernelFacts]) -> bool:
 
 
 def _dispatch(facts: KernelFacts) -> Key:
-    """Statistics have no dispatch: their kernel is told by its name."""
+    """Return the key of a dispatch; statistics have none, so that their kernel's name is used."""
     return facts.name, facts.notes.get("dispatch", ""), facts.notes.get("agent", "")
 
 
 def _trace_keys(facts: KernelFacts) -> tuple[Key, Key]:
-    """With the process, and without it: older traces do not say whose they are."""
+    """Return the key with the process, and without it, since older traces do not name the process."""
     name, dispatch, _ = _dispatch(facts)
     return (name, dispatch, facts.notes.get("process", "")), (name, dispatch, "")
 
@@ -242,6 +242,6 @@ def _timed(facts: KernelFacts, times: dict[Key, KernelFacts], used: set[int]) ->
 
 
 def _may_be(facts: KernelFacts, other: KernelFacts) -> bool:
-    """Whether nothing says that they are of different processes of one pass."""
+    """Return whether both may be of one process, or of different passes."""
     ours, theirs = facts.notes.get("process", ""), other.notes.get("process", "")
     return not ours or not theirs or ours == theirs or _number(facts) != _number(other)

@@ -1,4 +1,4 @@
-"""Columns of the CSV files of three generations of rocprof, as facts of dispatches."""
+"""Columns of the CSV files of three generations of rocprof, read as facts of dispatches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def form_of(rows: Sequence[Row], path: Path) -> Form:
-    """What reads these columns; an error names those that are missing."""
+    """Return the reader of these columns; the error names missing ones."""
     columns = set(rows[0]) if rows else set()
     form = next((parse for needed, parse in FORMS if needed <= columns), None)
     if form is None:
@@ -28,7 +28,7 @@ def form_of(rows: Sequence[Row], path: Path) -> Form:
 
 
 def _lacking(columns: set[str]) -> str:
-    """What the nearest known form has and these columns have not."""
+    """Return the columns of the nearest known form that are missing here."""
     nearest = max((needed for needed, _ in FORMS), key=lambda needed: len(needed & columns))
     if len(nearest & columns) < len(nearest) / 2:
         return f"its columns start {', '.join(sorted(map(str, columns))[:5])}"
@@ -36,7 +36,7 @@ def _lacking(columns: set[str]) -> str:
 
 
 def identity_of(row: Row, form: Form) -> tuple[str, ...]:
-    """What tells a row from every other of its file; empty where nothing does, such as a row for each counter."""
+    """Return the values that identify a row in its file; empty if it has none, such as a row for each counter."""
     names = IDENTITY.get(form, ())
     if any(row.get(name) for name in names[:1]):
         return tuple(row[name] for name in names if name in row)
@@ -45,7 +45,7 @@ def identity_of(row: Row, form: Form) -> tuple[str, ...]:
 
 
 def _trace(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
-    """Of rocprofv3: the kernel trace: times and shapes."""
+    """Yield dispatches of rocprofv3's kernel trace, with times and shapes."""
     for row in rows:
         block, grid = (_axes(row, stem) for stem in ("Workgroup_Size", "Grid_Size"))
         yield KernelFacts(
@@ -69,13 +69,13 @@ def _trace(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
 
 
 def _process(path: Path, row: Row) -> str:
-    """The process of a dispatch: in a column, by an id of its own in a database, or before the name of the file."""
+    """Return the process of a dispatch: from a column, a database id, or the start of the file's name."""
     beside = re.match(r"(\d+)_", path.name)
     return row.get("Guid") or row.get("Process_Id") or (beside[1] if beside else "")
 
 
 def _counters(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
-    """Of rocprofv3: the counters: a line each, summed over what one dispatch repeats."""
+    """Yield dispatches of rocprofv3's counters: one line each, summed over repetitions in one dispatch."""
     dispatches = _by_dispatch(rows, path)
     _refuse_uneven(dispatches, path)
     for (dispatch, *_), lines in dispatches.items():
@@ -99,7 +99,7 @@ def _counters(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
 
 
 def _by_dispatch(rows: Sequence[Row], path: Path) -> dict[Dispatch, list[Row]]:
-    """The rows of each dispatch; a counter that stands there again after other dispatches came twice."""
+    """Return the rows of each dispatch; refuse a counter that is repeated after other dispatches."""
     dispatches: dict[Dispatch, list[Row]] = {}
     before: dict[Dispatch, set[str]] = {}
     last: Dispatch | None = None
@@ -121,7 +121,7 @@ Dispatch = tuple[str, str, str, Union[str, None]]  # its number, kernel, process
 
 
 def _refuse_uneven(dispatches: Mapping[Dispatch, Sequence[Row]], path: Path) -> None:
-    """A counter of several instances stands as often in each dispatch of an agent, unless a row came twice."""
+    """Refuse counters whose instances are not equally many in each dispatch of an agent, as after a repeated row."""
     times: dict[tuple[str | None, str], dict[int, str]] = {}
     for (dispatch, _, _, agent), lines in dispatches.items():
         for name, count in TotalOf(line["Counter_Name"] for line in lines).items():
@@ -133,7 +133,7 @@ def _refuse_uneven(dispatches: Mapping[Dispatch, Sequence[Row]], path: Path) -> 
 
 
 def _results(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
-    """The first rocprof: a line a dispatch, counters in columns of their own."""
+    """Yield dispatches of the first rocprof: one line each, with counters in columns."""
     for row in rows:
         yield KernelFacts(
             name=_bare(row["KernelName"]),
@@ -148,7 +148,7 @@ def _results(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
 
 
 def _compute(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
-    """Of rocprof-compute, its passes merged, and of rocprofv2: a line a dispatch."""
+    """Yield dispatches of rocprof-compute with merged passes, and of rocprofv2: one line each."""
     for row in rows:
         size, items = (int(_first(row, names) or 0) for names in ("Workgroup_Size WGR", "Grid_Size GRD"))
         yield KernelFacts(
@@ -164,13 +164,13 @@ def _compute(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
 
 
 _API = re.compile(r"(?:__)?hip[A-Z_]\w*|hsa_\w+|roctx\w*|Copy(?:Host|Device)To\w+|[A-Z]+(?:_[A-Z]+)+")
-"""What else has statistics of this form: calls of an interface, copies, whole domains."""
+"""Names in other statistics of this form: API calls, copies, whole domains."""
 
 _CALLS = ("Calls", "TotalDurationNs", "Percentage", "MinNs", "MaxNs", "StdDev")
 
 
 def _statistics(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
-    """Of rocprof --stats, the first and the third: a line a kernel, all its dispatches together."""
+    """Yield kernels of rocprof --stats, the first and the third: one line for all dispatches of each."""
     kernels = [row for row in rows if not _API.fullmatch(row["Name"])]
     if not kernels:
         what = "these are statistics of calls or copies, not of kernels"
@@ -189,7 +189,7 @@ def _statistics(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
 
 
 def _top_kernels(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
-    """Of rocprof-compute, the kernels that took most: a line a kernel, all its dispatches together."""
+    """Yield the longest kernels of rocprof-compute: one line for all dispatches of each."""
     for row in rows:
         calls = number_of(row["Count"])
         yield KernelFacts(
@@ -202,7 +202,7 @@ def _top_kernels(rows: Sequence[Row], path: Path) -> Iterator[KernelFacts]:
 
 
 def _bare(name: str) -> str:
-    """A kernel's name without the mark of its descriptor."""
+    """Return a kernel's name without the mark of its descriptor."""
     for suffix in (" (.kd)", " [clone .kd]", ".kd"):
         name = name.removesuffix(suffix)
     return name
@@ -244,7 +244,7 @@ IDENTITY: dict[Form, tuple[str, ...]] = {
     _top_kernels: ("Kernel_Name",),
     _statistics: ("Name",),
 }
-"""Columns that no two dispatches of a file have in common, or no two rows of statistics; counters repeat theirs."""
+"""Columns that together are unique to a dispatch or a row of statistics; counters repeat theirs."""
 
 
 def _columns(row: Row, known: frozenset[str]) -> dict[str, Counter]:
@@ -254,7 +254,7 @@ def _columns(row: Row, known: frozenset[str]) -> dict[str, Counter]:
 
 
 def _launch(block: tuple[int, int, int], items: tuple[int, int, int]) -> Launch | None:
-    """AMD counts the grid in work items; blocks are what is left after the work group."""
+    """Return a launch; AMD counts the grid in work items, which are divided by the work group."""
     if not block[0]:
         return None
     x, y, z = (-(-count // size) if size else 0 for count, size in zip(items, block))
@@ -267,7 +267,7 @@ def _axes(row: Row, stem: str) -> tuple[int, int, int]:
 
 
 def _first(row: Row, columns: str) -> float | None:
-    """Of several names that versions gave a column, separated by spaces."""
+    """Return a value under the first of several column names, separated by spaces, that versions used."""
     numbers = (number_of(row.get(name)) for name in columns.split())
     return next((number for number in numbers if number is not None), None)
 
@@ -295,7 +295,7 @@ def _between(start: str | None, end: str | None) -> float | None:
 
 
 def number_of(cell: str | None) -> float | None:
-    """A cell as a finite number."""
+    """Return a cell as a finite number, or None."""
     try:
         number = float(cell or "")
     except ValueError:

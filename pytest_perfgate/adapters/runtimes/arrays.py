@@ -1,4 +1,4 @@
-"""What arrays hold, whatever library they are of: filled, compared and fingerprinted on their own device."""
+"""Contents of arrays of any library: filled, compared and fingerprinted on their own device."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 from pytest_perfgate.adapters.bindings.border import reachable_objects
 
 Extent = tuple[str, int, int]
-"""Where an array lies: the memory's name, the first byte, the byte behind the last.
+"""The memory of an array: its name, its first byte, and the byte after its last.
 
-Libraries share memory without a copy, so each calls it the same: ``host``, ``cuda:0``.
+Libraries share memory without a copy, so each uses the same names: ``host``, ``cuda:0``.
 """
 
 _MANY = 1024
-"""Elements of an array that is data: a smaller one is a scale, a size, a flag."""
+"""The least elements of an array that counts as data; a smaller one is a scale, a size, a flag."""
 
 _HOST = frozenset({"cpu", "meta"})
 
@@ -26,34 +26,34 @@ class ArrayContents:
     """Arrays of numpy, torch and CuPy; a library that this process has not loaded has none."""
 
     def within(self, *things: Any) -> tuple[Any, ...]:
-        """Arrays within reach of these things, each once; empty ones and those of Python objects hold no bytes."""
+        """Return arrays within reach of these things, each once, without empty ones and those of Python objects."""
         kinds: Any = _kinds()
         arrays: tuple[Any, ...] = reachable_objects(things, kinds) if kinds else ()
         return tuple(array for array in arrays if _plain(array))
 
     def saved(self, array: Any) -> Any:
-        """A copy of its bytes, on its own device where there is room."""
+        """Return a copy of its bytes, on its own device if there is room."""
         return _library(array).saved(array)
 
     def restore(self, array: Any, saved: Any) -> None:
-        """The same bytes, put back."""
+        """Restore the saved bytes."""
         _library(array).restore(array, saved)
 
     def fill(self, array: Any, byte: int) -> None:
-        """This one byte throughout."""
+        """Fill it with this byte."""
         _library(array).fill(array, byte)
 
     def fingerprint(self, array: Any) -> bytes:
-        """A few bytes that are others where any of its bytes is."""
+        """Return a short hash of its bytes."""
         fingerprint: bytes = _library(array).fingerprint(array)
         return fingerprint
 
     def unchanged(self, array: Any, saved: Any) -> bool:
-        """Whether it holds what was saved."""
+        """Return whether it still holds what was saved."""
         return bool(_library(array).unchanged(array, saved))
 
     def holding(self, array: Any, byte: int, saved: Any) -> float:
-        """The share of its elements that hold nothing but this byte, and did not when it was saved."""
+        """Return the share of its elements that hold only this byte, and did not when it was saved."""
         return float(_library(array).holding(array, byte, saved, self.itemsize(array)))
 
     def itemsize(self, array: Any) -> int:
@@ -64,18 +64,18 @@ class ArrayContents:
         return f"{str(array.dtype).removeprefix('torch.')}{list(array.shape)}"
 
     def overlap(self, one: Any, other: Any) -> bool:
-        """Whether two arrays lie in the same memory."""
+        """Return whether two arrays share memory."""
         (here, begins, ends), (there, first, last) = (_library(array).extent(array) for array in (one, other))
         return bool(here == there and begins < last and first < ends)
 
     def level(self, array: Any) -> str | None:
-        """The value of all elements, empty where they differ; None of what says nothing of the data."""
+        """Return the value of all elements, "" if they differ; None if the array does not count as data."""
         library = _library(array)
         if library is _Numpy or prod(array.shape) < _MANY:
             return None
         try:
             ends = library.ends(array)
-        except Exception:  # noqa: BLE001 - no library has this for every type, and the call itself is still to come
+        except Exception:  # noqa: BLE001 - no library has this for every type, and it must not stop the call
             return None
         return ends and (f"{ends[0]:g}" if ends[0] == ends[1] else "")
 
@@ -148,7 +148,7 @@ class _Torch:
 
     @staticmethod
     def stored(array: Any) -> Any:
-        """The numbers as they lie in memory: without a gradient, not conjugated, truths as the bytes that they are."""
+        """Return the numbers as stored: without gradient and conjugation, booleans as bytes."""
         plain = array.detach()
         plain = plain.conj() if plain.is_conj() else plain
         return plain.view(sys.modules["torch"].uint8) if plain.element_size() == 1 else plain
@@ -171,7 +171,7 @@ class _Torch:
         torch, flat = sys.modules["torch"], cls.flat(array)
         try:
             return flat.clone()
-        except torch.OutOfMemoryError:  # a call that fills its device is checked all the same
+        except torch.OutOfMemoryError:  # a call that fills its device is still checked
             return flat.cpu()
 
     @classmethod
@@ -207,7 +207,7 @@ class _Torch:
 
     @staticmethod
     def ends(array: Any) -> tuple[float, float] | None:
-        """The least and the greatest element, found where it lies; of those that differ only that they do."""
+        """Return the least and the greatest element; if they differ, 0 and 1 stand for both."""
         torch = sys.modules["torch"]
         if array.device.type in _HOST or array.dtype in (torch.bool, torch.complex64, torch.complex128):
             return None
@@ -252,7 +252,7 @@ class _Cupy:
         cupy, flat = sys.modules["cupy"], cls.flat(array)
         try:
             return flat.copy()
-        except cupy.cuda.memory.OutOfMemoryError:  # a call that fills its device is checked all the same
+        except cupy.cuda.memory.OutOfMemoryError:  # a call that fills its device is still checked
             return flat.get()
 
     @staticmethod
@@ -287,7 +287,7 @@ class _Cupy:
 
 
 def _on_host(tensor: Any) -> bool:
-    """Whether numpy sees the same memory, and is faster there."""
+    """Return whether the tensor is in the host's memory, where numpy is faster."""
     return tensor.device.type in _HOST
 
 
@@ -295,7 +295,7 @@ _LIBRARIES: tuple[Any, ...] = (_Numpy, _Torch, _Cupy)
 
 
 def _kinds() -> tuple[type, ...]:
-    """The array types of the libraries that are loaded here."""
+    """Return the array types of the loaded libraries."""
     loaded = ((sys.modules.get(module), name) for module, name in (one.kind for one in _LIBRARIES))
     return tuple(kind for module, name in loaded if isinstance(kind := getattr(module, name, None), type))
 
@@ -310,16 +310,16 @@ def _library(array: Any) -> Any:
 
 
 def _plain(array: Any) -> bool:
-    """Whether its bytes can be looked at; a subclass that raises at being asked where they lie has none for us."""
+    """Return whether its bytes can be read; False for a subclass that raises."""
     library = _library(array)
     try:
         return bool(library.plain(array) and library.extent(array))
-    except Exception:  # noqa: BLE001 - anybody's code
+    except Exception:  # noqa: BLE001 - any code of the user's
         return False
 
 
 def _extent(memory: str, pointer: int, shape: Sequence[int], strides: Sequence[int], itemsize: int) -> Extent:
-    """The bytes between the lowest and the highest element; strides may run backwards."""
+    """Return the bytes from the lowest to the highest element; strides may be negative."""
     if not prod(shape):
         return memory, pointer, pointer
     steps = [(count - 1) * stride for count, stride in zip(shape, strides, strict=True)]
@@ -328,25 +328,25 @@ def _extent(memory: str, pointer: int, shape: Sequence[int], strides: Sequence[i
 
 
 MIXERS = (0x1E3779B97F4A7C15, 0x3F58476D1CE4E5B9, 0x14D049BB133111EB)
-"""Odd numbers below 2**63: what is multiplied by one wraps, and loses nothing."""
+"""Odd numbers below 2**63: multiplication by one wraps without losing information."""
 WORD = 8
 CHUNK = 1 << 25
-"""Bytes looked at at once: what stands in between takes a few times as many."""
+"""Bytes that are processed at once; intermediate values take a few times as many."""
 
 
 class Library(NamedTuple):
-    """What of an array library is needed: all of its own, and on the device of the array."""
+    """The functions of an array library that are needed here, on the array's device."""
 
     integers: dict[int, Any]
-    """Its types of integers of so many bytes; of one byte without a sign."""
+    """Its integer types by bytes; the one of one byte is unsigned."""
     count_up: Callable[[int, Any], Any]
-    """Whole numbers from nought, of eight bytes, where another array lies."""
+    """Returns integers from zero, of eight bytes, on the device of an array."""
     beside: Callable[[Any, Any], Any]
-    """A part of what was saved, where another array lies."""
+    """Returns a part of what was saved, on the device of an array."""
 
 
 def holding(library: Library, data: Any, saved: Any, itemsize: int, byte: int) -> float:
-    """The share of elements that hold nothing but one byte, and did not when they were saved; both are flat bytes."""
+    """Return the share of elements that hold only one byte, and did not when saved; both are flat bytes."""
     if len(saved) != len(data):
         return 0.0
     size = itemsize if itemsize in library.integers else next(n for n in (8, 4, 2, 1) if itemsize % n == 0)
@@ -359,16 +359,16 @@ def holding(library: Library, data: Any, saved: Any, itemsize: int, byte: int) -
 
 
 def _elements(library: Library, data: Any, size: int, itemsize: int, byte: int) -> Any:
-    """Which elements hold nothing but the byte; one of another size is as many words of a known one."""
+    """Return which elements hold only the byte; those of unusual sizes are compared as words of known ones."""
     word = int.from_bytes(bytes([byte]) * size, "little", signed=size > 1)
     equal = data.view(library.integers[size]) == word
     return equal if size == itemsize else equal.reshape(-1, itemsize // size).all(1)
 
 
 def fingerprint(library: Library, data: Any) -> bytes:
-    """Two sums of all words, each mixed with its place: another byte anywhere, or two in each other's place, shows.
+    """Return two sums of all words, each mixed with its position, so that changed or swapped bytes show.
 
-    A word is mixed one to one, so a single one that is another always changes the first sum.
+    The mixing is one-to-one, so a single changed word always changes the first sum.
     """
     whole = len(data) - len(data) % WORD
     places = library.count_up(min(whole, CHUNK) // WORD, data)

@@ -1,4 +1,4 @@
-"""CUDA without torch: NVIDIA's cuda.core, on the stream that the test's function uses; and CuPy."""
+"""CUDA without torch: NVIDIA's cuda.core, on the stream of the test's function; and CuPy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FAULTS = (
 
 
 def cuda_core() -> Any:
-    """The package; releases before 0.5 lie elsewhere and cannot fill memory, so that no cache is flushed by them."""
+    """Return the package; releases before 0.5 have another place, and cannot fill memory to flush caches."""
     module = quiet_import("cuda.core")
     if not hasattr(module, "Device"):
         raise RuntimeError(f"cuda.core {module.__version__} is too old: 0.5 is needed")
@@ -38,7 +38,7 @@ def cuda_core() -> Any:
 
 
 def timed_event(options: Callable[..., Any]) -> Any:
-    """What an event with a stamp is made with: the name changed with version 1."""
+    """Return options of an event with a time; the name of the option changed with version 1."""
     try:
         return options(timing_enabled=True)
     except TypeError:
@@ -62,7 +62,7 @@ class CudaCoreEvent:
 
 
 class CudaCoreRuntime:
-    """Of the streams that a call touches the first is timed; without one, the default stream."""
+    """Times the first stream that a call touches, or the default stream."""
 
     name = "cuda_core"
     cuda = True
@@ -94,7 +94,7 @@ class CudaCoreRuntime:
         for module in _FAULTS:
             try:
                 kinds.append(quiet_import(module).CUDAError)
-            except (ImportError, AttributeError):  # noqa: PERF203 - the place of this class moves between releases
+            except (ImportError, AttributeError):  # noqa: PERF203 - the place of this class differs between releases
                 continue
         return tuple(error for error in kinds if error is not None)
 
@@ -109,12 +109,12 @@ class CudaCoreRuntime:
         return self._own
 
     def _made_current(self) -> CudaDriver:
-        """The driver, with this device's context current."""
+        """Return the driver, with this device's context current."""
         self._own = self._own or self._device
         return self._driver
 
     def touches(self, call: Any) -> bool:
-        """A stream within reach of the call; one of a release that is too old is one too."""
+        """Return whether the call reaches a stream, including those of unsupported releases."""
         try:
             kind = self._load().Stream
         except RuntimeError:
@@ -122,16 +122,16 @@ class CudaCoreRuntime:
         return bool(reachable_objects(call, kind))
 
     def adopt(self, call: Any) -> None:
-        """Take the stream that a call touches."""
+        """Use the stream that the call touches."""
         streams = reachable_objects(call, self._load().Stream)
         self._stream = streams[0] if streams else self._device.default_stream
 
     def own_queue(self) -> None:
-        """A stream of our own: to look at the machine without a test."""
+        """Create a stream of our own, to examine the machine without a test."""
         self._stream = self._device.create_stream()
 
     def device(self, index: int = -1) -> Device:
-        """Its UUID names it to the management library."""
+        """Return the device, with its UUID for the management library."""
         device = self._device if index < 0 else self._load().Device(index)
         limits = device.properties
         return described(
@@ -166,7 +166,7 @@ class CudaCoreRuntime:
         return CudaCoreEvent(self._device.create_event(timed_event(self._load().EventOptions)), stream)
 
     def capture(self, call: Call) -> Call:
-        """What the call launches on its stream is recorded by a builder over that stream."""
+        """Record what the call launches on its stream, with a graph builder."""
         if self._stream is None or self._stream is self._device.default_stream:
             raise PerfgateError(
                 "graph-unsupported", "the call uses no stream of its own, and the default has no graphs"
@@ -234,7 +234,7 @@ class CupyRuntime:
         self._load = load
         self._driver = driver or CudaDriver()
         self._evictors: dict[int, Any] = {}
-        """By device: a flush is of the one that is current."""
+        """By device, since a flush acts on the current one."""
         self._persisting = ""
 
     def availability(self) -> Availability:
@@ -254,7 +254,7 @@ class CupyRuntime:
         return "cupy" in module_names and self.availability().usable
 
     def touches(self, call: Any) -> bool:
-        """An array or CuPy itself within reach of the call."""
+        """Return whether the call reaches an array or CuPy itself."""
         arrays = reachable_objects(call, (self._load().ndarray, ModuleType))
         return any(not isinstance(thing, ModuleType) or thing.__name__.split(".")[0] == "cupy" for thing in arrays)
 
@@ -316,7 +316,7 @@ class CupyRuntime:
         self._evictors[at].fill(0)
 
     def memory_of(self, call: Call) -> tuple[int, int]:
-        """By a hook of CuPy's allocator: what arrays hold, not what its pool keeps."""
+        """Return the memory that arrays hold, without the pool's reserve, by a hook of CuPy's allocator."""
         hook = _memory_hook(self._load())
         with hook:
             result = call()
@@ -335,7 +335,7 @@ class CupyRuntime:
 
 
 def _memory_hook(cupy: Any) -> Any:
-    """A hook that sums up what is given out and taken back."""
+    """Return a hook that sums up allocations and releases."""
 
     class Sum(cupy.cuda.MemoryHook):  # type: ignore[misc]
         name = "perfgate"

@@ -1,4 +1,4 @@
-"""The host; what GPU runtimes share."""
+"""The host, and what GPU runtimes share."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class HostEvent:
         self._stamp = HOST_CLOCK.wall()
 
     def since(self, earlier: Any) -> float:
-        return float(self._stamp - earlier._stamp)  # noqa: SLF001 - its own kind
+        return float(self._stamp - earlier._stamp)  # noqa: SLF001 - its own class
 
 
 class HostRuntime:
@@ -50,7 +50,7 @@ class HostRuntime:
         return Availability(name=self.name, usable=True)
 
     def recognises(self, module_names: frozenset[str]) -> bool:
-        """Never by itself: the host is what remains when no other runtime is recognised."""
+        """Return False: the host is used when no other runtime is recognised."""
         del module_names
         return False
 
@@ -61,7 +61,7 @@ class HostRuntime:
         return self._device
 
     def synchronize(self) -> None:
-        """Nothing runs behind the host's back."""
+        """Do nothing, since nothing runs asynchronously."""
 
     def event(self) -> HostEvent:
         return HostEvent()
@@ -70,7 +70,7 @@ class HostRuntime:
         raise PerfgateError("graph-unsupported", f"the host has no graphs to capture {call!r} in")
 
     def flush(self) -> None:
-        """Write through twice the last cache."""
+        """Write twice the size of the last cache."""
         if self._evictor is None:
             size = int(2 * (self.device().cache_bytes or _FLUSH_BYTES / 2))
             self._evictor = bytearray(size)
@@ -82,19 +82,19 @@ class HostRuntime:
 Lookup = Callable[[str], "DeviceSpec | None"]
 
 EVICT = 2
-"""Times the last cache."""
+"""How much a flush writes, as a multiple of the last cache."""
 
 
 def no_lookup(name: str) -> DeviceSpec | None:
-    """Stands for a catalogue where none was given."""
+    """Return None, as the default without a catalogue."""
     del name
     return None
 
 
 def described(device: Device, lookup: Lookup) -> Device:
-    """The device with its data sheet; a last cache behind the L2 is known only from there.
+    """Return the device with its data sheet, which alone knows a last cache behind the L2.
 
-    A library that tells the bus alone gets the UUID of its maker's: one card has one name, whoever measures on it.
+    A device that only has a bus address gets the UUID of its maker's library, so that each card has one name.
     """
     if device.pci and not device.uuid and device.kind == "gpu":
         device = replace(device, uuid=managed_uuid(device.pci, device.arch))
@@ -107,13 +107,13 @@ def described(device: Device, lookup: Lookup) -> Device:
 
 
 def _found_out(device: Device) -> tuple[tuple[str, str], ...]:
-    """What others than the library know of it: the driver's limits, the assembler of its kernels."""
+    """Return facts from outside of the library: the driver's limits, the assembler of its kernels."""
     ptxas = ptxas_version(device.arch) if device.arch.startswith("sm_") else ""
     return (*managed(device.uuid, device.pci, device.arch), *((("ptxas", ptxas),) if ptxas else ()))
 
 
 def device_key(device: Device) -> str:
-    """Name, memory, and the power limit where it is not the card's own: ``NVIDIA-H200-140GiB``."""
+    """Return name, memory, and the power limit if it differs from the card's own: ``NVIDIA-H200-140GiB``."""
     facts = dict(device.facts)
     limit, usual = facts.get("power limit", ""), facts.get("default power limit", "")
     parts = [
@@ -126,7 +126,7 @@ def device_key(device: Device) -> str:
 
 @functools.cache
 def managed(uuid: str, pci: str, arch: str = "") -> tuple[tuple[str, str], ...]:
-    """What the maker's management library knows of the device; nothing where there is none, or it does not answer."""
+    """Return the facts of the maker's management library; empty if it is missing or does not answer."""
     try:
         card = _card(uuid, pci, arch)
         return tuple(card.facts()) if card else ()
@@ -136,7 +136,7 @@ def managed(uuid: str, pci: str, arch: str = "") -> tuple[tuple[str, str], ...]:
 
 @functools.cache
 def managed_uuid(pci: str, arch: str = "") -> str:
-    """The UUID of the card on a bus; empty where nobody knows it."""
+    """Return the UUID of the card on a bus; "" if unknown."""
     try:
         card = _card("", pci, arch)
         return str(card.uuid()) if card else ""
@@ -145,7 +145,7 @@ def managed_uuid(pci: str, arch: str = "") -> str:
 
 
 def _card(uuid: str, pci: str, arch: str) -> Any:
-    """The device in its maker's management library; none where there is no such library."""
+    """Return the device in its maker's management library; None without such a library."""
     library: Any = Amd() if arch.startswith("gfx") else Nvml()
     if not (uuid or pci) or not library.availability().usable:
         return None
@@ -153,21 +153,21 @@ def _card(uuid: str, pci: str, arch: str) -> Any:
 
 
 def eviction_bytes(device: Device) -> int:
-    """How much to write so that nothing of what was there before remains."""
+    """Return how many bytes to write so that nothing of the earlier content remains in the cache."""
     if not device.cache_bytes:
         raise PerfgateError("cache-size-unknown", f"{device.name} does not report the size of its cache")
     return int(EVICT * device.cache_bytes)
 
 
 def cache_note(device: Device, persisting: str) -> tuple[tuple[str, str], ...]:
-    """What a flush did, for the record."""
+    """Return a note on what a flush did."""
     size = eviction_bytes(device)
     return (("flush", f"{size} bytes, {EVICT} x the last cache; persisting lines {persisting or 'not touched'}"),)
 
 
 @contextmanager
 def answering(name: str, also: Any = ()) -> Iterator[None]:
-    """A device that fails while it is waited for is lost for this measurement."""
+    """Turn a failure of a device during a wait into the error that it is lost for this measurement."""
     try:
         yield
     except faults(also) as error:

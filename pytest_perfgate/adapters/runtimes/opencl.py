@@ -1,4 +1,4 @@
-"""OpenCL: the queue that the test's function uses, with the device's own timestamps."""
+"""OpenCL: the queue of the test's function, with the device's own timestamps."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class OpenClEvent:
 
 
 class OpenClRuntime:
-    """Of the queues that a call touches the first is timed and all are waited for."""
+    """Times the first queue that a call touches, and waits for all of them."""
 
     name = "opencl"
 
@@ -59,11 +59,11 @@ class OpenClRuntime:
         return "pyopencl" in module_names
 
     def touches(self, call: Any) -> bool:
-        """A queue within reach of the call."""
+        """Return whether the call reaches a queue."""
         return bool(reachable_objects(call, self._load().CommandQueue))
 
     def adopt(self, call: Any) -> None:
-        """Take the queues that a call touches; one without timestamps is refused."""
+        """Use the queues that a call touches; one without timestamps is refused."""
         cl = self._load()
         queues = reachable_objects(call, cl.CommandQueue)
         if not queues:
@@ -79,7 +79,7 @@ class OpenClRuntime:
         self._queues = queues
 
     def own_queue(self) -> None:
-        """A queue of our own on the first device: to look at the machine without a test."""
+        """Create a queue of our own on the first device, to examine the machine without a test."""
         cl = self._load()
         device = next(d for platform in cl.get_platforms() for d in platform.get_devices())
         profiling = cl.command_queue_properties.PROFILING_ENABLE
@@ -155,7 +155,7 @@ class OpenClRuntime:
 
 
 def _bus(device: Any, fault: type[Exception]) -> str:
-    """Where a card sits, by which its management library knows it; empty where the vendor does not tell."""
+    """Return the PCI address of a card for its management library; "" if the vendor does not report it."""
     try:
         domain, bus, slot = device.pci_domain_id_nv, device.pci_bus_id_nv, device.pci_slot_id_nv
     except (fault, AttributeError):

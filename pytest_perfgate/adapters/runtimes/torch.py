@@ -30,7 +30,7 @@ _OWN = {"torch", "triton"}
 
 
 class TorchEvent:
-    """A torch event on one stream, reached below torch's own layer, which looks the stream up at every call."""
+    """A torch event on one stream, called below torch's own layer, which looks the stream up at every call."""
 
     __slots__ = ("inner", "record")
 
@@ -39,7 +39,7 @@ class TorchEvent:
         self.record: Callable[[], None] = partial(_below(inner, "record"), stream)
 
     def look(self, earlier: TorchEvent) -> tuple[Callable[[Any], float], Any]:
-        """What reads the milliseconds since an earlier event, and what it is given."""
+        """Return the function that reads milliseconds since an earlier event, and its argument."""
         return _below(earlier.inner, "elapsed_time"), self.inner
 
     def since(self, earlier: TorchEvent) -> float:
@@ -48,7 +48,7 @@ class TorchEvent:
 
 
 def _below(inner: Any, name: str) -> Any:
-    """The method that torch's own of this name hands its call to."""
+    """Return the method that torch's own method of this name calls."""
     return getattr(super(type(inner), inner), name, None) or getattr(inner, name)
 
 
@@ -62,10 +62,10 @@ class TorchRuntime:
         self._backend = backend
         self._driver = driver or CudaDriver()
         self._evictors: dict[int, Any] = {}
-        """By device: a flush is of the one that is current."""
+        """By device, since a flush acts on the current one."""
         self._persisting = ""
         self._warned = ""
-        """What torch said of a driver that does not suit it: it says so once in a process."""
+        """Torch's warning about an unsuitable driver, which it issues once a process."""
 
     @property
     def _cuda(self) -> Any:
@@ -75,7 +75,7 @@ class TorchRuntime:
 
     @property
     def cuda(self) -> bool:
-        """Whether NVIDIA's instruments apply."""
+        """Return whether NVIDIA's instruments apply."""
         return getattr(import_module("torch").version, "hip", None) is None
 
     def availability(self) -> Availability:
@@ -92,12 +92,12 @@ class TorchRuntime:
         return str(torch.__version__)
 
     def recognises(self, module_names: frozenset[str]) -> bool:
-        """Torch is loaded and has touched a GPU; torch on the CPU is the host's."""
+        """Return whether torch is loaded and has used a GPU; torch on the CPU belongs to the host."""
         torch = sys.modules.get("torch")
         return "torch" in module_names and torch is not None and bool(torch.cuda.is_initialized())
 
     def touches(self, call: Any) -> bool:
-        """A tensor, a module of layers, torch itself or Triton within reach of the call."""
+        """Return whether the call reaches a tensor, a module of layers, torch itself or Triton."""
         torch = import_module("torch")
         arrays = reachable_objects(call, (torch.Tensor, torch.nn.Module, ModuleType))
         return any(not isinstance(thing, ModuleType) or thing.__name__.split(".")[0] in _OWN for thing in arrays)
@@ -144,19 +144,19 @@ class TorchRuntime:
 
     def event(self) -> TorchEvent:
         made = TorchEvent(self._cuda.Event(enable_timing=True), self._cuda.current_stream())
-        made.record()  # torch makes the device's event at the first record, which must not be a timed one
+        made.record()  # torch creates the device's event at the first record, which must not be a timed one
         return made
 
     def capture(self, call: Call) -> Call:
-        """Torch captures on a stream of its own; memory of the graph lives as long as the replay."""
+        """Capture the call on a stream of torch's own; the graph's memory lives as long as the replay."""
         graph, before = self._cuda.CUDAGraph(), self._cuda.current_stream()
         try:
             with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", message=".*CUDA Graph is empty")  # a trial of nothing is
+                warnings.filterwarnings("ignore", message=".*CUDA Graph is empty")  # true for a trial without work
                 with self._cuda.graph(graph):
                     call()
         except BaseException as error:
-            self._cuda.set_stream(before)  # where the capture's end raises, torch stays on the capture's stream
+            self._cuda.set_stream(before)  # if ending the capture raises, torch stays on its stream
             if not isinstance(error, RuntimeError):
                 raise
             raise PerfgateError("graph-unsupported", sentence(error)) from error
@@ -174,7 +174,7 @@ class TorchRuntime:
         self._evictors[at].zero_()
 
     def memory_of(self, call: Call) -> tuple[int, int]:
-        """By torch's own counters: what is allocated, not what its cache has reserved."""
+        """Return allocated memory by torch's counters, without what its cache has reserved."""
         self.synchronize()
         self._cuda.reset_peak_memory_stats()
         before = self._cuda.memory_stats()
@@ -201,11 +201,11 @@ class TorchRuntime:
 
 
 _TUNERS = (("triton.runtime.autotuner", "Autotuner"), ("torch._inductor.runtime.triton_heuristics", "CachingAutotuner"))
-"""Modules and classes of what tries configurations of a kernel and keeps the fastest."""
+"""Modules and classes of autotuners, which try configurations of a kernel and keep the fastest."""
 
 
 def tunings() -> tuple[tuple[str, str], ...]:
-    """The configuration that each tuned kernel of this process ran with last, by ``tuning KERNEL``."""
+    """Return the last configuration of each tuned kernel of this process, by ``tuning KERNEL``."""
     modules = ((sys.modules.get(module), name) for module, name in _TUNERS)
     tuners = tuple(kind for module, name in modules if (kind := getattr(module, name, None)) is not None)
     if not tuners:
@@ -215,7 +215,7 @@ def tunings() -> tuple[tuple[str, str], ...]:
 
 
 def _tuned(tuner: Any) -> tuple[str, str]:
-    """The name of its kernel and what was chosen; nothing before it ran."""
+    """Return the kernel's name and its configuration; "" before it ran."""
     launchers: list[Any] = getattr(tuner, "launchers", None) or []
     chosen = getattr(tuner, "best_config", None) or (launchers[0].config if len(launchers) == 1 else "")
     kernel = getattr(tuner, "base_fn", None) or tuner.fn
@@ -223,7 +223,7 @@ def _tuned(tuner: Any) -> tuple[str, str]:
 
 
 def _precision(torch: Any) -> str:
-    """How float32 products are made: by the older switch, or the newer one where only that was used."""
+    """Return the precision of float32 products, by the older switch, or the newer one if only that was used."""
     try:
         return str(torch.get_float32_matmul_precision())
     except RuntimeError:

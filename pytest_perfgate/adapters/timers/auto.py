@@ -1,4 +1,4 @@
-"""Chooses a timer by what it can see of the call; times calls too short for the others by many in one graph."""
+"""Chooses a timer by the call's properties, and times short calls by many of them in one graph."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ if TYPE_CHECKING:
 
 
 _OUT = ("cupti-unproved", "timer-too-coarse")
-"""An instrument that is out before it has measured anything; the next in order may stand for it, and this is said."""
+"""Errors of a timer that has not measured anything yet, so that the next one may replace it, with a note."""
 
 MARGIN, STAYS = 1.25, 1.05
-"""Events are taken for calls so many times the shortest that they can time, and kept a little below that: what is taken
-is not refused a moment later, nor another timer taken in the next process."""
+"""Events are chosen for calls longer than the first multiple of the shortest that they can time, and kept down to the
+second, so that no later refusal or choice changes the timer."""
 
 TRIAL_PAIRS = 32
-"""So many calls in flight show whether the host keeps up."""
+"""Pairs in flight, enough to show whether the host launches fast enough."""
 
 
 @value
 class Choice:
-    """The timers in order of preference, and the reason in words."""
+    """The timers in order of preference, with the reason."""
 
     names: tuple[str, ...]
     why: str
 
 
 class AutoTimer:
-    """Stands for the first fitting timer; the samples bear that timer's name, which joins the identity."""
+    """Uses the first fitting timer; the samples have its name, which is part of the identity."""
 
     name = "auto"
 
@@ -62,7 +62,7 @@ class AutoTimer:
         self._timers = {timer.name: timer for timer in timers}
 
     def leave_out(self, name: str) -> None:
-        """A timer that is known not to be fit."""
+        """Exclude a timer that does not work."""
         self._timers.pop(name, None)
 
     def availability(self, runtime: Runtime) -> Availability:
@@ -98,7 +98,7 @@ class AutoTimer:
         raise PerfgateError(code, f"{choice.why}; {'; '.join(passed)}")
 
     def choice(self, call: Call, plan: Plan, runtime: Runtime, setup: Call | None = None) -> Choice:
-        """Which timers fit this call, from a short trial."""
+        """Return which timers fit this call, from a short trial."""
         if not isinstance(runtime, SupportsWait):
             return Choice(names=("host",), why=f"the {runtime.name} runtime works on the host")
         bench = Bench(call=call, plan=plan, runtime=queue_of(runtime, self.name), rules=self._rules, setup=setup)
@@ -111,7 +111,7 @@ class AutoTimer:
 
 
 def leant(choice: Choice, leaning: str) -> Choice:
-    """The timer that was taken before, in front: any but events can time what events can, and they refuse by chance."""
+    """Put the earlier timer first; any but events can time what events can, and events sometimes refuse."""
     if not leaning or leaning == "events" or choice.names == ("host",):
         return choice
     others = tuple(name for name in choice.names if name != leaning)
@@ -119,7 +119,7 @@ def leant(choice: Choice, leaning: str) -> Choice:
 
 
 def chosen(duration: float, empty: Empty, dry: bool, leaning: str = "") -> Choice:
-    """Too short for events, a host slower than the device, or the plain case."""
+    """Return timers for a call too short for events, for a slow host, or for the usual case."""
     times = duration / (empty.overhead + empty.resolution)
     text = f"a sample takes {duration:.0f} ns, {times:.0f} times the overhead and resolution of an event pair"
     if duration < empty.shortest * (STAYS if leaning == "events" else MARGIN):
@@ -140,7 +140,7 @@ LEAST_NS = 200_000.0
 
 @array_value
 class Recording:
-    """A captured graph and what is in it."""
+    """A captured graph and its number of calls."""
 
     replay: Call
     calls: int
@@ -148,7 +148,7 @@ class Recording:
 
 
 class GraphTimer:
-    """The time of a graph of N calls, divided by N: no launch of the host lies between them."""
+    """The time of a graph of N calls, divided by N, without launches of the host in between."""
 
     name = "graph"
 
@@ -203,7 +203,7 @@ class GraphTimer:
 
 
 def recorded(bench: Bench, turns: Sequence[Call], empty: Empty) -> Recording:
-    """As many calls as the pair needs to see them, and at least as many as there are buffers."""
+    """Record as many calls as a pair of events can time, and at least as many as there are buffers."""
     calls = max(bench.plan.calls, len(turns), FIRST_CALLS)
     one, many = _time(bench, turns, 1), _time(bench, turns, calls)
     if many - one < empty.resolution:
@@ -219,7 +219,7 @@ def recorded(bench: Bench, turns: Sequence[Call], empty: Empty) -> Recording:
 
 
 def _time(bench: Bench, turns: Sequence[Call], calls: int) -> float:
-    """What a graph of so many calls takes."""
+    """Return the time of a graph of so many calls."""
     replays = _replays(bench, _captured(bench, turns, calls))
     replays.once()
     return median(queued(replays, allocate(bench.runtime, TRIALS))[0])
@@ -230,7 +230,7 @@ def _captured(bench: Bench, turns: Sequence[Call], calls: int) -> Call:
 
 
 def rotation(bench: Bench) -> list[Call]:
-    """The call bound to each of its buffers: one while warm, more than the cache holds twice while cold."""
+    """Return the call bound to each of its buffers: one when warm, more than twice the cache when cold."""
     if bench.plan.cache is not Cache.COLD:
         bench.ready()
         return [bench.call]
@@ -243,7 +243,7 @@ def rotation(bench: Bench) -> list[Call]:
 
 
 def _buffers(size: int, cache: float | None) -> int:
-    """How many sets of inputs exceed the last cache twice."""
+    """Return how many sets of inputs exceed twice the last cache."""
     if not size or not cache:
         missing = "the size of what setup= returns" if not size else "the size of the last cache"
         raise PerfgateError("cache-cold-batch", f"{missing} is not known")
@@ -254,7 +254,7 @@ def _buffers(size: int, cache: float | None) -> int:
 
 
 def bytes_of(thing: Any) -> int:
-    """Bytes of the arrays in what a set-up returned."""
+    """Return the bytes of the arrays in a set-up's result."""
     if isinstance(thing, Mapping):
         return sum(bytes_of(part) for part in thing.values())
     if isinstance(thing, (list, tuple)):
@@ -271,9 +271,9 @@ def _in_turn(calls: Sequence[Call]) -> Call:
 
 
 def _replays(bench: Bench, replay: Call) -> Bench:
-    """A replay is never flushed and needs no inputs: rotation keeps it cold."""
+    """Return a bench for replays, which are not flushed and need no inputs: rotating buffers keep them cold."""
     return replace(bench, call=replay, setup=None, plan=replace(bench.plan, cache=Cache.WARM, calls=0))
 
 
 def _nothing() -> None:
-    """A call without work."""
+    """Do nothing: a call without work."""

@@ -1,4 +1,4 @@
-"""One call on a queue, ready to be timed; gc pause, cpu load."""
+"""One call on a queue, ready to be timed, without garbage collection, and the CPU load meanwhile."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ Clock = Callable[[], float]
 _WARM_BATCH = 5
 
 SETTLE_NS = 3e9
-"""So long a device is warmed up at most for its clock and its power to settle."""
+"""The longest warm-up in which a device's clock and power settle."""
 
 _LOAD_NS, _MOST_LOAD = 5e6, 500
-"""Calls in a row that keep a device busy while it settles: one by one it would idle between them."""
+"""Calls in a row while a device settles: single ones would leave it idle in between."""
 
 COLD = Cache.COLD
-"""Looked up once: to ask the enumeration each time takes as long as a timed call."""
+"""Looked up once, since looking up a member of the enumeration takes as long as a timed call."""
 
 
 class WarmUp(Protocol):
-    """Says when a call is warm; core has the rule."""
+    """Decides when a call is warm, by a rule of core."""
 
     def __call__(self, medians: Sequence[float], calls: int, spent_ns: float, plan: Plan) -> bool: ...
 
 
 class Warmth(NamedTuple):
-    """What warming up came to."""
+    """The result of warming up."""
 
     calls: int = 0
     spent_ns: float = 0.0
@@ -53,20 +53,20 @@ class Warmth(NamedTuple):
 
     @property
     def notes(self) -> tuple[tuple[str, str], ...]:
-        """That samples were taken of a device that had not settled."""
+        """Return a note if the device had not settled before sampling."""
         text = f"clock and power had not settled after {self.spent_ns / 1e9:.3g} s"
         return () if self.settled else (("warm-up", text),)
 
 
 @array_value
 class Rules:
-    """The pure rules that a timer is given, and the host's clock."""
+    """The pure rules that a timer uses, and the host's clock."""
 
     stop: StoppingRule
     warm: WarmUp
     clock: Clock = HOST_CLOCK.wall
     sampling: Sampling = SAMPLING
-    """Told when sampling begins and ends: only then do the device's clocks count."""
+    """Told when sampling begins and ends, since the device's clocks only matter in between."""
 
 
 @array_value
@@ -89,18 +89,18 @@ class Bench:
 
     @property
     def prepares(self) -> bool:
-        """Whether anything is to be done before a call."""
+        """Return whether a call needs any preparation."""
         return self.setup is not None or self.plan.cache is COLD
 
     def ready(self) -> None:
-        """Fresh inputs and, where the plan wants it, a cold cache; none of it is timed."""
+        """Prepare fresh inputs and, if planned, a cold cache, outside of the time."""
         if self.setup is not None:
             self.setup()
         if self.plan.cache is COLD:
             self.runtime.flush()
 
     def once(self) -> float:
-        """One call to its end, as the host sees it."""
+        """Make one call and return its time, as the host sees it."""
         self.ready()
         self.runtime.synchronize()
         begun = self.clock()
@@ -109,7 +109,7 @@ class Bench:
         return self.clock() - begun
 
     def warm(self) -> Warmth:
-        """Warm up, flushing as the measurement will, until the call and the device hold still."""
+        """Warm up, with the flushes of the measurement, until call and device are stable."""
         if self.plan.warmup_ns <= 0 and self.plan.settle_ns <= 0:
             return Warmth()
         self.rules.sampling.loads += 1
@@ -122,12 +122,12 @@ class Bench:
         return Warmth(calls, spent, settled=self.rules.sampling.steady())
 
     def _settled(self, spent: float) -> bool:
-        """Whether the device has settled, or will not."""
+        """Return whether the device has settled, or its time to settle is over."""
         enough = max(SETTLE_NS, self.plan.settle_ns)
         return spent >= enough or (spent >= self.plan.settle_ns and self.rules.sampling.steady())
 
     def _load(self, typical: float) -> int:
-        """Calls in a row, as samples will be taken: how many there were."""
+        """Make calls in a row, prepared as samples are, and return their number."""
         count = int(max(1.0, min(_MOST_LOAD, _LOAD_NS / max(typical, 1.0))))
         for _ in range(count):
             self.ready()
@@ -136,7 +136,7 @@ class Bench:
         return count
 
     def sampled(self, take: Callable[[], Sequence[float]]) -> tuple[list[float], Stop]:
-        """Samples until the rule says why to stop."""
+        """Return samples, and why the rule stopped."""
         durations: list[float] = []
         with self.rules.sampling.region():
             begun, stop = self.clock(), None
@@ -146,7 +146,7 @@ class Bench:
         return durations, stop
 
     def batch(self) -> int:
-        """Calls between two events: a batch has one set of inputs, and cannot be cold."""
+        """Return the calls between two events: a batch shares one set of inputs, so it cannot be cold."""
         calls = 1 if self.setup is not None else max(1, self.plan.calls)
         if calls > 1 and self.plan.cache is COLD:
             raise PerfgateError("cache-cold-batch", f"calls={calls} with a cold cache")
@@ -154,7 +154,7 @@ class Bench:
 
 
 def queue_of(runtime: Runtime, timer: str) -> QueueRuntime:
-    """The runtime as one with queues, or why this timer cannot use it."""
+    """Return the runtime as one with queues; raise if it has none, since this timer needs them."""
     availability = queue_availability(timer, runtime)
     if not availability.usable:
         raise PerfgateError("timer-unsuited", f"timer {timer!r} with runtime {runtime.name!r}: {availability.why}")
@@ -162,7 +162,7 @@ def queue_of(runtime: Runtime, timer: str) -> QueueRuntime:
 
 
 def queue_availability(timer: str, runtime: Runtime) -> Availability:
-    """Whether a timer that needs a device's queue can work with this runtime."""
+    """Return whether a timer that needs a device's queue works with this runtime."""
     if not isinstance(runtime, SupportsWait):
         return Availability(name=timer, usable=False, why=f"the {runtime.name} runtime has no queue of its own")
     availability = runtime.availability()
@@ -176,9 +176,9 @@ def queue_availability(timer: str, runtime: Runtime) -> Availability:
 
 
 def sound(durations: Sequence[float], timer: str) -> Sequence[float]:
-    """The readings, if each can be a time."""
+    """Return the readings; raise if one of them cannot be a time."""
     if durations and isfinite(sum(durations)) and not [reading for reading in durations if reading <= 0.0]:
-        return durations  # in the timed loop's way: a third of what ``min`` takes
+        return durations  # fast, since it is in the timed loop: a third of the time of ``min``
     wrong = [(at, reading) for at, reading in enumerate(durations) if not (isfinite(reading) and reading > 0)]
     if wrong:
         at, reading = wrong[0]
@@ -191,14 +191,14 @@ def sound(durations: Sequence[float], timer: str) -> Sequence[float]:
 _TASKS, _STAT = Path("/proc/self/task"), Path("/proc/stat")
 
 _ACCOUNTED = 0.5
-"""Of the time that passed, what the calling thread computed or queued: below it somebody else does the work."""
+"""The share of elapsed time that the calling thread worked or queued, below which others do its work."""
 
 _FULL = 0.8
-"""Of all processors in use, from which on that somebody may have queued unseen."""
+"""The share of busy processors from which other threads may have queued unnoticed."""
 
 
 class LoadSample(NamedTuple):
-    """Between two looks."""
+    """The load between two readings."""
 
     queued: float | None
     """Nanoseconds that threads of this process were ready and had no processor."""
@@ -209,7 +209,7 @@ class LoadSample(NamedTuple):
 
 
 class NoCpuLoad:
-    """A clock that is simulated is shared with nobody."""
+    """The load beside a simulated clock, which is none."""
 
     def seen(self) -> LoadSample:
         return LoadSample(0.0, 0.0, 0.0)
@@ -218,15 +218,15 @@ class NoCpuLoad:
 class _Look(NamedTuple):
     clock: int
     delays: Mapping[str, int]
-    """Nanoseconds that each thread has queued so far; none where the system does not tell."""
+    """Nanoseconds that each thread has queued so far; empty if unknown."""
     busy: float | None
-    """Nanoseconds of all processors in use by anybody."""
+    """Nanoseconds of all processors in use by anyone."""
     mine: int
     thread: int
 
 
 class CpuLoad:
-    """Looks when it is made and when it is asked."""
+    """Reads the load when it is created and when it is queried."""
 
     def __init__(self) -> None:
         self._then = _look()
@@ -245,7 +245,7 @@ class CpuLoad:
 
 
 def _queued(delays: Mapping[str, int], elapsed: int, worked: int, accounted: int, used: float) -> float | None:
-    """All threads together; of work that others do for the caller nothing is known on a full machine."""
+    """Return the queueing of all threads; None if other threads work for the caller on a full machine."""
     if not delays:
         return float(elapsed - worked) if worked >= _ACCOUNTED * elapsed else None
     if accounted < _ACCOUNTED * elapsed and used >= _FULL * (os.cpu_count() or 1):
@@ -254,7 +254,7 @@ def _queued(delays: Mapping[str, int], elapsed: int, worked: int, accounted: int
 
 
 def with_cpu_load(cpu_load: CpuLoad | NoCpuLoad, samples: Samples) -> Samples:
-    """The samples with what the crowd took; all that was queued counts as queued by them."""
+    """Return the samples with the load; all queueing counts as caused by other processes."""
     load_seen = cpu_load.seen()
     calls = len(samples.durations) * samples.batch
     unqueued = None
@@ -273,7 +273,7 @@ def _look() -> _Look:
 
 
 def _delays() -> dict[str, int]:
-    """The second number of each thread's ``schedstat``; a thread may end while it is read."""
+    """Return the second number of each thread's ``schedstat``; a thread may end while it is read."""
     try:
         threads = list(_TASKS.iterdir())
     except OSError:
@@ -297,7 +297,7 @@ def _busy() -> float | None:
 
 
 def parse_busy(line: str, ticks_a_second: int) -> float | None:
-    """Nanoseconds in use of ``cpu  user nice system idle iowait irq softirq steal …``."""
+    """Return the busy nanoseconds of ``cpu  user nice system idle iowait irq softirq steal …``."""
     try:
         user, nice, system, _idle, _wait, irq, softirq, *rest = map(int, line.split()[1:])
     except ValueError:
@@ -306,15 +306,15 @@ def parse_busy(line: str, ticks_a_second: int) -> float | None:
 
 
 _MONITORING: Any = getattr(sys, "monitoring", None)
-"""Since Python 3.12 cProfile and others watch through it."""
+"""Since Python 3.12 cProfile and others observe through it."""
 
 _TOOLS = range(6)
 
 
 class Undisturbed:
-    """No garbage collection, and whatever watches lines or calls (coverage, a profiler, a debugger) looks away.
+    """Switches off garbage collection and all observers of lines or calls: coverage, profilers, debuggers.
 
-    A class, since a generator's switches cost as much as a call.
+    It is a class, because a generator's switches cost as much as a call.
     """
 
     __slots__ = ("_collecting", "_go_on")
@@ -332,7 +332,7 @@ class Undisturbed:
 
 
 def _unwatched() -> bool:
-    """As a rule nobody watches, and this is asked between two samples."""
+    """Return whether nothing observes, which is usual; it is checked between samples, so it must be fast."""
     return sys.gettrace() is None and sys.getprofile() is None and (_MONITORING is None or not _tools())
 
 
@@ -341,14 +341,14 @@ def _tools() -> list[int]:
 
 
 def _tracing() -> Callable[[], object]:
-    """Stop it; what sets it going again."""
+    """Stop the tracer and return what restores it."""
     tracer = sys.gettrace()
     sys.settrace(None)
     return lambda: sys.settrace(tracer)
 
 
 def _profiling() -> Callable[[], object]:
-    """Before Python 3.12 cProfile stands in the profiler's place with an object that is no function."""
+    """Stop the profiler and return what restores it; before Python 3.12 cProfile is an object that is not callable."""
     profiler: Any = sys.getprofile()
     if profiler is None or callable(profiler):
         sys.setprofile(None)

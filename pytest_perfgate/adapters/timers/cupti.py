@@ -1,4 +1,4 @@
-"""Kernel records of CUPTI: what the device did for each call, whatever the host was doing."""
+"""CUPTI's kernel records: what the device did for each call, independent of the host."""
 
 from __future__ import annotations
 
@@ -45,18 +45,18 @@ class Recorder(Protocol):
 
 @value
 class Activity:
-    """What the device did for one call."""
+    """The work of the device for one call."""
 
     busy: float
     span: float
     kernels: int
     streams: int
     alone: float
-    """Sum of the kernels' own times: more than busy where streams overlap."""
+    """The sum of the kernels' own times: more than busy if streams overlap."""
 
 
 class Dropped(Exception):
-    """Records were lost: these samples are no measurement."""
+    """Records were lost, so that these samples are not a measurement."""
 
     def __init__(self, what: str, samples: int) -> None:
         self.what, self.samples = what, samples
@@ -64,7 +64,7 @@ class Dropped(Exception):
 
 
 class CuptiTimer:
-    """From the first start to the last end of the kernels of a call, found by the id that was pushed around it."""
+    """The time from the first start to the last end of a call's kernels, found by an id pushed around it."""
 
     name = "cupti"
 
@@ -72,7 +72,7 @@ class CuptiTimer:
         self._rules = rules
         self._recorder = recorder
         self._elsewhere = unproved
-        """What proves the counter of lost records outside of this process, which must not die of it."""
+        """Tests the counter of lost records in another process, because the test may crash."""
 
     def availability(self, runtime: Runtime) -> Availability:
         availability = queue_availability(self.name, runtime)
@@ -90,7 +90,7 @@ class CuptiTimer:
         for size in SIZES:
             try:
                 return self._measured(bench, size, warmth, discarded)
-            except Dropped as lost:  # noqa: PERF203 - three turns at most
+            except Dropped as lost:  # noqa: PERF203 - at most three turns
                 discarded.append(Discard(reason=f"{lost.what} ({size // 1024} KiB buffers)", count=lost.samples))
         raise PerfgateError("cupti-dropped", "; ".join(d.reason for d in discarded))
 
@@ -128,7 +128,7 @@ class CuptiTimer:
         return "" if counts else "a record without room was lost, and it was not counted"
 
     def _chunk(self, bench: Bench, first: int, count: int = CHUNK) -> list[Activity]:
-        """Activities of some calls; one call alone fits any buffer, and so tells how many records a call leaves."""
+        """Return the activities of some calls; a single call fits any buffer and shows how many records it leaves."""
         recorder = self._recorder
         ids = range(first + 1, first + 1 + count)
         begun = bench.clock()
@@ -153,7 +153,7 @@ class CuptiTimer:
 
 
 def _activity(records: Sequence[Any], call: int) -> Activity:
-    """Busy is the union of the intervals; span is from the first start to the last end."""
+    """Return a call's activity: busy is the union of the intervals, span from the first start to the last end."""
     if not records:
         raise PerfgateError("timer-broken", f"call {call} left no kernel record: it launched nothing that CUPTI saw")
     wrong = next((record for record in records if not 0 < record.start < record.end), None)
@@ -174,7 +174,7 @@ def _activity(records: Sequence[Any], call: int) -> Activity:
 
 
 def _same_kernels(activities: Sequence[Activity]) -> None:
-    """Calls that differ in their number of kernels look the same as calls with lost records."""
+    """Refuse calls that differ in their number of kernels, since lost records would look the same."""
     counts = {activity.kernels for activity in activities}
     if len(counts) > 1:
         raise Dropped(f"calls left between {min(counts)} and {max(counts)} records", len(activities))

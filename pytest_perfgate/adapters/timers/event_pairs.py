@@ -1,4 +1,4 @@
-"""Pairs of events: what an empty one costs, what a call takes between two, the offset that is taken off."""
+"""Pairs of events: the cost of an empty one, the time of a call between two, and the offset that is subtracted."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ Record = Callable[[], None]
 Look = tuple[Callable[[Any], float], Any]
 
 RESOLUTION_NS = 500.0
-"""How finely devices stamp events; finer claims are not believed."""
+"""The resolution of devices' event times; smaller reported ones are not trusted."""
 
 PLAY = 1.05
 """A device's clock may run five percent faster than the host's."""
 
 SEEN_NS, SLOW = 300_000.0, 0.6
-"""The shortest of some waits, if so long, must be read as this part of what it was: else the device's clock is slow."""
+"""For waits of at least the first, events must read this part of the wait, or the device's clock is slow."""
 
 SHRUNK = 2.0
-"""Samples may be so many times shorter than a call must be that is tried before: chance refuses none."""
+"""Samples may be shorter by this factor than the tried call must be, so that chance refuses none."""
 
 _CHUNK_NS, _MOST_PAIRS = 50e6, 64
 
 TIMES = 20
-"""An event pair measures what is twenty times its own overhead and resolution."""
+"""A pair can time a call of twenty times its own overhead and resolution."""
 
 EMPTY_PAIRS = 32
 
 TRIALS = 5
 
 MOST_CALLS, ROW_NS = 16, 5e6
-"""Calls in a row, and what they take at most, that are looked at for work that escapes."""
+"""Calls in a row, and their longest time, that are checked for work on other queues."""
 
 
 @value
@@ -55,17 +55,17 @@ class Aside:
     """Calls as the host sees them from outside of their queue."""
 
     lasted: float
-    """What events read of them."""
+    """Their time by events."""
     left: float
-    """For how long the device worked on after their last event."""
+    """How long the device worked after their last event."""
     least: float
-    """Of the trial with the least but one: a host that was held up only makes it longer, and one may end within."""
+    """The same in the second shortest trial: a delayed host lengthens it, and the shortest may be cut off."""
     rate: float
-    """What events read of what the host waited."""
+    """The time by events as a part of the host's wait."""
 
 
 class Outside(NamedTuple):
-    """What was seen of work on other queues."""
+    """What was observed of work on other queues."""
 
     problems: tuple[Problem, ...] = ()
     notes: tuple[tuple[str, str], ...] = ()
@@ -73,48 +73,48 @@ class Outside(NamedTuple):
 
 @value
 class Empty:
-    """What a pair of events reads beside the work between them."""
+    """What a pair of events reads in addition to the work between them."""
 
     overhead: float
-    """Of a pair with nothing between, or of a full one where that is known."""
+    """The overhead of a pair with nothing between, or of a full pair if that is known."""
     resolution: float = RESOLUTION_NS
     taken_off: float = 0.0
-    """The part of it that is taken off each pair: all that is known of a full one, nothing else."""
+    """The part that is subtracted from each pair: the offset of a full pair if it is known, else nothing."""
 
     @property
     def shortest(self) -> float:
-        """The shortest call that such a pair can time."""
+        """Return the shortest call that such a pair can time."""
         return TIMES * (self.overhead + self.resolution)
 
 
 class Pairs(list["Pair"]):
-    """Pairs with whatever is called of them looked up once."""
+    """Pairs of events with their methods looked up once."""
 
     def __init__(self, pairs: Iterable[Pair]) -> None:
         super().__init__(pairs)
         self.records = [(start.record, end.record) for start, end in self]
         self.milliseconds = any(isinstance(end, SupportsLook) for _, end in self[:1])
-        """Whether that is what a look reads; else it is nanoseconds. All events are of one runtime."""
+        """Whether readings are milliseconds, else nanoseconds; all events are of one runtime."""
         self.looks = [look(start, end) for start, end in self]
 
 
 def look(start: Event, end: Event) -> Look:
-    """What reads a pair, and what it is given: the library's own method where it offers one."""
+    """Return the function that reads a pair and its argument, the library's own method if it offers one."""
     return end.look(start) if isinstance(end, SupportsLook) else (end.since, start)
 
 
 def chunk_of(duration: float) -> int:
-    """Pairs to keep in flight: some fifty milliseconds of them."""
+    """Return how many pairs to keep in flight: some fifty milliseconds of them."""
     return int(max(1.0, min(_MOST_PAIRS, _CHUNK_NS / duration)))
 
 
 def allocate(runtime: QueueRuntime, count: int) -> Pairs:
-    """Pairs made beforehand: making an event while timing would be timed."""
+    """Create pairs in advance, because creating an event during timing would be timed."""
     return Pairs((runtime.event(), runtime.event()) for _ in range(count))
 
 
 def read(pairs: Pairs) -> list[float]:
-    """What pairs read, in nanoseconds; a stamp that the device never made is no reading."""
+    """Return the readings of pairs in nanoseconds; an event that the device never recorded raises."""
     try:
         if pairs.milliseconds:
             return [1e6 * look(other) for look, other in pairs.looks]
@@ -127,7 +127,7 @@ def read(pairs: Pairs) -> list[float]:
 
 
 def empty_pair(runtime: QueueRuntime) -> Empty:
-    """The overhead of a pair, measured on this machine now."""
+    """Return the overhead of a pair, measured on this machine now."""
     pairs = allocate(runtime, EMPTY_PAIRS)
     runtime.synchronize()
     for start, end in pairs:
@@ -141,10 +141,10 @@ def empty_pair(runtime: QueueRuntime) -> Empty:
 
 
 def believable(lasted: float, passed: float, count: int, timer: str) -> None:
-    """An error where a device says that it worked for longer than the host waited: one of both clocks is wrong.
+    """Raise if a device reports more work than the host waited for: one of their clocks is wrong.
 
-    So are stamps that wrapped, or of another event. Calls in one queue do not overlap, and all of them lie between two
-    looks at the host's clock.
+    Wrapped times and those of other events show in the same way. Calls in one queue do not overlap, and all of them are
+    between two readings of the host's clock.
     """
     if lasted > PLAY * passed + 2 * count * RESOLUTION_NS:
         what = f"{timer} read {lasted:.4g} ns in all for {count} samples that the host waited {passed:.4g} ns for"
@@ -152,7 +152,7 @@ def believable(lasted: float, passed: float, count: int, timer: str) -> None:
 
 
 def refuse_short(duration: float, empty: Empty, timer: str, calls: int = 1, play: float = 1.0) -> None:
-    """An error where the pair would measure mostly itself."""
+    """Raise if the pair would mostly measure itself."""
     if play * duration < empty.shortest:
         what = "a call takes" if calls == 1 else f"a batch of {calls} calls takes"
         raise PerfgateError(
@@ -163,7 +163,7 @@ def refuse_short(duration: float, empty: Empty, timer: str, calls: int = 1, play
 
 
 def idle_pairs(bench: Bench, count: int = TRIALS) -> list[float]:
-    """Calls on an idle queue, one by one: the device waits for the host, as an unaided program sees it."""
+    """Return calls on an idle queue, one by one, so that the device waits for the host as in a plain program."""
     pairs = allocate(bench.runtime, count)
     begun = bench.clock()
     for start, end in pairs:
@@ -178,7 +178,7 @@ def idle_pairs(bench: Bench, count: int = TRIALS) -> list[float]:
 
 
 def queued(bench: Bench, pairs: Pairs, calls: int = 1) -> tuple[list[float], bool]:
-    """A chunk of samples behind one synchronisation, and whether the queue ran dry meanwhile."""
+    """Return samples before one synchronisation, and whether the queue ran empty meanwhile."""
     loop = _plain if calls == 1 and not bench.prepares else _prepared
     clock, synchronize = bench.clock, bench.runtime.synchronize
     synchronize()
@@ -197,7 +197,7 @@ def queued(bench: Bench, pairs: Pairs, calls: int = 1) -> tuple[list[float], boo
 
 
 def _plain(bench: Bench, records: list[tuple[Record, Record]], calls: int) -> None:
-    """The tightest loop: what it costs the host bounds how short a call keeps the queue full."""
+    """Record calls in the tightest loop: its cost on the host limits how short calls may be to keep the queue full."""
     del calls
     call = bench.call
     for start, end in records:
@@ -207,7 +207,7 @@ def _plain(bench: Bench, records: list[tuple[Record, Record]], calls: int) -> No
 
 
 def _prepared(bench: Bench, records: list[tuple[Record, Record]], calls: int) -> None:
-    """With fresh inputs, a cold cache, or several calls between two records."""
+    """Record calls with fresh inputs, a cold cache, or several calls between two events."""
     call, turns = bench.call, range(calls)
     for start, end in records:
         bench.ready()
@@ -218,7 +218,7 @@ def _prepared(bench: Bench, records: list[tuple[Record, Record]], calls: int) ->
 
 
 def enclosed(start: Event, end: Event, call: Call, calls: int = 1) -> None:
-    """Nothing between the two records but the calls."""
+    """Record only the calls between the two events."""
     if calls == 1:
         start.record()
         call()
@@ -232,10 +232,10 @@ def enclosed(start: Event, end: Event, call: Call, calls: int = 1) -> None:
 
 
 def escaped(bench: Bench) -> Outside:
-    """Whether work is left on another queue when the last event of a call has passed.
+    """Return whether work remains on another queue after the last event of a call.
 
-    What a short call leaves is lost in the noise of waiting; of many in a row, work that takes longer than they do
-    themselves piles up. A host that is held up looks the same once: a finding has to come back, in a longer row too.
+    For a short call it would be lost in the noise of waiting, but over many calls in a row it adds up. A delayed host
+    looks the same once, so a finding must recur, also in a longer row.
     """
     gaps = _left(bench, 1)
     many = int(min(MOST_CALLS, ROW_NS / gaps.lasted)) if gaps.lasted > 0 and not bench.prepares else 1
@@ -260,14 +260,14 @@ def _allowed(aside: Aside) -> float:
 
 
 def _keeps_time(bench: Bench, rates: Sequence[float]) -> None:
-    """An error where events around work that the host only waited for never read most of what it waited."""
+    """Raise if events around work that the host only waited for never read most of that wait."""
     if max(rates) < SLOW and bench.runtime.device().kind == "gpu":
         what = f"events read at most {max(rates):.2g} of the time that the host waited for the work between them"
         raise PerfgateError("timer-broken", what)
 
 
 def _left(bench: Bench, calls: int) -> Aside:
-    """What so many calls take, and for how long the device works on after their last event."""
+    """Return the time of so many calls, and how long the device works after their last event."""
     runtime, clock = bench.runtime, bench.clock
     idle, waits_after, lasted, waits = [], [], [], []
     for start, end in allocate(runtime, TRIALS):
@@ -297,27 +297,27 @@ def _left(bench: Bench, calls: int) -> Aside:
 
 
 def _rate(waited: float, enqueuing: float, lasted: float) -> float:
-    """What events read of the shortest wait, which a busy host made longer the least; 1 where that tells nothing."""
+    """Return events' part of the shortest wait, which a busy host lengthened least; 1 if that is meaningless."""
     return lasted / waited if waited >= SEEN_NS and enqueuing < 0.1 * waited else 1.0
 
 
 COUNTS = (1, 2, 4, 8)
-"""Writes in one pair."""
+"""The numbers of writes in one pair."""
 
 ROUNDS = 8
-"""Pairs of each length, in turns."""
+"""The number of pairs of each length, in turns."""
 
 MOST_NS = 20_000.0
-"""No pair of events costs more; what seems to is a device that did something else meanwhile."""
+"""The largest plausible offset of a pair; a larger one means that the device did other work."""
 
 DOUBTFUL = 0.01
-"""A line that scatters by more than this part of one write says nothing of a microsecond."""
+"""The largest scatter of the fitted line, as a part of one write, for a usable offset."""
 
 _known: WeakKeyDictionary[QueueRuntime, dict[str, Empty]] = WeakKeyDictionary()
 
 
 def calibrated(bench: Bench) -> Empty:
-    """The pair's offset on this device, found once in a process; where it cannot be, what an empty pair reads."""
+    """Return the pair's offset on this device, fitted once a process, or else the reading of an empty pair."""
     runtime = bench.runtime
     device = runtime.device()
     known = _known.setdefault(runtime, {})
@@ -328,12 +328,12 @@ def calibrated(bench: Bench) -> Empty:
 
 
 def net(durations: Sequence[float], empty: Empty, calls: int = 1) -> tuple[float, ...]:
-    """Times per call without their part of the offset."""
+    """Return times per call, without their part of the offset."""
     return tuple(duration - empty.taken_off / calls for duration in durations)
 
 
 def offset_note(empty: Empty) -> tuple[tuple[str, str], ...]:
-    """What was taken off each pair, for the record."""
+    """Return a note on the offset that is subtracted from each pair."""
     if not empty.taken_off:
         return (("offset", f"none taken off; an empty pair reads {empty.overhead:.0f} ns"),)
     note = f"{empty.taken_off:.0f} ns taken off each pair, known to {empty.resolution:.0f} ns"
@@ -341,14 +341,14 @@ def offset_note(empty: Empty) -> tuple[tuple[str, str], ...]:
 
 
 GAP_NS = 1_000.0
-"""Between two kernels in a row an H100 lets most of a microsecond pass, which no pair tells from work."""
+"""The gap between two kernels in a row on an H100, up to a microsecond, which events read as work."""
 
 LONG_NS, CLOSE, CLOSE_SHORT = 20_000.0, 0.01, 0.03
-"""A timer agrees with the device's own records within 1 % from 20 us on, and within 3 % below; or it says so."""
+"""A timer agrees with the device's records within 1 % from 20 us on, and within 3 % below, or notes it."""
 
 
 def agreement_note(took: float, empty: Empty) -> tuple[tuple[str, str], ...]:
-    """What a call's time may be too long by, where that is more than a timer should be off."""
+    """Return a note if a call's time may be too long by more than that."""
     part = (max(GAP_NS, empty.resolution) if empty.taken_off else empty.overhead) / took
     if part <= (CLOSE if took >= LONG_NS else CLOSE_SHORT):
         return ()
@@ -378,13 +378,13 @@ def _measured(bench: Bench) -> Empty:
 
 
 def _reading(writes: Bench, count: int) -> float:
-    """What a pair around so many writes reads, in a queue kept full."""
+    """Return a pair's reading around so many writes in a full queue."""
     durations, _ = queued(writes, allocate(writes.runtime, 3), count)
     return median(durations) * count
 
 
 def fitted(points: Sequence[tuple[int, float]]) -> tuple[float, float, float]:
-    """Intercept and slope of a line by least squares, and the intercept's standard error."""
+    """Return intercept and slope of a line by least squares, and the intercept's standard error."""
     middle = fmean(count for count, _ in points)
     height = fmean(reading for _, reading in points)
     spread = sum((count - middle) ** 2 for count, _ in points)

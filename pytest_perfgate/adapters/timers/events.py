@@ -1,4 +1,4 @@
-"""Events around each call in a full queue."""
+"""Timing by events around each call in a full queue."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class EventsTimer:
-    """Start and end event tight around the call, allocated beforehand, read after one synchronisation."""
+    """Start and end event directly around the call, created in advance, read after one synchronisation."""
 
     name = "events"
 
@@ -81,7 +81,7 @@ class EventsTimer:
 
 
 class _Queue:
-    """Chunks of samples, counting in how many the device waited for the host."""
+    """Chunks of samples, with a count of those in which the device waited for the host."""
 
     def __init__(self, bench: Bench, pairs: Pairs, calls: int) -> None:
         self._bench, self._pairs, self._calls = bench, pairs, calls
@@ -98,7 +98,7 @@ class _Queue:
 
 
 def launch_gap(bench: Bench, durations: Sequence[float]) -> float:
-    """What a call takes on an idle queue beyond what the device needs for it."""
+    """Return how much longer a call takes on an idle queue than the device needs for it."""
     return max(0.0, median(idle_pairs(bench)) - median(durations))
 
 
@@ -110,14 +110,14 @@ def _dry_note(dry: bool) -> tuple[tuple[str, str], ...]:
 PATIENCE_S = 2.0
 
 HELD_S = 0.005
-"""For so long a queue is held back to see whether it is."""
+"""How long a queue is held to check that holding works."""
 
 PROOFS = 3
-"""A device that was busy with others between two events looks as if it had not been held back."""
+"""The number of checks, since a device that is busy with other work can look as if the queue was not held."""
 
 
 class BlockingTimer:
-    """Flush, synchronise, block, start event, call, end event, unblock, synchronise; with a time-out."""
+    """Flush, synchronise, block, start event, call, end event, unblock, synchronise, with a timeout."""
 
     name = "blocking"
 
@@ -168,7 +168,7 @@ class BlockingTimer:
         )
 
     def _proved(self, bench: Bench, pair: Pairs) -> None:
-        """Events on both sides of a wait of the host lie together where the queue was held back, apart where not."""
+        """Check that events before and after a wait of the host are close together in a held queue."""
         ((start, end),) = pair
         for _ in range(PROOFS):
             bench.runtime.synchronize()
@@ -187,7 +187,7 @@ class BlockingTimer:
         raise PerfgateError("timer-broken", what, fix='timer="events", or "graph"')
 
     def blocked(self, bench: Bench, pair: Pairs, calls: int = 1) -> float:
-        """One sample behind a blocked queue, in nanoseconds per call."""
+        """Return one sample from a blocked queue, in nanoseconds per call."""
         bench.ready()
         bench.runtime.synchronize()
         begun = bench.clock()
@@ -206,7 +206,7 @@ class BlockingTimer:
 
 
 class _Watch:
-    """Unblocks the queue when the call does not come back by itself."""
+    """Unblocks the queue if the call does not return in time."""
 
     def __init__(self, unblock: Callable[[], None], patience_s: float) -> None:
         self.expired = False

@@ -1,4 +1,4 @@
-"""Host clock, batches, synchronised."""
+"""Timing by the host's clock, in batches, with synchronisation."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ if TYPE_CHECKING:
 Clock = Callable[[], int]
 
 _LEAST_SAMPLE_NS = 50_000
-"""One sample takes at least this long, so that reading the clock costs well under one percent of it."""
+"""The least time of a sample, so that reading the clock costs well under one percent of it."""
 
 _SLICE_NS = 2_000_000
-"""Between two questions to the stopping rule."""
+"""Nanoseconds between two checks of the stopping rule."""
 
 _MOST_A_SLICE = 8
 
 _FEW = 5
-"""Samples of a batch that is short by our own measure, whatever the budget: one that waited for a processor may spend
-all of it, and would be all there is."""
+"""The samples of a batch that is short by our own choice, whatever the budget: a single one that waited for a processor
+could use all of it, and would be the only one."""
 
 _COOLS_NS = 1e9
 
 _STILL_WARM = 0.1
-"""The long warm-up raises the processor's clock; right after another measurement the call alone has to warm up."""
+"""The part of a warm-up that suffices after another measurement, when the processor's clock is already up."""
 
 
 class WarmUp(Protocol):
-    """Says when a call is warm; core has the rule."""
+    """Decides when a call is warm, by a rule of core."""
 
     def __call__(self, medians: Sequence[float], calls: int, spent_ns: float, plan: Plan) -> bool: ...
 
@@ -60,7 +60,7 @@ class WarmUp(Protocol):
 class HostTimer:
     """The host's clock around the call; on a runtime with a clock of its own (the fake), that one.
 
-    Where work runs behind the host's back, the device is idle before the call and waited for after it.
+    If work runs asynchronously, the device is idle before the call and waited for after it.
     """
 
     name = "host"
@@ -124,7 +124,7 @@ class HostTimer:
             return with_cpu_load(cpu_load, taken)
 
     def _warmed(self, take: Take, sample_ns: float, plan: Plan, clock: Clock) -> int:
-        """Samples taken and thrown away until the call is warm."""
+        """Take samples and discard them until the call is warm; return their number."""
         if plan.warmup_ns <= 0:
             return 0
         medians: list[float] = []
@@ -140,14 +140,14 @@ class HostTimer:
         return taken
 
     def _instrument(self, clock: Clock) -> tuple[float, float]:
-        """Resolution of the clock and cost of reading it, measured once a process."""
+        """Return the clock's resolution and the cost of reading it, measured once a process."""
         if clock not in self._known:
             self._known[clock] = probe_clock(clock)
         return self._known[clock]
 
 
 def _of_a_tail(plan: Plan) -> bool:
-    """Whether a quantile is asked for: what waiting for a processor adds to a call is no tail of its own."""
+    """Return whether a quantile is requested, from which waits for a processor are subtracted."""
     return any(figure.startswith("q=") for figure in plan.figures)
 
 
@@ -155,7 +155,7 @@ Take = Callable[[int, list[float]], None]
 
 
 def _with_waits(call: Call, prepare: Call | None, waits: list[float]) -> Take:
-    """Wall time, and beside it the time in which this thread waited for a processor."""
+    """Take wall times, and the time in which this thread waited for a processor."""
     wall = HOST_CLOCK.wall
 
     def take(count: int, into: list[float]) -> None:
@@ -171,14 +171,14 @@ def _with_waits(call: Call, prepare: Call | None, waits: list[float]) -> Take:
 
 
 def probe_clock(clock: Clock, reads: int = 1000) -> tuple[float, float]:
-    """The smallest step a clock makes, and the nanoseconds between two readings of it."""
+    """Return the smallest step of a clock, and the nanoseconds between two readings."""
     stamps = [clock() for _ in repeat(None, reads)]
     steps = [later - earlier for earlier, later in pairwise(stamps)]
     return float(min((step for step in steps if step > 0), default=1)), float(median(steps))
 
 
 def load_of(clock: Clock) -> CpuLoad | NoCpuLoad:
-    """Who else asks for the processors; by a clock that is simulated, nobody."""
+    """Return the load of other processes; none beside a simulated clock."""
     return CpuLoad() if clock is HOST_CLOCK.wall else NoCpuLoad()
 
 
@@ -207,7 +207,7 @@ def _batches(call: Call, clock: Clock, batch: int) -> Take:
 
 
 def _with_cpu_time(call: Call, batch: int, busy: list[float]) -> Take:
-    """Wall time, and beside it the CPU time that this thread was given."""
+    """Take wall times, and the CPU time of this thread."""
     wall, thread = HOST_CLOCK.wall, HOST_CLOCK.thread
 
     def take(count: int, into: list[float]) -> None:
@@ -223,7 +223,7 @@ def _with_cpu_time(call: Call, batch: int, busy: list[float]) -> Take:
 
 
 def _prepared(setup: Call | None, plan: Plan, runtime: Runtime) -> Call | None:
-    """What runs before every call outside of its time: fresh inputs and, where the plan wants it, a cold cache."""
+    """Return the preparation of every call, outside of its time: fresh inputs and, if planned, a cold cache."""
     if plan.cache is not COLD:
         return setup
     if plan.calls > 1:
@@ -251,9 +251,9 @@ def _after(prepare: Call, call: Call, clock: Clock) -> Take:
 
 
 def _calls_a_sample(call: Call, clock: Clock, first: float, resolution: float) -> int:
-    """Calls behind one sample: doubled until a sample is long against the clock's step.
+    """Return the calls for one sample, doubled until it is long against the clock's step.
 
-    A first call that is long may have imported, compiled, or waited for a processor: the second one tells.
+    A long first call may have imported, compiled, or waited for a processor, so a second one decides.
     """
     least = max(_LEAST_SAMPLE_NS, 200 * resolution)
     if first >= 4 * least:
@@ -273,7 +273,7 @@ def _calls_a_sample(call: Call, clock: Clock, first: float, resolution: float) -
 
 
 def _slice(durations: Sequence[float], first: float, batch: int) -> int:
-    """Samples until the rule is asked again."""
+    """Return the number of samples until the next check of the rule."""
     one = (durations[-1] if durations else first) * batch
     return max(1, min(_MOST_A_SLICE, int(_SLICE_NS / max(one, 1.0))))
 
@@ -282,7 +282,7 @@ WAITS = 32
 
 
 def synchronised(bench: Bench, resolution: float) -> Samples:
-    """Clock, call, wait for the device, clock; the time includes launching and waiting, whose cost stands beside it."""
+    """Time calls between two waits for the device; the cost of launching and waiting is included, and noted."""
     calls = bench.batch()
     warmth = bench.warm()
     repeated = replace(bench, call=_repeated(bench.call, calls))
@@ -314,7 +314,7 @@ def _repeated(call: Call, calls: int) -> Call:
 
 
 def waiting(runtime: QueueRuntime, clock: BenchClock) -> float:
-    """Nanoseconds to wait for a device that is idle."""
+    """Return the nanoseconds of a wait for an idle device."""
 
     def once() -> float:
         runtime.synchronize()
