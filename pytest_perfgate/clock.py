@@ -1,4 +1,4 @@
-"""The host's clocks as they were before any conftest ran: one that a test freezes or a package rebinds is not read."""
+"""The host's clocks as they were before any conftest ran, so that a test that freezes time does not affect them."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import NamedTuple
 
 
 class HostClock(NamedTuple):
-    """Readings, in nanoseconds but for the date.
+    """Readings of the clocks, in nanoseconds except for the date.
 
-    In a tuple, for what freezes time looks for them among the names of every module.
+    They are in a tuple, because libraries that freeze time replace such functions in the names of every module.
     """
 
     wall: Callable[[], int]
     process: Callable[[], int]
-    """Time that all threads of this process computed."""
+    """The CPU time of all threads of this process."""
     thread: Callable[[], int]
-    """Time that the calling thread computed."""
+    """The CPU time of the calling thread."""
     date: Callable[[], float]
-    """Seconds since 1970: what expires, and what is old, is told by it."""
+    """Seconds since 1970, to decide what has expired."""
 
 
 HOST_CLOCK = HostClock(time.perf_counter_ns, time.process_time_ns, time.thread_time_ns, time.time)
 
 
 def seconds() -> float:
-    """Seconds since some moment, for what lasts: budgets, patience, the cost of a round."""
+    """Return seconds since an arbitrary moment, for durations: budgets, timeouts, the cost of a round."""
     return HOST_CLOCK.wall() / 1e9

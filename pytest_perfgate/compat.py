@@ -30,13 +30,13 @@ _LEAST = {"rounds": 1, "iterations": 1, "warmup_rounds": 0}
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
-    """Their plugins stay out; their options may stand in ``addopts``, each with its meaning here or said to be idle."""
+    """Keep their plugins out, and add their options, so that ``addopts`` may contain them."""
     take_seats(pluginmanager)
     add_benchmark_options(parser)
 
 
 def pytest_plugin_registered(plugin: object, manager: pytest.PytestPluginManager) -> None:
-    """A conftest may have hooks of pytest-benchmark: nobody calls them, and nobody refuses them."""
+    """Allow a conftest's hooks of pytest-benchmark, which are never called."""
     for name in dir(plugin):
         if name.startswith("pytest_benchmark_"):
             for implementation in getattr(manager.hook, name).get_hookimpls():
@@ -44,10 +44,10 @@ def pytest_plugin_registered(plugin: object, manager: pytest.PytestPluginManager
 
 
 class Stats:
-    """What ``benchmark.stats`` is: figures by ``stats["mean"]`` and ``stats.stats.mean``, times in seconds.
+    """``benchmark.stats``: figures by ``stats["mean"]`` and ``stats.stats.mean``, times in seconds.
 
-    They are of every sample that was kept of this call, in the process that measures, or, where fresh processes
-    measured before the tests, of all of those.
+    They cover all samples of this call in the measuring process, or in all processes if fresh ones measured before the
+    tests.
     """
 
     def __init__(self, benchmark: Benchmark) -> None:
@@ -79,7 +79,7 @@ class Stats:
 
     @property
     def iterations(self) -> int:
-        """Calls behind each sample."""
+        """The calls for each sample."""
         return max((process.batch for process in self._benchmark.samples()), default=1)
 
     def as_dict(self) -> dict[str, Any]:
@@ -89,7 +89,7 @@ class Stats:
 
 
 class Benchmark:
-    """Calls, ``pedantic``, ``extra_info``, ``group`` and what names the test; ``weave`` is refused."""
+    """Calls, ``pedantic``, ``extra_info``, ``group`` and the names of the test; ``weave`` is refused."""
 
     has_error = skipped = False
     cprofile = cprofile_stats = cprofile_loops = cprofile_dump = None
@@ -119,7 +119,7 @@ class Benchmark:
         teardown: Callable[..., Any] | None = None,
         **schedule: int,
     ) -> Any:
-        """At least ``rounds`` samples of ``iterations`` calls each, after ``warmup_rounds`` that are not timed."""
+        """Take at least ``rounds`` samples of ``iterations`` calls each, after ``warmup_rounds`` that are not timed."""
         _check_schedule(schedule)
         planned = Schedule(schedule.get("rounds", 0), schedule.get("iterations", 1), schedule.get("warmup_rounds", 0))
         if setup is None and teardown is None:
@@ -142,7 +142,7 @@ class Benchmark:
 
     @property
     def stats(self) -> Stats | None:
-        """As theirs, ``None`` before the call and where the run measures nothing."""
+        """The figures as in pytest-benchmark; ``None`` before the call, and if the run measures nothing."""
         return None if self._view is None or self.disabled else Stats(self)
 
     @property
@@ -154,11 +154,11 @@ class Benchmark:
         return not self._gate.measures
 
     def samples(self) -> Sequence[Any]:
-        """The samples of each process; none before the call, or where this run measures nothing."""
+        """The samples of each process; empty before the call, and if this run measures nothing."""
         return () if self._view is None else [one for one in self._gate.kept(self._view.key) if one.durations]
 
     def junit_properties(self) -> Iterator[tuple[str, object]]:
-        """What the test said of itself, for its JUnit entry."""
+        """Yield the test's own figures for its JUnit entry."""
         if self.group is not None:
             yield "benchmark.group", self.group
         yield from ((f"benchmark.extra_info.{name}", value) for name, value in self.extra_info.items())
@@ -177,7 +177,7 @@ def _bound(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[st
 
 
 class _Prepared:
-    """Arguments made anew before each call, and cleared away before the next: neither is timed."""
+    """Arguments made anew before each call, and torn down before the next; neither is timed."""
 
     def __init__(self, args: Sequence[Any], kwargs: Mapping[str, Any], setup: Any, teardown: Any) -> None:
         self._given = (args, kwargs)
@@ -264,11 +264,11 @@ def benchmark(perfgate: Perfgate, request: pytest.FixtureRequest) -> Iterator[Be
 
 @pytest.fixture
 def benchmark_weave(benchmark: Benchmark) -> Callable[..., None]:
-    """Refused with the reason, as ``benchmark.weave``."""
+    """Refuse ``benchmark.weave``, with the reason."""
     return benchmark.weave
 
 
 @pytest.fixture
 def codspeed_benchmark(benchmark: Benchmark) -> Benchmark:
-    """The same under the name that pytest-codspeed gives it."""
+    """Return the fixture under the name of pytest-codspeed."""
     return benchmark

@@ -1,4 +1,4 @@
-"""The plugin contract, one line a hook; pytest hosts it in tests, the command line by itself."""
+"""The hooks of plugins, one line each; called by pytest in tests, and by the command line itself."""
 
 from __future__ import annotations
 
@@ -55,5 +55,5 @@ def pytest_perfgate_operators() -> Mapping[str, Callable[..., Work]]:
 
 @hookspec
 def pytest_perfgate_deliveries() -> Sequence[Delivery]:
-    """Places a report can be taken to."""
+    """Destinations of reports."""
     raise NotImplementedError

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.plugin.fixture import Perfgate
 
 _TIMERS = ("do_bench", "do_bench_cudagraph")
-"""What such benchmarks time with; only the first one empties the caches before each call."""
+"""The library's timers of such benchmarks; only the first one clears caches before each call."""
 
 _SUMMARIES: Mapping[str, Callable[[Sequence[float]], Any]] = {
     "mean": statistics.fmean,
@@ -33,14 +33,14 @@ _SUMMARIES: Mapping[str, Callable[[Sequence[float]], Any]] = {
 
 
 class Measuring:
-    """What measures the benchmark that runs now; outside of a test the library's own timers do."""
+    """Measures the current benchmark; outside of a test the library's own timers do."""
 
     gate: Perfgate | None = None
     calls = 0
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Stand in for the library's timers before a file with benchmarks can take hold of them."""
+    """Replace the library's timers before a file with benchmarks imports them."""
     if find_spec("triton") is None:
         raise pytest.UsageError("-p pytest_perfgate.perf_report reads benchmarks of Triton: pip install triton")
     from triton import testing
@@ -52,7 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_pycollect_makeitem(collector: Any, name: str, obj: object) -> Any:
-    """The cases of a decorated benchmark, as the parameters of one test."""
+    """Return the cases of a decorated benchmark, as the parameters of one test."""
     from triton.testing import Mark
 
     if not isinstance(obj, Mark):
@@ -64,7 +64,7 @@ def pytest_pycollect_makeitem(collector: Any, name: str, obj: object) -> Any:
 
 
 def _points(mark: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The id and the arguments of each point, in the order in which the library would run them."""
+    """Yield the id and the arguments of each point, in the library's order."""
     benchmarks = mark.benchmarks if isinstance(mark.benchmarks, (list, tuple)) else [mark.benchmarks]
     for benchmark in benchmarks:
         for values in benchmark.x_vals:
@@ -94,7 +94,7 @@ def _test(
 
 
 def _has_device() -> bool:
-    """Whether the library would empty a device's cache before each call; the host's it never empties."""
+    """Return whether the library would clear a device's cache before each call; it never clears the host's."""
     from triton.backends import backends
 
     return any(one.driver.is_active() for one in backends.values())
@@ -123,7 +123,7 @@ def _measured(timer: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _forget(inputs: Sequence[Any]) -> None:
-    """Gradients of the call before are not added to."""
+    """Clear gradients, so that those of the previous call are not added to."""
     for one in inputs:
         one.grad = None
 

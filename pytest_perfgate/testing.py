@@ -1,4 +1,4 @@
-"""Runtimes whose true times are known, for the tests of a timer or a plugin."""
+"""Runtimes with known true times, for the tests of a timer or a plugin."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["FakeEvent", "FakeRuntime", "SimulatedEvent", "SimulatedGpu"]
 
 
 class FakeEvent:
-    """A stamp of the fake device's time."""
+    """A time of the fake device."""
 
     def __init__(self, runtime: FakeRuntime) -> None:
         self._runtime = runtime
@@ -30,11 +30,10 @@ class FakeEvent:
 
 
 class FakeRuntime:
-    """Its ``kernel`` takes the next scripted nanoseconds of device time; the script repeats when it ends.
+    """Each call of its ``kernel`` takes the next of the scripted nanoseconds; the script repeats.
 
-    Two clocks as on a real device: a launch costs the host ``launch_ns`` and returns, the device
-    works behind it, and ``synchronize`` lets the host wait. With ``launch_ns=0`` and reading
-    ``clock`` the host sees exactly the script.
+    Two clocks as on a real device: a launch costs the host ``launch_ns`` and returns, the device works asynchronously,
+    and ``synchronize`` lets the host wait. With ``launch_ns=0`` and reading ``clock`` the host sees exactly the script.
     """
 
     name = "fake"
@@ -48,7 +47,7 @@ class FakeRuntime:
         self.flushes = 0
 
     def kernel(self) -> None:
-        """One call of the scripted kernel."""
+        """Make one call of the scripted kernel."""
         self.host_ns += self._launch_ns
         self._run(self._next())
         if self._waits:
@@ -74,7 +73,7 @@ class FakeRuntime:
         return FakeEvent(self)
 
     def capture(self, call: Call) -> Call:
-        """Replaying costs one launch, however many kernels the call holds."""
+        """Return a replay, which costs one launch, however many kernels the call has."""
         before, at, launch = (self.host_ns, self.device_ns), self._at, self._launch_ns
         self._launch_ns = 0.0
         call()
@@ -103,11 +102,11 @@ class FakeRuntime:
 
 
 Step = tuple[int, Callable[[float], None]]
-"""On which stream, and what happens when it begins."""
+"""The stream, and what happens at its start."""
 
 
 class SimulatedEvent:
-    """A stamp in the simulated device's time."""
+    """A time of the simulated device."""
 
     def __init__(self, gpu: SimulatedGpu) -> None:
         self._gpu = gpu
@@ -125,10 +124,10 @@ class SimulatedEvent:
 
 
 class SimulatedGpu:
-    """Launches cost the host ``launch_ns`` and queue up; the device works them off in order.
+    """Launches cost the host ``launch_ns`` and are queued; the device executes them in order.
 
-    ``noise`` multiplies the durations of kernels in turn. All times are those of the simulation:
-    ``clock`` is the host's.
+    ``noise`` multiplies the durations of kernels in turn. All times are those of the simulation: ``clock`` is the
+    host's.
     """
 
     name = "simulated"
@@ -214,7 +213,7 @@ class SimulatedGpu:
     # How it works.
 
     def submit(self, work: Callable[[float], None], cost: float, stream: int = 0) -> None:
-        """The host pays the cost of asking; the device begins when it is free and not held back."""
+        """Charge the host for the request; the device starts it when it is free and not blocked."""
         self.now += cost
         if self._held is not None:
             self._held.append((stream, work))

@@ -1,6 +1,6 @@
-"""What a call has to compute and move, by family of operators: ``from pytest_perfgate import work``.
+"""The work of a call, what it computes and moves, by family of operators: ``from pytest_perfgate import work``.
 
-Free of numpy, because tests name their work while pytest collects them.
+It does not need numpy, because tests state their work while pytest collects them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The command line: one file a command, each imported when it is called."""
+"""The command line: each command's module is imported when it is called."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 _SELDOM = 200_000
-"""New objects before the collector looks for cycles: with Python's own 700 it took a fifth of the start."""
+"""New objects before garbage collection; with Python's default of 700 it took a fifth of the start."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -20,5 +20,5 @@ def main(argv: Sequence[str] | None = None) -> int:
         return dispatch(list(sys.argv[1:] if argv is None else argv))
     finally:
         if argv is None:
-            gc.freeze()  # the process ends: what is left needs no search of its own
+            gc.freeze()  # the process ends, so a last search for garbage is useless
         gc.set_threshold(*usual)

@@ -1,4 +1,4 @@
-"""Accept, review, prune, and the merge driver of baselines."""
+"""The commands accept, review, prune, and the merge driver of baselines."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def run_accept(options: Namespace) -> int:
 
 
 def _unreasoned(given: Sequence[str]) -> list[str]:
-    """The words that were given without an empty reason: the command is told with room for a better one."""
+    """Return the command's words without its reason, so that a better one can be added."""
     words, plain_words = iter(given), []
     for word in words:
         if word == "--reason":
@@ -80,7 +80,7 @@ def _unreasoned(given: Sequence[str]) -> list[str]:
 
 
 def refusal(found: Any, request: Any) -> str:
-    """Why writing these would be refused as they were asked for; empty where it would not."""
+    """Return why these lines would be refused; "" if they would not."""
     from pytest_perfgate.app.accept import check_decisions
 
     try:
@@ -91,7 +91,7 @@ def refusal(found: Any, request: Any) -> str:
 
 
 def _foresee(found: Any, refused: str, options: Namespace) -> None:
-    """What would be written, and what stands in the way."""
+    """Show what would be written, and what prevents it."""
     from pytest_perfgate.core.render.block import acceptance_json, acceptance_lines
 
     if options.json:
@@ -108,7 +108,7 @@ def check_place(options: Namespace, project: Project) -> None:
 
 
 def request_of(options: Namespace, project: Project, report: Any) -> Any:
-    """The request with the signature of whoever runs the command."""
+    """Return the request with the signature of the user who runs the command."""
     from pytest_perfgate.app.accept import Request
 
     return Request(
@@ -125,7 +125,7 @@ def request_of(options: Namespace, project: Project, report: Any) -> Any:
 
 
 def signature_of(options: Namespace, project: Project, report: Any) -> Any:
-    """Who, when and which commit."""
+    """Return the author, the time and the commit."""
     import datetime as dt
     import getpass
 
@@ -150,7 +150,7 @@ def signature_of(options: Namespace, project: Project, report: Any) -> Any:
 
 
 def text_of(word: str) -> str:
-    """What was typed; bytes that the locale could not read are read as UTF-8."""
+    """Return a word as typed; bytes that the locale could not decode are read as UTF-8."""
     import os
 
     if not any("\ud800" <= letter <= "\udfff" for letter in word):
@@ -162,7 +162,7 @@ def text_of(word: str) -> str:
 
 
 def _end(text: str, today: date) -> str:
-    """The last day on which an acceptance holds: today at the earliest."""
+    """Return the last day of an acceptance, today at the earliest."""
     if not text:
         return ""
     try:
@@ -180,7 +180,7 @@ def _end(text: str, today: date) -> str:
 
 
 def _notes(found: Any, options: Namespace, project: Project, report: Any) -> list[dict[str, str]]:
-    """What else is to be known of the lines: which stay in this checkout, which name no commit, and what to do."""
+    """Return notes on the lines: which stay in this checkout, which name no commit, and what to do."""
     after = [decision.after for decision in found if decision.after is not None]
     measured = {case.measurement.device.key for case in report.cases if case.measurement}
     local = sorted(
@@ -205,7 +205,7 @@ def _notes(found: Any, options: Namespace, project: Project, report: Any) -> lis
 
 
 def sittings_of(project: Project) -> Any:
-    """The last runs of a case in the history, measured as this one."""
+    """Return a function for the last runs of a case in the history that were measured in the same way."""
     from pytest_perfgate.app.accepted import sittings_like
 
     def sittings(case: Any) -> Any:
@@ -297,7 +297,7 @@ def _walk(found: Sequence[Any], signature: Any) -> list[Any]:
             answer = _answer()
             if answer == "a":
                 chosen.append(_reasoned(decision, signature))
-        except EOFError:  # the end of input stops the walk, and is no reason of anything
+        except EOFError:  # the end of input ends the review, and is not a reason
             write("")
             break
         if answer == "q":
@@ -314,7 +314,7 @@ def _answer() -> str:
 
 
 def _reasoned(decision: Any, signature: Any) -> Any:
-    """The decision with a reason, of whoever gives it; a slower time has none without."""
+    """Return the decision with the entered reason; a slower time requires one."""
     from pytest_perfgate.app.accept import says_nothing_new
 
     needed = decision.asks

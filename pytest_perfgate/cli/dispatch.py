@@ -1,4 +1,4 @@
-"""Find the command, errors → exit codes."""
+"""Finds and runs commands, and turns errors into exit codes."""
 
 from __future__ import annotations
 
@@ -46,21 +46,21 @@ _HOMES = {
     "merge": "run",
     "report": "run",
 }
-"""Commands that stand in a module of another name."""
+"""Commands whose module has another name."""
 
 
 def command_module(name: str) -> ModuleType:
-    """The module of a command: it holds ``run_NAME``, ``NAME_arguments`` and ``NAME_ABOUT``."""
+    """Return the module of a command, with ``run_NAME``, ``NAME_arguments`` and ``NAME_ABOUT``."""
     return import_module(f"pytest_perfgate.cli.{_HOMES.get(name, name)}")
 
 
 def description(name: str) -> str:
-    """The text that ``perfgate NAME --help`` begins with."""
+    """Return the first text of ``perfgate NAME --help``."""
     return str(getattr(command_module(name), f"{_key(name).upper()}_ABOUT"))
 
 
 def add_arguments(name: str, parser: argparse.ArgumentParser) -> None:
-    """Give the parser the arguments of a command."""
+    """Add a command's arguments to the parser."""
     getattr(command_module(name), f"{_key(name)}_arguments")(parser)
 
 
@@ -89,7 +89,7 @@ def dispatch(argv: list[str]) -> int:
 
 
 def overview() -> str:
-    """What there is, by group."""
+    """Return all commands, by group."""
     lines = ["usage: perfgate COMMAND [...]      perfgate COMMAND --help", ""]
     for group, commands in GROUPS.items():
         lines += [group, *(f"  {name:<14} {text}" for name, text in commands.items()), ""]
@@ -136,7 +136,7 @@ def _parsed(name: str, module: Any, rest: list[str]) -> argparse.Namespace:
 
 
 class _HintingParser(argparse.ArgumentParser):
-    """An option that is none is told with the one that was meant."""
+    """Adds the nearest known option to the error on an unknown one."""
 
     def error(self, message: str) -> NoReturn:
         super().error(f"{message}{self._meant(message)}")
@@ -154,7 +154,7 @@ class _HintingParser(argparse.ArgumentParser):
 
 
 class _JsonParser(_HintingParser):
-    """A program that asked for JSON reads there, too, what it asked wrongly."""
+    """Reports a usage error as JSON if JSON was requested."""
 
     def error(self, message: str) -> NoReturn:
         sys.stdout.write(_error_json("command-usage", message, f"{self.prog} --help"))
@@ -162,7 +162,7 @@ class _JsonParser(_HintingParser):
 
 
 def _alone(options: argparse.Namespace) -> argparse.Namespace:
-    """JSON stands alone on standard output."""
+    """Return the options; refuse JSON and Markdown together on standard output."""
     if options.json and getattr(options, "markdown", "") == "-":
         what = "--json and --markdown - both speak on standard output"
         raise PerfgateError("command-usage", what, fix="--markdown FILE")
@@ -178,7 +178,7 @@ def _print_error(error: PerfgateError, *, as_json: bool) -> int:
 
 @contextlib.contextmanager
 def _tidy_output() -> Iterator[None]:
-    """A terminal that cannot show a character gets a replacement instead of a crash."""
+    """Replace characters that a terminal cannot show, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
@@ -237,9 +237,9 @@ GROUPS: dict[str, dict[str, str]] = {
 
 
 class Page(argparse.RawDescriptionHelpFormatter):
-    """What begins with blanks is an example."""
+    """Formats help texts; indented lines are examples and stay as they are."""
 
-    def _fill_text(self, text: str, width: int, indent: str) -> str:  # noqa: ARG002 - argparse gives it
+    def _fill_text(self, text: str, width: int, indent: str) -> str:  # noqa: ARG002 - argparse passes it
         paragraphs = textwrap.dedent(text).strip().split("\n\n")
         return "\n\n".join(
             p if p.startswith("  ") else textwrap.fill(p, width, break_on_hyphens=False) for p in paragraphs
@@ -285,12 +285,12 @@ class Project:
         return bool(os.environ.get("CI"))
 
     def shown(self, path: Path) -> str:
-        """A path as a person in this project writes it."""
+        """Return a path relative to the project's root; one outside of it unchanged."""
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else str(path)
 
 
 def _found(given: str) -> Path:
-    """The folder that was named, or the nearest upwards that looks like a project's."""
+    """Return the named folder, or the nearest folder upwards that looks like a project's."""
     if given:
         if not Path(given).is_dir():
             raise PerfgateError("command-usage", "--root names no folder", place=given)

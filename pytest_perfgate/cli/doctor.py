@@ -1,4 +1,4 @@
-"""Doctor."""
+"""The command doctor."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def run_doctor(options: Namespace) -> int:
 
     project = Project(options)
     findings = examined(CHECKS, project)
-    if not options.json:  # before a driver is touched, which may take this process with it
+    if not options.json:  # before a driver is used, which may crash this process
         for finding in findings if options.verbose else brief(findings):
             write("\n".join(finding_lines(finding, verbose=options.verbose, width=columns())))
         sys.stdout.flush()
@@ -56,7 +56,7 @@ def run_doctor(options: Namespace) -> int:
     except ImportError as fault:
         fix = "pip install --force-reinstall pytest-perfgate"
         return _unexamined(options, findings, f"it cannot be looked at: {fault}", fix)
-    except PerfgateError as fault:  # data sheets of its devices stand in the settings
+    except PerfgateError as fault:  # the settings may have data sheets of devices
         return _unexamined(options, findings, f"it cannot be checked: {fault.what}", fault.fix)
     if options.json:
         parts = {"instruments": (*doctor_tools.libraries, *doctor_tools.others), "devices": groups(doctor_tools)}
@@ -73,7 +73,7 @@ def run_doctor(options: Namespace) -> int:
 
 
 def _unexamined(options: Namespace, findings: Sequence[Finding], what: str, fix: str) -> int:
-    """What can be said where the settings do not read, or a package is missing that we are made of."""
+    """Report what is known if the settings are unreadable, or a required package is missing."""
     from pytest_perfgate.app.doctor import Finding, Level
 
     machine = Finding(name="machine", level=Level.BAD, what=what, fix=fix)
@@ -85,7 +85,7 @@ def _unexamined(options: Namespace, findings: Sequence[Finding], what: str, fix:
 
 
 def finding_lines(finding: Finding, *, verbose: bool, width: int = 100) -> list[str]:
-    """Lines of so many columns at most; what fixes it stays whole, to be copied, and of what is well one suffices."""
+    """Return lines of at most so many columns; a fix stays whole, to be copied, and good findings take one line."""
     line = f"{finding.level.value:<4}  {finding.name:<9}  {finding.what}"
     if verbose:
         return [*_folded(line, width), *([f"{_BELOW}next: {finding.fix}"] if finding.fix else [])]
@@ -101,8 +101,8 @@ def _folded(line: str, width: int) -> list[str]:
 
 
 def _machine(project: Project, seconds: float) -> tuple[DoctorTools, tuple[float, float] | None]:
-    """What was looked at, and the same call against itself."""
-    import numpy  # noqa: F401, ICN001 - where it is missing, drivers that want it say so in their own ways
+    """Return what was examined on the machine, and a call measured against itself."""
+    import numpy  # noqa: F401, ICN001 - if it is missing, drivers that need it report it themselves
 
     from pytest_perfgate.app.diagnosis import same_against_same
     from pytest_perfgate.wiring import devices, doctor_tools
@@ -123,7 +123,7 @@ DRIVER = (
     'perfgate merge-driver %O %A %B %P || { grep -q "^<<<<<<< " %A && exit 1; '
     "git merge-file -L ours -L base -L theirs %A %O %B; }"
 )
-"""Where perfgate itself does not start, our file would stay whole without a marker: git's own merge steps in."""
+"""If perfgate cannot start, it would leave our file without markers, so git's own merge follows."""
 
 MERGE_DRIVER = f"git config merge.perfgate.driver '{DRIVER}'"
 
@@ -135,7 +135,7 @@ def python(project: Project) -> Iterator[Finding]:
 
 
 def plugin(project: Project) -> Iterator[Finding]:
-    """Whether pytest will load us, and whether anything keeps it from that."""
+    """Yield whether pytest will load perfgate, or what prevents that."""
     from importlib import import_module, metadata
 
     home = Path(__file__).resolve().parents[2]
@@ -155,7 +155,7 @@ def plugin(project: Project) -> Iterator[Finding]:
 
 
 def git(project: Project) -> Iterator[Finding]:
-    """Whose accepted lines judge here; where none of before the change can, why."""
+    """Yield whose accepted lines judge here, and why if it is not an earlier revision's."""
     repository = project.repository
     base = repository.base()
     at = f"{repository.branch() or 'detached'} at {repository.head()[:7]}; " if repository.head() else ""
@@ -170,7 +170,7 @@ def git(project: Project) -> Iterator[Finding]:
 
 
 def settings(project: Project) -> Iterator[Finding]:
-    """What is set; where the file does not read, the other checks go on with the defaults."""
+    """Yield the settings; if they are unreadable, the other checks use the defaults."""
     from pytest_perfgate.wiring import configuration
 
     try:
@@ -205,7 +205,7 @@ def hooks(project: Project) -> Iterator[Finding]:
 
 
 def taken(project: Project) -> str:
-    """What fixes it where this project cannot be built any more since it has baselines."""
+    """Return the fix if this project can no longer be built since it has baselines."""
     from pytest_perfgate.wiring.stores import taken_for_package
 
     return taken_for_package(project.root, project.config)
@@ -233,7 +233,7 @@ def baselines(project: Project) -> Iterator[Finding]:
 
 
 def commits(project: Project) -> Iterator[Finding]:
-    """Whether suspects can be measured beside what their lines name."""
+    """Yield whether suspects can be measured against the commits that their lines name."""
     store, repository = project.baselines, project.repository
     lines = [line for device in store.devices() for line in store.read_all(device).values()]
     named = [line.commit for line in lines if line.commit and not line.commit.endswith(DIRTY)]
@@ -251,7 +251,7 @@ def commits(project: Project) -> Iterator[Finding]:
 
 
 def merging(project: Project) -> Iterator[Finding]:
-    """Whether parallel acceptance merges by itself: git asks for the driver, and this clone knows it."""
+    """Yield whether parallel acceptances merge automatically: git must ask for the driver, and know it."""
     from pytest_perfgate.wiring import stores
 
     if not (project.root / project.config.baselines).is_dir():
@@ -296,7 +296,7 @@ def history(project: Project) -> Iterator[Finding]:
 
 
 def leftovers(project: Project) -> Iterator[Finding]:
-    """What a crash may have left behind."""
+    """Yield what a crash may have left behind."""
     roots = (project.root / ".perfgate", project.root / project.config.baselines)
     files = [
         p for root in roots if root.is_dir() for p in root.rglob(".*.new") if time.time() - p.stat().st_mtime > _OLD
@@ -314,13 +314,13 @@ def leftovers(project: Project) -> Iterator[Finding]:
 
 
 def _ignored(project: Project) -> bool:
-    """Told by the project, or by the note that the first run leaves in the folder itself."""
+    """Return whether git ignores the folder, by the project's rule or by the file that a run writes into it."""
     ignore_file, own = project.root / ".gitignore", project.root / ".perfgate" / ".gitignore"
     return own.is_file() or (ignore_file.is_file() and ".perfgate" in ignore_file.read_text(errors="replace"))
 
 
 def arms(project: Project) -> Iterator[Finding]:
-    """What a killed run in two arms left behind."""
+    """Yield what a killed run of two arms left behind."""
     from pytest_perfgate.wiring import stores
 
     if not project.repository.present():
@@ -357,7 +357,7 @@ _FOLDERS = 2000
 
 
 def invisible(root: Path, plugins: Sequence[str]) -> tuple[Path, ...]:
-    """Conftests below a folder that define our hooks and are no plugin of the command line."""
+    """Return conftests below a folder that define our hooks, and that the command line does not load as plugins."""
     named = {name.replace(".", "/") + ".py" for name in plugins}
     paths = (path.relative_to(root) for path in _conftests(root))
     return tuple(p for p in paths if p.as_posix() not in named and _HOOK in (root / p).read_bytes())

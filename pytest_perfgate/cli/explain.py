@@ -1,4 +1,4 @@
-"""Explain an error code, an outcome, a word of the field, a metric or a setting; the words and their meanings."""
+"""Explains error codes, outcomes, terms, metrics and settings; it holds the terms and their meanings."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from pytest_perfgate.model.values import value
 
 @value
 class Term:
-    """A word, its meaning in one line, and the page that says more."""
+    """A term, its meaning in one line, and the page with details."""
 
     name: str
     meaning: str
     page: str
     also: tuple[str, ...] = ()
-    """Other words for it, which `perfgate explain` knows too."""
+    """Synonyms that `perfgate explain` also accepts."""
 
     @property
     def linked(self) -> bool:
-        """Whether a page links its first use."""
+        """Return whether pages link its first use."""
         return self.name in _LINKED
 
 
@@ -48,7 +48,7 @@ _LINKED = frozenset(
         "suspect",
     )
 )
-"""Terms whose first use a page links; words of everyday English are left alone."""
+"""Terms whose first use pages link; everyday words are left out."""
 
 TERMS: tuple[Term, ...] = (
     _term("accept", "Write a measured time into the baseline, with a reason.", "accepting"),
@@ -168,11 +168,11 @@ ADVICE: Mapping[Outcome, str] = {
     "perfgate accept CASE --reason TEXT.",
     Outcome.BROKEN: "Fix the code, or change the limit where people review it.",
 }
-"""What to do about an outcome."""
+"""The next steps for each outcome."""
 
 
 def find_term(word: str) -> Term | None:
-    """The term of this name or of another word for it."""
+    """Return the term of this name or synonym, or None."""
     name = word.casefold()
     return next((term for term in TERMS if name in {n.casefold() for n in (term.name, *term.also)}), None)
 
@@ -202,7 +202,7 @@ def run_explain(options: argparse.Namespace) -> int:
 
 
 def explain(word: str) -> Document:
-    """What perfgate knows of a word; an unknown one is an error that names the nearest."""
+    """Return the explanation of a word; the error for an unknown one names the nearest."""
     sections = tuple(filter(None, (kind(word) for kind in (_code, _outcome, _word, _metric, _setting))))
     if sections:
         return Document(title=word, blocks=sections)
@@ -212,7 +212,7 @@ def explain(word: str) -> Document:
 
 
 def overview() -> Document:
-    """Everything that can be explained, by kind."""
+    """Return everything that can be explained, by kind."""
     kinds = {
         "Outcomes": [_shown(outcome) for outcome in Outcome],
         "Terms": [term.name for term in TERMS],

@@ -1,4 +1,4 @@
-"""Check, compare, import, inspect, profile, scrub (files, no tests)."""
+"""Commands on files without tests: check, compare, import, inspect, profile, scrub."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def run_check(options: argparse.Namespace) -> int:
 
 
 def _check_baseline(options: argparse.Namespace, files: list[Path], texts: list[str], look: Look) -> int:
-    """The file as a case of the project: against its line, with a record to accept from."""
+    """Check a file as a case of the project, against its line, and write a record to accept from."""
     import datetime as dt
 
     from pytest_perfgate.app.inspections.results import FileGate, case_name, changes_of, gate_file, in_order, keep_file
@@ -145,7 +145,7 @@ def run_compare(options: argparse.Namespace) -> int:
 def _compared(
     before: list[Path], after: list[Path], texts: list[str], look: Look
 ) -> tuple[Analysis, tuple[Verdict, ...]]:
-    """Limits on a comparison, and on the change of any figure from the one side to the other."""
+    """Compare two sides; return verdicts on limits of the comparison and of the change of any figure."""
     from pytest_perfgate.app.inspections.results import compared_files, in_order
 
     limits = parse_limits(texts, look.kinds) if texts else ()
@@ -248,7 +248,7 @@ def _write_more(options: argparse.Namespace, documents: dict[str, Document], ana
 
 
 def _write_texts(folder: Path, texts: Mapping[str, Callable[[], str]]) -> Iterator[Path]:
-    """What belongs beside a report; a report that holds none says so."""
+    """Write the files that belong to a report; raise if it has none."""
     if not texts:
         fix = "perfgate profile NODEID --mode ncu"
         raise PerfgateError("view-unknown", "the file has no code to write", fix=fix)
@@ -340,7 +340,7 @@ def run_scrub(options: argparse.Namespace) -> int:
 
 
 def scrub_sentence(done: Scrubbed) -> str:
-    """The message for a person."""
+    """Return the message on what was removed."""
     from pytest_perfgate.core.render.words import plural
 
     tables = f"without {', '.join(done.tables)}" if done.tables else "there was no table of the environment"

@@ -1,4 +1,4 @@
-"""History, devlog."""
+"""The commands history and devlog."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def run_history(options: Namespace) -> int:
 
 
 def add_records(project: Project, options: Namespace) -> int:
-    """Take records in; one that does not read is named, and costs no other its place."""
+    """Add records to the history; an unreadable one is named, and the others are still added."""
     records = _taken_in(project, options.records)
     if not records:
         place = ", ".join(options.records) or str(project.records.folder)
@@ -100,11 +100,11 @@ def add_records(project: Project, options: Namespace) -> int:
 
 
 _SHARE, _READERS = 16, 4
-"""Records from which on another process pays, and how many processes read at the most."""
+"""The records for which a further process saves time, and the most processes that read."""
 
 
 def _taken_in(project: Project, names: Sequence[str]) -> list[Added]:
-    """What became of each record, in order; many are read by several processes, which write in turns."""
+    """Return the result of each record, in order; several processes read many records, and write in turns."""
     places = list(project.records.places(names))
     count = min(len(places) // _SHARE, os.cpu_count() or 1, _READERS)
     if count < 2:
@@ -119,7 +119,7 @@ def _taken_in(project: Project, names: Sequence[str]) -> list[Added]:
 
 
 _turn: list[Any] = []
-"""The lock of a process that writes with others."""
+"""The lock of a process that writes beside others."""
 
 
 def _take_turns(lock: Any) -> None:
@@ -145,7 +145,7 @@ def _added_lines(records: Sequence[Added]) -> Iterator[str]:
 
 
 def _exported(project: Project, options: Namespace) -> int:
-    """The figures of all cases, or of those that were named, as a file."""
+    """Write the figures of all or named cases to a file."""
     from pytest_perfgate.core.render.exports import figures_table
     from pytest_perfgate.wiring.stores import tables
 
@@ -165,14 +165,14 @@ def _exported(project: Project, options: Namespace) -> int:
 
 
 def _insist_on_svg(path: str) -> None:
-    """An SVG file under another ending opens nowhere."""
+    """Refuse a file without the ending .svg, which programs would not open."""
     if Path(path).suffix.lower() != ".svg":
         fix = f"--svg {Path(path).with_suffix('.svg')}"
         raise PerfgateError("command-usage", f"--svg writes SVG, and {path!r} does not end in .svg", fix=fix)
 
 
 def _drawn(cases: Any) -> str:
-    """The one case that was found, as a picture."""
+    """Return the picture of the only matching case."""
     from pytest_perfgate.core.render.drawing import alone
     from pytest_perfgate.core.render.pictures import timeline
     from pytest_perfgate.core.stats.change_points import change_points
@@ -200,7 +200,7 @@ def _selected(keys: Any, name: str) -> list[Any]:
 
 
 def _anchors(project: Project, cases: Any) -> dict[tuple[str, str], Any]:
-    """The lines of the revision that ``[tool.perfgate] anchor_revision`` names, else of the last release."""
+    """Return the lines of ``[tool.perfgate] anchor_revision``, else of the last release."""
     from pytest_perfgate.core.judge.accepted_line import fixed_anchor
 
     revision = fixed_anchor(project.config.anchor_revision, project.repository.last_release())
@@ -256,7 +256,7 @@ def run_devlog(options: Namespace) -> int:
 
 
 def _earlier(project: Project) -> Iterator[Any]:
-    """The records of this project, the newest first; one that cannot be read has nothing to compare with."""
+    """Yield the project's readable records, the newest first."""
     from pytest_perfgate.model.errors import PerfgateError
 
     for path in reversed(project.records.paths()):
@@ -265,7 +265,7 @@ def _earlier(project: Project) -> Iterator[Any]:
 
 
 def _kernels(options: Namespace) -> str:
-    """What a capture says of the kernels, and of what changed in them since the one before."""
+    """Return what a capture shows of the kernels, and what changed since the previous one."""
     if not options.capture:
         return ""
     from pytest_perfgate.app.inspect import inspect, view

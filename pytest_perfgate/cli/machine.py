@@ -1,4 +1,4 @@
-"""The machine: ceilings, clocks, devices, and the error rates of the gate on it."""
+"""Commands on the machine: ceilings, clocks, devices, and the error rates of the gate on it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def run_ceilings(options: argparse.Namespace) -> int:
 
 
 def _progress(text: str) -> None:
-    """What is waited for, beside what is answered."""
+    """Show progress on standard error, beside the answer."""
     sys.stderr.write(f"perfgate: {text}\n")
 
 
@@ -94,7 +94,7 @@ def run_clocks(options: argparse.Namespace) -> int:
 
 
 def _plain_uuid(card: Any) -> str:
-    """As libraries other than the driver's write it."""
+    """Return a UUID as libraries other than the driver's write it."""
     return str(card.uuid()).removeprefix("GPU-")
 
 
@@ -186,7 +186,7 @@ def run_calibrate(options: Namespace) -> int:
 
 
 def _measured(options: Namespace) -> Any:
-    """Rounds of now and before, as one number a process."""
+    """Return the rounds, new and stored, as one number for each process."""
     from pytest_perfgate.app.compare_arms import ROUND, pairs_of
     from pytest_perfgate.core.judge.calibration import FORKED, LEAST, Recorded
     from pytest_perfgate.model.verdict import PairedRound
@@ -212,14 +212,14 @@ def _measured(options: Namespace) -> Any:
 
 
 def _enough(found: Any) -> dict[str, Any]:
-    """Tests with rounds enough to judge by."""
+    """Return the tests with enough rounds to judge."""
     from pytest_perfgate.core.judge.calibration import LEAST
 
     return {str(key): pairs for key, pairs in found.items() if len(pairs.base) >= LEAST}
 
 
 def _slowed(rounds: Any, measured: Any) -> dict[float, Any]:
-    """Rounds with an injected slowdown, of calls that the host's clock times: no other can be kept busy."""
+    """Return rounds with an injected slowdown, of calls with the host's timer, which alone can be slowed."""
     from pytest_perfgate.app.compare_arms import pairs_of, phase_of
     from pytest_perfgate.core.judge.calibration import INJECTED
 
@@ -232,7 +232,7 @@ def _slowed(rounds: Any, measured: Any) -> dict[float, Any]:
 
 
 def _shares(rounds: Any) -> dict[str, float]:
-    """Seconds of a round by test: its own, and its part of starting the processes."""
+    """Return a round's seconds by test, with its part of starting the processes."""
     from statistics import fmean
 
     from pytest_perfgate.app.compare_arms import ROUND
@@ -265,7 +265,7 @@ def _pytest(options: Namespace, path: str) -> None:
 
 
 def _calibration_facts(found: Calibration) -> dict[str, object]:
-    """All of a calibration by name, rates with their bounds: for programs."""
+    """Return a calibration by name for programs, with bounds of its rates."""
     return {
         "limit": found.limit,
         "rounds": found.rounds,

@@ -1,4 +1,4 @@
-"""Documents or JSON."""
+"""Output of commands: documents, JSON, files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def show(document: Document, options: Namespace) -> None:
-    """The document as text, or as JSON where a program asked."""
+    """Print the document as text, or as JSON if requested."""
     if options.json:
         write_json(plain(document))
     else:
@@ -36,7 +36,7 @@ def show(document: Document, options: Namespace) -> None:
 
 
 def say(text: str, options: Namespace) -> None:
-    """What was done; beside JSON or Markdown that is no part of the answer."""
+    """Print what was done; not to standard output if that holds JSON or Markdown."""
     if options.json or getattr(options, "markdown", "") == "-":
         sys.stderr.write(f"{text}\n")
     else:
@@ -44,14 +44,14 @@ def say(text: str, options: Namespace) -> None:
 
 
 def say_written(options: Namespace) -> None:
-    """Where the pages lie that were asked for."""
+    """Print where the requested pages are."""
     for name in (options.html, options.markdown):
         if name and name != "-":
             say(f"wrote {name}", options)
 
 
 def plain(value: Any) -> Any:
-    """A value with JSON's own types only; what has no number in JSON becomes null."""
+    """Return a value in JSON's own types; numbers that JSON lacks become null."""
     if isinstance(value, enum.Enum):
         return value.value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -66,12 +66,12 @@ def plain(value: Any) -> Any:
 
 
 def write_file(name: str, text: str) -> None:
-    """Write a file that was asked for, with its folders."""
+    """Write a requested file, and create its folders."""
     write_bytes(name, text.encode("utf-8"))
 
 
 def write_bytes(name: str, data: bytes) -> None:
-    """The same of what is no text."""
+    """Write a requested binary file, and create its folders."""
     path = placed(name)
     try:
         path.write_bytes(data)
@@ -80,7 +80,7 @@ def write_bytes(name: str, data: bytes) -> None:
 
 
 def placed(name: str) -> Path:
-    """The path of a file that was asked for, whose folders are there or are made."""
+    """Return the path of a requested file, after creating its folders."""
     path = Path(name)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -112,31 +112,31 @@ _SUGAR = {
 
 
 def columns() -> int:
-    """A hundred, which a log has; of a narrower terminal its own, so that no word is torn."""
+    """Return the width: a hundred, as in a log, or that of a narrower terminal, so that no word is cut."""
     return max(_LEAST, min(_USUAL, room()))
 
 
 def room() -> int:
-    """What a table may take: all of a terminal."""
+    """Return the width for tables: the whole terminal."""
     import shutil
 
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else _USUAL
 
 
 def wide() -> bool:
-    """Whether a person looks at a terminal that has room for bars."""
+    """Return whether the output is a terminal with room for bars."""
     return sys.stdout.isatty() and room() >= _USUAL
 
 
 def glance(document: Document, analysis: Analysis) -> Document:
-    """The same led by its first picture, whose bars a terminal shows; a log and a narrow one stay as they are."""
+    """Return the document with its first picture on top if the terminal has room for its bars."""
     if not wide() or not analysis.pictures:
         return document
     return led_by_pictures(document, analysis, [next(iter(analysis.pictures))])
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Options that travel to the inspector as they are."""
+    """Add options that are passed on to the inspector."""
     group = parser.add_argument_group("what to look at (each kind of file has its own; all by --set too)")
     for name, text in _SUGAR.items():
         group.add_argument(f"--{name}", help=text, metavar=name.upper())
@@ -156,7 +156,7 @@ def add_picture_option(parser: argparse.ArgumentParser) -> None:
 
 
 def write_pictures(options: argparse.Namespace, analysis: Analysis) -> bool:
-    """Each picture that was asked for into its file."""
+    """Write each requested picture to its file."""
     if not options.picture:
         return False
     from pytest_perfgate.core.render.drawing import alone
@@ -172,7 +172,7 @@ def write_pictures(options: argparse.Namespace, analysis: Analysis) -> bool:
 
 
 def look(options: argparse.Namespace) -> Look:
-    """The tools of this command line with the options given."""
+    """Return the tools of this command line with the given options."""
     from pytest_perfgate.wiring import command_line_tools
 
     chosen = {name: getattr(options, name) for name in _SUGAR if getattr(options, name, None) is not None}
@@ -186,12 +186,12 @@ def look(options: argparse.Namespace) -> Look:
 
 
 def judging_look(options: argparse.Namespace) -> Look:
-    """The same for a command that judges, under the policy that was given."""
+    """Return the same for a command that judges, with the given policy."""
     return replace(look(options), policy=parse_strict_policy(options.policy))
 
 
 def named_files(paths: list[str]) -> list[Path]:
-    """The files of the command line; a missing one is an error, whatever the others are."""
+    """Return the files of the command line; raise if one is missing."""
     for path in paths:
         if not Path(path).exists():
             raise PerfgateError("artifact-missing", "there is no such file", place=path)
@@ -207,7 +207,7 @@ def write(text: str) -> None:
 
 
 def write_json(value: Any) -> None:
-    """A line for each member of a list: to be searched by line, and a fifth of what indenting every figure takes."""
+    """Write JSON with a line for each member of a list, searchable and a fifth of the size of full indentation."""
     import json
     from functools import partial
 
@@ -223,7 +223,7 @@ def write_json(value: Any) -> None:
 
 
 def analysis_json(analysis: Analysis, documents: dict[str, Document], verdicts: tuple[Verdict, ...] = ()) -> Any:
-    """An analysis for another program; numbers that are not finite become null."""
+    """Return an analysis for other programs; numbers that are not finite become null."""
     from dataclasses import asdict
 
     return finite(
@@ -245,12 +245,12 @@ _BARE = (None, "", False)
 
 
 def _stated(fields: dict[str, Any]) -> dict[str, Any]:
-    """What is said of a metric; a report of three kernels has eight thousand, most of them a number and a name."""
+    """Return a metric's fields without empty ones: a report of three kernels has eight thousand metrics."""
     return {name: value for name, value in fields.items() if name == "value" or value not in _BARE}
 
 
 def finite(value: Any) -> Any:
-    """The same value with every NaN and infinity as nothing, since JSON has neither."""
+    """Return the value with every NaN and infinity as None, since JSON has neither."""
     if isinstance(value, float):
         return value if abs(value) < float("inf") else None
     if isinstance(value, dict):
@@ -266,7 +266,7 @@ _OPERATOR = re.compile(r"[<>]=?|==|=<|=>|!=|≤|≥")
 
 
 def split_limits(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Files and limits: a word with an operator that is no file is a limit."""
+    """Return files and limits: a word with an operator that is not a file is a limit."""
     limits = [word for word in words if _OPERATOR.search(word) and not Path(word).exists()]
     files = [word for word in words if word not in limits]
     if not [word for word in files if word != "--"]:
@@ -275,7 +275,7 @@ def split_limits(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def split_sides(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Before and after: two files, or two lists around ``--``."""
+    """Return before and after: two files, or two lists around ``--``."""
     if "--" in words:
         at = list(words).index("--")
         before, after = list(words[:at]), list(words[at + 1 :])
@@ -289,7 +289,7 @@ def split_sides(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def add_limit_options(parser: argparse.ArgumentParser) -> None:
-    """Where verdicts go, and what an outcome does: alike for every command that judges files."""
+    """Add the options for the output and the policies of every command that judges files."""
     parser.add_argument("--junit", metavar="FILE", help="write a JUnit file of the verdicts")
     parser.add_argument("--html", metavar="FILE", help="write verdicts and view as one HTML page")
     parser.add_argument("--markdown", metavar="FILE", help="write verdicts and view as Markdown; - for standard output")
@@ -303,7 +303,7 @@ def add_limit_options(parser: argparse.ArgumentParser) -> None:
 
 
 def deliver(options: argparse.Namespace, analysis: Analysis, verdicts: tuple[Verdict, ...]) -> None:
-    """One line a verdict, or JSON."""
+    """Print one line for each verdict, or JSON."""
     if options.json:
         shown = getattr(options, "view", "")
         documents = {shown: view(analysis, shown)} if shown else {}
@@ -313,7 +313,7 @@ def deliver(options: argparse.Namespace, analysis: Analysis, verdicts: tuple[Ver
 
 
 def write_files(options: argparse.Namespace, analysis: Analysis, verdicts: tuple[Verdict, ...]) -> None:
-    """The files that were asked for."""
+    """Write the requested files."""
     if options.junit:
         from pytest_perfgate.wiring import write_junit
 
@@ -336,11 +336,11 @@ def write_files(options: argparse.Namespace, analysis: Analysis, verdicts: tuple
 
 
 _MOST = 20
-"""Verdicts of one outcome under one limit that a terminal shows; the worst come first."""
+"""The most verdicts of one outcome under one limit that a terminal shows; the worst come first."""
 
 
 def summary_lines(subject: str, verdicts: Sequence[Verdict]) -> list[str]:
-    """Verdicts as a terminal shows them: what they are about, each with what it rests on, and a count."""
+    """Return verdicts for a terminal: their subject, each with its reason, and a count."""
     shared = set(verdicts[0].evidence).intersection(*(v.evidence for v in verdicts))
     lines = [subject if len(subject) <= _WIDEST else f"{subject[: _WIDEST - 1]}\N{HORIZONTAL ELLIPSIS}"]
     lines += [f"  {name:<6} {text}" for name, text in verdicts[0].evidence if (name, text) in shared]
@@ -359,7 +359,7 @@ def summary_lines(subject: str, verdicts: Sequence[Verdict]) -> list[str]:
 
 
 def _of_change(verdict: Verdict) -> str:
-    """The limit in front of a sentence that speaks of a change alone."""
+    """Return the limit as the start of a sentence on a change."""
     names_itself = verdict.sentence.startswith(verdict.limit.metric)
     if verdict.limit.compare is Compare.FIGURE or names_itself:
         return ""
@@ -389,7 +389,7 @@ def from_zero(text: str) -> float:
 
 
 def _finite(text: str) -> float:
-    """What is no number fails every comparison."""
+    """Return a number; refuse NaN and infinity, which fail every comparison."""
     try:
         number = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Run, merge, report."""
+"""The commands run, merge and report."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Everything but --json, --policy and --root goes to pytest. Without --perfgate= i
 """
 
 RUN_PASSES_ON = True
-"""Words that this command does not know are pytest's."""
+"""Words that this command does not know are passed to pytest."""
 
 _STDERR, _NOTHING = 2, 4
 
@@ -51,7 +51,7 @@ def run_run(options: Namespace) -> int:
     words = [*_policies(options.policy), *(options.words[1:] if options.words[:1] == ["--"] else options.words)]
     has_mode = any(word.startswith("--perfgate=") or word == "--perfgate" for word in words)
     began = time.time()
-    # named, the plugin is there whatever addopts say of it; the words behind it have the last word
+    # loads the plugin even if addopts excludes it; words after it take precedence
     command = [sys.executable, "-m", "pytest", "-p", "perfgate", *([] if has_mode else ["--perfgate=full"]), *words]
     status = _status(command, apart=options.json)
     report = _record(project, began)
@@ -65,7 +65,7 @@ def run_run(options: Namespace) -> int:
 
 
 def _lists(words: list[str]) -> bool:
-    """Whether the command asks pytest to list something: then no test was to run."""
+    """Return whether the command only lists something, so that no test runs."""
     from pytest_perfgate.plugin.controller import LISTING
 
     spelled = tuple(word for words_of in LISTING.values() for word in words_of)
@@ -73,7 +73,7 @@ def _lists(words: list[str]) -> bool:
 
 
 def _policies(pairs: list[str]) -> list[str]:
-    """Policies as pytest knows them; one that does not exist is refused before anything runs."""
+    """Return policies as pytest's options; an unknown one is refused before anything runs."""
     from pytest_perfgate.core.judge.policy import parse_policy
 
     parse_policy(pairs, ci=False, place="--policy")
@@ -81,7 +81,7 @@ def _policies(pairs: list[str]) -> list[str]:
 
 
 def _status(command: list[str], *, apart: bool) -> int:
-    """How pytest ended; where a program reads the answer, its terminal is what standard error shows."""
+    """Run pytest and return its exit status; if a program reads the answer, pytest writes to standard error."""
     try:
         return subprocess.run(command, check=False, stdout=_STDERR if apart else None).returncode
     except KeyboardInterrupt:
@@ -89,7 +89,7 @@ def _status(command: list[str], *, apart: bool) -> int:
 
 
 def _record(project: Project, began: float) -> Any:
-    """The record that this run left; one from before is not its own."""
+    """Return the record that this run wrote, or None if there is only an older one."""
     try:
         path = project.records.last()
         return project.records.read(str(path)) if path.stat().st_mtime >= began - 1 else None
@@ -98,7 +98,7 @@ def _record(project: Project, began: float) -> Any:
 
 
 def _code(status: int, report: Any) -> int:
-    """The gate's own code; a test that failed for another reason fails the command too."""
+    """Return the gate's exit code; a test that failed for another reason fails the command too."""
     from pytest_perfgate.core.judge.policy import FROM_PYTEST, REGRESSED, run_code
 
     return FROM_PYTEST.get(status, REGRESSED) if report is None else run_code(report, status)
@@ -151,7 +151,7 @@ def run_merge(options: Namespace) -> int:
 
 
 def _sources(names: list[str], project: Project) -> Iterator[Source]:
-    """Every record that is named; a folder stands for all records below it."""
+    """Yield every named record; a folder stands for all records below it."""
     from pytest_perfgate.core.judge.shards import Source
 
     for name in names:
@@ -228,7 +228,7 @@ def run_report(options: Namespace) -> int:
 
 
 def _with_tables(report: Any, pairs: list[str]) -> Any:
-    """The run with the tables that are asked for here beside its own; raises where one does not read."""
+    """Return the run with the requested tables beside its own; raise if one is unreadable."""
     from pytest_perfgate.core.render.families import parse_pivot
 
     for pair in pairs:
@@ -237,7 +237,7 @@ def _with_tables(report: Any, pairs: list[str]) -> Any:
 
 
 def _verdict(report: Any) -> int:
-    """How the gate of this run ended: whoever ended pytest with 0 did not write that into its record."""
+    """Return the gate's exit code from its record, which a program that ends pytest with 0 cannot change."""
     from pytest_perfgate.core.judge.policy import run_code
 
     code = run_code(report, report.status)
@@ -248,7 +248,7 @@ def _verdict(report: Any) -> int:
 
 
 def _placed(report: Any, project: Project, *, delivers: bool) -> Any:
-    """The last record; one of another commit or run of CI says so, and is not delivered as this one's."""
+    """Return the last record; one of another commit or CI run gets a note, and is not delivered."""
     from pytest_perfgate.model.plan import Effect
     from pytest_perfgate.model.verdict import SuiteNote
 
@@ -261,7 +261,7 @@ def _placed(report: Any, project: Project, *, delivers: bool) -> Any:
 
 
 def _foreign(then: Any, head: str) -> str:
-    """What is measured in another place; empty where nothing says so."""
+    """Return how a record's origin differs from here; "" if it does not."""
     from pytest_perfgate.model.project import FACT, ci_run
 
     if then.commit and head and then.commit != head:
@@ -271,7 +271,7 @@ def _foreign(then: Any, head: str) -> str:
 
 
 def history_of(project: Project, report: Any) -> dict[str, Any]:
-    """The runs of every case that was measured, on each of its devices."""
+    """Return the runs of every measured case, on each of its devices."""
     sittings: dict[str, Any] = {}
     for case in report.cases:
         if case.measurement:

@@ -1,4 +1,4 @@
-"""Regressions, site: what all runs say together."""
+"""The commands regressions and site, which summarise all runs."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def site_arguments(parser: ArgumentParser) -> None:
 
 
 def run_site(options: Namespace) -> int:
-    """Without looking for circles: what is read stays to the end, and the looking takes a fifth of the time."""
+    """Write the site without garbage collection, which would take a fifth of the time and find nothing."""
     project = Project(options)
     code = add_records(project, options) if options.records else 0
     collecting = gc.isenabled()
@@ -122,14 +122,14 @@ def _write_site(project: Project, options: Namespace) -> None:
 
 
 _DETAILED = 60
-"""Runs of which a page shows all figures."""
+"""The number of newest runs whose figures a page shows in full."""
 
 _CHANGES = "changes.json"
-"""Where changes were found before, by the digest of their line: what took the time."""
+"""The file of earlier change points by the digest of their series, since finding them takes the most time."""
 
 
 def _recall(folder: Path, lines: Iterable[Any]) -> None:
-    """Give each line the changes that were found in it before; what does not read is found anew."""
+    """Reuse each series' earlier change points; unreadable ones are computed again."""
     from pytest_perfgate.core.stats.change_points import ChangePoint
 
     try:
@@ -142,7 +142,7 @@ def _recall(folder: Path, lines: Iterable[Any]) -> None:
 
 
 def _renewed(path: Path, text: str) -> bool:
-    """Whether the page was another one, or none."""
+    """Write the page if it is new or differs, and return whether it was."""
     try:
         if path.read_bytes() == text.encode("utf-8"):
             return False
@@ -153,7 +153,7 @@ def _renewed(path: Path, text: str) -> bool:
 
 
 def commit_page(environment: Mapping[str, str]) -> str:
-    """The address of a commit, as CI tells it; empty elsewhere."""
+    """Return the address of a commit in CI; "" elsewhere."""
     server, name = environment.get("GITHUB_SERVER_URL", ""), environment.get("GITHUB_REPOSITORY", "")
     if server and name:
         return f"{server}/{name}/commit/{{}}"
@@ -166,7 +166,7 @@ def today() -> dt.date:
 
 
 def trends(project: Project, device: str = "*", last: int = 500, detailed: int = 0) -> tuple[list[Trend], list[Trend]]:
-    """The newest runs of every case and device, with what was accepted; the same of every accepted figure beside."""
+    """Return the newest runs of every case and device with the accepted value, and those of every gated figure."""
     from pytest_perfgate.core.analysis.regressions import Trend
     from pytest_perfgate.core.judge.accepted_line import figure_levels, fixed_anchor
 
@@ -190,14 +190,14 @@ def trends(project: Project, device: str = "*", last: int = 500, detailed: int =
 
 
 def _cases(project: Project, device: str) -> dict[tuple[str, CaseKey], Baseline | None]:
-    """Every case of devices like this that was ever measured, with its accepted line."""
+    """Return every measured case of matching devices, with its accepted line."""
     keys = [(name, key) for name, key in project.history.keys("") if fnmatchcase(name, device)]
     lines = {name: project.baselines.read_all(name) for name in dict.fromkeys(name for name, _ in keys)}
     return {(name, key): lines[name].get(str(key)) for name, key in keys}
 
 
 def day(text: str, now: dt.date) -> str:
-    """A day as people write it, ISO: one of the calendar, or so many days ago."""
+    """Return a day from an ISO date, or from so many days ago."""
     try:
         if text.endswith("d"):
             return (now - dt.timedelta(days=int(text[:-1]))).isoformat()
@@ -207,7 +207,7 @@ def day(text: str, now: dt.date) -> str:
 
 
 def share(text: str) -> float:
-    """A share as people write it: 2% or 0.02."""
+    """Return a share from 2% or 0.02."""
     try:
         number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The composition root: the one place that names adapters. Everything is imported on first use."""
+"""The composition root: the only place that names adapters. Everything is imported on first use."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def inspectors_of(hooks: Any) -> tuple[Any, ...]:
-    """Every inspector, those that count work knowing the user's operators too; no answer of theirs names a person."""
+    """Return every inspector; those that count work know the user's operators, and outputs name no person."""
     from pytest_perfgate.app.inspect import Shareable
 
     inspectors = tuple(joined(hooks.pytest_perfgate_inspectors()))
@@ -44,7 +44,7 @@ def _named_by(paths: Sequence[Path]) -> Names:
 
 
 class CommandLineTools:
-    """What commands that look into files need: the same plugins as in tests, hosted by ourselves."""
+    """What commands on files need, with the same plugins as in tests, loaded without pytest."""
 
     def __init__(self, hooks: Any) -> None:
         from pytest_perfgate.core.metric_kinds import by_name
@@ -54,7 +54,7 @@ class CommandLineTools:
 
     @staticmethod
     def peek(path: Path) -> bytes:
-        """The first bytes of a file; a folder has none."""
+        """Return the first bytes of a file; empty for a folder."""
         if path.is_dir():
             return b""
         try:
@@ -66,12 +66,12 @@ class CommandLineTools:
 
 
 def command_line_tools(root: Path, config: Config | None = None) -> CommandLineTools:
-    """Tools of the command line in a project."""
+    """Return the tools of the command line in a project."""
     return CommandLineTools(own_host(root, config).hook)
 
 
 def own_host(root: Path, config: Config | None = None) -> PluginManager:
-    """A plugin manager without pytest: the entry-point group and ``[tool.perfgate] plugins``."""
+    """Return a plugin manager without pytest, with the entry-point group and ``[tool.perfgate] plugins``."""
     import pluggy
 
     from pytest_perfgate import hookspecs
@@ -80,7 +80,7 @@ def own_host(root: Path, config: Config | None = None) -> PluginManager:
     from pytest_perfgate.wiring.stores import load_plugins
 
     class Host(pluggy.PluginManager):
-        """Takes a hook by its name, as pytest does: a plugin is written once for both."""
+        """Adds hooks by name as pytest does, so that a plugin is written once for both."""
 
         def parse_hookimpl_opts(self, plugin: object, name: str) -> Any:
             ours = name.startswith("pytest_perfgate_") and callable(getattr(plugin, name, None))
@@ -95,28 +95,28 @@ def own_host(root: Path, config: Config | None = None) -> PluginManager:
 
 
 def write_pages(path: Path, documents: Sequence[Document]) -> None:
-    """Documents as one HTML file."""
+    """Write documents as one HTML file."""
     from pytest_perfgate.core.render.html import render_html
 
     path.write_text(render_html(documents), encoding="utf-8")
 
 
 def write_tables(folder: Path, documents: Mapping[str, Document]) -> tuple[Path, ...]:
-    """Tables of documents as CSV files."""
+    """Write the tables of documents as CSV files."""
     from pytest_perfgate.adapters import formats as tables
 
     return tables.write_tables(folder, documents)
 
 
 def write_junit(path: Path, subject: str, verdicts: Sequence[Verdict]) -> None:
-    """Verdicts as a JUnit file."""
+    """Write verdicts as a JUnit file."""
     from pytest_perfgate.adapters import formats as junit
 
     junit.write_junit(path, subject, verdicts)
 
 
 def instruments(hooks: Any) -> Instruments:
-    """What measures in this process: those of plugins and our own, the host last."""
+    """Return what measures in this process: instruments of plugins and our own, the host last."""
     from pytest_perfgate.adapters.devices.host import probe_affinity, probe_pools, probe_threads
     from pytest_perfgate.adapters.system.processes import ProcessMemory, queued_ns
     from pytest_perfgate.model.ports import Instruments
@@ -128,7 +128,7 @@ def instruments(hooks: Any) -> Instruments:
         threads=probe_threads,
         pools=probe_pools,
         affinity=probe_affinity,
-        inspectors=LazySequence(lambda: inspectors_of(hooks)),  # readers of files are half of what a child would load
+        inspectors=LazySequence(lambda: inspectors_of(hooks)),  # readers of files are half of what a child would import
         profilers=LazySequence(lambda: joined(hooks.pytest_perfgate_profilers())),
         clocks=wiring_devices.clocks(),
         leases=wiring_devices.leases(),
@@ -140,38 +140,38 @@ def instruments(hooks: Any) -> Instruments:
 
 
 def joined(answers: Sequence[Sequence[Any]]) -> list[Any]:
-    """What several plugins gave, in one list."""
+    """Return the answers of several plugins in one list."""
     return [member for answer in answers for member in answer]
 
 
 def configuration(root: Path, *, whole: bool = False) -> Config:
-    """The project's settings; ``whole`` parses a file too that names none."""
+    """Return the project's settings; ``whole`` also parses a file that does not mention perfgate."""
     from pytest_perfgate.adapters.stores.configuration import read_config
 
     return read_config(root, whole=whole)
 
 
 def interpreter(*, here: bool, prelude: str = "") -> tuple[str, ...]:
-    """How a child of this interpreter is started."""
+    """Return the command that starts a child of this interpreter."""
     from pytest_perfgate.adapters.children.spawn import interpreter as found
 
     return found(here=here, prelude=prelude)
 
 
 def calibration_path(root: Path) -> Path:
-    """Where the rounds of ``perfgate calibrate`` are kept: they are of this machine."""
+    """Return the file of the rounds of ``perfgate calibrate``, which are of this machine."""
     return root / ".perfgate" / "calibration.bin"
 
 
 def parent_channel(address: str) -> ParentChannel:
-    """A child's way to its parent."""
+    """Return a child's channel to its parent."""
     from pytest_perfgate.adapters.children.channel import connect_parent
 
     return connect_parent(address)
 
 
 def gate_tools(root: Path, project: Config, kinds: Any, environment: Any = None) -> GateTools:
-    """What judging asks of the world."""
+    """Return what judging needs from outside."""
     from dataclasses import replace
     from functools import cache, partial
 
@@ -208,7 +208,7 @@ def gate_tools(root: Path, project: Config, kinds: Any, environment: Any = None)
 
 
 def write_values(path: Path, values: Sequence[Any]) -> None:
-    """Values of the model for another process of this run."""
+    """Write values of the model for another process of this run."""
     from pytest_perfgate.adapters.children.channel import encode_value
     from pytest_perfgate.adapters.system.files import write_atomically
 
@@ -216,21 +216,21 @@ def write_values(path: Path, values: Sequence[Any]) -> None:
 
 
 def read_values(path: Path, kind: type[Any]) -> list[Any]:
-    """The same, read; a file that is not here holds none."""
+    """Return the values of such a file; empty if it does not exist."""
     from pytest_perfgate.adapters.children.channel import decode_value
 
     return decode_value(path.read_bytes(), list[kind]) if path.is_file() else []  # type: ignore[valid-type]
 
 
 def here(project: Config | None = None) -> tuple[list[Device], list[Availability]]:
-    """The devices of this machine, and the libraries that can use them."""
+    """Return the devices of this machine, and the libraries that can use them."""
     from pytest_perfgate.wiring.built_ins import BuiltIns
 
     return wiring_devices.machine([*BuiltIns(project).pytest_perfgate_runtimes(), wiring_devices.host_runtime()])
 
 
 def doctor_tools(root: Path, config: Config) -> DoctorTools:
-    """What the doctor looks at."""
+    """Return what the doctor examines."""
     from pytest_perfgate.wiring import profiling as examining
 
     hooks = own_host(root, config).hook

@@ -1,4 +1,4 @@
-"""Our own instruments: they come in by the same hooks as anybody's, each made where it is first asked for."""
+"""Our own instruments, added by the same hooks as a plugin's, each created on first use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Deferred:
-    """An inspector that is imported with the first file that may be its own: most commands look at one kind."""
+    """An inspector that is imported with the first file that may be its own, since most commands read one kind."""
 
     def __init__(
         self, name: str, make: Callable[[], Inspector], maybe: Callable[[Path, bytes], bool] = lambda *_: True
@@ -52,7 +52,7 @@ class Deferred:
 
     @property
     def inspect(self) -> Any:
-        """The inspector's own method: who calls it calls that one."""
+        """The inspector's own method, so that callers call it directly."""
         return self.made.inspect
 
     @property
@@ -61,11 +61,11 @@ class Deferred:
 
 
 _CODE = (b"NVR\0", b"\x7fELF")
-"""How a report of Nsight Compute and an object file begin."""
+"""The first bytes of a report of Nsight Compute, and of an object file."""
 
 
 def _maybe_nsys(path: Path, head: bytes) -> bool:
-    """False for code, and for JSON and CSV by name and first bytes: an nsys export is none of them."""
+    """Return False for code, and for JSON and CSV by name and first bytes, which are not nsys exports."""
     packed_or_json = path.suffix in {".json", ".gz"} and (head[:2] == b"\x1f\x8b" or head.lstrip()[:1] in {b"{", b"["})
     return not (packed_or_json or head.startswith(_CODE) or _is_csv(path, head))
 
@@ -75,17 +75,17 @@ def _maybe_kineto(path: Path, head: bytes) -> bool:
 
 
 def _maybe_cubin(path: Path, head: bytes) -> bool:
-    """False for a CSV too, unless a compiler's log bears that name."""
+    """Return False for a CSV too, unless it has the name of a compiler's log."""
     return not (head.startswith(_CODE[0]) or (_is_csv(path, head) and b"ptxas" not in head))
 
 
 def _is_csv(path: Path, head: bytes) -> bool:
-    """By its name and a first letter that neither JSON, nor gzip, nor SQLite, nor a wide encoding begins with."""
+    """Return whether a file is a CSV, by its name and a first letter that no other known kind has."""
     return path.suffix == ".csv" and head[:1] in {b'"', b"=", b"I", b"K", b"C", b"D", b"p"}
 
 
 class BuiltIns:
-    """The built-in members of each hook, in the order of preference; they know the project's own devices."""
+    """The built-in members of each hook, in the order of preference, with the project's own devices."""
 
     def __init__(self, project: Config | None = None) -> None:
         self._project = project
@@ -190,7 +190,7 @@ class BuiltIns:
         return Rocprof(read_rocprof, self._catalogue())
 
     def _catalogue(self) -> Callable[[], Catalogue]:
-        """The data sheets, read when the first device is looked up: a project's own stand before the shipped ones."""
+        """Return a function for the data sheets, which are read on first use, the project's own first."""
         if self._project is None or not self._project.device:
             return devices.project_catalogue
         return cache(partial(devices.catalogue, self._project))
@@ -204,14 +204,14 @@ class BuiltIns:
         return lookup_spec
 
     def _communication(self) -> tuple[str, ...]:
-        """Patterns of communication kernels, of the project or of the one that is worked in."""
+        """Return the patterns of communication kernels, of the given project or of the current one."""
         from pytest_perfgate.wiring import configuration
 
         return (self._project or configuration(Path.cwd())).communication
 
 
 def nsys_inspector() -> Inspector:
-    """The reader of Nsight Systems' exports, with the patterns of the project that is worked in."""
+    """Return the inspector of Nsight Systems' exports, with the patterns of the current project."""
     from pytest_perfgate.adapters.readers.nsys_report import read_nsys
     from pytest_perfgate.app.inspections.nsys import Nsys
     from pytest_perfgate.wiring import configuration
@@ -282,7 +282,7 @@ BENCHMARK_TOOLS: Mapping[str, tuple[str, Callable[[], Benchmarks]]] = {
     "asv": ("asv", _asv),
     "hyperfine": ("hyperfine", _hyperfine),
 }
-"""Other benchmark tools by the kind of their files: the name in sentences, and what recognises and reads a file."""
+"""Other benchmark tools by kind of file: the name for sentences, how to recognise a file and how to read it."""
 
 
 def _encoded(render: Callable[[RunReport], str], report: RunReport) -> bytes:
@@ -290,7 +290,7 @@ def _encoded(render: Callable[[RunReport], str], report: RunReport) -> bytes:
 
 
 def _table(write: Callable[[Table], bytes], report: RunReport) -> bytes:
-    """Every figure of a run as a file of a table."""
+    """Return every figure of a run as a table file."""
     from pytest_perfgate.app.accepted import sittings
     from pytest_perfgate.core.render.exports import figures_table
 

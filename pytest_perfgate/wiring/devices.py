@@ -1,4 +1,4 @@
-"""Runtimes, timers, devices, clocks."""
+"""Access to runtimes, timers, devices and clocks."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 DEVICE_NS = 0.5e9
-"""Device time that a measurement on a GPU takes at least."""
+"""The least device time of a measurement on a GPU."""
 
 
 def host_runtime() -> HostRuntime:
-    """The host as a runtime."""
+    """Return the host as a runtime."""
     from pytest_perfgate.adapters.devices.host import probe_host
     from pytest_perfgate.adapters.runtimes.host import HostRuntime
 
@@ -40,7 +40,7 @@ def host_runtime() -> HostRuntime:
 
 
 def host_timer() -> HostTimer:
-    """The host's timer with the rules of core."""
+    """Return the host's timer with the rules of core."""
     from pytest_perfgate.adapters.timers.host import HostTimer
     from pytest_perfgate.core.stats.summary import Stopping, WarmUp
 
@@ -48,7 +48,7 @@ def host_timer() -> HostTimer:
 
 
 def rules() -> Rules:
-    """The rules of core, as a timer of a device is given them."""
+    """Return the rules of core for a device's timer."""
     from pytest_perfgate.adapters.timers.bench import Rules
     from pytest_perfgate.core.stats.summary import Stopping, WarmUp
 
@@ -56,28 +56,28 @@ def rules() -> Rules:
 
 
 def events_timer() -> EventsTimer:
-    """Events around each call."""
+    """Return the timer with events around each call."""
     from pytest_perfgate.adapters.timers.events import EventsTimer
 
     return EventsTimer(rules())
 
 
 def blocking_timer() -> BlockingTimer:
-    """Events behind a held-back queue."""
+    """Return the timer with events in a blocked queue."""
     from pytest_perfgate.adapters.timers.events import BlockingTimer
 
     return BlockingTimer(rules())
 
 
 def graph_timer() -> GraphTimer:
-    """A graph of many calls."""
+    """Return the timer with a graph of many calls."""
     from pytest_perfgate.adapters.timers.auto import GraphTimer
 
     return GraphTimer(rules())
 
 
 def cupti_timer() -> CuptiTimer:
-    """Kernel records; no process of ours may die of the proof that none is lost unseen."""
+    """Return the timer by kernel records; its check for lost records runs in another process, as it may crash."""
     from pytest_perfgate.adapters.bindings.cupti import CuptiRecorder
     from pytest_perfgate.adapters.timers.cupti import CuptiTimer
 
@@ -85,7 +85,7 @@ def cupti_timer() -> CuptiTimer:
 
 
 def cupti_unproved() -> str:
-    """Why CUPTI's counter of lost records is not believed here; proved once for a machine and its driver."""
+    """Return why CUPTI's counter of lost records is not trusted here; checked once for a machine and its driver."""
     from pytest_perfgate.adapters.bindings.cupti import unproved_elsewhere
     from pytest_perfgate.adapters.devices.clock_locks import lock_folder
 
@@ -93,14 +93,14 @@ def cupti_unproved() -> str:
 
 
 def auto_timer() -> AutoTimer:
-    """The choice among those of devices; a host has its own timer."""
+    """Return the timer that chooses among those of devices; a host has its own."""
     from pytest_perfgate.adapters.timers.auto import AutoTimer
 
     return AutoTimer(rules(), [events_timer(), cupti_timer(), blocking_timer(), graph_timer()])
 
 
 def energy_meter(device: Device) -> Callable[[], float | None] | None:
-    """What reads the energy that a card has taken, of whose maker's library counts it."""
+    """Return a function that reads a card's energy counter, or None if its maker's library has none."""
     from pytest_perfgate.adapters.bindings.nvml import Nvml
     from pytest_perfgate.model.errors import PerfgateError
 
@@ -114,7 +114,7 @@ def energy_meter(device: Device) -> Callable[[], float | None] | None:
 
 
 def clocks(tell: Callable[[str], None] | None = None) -> MachineClocks:
-    """What watches or locks a device's clocks; whoever waits for a hot one is told."""
+    """Return what watches or locks a device's clocks; ``tell`` is called when a hot device is waited for."""
     from pytest_perfgate.adapters.devices.clocks import MachineClocks
 
     machine_clocks = MachineClocks()
@@ -123,7 +123,7 @@ def clocks(tell: Callable[[str], None] | None = None) -> MachineClocks:
 
 
 def fleet(tell: Callable[[str], None] | None = None) -> Fleet:
-    """The devices that this run may use: those that CUDA shows, else those that HIP does."""
+    """Return the devices that this run may use: those that CUDA shows, else those of HIP."""
     from pytest_perfgate.adapters.bindings.amdsmi import Amd
     from pytest_perfgate.adapters.bindings.border import silence
     from pytest_perfgate.adapters.bindings.nvml import Nvml
@@ -137,14 +137,14 @@ def fleet(tell: Callable[[str], None] | None = None) -> Fleet:
 
 
 def near_to(devices: Iterable[Device]) -> Mapping[str, str]:
-    """The variables that put a child on the cores next to these devices."""
+    """Return the variables that put a child on the cores near these devices."""
     from pytest_perfgate.adapters.devices.host import near_cores
 
     return near_cores(device.pci for device in devices)
 
 
 def untouched() -> bool:
-    """Whether this process has given no device anything to do yet."""
+    """Return whether this process has not used a device yet."""
     from pytest_perfgate.adapters.system.processes import drivers
 
     names = drivers()
@@ -156,7 +156,7 @@ def untouched() -> bool:
 
 
 def unforkable() -> str:
-    """Why this process must not be forked; empty where one thread runs, and no driver of a device was initialised."""
+    """Return why this process must not be forked; "" if it has one thread and no initialised driver."""
     from pytest_perfgate.adapters.bindings.cuda_driver import CudaDriver
     from pytest_perfgate.adapters.system.processes import drivers, threads
 
@@ -168,29 +168,29 @@ def unforkable() -> str:
 
 
 def settle_near() -> None:
-    """Put this child next to its devices, where the run says so; after the imports, which count cores."""
+    """Move this child near its devices if the run says so, after imports that count cores."""
     from pytest_perfgate.adapters.devices import host
 
     host.settle_near()
 
 
 def keys_here() -> tuple[str, ...]:
-    """Patterns of the keys under which this machine's devices are accepted."""
+    """Return patterns of the keys of this machine's devices."""
     from pytest_perfgate.app.instrument import key_patterns
 
     return key_patterns(host_runtime().device(), fleet().devices)
 
 
 def device_here() -> str:
-    """The name of the cards that a run here measures on; the key of the host where it has none."""
+    """Return the name of the cards that a run here measures on, or the host's key without any."""
     cards = fleet().alike
     return cards[0].name if cards else host_runtime().device().key
 
 
 def pick_device(options: Any) -> None:
-    """``--perfgate-device`` decides what this process and its children see, before anything has looked.
+    """Make only the device of ``--perfgate-device`` visible to this process and its children.
 
-    Where nobody can tell the devices apart beforehand, what was measured is compared with what was asked.
+    If devices cannot be distinguished in advance, the measured device is compared with the requested one.
     """
     import os
 
@@ -205,35 +205,35 @@ def pick_device(options: Any) -> None:
 
 
 def lead_run() -> None:
-    """Names this process the head of the run: whatever it starts is not foreign to a measurement."""
+    """Make this process the head of the run, so that processes it starts are not foreign to a measurement."""
     import os
 
     os.environ.setdefault("PERFGATE_ROOT_PID", str(os.getpid()))
 
 
 def leases(tell: Callable[[str], None] | None = None) -> DeviceLeases:
-    """One measurement at a time on a device; whoever waits for it is told."""
+    """Return leases for one measurement at a time on a device; ``tell`` is called when one is waited for."""
     from pytest_perfgate.adapters.devices.leases import DeviceLeases
 
     return DeviceLeases(tell=tell)
 
 
 def contents() -> ArrayContents:
-    """What arrays hold."""
+    """Return access to the contents of arrays."""
     from pytest_perfgate.adapters.runtimes.arrays import ArrayContents
 
     return ArrayContents()
 
 
 def ceiling_store(baselines: Any) -> CeilingStore:
-    """Measured ceilings, in the folder of a device's baselines."""
+    """Return the store of measured ceilings, in the folder of a device's baselines."""
     from pytest_perfgate.adapters.stores.sittings import CeilingStore
 
     return CeilingStore(lambda device: baselines.path(device, "ceilings").parent)
 
 
 def roofed(baselines: Any) -> Callable[[Device], Device]:
-    """Adds the measured ceilings to a device."""
+    """Return a function that adds the measured ceilings to a device."""
     from functools import partial
 
     from pytest_perfgate.app.instrument import ceiled
@@ -242,14 +242,14 @@ def roofed(baselines: Any) -> Callable[[Device], Device]:
 
 
 def catalogue(project: Config) -> DeviceCatalogue:
-    """Data sheets, those of the project in front."""
+    """Return the data sheets, those of the project first."""
     from pytest_perfgate.adapters.devices.visible import DeviceCatalogue, parse_own
 
     return DeviceCatalogue(parse_own(dict(project.device), place=project.source or "pyproject.toml"))
 
 
 def project_catalogue() -> DeviceCatalogue:
-    """The catalogue of the project that is worked in."""
+    """Return the catalogue of the current project."""
     from pathlib import Path
 
     from pytest_perfgate.adapters.stores.configuration import read_config
@@ -258,7 +258,7 @@ def project_catalogue() -> DeviceCatalogue:
 
 
 def ceiling_bench(project: Config, runtime: str, policy: str, tell: Callable[[str], None] | None = None) -> Any:
-    """The device, the library, the loads that ceilings are measured with, and what takes samples of one."""
+    """Return the device, the library and the loads for measuring ceilings, and a function that takes samples."""
     import time
     from dataclasses import replace
     from types import SimpleNamespace
@@ -272,7 +272,7 @@ def ceiling_bench(project: Config, runtime: str, policy: str, tell: Callable[[st
 
         host, timer = host_runtime(), host_timer()
         device = host.device()
-        take = lambda call: timer.measure(call, PLAN, host)  # noqa: E731 - as the other one
+        take = lambda call: timer.measure(call, PLAN, host)  # noqa: E731 - like the other one
         return SimpleNamespace(device=device, library="host", take=take, loads=host_loads(device))
     from pytest_perfgate.adapters.devices.visible import torch_loads
     from pytest_perfgate.adapters.runtimes.torch import TorchRuntime
@@ -293,13 +293,13 @@ def ceiling_bench(project: Config, runtime: str, policy: str, tell: Callable[[st
 
 
 def machine(runtimes: Iterable[Runtime]) -> tuple[list[Device], list[Availability]]:
-    """The devices that libraries see here, and which libraries work."""
+    """Return the devices that libraries see here, and which libraries work."""
     pairs = [(runtime, runtime.availability()) for runtime in runtimes]
     return [runtime.device() for runtime, one in pairs if one.usable], [one for _, one in pairs]
 
 
 def finest(runtime: Runtime, timer: str = "events") -> tuple[float | None, float | None]:
-    """Overhead and resolution of a timer: of an empty pair of events, of the host's clock, of CUPTI's stamps."""
+    """Return overhead and resolution of a timer: by an empty pair of events, the host's clock, or CUPTI's times."""
     import time
 
     if timer == "auto":
@@ -326,7 +326,7 @@ def finest(runtime: Runtime, timer: str = "events") -> tuple[float | None, float
 
 
 def reference_call() -> Call:
-    """A fixed piece of work of the host."""
+    """Return a fixed piece of work for the host."""
     import numpy as np
 
     a = np.random.default_rng(0).standard_normal((256, 256))
@@ -335,13 +335,13 @@ def reference_call() -> Call:
 
 
 def sheet_lock(project: Config, card: Any) -> float | None:
-    """The clock that the catalogue says a card holds under any load."""
+    """Return the clock that a card holds under any load, by the catalogue."""
     spec = catalogue(project).lookup(card.described().name)
     return spec.lock_hz if spec else None
 
 
 def management() -> Nvml | Amd:
-    """The management library of this machine's devices: NVIDIA's, else AMD's; one that hangs is told of."""
+    """Return the management library of this machine's devices, NVIDIA's or AMD's; raise if it hangs."""
     from pytest_perfgate.adapters.bindings.amdsmi import Amd
     from pytest_perfgate.adapters.bindings.border import silence
     from pytest_perfgate.adapters.bindings.nvml import Nvml
@@ -352,14 +352,14 @@ def management() -> Nvml | Amd:
 
 
 def clock_locks() -> Any:
-    """Locks on clocks that are on file, and what lifts one."""
+    """Return the recorded locks on clocks, and a function that lifts one."""
     from pytest_perfgate.adapters.devices import clock_locks as locks
 
     return locks
 
 
 def lift(card: Any) -> None:
-    """Put a card's clocks back."""
+    """Reset a card's clocks."""
     from pytest_perfgate.adapters.devices.clock_locks import put_back
 
     put_back(card)
@@ -373,7 +373,7 @@ def keep_lock(card: Any, sm_hz: float | None) -> None:
 
 
 def release_stale_locks() -> tuple[str, ...]:
-    """Put back what children of this run left locked when they died, and say so; nobody else's locks are touched."""
+    """Reset clocks that dead children of this run left locked, and report it; other locks stay."""
     from pytest_perfgate.adapters.devices.clock_locks import read_locks, this_run
     from pytest_perfgate.model.errors import PerfgateError
 

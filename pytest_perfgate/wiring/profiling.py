@@ -1,4 +1,4 @@
-"""Profilers, inspectors."""
+"""Access to profilers and inspectors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def scrubber() -> Scrub:
-    """What cleans an export of Nsight Systems."""
+    """Return a function that cleans an export of Nsight Systems."""
     from pytest_perfgate.adapters.readers.nsys_report import scrub
 
     return scrub
@@ -46,7 +46,7 @@ def profile_tools(
     env: Environ | None = None,
     out: Path | None = None,
 ) -> ProfileTools:
-    """What profiling asks of the world; a pytest brings its own plugins, command line and environment."""
+    """Return what profiling needs from outside; a pytest passes its own plugins, command line and environment."""
     from pytest_perfgate.adapters.stores.profiles import ProfileFolders
     from pytest_perfgate.app.profile import ProfileTools
 
@@ -67,7 +67,7 @@ def profile_tools(
 
 
 def _revision(root: Path) -> str:
-    """The commit that is checked out, and whether it was edited since."""
+    """Return the current commit, and whether it was edited since."""
     from pytest_perfgate.adapters.stores.repository import GitRepository
 
     repository = GitRepository(root)
@@ -78,7 +78,7 @@ def _revision(root: Path) -> str:
 def _execute(
     env: Environ | None, argv: Sequence[str], log: Path, *, extra: Mapping[str, str], cwd: Path, timeout_s: float
 ) -> int:
-    """Run a child under a profiler with its output in a fresh log."""
+    """Run a child under a profiler with its output in a new log."""
     from pytest_perfgate.adapters.system.processes import run_logged
 
     log.unlink(missing_ok=True)
@@ -86,14 +86,14 @@ def _execute(
 
 
 def _inspected(tools: CommandLineTools, folders: ProfileFolders, paths: Sequence[Path], limits: str = "") -> Analysis:
-    """What a profile left, read with all that is known beside it and that the inspector asks for."""
+    """Return the analysis of a profile, with the facts beside it that the inspector asks for."""
     stated = {"limits": limits, **(folders.statement(paths[0]) if paths else {})}
     inspector = choose(paths, {}, inspectors=tools.inspectors, peek=tools.peek)
     return inspector.inspect(paths, {name: stated[name] for name, _ in inspector.options if name in stated})
 
 
 def _launched(launcher: Sequence[str], command: Command, nodeid: str, assigned: Assignment) -> Sequence[str]:
-    """Instruments that stand before the child have the launcher before them; the others are inside it."""
+    """Return a child's command behind the launcher, unless the profiler puts the launcher before itself."""
     from pytest_perfgate.adapters.profilers.tools import behind
 
     inside = assigned.mode in {*IN_PROCESS, TIMED, STATIC}
@@ -101,13 +101,13 @@ def _launched(launcher: Sequence[str], command: Command, nodeid: str, assigned: 
 
 
 def prelude(assigned: Assignment, folder: Path) -> str:
-    """The assignment and the folder in the child's own words: no launcher has to carry an environment."""
+    """Return Python code with the assignment and the folder, so that a launcher need not pass an environment."""
     code = f"import os; os.chdir({str(folder)!r}); os.environ[{VARIABLE!r}] = {assigned.text()!r}; "
     return f"{code}os.environ.pop('PYTEST_ADDOPTS', None); "
 
 
 def _command(root: Path, nodeid: str, assigned: Assignment) -> list[str]:
-    """A pytest of the command line: the project's own settings, one test."""
+    """Return the command of a pytest for one test, with the project's own settings."""
     from pytest_perfgate.wiring import interpreter
 
     words = (nodeid, "-q", "--no-header", "-p", "no:cacheprovider")
@@ -115,7 +115,7 @@ def _command(root: Path, nodeid: str, assigned: Assignment) -> list[str]:
 
 
 def write_views(folder: Path, views: Mapping[str, Document]) -> None:
-    """Tables as CSV and pictures as SVG, and all of it as one page."""
+    """Write tables as CSV, pictures as SVG, and everything as one page."""
     from pytest_perfgate.adapters.formats import write_drawings
     from pytest_perfgate.core.render.drawing import alone
     from pytest_perfgate.wiring import write_pages, write_tables
@@ -126,7 +126,7 @@ def write_views(folder: Path, views: Mapping[str, Document]) -> None:
 
 
 def write_pictures(folder: Path, document: Document) -> tuple[Path, ...]:
-    """Every picture of a page as SVG."""
+    """Write every picture of a page as SVG."""
     from pytest_perfgate.adapters.formats import write_drawings
     from pytest_perfgate.core.render.drawing import alone
     from pytest_perfgate.model.errors import written
@@ -136,20 +136,20 @@ def write_pictures(folder: Path, document: Document) -> tuple[Path, ...]:
 
 
 def write_picture(path: Path, svg: str) -> None:
-    """One picture as SVG, or as PNG by what can draw it here."""
+    """Write one picture as SVG, or as PNG by an available program."""
     from pytest_perfgate.adapters import formats
 
     formats.write_picture(path, svg)
 
 
 def profiler_region(name: str, out: Path, hooks: Any) -> AbstractContextManager[None]:
-    """Entered in a profiled child around the call that counts."""
+    """Return the block of a profiled child around the call that counts."""
     profiler: Profiler = next(one for one in joined(hooks.pytest_perfgate_profilers()) if one.name == name)
     return profiler.region(out)
 
 
 def write_times(folder: Path, capture: Capture) -> None:
-    """A call timed by events, as a record that any reader of records understands."""
+    """Write a call timed by events as a record, which any reader of records understands."""
     from pytest_perfgate.adapters.profilers.in_process import TIMES
     from pytest_perfgate.adapters.stores.records import render_record
     from pytest_perfgate.app.measure import record_of
@@ -158,7 +158,7 @@ def write_times(folder: Path, capture: Capture) -> None:
 
 
 def attachment_files(name: str, thing: Any, home: Path, nodeid: str) -> Iterator[tuple[str, Path]]:
-    """The files behind what a test attaches; what is no file yet is written into a folder of that test."""
+    """Yield the files behind an attached thing; other content is written into a folder of that test."""
     from pytest_perfgate.adapters.stores import profiles
 
     return profiles.attachments(name, thing, home / profiles.safe(nodeid))
@@ -168,13 +168,13 @@ Place = Union[str, Path]
 
 
 def look(*paths: Place, **options: Any) -> Analysis:
-    """Look into a file, or the several of one job; options are those of ``perfgate inspect --set``."""
+    """Inspect one file, or the several of one job; options are those of ``perfgate inspect --set``."""
     tools = command_line_tools(Path.cwd())
     return inspect([Path(path) for path in paths], _texts(options), inspectors=tools.inspectors, peek=tools.peek)
 
 
 def profile(nodeid: str, mode: str = "annotation", *, out: Place = "", kernel: str = "", launches: int = 0) -> Profiled:
-    """Profile one test of the project here, as ``perfgate profile`` does: its folder, its files and their analysis."""
+    """Profile one test of the project here, as ``perfgate profile`` does; return its folder, files and analysis."""
     from pytest_perfgate.app import profile as use_case
     from pytest_perfgate.model.plan import ClockPolicy, Plan, parse_case_key
 
@@ -192,11 +192,11 @@ def compare(before: Place, after: Place, **options: Any) -> Analysis:
 
 
 def frame(source: Any = "", view: str = "") -> Any:
-    """A table as a pandas frame.
+    """Return a table as a pandas frame.
 
-    Of an analysis, a document or a table: the first table of the named view, or its metrics.
-    Of a run, the path or address of a record, or nothing (the last run here): one row a verdict.
-    Of the history here (the view "history"): one row a figure, of the cases with this in their name.
+    Of an analysis, a document or a table: the first table of the named view, or its metrics. Of a run, the path or
+    address of a record, or nothing (the last run here): one row a verdict. Of the history here (the view "history"):
+    one row a figure, of the cases with this in their name.
     """
     from pytest_perfgate.adapters import formats as tables
 
@@ -210,14 +210,14 @@ def frame(source: Any = "", view: str = "") -> Any:
 
 
 def frames(source: Any, view: str = "") -> dict[str, Any]:
-    """Every table of a document, or of one view of an analysis, by its title."""
+    """Return every table of a document, or of one view of an analysis, by its title."""
     from pytest_perfgate.adapters import formats as tables
 
     return tables.frames(source, view)
 
 
 def write_reports(folder: Path, analysis: Analysis) -> tuple[Path, ...]:
-    """The reports of an analysis as files, with its tables; one without reports of its own has its first view."""
+    """Write the reports of an analysis with its tables; without own reports, its first view."""
     from pytest_perfgate.adapters import formats as reports
     from pytest_perfgate.app.inspect import led_by_pictures
     from pytest_perfgate.core.render.html import render_html, render_markdown
@@ -235,7 +235,7 @@ def write_reports(folder: Path, analysis: Analysis) -> tuple[Path, ...]:
 
 
 def write_workbook(path: Path, documents: Mapping[str, Document]) -> Path:
-    """Tables of documents as one workbook."""
+    """Write the tables of documents as one workbook."""
     from pytest_perfgate.adapters import formats as workbook
 
     return workbook.write_workbook(path, documents)
@@ -246,7 +246,7 @@ def _texts(options: dict[str, Any]) -> dict[str, str]:
 
 
 def faulty_cards(root: Path, management: Any) -> Iterator[str]:
-    """What the cards of this machine report of themselves, and what the last records say of them."""
+    """Yield faults that this machine's cards report, and those that the last records show."""
     from pytest_perfgate.adapters.devices.clocks import SupportsHealth, faults_of
     from pytest_perfgate.adapters.stores.records import Records
     from pytest_perfgate.core.judge.suite import slow_cards
@@ -259,18 +259,18 @@ def faulty_cards(root: Path, management: Any) -> Iterator[str]:
     records = Records(root)
     reports: list[CaseReport] = []
     for path in records.paths()[-_RECORDS:]:
-        with suppress(PerfgateError):  # one that does not read says so where it is asked for
+        with suppress(PerfgateError):  # an unreadable one is reported where it is needed
             reports += records.read(str(path)).cases
     for slow in slow_cards(reports):
         yield f"{slow.text} of the last records. Look at its power limit, its heat and its errors: nvidia-smi -q."
 
 
 _RECORDS = 5
-"""Records that are read for cards that are slower than others."""
+"""The number of records in which cards slower than others are sought."""
 
 
 def doctor_tools(instruments: Any, profilers: Any, root: Path) -> DoctorTools:
-    """What the doctor looks at, from the instruments of the command line."""
+    """Return what the doctor examines, from the instruments of the command line."""
     from pytest_perfgate.adapters.devices import host as permissions
     from pytest_perfgate.adapters.devices.clock_locks import read_locks
     from pytest_perfgate.app.diagnosis import DoctorTools, timed_here

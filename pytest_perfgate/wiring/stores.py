@@ -1,4 +1,4 @@
-"""Stores, arms, deliveries, plugins."""
+"""Access to stores, arms, deliveries and plugins."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def baseline_store(root: Path, project: Config, revisions: Any = None) -> Baselines:
-    """The project's baselines; those of devices that it does not list lie under ``.perfgate/``."""
+    """Return the project's baselines; those of devices that it does not list are under ``.perfgate/``."""
     from pytest_perfgate.adapters.stores.baselines import Baselines, StoredFiles
     from pytest_perfgate.adapters.stores.configuration import devices_at, folder_at
 
@@ -38,7 +38,7 @@ def baseline_store(root: Path, project: Config, revisions: Any = None) -> Baseli
 
 
 def ceilings_at(root: Path) -> Callable[[Device], Device]:
-    """Adds the ceilings that a project has to a device; each is read once, and nothing before one is asked for."""
+    """Return a function that adds a project's ceilings to a device, each read once on first use."""
 
     @cache
     def ceiled(device: Device) -> Device:
@@ -51,14 +51,14 @@ def ceilings_at(root: Path) -> Callable[[Device], Device]:
 
 
 def record_store(root: Path) -> Records:
-    """The records of runs."""
+    """Return the store of records."""
     from pytest_perfgate.adapters.stores.records import Records
 
     return Records(root)
 
 
 def write_record(path: Path, report: RunReport) -> None:
-    """A record as one file, its samples in it."""
+    """Write a record as one file, with its samples."""
     from pytest_perfgate.adapters.stores.records import render_record
     from pytest_perfgate.adapters.system.files import write_atomically
 
@@ -66,7 +66,7 @@ def write_record(path: Path, report: RunReport) -> None:
 
 
 def history_store(root: Path, project: Config) -> HistoryStore:
-    """Sittings over time: in a file, or where an address of PostgreSQL leads."""
+    """Return the history, in a file or at an address of PostgreSQL."""
     from pytest_perfgate.adapters.stores.history import SERVERS, SqliteHistory, history_file
 
     if project.history.startswith(SERVERS):
@@ -77,7 +77,7 @@ def history_store(root: Path, project: Config) -> HistoryStore:
 
 
 def history_table(root: Path, project: Config, name: str = "") -> Table:
-    """Every figure of every run, of all cases or of those with this in their name."""
+    """Return every figure of every run, of all cases or of those with this in their name."""
     from pytest_perfgate.core.render.exports import figures_table
 
     lines = history_store(root, project).lines(0, sys.maxsize)
@@ -85,49 +85,49 @@ def history_table(root: Path, project: Config, name: str = "") -> Table:
 
 
 def repository(root: Path, target: str = "") -> GitRepository:
-    """What git says about the project; ``target`` is the branch that its changes are merged into."""
+    """Return git's access to the project; ``target`` is the branch that its changes are merged into."""
     from pytest_perfgate.adapters.stores.repository import GitRepository
 
     return GitRepository(root, target=target)
 
 
 def environment_digest(environment: Environment) -> str:
-    """Equal for two runs in the same surroundings."""
+    """Return a digest that is equal for two runs in the same environment."""
     from pytest_perfgate.adapters.stores.sittings import digest_of
 
     return digest_of(environment)
 
 
 def merge_request(environment: Mapping[str, str]) -> bool:
-    """Whether CI says that this is a change about to be merged."""
+    """Return whether CI says that this is a change to be merged."""
     from pytest_perfgate.adapters.stores.base_revision import targets
 
     return bool(targets(environment))
 
 
 def kept_before(root: Path, folder: str, environment: Mapping[str, str]) -> bool:
-    """Whether a revision that this change may have left has a folder of baselines."""
+    """Return whether a revision that this change may have left has a folder of baselines."""
     from pytest_perfgate.adapters.stores import repository as before
 
     return before.kept_before(root, folder, environment)
 
 
 def merging(root: Path, project: Config) -> Merging | None:
-    """What git is told about merging baselines; ``None`` where git says nothing."""
+    """Return git's settings for merging baselines; ``None`` if git does not answer."""
     from pytest_perfgate.adapters.stores.baseline_merge import probe_merging
 
     return probe_merging(root, project.baselines)
 
 
 def merge_baselines(base: Path, ours: Path, theirs: Path, shown: str) -> tuple[Any, ...]:
-    """Three baseline files merged into ours; the (case, what both sides did) in conflict."""
+    """Merge three baseline files into ours; return the conflicting cases with what both sides did."""
     from pytest_perfgate.adapters.stores.baseline_merge import merge_files
 
     return merge_files(base, ours, theirs, shown)
 
 
 def read_benchmarks(path: Path) -> BenchFile:
-    """Results of another benchmark tool, its file told by content."""
+    """Return the results of another benchmark tool, recognised by content."""
     from pytest_perfgate.core.analysis.foreign_files import foreign
     from pytest_perfgate.wiring.built_ins import BENCHMARK_TOOLS
 
@@ -142,14 +142,14 @@ def read_benchmarks(path: Path) -> BenchFile:
 
 
 def host_device_key() -> str:
-    """The key of this host as a device."""
+    """Return the key of this host as a device."""
     from pytest_perfgate.adapters.devices.host import probe_host
 
     return str(probe_host().key)
 
 
 def arms(root: Path, project: Config, paths: Sequence[str]) -> ArmStore:
-    """Makes arms of this repository."""
+    """Return the store of this repository's arms."""
     from pytest_perfgate.adapters.arms.store import ArmStore
     from pytest_perfgate.model.verdict import ArmSettings
 
@@ -167,28 +167,28 @@ def arms(root: Path, project: Config, paths: Sequence[str]) -> ArmStore:
 
 
 def taken_for_package(root: Path, project: Config) -> str:
-    """What fixes it where a build of this project would take its baselines for a package; empty where none would."""
+    """Return the fix if a build of this project would take its baselines for a package, else ""."""
     from pytest_perfgate.adapters.arms import build as backend
 
     return backend.taken_for_package(root, project.baselines)
 
 
 def loaded_modules(names: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Files and hashes of the package under test, as this process has loaded it."""
+    """Return files and hashes of the package under test, as this process has loaded it."""
     from pytest_perfgate.adapters.arms import overlay as proof
 
     return proof.loaded_modules(names) if names else ()
 
 
 def neighbour_modules(root: Path, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Files and hashes of tests and of what lies beside them, as this process has loaded it."""
+    """Return files and hashes of tests and of what lies beside them, as this process has loaded them."""
     from pytest_perfgate.adapters.arms import overlay as proof
 
     return proof.neighbour_modules(root, names)
 
 
 def leftovers(root: Path, project: Config) -> tuple[Leftover, ...]:
-    """What runs in two arms left behind: arms, locks, rounds, worktrees, children."""
+    """Return what runs in two arms left behind: arms, locks, rounds, worktrees, children."""
     from pytest_perfgate.adapters.children.channel import stray_children
     from pytest_perfgate.model.verdict import Leftover
 
@@ -198,12 +198,12 @@ def leftovers(root: Path, project: Config) -> tuple[Leftover, ...]:
 
 
 def deliveries(root: Path) -> Sequence[Any]:
-    """Places a report can be taken to, by plugins and by us."""
+    """Return the deliveries of reports, of plugins and our own."""
     return joined(own_host(root).hook.pytest_perfgate_deliveries())
 
 
 def tables() -> Mapping[str, Callable[[Any], bytes]]:
-    """Files that a table of figures can be written as, by name."""
+    """Return the writers of table files, by name."""
     from pytest_perfgate.adapters.formats import render_csv, render_parquet
 
     return {"csv": render_csv, "parquet": render_parquet}
@@ -217,7 +217,7 @@ _PLACE = "pyproject.toml: tool.perfgate.plugins"
 
 
 def load_plugins(host: Any, names: Sequence[str], root: Path) -> None:
-    """Every plugin into its host; raises where one does not load, which would be missing in silence."""
+    """Load every plugin into its host; raise if one fails, since its absence would go unnoticed."""
     try:
         if _installed(GROUP):
             host.load_setuptools_entrypoints(GROUP)
@@ -237,11 +237,11 @@ def load_plugins(host: Any, names: Sequence[str], root: Path) -> None:
 
 
 def _installed(group: str) -> bool:
-    """Whether a distribution may bring plugins: asking the library takes a tenth of a command's start."""
+    """Return whether a distribution may bring plugins; asking the library takes a tenth of a command's start."""
     mark = f"[{group}]".encode()
     for place in map(Path, filter(None, sys.path)):
         if place.is_file():
-            return True  # an archive, which only the library looks into
+            return True  # only the library looks into an archive
         for listed in (*place.glob("*.dist-info/entry_points.txt"), *place.glob("*.egg-info/entry_points.txt")):
             if mark in listed.read_bytes():
                 return True
@@ -267,22 +267,22 @@ def _raising(name: str, fault: BaseException) -> PerfgateError:
 
 
 def _first_line(fault: BaseException) -> str:
-    """The type and the first line of what it says."""
+    """Return the type and the first line of an error."""
     first = (str(fault).strip().splitlines() or [""])[0]
     return f"{type(fault).__name__}: {first}" if first else type(fault).__name__
 
 
 def costs_path(root: Path) -> Path:
-    """Where the costs of a project's cases are kept."""
+    """Return the file of the costs of a project's cases."""
     return root / ".perfgate" / "costs.json"
 
 
 _LONGEST_COST_S = 86400.0
-"""No round of a case takes a day: what reads so is of a clock that somebody set."""
+"""The longest plausible cost; a larger one came from a clock that was set."""
 
 
 def read_costs(path: Path) -> dict[str, float]:
-    """Seconds a round of each case took last time; what is lost or cannot be costs only a worse guess."""
+    """Return the last seconds a round of each case; lost or impossible ones only make estimates worse."""
     try:
         table = json.loads(path.read_text(encoding="utf-8"))
         costs = {str(name): float(cost) for name, cost in table.items()}
@@ -292,7 +292,7 @@ def read_costs(path: Path) -> dict[str, float]:
 
 
 def write_costs(path: Path, costs: Mapping[str, float]) -> None:
-    """Keep them beside those of other cases."""
+    """Write the costs of these cases beside those of others."""
     try:
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps({**read_costs(path), **costs}), encoding="utf-8")

@@ -1,1 +1,1 @@
-"""Kinds of files that can be inspected, one file a kind."""
+"""Kinds of files that can be inspected, one kind in each module."""

@@ -1,4 +1,4 @@
-"""Cubins and launches."""
+"""Cubins and the launches of their kernels."""
 
 from __future__ import annotations
 
@@ -47,21 +47,21 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.ports import Catalogue
 
 Read = Callable[..., Sequence[Disassembly]]
-"""The inputs: paths, and the option ``build`` where it is given."""
+"""The inputs: paths, and the option ``build`` if given."""
 
 _HEADS = (b"\x50\xed\x55\xba", b"\x7fELF", b"!<arch>\n", b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB")
-"""Fatbins, object files and programs of any machine, archives, bundles of AMD: taken up, or told what they are."""
+"""First bytes of fatbins, object files and programs, archives, and AMD's bundles: read, or refused with their kind."""
 
 _PTX = b".target"
 
 
 def limits_by_arch(catalogue: Iterable[DeviceSpec]) -> dict[str, SmLimits]:
-    """What a multiprocessor of each architecture holds; the catalogue, which people may extend, has the last word."""
+    """Return the limits of a multiprocessor by architecture; entries that users add take precedence."""
     return {**LIMITS} | {spec.arch: spec.sm for spec in catalogue if spec.sm is not None}
 
 
 def earlier_report(options: Mapping[str, str]) -> list[Path]:
-    """What the option ``baseline`` names; a file that is not there is said, never left out."""
+    """Return the file of the option ``baseline``; raise if it does not exist."""
     path = Path(options["baseline"])
     if not path.exists():
         raise PerfgateError("kernel-option", f"baseline={path}: there is no such file")
@@ -69,7 +69,7 @@ def earlier_report(options: Mapping[str, str]) -> list[Path]:
 
 
 def spec_of(options: Mapping[str, str], catalogue: Catalogue, hardware: str = "") -> DeviceSpec | None:
-    """The data sheet of the device that the options name, or of the one that the file is from."""
+    """Return the data sheet of the device that the options name, or of the file's device."""
     name = options.get("device", "")
     device = catalogue.lookup(name or hardware) if name or hardware else None
     if device is not None or not name:
@@ -192,7 +192,7 @@ _FEW = 3
 
 
 def title_of(paths: Sequence[Path]) -> str:
-    """What a page is headed with: the names of files as far as they are few."""
+    """Return a page's heading: the names of files if they are few."""
     names = distinct_names([str(path) for path in paths])
     return f"Kernels in {', '.join(names) if len(names) <= _FEW else f'{len(names):,} files'}"
 
@@ -206,7 +206,7 @@ def _changed(before: str, after: str) -> str:
 
 
 def _launched(facts: KernelFacts, options: Mapping[str, str]) -> KernelFacts:
-    """The facts with the launch that the options name for the code's own architecture."""
+    """Return the facts with the launch that the options name, for the code's own architecture."""
     requested = next((a for a in requested_launches({k: v for k, v in options.items() if k != "limits"})), None)
     if requested is None or (requested.arch and requested.arch != facts.arch):
         return facts
@@ -243,7 +243,7 @@ def _window(diagnoses: Sequence[Diagnosis]) -> str:
 def pictures_of(
     diagnoses: Sequence[Diagnosis], names: Sequence[str], before: Sequence[Diagnosis] = ()
 ) -> Mapping[str, Callable[[], Picture]]:
-    """What can be drawn of kernels; who asks for none imports nothing for it."""
+    """Return functions that draw pictures of kernels; each imports what it needs when it is called."""
 
     def draw(name: str) -> Picture:
         from pytest_perfgate.core.analysis.kernels import pictures
@@ -255,7 +255,7 @@ def pictures_of(
 
 @array_value
 class Side:
-    """The files of one side and what they hold."""
+    """The files of one side and their content."""
 
     paths: Sequence[Path]
     diagnoses: Sequence[Diagnosis]
@@ -266,7 +266,7 @@ class Side:
 
 
 def _refuse_unrelated(before: Side, after: Side) -> None:
-    """Two files without a kernel in common are of two programs: nothing of one says anything of the other."""
+    """Refuse two files without a common kernel, which are of two programs and not comparable."""
     sides = [sorted({diagnosis.facts.name for diagnosis in side.diagnoses}) for side in (before, after)]
     if not set(sides[0]) & set(sides[1]):
         first, second = (", ".join(names[:3]) + (", ..." if len(names) > 3 else "") for names in sides)
@@ -278,7 +278,7 @@ def _refuse_unrelated(before: Side, after: Side) -> None:
 def launches_compared(
     kind: str, before: Side, after: Side, nouns: str, more: MetricSet, scopes: Iterable[Labels] = ()
 ) -> Analysis:
-    """The figures of the second side with ``more`` of its stated work, its slowdowns, and what moved."""
+    """Compare launches: the figures of the second side, ``more`` on its stated work, slowdowns, and what changed."""
     old, new = before.diagnoses, after.diagnoses
     subject = f"{before.named} -> {after.named}"
     _refuse_unrelated(before, after)

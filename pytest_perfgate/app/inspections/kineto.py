@@ -77,7 +77,7 @@ if TYPE_CHECKING:
 
 
 class Read(Protocol):
-    """Reads the traces of a file; with frames, the call stacks of Python too."""
+    """Reads the traces of a file; with frames, also Python's call stacks."""
 
     def __call__(self, path: Path, *, frames: bool = False) -> tuple[Trace, ...]: ...
 
@@ -110,7 +110,7 @@ class Kineto:
         self._spread = spread
         self._project = project
         self.operators: Mapping[str, Callable[..., Work]] = {}
-        """Work of the user's operators, filled from ``pytest_perfgate_operators``."""
+        """Work of the user's operators, from ``pytest_perfgate_operators``."""
 
     def recognises(self, path: Path, head: bytes) -> bool:
         return self._recognise(path, head)
@@ -177,7 +177,7 @@ class Kineto:
 
 
 def refuse_twice(paths: Sequence[Path]) -> None:
-    """One file under two names or none of its own would be two ranks of one job."""
+    """Refuse one file under two names, which would count as two ranks of one job."""
     met: dict[Path, Path] = {}
     for path in paths:
         whole = path.resolve()
@@ -188,7 +188,7 @@ def refuse_twice(paths: Sequence[Path]) -> None:
 
 
 def refuse_workers(options: TraceOptions, why: str) -> None:
-    """A cluster that would be asked for nothing is a misunderstanding."""
+    """Refuse the option for a cluster if it would have no effect."""
     if options.workers:
         raise PerfgateError("trace-option", f"workers={options.workers!r} spreads the files of many ranks, and {why}")
 
@@ -200,7 +200,7 @@ def as_the_reference(
     problems: tuple[Problem, ...],
     window: str,
 ) -> Analysis:
-    """What the reference tool says of a trace, its tables made once for figures and pages."""
+    """Return the reference tool's analysis of a trace; its tables are made once for figures and pages."""
     from pytest_perfgate.core.analysis.tracelens.tables import reference_metrics, reference_tables
 
     made = reference_tables(next(again()).whole)
@@ -226,11 +226,11 @@ _THEIRS = {
     "kernels": "kernel_summary",
     "roofline": "unified_perf_summary",
 }
-"""The reference tool's table for what one of our views shows."""
+"""The reference tool's table for each of our views."""
 
 
 def _reference_page(made: ReferenceTables, name: str, subject: str) -> Document:
-    """The reference tool's table in the place of one of our views; a view that it has none for says so."""
+    """Return the reference tool's table instead of one of our views; raise if it has none."""
     from pytest_perfgate.core.analysis.tracelens.tables import reference_document
 
     if name == "report":
@@ -259,7 +259,7 @@ _APART = "the two have no operator and no kernel in common"
 
 
 def comparison_of(before: TraceView, after: TraceView) -> Analysis:
-    """The differences between two traces, without times that cannot be compared."""
+    """Return the differences between two traces, without times that cannot be compared."""
     roofs = Roofs(before=before.roof, after=after.roof)
     alike, host = before.survey.on_host == after.survey.on_host, after.survey.on_host
     first, second = (before.rows, after.rows) if alike else ((), ())
@@ -312,7 +312,7 @@ def _page(subject: str, note: str, title: str, block: Block) -> Document:
 
 
 def _collectives(before: TraceView, after: TraceView) -> Block:
-    """Collectives of both sides; one node alone does not show how long they wait and how long they work."""
+    """Return the collectives of both sides; one node alone cannot separate their waiting from their work."""
     return collective_pairs(collectives(before.survey, 0), collectives(after.survey, 0))
 
 
@@ -322,7 +322,7 @@ Pairs = tuple[Sequence[Pair], Sequence[Pair], Sequence[Pair], Sequence[Pair]]
 def _pair_pages(
     page: Callable[[str, Block], Document], lines: tuple[Timeline | None, Timeline | None], pairs: Pairs
 ) -> dict[str, Callable[[], Document]]:
-    """Pages of what both have, what one of them has, and where the time of each went."""
+    """Return pages of what both sides have, of what only one has, and of where each spends its time."""
     ops, exact, categories, kernels = pairs
     one, two = lines
     both = [pair for pair in exact if pair.before is not None and pair.after is not None]
@@ -343,7 +343,7 @@ def _pair_pages(
 
 
 def _draw(name: str, before: TraceView, after: TraceView) -> Picture:
-    """One picture; who asks for none imports nothing for it."""
+    """Draw one picture; its code is imported only here."""
     from pytest_perfgate.core.analysis.trace.pictures import of_pair
 
     return of_pair(name, before, after)

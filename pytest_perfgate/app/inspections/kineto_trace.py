@@ -1,4 +1,4 @@
-"""Options, job, one trace read once."""
+"""Options, jobs, and one trace that is read once."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ Stacks = Callable[[Path], "tuple[Trace, ...]"]
 
 
 class TraceView:
-    """A survey, and lazily its tables, its roof, its findings, its figures."""
+    """A survey of a trace with its tables, roof, findings and figures, computed when needed."""
 
     def __init__(self, survey: Survey, options: TraceOptions, catalogue: Catalogue, stacks: Stacks) -> None:
         self.whole = survey
@@ -70,18 +70,18 @@ class TraceView:
 
     @cached_property
     def windows(self) -> tuple[Survey, ...]:
-        """The stretches asked for; the whole trace where none was."""
+        """The requested windows; without any, the whole trace."""
         windows = windows_of(self.whole, self.asked.window)
         return tuple(through(self.whole, windows)) or (self.whole,)
 
     @cached_property
     def steps(self) -> tuple[Survey, ...]:
-        """The trace through each of its steps."""
+        """The trace cut at each of its steps."""
         return tuple(through(self.whole, steps_of(self.whole)))
 
     @property
     def stretches(self) -> tuple[Survey, ...]:
-        """What is looked at one by one: the windows asked for where they are several, else the steps."""
+        """What is examined separately: several requested windows, else the steps."""
         return self.windows if len(self.windows) > 1 else self.steps
 
     @property
@@ -90,7 +90,7 @@ class TraceView:
 
     @cached_property
     def stacked(self) -> Survey:
-        """The same window of the trace with Python's frames in its tree, read again only when it is shown."""
+        """The same window of the trace with Python's frames in its tree, read again when shown."""
         trace = self.whole.trace
         traces = self._stacks(Path(trace.path)) if trace.frames else ()
         framed = next((one for one in traces if one.rank == trace.rank), None)
@@ -112,7 +112,7 @@ class TraceView:
 
     @cached_property
     def roof(self) -> Roof | None:
-        """Peaks as given, else the catalogue's for the named device, else for what the trace says it ran on."""
+        """The given peaks, else the catalogue's for the named device or for the trace's own."""
         roof = given_roof(self.asked.peak, self.asked.bandwidth)
         if roof is not None:
             return roof
@@ -134,11 +134,11 @@ class TraceView:
 
     @cached_property
     def bottleneck(self) -> Classification | None:
-        """What limits the window; none of several devices, or of a program on the host."""
+        """What limits the window; None for several devices, or for a program on the host."""
         return window_class(self.survey, self.rows, self.roof, self.problems)
 
     def metrics(self, scopes: Sequence[Labels] = (), most: int = MOST) -> MetricSet:
-        """Its figures under these scopes: bare, and under its rank where that is known, unless they say otherwise."""
+        """Return its figures under these scopes; by default without a rank, and with it if known."""
         scopes = scopes or scopes_of(self.whole.trace.rank)
         several = len(self.windows) > 1
         inner = self.windows if several else self.steps if not self.asked.window else ()
@@ -156,7 +156,7 @@ class TraceView:
         return _of_each(whole, parts) if several else whole | parts
 
     def _of_host(self, steps: Sequence[Survey], scopes: Sequence[Labels]) -> MetricSet:
-        """What the host did beside the device, in the window and in each step."""
+        """Return the host's figures beside the device, in the window and in each step."""
         parts = [(self.survey, scope) for scope in scopes]
         for part in steps:
             if part.window is not None:
@@ -167,7 +167,7 @@ class TraceView:
         return MetricSet(metrics=(*host_metrics(parts), *apart)) | rate
 
     def _of_rows(self, scopes: Sequence[Labels], most: int) -> MetricSet:
-        """Figures of single rows, unless limits are judged that name none."""
+        """Return figures of single rows, unless the judged limits name none."""
         if not self.asked.rows:
             return MetricSet()
         total = self.line.total if self.line else 0
@@ -176,7 +176,7 @@ class TraceView:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """Why no limit on this trace may be kept or broken."""
+        """Return why no limit on this trace can be judged."""
         coverage, unread, floor = self.survey.coverage, self.survey.unread, self.asked.settings.floor
         problems = []
         if coverage is not None and coverage < floor:
@@ -189,7 +189,7 @@ class TraceView:
         return tuple(Problem(code=code, what=what, evidence=place, retry=False) for code, what in problems)
 
     def figures(self, number: int, most: int = MOST) -> RankFigures:
-        """What is kept of it as one of several ranks; one that does not say its rank has its place among the files."""
+        """Return its figures as one of several ranks; a trace without a rank is identified by its position."""
         own_rank = self.whole.trace.rank
         rank = own_rank if own_rank is not None else number
         return RankFigures(
@@ -209,7 +209,7 @@ class TraceView:
 
 
 def _meant(catalogue: Catalogue, name: str) -> DeviceSpec:
-    """The one device whose name begins like this; an error names those that share a word with it."""
+    """Return the device whose name begins like this; the error lists devices that share a word with it."""
     whole = name.strip().casefold()
     specs = [spec for spec in catalogue if whole and spec.name.casefold().startswith(whole)]
     if len(specs) == 1:
@@ -222,7 +222,7 @@ def _meant(catalogue: Catalogue, name: str) -> DeviceSpec:
 
 
 def _of_each(whole: MetricSet, parts: MetricSet) -> MetricSet:
-    """The figures of each of several windows; figures of the whole trace are left out where a window has them too."""
+    """Return the figures of several windows; those of the whole trace are left out if the windows have them."""
     stepped = {"step"}
     names = {m.name for m in (*parts.metrics, *whole.metrics) if stepped <= dict(m.labels).keys()}
     metrics = (m for m in whole.metrics if m.name not in names or stepped <= dict(m.labels).keys())
@@ -254,7 +254,7 @@ OPTIONS = (
 
 @value
 class TraceOptions:
-    """The options, parsed."""
+    """The parsed options."""
 
     settings: Settings
     window: str = ""
@@ -271,15 +271,15 @@ class TraceOptions:
     replay: str = ""
     workers: str = ""
     rows: bool = True
-    """Whether figures of single rows are wanted."""
+    """Whether figures of single rows are needed."""
 
     @property
     def of_reference(self) -> TraceOptions:
-        """The same for the reference of a comparison, which has a device, and peaks, of its own."""
+        """Return the options for the reference of a comparison, with the device and peaks of the reference."""
         return replace(self, device=self.reference, peak=self.reference_peak, bandwidth=self.reference_bandwidth)
 
     def says_of_reference(self) -> bool:
-        """Whether the options describe the reference's hardware."""
+        """Return whether the options describe the reference's hardware."""
         return bool(self.reference or self.reference_peak or self.reference_bandwidth)
 
 
@@ -287,15 +287,15 @@ _NAMED = (
     "window", "device", "op", "items", "replay", "workers", "peak", "bandwidth", "reference", "reference_peak",
     "reference_bandwidth",
 )  # fmt: skip
-"""Options that are taken as they stand."""
+"""Options that need no parsing."""
 
 
 def parse_options(
     options: Mapping[str, str], models: Mapping[str, Callable[..., Work]], project: Sequence[str] = ()
 ) -> TraceOptions:
-    """Options as values, beside the project's own patterns of communication.
+    """Return options as values, with the project's own patterns of communication.
 
-    An unknown or unreadable option is an error that names the known.
+    An unknown or unreadable option is an error that lists the known ones.
     """
     unknown = sorted(set(options) - {name for name, _ in OPTIONS})
     if unknown:
@@ -321,7 +321,7 @@ def parse_options(
 
 
 def _patterns(text: str, project: Sequence[str]) -> tuple[str, ...]:
-    """Patterns of communication, those of the project first."""
+    """Return patterns of communication, those of the project first."""
     for pattern in project:
         _check_pattern(pattern, "tool.perfgate.communication")
     _check_pattern(text)
@@ -353,34 +353,34 @@ Numbered = tuple[int, Path]
 Ranks = tuple[RankFigures, ...]
 
 Spread = Callable[[Callable[[Numbered], Ranks], Sequence[Numbered]], Iterable[Ranks]]
-"""Applies a function to every file, here or on a cluster; the answers may come in any order."""
+"""Applies a function to every file, here or on a cluster; the order of answers may vary."""
 
 
 @value
 class TraceReader:
-    """How a trace is looked at, wherever that happens."""
+    """How a trace is read, in any process."""
 
     read: Callable[[Path], tuple[Trace, ...]]
     stacks: Stacks
     catalogue: Catalogue
     asked: TraceOptions
     most: int
-    """Figures of steps that one rank may have."""
+    """The most figures of steps for one rank."""
 
     def seen(self, trace: Trace) -> TraceView:
         return TraceView(survey(trace, self.asked.settings), self.asked, self.catalogue, self.stacks)
 
     def figures(self, trace: Trace, number: int) -> RankFigures:
-        """What is kept of a trace, the so-manieth among the files."""
+        """Return the figures of a trace with its number among the files."""
         return self.seen(trace).figures(number, self.most)
 
     def ranks_of(self, numbered: Numbered) -> Ranks:
-        """The ranks in one file: a function of nothing but its arguments, so any process may run it."""
+        """Return the ranks in one file; it depends only on its arguments, so that any process may run it."""
         number, path = numbered
         return tuple(self.figures(trace, number + at) for at, trace in enumerate(self.read(path)))
 
     def again(self, job: Job) -> Iterator[TraceView]:
-        """The traces once more, in the order of ranks."""
+        """Yield the traces once more, in the order of ranks."""
         path: str = ""
         traces: tuple[Trace, ...] = ()
         for one in job.ranks:
@@ -393,5 +393,5 @@ class TraceReader:
 
 
 def job_of(ranks: Iterable[RankFigures]) -> Job:
-    """The ranks joined, in any order."""
+    """Return the ranks, given in any order, as a job."""
     return Job.of(ranks).settled

@@ -1,4 +1,4 @@
-"""Surveys of traces into an analysis: metrics for limits, findings, and views for people."""
+"""Turns surveys of traces into an analysis: metrics for limits, findings, and views."""
 
 from __future__ import annotations
 
@@ -76,16 +76,16 @@ TRACE_TABLES = (
 """Views that are tables."""
 
 _OF_RANK = ("overlap", "roofline", "tree", "kernels")
-"""Pictures of one rank."""
+"""Pictures of a single rank."""
 
 _FEW = 32
-"""Steps of which each has its operators' roofs looked at."""
+"""The most steps for which operators' roofs are computed."""
 _GLANCE = 16
-"""Ranks that a written report shows before it folds the others away."""
+"""Ranks that a report shows before it folds the others."""
 
 
 def _draw(name: str, again: Callable[[], Iterator[TraceView]], job: Job | None = None) -> Picture:
-    """One picture; who asks for none imports nothing for it."""
+    """Draw one picture; its code is imported only here."""
     from pytest_perfgate.core.analysis.trace import pictures
 
     return pictures.of_job(name, job, again()) if job else pictures.of_trace(name, next(again()))
@@ -99,13 +99,13 @@ _TOOLS = {
 
 
 def _unobservable() -> MetricSet:
-    """The figures of counters and machine code, absent from every trace."""
+    """Return the figures of counters and machine code as absent, since no trace has them."""
     why = "not observable in a trace"
     return MetricSet(absent=tuple(Absent(name=k.name, why=why, fix=_TOOLS[k.source]) for k in KERNEL_KINDS))
 
 
 def analysis_of(view: TraceView) -> Analysis:
-    """The analysis of one trace."""
+    """Return the analysis of one trace."""
     rank = view.whole.trace.rank or 0
     subject = name_of(view.survey)
     meeting = Meeting(parts=collectives(view.survey, rank), present=frozenset({rank}))
@@ -130,7 +130,7 @@ def analysis_of(view: TraceView) -> Analysis:
 
 
 def job_analysis(job: Job, again: Callable[[], Iterator[TraceView]]) -> Analysis:
-    """The analysis of several ranks; ``again`` looks at their traces once more, one at a time."""
+    """Return the analysis of several ranks; ``again`` reads their traces once more, one at a time."""
     meeting, subject = job.meeting, job.subject
     problems = tuple(problem for one in job.ranks for problem in one.problems)
     views = _pages(subject, again)
@@ -160,7 +160,7 @@ _REPORTS = {"report": "analysis", **{f"standalone_analysis_{kind}": kind for kin
 
 
 def _pages(subject: str, again: Callable[[], Iterator[TraceView]]) -> dict[str, Callable[[], Document]]:
-    """Views by name; the report and the ranks are put in by whoever knows them."""
+    """Return views by name; callers add the report and the ranks."""
 
     def first() -> TraceView:
         return next(again())
@@ -202,7 +202,7 @@ def _page(
 
 
 def _of_its_times(one: TraceView, block: Block) -> Block:
-    """A table of a program without a GPU has the host's times."""
+    """Return a table with the host's times for a program without a GPU."""
     return tables.of_host(block) if one.survey.on_host and isinstance(block, Table) else block
 
 
@@ -216,7 +216,7 @@ def _report(one: TraceView) -> Document:
 
 
 def _replayed(one: TraceView) -> str:
-    """How to get at the package, or at what it holds."""
+    """Return how to write the replay package, or how to use it."""
     zipped = one.asked.replay
     if not zipped:
         return "Write it with its runner as a zip by --set replay=FILE.zip; one operation by --set op=NAME beside it."
@@ -224,7 +224,7 @@ def _replayed(one: TraceView) -> str:
 
 
 def _ranks_section(job: Job, limit: int = 0) -> Section:
-    """Every rank, and every device of it, in one table."""
+    """Return every rank with all its devices in one table."""
     lines = [
         (str(one.rank) if len(one.lines) == 1 else f"{one.rank}, device {device}", line)
         for one in job.ranks
@@ -243,7 +243,7 @@ def _ranks_section(job: Job, limit: int = 0) -> Section:
 
 
 def _coverage(one: RankFigures) -> float | None:
-    """The GPU time of a rank that is linked to a launch; ``None`` where there is no such thing."""
+    """Return the share of a rank's GPU time that is linked to a launch; ``None`` without GPU time."""
     metrics = one.metrics.find("coverage", labels(rank=one.rank))
     return metrics[0].value if metrics else None
 
@@ -261,7 +261,7 @@ def _overview(job: Job, subject: str) -> Document:
 
 
 def _of_job(job: Job, subject: str, page: Document) -> Document:
-    """The report of the first rank behind what all ranks say together."""
+    """Return the report of the first rank after the summary of all ranks."""
     late = straggler(job.meeting.shared)
     prefix = f"Rank {late} waits least and so arrives last. " if late is not None else ""
     note = Paragraph(text=f"{prefix}What follows is of rank {job.measured.ranks[0].rank} alone.")
@@ -303,7 +303,7 @@ def _steps_block(one: TraceView) -> Block:
 
 
 def _class_of(one: TraceView, part: Survey, count: int) -> str:
-    """The class of one step; the roofs of many are not worked out."""
+    """Return the class of one step; for many steps, without roofs."""
     rows = operators(part) if count <= _FEW else ()
     classified = window_class(part, rows, one.roof, one.problems)
     return classified.bottleneck.value if classified is not None else ""
@@ -320,7 +320,7 @@ def _impact_block(one: TraceView) -> Block:
 
 
 def replay_text(one: TraceView) -> str:
-    """Operations worth a reproducer as JSON: the one that was named, else those large and slow enough."""
+    """Return operations for a replay as JSON: the named one, else those that are large and slow enough."""
     if one.asked.op:
         chosen = [row for row in one.rows if fnmatchcase(row.name, one.asked.op) and row.call.recorded]
     else:
@@ -356,11 +356,11 @@ _FIGURES = {
     "mfu_datasheet": "MFU",
     "sol_datasheet": "% of SOL",
 }
-"""Metrics of the whole window that the four-section report shows."""
+"""Metrics of the whole window in the four-section report."""
 
 
 def _analysis_page(one: TraceView) -> Document:
-    """The report in four sections, with the rates of the window."""
+    """Return the report in four sections, with the rates of the window."""
     metrics = utilisation(one.survey, one.rows, (), one.roof, ((),)).metrics
     apart = step_metrics_of_all(one.whole, one.steps, ((),))
     rate = throughput(one.whole, one.steps, one.asked.items)

@@ -1,4 +1,4 @@
-"""Inspects what ncu and rocprof report of kernels."""
+"""Inspects kernels in results of ncu and rocprof."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ if TYPE_CHECKING:
 
 
 def total_time(diagnoses: Sequence[Diagnosis]) -> float | None:
-    """The sum over all launches; ``None`` where one launch has no value."""
+    """Return the sum over all launches; ``None`` if one launch has no value."""
     times = [d.numbers.get("duration") for d in diagnoses]
     present = [time for time in times if time is not None]
     return sum(present) if len(present) == len(times) else None
 
 
 def _given(options: Mapping[str, str], stated: Stated, earlier: Sequence[Diagnosis] = ()) -> Given:
-    """What the contract says beside the report."""
+    """Return the given facts beside the report: version, configuration, earlier report."""
     return Given(version=options.get("version", ""), configuration=stated.configuration, baseline=tuple(earlier))
 
 
@@ -71,7 +71,7 @@ def _counted(diagnoses: Sequence[Diagnosis], noun: str) -> str:
 
 
 _HEAD = 4096
-"""Bytes of a file's beginning that a longer file has."""
+"""The most bytes of a file's beginning that are examined."""
 
 _PAGES = (
     b"#,Address,",
@@ -85,21 +85,21 @@ _PAGES = (
 
 
 def _is_header(line: bytes) -> bool:
-    """The header of a page in any of its forms; rocprof writes its names with underscores."""
+    """Return whether a line is a page's header in any of its forms; rocprof's has underscores."""
     line = line.replace(b'"', b"").replace(b";", b",")
     launches = line.startswith((b"ID,", b"Process ID,")) and b"Kernel Name" in line
     return launches or line.startswith(_PAGES) or line.startswith(b"    Section: ")
 
 
 def _text(head: bytes) -> bytes:
-    """The head as UTF-8 without a mark: shells of Windows redirect into UTF-16."""
+    """Return the head as UTF-8 without a mark; shells of Windows redirect into UTF-16."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return head.decode("utf-16", "replace").encode()
     return head.removeprefix(b"\xef\xbb\xbf")
 
 
 def _is_page(head: bytes) -> bool:
-    """Whether a text holds a page of ncu, or what ncu prints beside one."""
+    """Return whether a text contains a page of ncu, or ncu's messages beside one."""
     text = _text(head)
     return b"==PROF==" in text or any(map(_is_header, text.splitlines()))
 
@@ -122,7 +122,7 @@ class Ncu:
         self._read = read
         self._catalogue = catalogue
         self._long_head = long_head
-        """Reads on where the program may have printed more than the first bytes before the page."""
+        """Reads further, since the program may have printed more than the first bytes before the page."""
 
     def recognises(self, path: Path, head: bytes) -> bool:
         file = path
@@ -203,10 +203,10 @@ MARKS = (
     (b"Kernel_Name", b"Arch_VGPR"),
     (b"Name", b"Calls", b"TotalDurationNs"),
 )
-"""Columns of which a header of rocprof has all; fewer than its reader needs, so that it can name what is missing."""
+"""Columns of every header of rocprof; fewer than its reader needs, so that it can name missing ones."""
 
 _FILES = ("*counter_collection.csv", "*kernel_trace.csv", "pmc_perf*.csv", "*kernel_stats.csv", "results*.csv")
-"""What tells a folder of rocprof; its passes lie in folders of their own."""
+"""Files that identify a folder of rocprof; its passes are in folders of their own."""
 
 
 class Rocprof:
@@ -270,13 +270,13 @@ class Rocprof:
 
 
 def _dispatches(diagnoses: Sequence[Diagnosis]) -> str:
-    """How many dispatches there are, or kernels where each row is the mean of a kernel's dispatches."""
+    """Return the number of dispatches, or of kernels if each row is the mean of a kernel's dispatches."""
     if all(d.facts.notes.get("duration") for d in diagnoses):
         return f"{len(diagnoses)} kernel{'s' * (len(diagnoses) > 1)} in a table of means under rocprof"
     return f"{_counted(diagnoses, 'dispatch')} under rocprof"
 
 
 def _spec(device: str, specs: Sequence[DeviceSpec]) -> DeviceSpec | None:
-    """The data sheet that a name such as ``MI300X_A1`` means."""
+    """Return the data sheet for a name such as ``MI300X_A1``."""
     word = device.partition("_")[0].strip()
     return next((s for s in specs if word and word.casefold() in s.name.casefold()), None)

@@ -57,16 +57,16 @@ if TYPE_CHECKING:
 MAGICS = (SQLITE, b"NVIDIA Tegra Profiler Report")
 
 EXPORT = ".sqlite"
-"""By this name a file that is encrypted or overwritten still says what it was meant to be."""
+"""The ending by which an encrypted or overwritten export is still recognised."""
 
 _FAR = 1 << 62
-"""Nanoseconds: later than any capture."""
+"""A time in nanoseconds after the end of any capture."""
 
 _NUMBERED = re.compile(r"(\D*)(\d*)")
 
 
 class Nsys:
-    """Reads exports with the reader it is given; a report is exported first, where nsys is."""
+    """Inspects exports through the given reader, which first exports a report if nsys is installed."""
 
     name = "nsys"
     views = ("overlap", "setup", "window", "streams", "balance", "summary", "timeline", "analysis")
@@ -76,7 +76,7 @@ class Nsys:
         self._read, self._project = read, dict(project or {})
 
     def _asked(self, options: Mapping[str, str]) -> Reading:
-        """The project's own patterns under what is asked now; another window takes the place of its anchor."""
+        """Return the given options over the project's; a given window replaces the project's, also its anchor."""
         window = {"anchor", "start", "end"}
         far = {name: text for name, text in self._project.items() if name not in window or not window & set(options)}
         return reading({**far, **options})
@@ -116,7 +116,7 @@ class Nsys:
         )
 
     def compare(self, before: Sequence[Path], after: Sequence[Path], options: Mapping[str, str]) -> Analysis:
-        """The same options, and so the same window rule, on both sides."""
+        """Compare two jobs with the same options, and so the same window rule."""
         choices = self._asked(options)
         (old, _), (new, _) = self._job(before, choices), self._job(after, choices)
         compared = comparison(old, new)
@@ -151,7 +151,7 @@ class Nsys:
 
 
 def _chosen(results: list[RankResult], names: Sequence[str]) -> list[RankResult]:
-    """The ranks that were asked for; a name that none has is an error, not an empty table."""
+    """Return the requested ranks; a name without a rank is an error."""
     there = {result.rank.name for result in results}
     strange = [name for name in names if name not in there]
     if strange:
@@ -173,12 +173,12 @@ def _drawn(name: str, *jobs: Job) -> Picture:
 
 
 def _in_order(paths: Sequence[Path]) -> list[Path]:
-    """By name as people count: ranks without a label are numbered alike, whoever listed their files."""
+    """Return paths sorted with numbers by value, so that unlabelled ranks have the same numbers in any order."""
     return sorted(paths, key=lambda path: [(text, int(part or -1)) for text, part in _NUMBERED.findall(str(path))])
 
 
 def _analysed(export: NsysExport, reading: Reading, file: int, first: int) -> tuple[list[RankResult], list[str]]:
-    """The ranks of one file, and what was left out of it."""
+    """Return the ranks of one file, and what was left out of it."""
     ranges = _counted(export.ranges(), reading)
     ranks_of_file = ranks(ranges, export.processes(), reading.preset, file, first, export.threads())
     if not ranks_of_file:
@@ -215,33 +215,33 @@ def _analysed(export: NsysExport, reading: Reading, file: int, first: int) -> tu
 
 
 def _counted(ranges: Ranges, reading: Reading) -> Ranges:
-    """All ranges, but those that start before time zero, as the original tool reads them."""
+    """Return all ranges; in the original tool's mode, without those that start before time zero."""
     return ranges.where(ranges.start >= 0) if reading.original else ranges
 
 
 def _extents(export: NsysExport, reading: Reading) -> list[Extent]:
-    """Where kernels run; as the original reads, from time zero on."""
+    """Return where kernels run; in the original tool's mode, from time zero on."""
     if not reading.original:
         return list(export.extents())
     return [replace(one, first=max(one.first, 0)) for one in export.extents() if one.last > 0]
 
 
 def _early(export: NsysExport, reading: Reading) -> list[str]:
-    """As the original reads, kernels that start before time zero count for nothing."""
+    """Return a note on kernels before time zero, which the original tool's mode ignores."""
     count = int((export.kernels(-_FAR, 0).start < 0).sum()) if reading.original else 0
     which = f"{count:,} kernels of {export.facts().path} that start before time zero"
     return [f"left out: {which}, as compat=pithtrain does"] if count else []
 
 
 def _without_process(recorded: Recorded, path: str) -> list[str]:
-    """Copies and ranges that the export gives to no process: they are in no figure of a rank."""
+    """Return notes on copies and ranges without a process, which are in no rank's figures."""
     copies, ranges = int((recorded.copies.pid == 0).sum()), int((recorded.ranges.tid < 0).sum())
     counted = ((copies, "copies"), (ranges, "ranges"))
     return [f"left out: {count:,} {what} that {path} gives to no process" for count, what in counted if count]
 
 
 def _spans(chosen: Mapping[Rank, Window]) -> dict[int, tuple[int, int]]:
-    """Each process's window; of one on several devices from the first start to the last end."""
+    """Return each process's window; on several devices, from the first start to the last end."""
     spans: dict[int, tuple[int, int]] = {}
     for rank, window in chosen.items():
         low, high = spans.get(rank.pid, (window.start, window.end))
@@ -258,7 +258,7 @@ def _who(rank: Rank, facts: ExportFacts) -> str:
 
 
 def _summary(job: Job, exports: Sequence[NsysExport], findings: Sequence[Finding]) -> Document:
-    """Totals of the whole capture, and every call of the host, computed only when they are shown."""
+    """Return totals of the whole capture and all calls of the host, computed when shown."""
     ranked = {(r.rank.file, r.rank.pid, r.rank.device): r.rank.name for r in job.ranks}
     totals = [
         (ranked.get((file, total.pid, total.device), "-"), total)
@@ -270,7 +270,7 @@ def _summary(job: Job, exports: Sequence[NsysExport], findings: Sequence[Finding
 
 
 def _calls(job: Job, file: int, export: NsysExport) -> list[tuple[str, ApiTotal]]:
-    """(rank, call) of one file's processes inside its windows."""
+    """Return (rank, call) of one file's processes inside their windows."""
     mine = {r.rank: r.lane.window for r in job.ranks if r.rank.file == file}
     if not mine:
         return []
@@ -281,7 +281,7 @@ def _calls(job: Job, file: int, export: NsysExport) -> list[tuple[str, ApiTotal]
 
 
 def scrub(path: Path, out: Path | None, clean: Scrub, *, in_place: bool = False, force: bool = False) -> Scrubbed:
-    """What was left out; never over another file unless forced, never in place unless asked."""
+    """Write a clean copy and return what was removed; another file is only replaced if forced, this one if asked."""
     if path.is_dir():
         raise PerfgateError("nsys-scrub", "it is a folder", fix="name one export in it", place=str(path))
     if in_place and out is not None:

@@ -1,4 +1,4 @@
-"""Other tools' results, records, and every file as a case against accepted lines."""
+"""Other tools' results, records, and files as cases that are compared with accepted lines."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ _HYPERFINE = (
 )
 
 _ASV = ((b'"commit_hash"', b'"env_name"'), (b'"commit_hash"', b'"results"'))
-"""Keys that a file begins with; beside them, what it begins with once something has sorted its keys."""
+"""The first keys of a file, and those after a tool has sorted its keys."""
 
 
 class Benchmarks:
-    """One tool's files, by the keys that they begin with."""
+    """One tool's files, recognised by their first keys."""
 
     views = ("results",)
     options: tuple[tuple[str, str], ...] = ()
@@ -108,7 +108,7 @@ class Benchmarks:
         )
 
     def _results(self, paths: Sequence[Path]) -> tuple[tuple[BenchResult, ...], str, int]:
-        """(what was timed, where and when, how many have another unit)."""
+        """Return (results, where and when, the number with another unit)."""
         files = [self.read(path) for path in paths]
         results = tuple(result for file in files for result in file.results)
         untimed = sum(file.untimed for file in files)
@@ -148,7 +148,7 @@ def asv(read: BenchReader) -> Benchmarks:
 
 
 def _impossible(run: RunReport) -> Iterator[Problem]:
-    """Figures that no run can reach: from a wrong work count, or a damaged or edited record."""
+    """Yield impossible figures of a run: from a wrong work count, or from a damaged or edited record."""
     for case in run.cases:
         for metric in case.measurement.metrics.metrics if case.measurement is not None else ():
             of_a_peak = metric.name in OF_A_PEAK or metric.name.endswith("_ceiling")
@@ -163,11 +163,11 @@ ReadRecord = Callable[[Path], RunReport]
 
 
 _RECORD = re.compile(rb'\s*\{\s*"perfgate"\s*:\s*[0-9]')
-"""How a record begins, however it is indented."""
+"""The start of a record, with any indentation."""
 
 
 class Runs:
-    """The record that every run leaves."""
+    """The record of a run."""
 
     name = "record"
     views = ("report", "verdicts")
@@ -218,13 +218,13 @@ class Runs:
         )
 
     def _joined(self, paths: Sequence[Path]) -> RunReport:
-        """Several records as one run: the shards of a job."""
+        """Return several records, the shards of a job, as one run."""
         runs = [self._read(path) for path in paths]
         return replace(runs[0], cases=tuple(case for run in runs for case in run.cases))
 
 
 CHECKED = "check"
-"""The mode of a record that no test run left."""
+"""The mode of a record that is not of a test run."""
 
 ANYWHERE = "any-device"
 """The device of a file that names none."""
@@ -234,17 +234,17 @@ _ODD = re.compile(r"[^0-9A-Za-z._+]+")
 
 @value
 class FileGate:
-    """What holding files against accepted lines needs."""
+    """What is needed to compare files with accepted lines."""
 
     tools: GateTools
     policy: Policy
     root: Path
     started: str
-    """ISO, to the second."""
+    """ISO 8601, to the second."""
 
 
 def changes_of(limits: Iterable[Limit], metrics: MetricSet) -> tuple[Limit, ...]:
-    """The limits on a change; a slowdown is the change of a time that the file has, as of another tool's results."""
+    """Return the limits on a change; a slowdown is one if the file has a time, as other tools' results do."""
     timed = bool(metrics.find("time"))
     return tuple(
         replace(limit, metric="time", compare=Compare.RELATIVE) if limit.metric == "slowdown" and timed else limit
@@ -254,7 +254,7 @@ def changes_of(limits: Iterable[Limit], metrics: MetricSet) -> tuple[Limit, ...]
 
 
 def case_name(paths: Sequence[Path], root: Path, given: str = "") -> str:
-    """What a file is called in the baselines: its path from the root; of a job of several files their folder."""
+    """Return a file's name in the baselines: its path from the root, or for several files, that of their folder."""
     if given:
         return PurePosixPath(given).as_posix()
     places = [path.absolute() for path in paths]
@@ -272,14 +272,14 @@ def _folder(places: Sequence[Path]) -> Path:
 
 
 def device_of(analysis: Analysis) -> Device:
-    """The device that a file is of, by the name that it gives."""
+    """Return the device of a file, by the name in it."""
     names = tuple(dict.fromkeys(name for name in analysis.devices if name))
     key = "+".join(sorted(_ODD.sub("-", name).strip("-") for name in names)) or ANYWHERE
     return Device(key=key, name=", ".join(names) or "a file that names no device", kind="gpu")
 
 
 def measured_file(analysis: Analysis, name: str) -> Measurement:
-    """A file as the measurement of a case."""
+    """Return a file as the measurement of a case."""
     device = device_of(analysis)
     return Measurement(
         key=CaseKey(nodeid=f"{name}::{OF_FILE}"),
@@ -293,7 +293,7 @@ def measured_file(analysis: Analysis, name: str) -> Measurement:
 
 
 def gate_file(analysis: Analysis, name: str, limits: Sequence[Limit], gate: FileGate) -> RunReport:
-    """The changes of a file held against the accepted lines, as a record that can be accepted."""
+    """Compare a file with the accepted lines, as a record that can be accepted."""
     context = JudgeContext(
         policy=gate.policy, kinds=gate.tools.kinds, gates=max(1, len(limits)), today=gate.started[:10]
     )  # fmt: skip
@@ -314,7 +314,7 @@ def gate_file(analysis: Analysis, name: str, limits: Sequence[Limit], gate: File
 
 
 def _kept(metrics: MetricSet, names: Collection[str]) -> MetricSet:
-    """What a record keeps of a file: what limits name, and the figures of the whole."""
+    """Return the metrics of a file for its record: those of the limits, and those of the whole."""
     return MetricSet(
         metrics=tuple(m for m in metrics.metrics if m.name in names or not m.labels),
         absent=tuple(a for a in metrics.absent if a.name in names),
@@ -322,7 +322,7 @@ def _kept(metrics: MetricSet, names: Collection[str]) -> MetricSet:
 
 
 def keep_file(report: RunReport, gate: FileGate) -> Path | None:
-    """Its record, and its part of the history."""
+    """Write its record and its entry of the history."""
     if gate.tools.history is not None:
         gate.tools.history.append(tuple(sittings(report)))
     return gate.tools.records.write(report) if gate.tools.records is not None else None
@@ -331,7 +331,7 @@ def keep_file(report: RunReport, gate: FileGate) -> Path | None:
 def compared_files(
     before: Analysis, after: Analysis, limits: Sequence[Limit], policy: Policy, kinds: Kinds
 ) -> tuple[Verdict, ...]:
-    """The changes from one file to another."""
+    """Judge limits on the changes from one file to another."""
     measurement = measured_file(after, after.subject)
     then = trusted(before)
     names = {limit.metric for limit in limits}
@@ -342,7 +342,7 @@ def compared_files(
 
 
 def ungated(limits: Iterable[Limit]) -> None:
-    """Refuse a change where there is nothing to hold it against."""
+    """Refuse limits on a change without anything to compare with."""
     for limit in limits:
         if limit.compare is not Compare.FIGURE:
             what = f"'{limit.text}' is held against an accepted value"
@@ -351,7 +351,7 @@ def ungated(limits: Iterable[Limit]) -> None:
 
 
 def in_order(limits: Sequence[Limit], plain: Sequence[Verdict], report: CaseReport | None) -> tuple[Verdict, ...]:
-    """All verdicts in the order in which their limits were given."""
+    """Return all verdicts in the order of the given limits."""
     texts = [limit.text for limit in limits]
     return tuple(sorted((*plain, *(report.verdicts if report else ())), key=lambda v: texts.index(v.limit.text)))
 
@@ -368,7 +368,7 @@ class Imported:
 
 
 def imported(file: BenchFile, device: str, store: BaselineStore, *, who: str, when: str) -> Imported:
-    """The lines that an import would write."""
+    """Return the lines that an import would write."""
     accepted = store.read_all(device)
     lines, unchanged, omitted = [], [], []
     for result in file.results:
@@ -384,7 +384,7 @@ def imported(file: BenchFile, device: str, store: BaselineStore, *, who: str, wh
 
 
 def _case_key(tool: str, result: BenchResult) -> CaseKey:
-    """A node id where the tool has them; otherwise a file named after the tool."""
+    """Return a node id if the tool has them, otherwise a file named after the tool."""
     name = result.name if re.match(r"[^:\[]+\.py::", result.name) else f"{tool}::{result.name}"
     return parse_case_key(name)
 
@@ -396,5 +396,5 @@ def _imported_line(key: CaseKey, result: BenchResult, file: BenchFile, device: s
 
 
 def _once(lines: Sequence[Baseline]) -> list[Baseline]:
-    """The first of several with one name: devices of another tool's file share names."""
+    """Return the first of several lines with one name, since another tool's devices may share names."""
     return list({str(line.key): line for line in reversed(lines)}.values())[::-1]
