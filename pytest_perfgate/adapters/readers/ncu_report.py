@@ -106,7 +106,7 @@ def _actions(path: Path, place: str, announced: int) -> list[Any]:
 
 
 def _module(place: str) -> Any:
-    """Return the installed package, else the module of Nsight Compute beside the ncu on the PATH."""
+    """Return the installed package, else the module that Nsight Compute brings in its own folder."""
     try:
         return import_module("ncu_report")
     except (ImportError, OSError) as error:
@@ -121,12 +121,24 @@ def _module(place: str) -> Any:
     raise PerfgateError("kernel-tool", f"ncu_report does not import: {missing}", place=place) from missing
 
 
+INSTALLED = Path("/opt/nvidia/nsight-compute")
+"""Packages of a system install it here, one folder a version; a CUDA toolkit's `ncu` is a script that starts it."""
+
+
 def _module_folders() -> list[str]:
-    """Return Nsight Compute's folders with its Python module; ``ncu`` may be a link, or a script in a subfolder."""
+    """Return folders with the Python module: beside `ncu` (a link, or a script), in its toolkit, or the newest."""
     found = shutil.which("ncu")
-    homes = dict.fromkeys(Path(found).resolve().parents) if found else {}
-    near = [home / "extras" / "python" for home in list(homes)[:4]]
+    homes = list(dict.fromkeys(Path(found).resolve().parents) if found else ())[:4]
+    versions = [*(one for home in homes for one in _newest(home, "nsight-compute*")), *_newest(INSTALLED, "*")]
+    near = [home / "extras" / "python" for home in (*homes, *versions)]
     return [str(folder) for folder in near if (folder / "ncu_report.py").is_file()]
+
+
+def _newest(folder: Path, pattern: str) -> list[Path]:
+    """Return the folders by version, so that 2025.10 comes before 2025.9: a newer module reads older reports."""
+    return sorted(
+        folder.glob(pattern), key=lambda one: [int(part) for part in re.findall(r"\d+", one.name)], reverse=True
+    )
 
 
 def _facts(action: Any, index: int, source: str) -> KernelFacts:

@@ -27,6 +27,7 @@ def without_package(monkeypatch, tmp_path):
 
     monkeypatch.setattr(ncu_report, "import_module", found)
     monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(ncu_report, "INSTALLED", tmp_path / "nvidia" / "nsight-compute")
     return tmp_path
 
 
@@ -52,6 +53,21 @@ def test_the_module_beside_ncu_is_taken(without_package, monkeypatch, program: s
         ncu = without_package / "bin" / "ncu"
     monkeypatch.setenv("PATH", str(ncu.parent))
     assert ncu_report._module("report").NAME == "beside ncu"
+
+
+@pytest.mark.parametrize("place", ["cuda-13.0/nsight-compute-{}", "nvidia/nsight-compute/{}"])
+def test_the_ncu_of_a_toolkit_is_a_script_and_its_module_the_newest(without_package, monkeypatch, place: str) -> None:
+    """A toolkit has it in a folder of its own beside ``bin``; a package of a system under ``/opt/nvidia``."""
+    for version in ("2025.9.1", "2025.10.0"):
+        home = without_package / place.format(version) / "extras" / "python"
+        home.mkdir(parents=True)
+        (home / "ncu_report.py").write_text(f"NAME = {version!r}\n")
+    ncu = without_package / "cuda-13.0" / "bin" / "ncu"
+    ncu.parent.mkdir(parents=True)
+    ncu.write_text("#!/bin/sh\n")
+    ncu.chmod(0o755)
+    monkeypatch.setenv("PATH", str(ncu.parent))
+    assert ncu_report._module("report").NAME == "2025.10.0"
 
 
 def test_without_either_it_is_said_what_does_not_import(without_package, monkeypatch) -> None:
