@@ -33,7 +33,7 @@ def test_gated(perfgate):
     right = torch.nn.functional.silu(gate) * x
     perfgate(
         gated, x, gate, work=work.custom(bytes=3 * x.nbytes),
-        check=lambda found: bool(torch.allclose(found, right, atol=0.05)),
+        check=lambda found: bool(torch.allclose(found, right, rtol=0.02, atol=0.02)),  # bf16 rounds to 0.4 %
     )  # fmt: skip
 
 
