@@ -1,8 +1,11 @@
-"""False alarms over every run whose results were kept in one folder: the bound falls with their number."""
+"""What a folder keeps from run to run: false alarms over all of them, and parts that a later one does not repeat."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import subprocess
+import tarfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -37,3 +40,36 @@ def told(counts: Mapping[str, int]) -> dict[str, Any]:
     """A row of the page: at 95 %, alarms are no more frequent than this."""
     bound = upper_bound(counts["alarms"], counts["cases"])
     return {"what": "A/A in all runs that this folder kept", **counts, "bound_95": round(bound, 4)}
+
+
+def code(root: Path) -> str:
+    """The commit, where git knows it, and a digest of the files that measure: a copied tree has no commit."""
+    digest = hashlib.sha256()
+    for folder in ("pytest_perfgate", "ci/gpu"):
+        for path in sorted((root / folder).rglob("*.py")):
+            digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
+    try:
+        words = ["git", "-C", str(root), "rev-parse", "--short=10", "HEAD"]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        commit = done.stdout.strip() if not done.returncode else ""
+    except OSError:
+        commit = ""
+    return f"{commit or 'no commit known'}, files {digest.hexdigest()[:12]}"
+
+
+def earlier(folder: Path, device: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts of a run in this folder with the same device, code and clocks; nothing where there is none."""
+    try:
+        found = json.loads((folder / "gpu-check.json").read_text(encoding="utf-8"))
+        alike = found["device"] == device and all(found["facts"].get(n) == facts.get(n) for n in ("code", "clocks"))
+        return dict(found["parts"]) if alike and device else {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def unpack(folder: Path, work: Path) -> None:
+    """What the parts of that run left, so that it is packed again."""
+    packed = folder / "gpu-check.tar.gz"
+    if packed.is_file():
+        with tarfile.open(packed) as file:
+            file.extractall(work, filter="data")

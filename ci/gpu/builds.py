@@ -15,6 +15,7 @@ from ci.gpu.held import barred
 from ci.gpu.parts import Check, Row
 from ci.gpu.processes import late, surroundings, told
 from pytest_perfgate.adapters.stores.records import read_record
+from pytest_perfgate.model.verdict import Verdict
 
 MOST_S, LEAST_DECIDED = 60.0, 0.95
 """What deciding two tiny kernels may take, and the share of verdicts on unchanged code that decide."""
@@ -111,8 +112,8 @@ def repeat(check: Check, out: Path) -> Iterator[Row]:
     yield barred(row, "repeat", total >= 100 and decided >= LEAST_DECIDED and not counts["regressed"])
 
 
-def written(project: Path) -> Path:
-    for name, text in FILES.items():
+def written(project: Path, files: Mapping[str, str] | None = None) -> Path:
+    for name, text in (FILES if files is None else files).items():
         path = project / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(textwrap.dedent(text).lstrip(), encoding="utf-8")
@@ -153,7 +154,12 @@ def pytest(check: Check) -> list[str]:
 
 def verdicts(project: Path) -> Iterator[tuple[str, str]]:
     """(case, outcome) of the newest record."""
+    return ((name, verdict.outcome.value) for name, verdict in judged(project))
+
+
+def judged(project: Path) -> Iterator[tuple[str, Verdict]]:
+    """(case, verdict) of the newest record."""
     records = sorted((project / ".perfgate" / "records").glob("*.json"), key=os.path.getmtime)
     for case in read_record(records[-1]).cases if records else ():
         for verdict in case.verdicts:
-            yield case.key.nodeid, verdict.outcome.value
+            yield case.key.nodeid, verdict

@@ -20,6 +20,7 @@ def calls(torch: Any) -> Iterator[tuple[str, Call]]:
         yield "triton softmax", fused
     medium = torch.randn(4 << 20, device="cuda")
     yield "add 16 MB", lambda: medium.add_(1e-6)
+    yield "two kernels", lambda: (torch.softmax(rows, dim=1), medium.add_(1e-6))
     small = torch.randn(1024, device="cuda")
     yield "short kernel", lambda: small.add_(1e-6)
 

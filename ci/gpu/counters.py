@@ -54,6 +54,22 @@ def profiler(check: Check, out: Path) -> Iterator[Row]:
         return
     shown = told([ncu, "--import", str(report), "--csv", "--page", "raw", "--metrics", METRIC], SHOWING_S)[1]
     yield beside(check, duration(shown), report.stat().st_size, problems)
+    yield read(report)
+
+
+def read(report: Path) -> Row:
+    """The report as captures read it, with the module that Nsight Compute brings or an installed one."""
+    from pytest_perfgate.adapters.readers.ncu_report import read_ncu
+    from pytest_perfgate.model.errors import PerfgateError
+
+    row: Row = {"what": "its report, read", "bar": "module"}
+    try:
+        kernels = read_ncu([report])
+    except PerfgateError as error:
+        return {**row, "held": False, "why": error.what}
+    place = getattr(sys.modules.get("ncu_report"), "__file__", "")
+    named = [kernel.name for kernel in kernels]
+    return {**row, "module": place, "kernels": ", ".join(named)[:200], "held": len(named) == 1}
 
 
 def complaint(said: str) -> str:

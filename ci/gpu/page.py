@@ -5,24 +5,40 @@ from __future__ import annotations
 from typing import Any
 
 BARS = {
-    "long": "calls of 20 us and more within 1 % of the device's own records",
-    "short": "shorter ones within 3 % by a graph or CUPTI",
+    "long": "calls of 20 us and more within 1 % of the device's own records, or as far off as the timer says",
+    "short": "shorter ones, from 2 us on, within 3 % by a graph or CUPTI",
     "ncu": "within 5 % of ncu's duration",
+    "module": "ncu's report read by the Python module that Nsight Compute brings",
     "host": "a pair of events costs the host no more than in do_bench's loop",
     "escape": "work on another stream is caught",
+    "quiet": "torch's attention on one stream is never taken for work on another",
     "seen": "+2 % of a 100 us kernel seen in 95 % of trials, +0 % in one at most (medians 1 % apart: a timer rule)",
     "same": "no shift in a suite of 40 against itself (medians of rounds 3 % apart: a timer rule)",
     "gate": "the example's suite measured, accepted, held against itself (by perfgate's own verdicts)",
     "suite": "that suite of five cases in three rounds takes 30 s at most",
+    "costs": "a run that an earlier one announces, and what is left from the second round on, come true within 30 %",
     "builds": "two tiny kernels against the commit before, one 10 % slower: both decided in 60 s",
-    "repeat": "ten runs of ten unchanged kernels: 95 % of the verdicts decide and none is a regression",
     "power": "a bf16 product at the power limit judged: +5 % seen in every pair, +0 % within 2 %",
     "checks": "checking an output of a gigabyte on the device takes 50 ms at most",
+    "brought": "and brings 1 MB at most to the host",
+    "share": "checking the output of a call takes 5 % of its sampling at most",
     "roof": "no product above the peak",
+    "capped": "two builds of a product at the power limit: 5 % more to do is a regression, and no change passes",
+    "suites": "the other suites of examples/ measured",
+    "forks": "what 15 pairs of fresh processes and 15 of forks scatter by, shown for each case",
+    "repeat": "ten runs of ten unchanged kernels: 95 % of the verdicts decide and none is a regression",
 }
 """What the run is there to show, by the name that its rows carry."""
-OPTIONAL = frozenset({"ncu", "roof", "repeat"})
-"""Shown where the machine allows: counters need a permission, a roof a clock, ten runs more time than one call has."""
+PART_OF = {
+    "long": "agreement", "short": "agreement", "ncu": "profiler", "module": "profiler", "host": "machine",
+    "escape": "overlap", "quiet": "overlap", "seen": "slowdowns", "suite": "gate", "costs": "gate",
+    "brought": "checks", "share": "checks", "roof": "ladder",
+}  # fmt: skip
+"""The part that shows a bar, where it has another name."""
+BY_NAME = frozenset({"capped", "suites", "forks", "repeat"})
+"""Parts that take more time than a whole run leaves them."""
+OPTIONAL = frozenset({"ncu", "module", "roof"}) | BY_NAME
+"""Shown where the machine allows: counters need a permission, a roof a clock, some parts more time."""
 
 
 def page(result: dict[str, Any]) -> str:
@@ -32,7 +48,7 @@ def page(result: dict[str, Any]) -> str:
         lines += ["", f"Not run: {result['why']}."]
     else:
         lines += ["", summary(result), "", "| bar | held |", "|---|---|"]
-        lines += [f"| {BARS[name]} | {said} |" for name, said in bars(result).items()]
+        lines += [f"| {BARS[name]} | {said.replace('|', '/')} |" for name, said in bars(result).items()]
     for title, rows in result["parts"].items():
         lines += ["", f"## {title}", "", "| what | found | held |", "|---|---|---|"]
         for row in rows:
@@ -44,19 +60,38 @@ def page(result: dict[str, Any]) -> str:
 
 
 def bars(result: dict[str, Any]) -> dict[str, str]:
-    """Each bar: held, missed, invalid where the card spoiled every row of it, or not shown."""
+    """Each bar: held; missed, and by what; invalid where the card spoiled every row of it; or what would show it."""
     rows = [row for part in result["parts"].values() for row in part]
     told = {}
     for name in BARS:
         mine = [row for row in rows if row.get("bar") == name]
         held = [bool(row["held"]) for row in mine if "held" in row]
         spoilt = f", {count} invalid" if (count := sum("invalid" in row for row in mine)) else ""
-        told[name] = (
-            f"{'held' if all(held) else 'missed'} ({sum(held)} of {len(held)}{spoilt})" if held else "not shown"
-        )
-        if spoilt and not held:
+        lost = ", ".join(str(row["what"]) for row in mine if row.get("held") is False)
+        told[name] = f"not shown: --only {PART_OF.get(name, name)}"
+        if held:
+            told[name] = (
+                f"{'missed' if lost else 'held'} ({sum(held)} of {len(held)}{spoilt}){': ' if lost else ''}{lost}"
+            )
+        elif spoilt:
             told[name] = f"invalid ({count})"
     return told
+
+
+def conclusion(result: dict[str, Any], out: str, *, whole: bool = True) -> str:
+    """The last words of a run: what was missed or not shown, and where to read on."""
+    told = bars(result)
+    missed = [name for name in BARS if told[name].startswith("missed")]
+    open_bars = [name for name in unshown(result) if whole or told[name].startswith("invalid")]
+    lines = []
+    for title, names in (("missed:", missed), ("not shown, or spoilt by the card:", open_bars)):
+        lines += [title, *(f"  {BARS[name]}: {told[name]}" for name in names)] if names else []
+    later = [name for name in sorted(BY_NAME) if told[name].startswith("not shown")]
+    lines += [f"not run yet, by --rest or by name: {', '.join(later)}"] if whole and later else []
+    held = sum(said.startswith("held") for said in told.values())
+    return "\n".join(
+        [*lines, f"{held} of {len(told)} bars held; every row: {out}/gpu-check.md; logs: gpu-check.tar.gz"]
+    )
 
 
 def summary(result: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,7 +22,11 @@ from pytest_perfgate.wiring import devices as wired
 
 TRIALS = 40
 INSTRUMENTS = ("events", "blocking", "graph", "cupti", "auto")
-LONG_NS = 20_000
+LONG_NS, SHORT_NS = 20_000, 2_000
+"""From here on a timer agrees within 1 %, and within 3 %; nothing is promised of shorter calls."""
+ATTENTIONS = 5
+NOTES = frozenset({"offset", "agreement", "other streams", "warm-up"})
+"""What a timer says of itself, for a row."""
 Row = dict[str, Any]
 
 
@@ -87,7 +92,7 @@ def told(samples: Any) -> Row:
     if samples.capped is not None:
         row |= {"at the power limit": samples.capped, "watts": samples.watts}
     row["warm-up s"] = samples.warmup_ns / 1e9
-    return row
+    return row | {name: note for name, note in samples.notes if name in NOTES}
 
 
 def machine(check: Check) -> Iterator[Row]:
@@ -156,7 +161,10 @@ def lasted(loop: Call) -> float:
 
 
 def agreement(check: Check) -> Iterator[Row]:
-    """Each timer on one call each, beside the device's records: what ``auto`` takes agrees within 1 % from 20 us."""
+    """Each timer on one call each, beside the device's records.
+
+    What ``auto`` takes agrees within 1 % from 20 us on, or is no further off than it says itself.
+    """
     yield from proof(check)
     known, why = truths(check.plan.clocks.value)
     if why:
@@ -170,8 +178,14 @@ def agreement(check: Check) -> Iterator[Row]:
             if truth and "ns" in row:
                 row["off"] = row["ns"] / truth - 1
             long = truth and truth >= LONG_NS and timer == "auto"
-            yield barred(row, "long", abs(row.get("off", 1.0)) <= 0.01) if long else row
+            yield barred(row, "long", abs(row.get("off", 1.0)) <= max(0.01, allowance(row))) if long else row
         yield judged(name, rows, truth, named=name in known)
+
+
+def allowance(row: Row) -> float:
+    """How far off a timer says that it may be: ``up to 1.7% longer``, ``1 to 7 % off``."""
+    said = re.search(r"(?:up|\d) to ([\d.]+) ?%", row.get("agreement", ""))
+    return float(said[1]) / 100 if said else 0.0
 
 
 def proof(check: Check) -> Iterator[Row]:
@@ -194,7 +208,7 @@ def judged(name: str, rows: dict[str, Row], truth: float | None, *, named: bool)
     offs = {
         timer: rows[timer]["off"] for timer in (("graph", "cupti") if named else ("graph",)) if "off" in rows[timer]
     }
-    if truth >= LONG_NS or not offs:
+    if not SHORT_NS <= truth < LONG_NS or not offs:
         return row
     best = min(offs, key=lambda timer: abs(offs[timer]))
     beside = (best,) if named else (best, "cupti")
@@ -220,6 +234,24 @@ def overlap(check: Check) -> Iterator[Row]:
     yield barred(row, "escape", caught) if "ns" in row else row
     row = check.measured("two streams", call, "cupti")
     yield {**row, "held": row["kernels"] == "2 a call on 2 streams"} if "kernels" in row else row
+    yield attention(check)
+
+
+def attention(check: Check) -> Row:
+    """Torch's attention on one stream, some 100 us, several times: the host's jitter is no work elsewhere."""
+    torch = check.runtime_module()
+    rows = [torch.randn(4, 16, 1024, 128, device="cuda").to(torch.bfloat16) for _ in range(3)]
+    plain, found = check.plan, 0
+    check.plan = replace(plain, budget_ns=50e6)
+    try:
+        for _ in range(ATTENTIONS):
+            row = check.measured("attention", lambda: torch.nn.functional.scaled_dot_product_attention(*rows), "events")
+            if "ns" not in row:
+                return row
+            found += any("another stream" in problem for problem in row["problems"])
+    finally:
+        check.plan = plain
+    return barred({**row, "measured": ATTENTIONS, "taken for work elsewhere": found}, "quiet", not found)
 
 
 def ladder(check: Check) -> Iterator[Row]:

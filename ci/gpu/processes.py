@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from importlib import metadata
 from importlib.util import find_spec
@@ -25,6 +26,11 @@ from pytest_perfgate.app.instrument import keyed
 CASES, ROUNDS, LEAST_ROUNDS = 40, 5, 3
 SUITE_S = 30.0
 """What the example's suite may take in three rounds."""
+MISSED, GRAIN_S = 0.3, 2.0
+"""How far an announced duration may be off; seconds are told whole, and lines are heard a moment later."""
+LISTEN_S = 0.2
+Heard = list[tuple[float, str]]
+"""Lines of a program, each with the seconds since it began."""
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = "pytest_perfgate.plugin"
 NEEDED = ("msgspec", "yaml", "numpy", "pytest")
@@ -128,26 +134,43 @@ def gate(check: Check, out: Path) -> Iterator[Row]:
     for name, command in steps:
         log = out / f"gate-{name.replace(' ', '-')}.txt"
         begun = time.monotonic()
-        code, said = told(command, log, check.ends - time.monotonic(), cwd=project, env=env)
+        heard: Heard = []
+        code, said = told(command, log, check.ends - time.monotonic(), heard, cwd=project, env=env)
         took = time.monotonic() - begun
         if code is None:
-            row = {"what": name, "refused": "no time", "why": _last(said), "s": took}
+            row = {"what": name, "refused": "no time", "why": last_line(said), "s": took}
             yield late(row, "suite", SUITE_S) if name == "measured" else row
             break
-        yield {"what": name, "exit": code, "s": took, "said": _last(said), "bar": "gate", "held": code == 0}
+        yield {"what": name, "exit": code, "s": took, "said": last_line(said), "bar": "gate", "held": code == 0}
         if name == "measured":
             yield {"what": "its time", "s": took, "bar": "suite", "held": code == 0 and took <= SUITE_S}
-        if told_s := foretold_s(said):
-            yield {"what": f"{name}, as announced", "s": told_s, "took": took}
+        yield from announced_s(name, heard, learnt=name != "measured")
     made = project / "baselines"
     if made.is_dir():
         shutil.copytree(made, out / "baselines", dirs_exist_ok=True)
     yield accepted(check, sorted(path.relative_to(made) for path in made.rglob("*.yaml")))
 
 
+def announced_s(name: str, heard: Heard, *, learnt: bool) -> Iterator[Row]:
+    """What a run said that measuring would take, and what was left in later rounds, beside what came.
+
+    The first run of a checkout can only guess at its beginning; from its second round on no run may.
+    """
+    last = max((number for number, (_, line) in enumerate(heard) if foretold_s(line) is not None), default=0)
+    measured = next((at for at, _ in heard[last + 1 :]), 0.0)
+    for at, line in heard[: last + 1]:
+        said, came = foretold_s(line), measured - at
+        if said is None:
+            continue
+        later = re.search(r"round (?:[2-9]|\d\d+) of", line)
+        row: Row = {"what": f"{name}, {'what is left' if later else 'as announced'}", "s": said, "came": came}
+        good = abs(said - came) <= max(MISSED * came, GRAIN_S)
+        yield barred(row, "costs", good) if later or (learnt and "first guess" not in line) else row
+
+
 def foretold_s(text: str) -> float | None:
-    """Seconds that a run said it would take: ``4 cases, 3 rounds, about 1 min 10 s``; its own start comes on top."""
-    found = re.search(r"rounds, about (?:(\d+) min )?(\d+) s", text)
+    """Seconds of ``4 cases, 3 rounds, about 1 min 10 s`` or ``round 2 of 3, case 1 of 4, about 9 s left``."""
+    found = re.search(r"rounds?\b.*?, about (?:(\d+) min )?(\d+) s", text)
     return 60.0 * int(found[1] or 0) + int(found[2]) if found else None
 
 
@@ -163,21 +186,34 @@ def accepted(check: Check, files: Sequence[Path]) -> Row:
     return {**row, "bar": "gate", "held": bool(files) and {file.parts[0] for file in files} == {key}}
 
 
-def told(command: list[str], log: Path, left_s: float, **given: Any) -> tuple[int | None, str]:
-    """How a program ended, and all it said; no end where its time was over: then what it started is ended too."""
+def told(
+    command: list[str], log: Path, left_s: float, heard: Heard | None = None, **given: Any
+) -> tuple[int | None, str]:
+    """How a program ended, and all it said; no end where its time was over: then what it started is ended too.
+
+    Its lines are heard as they come, each with the seconds since it began.
+    """
     with log.open("w", encoding="utf-8") as said:
         process = subprocess.Popen(
             command, stdout=said, stderr=subprocess.STDOUT, text=True, start_new_session=True, **given
         )
+        begun = time.monotonic()
+        ends = begun + max(1.0, left_s)
+        code, lines = None, 0
         try:
-            code = process.wait(timeout=max(1.0, left_s))
-        except subprocess.TimeoutExpired:
-            end(process)
-            said.write(f"\ntook longer than the {left_s:.0f} s that were left\n")
-            code = None
+            while code is None and time.monotonic() < ends:
+                with suppress(subprocess.TimeoutExpired):
+                    code = process.wait(timeout=min(LISTEN_S, ends - time.monotonic()))
+                if heard is not None:
+                    new = log.read_text(encoding="utf-8", errors="replace").splitlines()[lines:]
+                    heard += [(time.monotonic() - begun, line) for line in new]
+                    lines += len(new)
         except BaseException:
             end(process)
             raise
+        if code is None:
+            end(process)
+            said.write(f"\ntook longer than the {left_s:.0f} s that were left\n")
     return code, log.read_text(encoding="utf-8", errors="replace")
 
 
@@ -185,7 +221,7 @@ def surroundings(out: Path) -> dict[str, str]:
     """The environment of a pytest that has our plugin, installed or not, and whatever this process was given."""
     env = {key: text for key, text in os.environ.items() if key not in {"CI", "GITHUB_ACTIONS"}}
     places = [str(ROOT), *([str(announced(out / "site"))] if not installed() else []), env.get("PYTHONPATH", "")]
-    return {**env, "PYTHONPATH": os.pathsep.join(place for place in places if place)}
+    return {**env, "PYTHONUNBUFFERED": "1", "PYTHONPATH": os.pathsep.join(place for place in places if place)}
 
 
 def installed() -> bool:
@@ -202,7 +238,7 @@ def announced(site: Path) -> Path:
     return site
 
 
-def _last(text: str) -> str:
+def last_line(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
     return lines[-1][:200] if lines else ""
 

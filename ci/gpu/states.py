@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -16,6 +20,9 @@ PAIRS = 8
 SEEN, ALIKE = 0.02, 0.02
 LEAST_MS = 50.0
 """For a gigabyte, all steps of a check together."""
+MOST_BYTES, MOST_SHARE = 1_000_000, 0.05
+"""Brought to the host by a check, and its part of the time in which a case is sampled."""
+Step = Callable[[], Any]
 
 
 def power(check: Check) -> Iterator[Row]:
@@ -50,15 +57,15 @@ def _judged(name: str, rows: list[Row], shifts: list[float]) -> Row:
 
 
 def checks(check: Check, numbers: int = 1 << 28, device: str = "cuda") -> Iterator[Row]:
-    """Each step of a check on an array of a gigabyte, by the host's clock, and the bytes that it brings there."""
+    """Each step on an array of a gigabyte by the host's clock; what comes to the host; the share of a whole check."""
     torch, contents = check.runtime_module(), ArrayContents()
     array = torch.randn(numbers, device=device)
     if not contents.within(array):
         yield {"what": "all of a check", "refused": "no array", "why": f"{type(array).__name__} holds no bytes"}
         return
     kept: dict[str, Any] = {}
-    steps: tuple[tuple[str, Callable[[], Any]], ...] = (
-        ("saved", lambda: kept.setdefault("saved", contents.saved(array))),
+    steps: tuple[tuple[str, Step], ...] = (
+        ("saved", lambda: kept.__setitem__("saved", contents.saved(array))),
         ("fingerprint", lambda: contents.fingerprint(array)),
         ("unchanged", lambda: contents.unchanged(array, kept["saved"])),
         ("fill", lambda: contents.fill(array, 0x3F)),
@@ -73,5 +80,62 @@ def checks(check: Check, numbers: int = 1 << 28, device: str = "cuda") -> Iterat
         check.runtime.synchronize()
         took = 1e3 * (time.perf_counter() - begun)
         total += took
-        yield {"what": name, "ms": took, "bytes": array.nbytes}
-    yield barred({"what": "all of a check", "ms": total, "bytes": array.nbytes}, "checks", total <= LEAST_MS)
+        yield {"what": name, "ms": took}
+    yield barred({"what": "all of a check", "ms": total, "array": array.nbytes}, "checks", total <= LEAST_MS)
+    yield brought(torch, [step for _, step in steps])
+    kept.clear()
+    yield share(check, "copy", copied(torch, numbers // 4, device), contents)
+
+
+def brought(torch: Any, steps: Sequence[Step]) -> Row:
+    """Bytes that the device copies to the host over all steps, by torch's profiler."""
+    with torch.profiler.profile(activities=list(torch.profiler.supported_activities())) as seen:
+        for step in steps:
+            step()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        seen.export_chrome_trace(str(path))
+        return to_host(json.loads(path.read_text(encoding="utf-8"))["traceEvents"])
+
+
+def to_host(events: Sequence[Mapping[str, Any]]) -> Row:
+    """Of a trace; a check that reads nothing back finds nothing out, so no copy at all is no evidence."""
+    copies = [e["args"]["bytes"] for e in events if e.get("cat") == "gpu_memcpy" and "DtoH" in e.get("name", "")]
+    row: Row = {"what": "brought to the host", "copies": len(copies), "bytes": sum(copies)}
+    if not copies:
+        return {**row, "refused": "not seen", "why": "torch's profiler saw no copy to the host"}
+    return barred(row, "brought", sum(copies) <= MOST_BYTES)
+
+
+def copied(torch: Any, numbers: int, device: str) -> Step:
+    source = torch.randn(numbers, device=device)
+    target = torch.empty_like(source)
+    return lambda: target.copy_(source)
+
+
+def share(check: Check, name: str, call: Step, contents: ArrayContents) -> Row:
+    """What a whole check of a call takes beside its sampling, with the budget that a case has."""
+    from pytest_perfgate.app.output_check import OutputCheck, Subject
+    from pytest_perfgate.model.plan import CaseKey, Plan
+    from pytest_perfgate.plugin.calls import MeasuredCall
+
+    asked = MeasuredCall(CaseKey(nodeid=name), call, check=lambda _: True)
+    timed = asked.kept()
+    subject = Subject(
+        once=asked.called, last=lambda: timed.last, check=asked.judge, reach=(call,),
+        synchronize=check.runtime.synchronize,
+    )  # fmt: skip
+    scrutiny = OutputCheck(subject, contents)
+    asked.called()
+    check.runtime.synchronize()
+    stamps = [time.perf_counter()]
+    scrutiny.before()
+    stamps.append(time.perf_counter())
+    check.timers["auto"].measure(timed, Plan(clocks=check.plan.clocks), check.runtime)
+    stamps.append(time.perf_counter())
+    problems = scrutiny.after()
+    stamps.append(time.perf_counter())
+    before, sampling, after = (1e3 * (b - a) for a, b in pairwise(stamps))
+    row: Row = {"what": f"checks of a {name}", "ms": before + after, "sampling ms": sampling}
+    row |= {"share": (before + after) / sampling, "problems": [problem.what for problem in problems]}
+    return barred(row, "share", not problems and before + after <= MOST_SHARE * sampling)

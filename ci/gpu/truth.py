@@ -124,11 +124,12 @@ def profiled(torch: Any, call: Call) -> float:
 
 
 def per_call(events: list[dict[str, Any]], repeats: int = REPEATS) -> float:
-    """Nanoseconds of device work in a call; releases of torch lose some records at the beginning of a session."""
-    work = sorted((e["ts"], e["dur"]) for e in events if e.get("ph") == "X" and e.get("cat") in _WORK)
+    """Nanoseconds from a call's first start to its last end; torch may lose records at the beginning of a session."""
+    work = sorted((e["ts"], e["ts"] + e["dur"]) for e in events if e.get("ph") == "X" and e.get("cat") in _WORK)
     each = max(1, round(len(work) / repeats))
     whole = len(work) // each
     if 2 * whole < repeats:
         raise ValueError(f"{len(work)} records of {repeats} calls")
     work = work[len(work) - whole * each :]
-    return 1e3 * median(sum(dur for _, dur in work[at : at + each]) for at in range(0, len(work), each))
+    made = (work[at : at + each] for at in range(0, len(work), each))
+    return 1e3 * median(max(end for _, end in one) - one[0][0] for one in made)

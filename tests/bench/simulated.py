@@ -65,6 +65,8 @@ class Torch:
         self.current = 0
         matmul = SimpleNamespace(allow_tf32=False)
         self.backends = SimpleNamespace(cuda=SimpleNamespace(matmul=matmul))
+        functional = SimpleNamespace(scaled_dot_product_attention=lambda *given: gpu.kernel(155_000))
+        self.nn = SimpleNamespace(functional=functional)
         self.cuda = SimpleNamespace(
             Stream=object, stream=self._stream, _sleep=lambda cycles: gpu.kernel(cycles / 1.5, self.current)
         )

@@ -87,17 +87,43 @@ def test_a_timer_that_is_off_is_not_held(check) -> None:
     assert copy["held"] is False
 
 
+@pytest.mark.parametrize(
+    ("said", "held"),
+    [("", False), ("up to 1.7% longer than the device's own records: a pause", False), ("up to 2.4% longer", True)],
+)
+def test_a_timer_that_says_how_far_it_may_be_off_is_held_to_that(check, said, held) -> None:
+    check.timers["auto"] = WrongTimer(check.timers["auto"], said)
+    rows = [row for row in parts.agreement(check) if row.get("bar") == "long"]
+    assert {row["held"] for row in rows} == {held}
+    assert parts.allowance({"agreement": "its calls follow each other at once: 1 to 7 % off the records"}) == 0.07
+
+
+def test_of_calls_below_two_microseconds_nothing_is_asked() -> None:
+    rows = {"graph": {"off": 0.07}, "cupti": {"off": 0.05}}
+    assert "bar" not in parts.judged("short kernel", rows, 1_090.0, named=True)
+    assert parts.judged("add 16 MB", rows, 7_000.0, named=True)["held"] is False
+
+
+def test_attention_that_is_once_taken_for_work_elsewhere_is_missed(check, monkeypatch) -> None:
+    notes = iter(["work ran on another stream, out of sight", *[""] * 9])
+    monkeypatch.setattr(check, "measured", lambda *given: {"what": "attention", "ns": 1.0, "problems": [next(notes)]})
+    row = parts.attention(check)
+    assert (row["held"], row["taken for work elsewhere"]) == (False, 1)
+
+
 class WrongTimer:
     """Reads two percent too much."""
 
     name = "events"
 
-    def __init__(self, inner) -> None:
-        self.inner = inner
+    def __init__(self, inner, said: str = "") -> None:
+        self.inner, self.said = inner, said
 
     def measure(self, *given):
         samples = self.inner.measure(*given)
-        return replace(samples, durations=tuple(1.02 * d for d in samples.durations))
+        others = (note for note in samples.notes if note[0] != "agreement")
+        notes = (*others, *([("agreement", self.said)] if self.said else []))
+        return replace(samples, durations=tuple(1.02 * d for d in samples.durations), notes=notes)
 
 
 class FailingTimer:
@@ -123,9 +149,9 @@ def test_slowdowns_streams_and_products(check) -> None:
     seen = {row["what"]: row for row in parts.slowdowns(check)}
     assert (seen["+0 %"]["seen"], seen["+2 %"]["seen"]) == (0, parts.TRIALS)
     assert seen["+2 %"]["held"] is True
-    first, second = parts.overlap(check)
-    assert first["held"] is True
-    assert second["held"] is True
+    first, second, third = parts.overlap(check)
+    assert (first["held"], second["held"], third["held"]) == (True, True, True)
+    assert (third["bar"], third["measured"]) == ("quiet", parts.ATTENTIONS)
     assert second["busy_ns"] <= second["ns"]
     rows = list(parts.ladder(check))
     assert len(rows) == 16
@@ -137,7 +163,7 @@ def test_records_of_one_stream_alone_are_not_both(check, monkeypatch) -> None:
     """Busy time is never longer than its span, whatever CUPTI saw."""
     drained = FakeRecorder.drain
     monkeypatch.setattr(FakeRecorder, "drain", lambda self: [record for record in drained(self) if record.stream == 0])
-    _, second = parts.overlap(check)
+    _, second, _ = parts.overlap(check)
     assert (second["kernels"], second["held"]) == ("1 a call on 1 streams", False)
 
 
@@ -164,9 +190,12 @@ def test_what_cannot_be_looked_up_costs_itself_alone(check, monkeypatch) -> None
 
 
 def test_records_of_a_trace_are_shared_out_among_calls() -> None:
-    work = [{"ph": "X", "cat": "kernel", "ts": at, "dur": 2.0 + at % 2} for at in range(8)]
-    assert truth.per_call([*work, {"ph": "X", "cat": "cpu_op", "ts": 0, "dur": 9.0}, {"ph": "M"}], 4) == 5_000.0
-    assert truth.per_call(work[1:], 4) == 5_000.0
+    """A call of two kernels lasts from the first start to the last end, and not as long as both together."""
+    work = [{"ph": "X", "cat": "kernel", "ts": 4.0 * at, "dur": 3.0 - at % 2} for at in range(8)]
+    assert truth.per_call([*work, {"ph": "X", "cat": "cpu_op", "ts": 0, "dur": 9.0}, {"ph": "M"}], 4) == 6_000.0
+    assert truth.per_call(work[1:], 4) == 6_000.0
+    beside = [{"ph": "X", "cat": "kernel", "ts": 9.0 * (at // 2), "dur": 5.0 + at % 2} for at in range(8)]
+    assert truth.per_call(beside, 4) == 6_000.0
     with pytest.raises(ValueError, match="3 records of 8 calls"):
         truth.per_call(work[:3], 8)
 

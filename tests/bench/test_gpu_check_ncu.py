@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from ci.gpu import counters
+from pytest_perfgate.adapters.readers import ncu_report
 from tests.bench.simulated import SimulatedCheck
 
 
@@ -62,12 +64,21 @@ def test_ncu_is_found_where_installers_put_it_and_its_duration_is_beside_ours(
     place.chmod(0o755)
     monkeypatch.setattr(counters, "PLACES", ((str(tmp_path), "*/ncu"),))
     monkeypatch.setattr(counters.shutil, "which", lambda name: None)
-    (row,) = counters.profiler(check, tmp_path)
+    row, *read = counters.profiler(check, tmp_path)
+    assert [(one["bar"], one["held"]) for one in read] == [("module", False)] * works, "six bytes are no report"
     if works:
         assert (row["ncu_ns"], row["bar"], row["held"], row["bytes"]) == (60_000.0, "ncu", True, 6)
     else:
         assert row["why"] == "ERR_NVGPUCTRPERM"
         assert "ERR_NVGPUCTRPERM" in (tmp_path / "ncu.txt").read_text()
+
+
+def test_a_report_is_read_as_captures_read_it(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(ncu_report, "read_ncu", lambda paths: [SimpleNamespace(name="softmax")] * len(paths))
+    monkeypatch.setitem(sys.modules, "ncu_report", SimpleNamespace(__file__="/opt/nvidia/extras/python/ncu_report.py"))
+    row = counters.read(tmp_path / "softmax.ncu-rep")
+    assert (row["bar"], row["held"], row["kernels"]) == ("module", True, "softmax")
+    assert row["module"].startswith("/opt/nvidia")
 
 
 def test_without_ncu_that_is_said(check, tmp_path, monkeypatch) -> None:

@@ -16,8 +16,9 @@ from types import SimpleNamespace
 import pytest
 
 from ci.gpu import processes
+from ci.gpu.accumulated import code
 from ci.gpu.ending import below, end
-from ci.gpu.page import bars, failed, page, unshown
+from ci.gpu.page import BARS, BY_NAME, bars, conclusion, failed, page, unshown
 from pytest_perfgate.adapters.runtimes.torch import TorchRuntime
 from pytest_perfgate.adapters.system.processes import started
 from tests.bench import simulated
@@ -29,7 +30,7 @@ def test_not_run_is_said_and_no_pass(tmp_path) -> None:
     if TorchRuntime().availability().usable:
         pytest.skip("a GPU is here")
     command = [sys.executable, str(ROOT / "ci" / "gpu-check"), "--out", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
     assert done.returncode == 4, done.stderr
     assert "Not run: " in (tmp_path / "gpu-check.md").read_text()
     result = json.loads((tmp_path / "gpu-check.json").read_text())
@@ -40,7 +41,7 @@ def test_not_run_is_said_and_no_pass(tmp_path) -> None:
 def test_a_machine_whose_gpu_went_keeps_the_results_that_it_had(tmp_path, monkeypatch) -> None:
     module = simulated.script()
     monkeypatch.setattr(module, "probe", lambda options: {"device": "", "facts": {}, "why": "no GPU"})
-    options = SimpleNamespace(out=str(tmp_path), clocks="observe", quick=False, only=None)
+    options = SimpleNamespace(out=str(tmp_path), clocks="observe", quick=False, only=None, rest=False)
     for earlier, page_of_now in ((False, "Not run: no GPU."), (True, "an H100")):
         if earlier:
             (tmp_path / "gpu-check.md").write_text("an H100")
@@ -80,7 +81,7 @@ def script(tmp_path, monkeypatch):
 
 def test_a_part_that_fails_or_hangs_is_on_record_and_the_others_go_on(script, tmp_path) -> None:
     only = ["machine", "agreement", "overlap"]
-    options = SimpleNamespace(out=str(tmp_path / "out"), clocks="observe", quick=False, only=only)
+    options = SimpleNamespace(out=str(tmp_path / "out"), clocks="observe", quick=False, only=only, rest=False)
     result = script.checked(options)
     good, failing, hanging = result["parts"].values()
     assert good == [{"what": "first", "held": True}]
@@ -140,9 +141,17 @@ def test_a_bar_is_held_missed_or_not_shown() -> None:
         "parts": {"P": [*rows, {"what": "c", "bar": "same", "held": True}]},
     }
     told = bars(result)
-    assert (told["long"], told["same"], told["gate"]) == ("missed (1 of 2)", "held (1 of 1)", "not shown")
-    assert unshown(result) == ["short", "host", "escape", "seen", "gate", "suite", "builds", "power", "checks"]
-    assert "| calls of 20 us and more within 1 % of the device's own records | missed (1 of 2) |" in page(result)
+    assert (told["long"], told["same"]) == ("missed (1 of 2): b", "held (1 of 1)")
+    assert (told["gate"], told["quiet"]) == ("not shown: --only gate", "not shown: --only overlap")
+    names = "short host escape quiet seen gate suite costs builds power checks brought share"
+    assert unshown(result) == names.split()
+    assert f"| {BARS['long']} | missed (1 of 2): b |" in page(result)
+    last = conclusion(result, "/results").splitlines()
+    assert last[:2] == ["missed:", f"  {BARS['long']}: missed (1 of 2): b"]
+    assert f"  {BARS['gate']}: not shown: --only gate" in last
+    assert last[-2] == "not run yet, by --rest or by name: capped, forks, repeat, suites"
+    assert last[-1].startswith(f"1 of {len(BARS)} bars held; every row: /results/gpu-check.md")
+    assert len(conclusion(result, "/results", whole=False).splitlines()) == 3
 
 
 def test_a_pytest_has_our_plugin_though_it_is_not_installed(tmp_path, monkeypatch) -> None:
@@ -232,12 +241,48 @@ def test_a_disk_that_is_full_costs_the_files_and_not_the_parts(script, tmp_path,
         plain(*given)
 
     monkeypatch.setattr(script, "write", full)
-    options = SimpleNamespace(out=str(tmp_path / "out"), clocks="observe", quick=False, only=["machine", "ladder"])
+    options = SimpleNamespace(
+        out=str(tmp_path / "out"), clocks="observe", quick=False, only=["machine", "ladder"], rest=False
+    )
     assert len(script.checked(options)["parts"]) == 2
 
 
-def test_all_parts_together_fit_the_time_with_what_they_need_at_most(script) -> None:
-    assert sum(limit for _, limit, _ in script.PARTS.values()) < 2 * script.BUDGET_S
+def test_parts_that_run_by_name_are_added_to_the_page_of_the_same_code_and_device(
+    script, tmp_path, monkeypatch
+) -> None:
+    def run(*only: str, code: str = "x") -> dict:
+        monkeypatch.setattr(script, "code", lambda root: code)
+        given = SimpleNamespace(out=str(tmp_path / "out"), clocks="observe", quick=False, only=list(only), rest=False)
+        return script.checked(given)
+
+    run("machine", "ladder")
+    both = run("suites")
+    assert list(both["parts"]) == ["This machine", "Products", "The suites of examples/"]
+    assert both["facts"]["kept from an earlier run"] == "This machine, Products"
+    with tarfile.open(tmp_path / "out" / "gpu-check.tar.gz") as file:
+        assert {f"parts/{name}.jsonl" for name in ("machine", "ladder", "suites")} <= set(file.getnames())
+    assert list(run("suites", code="y")["parts"]) == ["The suites of examples/"], "other code has a page of its own"
+
+
+def test_a_whole_run_and_the_rest_are_every_part_once() -> None:
+    module = simulated.script()
+    runs = [module.chosen(SimpleNamespace(only=None, quick=False, rest=rest)) for rest in (False, True)]
+    assert sorted(runs[0] + runs[1]) == sorted(module.PARTS)
+    assert set(runs[1]) == BY_NAME
+    assert sum(module.PARTS[name][1] for name in runs[0]) < 2.5 * module.BUDGET_S
+
+
+def test_the_code_of_a_copied_tree_is_its_files(tmp_path) -> None:
+    (tmp_path / "ci" / "gpu").mkdir(parents=True)
+    (tmp_path / "ci" / "gpu" / "a.py").write_text("1")
+    first = code(tmp_path)
+    (tmp_path / "ci" / "gpu" / "a.py").write_text("2")
+    assert first.startswith("no commit known, files ")
+    assert code(tmp_path) != first
+    assert not code(ROOT).startswith("no commit")
+
+
+def test_a_whole_run_is_over_in_eight_minutes(script) -> None:
     assert script.BUDGET_S <= 480
 
 
@@ -247,11 +292,12 @@ def test_the_whole_script_runs_on_a_simulated_card(tmp_path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=env)
     result = json.loads((tmp_path / "gpu-check.json").read_text())
     told = bars(result)
-    assert {name: told[name].partition(" ")[0] for name in ("long", "short", "escape")} == dict.fromkeys(
-        ("long", "short", "escape"), "held"
-    ), done.stdout + done.stderr
+    good = ("long", "short", "escape", "quiet")
+    assert {told[name].partition(" ")[0] for name in good} == {"held"}, done.stdout + done.stderr
     assert done.returncode == int(told["host"].startswith("missed"))
-    assert [line.split(":")[0] for line in done.stderr.splitlines()] == [
-        n for n in ("machine", "agreement", "overlap") for _ in "12"
-    ]
+    told_of = [line.split(":")[0] for line in done.stderr.splitlines()]
+    assert told_of[:6] == [n for n in ("machine", "agreement", "overlap") for _ in "12"]
+    assert "bars held" in done.stderr.splitlines()[-1]
+    assert result["facts"]["code"]
+    assert result["facts"]["date"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["gpu-check.json", "gpu-check.md", "gpu-check.tar.gz"]

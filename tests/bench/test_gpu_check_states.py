@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from ci.gpu import states
@@ -42,12 +44,34 @@ def test_a_product_that_is_refused_is_said() -> None:
 def test_each_step_of_a_check_has_its_time() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
     check = SimulatedCheck()
-    check.runtime_module = lambda: torch
+    check.runtime_module, check.timers["auto"] = lambda: torch, SleepingTimer
     rows = list(states.checks(check, numbers=1 << 10, device="cpu"))
-    assert [row["what"] for row in rows[:-1]] == ["saved", "fingerprint", "unchanged", "fill", "holding", "restore"]
-    assert rows[-1]["bar"] == "checks"
-    assert rows[-1]["ms"] == pytest.approx(sum(row["ms"] for row in rows[:-1]))
-    assert rows[-1]["held"] is (rows[-1]["ms"] <= states.LEAST_MS)
+    steps, (total, seen, share) = rows[:-3], rows[-3:]
+    assert [row["what"] for row in steps] == ["saved", "fingerprint", "unchanged", "fill", "holding", "restore"]
+    assert total["bar"] == "checks"
+    assert total["ms"] == pytest.approx(sum(row["ms"] for row in steps))
+    assert total["held"] is (total["ms"] <= states.LEAST_MS)
+    assert seen["refused"] == "not seen", "the processor copies nothing to itself"
+    assert (share["bar"], share["problems"]) == ("share", [])
+    assert share["sampling ms"] >= 50
+    assert share["held"] is (share["ms"] <= 0.05 * share["sampling ms"])
+
+
+class SleepingTimer:
+    """Calls once, and takes its time."""
+
+    @staticmethod
+    def measure(call, plan, runtime) -> None:
+        call()
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(("size", "held"), [(8, True), (2_000_000, False)])
+def test_what_is_copied_to_the_host_is_added_up(size: int, held: bool) -> None:
+    copy = {"cat": "gpu_memcpy", "name": "Memcpy DtoH (Device -> Pageable)", "args": {"bytes": size}}
+    inside = {"cat": "gpu_memcpy", "name": "Memcpy DtoD (Device -> Device)", "args": {"bytes": 1 << 30}}
+    row = states.to_host([copy, inside, copy, {"cat": "kernel", "name": "add"}, {"ph": "M"}])
+    assert (row["bar"], row["copies"], row["bytes"], row["held"]) == ("brought", 2, 2 * size, held)
 
 
 def test_what_holds_no_bytes_is_refused() -> None:

@@ -1,0 +1,157 @@
+"""Parts that run by name, since a whole run leaves them no time: a capped product, the examples, forks."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ci.gpu.builds import committed, judged, pytest, written
+from ci.gpu.held import Row, barred
+from ci.gpu.parts import Check
+from ci.gpu.processes import ROOT, last_line, surroundings, told
+from pytest_perfgate.app.compare_arms import ROUND
+from pytest_perfgate.core.judge.calibration import FORKED
+from pytest_perfgate.model.verdict import PairedRound
+from pytest_perfgate.wiring import calibration_path, read_values
+
+LEAST = 15
+"""Pairs of each kind by which forks are compared with fresh processes."""
+JUDGING_S = 75.0
+"""Kept of the part's time for the end of a round, drawing suites and printing."""
+SUITES = ("triton_kernels", "compiled_kernels", "cuda_extension", "cupy_kernels", "nvbench")
+NOTHING_COLLECTED = 5
+FILES: Mapping[str, str] = {
+    ".gitignore": ".perfgate/\n__pycache__/\n",
+    "pyproject.toml": """
+        [tool.pytest.ini_options]
+        pythonpath = ["."]
+
+        [tool.perfgate]
+        devices = ["*"]
+        budget = "200 ms"
+        """,
+    "products/__init__.py": """
+        import torch
+
+        HERE = "cuda" if torch.cuda.is_available() else "cpu"
+        WIDE = 4096
+        DEEP = {"changed": 4096, "unchanged": 4096}
+
+        def inputs(kernel):
+            deep = DEEP[kernel]
+            return [torch.randn(*shape, device=HERE).to(torch.bfloat16) for shape in ((WIDE, deep), (deep, WIDE))]
+
+        def product(a, b):
+            return torch.mm(a, b)
+        """,
+    "test_products.py": """
+        import products
+        import pytest
+
+        @pytest.mark.perfgate("slowdown <= 3%")
+        @pytest.mark.parametrize("kernel", ["changed", "unchanged"])
+        def test_product(perfgate, kernel):
+            perfgate(products.product, *products.inputs(kernel))
+        """,
+}
+DEEPER = ('"changed": 4096', '"changed": 4304')
+"""Five percent more to multiply."""
+
+
+def capped(check: Check, out: Path) -> Iterator[Row]:
+    """Two products that draw the card to its power limit, against the commit before: one has 5 % more to do."""
+    project = written(out / "capped", FILES)
+    if why := committed(project, "base"):
+        yield {"what": "two builds of a product", "refused": "no repository", "why": why}
+        return
+    source = project / "products" / "__init__.py"
+    source.write_text(source.read_text(encoding="utf-8").replace(*DEEPER), encoding="utf-8")
+    committed(project, "deeper")
+    command = [*pytest(check), "--perfgate-against", "HEAD~1"]
+    begun = time.monotonic()
+    code, text = told(command, out / "capped.txt", check.ends - time.monotonic(), cwd=project, env=surroundings(out))
+    took = time.monotonic() - begun
+    if code is None:
+        yield {"what": "two builds of a product", "refused": "no time", "why": text[-200:], "s": took}
+        return
+    found = {name.rpartition("[")[2].rstrip("]"): verdict for name, verdict in judged(project)}
+    row: Row = {"what": "two builds of a product", "s": took}
+    for name, verdict in found.items():
+        row |= {name: verdict.outcome.value, f"{name}, shift": verdict.sentence}
+        row |= {f"{name}, power": power} if (power := dict(verdict.evidence).get("power")) else {}
+    if "changed, power" not in row:
+        yield {**row, "refused": "below the limit", "why": "the card did not hold the clock down; the log says more"}
+        return
+    outcomes = [row.get(name) for name in ("changed", "unchanged")]
+    yield barred(row, "capped", outcomes == ["regressed", "passed"])
+
+
+def suites(check: Check, out: Path) -> Iterator[Row]:
+    """Each suite of examples/ in one fresh process; what it lacks here is said by the suite itself."""
+    for name in SUITES:
+        project = out / "suites" / name
+        shutil.rmtree(project, ignore_errors=True)
+        shutil.copytree(ROOT / "examples" / name, project)
+        env, logs = surroundings(out), out / f"suite-{name}"
+        if (project / "setup.py").exists() and shutil.which("nvcc"):
+            build = [sys.executable, "setup.py", "build_ext", "--inplace"]
+            told(build, logs.with_suffix(".build.txt"), check.ends - time.monotonic(), cwd=project, env=env)
+            env["PYTHONPATH"] = f"{project}:{env['PYTHONPATH']}"
+        begun = time.monotonic()
+        command = [*pytest(check), "--perfgate-rounds", "1", "-rs"]
+        code, said = told(command, logs.with_suffix(".txt"), check.ends - begun, cwd=project, env=env)
+        row: Row = {"what": name, "s": time.monotonic() - begun}
+        if code is None:
+            yield {**row, "refused": "no time", "why": last_line(said)}
+            return
+        if code == NOTHING_COLLECTED:
+            skipped = [line for line in said.splitlines() if line.startswith("SKIPPED")]
+            yield {**row, "refused": "skipped", "why": "; ".join(skipped) or last_line(said)}
+            continue
+        row |= {"exit": code, "said": last_line(said)}
+        for case, verdict in judged(project):
+            row[case] = "; ".join(
+                [*([row[case]] if case in row else []), f"{verdict.limit.text} {verdict.outcome.value}"]
+            )
+        yield {**row, "bar": "suites", "held": code == 0}
+
+
+def forks(check: Check, out: Path) -> Iterator[Row]:
+    """Unchanged code in pairs of fresh processes and of forks, at the power limit and below: what both scatter by."""
+    project = written(out / "forks", {**FILES, "test_softmax.py": SOFTMAX})
+    seconds = check.ends - time.monotonic() - JUDGING_S
+    command = [sys.executable, "-c", "import sys; from pytest_perfgate.cli import main; sys.exit(main())"]
+    command += ["calibrate", "--json", "--scaled-only", "--fresh", "--suites", "20", "--minutes", f"{seconds / 60:.2f}"]
+    command += ["--pytest", f"-p no:randomly --perfgate-clocks {check.plan.clocks.value}"]
+    log = out / "forks.txt"
+    code, said = told(command, log, check.ends - time.monotonic(), cwd=project, env=surroundings(out))
+    try:
+        facts, _ = json.JSONDecoder().raw_decode(said[f"\n{said}".find("\n{") :])
+    except ValueError:
+        yield {"what": "pairs of forks", "refused": f"exit code {code}", "why": last_line(said)}
+        return
+    for one in facts["forks"]:
+        yield {"what": one["test"], **one, "would be forked": one["forked"] <= one["fresh"]}
+    counts = {kind: played(project, phase) for kind, phase in (("fresh", ROUND), ("forked", FORKED))}
+    yield barred({"what": "pairs of both kinds", **counts}, "forks", min(counts.values()) >= LEAST)
+
+
+def played(project: Path, phase: str) -> int:
+    """Rounds of one kind that a calibration has kept."""
+    rounds = read_values(calibration_path(project), PairedRound)
+    return len({one.number for one in rounds if one.phase == phase and not one.trouble})
+
+
+SOFTMAX = """
+    import pytest
+    import torch
+    from products import HERE
+
+    @pytest.mark.perfgate("slowdown <= 3%")
+    def test_softmax(perfgate):
+        perfgate(torch.softmax, torch.randn(4096, 4096, device=HERE), 1)
+    """

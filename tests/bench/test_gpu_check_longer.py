@@ -1,0 +1,97 @@
+"""The parts of the GPU check that run by name, without a card: their projects run, and their rows say what came."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from ci.gpu import longer
+from pytest_perfgate.cli.output import write_json
+from pytest_perfgate.model.plan import Plan
+from pytest_perfgate.model.verdict import Effect, Outcome, Verdict
+from tests.unit.core.judge.bench import limit
+
+
+@pytest.fixture
+def check() -> SimpleNamespace:
+    return SimpleNamespace(plan=Plan(), ends=time.monotonic() + 300)
+
+
+def verdict(name: str, outcome: Outcome, power: str = "") -> tuple[str, Verdict]:
+    evidence = (("power", power),) if power else ()
+    return f"t.py::test_product[{name}]", Verdict(
+        limit=limit("slowdown <= 3%"), outcome=outcome, effect=Effect.PASS, evidence=evidence
+    )
+
+
+LIMITED = "at the device's limit: 1.5 GHz then, 1.4 GHz now"
+
+
+@pytest.mark.parametrize(
+    ("changed", "unchanged", "power", "held"),
+    [
+        (Outcome.REGRESSED, Outcome.PASSED, LIMITED, True),
+        (Outcome.UNDECIDED, Outcome.PASSED, LIMITED, False),
+        (Outcome.REGRESSED, Outcome.REGRESSED, LIMITED, False),
+        (Outcome.REGRESSED, Outcome.PASSED, "", None),
+    ],
+)
+def test_a_deeper_product_has_to_be_a_regression_at_the_power_limit(
+    check, tmp_path: Path, monkeypatch, changed: Outcome, unchanged: Outcome, power: str, held: bool | None
+) -> None:
+    monkeypatch.setattr(longer, "told", lambda *given, **named: (1, ""))
+    found = [verdict("changed", changed, power), verdict("unchanged", unchanged)]
+    monkeypatch.setattr(longer, "judged", lambda project: iter(found))
+    (row,) = longer.capped(check, tmp_path)
+    assert row.get("held") is held
+    assert row.get("changed, power", "") == power
+    text = (tmp_path / "capped" / "products" / "__init__.py").read_text()
+    assert '"changed": 4304, "unchanged": 4096' in text
+
+
+def test_a_suite_that_lacks_something_says_what(check, tmp_path: Path, monkeypatch) -> None:
+    said = {"triton_kernels": (0, "5 passed"), "compiled_kernels": (1, "1 failed"), "cuda_extension": (None, "")}
+
+    def told(command, log, left_s, **given):
+        return said.get(given["cwd"].name, (5, "SKIPPED [1] t.py:9: CuPy is not installed\n1 skipped"))
+
+    monkeypatch.setattr(longer, "told", told)
+    monkeypatch.setattr(longer.shutil, "which", lambda name: None)
+    first, second, last = longer.suites(check, tmp_path)
+    assert (first["held"], second["held"], last["refused"]) == (True, False, "no time")
+    said["cuda_extension"] = (0, "1 passed")
+    *_, cupy, nvbench = longer.suites(check, tmp_path)
+    assert (cupy["what"], cupy["why"]) == ("cupy_kernels", "SKIPPED [1] t.py:9: CuPy is not installed")
+    assert "held" not in nvbench
+
+
+def test_pairs_of_forks_are_shown_beside_fresh_ones(check, tmp_path: Path, monkeypatch, capsys) -> None:
+    forks = [{"test": "t", "fresh": 0.003, "forked": 0.005}]
+    write_json({"rounds": 15, "power": [{"by": 0.05}], "forks": forks, "tests": [{"test": "t"}]})
+    said = f"perfgate: a line\n{capsys.readouterr().out}"
+    monkeypatch.setattr(longer, "told", lambda *given, **named: (0, said))
+    for forked, held in ((15, True), (14, False)):
+        monkeypatch.setattr(longer, "played", lambda project, phase, n=forked: n if phase == longer.FORKED else 15)
+        one, both = longer.forks(check, tmp_path)
+        assert one["would be forked"] is False
+        assert (both["bar"], both["fresh"], both["forked"], both["held"]) == ("forks", 15, forked, held)
+    monkeypatch.setattr(longer, "told", lambda *given, **named: (2, "ERROR: 3 rounds so far"))
+    (row,) = longer.forks(check, tmp_path)
+    assert (row["refused"], row["why"]) == ("exit code 2", "ERROR: 3 rounds so far")
+
+
+@pytest.mark.slow
+@pytest.mark.torch
+def test_the_project_of_products_runs_on_the_processor(tmp_path: Path, monkeypatch) -> None:
+    pytest.importorskip("torch", reason="torch is not installed", exc_type=ImportError)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_PLUGINS", "pytest_perfgate.plugin")
+    files = {name: text.replace("4096", "64").replace("200 ms", "4 ms") for name, text in longer.FILES.items()}
+    project = longer.written(tmp_path / "one", {**files, "test_softmax.py": longer.SOFTMAX.replace("4096", "64")})
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--perfgate=quick"]
+    code, said = longer.told(command, tmp_path / "one.txt", 120.0, cwd=project, env=longer.surroundings(tmp_path))
+    assert (code, "3 passed" in said) == (0, True), said
