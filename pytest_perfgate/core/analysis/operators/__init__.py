@@ -61,8 +61,11 @@ class Call:
         return str(self.concrete[at]) if at < len(self.concrete) else ""
 
     def numbers(self, at: int) -> tuple[int, ...]:
-        """A recorded list of integers."""
-        return tuple(int(n) for n in _NUMBER.findall(self.text(at)))
+        """A recorded list of integers, of 64 bits as PyTorch's."""
+        numbers = tuple(int(n) for n in _NUMBER.findall(self.text(at)))
+        if any(abs(number) >= 1 << 63 for number in numbers):
+            raise ValueError(f"argument {at} of {self.name} has a number beyond 64 bits")
+        return numbers
 
     def number(self, at: int) -> int:
         numbers = self.numbers(at)
@@ -172,7 +175,7 @@ def work_of(call: Call, extra: Mapping[str, Callable[..., Work]] | None = None) 
         return None, "the trace has no shapes: profile with record_shapes=True"
     try:
         return model(call), ""
-    except (ValueError, IndexError, TypeError, KeyError, ZeroDivisionError) as odd:
+    except (ValueError, IndexError, TypeError, KeyError, ArithmeticError) as odd:
         return None, f"arguments do not fit the model: {odd}"
 
 

@@ -232,7 +232,7 @@ def _worked(forest: Forest, at: int) -> Figures | None:
     if key not in forest.worked:
         try:
             forest.worked[key] = figures(forest.call(at), kernels)
-        except (ValueError, IndexError, TypeError, ZeroDivisionError):
+        except (ValueError, IndexError, TypeError, ArithmeticError):
             forest.worked[key] = None
     return forest.worked[key]
 

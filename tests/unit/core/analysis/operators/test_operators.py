@@ -118,6 +118,23 @@ def test_a_side_that_no_tensor_has_is_a_reason(side) -> None:
     assert "arguments do not fit the model" in why
 
 
+@pytest.mark.parametrize("padding", [1 << 63, int("1" * 400)])
+def test_an_argument_that_no_operator_takes_is_a_reason(padding) -> None:
+    texts = ("", "", "", "[1, 1]", f"[1, {padding}]", "[1, 1]", "False", "[0, 0]", "1")
+    dims = ((8, 16, 32, 32), (32, 16, 3, 3), (32,), *((),) * 6)
+    types = (*("float",) * 3, *("ScalarList",) * 3, "Scalar", "ScalarList", "Scalar")
+    found, why = work_of(Call(name="aten::convolution", dims=dims, types=types, concrete=texts))
+    assert found is None
+    assert "arguments do not fit the model" in why
+
+
+def test_work_beyond_any_number_is_a_reason() -> None:
+    shape = (1 << 62,) * 40
+    found, why = work_of(Call(name="aten::add", dims=(shape, shape), types=("float", "float")))
+    assert found is None
+    assert "arguments do not fit the model" in why
+
+
 BF16 = "c10::BFloat16"
 FLASH = "aten::_flash_attention_forward"
 FOREACH = (
