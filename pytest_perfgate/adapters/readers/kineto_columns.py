@@ -53,6 +53,8 @@ _DESCRIPTION = attrgetter("dims", "types", "strides", "concrete")
 
 _NONE = Arguments()
 
+_UNSAID = _DESCRIPTION(_NONE)
+
 _UNSURE, _PARTS = 255, 254
 """Instead of a category: for an event that is left out, and for one that is not an event by itself."""
 
@@ -238,7 +240,7 @@ def _described(arguments: Interned[bytes], args: list[Arguments], category: NDAr
     """Return the number of each operator's arguments; -1 without any."""
     column = np.full(len(args), -1, np.int32)
     known = np.flatnonzero((category == Category.OPERATOR) | (category == Category.ANNOTATION)).tolist()
-    rows = [at for at in known if args[at].dims is not NOTHING or args[at].concrete is not NOTHING]
+    rows = [at for at in known if args[at].dims is not NOTHING or _DESCRIPTION(args[at]) != _UNSAID]
     texts = map(SEPARATOR.join, map(_DESCRIPTION, map(args.__getitem__, rows)))
     column[rows] = np.fromiter(map(arguments.__getitem__, texts), np.int32, len(rows))
     return column

@@ -29,7 +29,7 @@ class Call:
 
     @property
     def recorded(self) -> bool:
-        return bool(self.types)
+        return bool(self.types and self.dims)
 
     def type(self, at: int) -> str:
         return str(self.types[at]) if at < len(self.types) else ""
@@ -81,8 +81,8 @@ class Call:
         return tuple(word == "True" for word in re.findall(r"True|False", self.text(at)))
 
     def tensors(self) -> tuple[int, ...]:
-        """Positions of tensors."""
-        return tuple(at for at in range(len(self.types)) if self.tensor(at))
+        """Positions of tensors whose shapes were recorded."""
+        return tuple(at for at in range(min(len(self.types), len(self.dims))) if self.tensor(at))
 
 
 def parse_call(name: str, arguments: Sequence[bytes]) -> Call:
@@ -91,7 +91,7 @@ def parse_call(name: str, arguments: Sequence[bytes]) -> Call:
     shaped = tuple(sizes if isinstance(sizes, tuple) else () for sizes in dims)
     return Call(
         name=name,
-        dims=shaped + ((),) * (len(types) - len(shaped)),
+        dims=shaped + ((),) * (len(types) - len(shaped)) if shaped else (),
         types=tuple(map(str, types)),
         strides=tuple(steps if isinstance(steps, tuple) else () for steps in strides),
         concrete=concrete,

@@ -289,7 +289,8 @@ def _unified(forest: Forest) -> list[Row]:
     rows: list[Row] = []
     synthetic = forest.trace.events
     for at, name, below, named in chosen(forest):
-        modelled = named and (sheet_of(name) != "triton" or bool(forest.call(at).concrete and forest.call(at).types))
+        call = forest.call(at)
+        modelled = named and (sheet_of(name) != "triton" or bool(call.dims and call.concrete and call.types))
         made = _worked(forest, at) if modelled else None
         row = _measured(forest, at, below, made)
         process, label, thread = forest.thread(at)

@@ -98,6 +98,7 @@ ANSWERS = {
         {},
     ),
     "names in every script": (step(names=("核函数_" + "ж" * 70_000, "\U0001f525\u0000\ud83d")), {}),
+    "types without shapes": (changed(step(), args=lambda e: {**e["args"], "Input Dims": []}), {}),
     "text ids": (changed(step(), pid=lambda e: f"p{e['pid']}", tid=lambda e: f"t{e['tid']}"), {}),
     "empty names of devices": (step(), {"deviceProperties": [{}], "distributedInfo": None}),
     "odd header": (step(), {"distributedInfo": "none", "deviceProperties": {"id": 0}, "baseTimeNanoseconds": "1"}),
@@ -124,6 +125,7 @@ def test_an_export_has_its_figures(kineto, tmp_path, name):
     assert analysis.metrics.find("op_time", (("op", "aten::mm"),))[0].value == pytest.approx(20_000, abs=300)
     assert not analysis.problems
     assert render_text(analysis.views["rough"]())
+    assert render_text(analysis.views["report"]())
 
 
 def test_the_first_exports_named_their_devices_under_another_key(kineto, tmp_path):

@@ -27,7 +27,7 @@ def test_arguments_of_any_form_have_work_or_a_reason(name, arguments):
     call = parse_call(name, arguments)
     work, why = work_of(call)
     assert (work is None) == bool(why)
-    assert len(call.dims) >= len(call.types)
+    assert not call.dims or len(call.dims) >= len(call.types)
 
 
 SHAPES = {name: arguments for name, arguments, _ in CALLS}
@@ -126,6 +126,11 @@ def test_an_argument_that_no_operator_takes_is_a_reason(padding) -> None:
     found, why = work_of(Call(name="aten::convolution", dims=dims, types=types, concrete=texts))
     assert found is None
     assert "arguments do not fit the model" in why
+
+
+def test_types_without_shapes_are_no_shapes_of_one_element() -> None:
+    call = parse_call("aten::mm", (b"", b'["float", "float"]', b"[[64, 1], [256, 1]]", b""))
+    assert work_of(call) == (None, "the trace has no shapes: profile with record_shapes=True")
 
 
 def test_work_beyond_any_number_is_a_reason() -> None:

@@ -118,6 +118,17 @@ def test_calls_without_what_the_reference_reads_have_no_row_on_its_sheet(tmp_pat
     assert len(reference_tables(seen(tmp_path / "t.json", bare)).get(sheet, ())) == left
 
 
+@pytest.mark.parametrize("lost", [("Input Dims",), ("Input Dims", "Concrete Inputs")])
+def test_calls_without_shapes_keep_what_else_was_recorded(tmp_path, lost) -> None:
+    bare = [{**e, "args": {k: v for k, v in e.get("args", {}).items() if k not in lost}} for e in zoo()]
+    tables = reference_tables(seen(tmp_path / "t.json", bare))
+    product = next(row for row in tables["ops_unique_args"] if row["name"] == "aten::mm")
+    assert (product["Input Dims"], product["Input type"]) == (None, "('c10::BFloat16', 'c10::BFloat16')")
+    assert product["Input Strides"] == "((64, 1), (256, 1))"
+    fused = [row for row in tables["unified_perf_summary"] if str(row["name"]).startswith("triton_")]
+    assert {row["has_perf_model"] for row in fused} == {False}
+
+
 def test_the_mode_names_what_it_does_not_write(tmp_path, kineto) -> None:
     path = written(tmp_path / "t.json", [*one_call("aiter::mha_bwd", 5)])
     about = kineto.inspect([path], {"compat": "tracelens"}).views["tracelens"]().subtitle
