@@ -13,6 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,8 @@ SLOWED = 2
 SECONDS = 0.2 + 0.1
 """Sampling and warm-up of one process and test in the recording."""
 SLOWDOWNS = (3, 5, 10, 40)
+PARTS = 6
+"""Into how many parts the suites of a condition are divided."""
 Rule = Callable[[object], peers.Ruling]
 
 
@@ -61,6 +64,13 @@ class Tally:
         self.passed[percent] = self.passed.get(percent, 0) + int(cleared[:SLOWED].sum())
         self.processes.append(ruling.processes)
 
+    def add(self, other: Tally) -> None:
+        """The suites of another part."""
+        for name in ("suites", "alarms", "alarmed_suites", "undecided", "unstable_suites", "processes"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for mine, theirs in ((self.seen, other.seen), (self.passed, other.passed)):
+            mine.update({percent: mine.get(percent, 0) + hits for percent, hits in theirs.items()})
+
     def row(self, rule: str, condition: str, powers: int) -> list[str]:
         bound = upper_bound(self.alarmed_suites, self.suites)
         tests = self.suites * TESTS
@@ -85,24 +95,27 @@ def rate(hits: int, count: int) -> str:
 
 
 def tallied(library: Library, chosen: str, count: int, seed: int) -> dict[tuple[str, str], Tally]:
-    """All rules on the same suites, a process a condition."""
-    tallies: dict[tuple[str, str], Tally] = {}
+    """All rules on the same suites; a process takes a part of the suites of a condition."""
+    tallies = {(name, condition): Tally() for name in rules(chosen) for condition in CONDITIONS}
+    parts = tuple(product(CONDITIONS, range(PARTS)))
     with ProcessPoolExecutor() as pool:
-        for condition, found in zip(CONDITIONS, pool.map(partial(_tallied, library, chosen, count, seed), CONDITIONS)):
-            tallies |= {(name, condition): tally for name, tally in found.items()}
+        for (condition, _), found in zip(parts, pool.map(partial(_tallied, library, chosen, count, seed), parts)):
+            for name, tally in found.items():
+                tallies[name, condition].add(tally)
     return tallies
 
 
-def _tallied(library: Library, chosen: str, count: int, seed: int, condition: str) -> dict[str, Tally]:
-    dice, tallies = np.random.default_rng(seed), dict[str, Tally]()
-    for _ in range(count):
+def _tallied(library: Library, chosen: str, count: int, seed: int, which: tuple[str, int]) -> dict[str, Tally]:
+    """Every part draws all suites and judges its own, so that they are the same however many parts there are."""
+    condition, part = which
+    dice, tallies = np.random.default_rng(seed), {name: Tally() for name in rules(chosen)}
+    for at in range(count):
         clean = suite(library, condition, 0, 0, dice)
         slowed = {percent: suite(library, condition, percent, SLOWED, dice) for percent in SLOWDOWNS}
-        for name, rule in rules(chosen).items():
-            tally = tallies.setdefault(name, Tally())
-            tally.clean(rule(clean))
+        for name, rule in rules(chosen).items() if at % PARTS == part else ():
+            tallies[name].clean(rule(clean))
             for percent, one in slowed.items():
-                tally.slowed(percent, rule(one))
+                tallies[name].slowed(percent, rule(one))
     return tallies
 
 

@@ -22,7 +22,7 @@ import numpy as np
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parents[2])]
 from ours import CI, LIMIT  # noqa: E402
-from replay import rate, written  # noqa: E402
+from replay import PARTS, rate, written  # noqa: E402
 from suites import ARM, CONDITIONS, TESTS, Library, Suite, suite  # noqa: E402
 
 from ci.rates import upper_bound  # noqa: E402
@@ -46,6 +46,11 @@ class Tally:
     tests: int = 0
     same: int = 0
     planted: int = 0
+
+    def add(self, other: Tally) -> None:
+        """The suites of another part."""
+        for name in ("suites", "alarmed", "found", "tests", "same", "planted"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
     def row(self, condition: str, share: float) -> list[str]:
         cells = [condition, f"{share:.0%}"]
@@ -85,15 +90,18 @@ def by_shards(pairs: dict[int, Pairs], costs: dict[str, float]) -> Decisions:
     return decisions
 
 
-def tallied(library: Library, count: int, seed: int, kind: tuple[float, str]) -> Tally:
-    share, condition = kind
+def tallied(library: Library, count: int, seed: int, kind: tuple[float, str, int]) -> Tally:
+    """Every part draws all suites and judges its own."""
+    share, condition, part = kind
     dice, tally = np.random.default_rng(seed), Tally()
-    for _ in range(count):
+    for at in range(count):
         costs = dict(zip(NAMES, dice.uniform(0.2, 4.0, TESTS).tolist()))
         open_ = set(dice.permutation(TESTS)[: round(share * TESTS)].tolist())
         clean = suite(library, condition, 0, 0, dice)
         where = set(dice.permutation(TESTS)[:SLOWED].tolist())
-        arm = np.array([ARM[PERCENT] if at in where else ARM[0] for at in range(TESTS)])
+        arm = np.array([ARM[PERCENT] if test in where else ARM[0] for test in range(TESTS)])
+        if at % PARTS != part:
+            continue
         tally.suites += 1
         for one, planted in ((clean, set[int]()), (replace(clean, arm=arm), where)):
             pairs = {at: pair for at, pair in pairs_of(one).items() if at in open_}
@@ -101,7 +109,7 @@ def tallied(library: Library, count: int, seed: int, kind: tuple[float, str]) ->
             slower = {way: {at for at, d in found.items() if d is Decision.SLOWER} for way, found in ways.items()}
             tally.tests += len(pairs)
             tally.planted += len(planted & open_)
-            tally.same += sum(ways["one run"][at] is ways["shards"][at] for at in pairs)
+            tally.same += sum(ways["one run"][test] is ways["shards"][test] for test in pairs)
             for way, alarms in slower.items():
                 tally.alarmed[way] += bool(alarms) and not planted
                 tally.found[way] += len(alarms & planted)
@@ -119,10 +127,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--write", type=Path)
     chosen = parser.parse_args()
-    kinds = tuple(product((1.0, 0.25), CONDITIONS))
+    kinds = tuple(product((1.0, 0.25), CONDITIONS, range(PARTS)))
+    lines_of = {(share, condition): Tally() for share, condition, _ in kinds}
     with ProcessPoolExecutor() as pool:
-        tallies = pool.map(partial(tallied, Library(chosen.recordings), chosen.suites, chosen.seed), kinds)
-        rows = [tally.row(condition, share) for (share, condition), tally in zip(kinds, tallies)]
+        parts = pool.map(partial(tallied, Library(chosen.recordings), chosen.suites, chosen.seed), kinds)
+        for (share, condition, _), part in zip(kinds, parts):
+            lines_of[share, condition].add(part)
+    rows = [tally.row(condition, share) for (share, condition), tally in lines_of.items()]
     lines = ["| " + " | ".join(cells) + " |" for cells in (HEADS, ["---"] * len(HEADS), *rows)]
     said = (
         f"{chosen.suites} clean suites of {TESTS} a line, and as many with {SLOWED} slower tests; seed {chosen.seed}."
