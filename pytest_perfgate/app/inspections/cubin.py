@@ -218,7 +218,7 @@ def _launched(facts: KernelFacts, options: Mapping[str, str]) -> KernelFacts:
 def _elsewhere(
     diagnoses: list[Diagnosis], options: Mapping[str, str], limits: Mapping[str, SmLimits], stated: Stated
 ) -> list[Diagnosis]:
-    """What views show: with no code for the architecture of the options, its limits and the registers as compiled."""
+    """Return diagnoses for views; without code of the options' architecture, with its limits and the same registers."""
     arch = options.get("arch", "") if "threads" in options else ""
     if not arch or any(d.facts.arch == arch for d in diagnoses):
         return diagnoses

@@ -1,1 +1,1 @@
-"""A report in, a string out."""
+"""Renders reports as text."""

@@ -1,4 +1,4 @@
-"""The readable block of a failing test, and the lines of what accepting it would write."""
+"""The block of a failing test, and the lines on what accepting it would write."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ _WITHOUT = {
 
 
 def render_block(report: CaseReport, width: int = WIDTH, command: Callable[[str], str] = str) -> str:
-    """A case's verdicts, the worst first, with now, then, why and next; those that passed only among themselves.
+    """Return a case's verdicts, the worst first, with now, then, why and next; passed ones if all passed.
 
-    ``command`` writes a command as it works from where the reader stands.
+    ``command`` rewrites a command for the folder in which the reader is.
     """
     return shown(lambda: _whole(report, width, command), lambda why: _bare(report, why))
 
 
 def _bare(report: CaseReport, why: str) -> str:
-    """A case that cannot be shown whole: what it came to under each limit, and that."""
+    """Return a case that cannot be rendered: its outcome under each limit, and the reason."""
     heads = "".join(
         f"{v.outcome.name.replace('_', ' '):<9}  {printable(str(report.key))}   limit {printable(str(v.limit.text))}\n"
         for v in report.verdicts
@@ -87,12 +87,12 @@ def _whole(report: CaseReport, width: int, command: Callable[[str], str]) -> str
 
 
 def calm(text: str) -> str:
-    """Text of a record that nobody vouches for: it mentions nobody and leads nowhere where people discuss."""
+    """Return text of an untrusted record without mentions and links for use in discussions."""
     return text.replace("@", "@\u200b").replace("://", ":\u200b//")
 
 
 def _head(report: CaseReport, verdict: Verdict, width: int) -> Iterator[str]:
-    """Outcome, name, figure, limit; a name that leaves no room has a line of its own and stays whole."""
+    """Yield outcome, name, figure and limit; a long name gets a line of its own and stays whole."""
     start = f"{verdict.outcome.name.replace('_', ' '):<9}  {short_name(report.key)}"
     limit = by_floor(_limit(verdict.limit), verdict.raised)
     figures = f"{_figure(verdict, _rests_on(verdict, report.measurement))}   limit {limit}"
@@ -103,7 +103,7 @@ def _head(report: CaseReport, verdict: Verdict, width: int) -> Iterator[str]:
 
 
 def _rests_on(verdict: Verdict, measurement: Measurement | None) -> str:
-    """How much evidence a figure has: rounds of two arms, else processes, else the samples of the one."""
+    """Return the evidence of a figure: rounds of two arms, else processes, else samples."""
     if verdict.rounds:
         return plural(verdict.rounds, "round")
     processes = measurement.processes if measurement else ()
@@ -158,7 +158,7 @@ def _count(processes: int, samples: int) -> str:
 
 
 def _place(measurement: Measurement) -> str:
-    """The device, its clock, and whether we held it."""
+    """Return the device, its clock, and whether that was locked."""
     clocks = sorted(hz for p in measurement.processes for hz in p.clock_hz)
     speed = f" at {clocks[len(clocks) // 2] / 1e6:.0f} MHz" if clocks else ""
     locked = ", locked" if measurement.identity.clocks == "lock" else ""
@@ -166,7 +166,7 @@ def _place(measurement: Measurement) -> str:
 
 
 def _base_times(told: list[Verdict]) -> list[str]:
-    """What was measured in the other arm, where no stored baseline was asked."""
+    """Return the time of the other arm, if no stored baseline was used."""
     texts = dict.fromkeys(text for v in told for label, text in v.evidence if label == THEN)
     return [f"  then  {printable(text)}" for text in list(texts)[:1]]
 
@@ -186,7 +186,7 @@ def _then(baseline: Baseline | None) -> list[str]:
 
 
 def accepted_text(line: Baseline) -> str:
-    """An accepted time, and how far it has come by steps of ninety days: ``412 µs  +8.4 % since 2026-05-02``."""
+    """Return an accepted time with its drift in ninety days: ``412 µs  +8.4 % since 2026-05-02``."""
     if not line.time:
         return plural(len(line.figures), "figure")
     return "  ".join(filter(None, (quantity(line.time, Dimension.TIME), _steps(line))))
@@ -197,7 +197,7 @@ def _steps(line: Baseline) -> str:
 
 
 def _sentences(told: list[Verdict]) -> list[str]:
-    """Why, and of several limits which: each sentence once, after those that it speaks of."""
+    """Return each sentence once; with several, each after the metrics of its limits."""
     groups: dict[str, list[str]] = {}
     for verdict in told:
         groups.setdefault(verdict.sentence, []).append(verdict.limit.metric)
@@ -212,7 +212,7 @@ def _sentences(told: list[Verdict]) -> list[str]:
 
 
 def _reasons(told: list[Verdict]) -> Iterator[str]:
-    """Each sentence once, then the facts that others found; a passed limit needs no reason."""
+    """Yield each sentence once, then other facts of the verdicts; a passed limit needs no reason."""
     texts = _sentences([v for v in told if v.outcome not in _QUIET])
     new = [
         (label, text)
@@ -227,7 +227,7 @@ def _reasons(told: list[Verdict]) -> Iterator[str]:
 
 
 def seen(measurement: Measurement) -> Iterator[tuple[str, str]]:
-    """What an analysis saw, three things at the most: a class with its evidence, advice with what triggered it."""
+    """Yield at most three findings of an analysis: a class with its evidence, advice with its cause."""
     notable = [f for f in measurement.findings if f.severity is not Severity.INFO]
     for finding in notable[:_SEEN]:
         text = f"{finding.advice} ({finding.trigger})" if finding.advice else finding.detail
@@ -235,7 +235,7 @@ def seen(measurement: Measurement) -> Iterator[tuple[str, str]]:
 
 
 def _labelled(label: str, text: str, width: int) -> list[str]:
-    """Wrapped under its label; what has lines of its own, such as a process's last words, keeps them."""
+    """Return text wrapped after its label; text with line breaks, such as a process's last output, keeps them."""
     starts = [f"  {label:<4}  "]
     lines = []
     for line in text.splitlines():
@@ -253,7 +253,7 @@ _SAID = (Change.UNTRUSTED, Change.UNTIMED, Change.COUNTED, Change.MOVED, Change.
 
 
 def acceptance_lines(found: Sequence[Decision], *, dry: bool = False) -> Iterator[str]:
-    """One line for each case that changes or cannot; the rest is counted, and each warning stands once."""
+    """Yield one line for each case that changes or cannot; the rest is counted, and each warning appears once."""
     several = len({_device(decision) for decision in found} - {""}) > 1
     for decision in found:
         if decision.writes or decision.change in _SAID:
@@ -270,18 +270,18 @@ def acceptance_lines(found: Sequence[Decision], *, dry: bool = False) -> Iterato
 
 
 def _step(decision: Decision) -> float:
-    """How much slower it is: beside more than it could see, what it could see says nothing."""
+    """Return how much slower the new time is; 0 without both times."""
     before, after = decision.before, decision.after
     return after.time / before.time - 1 if after and after.time and before and before.time else 0.0
 
 
 def _device(decision: Decision) -> str:
-    """On what it was measured; a merged record has several."""
+    """Return the device of a measurement; a merged record has several."""
     return decision.report.measurement.device.key if decision.report.measurement else ""
 
 
 def _warnings(shown: Sequence[Decision]) -> Iterator[str]:
-    """What is to be known of several decisions at once, with how many."""
+    """Yield warnings that apply to several decisions, with their number."""
     few = Counter(d.few_processes for d in shown if d.few_processes)
     for few_processes, count in few.items():
         yield f"warning  {count} of {plural(len(shown), 'case')}, {few_processes}; {_WHOLE}"
@@ -293,19 +293,19 @@ def _warnings(shown: Sequence[Decision]) -> Iterator[str]:
 
 
 def _asks_for_time(decision: Decision) -> bool:
-    """Whether a limit asks for the time, and not for a speed-up alone, beside which the time stands."""
+    """Return whether a limit uses the time, not only a speed-up, which stores the time as well."""
     verdicts = decision.report.verdicts
     return not verdicts or any(v.limit.metric != "speedup" for v in verdicts)
 
 
 def _busy_note(shown: Sequence[Decision]) -> str:
-    """How busy others kept the machine meanwhile."""
+    """Return how busy other programs kept the machine."""
     most = max((busy_processors(d.report.measurement.processes) for d in shown if d.report.measurement), default=0.0)
     return f": other programs used {most:.1f} processors meanwhile" if most else ""
 
 
 def _warning(decision: Decision) -> str:
-    """What a run is worth that is too wide for its limit, or of too few processes; and what CI says of it."""
+    """Return the warning on a run that is too noisy for its limit, has too few processes, or drifts."""
     warnings = [f"{decision.few_processes}; {_WHOLE}"] if decision.few_processes else []
     if decision.blind is not None:
         text = f"the smallest slowdown this run can detect is {signed(decision.blind)}"
@@ -314,14 +314,14 @@ def _warning(decision: Decision) -> str:
 
 
 def decision_lines(decision: Decision) -> Iterator[str]:
-    """The case, then and now, and what is to be known before it is accepted."""
+    """Yield the case, then and now, and what to know before it is accepted."""
     yield from (_time_line(decision), *_figure_lines(decision))
     if warning := _warning(decision):
         yield f"  warning  {warning}"
 
 
 def _figure_lines(decision: Decision) -> Iterator[str]:
-    """What becomes of each figure that is another one."""
+    """Yield what happens to each figure that changed."""
     return (f"  {step_text(step)}" for step in decision.figures)
 
 
@@ -340,7 +340,7 @@ def step_text(step: FigureStep) -> str:
 
 
 def _moved(then: Figure, now: Figure) -> str:
-    """A percentage moves by points, what starts from 0 by its amount, all else by a share."""
+    """Return a change: of a percentage in points, from 0 as an amount, otherwise as a share."""
     if then.dimension is Dimension.FRACTION:
         return f"{(now.value - then.value) * 100:+.3g} pp"
     if not then.value:
@@ -361,7 +361,7 @@ def _time_line(decision: Decision) -> str:
 
 
 def _heritage(decision: Decision) -> str:
-    """Whose place a new line takes, where that was faster."""
+    """Return the removed case that a new line replaces, with the change of its time."""
     if decision.predecessor is None or decision.after is None:
         return ""
     shift = signed(decision.after.time / decision.predecessor.time - 1)

@@ -39,33 +39,33 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 Key = Sequence[tuple[str, str]]
-"""Fills with what they stand for, in the order in which they stand in a bar."""
+"""Fills with their meanings, in their order in a bar."""
 
 TIME_KEY = (("compute", "computation"), ("exposed", "exposed communication"), ("copies", "exposed copies"),
             ("idle", "idle"))  # fmt: skip
 """Parts of a device's time that sum to it."""
 
 MOST_ROWS = 24
-"""Bars of one picture; of more rows neighbours are put together."""
+"""The most bars of a picture; neighbouring rows are merged above that."""
 
 _LINE, _STRIP, _BINS = 30, 24, 20
 
 
 @value
 class Row:
-    """One bar: amounts in the order of the key, and words beside it."""
+    """One bar: amounts in the order of the key, and text beside it."""
 
     label: str
     amounts: tuple[float, ...]
     text: str = ""
     spread: tuple[float, ...] = ()
-    """Where single members lie between nothing and the whole bar: 0 to 1."""
+    """The positions of single members from nothing to the whole bar: 0 to 1."""
 
 
 def stacked(
     name: str, alt: str, rows: Sequence[Row], key: Key, tick: Callable[[float], str], note: str = ""
 ) -> Picture:
-    """Bars of stacked parts on one scale; below a bar, where its members lie."""
+    """Return bars of stacked parts on one scale, each with the distribution of its members below it."""
     most = max((sum(row.amounts) for row in rows), default=0.0) or 1.0
     used = [(fill, text) for at, (fill, text) in enumerate(key) if any(row.amounts[at] > 0 for row in rows)]
 
@@ -123,7 +123,7 @@ def _bars(
 
 
 def _row(row: Row, key: Key, place: tuple[float, float, float]) -> Iterator[str]:
-    """The parts of one bar, each with its share where that has room."""
+    """Yield the parts of one bar, each with its share if it fits."""
     x, y, scale = place
     whole = sum(row.amounts) or 1.0
     for (fill, text), amount in zip(key, row.amounts):
@@ -145,7 +145,7 @@ def _counted(spread: Sequence[float]) -> list[int]:
 
 
 def _strip(spread: Sequence[float], left: float, y: float, room: float) -> Iterator[str]:
-    """How many members lie where, as columns below their bar."""
+    """Yield the distribution of members as columns below their bar."""
     counts, wide = _counted(spread), room / _BINS
     most = max(counts)
     yield rule((left, y + _STRIP - 8), (left + room, y + _STRIP - 8))
@@ -157,7 +157,7 @@ def _strip(spread: Sequence[float], left: float, y: float, room: float) -> Itera
 
 
 def ruler(axis: Axis, across: tuple[float, float], down: tuple[float, float]) -> Iterator[str]:
-    """Ticks below all bars, with a faint line through them."""
+    """Yield ticks below all bars, with a faint line through them."""
     left, room = across
     last = -1e9
     for tick in axis.ticks(6 if room > 400 else 4):
@@ -172,7 +172,7 @@ def ruler(axis: Axis, across: tuple[float, float], down: tuple[float, float]) ->
 
 
 def merged(rows: Sequence[Row], most: int = MOST_ROWS) -> tuple[list[Row], int]:
-    """As many rows as a picture holds: the mean of neighbours, and how many stand in one."""
+    """Return at most that many rows, as means of neighbours, and how many form one."""
     if len(rows) <= most:
         return list(rows), 1
     size = math.ceil(len(rows) / most)
@@ -188,14 +188,14 @@ def merged(rows: Sequence[Row], most: int = MOST_ROWS) -> tuple[list[Row], int]:
 
 
 def overlap_row(label: str, hidden: float, whole: float, parts: Sequence[float]) -> Row:
-    """One bar of what is hidden and what is exposed."""
+    """Return one bar of the hidden and the exposed part."""
     share = hidden / whole if whole else 0.0
     text = f"{share:.0%} of {quantity(whole, Dimension.TIME, 3)}"
     return Row(label=label, amounts=(share, 1 - share), text=text, spread=tuple(parts))
 
 
 def overlap_bars(rows: Sequence[Row], of: str) -> Picture:
-    """Bars of what is hidden, the most important first, with the spread of the kernels below each."""
+    """Return bars of the hidden parts, the most important first, with the distribution of the kernels."""
     more = len(rows) - MOST_ROWS
     note = f"{more} more are in the table" if more > 0 else ""
     key = (("hidden", "hidden by compute"), ("exposed", "exposed"))
@@ -207,7 +207,7 @@ _SPARKS = " ▁▂▃▄▅▆▇█"
 
 
 def sparkline(numbers: Sequence[float]) -> str:
-    """Numbers as columns of one line's height; what is there is seen, however little."""
+    """Return numbers as columns of one line's height; the smallest positive one is still visible."""
     most = max(numbers, default=0)
     if most <= 0:
         return " " * len(numbers)
@@ -224,11 +224,11 @@ class Bins:
 
 
 SHORT_NS = 10_000
-"""Kernels up to this long are short: starting them takes about as long as they do."""
+"""The longest short kernel: starting it takes about as long as it runs."""
 
 
 def lengths_picture(lengths: Ints) -> Picture:
-    """How many kernels are short, and how little of the time they are."""
+    """Draw how many kernels are short, and their share of the time."""
     import numpy as np
 
     lasting = lengths[lengths > 0].astype(np.float64)
@@ -245,7 +245,7 @@ def lengths_picture(lengths: Ints) -> Picture:
 
 
 def _edges(low: float, high: float) -> list[float]:
-    """1, 2, 5, 10 ... around the lengths, with the border of short ones among them."""
+    """Return 1, 2, 5, 10 ... around the lengths, including the limit of short ones."""
     ladder = [m * 10.0**power for power in range(2, 13) for m in (1, 2, 5)]
     first = max([0, *(at for at, edge in enumerate(ladder) if edge <= min(low, SHORT_NS / 2))])
     last = min(at for at, edge in enumerate(ladder) if edge > max(high, 2 * SHORT_NS))
@@ -253,7 +253,7 @@ def _edges(low: float, high: float) -> list[float]:
 
 
 def histogram(name: str, alt: str, bins: Bins, short: float, label: str) -> Picture:
-    """Two columns a bin: how many there are, and what they take; those up to ``short`` stand out."""
+    """Draw two columns for each bin, their number and their time; those up to ``short`` are highlighted."""
     high = max((*bins.members, *bins.time), default=0.0) * 1.12 or 1.0
     names = (
         ("exposed", "share of kernels, short ones"),
@@ -300,19 +300,19 @@ def _time(nanoseconds: float) -> str:
 
 @value
 class Panel:
-    """A figure that falls in steps, and where one stands on them."""
+    """A figure that falls in steps, and the current position."""
 
     label: str
     stairs: tuple[tuple[float, float], ...]
-    """From each of these places on the figure is so much."""
+    """The figure from each of these positions on."""
     here: tuple[float, float] | None
     cliff: float | None
-    """The last place before the next fall."""
+    """The last position before the next fall."""
     text: Callable[[float], str] = "{:g}".format
 
 
 def stairs(name: str, alt: str, panels: Sequence[Panel], label: str, bars: Sequence[Bar] = ()) -> Picture:
-    """Panels beside each other, on a phone below each other."""
+    """Draw panels side by side, on a phone one below the other."""
     high = max((level for panel in panels for _, level in panel.stairs), default=1.0) * 1.18
 
     def draw(width: int) -> str:
@@ -355,7 +355,7 @@ def _panel(panel: Panel, width: int, tall: int, high: float, label: str) -> Iter
 
 
 def over_steps(name: str, alt: str, steps: Sequence[tuple[str, float]], label: str, dimension: Dimension) -> Picture:
-    """A figure of each step as a line, and the mean across."""
+    """Draw a figure of each step as a line, and its mean."""
     figures = [figure for _, figure in steps]
     mean, high = sum(figures) / len(figures), max(figures) * 1.2 or 1.0
 

@@ -1,4 +1,4 @@
-"""The parts that pictures are made of: axes, marks, fills that differ by pattern, words that fit."""
+"""The parts of pictures: axes, marks, fills with different patterns, fitted text."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _PAPER, _BLACK = "#fff", "#1b1f24"
 _NAMED = re.compile(r"var\(--\w+,(#\w+)\)")
 
 WIDE, NARROW = 760, 344
-"""Pixels across a picture on a page, and on a phone."""
+"""The widths of a picture in pixels, on a page and on a phone."""
 
 Place = tuple[float, float]
 """Pixels from the left and from the top."""
 
 SIZE = 12
-"""Pixels of a letter's height."""
+"""The height of a letter in pixels."""
 
 _LETTER = 0.61
-"""Of its height the width of a usual letter, in the wider of the fonts that a page may be shown in."""
+"""The width of a usual letter by its height, in the wider of a page's fonts."""
 
 FILLS = {
     "compute": ("var(--f1,#a9c8ec)", ""),
@@ -42,7 +42,7 @@ FILLS = {
     "worse": ("var(--f2,#f6b48a)", "M-1,1 l2,-2 M0,6 l6,-6 M5,7 l2,-2"),
     "better": ("var(--f3,#bfe3c8)", "M3,2 v2"),
 }
-"""Colour and pattern of what is drawn as an area: each is told from the others without its colour."""
+"""Colour and pattern of each area; the pattern alone distinguishes them."""
 
 
 @value
@@ -54,12 +54,12 @@ class Axis:
     label: str
     log: bool = False
     text: Callable[[float], str] = "{:g}".format
-    """A tick as a person reads it."""
+    """Returns the text of a tick."""
     whole: bool = False
-    """Counts something: there is nothing between two ticks."""
+    """Whether values are counts, so that no tick lies between whole numbers."""
 
     def place(self, number: float) -> float:
-        """0-1 along the axis."""
+        """Return a number's place on the axis, 0 to 1."""
         low, high, number = (math.log10(max(v, 1e-300)) if self.log else v for v in (self.low, self.high, number))
         return (number - low) / (high - low) if high > low else 0.5
 
@@ -79,7 +79,7 @@ class Axis:
 
 @value
 class Frame:
-    """Where a picture puts its axes: pixel sizes with room for labels."""
+    """The place of a picture's axes in pixels, with room for labels."""
 
     x: Axis
     y: Axis
@@ -91,7 +91,7 @@ class Frame:
     right: int = 18
 
     def at(self, x: float, y: float) -> tuple[float, float]:
-        """The pixel of a point, kept inside the frame."""
+        """Return the pixel of a point, kept inside the frame."""
         across = min(1.0, max(0.0, self.x.place(x)))
         up = min(1.0, max(0.0, self.y.place(y)))
         px = self.left + across * (self.width - self.left - self.right)
@@ -99,12 +99,12 @@ class Frame:
 
 
 def picture(frame: Frame, marks: Sequence[str], alt: str) -> str:
-    """A whole drawing: frame, ticks, then the marks."""
+    """Return a whole drawing: frame, ticks, then the marks."""
     return sheet(frame.width, frame.height, [*grid(frame), *marks], alt)
 
 
 def sheet(width: float, height: float, marks: Sequence[str], alt: str) -> str:
-    """A whole drawing of these marks, with the patterns that they use under names of its own."""
+    """Return a whole drawing of these marks, with the patterns that they use under unique names."""
     body = "".join(marks)
     own = f"p{zlib.crc32(f'{width}{alt}{body}'.encode()):08x}"
     patterns = "".join(_pattern(own, name) for name in FILLS if f"url(#{name})" in body)
@@ -124,7 +124,7 @@ def responsive(
     key: Sequence[str] = (),
     bars: Sequence[Bar] = (),
 ) -> Picture:
-    """The picture for a page and for a phone, and what a terminal shows instead."""
+    """Return the picture for a page and a phone, and the bars that a terminal shows instead."""
     return Picture(svg=draw(WIDE), narrow=draw(NARROW), alt=alt, name=name, key=tuple(key), bars=tuple(bars))
 
 
@@ -138,15 +138,15 @@ def _pattern(own: str, name: str) -> str:
 
 
 def filled(name: str) -> str:
-    """What a mark is filled with: a plain colour, or the colour with its pattern."""
+    """Return the fill of a mark: a plain colour, or the colour with its pattern."""
     colour, path = FILLS[name]
     return f"url(#{name})" if path else colour
 
 
 def alone(svg: str) -> str:
-    """The drawing for a file of its own: on paper, in colours that a viewer without style sheets knows too.
+    """Return the drawing for a file of its own, with a paper background and plain colours.
 
-    Without a page around it, ink would be black on whatever the viewer shows behind it, be that dark.
+    Outside of a page a viewer's background may be dark, and black lines would be invisible.
     """
     head, end, body = svg.partition(">")
     paper = f'<rect width="100%" height="100%" fill="{_PAPER}"/>'
@@ -171,7 +171,7 @@ def words(x: float, y: float, text: str, *, anchor: str = "start", colour: str =
 
 
 def haloed(x: float, y: float, text: str, anchor: str = "middle") -> str:
-    """Words on a pattern: an edge of paper keeps them readable."""
+    """Return text over a pattern, with an edge in the paper's colour that keeps it readable."""
     plain = words(x, y, text, anchor=anchor)
     return plain.replace("<text ", f'<text paint-order="stroke" stroke="{PAPER}" stroke-width="3.5" ', 1)
 
@@ -183,7 +183,7 @@ def box(x: float, y: float, width: float, height: float, *, colour: str = MARK, 
 
 
 def area(x: float, y: float, width: float, height: float, name: str, title: str = "") -> str:
-    """A box of one of the fills, with an outline that keeps its shape where the colour is faint."""
+    """Return a box of one of the fills, with an outline that shows its shape even if the colour is faint."""
     text = f"<title>{escape(title)}</title>" if title else ""
     return (
         f'<rect x="{x:.2f}" y="{y:.2f}" width="{max(width, 0.4):.2f}" height="{height:.2f}" fill="{filled(name)}" '
@@ -192,28 +192,28 @@ def area(x: float, y: float, width: float, height: float, name: str, title: str 
 
 
 def rule(start: Place, end: Place, *, colour: str = SOFT, dash: str = "", wide: float = 1) -> str:
-    """A straight line between two pixels."""
+    """Return a straight line between two pixels."""
     dashes = f' stroke-dasharray="{dash}"' if dash else ""
     ends = f'x1="{start[0]:.1f}" y1="{start[1]:.1f}" x2="{end[0]:.1f}" y2="{end[1]:.1f}"'
     return f'<line {ends} stroke="{colour}" stroke-width="{wide:g}"{dashes}/>'
 
 
 def text_width(text: str) -> float:
-    """Pixels that a text takes at most, as far as one can tell without its font."""
+    """Return the largest width of a text in pixels, estimated without its font."""
     return len(text) * SIZE * _LETTER
 
 
 def fitted(text: str, pixels: float) -> str:
-    """The text, or as much of it as fits; nothing where not even four letters do."""
+    """Return the text, or as much of it as fits; "" if fewer than four letters fit."""
     if text_width(text) <= pixels:
         return text
     letters = int(pixels / (SIZE * _LETTER)) - 1
-    whole = shareable(text, Names())  # half of a name would be told by nobody as one
+    whole = shareable(text, Names())  # half a name would be unrecognisable
     return whole if len(whole) <= letters + 1 else f"{whole[:letters]}…" if letters >= 3 else ""
 
 
 def legend(entries: Sequence[tuple[str, str]], left: float, top: float, width: float) -> tuple[list[str], float]:
-    """Fills and what they stand for, in as many lines as they need; and where the last of them ends."""
+    """Return a legend of fills in as many lines as needed, and where its last line ends."""
     marks, x, y = [], left, top
     for name, text in entries:
         needs = 20 + text_width(text) + 14
@@ -225,7 +225,7 @@ def legend(entries: Sequence[tuple[str, str]], left: float, top: float, width: f
 
 
 def spread_out(places: Sequence[float], least: float, low: float, high: float) -> list[float]:
-    """The same places moved so far apart that labels of this height do not lie on each other."""
+    """Return the places moved apart so that labels of this height do not overlap."""
     order = sorted(range(len(places)), key=places.__getitem__)
     moved = list(places)
     floor = low
@@ -240,7 +240,7 @@ def spread_out(places: Sequence[float], least: float, low: float, high: float) -
 
 
 def nice_step(rough: float) -> float:
-    """The nearest 1, 2 or 5 times a power of ten."""
+    """Return the nearest 1, 2 or 5 times a power of ten."""
     if rough <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(rough))
@@ -248,12 +248,12 @@ def nice_step(rough: float) -> float:
 
 
 def margin(axis: Axis, title: bool) -> int:
-    """Pixels to the left of a frame that its longest tick needs, and the name of the axis where it has one."""
+    """Return the pixels left of a frame for its longest tick, and for the axis's name if it has one."""
     return math.ceil(12 + (20 if title else 0) + max((text_width(axis.text(tick)) for tick in axis.ticks()), default=0))
 
 
 def grid(frame: Frame) -> Iterator[str]:
-    """Both axes with as many ticks as have room."""
+    """Yield both axes with as many ticks as fit."""
     (x0, y0), (x1, y1) = frame.at(frame.x.low, frame.y.low), frame.at(frame.x.high, frame.y.high)
     yield f'<path d="M{x0:.1f},{y1:.1f} V{y0:.1f} H{x1:.1f}" fill="none" stroke="{SOFT}"/>'
     for tick, label_x in _apart(frame):
@@ -273,7 +273,7 @@ def grid(frame: Frame) -> Iterator[str]:
 
 
 def _apart(frame: Frame) -> list[tuple[float, float]]:
-    """Ticks whose labels do not lie on each other, each with the middle of its label, which stays inside."""
+    """Return ticks whose labels do not overlap, each with the middle of its label inside the frame."""
     places: list[tuple[float, float]] = []
     for count in (6, 5, 4, 3, 2):
         ticks = frame.x.ticks(count)

@@ -1,4 +1,4 @@
-"""Runs for the stores that teams have: OpenMetrics, Bencher, PyTorch's benchmark database, a table of every figure."""
+"""Exports of runs: OpenMetrics, Bencher, PyTorch's benchmark database, a table of every figure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BASE: Mapping[Dimension, tuple[str, float]] = {
     Dimension.TEMPERATURE: ("celsius", 1.0),
     Dimension.POWER: ("watts", 1.0),
 }
-"""Base units, as Prometheus asks for them, and what a figure is multiplied by to be in them."""
+"""Base units of Prometheus, and the factor that converts a figure to them."""
 
 _UNITS: Mapping[Dimension, str] = {
     Dimension.TIME: "ns", Dimension.BYTES: "B", Dimension.BANDWIDTH: "B/s", Dimension.FLOPS: "FLOP/s",
@@ -38,11 +38,11 @@ _UNITS: Mapping[Dimension, str] = {
 }  # fmt: skip
 
 _LONGEST_NAME, _LONGEST_MEASURE = 1024, 64
-"""What Bencher takes."""
+"""The units of Bencher."""
 
 
 def _measured(report: RunReport) -> Iterator[tuple[CaseReport, Measurement, list[Metric]]]:
-    """Each case with its figures, as far as they are numbers."""
+    """Yield each case with its finite figures."""
     for case in report.cases:
         if case.measurement is not None and not case.problems:
             metrics = case.measurement.metrics.metrics
@@ -50,15 +50,15 @@ def _measured(report: RunReport) -> Iterator[tuple[CaseReport, Measurement, list
 
 
 def _scoped(metric: Metric) -> str:
-    """The name of a figure with its scope, as a limit writes it."""
+    """Return the name of a figure with its scope, as a limit writes it."""
     scope = ", ".join(f"{name}={text}" for name, text in metric.labels)
     return f"{metric.name}({scope})" if scope else metric.name
 
 
 def render_openmetrics(report: RunReport) -> str:
-    """The text that GitLab's metrics report and Prometheus read: a gauge a metric, in base units.
+    """Return text for GitLab's metrics report and Prometheus: a gauge for each metric, in base units.
 
-    Neither the commit nor the run is a label: a series goes on from run to run.
+    Commit and run are not labels, because a series continues from run to run.
     """
     families: dict[tuple[str, str], list[str]] = {}
     for case, measurement, metrics in _measured(report):
@@ -77,7 +77,7 @@ def render_openmetrics(report: RunReport) -> str:
 
 
 def _label(name: str) -> str:
-    """The name of a label; ``case`` and ``device`` are those of the measurement."""
+    """Return a valid label; ``case`` and ``device`` are reserved for the measurement."""
     plain = re.sub(r"[^a-zA-Z0-9_]", "_", name)
     return f"of_{plain}" if plain in {"case", "device"} or not plain[:1].isalpha() else plain
 
@@ -91,13 +91,13 @@ def _labels(labels: Mapping[str, str]) -> str:
 
 
 def _names(report: RunReport) -> Callable[[CaseReport, Measurement], str]:
-    """How a case is called in a store that has no column for the device."""
+    """Return the name of a case for a store without a column for the device."""
     several = len({measurement.device.key for _, measurement, _ in _measured(report)}) > 1
     return lambda case, measurement: f"{case.key} on {measurement.device.key}" if several else str(case.key)
 
 
 def render_bencher(report: RunReport) -> str:
-    """Bencher Metric Format: a benchmark a case; time is its measure ``latency``, in nanoseconds."""
+    """Return Bencher Metric Format: a benchmark for each case, with its time as ``latency`` in nanoseconds."""
     named = _names(report)
     benchmarks: dict[str, dict[str, dict[str, float]]] = {}
     for case, measurement, metrics in _measured(report):
@@ -110,7 +110,7 @@ def render_bencher(report: RunReport) -> str:
 
 
 def render_pytorch(report: RunReport) -> str:
-    """A list of figures as PyTorch's benchmark database takes them (its third form)."""
+    """Return a list of figures in the third form of PyTorch's benchmark database."""
     environment = report.environment
     rows = [
         {
@@ -146,7 +146,7 @@ def _extra(metric: Metric) -> dict[str, str | float]:
 
 
 def render_action(report: RunReport) -> str:
-    """The times for github-action-benchmark: its ``customSmallerIsBetter``."""
+    """Return the times for github-action-benchmark, as its ``customSmallerIsBetter``."""
     rows, named = [], _names(report)
     for case, measurement, metrics in _measured(report):
         time = next((m for m in metrics if m.name == "time" and not m.labels), None)
@@ -163,7 +163,7 @@ FORMS: Mapping[str, Callable[[RunReport], str]] = {
     "pytorch": render_pytorch,
     "github-action-benchmark": render_action,
 }
-"""By the name that ``perfgate report --to NAME:FILE`` has."""
+"""Renderers by the name in ``perfgate report --to NAME:FILE``."""
 
 
 def _json(value: Any) -> str:
@@ -179,7 +179,7 @@ _NUMBERS = frozenset({"value", "low", "high"})
 
 
 def figures_table(sittings: Iterable[Sitting]) -> Table:
-    """A row a figure, of one run or of a history: what a spreadsheet, a notebook or a data lake takes."""
+    """Return a row for each figure, of a run or of a history, for spreadsheets, notebooks or data lakes."""
     rows: list[tuple[Cell, ...]] = [
         (
             s.when, short_commit(s.commit, 40), s.run, s.host, s.device, s.card, str(s.key), s.outcome, metric.name,

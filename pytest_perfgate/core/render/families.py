@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.verdict import CaseReport
 
 CALL = "call"
-"""Stands for the ``name=`` of a call where a parameter is asked for."""
+"""The parameter name that means the ``name=`` of a call."""
 
 TIME, SPEEDUP = "time", "speedup"
 
@@ -45,11 +45,11 @@ class Pivot:
     rows: str
     columns: str
     metric: str = ""
-    """Empty for the one that the tests have a limit on; time where that has no figure."""
+    """Empty for the figure that the tests have a limit on; the time if that has no figure."""
 
 
 def parse_pivot(text: str) -> Pivot:
-    """``n x dtype``, and ``n x dtype of mfu``."""
+    """Parse ``n x dtype``, or ``n x dtype of mfu``."""
     match = _PIVOT.fullmatch(text)
     if match is None or match[1] == match[2]:
         fix = 'write two parameters and, if you like, a metric: "n x dtype of mfu"'
@@ -60,7 +60,7 @@ def parse_pivot(text: str) -> Pivot:
 def family_sections(
     cases: Iterable[CaseReport], pivots: Sequence[str] = (), *, drawn: bool = True
 ) -> tuple[Block, ...]:
-    """A section for each family that has something to compare, or two of the parameters that were asked for."""
+    """Return a section for each family with calls to compare, or with two of the requested parameters."""
     families = _families(cases)
     implementations = (_implementations(name, members, drawn=drawn) for name, members in families.items())
     sections: list[Block] = [section for section in implementations if section is not None]
@@ -70,7 +70,7 @@ def family_sections(
 
 
 def family_lines(cases: Iterable[CaseReport], pivots: Sequence[str]) -> list[str]:
-    """The same for a terminal."""
+    """Return the same for a terminal."""
     lines = list(_misspelt(cases := list(cases), pivots))
     for section in family_sections(cases, pivots, drawn=False):
         if isinstance(section, Section):
@@ -80,7 +80,7 @@ def family_lines(cases: Iterable[CaseReport], pivots: Sequence[str]) -> list[str
 
 
 def _misspelt(cases: Sequence[CaseReport], pivots: Sequence[str]) -> Iterator[str]:
-    """Pairs with a parameter that no test here has."""
+    """Yield the pairs with a parameter that no test has."""
     known = {name for case in cases if case.measurement for name, _ in case.measurement.params}
     for pair in pivots if known else ():
         for name in (parse_pivot(pair).rows, parse_pivot(pair).columns):
@@ -102,12 +102,12 @@ class Member:
         return {**dict(self.measurement.params), CALL: self.case.key.name}
 
     def row(self) -> Values:
-        """What tells its test from the others of the family."""
+        """The parameters that distinguish its test from others of the family."""
         return tuple(text for _, text in self.measurement.params)
 
 
 def _families(cases: Iterable[CaseReport]) -> dict[str, list[Member]]:
-    """By the test without its parameters, and by device where a report has several."""
+    """Group members by the test without parameters, and by device if a report has several."""
     members = [Member(case=case, measurement=case.measurement) for case in cases if case.measurement]
     devices = {member.measurement.device.key for member in members}
     families: dict[str, list[Member]] = {}
@@ -119,7 +119,7 @@ def _families(cases: Iterable[CaseReport]) -> dict[str, list[Member]]:
 
 
 def _implementations(name: str, members: Sequence[Member], *, drawn: bool) -> Section | None:
-    """Sizes by implementations: the time of each call, and how much faster than its reference it is."""
+    """Return sizes by implementations: the time of each call, and its speed-up over the reference."""
     if not any(member.measurement.references for member in members):
         return None
     names = list(dict.fromkeys(member.case.key.name for member in members))
@@ -138,7 +138,7 @@ def _implementations(name: str, members: Sequence[Member], *, drawn: bool) -> Se
 
 
 def _timed(member: Member | None) -> Cell:
-    """``468.9 µs, 1.31x``; beside several references, which is which."""
+    """Return ``468.9 µs, 1.31x``; with several references, each by name."""
     time = _figure(member, TIME) if member else None
     if member is None or time is None:
         return None
@@ -149,13 +149,13 @@ def _timed(member: Member | None) -> Cell:
 
 
 def _trouble(member: Member) -> tuple[str, ...]:
-    """What a case came to, where that is no good news."""
+    """Return the outcome of a case if it is not a good one."""
     worst = member.case.worst
     return (worst.value.upper(),) if member.case.verdicts and worst not in _FINE else ()
 
 
 def _of_families(members: Sequence[Member]) -> str:
-    """The mean and the worst of each implementation over each reference, in a line."""
+    """Return the mean and the worst speed-up of each implementation over each reference, in a line."""
     ratios: dict[tuple[str, str], list[tuple[Metric, str]]] = {}
     for member in members:
         for metric in member.measurement.metrics.find(SPEEDUP):
@@ -166,7 +166,7 @@ def _of_families(members: Sequence[Member]) -> str:
 
 
 def summed(figures: Sequence[tuple[Metric, str]], *, higher: bool = True) -> str:
-    """``geomean 1.29x, worst 1.2x at n=64``."""
+    """Return ``geomean 1.29x, worst 1.2x at n=64``."""
     mean, worst, place = extremes(figures, higher=higher)
     change = figures[0][0].name in CHANGES
     shown = [signed(one) if change else quantity(one, figures[0][0].dimension, 3) for one in (mean, worst)]
@@ -178,13 +178,13 @@ def _place(member: Member) -> str:
 
 
 def _figure(member: Member, name: str) -> Metric | None:
-    """The figure that a limit was held against, else the plain one of that name."""
+    """Return the figure that a limit judged, else the plain one of that name."""
     judged = next((v.metric for v in member.case.verdicts if v.metric and v.metric.name == name), None)
     return judged or next(iter(member.measurement.metrics.find(name)), None)
 
 
 def _ordered(rows: list[Values]) -> list[Values]:
-    """By size where a parameter counts something, else as they were measured."""
+    """Return rows by size if a parameter is a number, else in the order of measuring."""
     columns = [list(dict.fromkeys(column)) for column in zip(*rows)]
     ranks = [_ranks(column) for column in columns]
     return sorted(rows, key=lambda row: [rank[text] for rank, text in zip(ranks, row)])
@@ -208,7 +208,7 @@ def _fits(members: Sequence[Member], pivot: Pivot) -> bool:
 
 
 def _pivoted(name: str, members: Sequence[Member], pivot: Pivot) -> Section:
-    """One table for each combination of the other parameters."""
+    """Return one table for each combination of the other parameters."""
     limited = (verdict.metric.name for member in members for verdict in member.case.verdicts if verdict.metric)
     metric = pivot.metric or next(limited, TIME)
     groups: dict[str, list[Member]] = {}
@@ -240,7 +240,7 @@ def _pivot_table(members: Sequence[Member], pivot: Pivot, metric: str, title: st
 
 
 def _rises(metric: Metric) -> bool:
-    """Whether more of a figure is better: by its kind, or as the test said of its own."""
+    """Return whether a higher figure is better, by its kind or by the test."""
     kind = by_name().get(metric.name)
     return (metric.better or (kind.better if kind else Better.HIGHER)) is Better.HIGHER
 
@@ -254,7 +254,7 @@ def _cell(member: Member | None, metric: str) -> Cell:
 
 
 def _plot(name: str, rows: Sequence[Values], series: dict[str, list[Member | None]]) -> Picture | None:
-    """Time over size, a line an implementation; sizes that are no numbers stand side by side."""
+    """Plot time over size, a line for each implementation; sizes that are not numbers are placed side by side."""
     sizes = [_number(row[0]) if len(row) == 1 else None for row in rows]
     known = [size for size in sizes if size is not None and size > 0]
     numeric = len(known) == len(rows)
@@ -284,7 +284,7 @@ def _heading(series: dict[str, list[Member | None]]) -> str:
 
 
 def _sizes(across: Sequence[float], labels: Sequence[str], *, numeric: bool, label: str) -> Axis:
-    """Sizes by their logarithm, where they are numbers."""
+    """Return the axis of sizes, logarithmic if they are numbers."""
     if numeric:
         return Axis(low=min(across) / 1.2, high=max(across) * 1.2, label=label, log=True, text="{:g}".format)
     text: Callable[[float], str] = lambda at: labels[int(at)] if at == int(at) and 0 <= at < len(labels) else ""  # noqa: E731

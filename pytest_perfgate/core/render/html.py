@@ -1,4 +1,4 @@
-"""Documents as HTML, Markdown, PR comment."""
+"""Documents as HTML, as Markdown, and as a comment on a change."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from pytest_perfgate.model.verdict import Annotation, RunReport
 _SHOWN = 500
 
 _SHORT = 16
-"""A text of this length stands on one line, where a word would otherwise break to save a few letters of width."""
+"""A text of this length is not wrapped, since that would hardly save width."""
 
 _JOINT, _BREAK = re.compile(r"(?<=::)(?=\w)|(?<=[a-z\d]_)(?=[a-z\d])"), "<wbr>"
-"""Where a long name is broken, if it has to be: between its words."""
+"""Where a long name may be broken: between its words."""
 
 _OUTCOMES = frozenset(outcome.value.upper() for outcome in Outcome)
 
 _OUTCOME = re.compile(rf"({'|'.join(sorted(_OUTCOMES))})(?= [-+]| *$|(?-i:(?<=[A-Z])) \d)", re.IGNORECASE)
-"""An outcome, alone or before a change, as where one column stands for each device."""
+"""Matches an outcome, alone or before a change, as in a column for each device."""
 
 
 def render_html(documents: Document | Sequence[Document]) -> str:
-    """One page of one or several documents, with contents where there are many sections."""
+    """Return one page of one or several documents, with contents if there are many sections."""
     pages = [documents] if isinstance(documents, Document) else list(documents)
     body = "\n".join(line for number, page in enumerate(pages) for line in _document(page, number))
     title = html_escape(pages[0].title if pages else "perfgate")
@@ -95,7 +95,7 @@ def _block(block: Block, level: int) -> Iterator[str]:
 
 
 def _figure(drawn: Picture) -> Iterator[str]:
-    """The picture that suits the width of the screen, with its sentence."""
+    """Yield the picture that suits the width of the screen, with its sentence."""
     both = f'<div class="wide">{drawn.svg}</div><div class="narrow">{drawn.narrow}</div>' if drawn.narrow else drawn.svg
     yield f"<figure><figcaption>{html_escape(drawn.alt)}</figcaption>{both}</figure>"
 
@@ -109,7 +109,7 @@ def _section(section: Section, level: int, anchor: str) -> Iterator[str]:
 
 
 def _table(table: Table) -> Iterator[str]:
-    """A table that scrolls by itself on a narrow screen; rows past a page's worth fold away."""
+    """Yield a table that scrolls on a narrow screen; rows beyond a page are folded."""
     if table.title:
         yield f'<p class="caption">{html_escape(table.title)}</p>'
     shown, table = table.limit or _SHOWN, table.filled
@@ -189,13 +189,13 @@ details > summary { cursor:pointer; color:var(--link); margin:.4rem 0 }
 """
 
 _MARKDOWN = 100
-"""Columns of the bars of a picture."""
+"""The characters of a picture's bars."""
 
 _MARKUP = re.compile(r"<(?=[A-Za-z/!?])|(?<=\S)\*|\*(?=\S)")
 
 
 def render_markdown(document: Document, level: int = 1) -> str:
-    """The document as GitHub-flavoured Markdown."""
+    """Return the document as GitHub-flavoured Markdown."""
     lines = [f"{'#' * level} {document.title}"]
     lines += ["", document.subtitle] if document.subtitle else []
     for block in document.blocks:
@@ -248,7 +248,7 @@ def _markdown_table(table: Table) -> Iterator[str]:
 
 
 def led_by_findings(document: Document) -> Document:
-    """A page with what to do about a file before its tables: who reads a page begins at its head."""
+    """Return a page with its findings before its tables, since readers begin at the top."""
     leading = [block for block in document.blocks if isinstance(block, Section) and block.title == "Findings"]
     first = next((at for at, block in enumerate(document.blocks) if isinstance(block, (Section, Table))), 0)
     others = [block for block in document.blocks[first:] if block not in leading]
@@ -256,12 +256,12 @@ def led_by_findings(document: Document) -> Document:
 
 
 def harmless(text: str) -> str:
-    """Prose whose template arguments and pointers are not taken for tags and emphasis."""
+    """Return prose in which template arguments and pointers are not read as tags and emphasis."""
     return _MARKUP.sub(lambda found: f"\\{found.group()}", text)
 
 
 def escape(text: str) -> str:
-    """Text that stays one cell and makes no markup of its own."""
+    """Return text that stays in one cell and contains no markup."""
     for char in "\\`*_[]<>|":
         text = text.replace(char, "\\" + char)
     return " ".join(text.split())
@@ -273,7 +273,7 @@ _ORDER = list(Outcome)
 
 
 def render_comment(report: RunReport, *, only_changes: bool = False) -> str:
-    """Markdown that reads well in a few lines and holds all when it is opened, or only what needs a person."""
+    """Return Markdown with a short summary and folded details, or only with what needs attention."""
     cases = sorted(report.cases, key=lambda case: (-_ORDER.index(case.worst), str(case.key)))
     shown_cases = [case for case in cases if case.effect is not Effect.PASS or case.worst is Outcome.ACCEPTED]
     lines = [f"### perfgate: {headline(report)}", ""]
@@ -301,7 +301,7 @@ def _calm_page(blocks: tuple[Block, ...], level: int) -> str:
 
 
 def _place(report: RunReport) -> str:
-    """Which commit, and on what: a comment that is edited in place outlives both."""
+    """Return the commit and the device, since an edited comment must say what it is about."""
     commit = report.environment.commit[:10]
     commit += " with changes" if commit and report.environment.dirty else ""
     devices = sorted({m.device.name or m.device.key for m in (case.measurement for case in report.cases) if m})
@@ -310,31 +310,31 @@ def _place(report: RunReport) -> str:
 
 
 def _code(text: str) -> str:
-    """A word of a record, which makes no markup and calls nobody."""
+    """Return a word of a record as code, without markup and mentions."""
     return f"`{printable(text).replace('`', '')}`"
 
 
 def _bullets(edits: Sequence[tuple[str, str]]) -> list[str]:
-    """A line an edit, as far as a comment should go."""
+    """Return a line for each edit, up to a comment's limit."""
     lines = [f"- {word}: {_code(text)}" for word, text in edits[:_COMMENT_ROWS]]
     return lines + ([f"- and {len(edits) - _COMMENT_ROWS} more"] if len(edits) > _COMMENT_ROWS else [])
 
 
 _ANNOTATED = 10
-"""Remarks beside tests: GitHub shows so many of one step."""
+"""The most annotations that GitHub shows for one step."""
 
 _OPEN = frozenset({Outcome.UNDECIDED, Outcome.SUSPECT, Outcome.UNSTABLE, Outcome.INVALID})
-"""Outcomes that say neither yes nor no."""
+"""Outcomes without a decision."""
 
 
 class CommentWords:
-    """What places where people discuss a change write of a run."""
+    """The texts of a run for places where changes are discussed."""
 
     def comment(self, report: RunReport, *, only_changes: bool = False) -> str:
         return render_comment(report, only_changes=only_changes)
 
     def annotations(self, report: RunReport) -> tuple[Annotation, ...]:
-        """A remark beside each of the worst tests that need a person."""
+        """Return an annotation on each of the worst tests that need attention."""
         cases = sorted(report.cases, key=lambda case: (-_ORDER.index(case.worst), str(case.key)))
         return tuple(
             Annotation(
@@ -349,13 +349,13 @@ class CommentWords:
         )[:_ANNOTATED]
 
     def conclusion(self, report: RunReport) -> str:
-        """``failure``, ``neutral`` where verdicts are open or cases are missing, else ``success``."""
+        """Return ``failure``, ``neutral`` if verdicts are open or cases are missing, else ``success``."""
         if run_code(report, report.status):
             return "failure"
         return "neutral" if not report.complete or any(case.worst in _OPEN for case in report.cases) else "success"
 
     def clean(self, report: RunReport) -> str:
-        """One line where nothing in a run needs a person; empty where something does."""
+        """Return one line if nothing in a run needs attention, else ""."""
         noted = any(note.effect is not Effect.PASS for note in report.notes)
         needed = noted or not report.complete or any(case.effect is not Effect.PASS for case in report.cases)
         if needed or run_code(report, report.status) or not report.cases:
@@ -365,7 +365,7 @@ class CommentWords:
 
 
 class Markup(NamedTuple):
-    """What stands in a table: markup, and whether it is a number."""
+    """The content of a table cell: markup, and whether it is a number."""
 
     html: str
     number: bool = False
@@ -377,7 +377,7 @@ def markup_text(text: str) -> Markup:
 
 
 def markup_table(heads: Sequence[str], rows: Sequence[Sequence[Markup]]) -> Iterator[str]:
-    """A table without the columns in which nothing stands."""
+    """Yield a table without its empty columns."""
     if not rows:
         return
     full = [at for at in range(len(heads)) if any(row[at].html for row in rows)]
@@ -391,7 +391,7 @@ def markup_table(heads: Sequence[str], rows: Sequence[Sequence[Markup]]) -> Iter
 
 
 def _column_kind(cells: Sequence[Markup]) -> str:
-    """Of a whole column: numbers, or words that stay in one line."""
+    """Return the kind of a whole column: numbers, or words that are not wrapped."""
     return "n" if any(cell.number for cell in cells) else "s" if all(c.kind == "s" or not c.html for c in cells) else ""
 
 

@@ -37,20 +37,20 @@ LANE_KEY = (
     ("exposed", "communication, exposed (marked at the foot)"),
     ("copies", "copies and fills"),
 )
-"""What the spans of streams are."""
+"""The kinds of spans of streams."""
 
 _TALL, _GAP, _LABEL = 20, 6, 196
 
 _NAMED = 3.0
-"""Pixels from which on a span says what it is when it is pointed at."""
+"""The least pixels of a span with a text on hover."""
 
 _COLUMNS = 60
-"""Of a sparkline."""
+"""The columns of a sparkline."""
 
 
 @array_value
 class Lane:
-    """One line of a timeline: spans of each fill, and words on spans that can hold them."""
+    """One line of a timeline: spans of each fill, and texts on spans that are long enough."""
 
     label: str
     spans: tuple[tuple[str, Spans], ...]
@@ -59,7 +59,7 @@ class Lane:
 
 @array_value
 class Group:
-    """Lanes on one scale: a rank or a device, and what is marked across all of them."""
+    """Lanes on one scale, of a rank or a device, and what is marked across all of them."""
 
     title: str
     start: int
@@ -73,7 +73,7 @@ class Group:
 
 
 def timeline(name: str, alt: str, groups: Sequence[Group], key: Key) -> Picture:
-    """Lanes below each other, all groups on one scale, each from the start of its own window."""
+    """Draw lanes one below the other, all groups on one scale, each from the start of its own window."""
     fills = {fill for group in groups for lane in group.lanes for fill, spans in lane.spans if len(spans[0])}
     used = [(fill, text) for fill, text in key if fill in fills]
 
@@ -94,7 +94,7 @@ def timeline(name: str, alt: str, groups: Sequence[Group], key: Key) -> Picture:
 
 
 def _sparks(group: Group, *, several: bool) -> Iterator[Bar]:
-    """How busy each lane is over the window, and what is marked as a line of its own."""
+    """Yield how busy each lane is over the window, and what is marked in a line of its own."""
     edges = np.linspace(group.start, group.end, _COLUMNS + 1).astype(np.int64)
 
     def spark(spans: Spans) -> str:
@@ -153,7 +153,7 @@ def _times(group: Group, across: tuple[float, float], down: tuple[float, float])
 
 
 def _bands(group: Group, marked: Spans, across: tuple[float, float], down: tuple[float, float]) -> Iterator[str]:
-    """What is marked, through all lanes: a faint column, and a bar at its foot that is seen without colour."""
+    """Yield marked spans through all lanes: a faint column, and a bar at its foot that needs no colour."""
     left, scale = across
     for start, end in visible(marked, 1 / scale):
         x, wide = left + (start - group.start) * scale, max((end - start) * scale, 0.8)
@@ -165,7 +165,7 @@ def _bands(group: Group, marked: Spans, across: tuple[float, float], down: tuple
 
 
 def _spans(group: Group, spans: Spans, fill: str, place: tuple[float, float, float]) -> Iterator[str]:
-    """Wide spans as boxes that say what they are, all others as one path."""
+    """Yield wide spans as labelled boxes, and all others as one path."""
     left, y, scale = place
     small = []
     for start, end in visible(spans, 1 / scale):
@@ -181,7 +181,7 @@ def _spans(group: Group, spans: Spans, fill: str, place: tuple[float, float, flo
 
 
 def visible(spans: Spans, pixel: float) -> list[tuple[int, int]]:
-    """Spans that no eye could tell apart as one, so that a picture has a bounded size."""
+    """Merge spans closer than a pixel, so that a picture has a bounded size."""
     starts, ends = spans
     if not len(starts):
         return []
@@ -203,7 +203,7 @@ def _words(group: Group, lane: Lane, place: tuple[float, float, float]) -> Itera
 
 @value
 class Node:
-    """A place in a call tree: what it and all below it take, and took before a change."""
+    """A place in a call tree: the time of it and all below, now and before a change."""
 
     name: str
     amount: float
@@ -212,7 +212,7 @@ class Node:
 
     @property
     def width(self) -> float:
-        """What it is drawn by: of two sides the longer."""
+        """The width in the drawing, the longer time of both sides."""
         return max(self.amount, self.before or 0.0, sum(child.width for child in self.children))
 
 
@@ -220,7 +220,7 @@ _ROW, _DEEPEST, _LEAST, _TOGETHER = 24, 12, 2.0, "small ones together"
 
 
 def icicle(name: str, alt: str, root: Node) -> Picture:
-    """The root on top, what it calls below it, as wide as its time; of two trees what became slower and faster."""
+    """Draw the root on top and its calls below, by time; for two trees, coloured by what got slower or faster."""
     compared = root.before is not None
     key = [("worse", "slower: +"), ("better", "faster: −"), ("idle", "alike")] if compared else []
 
@@ -278,11 +278,11 @@ def _figure_text(node: Node) -> str:
 
 
 _BRANCHES, _SEEN = (6, 3, 2, 1), 0.02
-"""Branches of each depth that a terminal lists, and the part of the whole from which on one is worth its line."""
+"""The most branches of each depth in a terminal, and the least part of the whole for a line."""
 
 
 def _branches(node: Node, whole: float, depth: int) -> Iterator[Bar]:
-    """The widest branches with what is in them, for a terminal."""
+    """Yield the widest branches with what is in them, for a terminal."""
     yield Bar(label="  " * depth + node.name, parts=(node.width / whole,), text=_figure_text(node))
     if depth >= len(_BRANCHES):
         return

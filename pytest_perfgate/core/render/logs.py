@@ -1,4 +1,4 @@
-"""Devlog, history, acceptance pages."""
+"""The devlog, the history, and pages on acceptance."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ ROWS: tuple[tuple[str, str, Dimension, Better], ...] = (
 _HOST = (ROWS[0], ("Achieved FLOP/s", *ROWS[1][1:]), ("Achieved B/s", *ROWS[2][1:]))  # no occupancy, no tensor cores
 
 _OWN = ("Issues", "Insights")
-"""Paragraphs that people write; an entry written again keeps them."""
+"""Paragraphs that people write; they stay when an entry is written again."""
 _EMPTY = "_none yet_"
 
 _MANY = 4
-"""From so many cases on, those of which only the time is known share a table."""
+"""The number of cases with only a time from which they share a table."""
 
 
 @value
 class Version:
-    """What an entry is about."""
+    """The subject of an entry."""
 
     name: str
     """A tag, or a short commit."""
@@ -56,7 +56,7 @@ def render_entry(
     before: Mapping[Place, Previous] | None = None,
     kernels: str = "",
 ) -> str:
-    """One entry: a heading, then each case with its table, its bottleneck, its kernels, what people wrote."""
+    """Return an entry: a heading, and each case with its table, bottleneck, kernels, and people's paragraphs."""
     lines = [f"## {_one_line(version.name)}" + (f" ({version.when})" if version.when else ""), ""]
     lines += [_one_line(version.changed), ""] if version.changed else []
     known = before or {}
@@ -81,11 +81,11 @@ def render_entry(
 
 
 _BY_RUN = " _(by the run)_"
-"""Ends an issue that the run knows: written again with the entry, not kept as what people wrote."""
+"""Marks an issue that the run generates, which is written again and not kept as a person's text."""
 
 
 def _gated_lines(cases: Sequence[CaseReport], key: CaseKey) -> Iterator[str]:
-    """Each figure that is held against an accepted value, with both and what came of it."""
+    """Yield each figure with an accepted value, with both values and the outcome."""
     verdicts = [v for case in cases if case.key == key for v in case.verdicts if v.figure is not None]
     if verdicts:
         yield from ("", "| Gated figure | Accepted -> now | Change | Limit |  |", "|---|---|---:|---|---|")
@@ -97,13 +97,13 @@ def _gated_lines(cases: Sequence[CaseReport], key: CaseKey) -> Iterator[str]:
 
 
 def _is_bare(measurement: Measurement) -> bool:
-    """Whether nothing but its time is known: an entry of its own would say so five times."""
+    """Return whether only its time is known, so that a full entry would be empty."""
     has_more = any(measurement.metrics.find(name) for _, name, *_ in ROWS[1:])
     return not has_more and _bottleneck(measurement) == ABSENT and bool(measurement.metrics.find("time"))
 
 
 def _bare_lines(bare: Sequence[tuple[CaseKey, Measurement]], before: Mapping[Place, Previous]) -> Iterator[str]:
-    """Cases of which only the time is known, a line each."""
+    """Yield one line for each case with only a time."""
     places = dict.fromkeys(printable(m.device.name or m.device.key) for _, m in bare)
     yield from (f"### {len(bare)} cases of which only the time was collected ({_one_line(', '.join(places))})", "")
     yield from ("| Case | Duration | vs Previous | Previous |", "|---|---:|---:|---|")
@@ -143,7 +143,7 @@ def _case_lines(key: CaseKey, measurement: Measurement, before: Previous | None)
 
 
 def _of_report(measurement: Measurement) -> str:
-    """Where the figures are from a report of another device: they are not of the one that the test ran on."""
+    """Return a note if the figures are from a report of another device than the test's."""
     archs = {dict(m.labels).get("arch", "") for m in measurement.metrics.metrics} - {""}
     return (
         f"; figures of {', '.join(sorted(archs))} by its report" if archs and measurement.device.kind == "host" else ""
@@ -151,7 +151,7 @@ def _of_report(measurement: Measurement) -> str:
 
 
 def _previous_line(before: Previous | None) -> str:
-    """What "previous" is: without that a change of so many percent says nothing."""
+    """Return what "previous" means, which the changes in percent refer to."""
     if before is None:
         return "Previous: none that was measured alike."
     of = ", ".join(filter(None, (before.commit, before.when)))
@@ -172,7 +172,7 @@ def _row(row: tuple[str, str, Dimension, Better], measurement: Measurement, befo
 
 
 def _change(now: Metric, then: Metric | None) -> str:
-    """The figure against the same figure; fractions differ by points."""
+    """Return the change of a figure; for fractions in points."""
     if then is None:
         return ABSENT
     if now.dimension is Dimension.FRACTION:
@@ -181,7 +181,7 @@ def _change(now: Metric, then: Metric | None) -> str:
 
 
 def _moved(change: float, name: str) -> str:
-    """A time in words, for a minus in front of a time is read either way; the others signed."""
+    """Return the change of a time in words, since its sign could be misread, and of others with a sign."""
     text = signed(change)
     return (
         f"{text.lstrip('+-')} {'faster' if change < 0 else 'slower'}"
@@ -191,7 +191,7 @@ def _moved(change: float, name: str) -> str:
 
 
 def _against(found: Metric, better: Better, measurement: Measurement, then: float | None) -> str:
-    """Where only a time is known, rates of the same work follow from it; nothing else does."""
+    """Compare with an earlier time; rates of the same work follow from it, other figures do not."""
     time = of_longest(measurement.metrics, "time")
     if time is None or not then or found.dimension is Dimension.FRACTION:
         return ""
@@ -215,7 +215,7 @@ def _bottleneck(measurement: Measurement) -> str:
 
 
 def written(log: str, entry: str) -> str:
-    """The log with this entry: in the place of one with the same heading, otherwise at the end."""
+    """Return the log with this entry: replacing one with the same heading, otherwise at the end."""
     heading = entry.partition("\n")[0]
     span = _span(log, heading)
     if span is None:
@@ -227,7 +227,7 @@ def written(log: str, entry: str) -> str:
 
 
 def kept_paragraphs(log: str, version: Version) -> dict[str, str]:
-    """What people wrote in the entry of this version."""
+    """Return what people wrote in the entry of this version."""
     heading = render_entry(version, ()).partition("\n")[0]
     span = _span(log, heading)
     if span is None:
@@ -244,7 +244,7 @@ def kept_paragraphs(log: str, version: Version) -> dict[str, str]:
 
 
 def _span(log: str, heading: str) -> tuple[int, int] | None:
-    """(start, end) of the entry with this heading; its date may differ."""
+    """Return (start, end) of the entry with this heading, of any date."""
     name = re.sub(r" \(\d{4}-\d{2}-\d{2}\)\Z", "", heading)
     match = re.search(rf"^{re.escape(name)}(?: \(\d{{4}}-\d{{2}}-\d{{2}}\))?[ \t]*$", log, re.MULTILINE)
     if not match:
@@ -274,7 +274,7 @@ Detailed = Mapping[tuple[str, str], Sequence[Sitting]]
 def history_document(
     cases: Sequence[Told], *, overview: bool, anchors: Anchors | None = None, figures: Detailed | None = None
 ) -> Document:
-    """All cases with their last run, or each case with all of its own."""
+    """Return all cases with their last run, or each case with all of its own."""
     if overview:
         return Document(title="History", blocks=(_overview(cases),))
     sections = [_section(case, anchors or {}, (figures or {}).get((case[1], str(case[0])), ())) for case in cases]
@@ -297,7 +297,7 @@ def _overview(cases: Sequence[Told]) -> Table:
 
 
 def _held(line: Baseline | None) -> float | str:
-    """The accepted time; of a case without one how many figures are accepted."""
+    """Return the accepted time, or the number of accepted figures without one."""
     if line is None:
         return "none"
     return line.time or plural(len(line.figures), "figure")
@@ -318,7 +318,7 @@ def _section(case: Told, anchors: Anchors, detailed: Sequence[Sitting]) -> Secti
 
 
 def _figure_blocks(sittings: Sequence[Sitting], line: Baseline) -> Iterator[Block]:
-    """Each accepted figure over time, in a line and in a column of one table."""
+    """Yield each accepted figure over time, in a line and in a column of one table."""
     series = {one: _values(sittings, one) for one in line.figures}
     known = {one: numbers for one, numbers in series.items() if any(number is not None for number in numbers)}
     yield from (Paragraph(text=_figure_line(one, numbers, sittings)) for one, numbers in known.items())
@@ -336,11 +336,11 @@ def _values(sittings: Sequence[Sitting], figure: Figure) -> list[float | None]:
 
 
 def _figure_line(figure: Figure, numbers: Sequence[float | None], sittings: Sequence[Sitting]) -> str:
-    """``registers  ▁▁█  accepted: 128; 130 since c0ffee1, from 128``."""
+    """Return ``registers  ▁▁█  accepted: 128; 130 since c0ffee1, from 128``."""
     known = [(number, sitting) for number, sitting in zip(numbers, sittings) if number is not None]
     values = [number for number, _ in known]
     low = min(values)
-    shift = 0.0 if low > 0 else 1.0 - low  # a level of 0 has no logarithm
+    shift = 0.0 if low > 0 else 1.0 - low  # a value of 0 has no logarithm
     texts = []
     for change in change_points([number + shift for number in values]):
         then, now = (quantity(level - shift, figure.dimension) for level in (change.before, change.after))
@@ -351,7 +351,7 @@ def _figure_line(figure: Figure, numbers: Sequence[float | None], sittings: Sequ
 
 
 def _sittings(sittings: Sequence[Sitting], accepted: Baseline | None, changes: Sequence[ChangePoint]) -> Table:
-    """A row a run; what never occurs has no column, and how it was measured one only where that changed."""
+    """Return a row for each run, with columns for values that occur, and for how it was measured if that varied."""
     hows = [s.identity for s in sittings] if len({s.identity for s in sittings} - {""}) > 1 else []
     before: list[float | None] = [None, *(s.time for s in sittings)]
     new = {change.index: signed(change.change) for change in changes}
@@ -373,16 +373,16 @@ def _sittings(sittings: Sequence[Sitting], accepted: Baseline | None, changes: S
 
 
 def anchored(sittings: Sequence[Sitting], baseline: Baseline | None) -> str:
-    """How the line stands against its fixed anchor, the accepted time where none is named; empty while it holds."""
+    """Return how far runs drifted from their fixed anchor, or else the accepted time; "" within the limit."""
     alike = [s for s in sittings if baseline is not None and _like(s, baseline)]
     drifted = drift(alike, baseline.time, LIMIT, since=baseline.commit) if baseline else None
-    if drifted is None or not drifted.alarms or drifted.steps < 2:  # one run is no drift
+    if drifted is None or not drifted.alarms or drifted.steps < 2:  # a single run is not a drift
         return ""
     return f"ANCHOR  {signed(drifted.change)}: {drifted.sentence}"
 
 
 def _like(sitting: Sitting, line: Baseline) -> bool:
-    """Whether it was measured as the accepted time was, as far as both say how."""
+    """Return whether a run was measured like the accepted time, as far as both record it."""
     if not sitting.identity or line.identity is None:
         return True
     return sitting.identity == how_measured(line.identity, at_limit=line.limited)
@@ -393,7 +393,7 @@ def _history_change(time: float, then: float | None) -> str:
 
 
 def bars(times: Sequence[float]) -> str:
-    """A line of bars from the fastest to the slowest."""
+    """Return a line of bars from the fastest to the slowest."""
     low, high = min(times, default=0.0), max(times, default=0.0)
     if high <= low:
         return _BARS[3] * len(times)

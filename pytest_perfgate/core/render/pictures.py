@@ -1,4 +1,4 @@
-"""Pictures of a run: samples now and then, rounds of two builds, history, rooflines of its cases."""
+"""Pictures of a run: samples now and before, rounds of two builds, history, rooflines of its cases."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
 _BINS = 40
 
 _PROCESSES = 24
-"""Processes of one case that are drawn."""
+"""The most processes of a case in a picture."""
 
 _KEPT = 60
-"""Sittings of the past that a picture of one case looks back on."""
+"""The most earlier sittings in a picture of one case."""
 
 
 def _time(nanoseconds: float) -> str:
@@ -63,7 +63,7 @@ def _tight(numbers: Sequence[float], label: str) -> Axis:
 
 @value
 class Level:
-    """A time that others are held against: its name, and how wide it scatters."""
+    """A time that others are compared with: its name, and its scatter."""
 
     name: str
     time: float
@@ -72,7 +72,7 @@ class Level:
 
 
 def levels(baseline: Baseline | None) -> tuple[Level, ...]:
-    """The accepted time, and the one of before from which its drift is counted, where that is another."""
+    """Return the accepted time, and the anchor if it is another time."""
     if baseline is None or not 0 < baseline.time < math.inf:
         return ()
     accepted = Level(name="accepted", time=baseline.time, dash="5 4", scatter=baseline.scatter)
@@ -82,7 +82,7 @@ def levels(baseline: Baseline | None) -> tuple[Level, ...]:
 
 
 def distribution_picture(case: CaseReport, sittings: Sequence[Sitting] = ()) -> Picture | None:
-    """Each process as a row of its samples, above them the runs of before; what is accepted as a line across."""
+    """Draw each process as a row of samples below earlier runs, with the accepted time as a line."""
     processes = [p for p in case.measurement.processes if p.durations] if case.measurement else []
     usual = [_usual(p.durations) for p in processes]
     if not processes or not all(usual):
@@ -113,7 +113,7 @@ def _spark(numbers: Sequence[float], axis: Axis) -> str:
 
 
 def _usual(durations: Sequence[float]) -> list[float]:
-    """Samples without the slowest hundredth, and those beyond three times the third quartile."""
+    """Return samples without the slowest hundredth, and those beyond three times the third quartile."""
     finite = sorted(d for d in durations if math.isfinite(d))
     kept = finite[: max(1, math.ceil(len(finite) * 0.99))]
     return [d for d in kept if d <= 3 * kept[len(kept) * 3 // 4]]
@@ -127,7 +127,7 @@ def _binned(numbers: Sequence[float], axis: Axis) -> list[int]:
 
 
 Rows = tuple[Sequence[Sequence[float]], Sequence[float], Sequence[Level]]
-"""Samples by process, times of runs before, and what they are held against."""
+"""Samples by process, times of earlier runs, and the times that they are compared with."""
 
 
 def _samples(width: int, axis: Axis, rows: Rows, alt: str) -> str:
@@ -164,7 +164,7 @@ def _strip(counts: Sequence[int], corner: Place, room: tuple[float, float]) -> I
 def _levels_across(
     held: Sequence[Level], axis: Axis, across: tuple[float, float], down: tuple[float, float]
 ) -> Iterator[str]:
-    """Each as a line through all rows, with its name above, and a band of two scatters where that is known."""
+    """Yield each level as a line through all rows, named, with a band of two scatters if that is known."""
     left, room = across
     for row, one in enumerate(held):
         x = left + axis.place(one.time) * room
@@ -184,7 +184,7 @@ def _levels_across(
 
 
 def rounds_picture(case: CaseReport) -> Picture | None:
-    """How much slower the head was in each round of two builds."""
+    """Draw how much slower the head was in each round of two builds."""
     changes = [math.expm1(one) for one in case.arms.differences if math.isfinite(one)] if case.arms else []
     if case.arms is None or len(changes) < 2:
         return None
@@ -215,7 +215,7 @@ def _needle(frame: Frame, at: int, change: float) -> str:
 
 
 def history_picture(case: CaseReport, sittings: Sequence[Sitting]) -> Picture | None:
-    """The case's runs over time with its changes of level, the accepted time and the anchor as lines across."""
+    """Draw the case's runs over time with its change points; accepted time and anchor are lines."""
     sat = [s for s in sittings if 0 < s.time < math.inf][-_KEPT:]
     if len(sat) < 3:
         return None
@@ -230,7 +230,7 @@ def _roof(measurement: Measurement) -> Roof | None:
 
 
 def roofline_picture(cases: Sequence[CaseReport]) -> Picture | None:
-    """Rates against intensity under the roof of the first device that has one."""
+    """Draw rates against intensity under the roof of the first device that has one."""
     measured = [(case, case.measurement) for case in cases if case.measurement and case.measurement.work]
     roof = next((_roof(m) for _, m in measured if _roof(m)), None)
     points = [(case, i, rate) for case, m in measured for i, rate in _placed(m, roof)] if roof else []
@@ -253,7 +253,7 @@ def roofline_picture(cases: Sequence[CaseReport]) -> Picture | None:
 
 
 def _accepted_point(case: CaseReport, intensity: float) -> tuple[float, float] | None:
-    """Where the same work stood in the accepted time."""
+    """Return the point of the same work in the accepted time."""
     work = case.measurement.work if case.measurement else None
     then = case.baseline.time if case.baseline else 0.0
     return (intensity, work.flops / then * 1e9) if work and work.flops and 0 < then < math.inf else None
@@ -271,7 +271,7 @@ def _placed(measurement: Measurement, roof: Roof | None) -> list[tuple[float, fl
 
 
 _LABELS = 4
-"""Rows of words above the line of a history."""
+"""Rows of text above the line of a history."""
 
 
 def timeline(
@@ -281,7 +281,7 @@ def timeline(
     accepted: Baseline | None = None,
     of: FigureLevel = TIMES,
 ) -> Picture:
-    """One dot a run, a step at each change with its commit, lines at the accepted time and at its anchor."""
+    """Draw a dot for each run, a step with its commit at each change, lines at accepted time and anchor."""
     times = [sitting.time for sitting in sittings]
     held = levels(accepted)
     alt = f"{name} over {plural(len(times), 'run')}, {of.text(min(times))} to {of.text(max(times))}"
@@ -295,7 +295,7 @@ def timeline(
 
 
 Line = tuple[Sequence["Sitting"], Sequence["ChangePoint"], Sequence[Level], FigureLevel]
-"""Sittings, where their level changed, what they are held against, and of which figure they are."""
+"""Sittings, their change points, the levels that they are compared with, and the figure."""
 
 
 def _history(width: int, name: str, shown: Line, alt: str) -> str:
@@ -322,13 +322,13 @@ def _history(width: int, name: str, shown: Line, alt: str) -> str:
 
 
 def _end_of(name: str, width: int) -> str:
-    """A name that is too long without its beginning, which is a folder."""
+    """Return the end of a name that is too long, since its beginning is a folder."""
     letters = int(width / text_width("n")) - 1
     return name if len(name) <= letters else f"…{name[-letters:]}"
 
 
 def _sitting(frame: Frame, at: int, one: Sitting, of: FigureLevel) -> str:
-    """A dot; where it failed its limits a ring with a cross."""
+    """Return a dot, or a ring with a cross for a run that missed its limits."""
     title = f"{one.when[:16]} {one.commit[:10]} {of.text(one.time)} {one.outcome}".rstrip()
     if one.outcome not in {"regressed", "broken"}:
         return dot(frame, at, one.time, title=title, colour=MARK, radius=3.5)
@@ -339,7 +339,7 @@ def _sitting(frame: Frame, at: int, one: Sitting, of: FigureLevel) -> str:
 
 
 def _held(frame: Frame, held: Sequence[Level], of: FigureLevel) -> Iterator[str]:
-    """Lines across; the accepted time is named at their right end, the anchor at the left."""
+    """Yield lines across; the accepted time is named at their right end, the anchor at the left."""
     for row, one in enumerate(held):
         start, end = frame.at(frame.x.low, one.time), frame.at(frame.x.high, one.time)
         yield rule(start, end, colour=OTHER, dash=one.dash, wide=1.6)
@@ -349,7 +349,7 @@ def _held(frame: Frame, held: Sequence[Level], of: FigureLevel) -> Iterator[str]
 
 
 def _steps_placed(shown: Line, across: tuple[float, float, int]) -> list[tuple[float, str, float, int]]:
-    """Each change with its words, where these begin, and the row that has room; words without room are left out."""
+    """Return each change with its text, the text's start and a row with room; without room it is left out."""
     (sittings, changes, _, of), (left, right, count) = shown, across
     ends, steps = [0.0] * _LABELS, []
     for change in changes:
@@ -368,7 +368,7 @@ def _steps_placed(shown: Line, across: tuple[float, float, int]) -> list[tuple[f
 
 
 def _days(sittings: Sequence[Sitting]) -> Callable[[float], str]:
-    """The day of a run below it; a tick between two runs has none."""
+    """Return a function for the day below a run; "" for a tick between two runs."""
 
     def day(at: float) -> str:
         whole = round(at)
@@ -378,7 +378,7 @@ def _days(sittings: Sequence[Sitting]) -> Callable[[float], str]:
 
 
 def sittings_text(sittings: Sequence[Sitting], changes: Sequence[ChangePoint], of: FigureLevel = TIMES) -> str:
-    """The change points in one sentence."""
+    """Return the change points in one sentence."""
     if not changes:
         return "no change point"
     parts = [

@@ -38,13 +38,13 @@ _QUIET = frozenset({Outcome.PASSED, Outcome.NOT_APPLICABLE})
 _ORDER = list(Outcome)
 
 _PICTURED = 40
-"""Cases with pictures; the table holds them all."""
+"""The most cases with pictures; the table has all of them."""
 
 _BLIND = 10.0
 
 
 NONE = "-"
-"""What was not measured, or is not asked: a test is collected, whatever it lacks."""
+"""Outcomes of cases that were not measured or judged, although their test was collected."""
 
 _COLUMNS = (
     Column(name="outcome"),
@@ -60,7 +60,7 @@ _COLUMNS = (
 def run_document(
     report: RunReport, history: History | None = None, *, drawn: bool = True, width: int = WIDTH
 ) -> Document:
-    """The whole run, the worst first; pictures where there is something to draw, unless nobody could see them."""
+    """Return the whole run, the worst first, with pictures unless they could not be shown."""
     cases = sorted(report.cases, key=lambda case: (-_ORDER.index(case.worst), str(case.key)))
     loud = [case for case in cases if case.worst not in _QUIET]
     blocks: list[Block] = [*_own_gate(report), Paragraph(text=summary_line(report))]
@@ -77,7 +77,7 @@ def run_document(
 
 
 def headline(report: RunReport) -> str:
-    """The run in a few words."""
+    """Return the run in a few words."""
     failed = sum(case.effect is Effect.FAIL for case in report.cases) + _failed_notes(report)
     if failed or not report.cases:
         return f"{failed} failed" if failed else "nothing measured"
@@ -90,7 +90,7 @@ def _failed_notes(report: RunReport) -> int:
 
 
 def summary_line(report: RunReport) -> str:
-    """How many cases came to what, and whether that is all of them."""
+    """Return the number of cases by outcome, and whether these are all cases."""
     text = tally(report.cases)
     parts = [f"{plural(len(report.cases), 'case')}: {text}" if text else "No case was measured"]
     parts += [] if report.complete else ["the run was interrupted: this is its part"]
@@ -99,7 +99,7 @@ def summary_line(report: RunReport) -> str:
 
 
 def failed_lines(report: RunReport, most: int = 20) -> Iterator[str]:
-    """A line a case that failed, as its block begins: what a log shows where the report itself goes elsewhere."""
+    """Yield the first line of each failed case's block, for a log beside the full report."""
     failed = [case for case in report.cases if case.effect is Effect.FAIL]
     several = len({shard.device for shard in report.shards}) > 1
     for case in failed[:most]:
@@ -110,7 +110,7 @@ def failed_lines(report: RunReport, most: int = 20) -> Iterator[str]:
 
 
 def _left_out(report: RunReport) -> str:
-    """Why this is not the whole suite."""
+    """Return why this is not the whole suite."""
     one = report.shards[0] if len(report.shards) == 1 else None
     if len(report.shards) > 1 and not any(shard.filtered for shard in report.shards):
         return "some of its shards are missing"
@@ -120,7 +120,7 @@ def _left_out(report: RunReport) -> str:
 
 
 def families_of(report: RunReport, *, drawn: bool) -> list[Block]:
-    """Parametrised tests as tables, under a heading of their own."""
+    """Return parametrised tests as tables, under their own heading."""
     from pytest_perfgate.core.render.families import family_sections
 
     draw = partial(family_sections, report.cases, report.tables, drawn=drawn)
@@ -129,7 +129,7 @@ def families_of(report: RunReport, *, drawn: bool) -> list[Block]:
 
 
 def families_text(cases: Iterable[CaseReport], pivots: Sequence[str]) -> list[str]:
-    """The same for a terminal; what draws them is loaded with the first verdict."""
+    """Return the same for a terminal; the code for pictures is only imported with the first verdict."""
     from pytest_perfgate.core.render.families import family_lines
 
     return family_lines(cases, pivots)
@@ -143,12 +143,12 @@ def _subtitle(report: RunReport) -> str:
 
 
 def sentence(text: str) -> str:
-    """Text with a capital where it begins."""
+    """Return text with a capital first letter."""
     return text[:1].upper() + text[1:]
 
 
 def _own_gate(report: RunReport) -> list[Block]:
-    """By what the change edits its own gate stands on top, whatever else is said."""
+    """Return the edits of the change to its own gate, which are shown first."""
     items = tuple(f"{word}: {printable(text)}" for word, text in own_gate_lines(report.cases, report.notes))
     return [Section(title=sentence(HEADING), blocks=(Bullets(items=items),))] if items else []
 
@@ -164,7 +164,7 @@ def _block(case: CaseReport, width: int) -> Code:
 
 
 def verdict_table(cases: Iterable[CaseReport], *, limit: int = 0) -> Table:
-    """One row a limit; of several devices with the device."""
+    """Return one row for each limit, with the device if there are several."""
     cases = list(cases)
     rows = tuple((case, _safe_row(case, verdict)) for case in cases for verdict in case.verdicts)
     if len(_devices(cases)) < 2:
@@ -174,7 +174,7 @@ def verdict_table(cases: Iterable[CaseReport], *, limit: int = 0) -> Table:
 
 
 def device_table(cases: Sequence[CaseReport]) -> Table | None:
-    """One row a limit and one column a device; nothing where all was measured on one."""
+    """Return one row for each limit and one column for each device; None for a single device."""
     devices = _devices(cases)
     if len(devices) < 2:
         return None
@@ -194,7 +194,7 @@ _BESIDE = ("time", *_RATES, "intensity", "mfu", "sol", "mfu_datasheet", "sol_dat
 
 
 def rate_table(cases: Sequence[CaseReport]) -> Table | None:
-    """Every call that states its work, the highest rate first; nothing where fewer than two do."""
+    """Return every call with stated work, the highest rate first; None for fewer than two."""
     measured = [(case, case.measurement.metrics) for case in cases if case.measurement is not None]
     figures = [(case, {m.name: m for m in metrics.metrics if not m.labels}) for case, metrics in measured]
     rated = [(case, of) for case, of in figures if not set(_RATES).isdisjoint(of)]
@@ -215,7 +215,7 @@ def _devices(cases: Iterable[CaseReport]) -> tuple[str, ...]:
 
 
 def _device(case: CaseReport) -> str | None:
-    """The device of a case by its key; nothing where it was not measured."""
+    """Return the key of a case's device; None if it was not measured."""
     return case.measurement.device.key if case.measurement is not None else None
 
 
@@ -239,14 +239,14 @@ def _row(case: CaseReport, verdict: Verdict) -> tuple[Cell, ...]:
 
 
 def _now(verdict: Verdict, times: Sequence[Metric]) -> Cell:
-    """What stands beside "then": the figure of a change, else the time of the call."""
+    """Return the cell beside "then": the figure of a change, else the time of the call."""
     if verdict.limit.compare is not Compare.FIGURE:
         return quantity(verdict.metric.value, verdict.metric.dimension) if verdict.metric else None
     return times[0].value if times else None
 
 
 def _then(case: CaseReport, verdict: Verdict) -> Cell:
-    """The other arm's time, where that was asked; else what is accepted."""
+    """Return the other arm's time if it was measured, else the accepted one."""
     if verdict.limit.compare is not Compare.FIGURE:
         return quantity(verdict.figure.value, verdict.figure.dimension) if verdict.figure else "none"
     beside = next((text for v in case.verdicts for label, text in v.evidence if label == THEN), "")
@@ -255,7 +255,7 @@ def _then(case: CaseReport, verdict: Verdict) -> Cell:
 
 
 def _measured(verdict: Verdict) -> str | None:
-    """What was held against the limit: a change with its sign, as in the block."""
+    """Return what was compared with the limit; a change has a sign, as in the block."""
     if verdict.metric is None:
         return None
     if verdict.limit.metric in CHANGES:
@@ -264,7 +264,7 @@ def _measured(verdict: Verdict) -> str | None:
 
 
 def detectable_cell(verdict: Verdict) -> Cell:
-    """The smallest slowdown that could have been seen, as a cell; too few rounds of two builds see none."""
+    """Return the smallest slowdown that could be detected; too few rounds of two builds detect none."""
     if few_rounds(verdict):
         return None
     return verdict.visible if verdict.visible is None or verdict.visible < _BLIND else signed(verdict.visible)
@@ -293,7 +293,7 @@ def _pictures(cases: Sequence[CaseReport], history: History, started: str) -> tu
 
 
 def _figure_pictures(case: CaseReport, sittings: Sequence[Sitting]) -> Iterator[Block]:
-    """The history of every accepted figure beside the time."""
+    """Yield the history of every accepted figure other than time."""
     from pytest_perfgate.core.analysis.regressions import Trend
     from pytest_perfgate.core.judge.accepted_line import figure_levels
     from pytest_perfgate.core.render.pictures import timeline
@@ -306,12 +306,12 @@ def _figure_pictures(case: CaseReport, sittings: Sequence[Sitting]) -> Iterator[
 
 
 def _words(why: str) -> Block | None:
-    """What stands where a picture would."""
+    """Return the text in place of a missing picture."""
     return Paragraph(text=printable(why))
 
 
 def _roofline(cases: Sequence[CaseReport]) -> tuple[Block, ...]:
-    """All under one roof; one that cannot be drawn says so beside it."""
+    """Return all cases under one roof; one that cannot be drawn is named with the reason."""
     from pytest_perfgate.core.render.pictures import roofline_picture
 
     whole = shown(partial(roofline_picture, cases), _words)
@@ -353,7 +353,7 @@ _SHARD_COLUMNS = (
 
 
 def _shards(report: RunReport) -> tuple[Block, ...]:
-    """The shards of a merged run, with what only they ran in."""
+    """Return the shards of a merged run, with their differences in environment."""
     if len(report.shards) < 2:
         return ()
     common = {*report.environment.facts, *report.environment.packages}
@@ -385,7 +385,7 @@ _VERDICT_COLUMNS = (
 
 
 def verdicts_document(subject: str, verdicts: Sequence[Verdict]) -> Document:
-    """The worst first, under a count of all."""
+    """Return verdicts, the worst first, under a count of all."""
     counts = Counter(verdict.outcome for verdict in verdicts)
     text = ", ".join(f"{counts[outcome]} {outcome.value}" for outcome in reversed(_ORDER) if counts[outcome])
     ordered = sorted(verdicts, key=lambda verdict: -_ORDER.index(verdict.outcome))

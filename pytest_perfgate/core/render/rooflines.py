@@ -1,4 +1,4 @@
-"""Pictures over two axes: rates under the roof of a device, and trends small enough for a page a case."""
+"""Pictures over two axes: rates under the roof of a device, and small trends for the page of a case."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @value
 class Point:
-    """A rate at an intensity, and where it was before a change."""
+    """A rate at an intensity, and its place before a change."""
 
     label: str
     intensity: float
@@ -62,7 +62,7 @@ class Ceiling:
 
 
 def roofline(name: str, alt: str, points: Sequence[Point], ceiling: Ceiling) -> Picture:
-    """Numbered points under the roof with its balance point, and the numbers told below."""
+    """Draw numbered points under the roof with its balance point; a list below explains the numbers."""
 
     def draw(width: int) -> str:
         frame = _roof_frame(width, points, ceiling)
@@ -115,7 +115,7 @@ def _plain(number: float) -> str:
 
 
 def _roofs(frame: Frame, ceiling: Ceiling) -> Iterator[str]:
-    """The slope of the memory, a flat roof a type, and the intensity at which both bind."""
+    """Yield the slope of the memory, a flat roof for each type, and the intensity at which both limit."""
     band = ceiling.bandwidth
     top = max(rate for _, rate in ceiling.peaks)
     yield line(frame, [(max(frame.x.low, frame.y.low / band), max(frame.y.low, frame.x.low * band)), (top / band, top)])
@@ -129,7 +129,7 @@ def _roofs(frame: Frame, ceiling: Ceiling) -> Iterator[str]:
 
 @value
 class Label:
-    """Words of the roof, where numbers may not stand."""
+    """Text of the roof, which numbers must not cover."""
 
     text: str
     x: float
@@ -147,7 +147,7 @@ def _by_rate(ceiling: Ceiling) -> list[tuple[str, float]]:
 
 
 def _labels(frame: Frame, ceiling: Ceiling) -> list[Label]:
-    """The types at the right end of their roofs, and the balance at the foot of its line."""
+    """Return the types at the right end of their roofs, and the balance point at the foot of its line."""
     peaks = _by_rate(ceiling)
     places = [frame.at(frame.x.high, rate)[1] - 6 for _, rate in peaks]
     heights = spread_out(places, 15, frame.top + 9, frame.height - frame.bottom - 22)
@@ -170,15 +170,15 @@ _NEAR = tuple(
     for distance in (0, 20, 32, 46, 62, 80)
     for turn in (range(12) if distance else (0,))
 )
-"""Where a number may stand beside its point, the nearest places first."""
+"""Places for a number beside its point, the nearest first."""
 
 _BADGE = 8.5
 
 
 def _points(frame: Frame, points: Sequence[Point], labels: Sequence[Label]) -> Iterator[str]:
-    """A disc where compute binds, else a square, with its number in it; one that has no room is led aside.
+    """Yield a disc if compute limits, else a square, with its number; one without room gets a line to its number.
 
-    Dots and lines lie below: no number is crossed by those of a neighbour.
+    Dots and lines are drawn first, so that none of them crosses a neighbour's number.
     """
     taken: list[Place] = []
     badges: list[str] = []
@@ -219,29 +219,29 @@ def _open(frame: Frame, place: Place, taken: Sequence[Place]) -> bool:
 _WIDE, _LEFT, _RIGHT, _TOP, _BOTTOM = 860, 72, 14, 34, 26
 
 _HIGH, _LOWER = 250, 170
-"""How high a time is drawn, and a figure beside it."""
+"""The height of a time's drawing, and of a figure's beside it."""
 
 _DOTS = 25
-"""The newest runs of a long line that have a dot of their own."""
+"""The newest runs of a long series, which have dots of their own."""
 
 _STEPS = 40
-"""A line of more levels, such as a count of allocations that never repeats itself, is drawn without them."""
+"""A series with more levels, such as a count that never repeats, is drawn without them."""
 
 _FAR = 1.5
-"""A run above this share of the highest level is drawn at the edge: it would press all others flat."""
+"""A run above this multiple of the highest level is drawn at the edge, or it would flatten the others."""
 
 _LETTER = 6.6
-"""Width of a letter of the words in a drawing."""
+"""The width of a letter in a drawing."""
 
 _STILL = 0.03
-"""A line that moves less is drawn as flat as it is: noise in full height looks like news."""
+"""A series that varies less is drawn flat, since noise in full height would look like changes."""
 
 _POINTS, _SPARK_WIDE, _SPARK_HIGH = 50, 120, 24
 
 
 @value
 class _Frame:
-    """Places in the drawing of so many runs between two times."""
+    """Positions in the drawing of so many runs between two times."""
 
     count: int
     low: float
@@ -261,7 +261,7 @@ class _Frame:
 
 
 def trend_svg(trend: Trend) -> str:
-    """The line of a case or of its figure: each run, each level with the step to it, what is accepted, the anchor."""
+    """Draw the series of a case or a figure: each run, each level and step, the accepted value, the anchor."""
     frame, of = _frame(trend), trend.of
     times = trend.levels
     parts = [
@@ -285,13 +285,13 @@ def _frame(trend: Trend) -> _Frame:
     levels = [*known, *(c.after for c in trend.changes), *(c.before for c in trend.changes), median(times)]
     high, low = max(min(max(times), max(levels) * _FAR), *levels), min(*times, *levels)
     room = (high - low) * 0.08 or high * 0.05
-    floor = min(low, trend.of.raised)  # where the figure is 0
+    floor = min(low, trend.of.raised)  # the figure is 0
     height = _LOWER if trend.of.title else _HIGH
     return _Frame(count=len(times), low=max(floor, low - room), high=high + room, height=height)
 
 
 def _path(points: Sequence[tuple[float, float]]) -> str:
-    """A line through points, by steps of whole units: half of the length of places."""
+    """Return a path through points, in relative whole units, which are half as long as positions."""
     whole = [(round(x), round(y)) for x, y in points]
     flat = {at for at in range(1, len(whole) - 1) if whole[at - 1][1] == whole[at][1] == whole[at + 1][1]}
     whole = [place for at, place in enumerate(whole) if at not in flat]
@@ -313,7 +313,7 @@ def _grid(frame: _Frame, trend: Trend) -> Iterator[str]:
 
 
 def _dots(frame: _Frame, trend: Trend) -> str:
-    """The newest runs as dots; the table of runs says what they are."""
+    """Return the newest runs as dots; the table of runs explains them."""
     times = trend.levels
     first = max(0, len(times) - _DOTS) if len(times) > 2 * _DOTS else 0
     places = [(round(frame.x(at)), round(frame.y(time))) for at, time in enumerate(times)][first:]
@@ -342,7 +342,7 @@ def _levels(frame: _Frame, trend: Trend) -> Iterator[str]:
 
 
 def _lines(frame: _Frame, trend: Trend) -> Iterator[str]:
-    """Accepted and anchor; one that both mean is drawn once."""
+    """Yield the accepted value and the anchor; if they are equal, only one line."""
     lines = {line.time: name for name, line in (("anchor", trend.anchor), ("accepted", trend.accepted)) if line}
     for time, name in lines.items():
         y = frame.y(time)
@@ -352,7 +352,7 @@ def _lines(frame: _Frame, trend: Trend) -> Iterator[str]:
 
 
 def sparkline(numbers: Sequence[float]) -> str:
-    """The newest of a line of figures, as small as a word."""
+    """Return the newest of a series, as small as a word."""
     line = numbers[-_POINTS:]
     if len(line) < 2:
         return ""
@@ -364,7 +364,7 @@ def sparkline(numbers: Sequence[float]) -> str:
 
 
 def label(name: str) -> str:
-    """A long name that breaks, if it has to, between its words."""
+    """Return a long name that may be broken between its words."""
     text = escape(printable(name))
     return re.sub(r"(::|/|\[|(?<=[a-z\d])_(?=[a-z\d]))", r"\1<wbr>", text)
 

@@ -1,4 +1,4 @@
-"""A project's history as pages: an overview, a page a device, a page a case. No script, one file of style."""
+"""A project's history as pages: an overview, one page a device, one page a case, without scripts."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from pytest_perfgate.model.plan import CaseKey
 
 _RUNS, _LISTED, _DIGITS = 25, 20, 7
-"""Runs that a page lists, runs of the overview, digits of a commit."""
+"""The most runs of a page, the most runs of the overview, the digits of a commit."""
 
 _STEPS, _DETAILED = 50, 60
-"""Changes that a table of the overview lists; runs of which a page shows all figures."""
+"""The most changes in a table of the overview, and the runs of a page with all figures."""
 
 _FAILING = frozenset({"regressed", "broken", "invalid", "not measured"})
 
@@ -37,11 +37,11 @@ class Site:
 
     name: str
     commits: str = ""
-    """Address of a commit, with ``{}`` for its hash; empty where nobody knows it."""
+    """Address of a commit, with ``{}`` for its hash; "" if unknown."""
 
 
 def case_path(device: str, key: CaseKey) -> str:
-    """Where the page of a case lies."""
+    """Return the path of a case's page."""
     name = str(key)
     short = re.sub(r"[^A-Za-z0-9]+", "-", name.partition("::")[2] or name).strip("-")[-60:].strip("-")
     return f"{device_path(device)}/{short}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}.html"
@@ -54,7 +54,7 @@ def device_path(device: str) -> str:
 def site_pages(
     site: Site, trends: Sequence[Trend], every: Findings, figures: Sequence[Trend] = ()
 ) -> Iterator[tuple[str, str]]:
-    """(path, text) of every file of the site; ``figures`` are lines of what is accepted beside the time."""
+    """Yield (path, text) of every file of the site; ``figures`` are series of accepted figures other than time."""
     own: dict[tuple[str, CaseKey], list[Trend]] = {}
     for one in figures:
         own.setdefault((one.device, one.key), []).append(one)
@@ -70,7 +70,7 @@ def site_pages(
 
 
 def _page(title: str, body: Iterable[str], way: Sequence[tuple[str, str]] = ()) -> str:
-    """All but the overview lie in a folder, and lead back."""
+    """Return a page; all but the overview are in a folder, with a link back."""
     up = "../" if way else ""
     trail = " › ".join(f'<a href="{escape(to)}">{escape(text)}</a>' for text, to in way)
     return (
@@ -94,14 +94,14 @@ def _figure(text: str, kind: str = "") -> Markup:
 
 
 def _moved(of: FigureLevel, then: float, now: float) -> Markup:
-    """A change in the words of its figure; one that nobody would look at has no colour."""
+    """Return a change in the words of its figure; a negligible one has no colour."""
     share = of.sign * (now / then - 1) if then else 0.0
     kind = "" if abs(share) < (1e-9 if of.exact else 0.02) else "slower" if share > 0 else "faster"
     return _figure(of.step(then, now) if then else "", kind)
 
 
 def _outcome(text: str) -> Markup:
-    """As a badge; what passed needs none."""
+    """Return an outcome as a badge; a passed one has none."""
     badge = f'<span class="outcome {escape(text.replace(" ", "-"))}">{escape(text)}</span>'
     return Markup(text, kind="s") if text in {"", "passed"} else Markup(badge)
 
@@ -154,12 +154,12 @@ def _also(moved: Iterable[tuple[str, str, str]]) -> str:
 
 
 def _mover(site: Site, mover: str, step: Step) -> str:
-    """The commit, as a link where it has a page; or what moved in its place."""
+    """Return the commit, as a link if it has a page, or what else changed."""
     return _commit(site, step.commit).html if mover == short_commit(step.commit, _DIGITS) else escape(mover)
 
 
 def _gone(site: Site, every: Sequence[Step]) -> Iterator[str]:
-    """A row a commit: nobody has to look at these cases any more."""
+    """Yield a row for each commit whose changes are gone, so that nobody needs to act."""
     rows = [
         (
             Markup(_mover(site, mover, group[0])), _figure(f"{len(group):,}"),
@@ -173,7 +173,7 @@ def _gone(site: Site, every: Sequence[Step]) -> Iterator[str]:
 
 
 def _steps(site: Site, every: Sequence[Step], *, by_one: bool = False) -> Iterator[str]:
-    """The largest changes; those of one commit do without its columns."""
+    """Yield the largest changes; those of one commit without its columns."""
     heads = ("case", "device", "change", "now", "before", "after", "at", "since", "why")
     ordered = sorted(every, key=lambda step: -abs(step.change))
     rows = [
@@ -208,7 +208,7 @@ def _devices(trends: Sequence[Trend], every: Findings, runs: Sequence[Sequence[S
 
 
 def _listed(site: Site, runs: Sequence[Sequence[Sitting]]) -> Iterator[str]:
-    """The newest runs of all devices, with what failed in each."""
+    """Yield the newest runs of all devices, with what failed in each."""
     rows = [
         (
             _text(_minute(run[0].when)), _commit(site, run[0].commit),
@@ -245,7 +245,7 @@ def _overview(site: Site, trends: Sequence[Trend]) -> Iterator[str]:
 
 
 def _case_link(trend: Trend) -> Markup:
-    """From the page of its device."""
+    """Return a link from the page of its device."""
     return _link(trend.key, case_path(trend.device, trend.key).partition("/")[2], trend.of.title)
 
 
@@ -262,17 +262,17 @@ def _step(trend: Trend) -> Markup:
 
 
 def _news(trend: Trend) -> bool:
-    """Whether a figure ever moved, or is not what somebody accepted."""
+    """Return whether a figure ever changed, or differs from the accepted one."""
     return bool(trend.changes or _against_accepted(trend, trend.now).kind)
 
 
 def _open(trend: Trend) -> bool:
-    """Whether its last step is a regression that is still there."""
+    """Return whether its last step is an open regression."""
     return any(trend.of.sign * step.change > 0 and not step.gone and not step.accepted for step in steps(trend))
 
 
 def _speedups(trends: Sequence[Trend]) -> Iterator[str]:
-    """A column a reference, where calls were held against another one."""
+    """Yield a column for each reference, if calls were compared with one."""
     ratios = [(trend, [m for m in trend.newest.metrics if m.name == "speedup"]) for trend in trends]
     every = [(trend, {_over(m.labels): quantity(m.value, m.dimension, 3) for m in own}) for trend, own in ratios]
     names = sorted({name for _, own in every for name in own})
@@ -301,7 +301,7 @@ def _case(site: Site, trend: Trend, figures: Sequence[Trend]) -> str:
 
 
 def _line(site: Site, trend: Trend) -> Iterator[str]:
-    """One figure over time: at a glance, drawn, by its levels."""
+    """Yield one figure over time: cards, drawing, levels."""
     yield from _cards(site, trend)
     if len(trend.sittings) > 1:
         yield trend_svg(trend)
@@ -309,7 +309,7 @@ def _line(site: Site, trend: Trend) -> Iterator[str]:
 
 
 def _cards(site: Site, trend: Trend) -> Iterator[str]:
-    """What to know at a glance: now, accepted, anchor, the last step."""
+    """Yield the main values: now, accepted, anchor, the last step."""
     now = trend.now
     cards = [("newest", trend.of.text(now), "" if trend.of.title else _outcome(trend.newest.outcome).html)]
     for name, line in (("accepted", trend.accepted), ("anchor", trend.anchor)):
@@ -325,7 +325,7 @@ def _cards(site: Site, trend: Trend) -> Iterator[str]:
 
 
 def _levels(site: Site, trend: Trend) -> Iterator[str]:
-    """The log of a line: each level with the commit that brought it and what else moved, the newest first."""
+    """Yield each level of a series with its commit and what else changed, the newest first."""
     if not trend.changes:
         return
     edges = [0, *(change.index for change in trend.changes), len(trend.sittings)]
@@ -348,7 +348,7 @@ def _levels(site: Site, trend: Trend) -> Iterator[str]:
 
 
 def _metrics(trend: Trend, gated: Mapping[str, Trend]) -> Iterator[str]:
-    """Every figure of the newest run, how it came there, and what is accepted."""
+    """Yield every figure of the newest run, its origin, and its accepted value."""
     detailed, trends = (
         [one for one in trend.runs[-_DETAILED:] if one.metrics],
         {trend.of.title or "time": trend, **gated},

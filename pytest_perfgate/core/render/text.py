@@ -1,4 +1,4 @@
-"""Documents for a terminal."""
+"""Documents as text for a terminal."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ from pytest_perfgate.model.metric import (
 from pytest_perfgate.model.values import TIME_UNITS, Dimension
 
 INDENT = 4
-"""Columns before the lines of code."""
+"""The indentation of code lines."""
 
 WIDEST = 60
 
 _WORD = 30
 
 _LOG = 100
-"""Columns of what is no terminal, where a longer line is not broken."""
+"""The width without a terminal, where a longer line is not broken."""
 
 _FAR = 200
-"""Columns beyond which nobody reads a line there either."""
+"""The width beyond which a line is not readable there either."""
 
 _TIED = "\u00a0"
 
 _BETWEEN = " " + _TIED
 
 _UNIT = re.compile(r"(?<=\d) (?=(?:%|[nµm]?s|[KMGT]i?B(?:/s)?|[kMGT]?FLOPS?)(?![\w/]))")
-"""Between a figure and its unit."""
+"""The space between a figure and its unit."""
 
 
 def render_text(document: Document, width: int = 100, room: int = 0) -> str:
-    """The document in fixed-width text; tables may take more ``room`` than sentences, which are hard to read then."""
+    """Return the document in fixed-width text; tables may use more ``room`` than sentences."""
     lines = [document.title, "=" * display_width(document.title)]
     lines += _wrapped(document.subtitle, max(width, room))
     for block in document.blocks:
@@ -73,14 +73,14 @@ def _block(block: Block, width: int, room: int, depth: int) -> Iterator[str]:
 
 
 _GLYPHS = "█▒░·▓▚"
-"""Parts of a bar, told apart by how dense they are."""
+"""Characters for the parts of a bar, distinguished by density."""
 
 _LEAST = 40
-"""Columns under which bars say nothing."""
+"""The least width for bars."""
 
 
 def picture_lines(drawn: Picture, room: int) -> Iterator[str]:
-    """The sentence, and bars where they have room: labels to the left, lengths, words to the right."""
+    """Yield the sentence, and bars if they fit: labels to the left, lengths, text to the right."""
     if not drawn.bars or room < _LEAST:
         yield f"[{drawn.alt}]"
         return
@@ -102,7 +102,7 @@ def picture_lines(drawn: Picture, room: int) -> Iterator[str]:
 
 
 def _lengths(parts: Sequence[float], wide: int) -> str:
-    """Parts of a line in their glyphs; the ends are rounded, so that parts never add up to more than the line."""
+    """Return parts of a line in their characters; ends are rounded, so that parts never exceed the line."""
     text, reach = "", 0.0
     for glyph, part in zip(_GLYPHS, parts):
         reach += part
@@ -120,16 +120,16 @@ def _section(section: Section, width: int, room: int, depth: int) -> Iterator[st
 
 
 def table_lines(table: Table, widest: int = WIDEST) -> Iterator[str]:
-    """A table with aligned columns; numbers to the right, and of names that are wider both ends."""
+    """Yield a table with aligned columns, numbers to the right; long names keep both ends."""
     yield from (table.title,) if table.title else ()
     yield from _rows(table, widest)
     yield from filter(None, (left_out(table), table.note))
 
 
 def _fitted(table: Table, width: int, room: int) -> Iterator[str]:
-    """The table in one line a row; where it is too wide, texts have lines of their own, then figures have names.
+    """Yield one line for each row; if too wide, with texts in lines of their own, then with named figures.
 
-    What is said above and below it is sentences, and no reason to take another form.
+    Sentences above and below are wrapped, and do not change this form.
     """
     lines = list(_rows(table)) if table.rows or not table.note else []
     if not _fits(lines, room) and table.rows:
@@ -156,13 +156,13 @@ _WRAP = partial(textwrap.wrap, break_long_words=False, break_on_hyphens=False)
 
 
 def _wrapped(text: str, width: int, first: str = "") -> list[str]:
-    """Lines that break between words, and never between a figure and its unit."""
+    """Return lines broken between words, and never between a figure and its unit."""
     lines = _WRAP(_UNIT.sub(_TIED, text), width, initial_indent=first, subsequent_indent=" " * len(first))
     return [line.replace(_TIED, " ") for line in lines]
 
 
 def _texts_apart(table: Table, room: int) -> Iterator[list[int]]:
-    """Which columns stand above the figures: the longest one of text, or all of them."""
+    """Yield which columns are placed above the figures: the longest one of text, or all of them."""
     rows = shown_rows(table)
     texts = [at for at, column in enumerate(table.columns) if not is_number(column)]
     named = [at for at in texts if at < len(table.columns) - 1]
@@ -173,7 +173,7 @@ def _texts_apart(table: Table, room: int) -> Iterator[list[int]]:
 
 
 def _apart(table: Table, width: int, above: Sequence[int]) -> Iterator[str]:
-    """Figures below the name that they are of, which stays whole; rows of one name share it."""
+    """Yield figures below their full name; rows of one name share it."""
     beside = [at for at in range(len(table.columns)) if at not in above]
     columns, rows = [table.columns[at] for at in beside], shown_rows(table)
     figures = [_clipped([row[at] for at in beside]) for row in rows]
@@ -189,7 +189,7 @@ def _apart(table: Table, width: int, above: Sequence[int]) -> Iterator[str]:
 
 
 def _in_words(table: Table, width: int) -> Iterator[str]:
-    """A row in a few lines, each figure behind its name, where no form of columns has room."""
+    """Yield each row in a few lines, with each figure after its name, if no columns fit."""
     for row in shown_rows(table):
         texts = [at for at, column in enumerate(table.columns) if not is_number(column)]
         yield from _wrapped(_whole(row, texts, width), width)
@@ -199,12 +199,12 @@ def _in_words(table: Table, width: int) -> Iterator[str]:
 
 
 def _whole(row: Sequence[str], above: Sequence[int], width: int) -> str:
-    """The texts of a row in a line or two; of one that is wider than the page both ends."""
+    """Return the texts of a row in a line or two; one wider than the page keeps both ends."""
     return _BETWEEN.join(_clip(row[at], last=False, widest=max(width, WIDEST)) for at in above if row[at])
 
 
 def _aligned(rows: Sequence[list[str]], columns: Sequence[Column]) -> Iterator[str]:
-    """A line a row, the first being the heads, with a rule below it."""
+    """Yield a line for each row, the heads first, with a rule below them."""
     widths = [max(map(display_width, cells)) for cells in zip(*rows)]
     right = [is_number(column) for column in columns]
     head, *lines = (_row(row, widths, right) for row in rows)
@@ -222,9 +222,9 @@ def _clipped(row: Sequence[str], widest: int = WIDEST) -> list[str]:
 
 
 def _clip(text: str, *, last: bool, widest: int = WIDEST) -> str:
-    """Long names keep both ends: template arguments sit in the middle, and of a test its file tells least.
+    """Return a shortened name with both ends, and of a test without the start of its path.
 
-    A sentence at the end of a line stays whole, since nothing stands behind it and its end may be the point.
+    A sentence in the last column stays whole, since nothing follows it and its end may matter most.
     """
     text = "".join(c if c.isprintable() else "�" for c in text)
     if len(text) <= widest or (last and "::" not in text and max(map(len, text.split()), default=0) <= _WORD):
@@ -241,7 +241,7 @@ _UNITS = {**TIME_UNITS, "%": 0.01}
 
 
 def cell_text(cell: Cell, column: Column) -> str:
-    """One cell as a person reads it."""
+    """Return one cell as text."""
     if cell is None or is_absent(cell):
         return column.absent
     if isinstance(cell, str):
@@ -254,12 +254,12 @@ def cell_text(cell: Cell, column: Column) -> str:
 
 
 def is_absent(cell: Cell) -> bool:
-    """Whether there is no number in it, nor a text."""
+    """Return whether a cell has neither a number nor a text."""
     return cell is None or (isinstance(cell, float) and math.isnan(cell))
 
 
 def heading(column: Column) -> str:
-    """The name with its unit, unless the name ends in it."""
+    """Return the name with its unit, unless the name ends in it."""
     named = not column.unit or column.name.endswith(f"_{column.unit}")
     return column.name if named else f"{column.name} ({column.unit})"
 
@@ -269,23 +269,23 @@ def is_number(column: Column) -> bool:
 
 
 def shown_rows(table: Table) -> list[list[str]]:
-    """The rows a person sees, as text."""
+    """Return the visible rows as text."""
     rows = table.rows[: table.limit] if table.limit else table.rows
     return [[shown(partial(cell_text, cell, column), str) for cell, column in zip(row, table.columns)] for row in rows]
 
 
 def left_out(table: Table) -> str:
-    """The line that owns up to rows not shown."""
+    """Return the line on rows that are not shown."""
     more = len(table.rows) - table.limit if table.limit else 0
     return f"... and {more:,} more rows ({table.rest})" if more > 0 else ""
 
 
 Line = tuple[str, str, str]
-"""Label, mark, text; a label that repeats is left out."""
+"""Label, mark, text; a repeated label is left out."""
 
 
 def render_screen(groups: Iterable[tuple[str, Sequence[Line]]], width: int = 100) -> str:
-    """Each group below its title, without a line between them."""
+    """Return each group below its title, without empty lines between them."""
     return "\n".join(text for title, lines in groups for text in (title[:width], *_lines(lines, width))) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Numbers, plurals and spans as people write them, and the lines about what a change does to its own gate."""
+"""Numbers, plurals and durations as text, and the lines on what a change does to its own gate."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ABSENT = "not collected"
 _FAR = 100.0
 
 _UNREAD = 1e21
-"""From here on digits are no longer read."""
+"""The change from which digits are no longer shown."""
 
 _TENFOLD = 10.0
 
@@ -47,13 +47,13 @@ _DECIMAL_BYTES = re.compile(r"([0-9.]+)\s*([kKMGT]B)\Z")
 
 
 def bound_text(limit: Limit) -> str:
-    """The bound of a limit as it is read beside its figure: bytes in the decimal unit in which they were written."""
+    """Return the bound of a limit as shown beside its figure: bytes in the decimal unit of the limit."""
     written = _DECIMAL_BYTES.search(limit.text) if limit.dimension is Dimension.BYTES else None
     return f"{written[1]} {written[2]}" if written else quantity(limit.bound, limit.dimension)
 
 
 def quantity(number: float | None, dimension: Dimension, digits: int = 4) -> str:
-    """A number with the unit that makes it readable; ``None`` and NaN are not collected."""
+    """Return a number with a readable unit; ``None`` and NaN become "not collected"."""
     if number is None or math.isnan(number):
         return ABSENT
     if math.isinf(number):
@@ -73,7 +73,7 @@ def quantity(number: float | None, dimension: Dimension, digits: int = 4) -> str
 
 
 def signed(number: float, digits: int = 2) -> str:
-    """A relative change: ``+7.9 %``, ``+1,859 %``; past a hundred times it only says that it is past counting."""
+    """Return a relative change, such as ``+7.9 %`` or ``+1,859 %``; beyond a hundredfold, only that."""
     if number >= _FAR:
         return "over 10,000 %"
     places = digits - 1 if number < _TENFOLD else 0
@@ -81,7 +81,7 @@ def signed(number: float, digits: int = 2) -> str:
 
 
 def change_text(moved: float, limit: Limit, dimension: Dimension | None = None) -> str:
-    """A change as its limit is written: ``+1.6 %``, ``-2.4 pp``, ``+2``, ``+16 B``; of a figure of this dimension."""
+    """Return a change as its limit is written: ``+1.6 %``, ``-2.4 pp``, ``+2``, ``+16 B``."""
     if not moved:
         return "0"
     if math.isinf(moved):
@@ -95,28 +95,28 @@ def change_text(moved: float, limit: Limit, dimension: Dimension | None = None) 
 
 
 def figure_text(then: Figure, metric: Metric | None) -> str:
-    """``128 -> 130``, or ``128 -> gone``."""
+    """Return ``128 -> 130``, or ``128 -> gone``."""
     now = quantity(metric.value, metric.dimension) if metric is not None else "gone"
     return f"{quantity(then.value, then.dimension)} -> {now}"
 
 
 @value
 class FigureLevel:
-    """What the levels of a line over time are of: of the time itself, or of an accepted figure."""
+    """The figure of a series: the time itself, or an accepted figure."""
 
     title: str = ""
     dimension: Dimension = Dimension.TIME
     raised: float = 0.0
-    """What was added to each number: a level of 0 has no logarithm."""
+    """The offset that was added to each number, since 0 has no logarithm."""
     sign: float = 1.0
-    """-1 where more is better."""
+    """-1 if more is better."""
     exact: bool = False
 
     def text(self, level: float, digits: int = 4) -> str:
         return quantity(level - self.raised, self.dimension, digits)
 
     def step(self, then: float, now: float) -> str:
-        """A change in words: points of a percentage, an amount from what may be 0, else a share."""
+        """Return a change: of a percentage in points, of what may be 0 as an amount, else as a share."""
         if self.dimension is Dimension.FRACTION:
             return f"{(now - then) * 100:+.1f} points"
         return f"{self.text(then)} -> {self.text(now)}" if self.raised and now != then else signed(now / then - 1)
@@ -125,7 +125,7 @@ class FigureLevel:
         return min(levels, key=lambda level: self.sign * level)
 
     def ahead(self, level: float, best: float, by: float) -> bool:
-        """Whether a level is better than the best one before it, by so much of that."""
+        """Return whether a level is better than the best one before it, by this share."""
         return self.sign * (level - best) < -(0.0 if self.exact else by) * best
 
 
@@ -133,9 +133,9 @@ TIMES = FigureLevel()
 
 
 def figure_note(verdict: Verdict) -> str:
-    """``(128 -> 130)`` behind the limit of a gated figure; of one without an accepted value what it reads.
+    """Return ``(128 -> 130)`` for a gated figure; without an accepted value, only its value.
 
-    Where neither of two builds was made, nothing was compared.
+    If no two builds were made, nothing was compared.
     """
     if verdict.metric is None and verdict.outcome is Outcome.PASSED and verdict.limit.metric == "slowdown":
         return " (not compared: the change edits no code)"
@@ -145,7 +145,7 @@ def figure_note(verdict: Verdict) -> str:
 
 
 def change_of(verdict: Verdict) -> str:
-    """The change of a gated figure as its limit is written; empty where it did not change, or is gone."""
+    """Return the change of a gated figure as its limit is written; "" if it did not change, or is absent."""
     if verdict.figure is None or verdict.metric is None:
         return ""
     moved = verdict.limit.change(verdict.metric.value, verdict.figure.value)
@@ -154,12 +154,12 @@ def change_of(verdict: Verdict) -> str:
 
 
 def detectable(visible: float) -> str:
-    """The smallest slowdown that could have been seen."""
+    """Return the smallest slowdown that could be detected."""
     return signed(visible)
 
 
 def significant(number: float, digits: int = 4) -> str:
-    """Fixed notation with so many significant digits; an exponent only where nobody would count the zeros."""
+    """Return fixed notation with so many significant digits; an exponent only for many zeros."""
     if number == 0:
         return "0"
     if abs(number) >= _UNREAD:
@@ -180,19 +180,19 @@ def _scaled(number: float, dimension: Dimension, digits: int) -> str:
         steps = tuple((step, prefix + _SUFFIX[dimension]) for step, prefix in _DECIMAL)
     else:
         return significant(number, digits)
-    # The unit of the rounded figure: 999,999.9 ns reads 1 ms, not 1,000 µs.
+    # The unit is that of the rounded figure: 999,999.9 ns reads 1 ms, not 1,000 µs.
     rounded = float(f"{abs(number):.{digits - 1}e}")
     step, unit = next((pair for pair in steps if rounded >= pair[0]), steps[-1])
     return f"{significant(number / step, digits)} {unit}"
 
 
 def plural(count: int, noun: str, several: str = "") -> str:
-    """``1 case``, ``2 cases``; ``several`` where an s is not enough."""
+    """Return ``1 case``, ``2 cases``; ``several`` is an irregular plural."""
     return f"{count} {noun if count == 1 else several or noun + 's'}"
 
 
 def distinct_names(paths: Sequence[str]) -> tuple[str, ...]:
-    """The names of files, each with as many of its folders as set those of one name apart."""
+    """Return the names of files, with as many folders as needed to distinguish equal names."""
     parts = [path.replace("\\", "/").split("/") for path in paths]
     for depth in range(1, max(map(len, parts), default=0) + 1):
         names = tuple("/".join(part[-depth:]) for part in parts)
@@ -202,18 +202,18 @@ def distinct_names(paths: Sequence[str]) -> tuple[str, ...]:
 
 
 def pair_of_names(before: Sequence[str], after: Sequence[str], between: str = " against ") -> str:
-    """``one/a.json against two/a.json``: the files of two sides, told apart."""
+    """Return ``one/a.json against two/a.json``: the files of two sides, distinguished."""
     names = distinct_names([*before, *after])
     return between.join((", ".join(names[: len(before)]), ", ".join(names[len(before) :])))
 
 
 def by_floor(limit: str, raised: float | None) -> str:
-    """The limit, and what the floor raised it to where it did."""
+    """Return the limit, and the value to which the floor raised it, if it did."""
     return f"{limit} (the floor raised it to {signed(raised)})" if raised is not None else limit
 
 
 def span(amount: float) -> str:
-    """``1 min 10 s`` of seconds."""
+    """Return ``1 min 10 s`` for seconds."""
     if amount < 1:
         return "under 1 s"
     whole = round(amount)
@@ -224,7 +224,7 @@ def span(amount: float) -> str:
 
 
 def about(amount: float) -> str:
-    """An estimate: ``about 1 min 10 s``, and of a moment ``under 1 s``."""
+    """Return an estimate: ``about 1 min 10 s``, or ``under 1 s``."""
     return span(amount) if amount < 1 else f"about {span(amount)}"
 
 
@@ -234,7 +234,7 @@ _NEAR = str.maketrans(
 
 
 def writable(text: str, encoding: str | None) -> str:
-    """The text itself where the encoding has its letters; else those that are near, and escapes for the rest."""
+    """Return the text in characters of the encoding; others become similar ones, or escapes."""
     known = encoding or "utf-8"
     try:
         text.encode(known)
@@ -246,23 +246,23 @@ def writable(text: str, encoding: str | None) -> str:
 
 
 def short_name(key: CaseKey) -> str:
-    """A test as its file's reader knows it."""
+    """Return a test's name for readers who know its file."""
     return printable(key.test or str(key))
 
 
 def printable(text: str) -> str:
-    """Text that cannot move a terminal's cursor."""
+    """Return text without characters that move a terminal's cursor."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 SAYING = 10.0
-"""Ten times either way and more is no range that a reader can use: two processes that disagree give one."""
+"""The widest useful interval, ten times either way; two processes that disagree give a wider one."""
 
 
 def edges(metric: Metric, *, change: bool, rests_on: str = "", decided: bool = False) -> str:
-    """``[371.4 µs, 424 µs]``, of a change ``[+7.1, +8.6]``; empty for a figure without an interval.
+    """Return ``[371.4 µs, 424 µs]``, for a change ``[+7.1, +8.6]``; "" without an interval.
 
-    An interval that ``decided`` said enough, however wide it is.
+    A ``decided`` interval is shown however wide it is.
     """
     if metric.interval is None:
         return ""
@@ -274,13 +274,13 @@ def edges(metric: Metric, *, change: bool, rests_on: str = "", decided: bool = F
 
 
 def few_rounds(verdict: Verdict) -> str:
-    """``1 of 7 rounds``, where those of two builds are too few for an interval; empty elsewhere."""
+    """Return ``1 of 7 rounds`` if those of two builds are too few for an interval, else ""."""
     few = 0 < verdict.rounds < LEAST and verdict.figure is None and verdict.outcome is Outcome.UNDECIDED
     return f"{verdict.rounds} of {LEAST} rounds" if few else ""
 
 
 def says_nothing(metric: Metric, *, change: bool) -> bool:
-    """Whether the truth may be ten times more and ten times less; a change is of a ratio, one above it."""
+    """Return whether the interval is wider than ten times either way; a change is taken as its ratio."""
     base = 1.0 if change else 0.0
     value, low, high = (base + number for number in (metric.value, metric.low, metric.high))
     return value > 0 and high >= SAYING * value and low <= value / SAYING
@@ -294,15 +294,15 @@ T = TypeVar("T")
 
 
 def shown(render: Callable[[], T], instead: Callable[[str], T]) -> T:
-    """What a renderer makes; where it stumbles, what ``instead`` makes of the sentence that says so."""
+    """Return what a renderer makes, or if it fails, what ``instead`` makes of the error."""
     try:
         return render()
-    except Exception as fault:  # noqa: BLE001 - whatever it is, the others are shown
+    except Exception as fault:  # noqa: BLE001 - on any error, the others are still shown
         return instead(fault_sentence(fault, "showed this", SHOWING))
 
 
 UNBUILT = "not built"
-"""The note on a base or head that cannot be built; in a verdict, the fact that says so."""
+"""The kind of the note on a base or head that cannot be built, and of the fact in a verdict."""
 
 HEADING = "this change edits its own gate"
 
@@ -321,31 +321,31 @@ EDITS: Mapping[str, str] = {
     "binary": "hidden code",
     "committed": "committed file",
 }
-"""Notes on what a change edits, with the word that stands before each of their lines; what weighs most first."""
+"""Kinds of notes on what a change edits, with the first word of their lines, by importance."""
 
 _EFFECTS: Mapping[str, str] = {"quick": "quick mode", "left out": "not measured", "commanded": "option"}
-"""Notes that a run has without such a change too: listed where there is one, and never what fails it."""
+"""Notes that a run can have without such an edit; they are listed beside edits, and never fail it."""
 
 
 def own_gate_lines(reports: Iterable[CaseReport], notes: Sequence[SuiteNote]) -> tuple[tuple[str, str], ...]:
-    """A word and a text for each edit; empty where the change leaves its gate alone."""
+    """Return a word and a text for each edit; empty if the change leaves its gate alone."""
     cases = tuple(reports)
     edits = (*edit_lines(notes), *_accepted(cases))
     return (*edits, *_excused(cases), *_lines(notes, _EFFECTS)) if edits else ()
 
 
 def edit_lines(notes: Sequence[SuiteNote]) -> tuple[tuple[str, str], ...]:
-    """Those of the notes alone: a line that is accepted with a reason is how a slower time comes in."""
+    """Return the edits of the notes alone: a line accepted with a reason is the regular way to allow a slower time."""
     return tuple(_lines(notes, EDITS))
 
 
 def note_word(note: SuiteNote) -> str:
-    """The effect of a note, in front of it; empty where the note itself begins with ``passed``."""
+    """Return the effect of a note as its first word; "" if the note begins with ``passed``."""
     return "" if note.text.startswith(Outcome.PASSED.value) else note.effect.value
 
 
 def other_notes(reports: Iterable[CaseReport], notes: Sequence[SuiteNote]) -> tuple[SuiteNote, ...]:
-    """Notes that are not in the list."""
+    """Return the notes that are not in that list."""
     listed = {*EDITS, *_EFFECTS} if own_gate_lines(reports, notes) else set()
     return tuple(note for note in notes if note.kind not in listed or note.effect is Effect.PASS)
 
@@ -371,5 +371,5 @@ def _excused(reports: Sequence[CaseReport]) -> Iterator[tuple[str, str]]:
 
 
 def display_width(text: str) -> int:
-    """Columns a terminal needs; wide characters take two, combining ones none."""
+    """Return the columns of a text in a terminal; wide characters take two, combining ones none."""
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
