@@ -54,7 +54,8 @@ def repository(folder: Path, layout: str) -> Path:
 def run(arm, repo: Path, path: str) -> dict:
     says = repo / ".perfgate" / f"{arm.name}.json"
     variables = {**os.environ, **dict(arm.environment), "ARM_MODULES": ",".join(arm.modules), "ARM_SAYS": str(says)}
-    variables["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    variables.pop("PYTHONPYCACHEPREFIX")  # as rounds do: an arm's own cache begins empty, and pytest is compiled for it
+    variables |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     line = [*arm.launch, "-q", "-p", "no:cacheprovider", "--import-mode=importlib", "-o", "addopts=", path]
     done = subprocess.run(line, cwd=arm.cwd, env=variables, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -16,6 +16,7 @@ def dice() -> np.random.Generator:
     return np.random.default_rng(7)
 
 
+@pytest.mark.no_cover
 def test_change_points_are_where_they_were_planted_and_where_the_oracle_finds_them(dice: np.random.Generator) -> None:
     line = np.exp(np.concatenate([dice.normal(0, 0.01, 20), dice.normal(0.1, 0.01, 15), dice.normal(0.05, 0.01, 15)]))
     found = change_points(line.tolist(), seed=1)
@@ -26,6 +27,7 @@ def test_change_points_are_where_they_were_planted_and_where_the_oracle_finds_th
     assert oracle[:-1] == [20, 35]
 
 
+@pytest.mark.no_cover
 def test_a_line_without_change_has_rarely_a_change_point() -> None:
     lines = [np.exp(np.random.default_rng(seed).normal(0, 0.02, 24)).tolist() for seed in range(40)]
     assert sum(bool(change_points(line, seed=seed)) for seed, line in enumerate(lines)) <= 5
@@ -125,6 +127,7 @@ def test_a_long_line_shows_what_is_new(dice: np.random.Generator) -> None:
     assert [c.index for c in change_points(line.tolist())] == [400]
 
 
+@pytest.mark.no_cover
 def test_a_long_line_without_change_has_rarely_a_change_point() -> None:
     lines = [np.random.default_rng(seed).lognormal(0, 0.02, 90 + seed) for seed in range(200)]
     assert 1 <= sum(bool(change_points(line.tolist())) for line in lines) <= 20
