@@ -61,11 +61,11 @@ class Forking:
         """What it imported is gone with it; nothing is asked of it afterwards."""
         self._process.communicate()
 
-    def run(self, words: Sequence[str], cwd: Path, env: Mapping[str, str], out: Path) -> int:
+    def run(self, words: Sequence[str], cwd: Path, env: Mapping[str, str], out: Path, *, children: bool) -> int:
         """The exit code of ``python WORDS``, as subprocess has it; what it writes is appended to a file."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        wanted = {"words": list(words), "cwd": str(cwd), "env": dict(env), "out": str(out)}
+        wanted = {"words": list(words), "cwd": str(cwd), "env": dict(env), "out": str(out), "children": children}
         with self._asked:
             self._process.stdin.write(json.dumps(wanted) + "\n")
             self._process.stdin.flush()
@@ -82,10 +82,10 @@ def can_fork(variables: Mapping[str, str]) -> bool:
     return at_start(variables) == forking().variables
 
 
-def forked(words: Sequence[str], cwd: Path, variables: Mapping[str, str]) -> tuple[int, str]:
-    """Exit code and output of ``python WORDS`` in a fork."""
+def forked(words: Sequence[str], cwd: Path, variables: Mapping[str, str], *, children: bool = False) -> tuple[int, str]:
+    """Exit code and output of ``python WORDS`` in a fork; with ``children`` those that it measures in are forks too."""
     with tempfile.NamedTemporaryFile() as out:
-        code = forking().run(words, cwd, variables, Path(out.name))
+        code = forking().run(words, cwd, variables, Path(out.name), children=children)
         return code, Path(out.name).read_text(encoding="utf-8", errors="replace")
 
 
@@ -110,6 +110,8 @@ def main() -> None:
         pid = os.fork()
         if pid == 0:
             become(wanted)
+            if wanted["children"] and sys.platform == "linux":  # elsewhere files cannot be handed on so
+                fork_children(wanted["env"])
             start(*wanted["words"])
             sys.exit()
         print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
@@ -127,6 +129,22 @@ def become(wanted: Mapping[str, object]) -> None:
         os.dup2(fd, stream)
     os.close(nothing)
     os.close(out)
+
+
+def fork_children(variables: Mapping[str, str]) -> None:
+    """A child of this run is a fork of what this process is now."""
+    import offspring  # beside this script, and by this name: a project may have a package of tests itself
+
+    from pytest_perfgate.adapters.children import spawn
+
+    def begin(wanted: Mapping[str, object]) -> None:
+        become(wanted)
+        start(*wanted["words"])
+
+    def alike(child: Mapping[str, str]) -> bool:
+        return at_start({**child, "PYTHONHASHSEED": "random"}) == at_start({**variables, "PYTHONHASHSEED": "random"})
+
+    spawn.subprocess = offspring.forking(offspring.Parent(begin), alike)
 
 
 def start(what: str, *words: str) -> None:

@@ -64,7 +64,11 @@ class Project:
     def run(
         self, *arguments: str, ci: bool = False, plugins: tuple[str, ...] = QUIET, fresh: bool = False, **env: str
     ) -> Run:
-        """How pytest ends with these words; ``fresh`` for what a fork cannot show: what a new Python has imported."""
+        """How pytest ends with these words.
+
+        It is a fork, and the processes that it measures in are. ``fresh`` is for what forks cannot show: what a new
+        Python has imported, and what it costs.
+        """
         if set(plugins) <= set(QUIET) and not self.names_guests(*arguments, *env.values()):
             plugins = (*plugins, "-p", "pytest_perfgate.plugin")
             env = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **env}
@@ -73,7 +77,9 @@ class Project:
         variables = {**inherited(), **({"CI": "1"} if ci else {}), **env}
         forks = not fresh and "PYTEST_DISABLE_PLUGIN_AUTOLOAD" in env and can_fork(variables)
         command = self.command(*arguments, plugins=plugins)
-        code, text = forked(command[1:], self.root, variables) if forks else self._started(command, variables)
+        code, text = (
+            forked(command[1:], self.root, variables, children=True) if forks else self._started(command, variables)
+        )
         tests, properties = parse_junit(junit)
         return Run(code, text, tests, properties)
 

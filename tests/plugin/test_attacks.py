@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +16,7 @@ import pytest
 
 from pytest_perfgate.adapters.stores.baselines import Baselines
 from tests.plugin.accepted_lines import DEVICE, accepted, git
-from tests.plugin.forked import OUTSIDE
+from tests.plugin.forked import forked, inherited
 from tests.plugin.projects import QUIET, Project, Run
 
 SETTINGS = 'confirmation = "interval"\nrounds = 2\nlimits = ["slowdown <= 10%"]\n'
@@ -447,14 +445,9 @@ def judged(project: Project, attack: Attack, *words: str) -> Run:
 
 
 def reported(project: Project) -> int:
-    env = {name: text for name, text in os.environ.items() if name not in OUTSIDE} | {"CI": "true"}
-    command = [
-        sys.executable,
-        "-c",
-        "import sys; from pytest_perfgate.cli import main; sys.exit(main(sys.argv[1:]))",
-        "report",
-    ]
-    return subprocess.run(command, cwd=project.root, env=env, capture_output=True, check=False).returncode
+    """The exit code of ``perfgate report`` in CI."""
+    command = "import sys; from pytest_perfgate.cli import main; sys.exit(main(sys.argv[1:]))"
+    return forked(("-c", command, "report"), project.root, {**inherited(), "CI": "true"})[0]
 
 
 @pytest.mark.parametrize("attack", table(ATTACKS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -37,8 +38,9 @@ def test_a_capture_meets_its_limits_and_is_kept(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(SUITE)
     (tmp_path / "pyproject.toml").write_text(PROJECT)
     written(tmp_path / "rank0.json", [launch(0, 1), kernel("my_ring_sum", 5, 20, correlation=1)])
-    command = [sys.executable, "-m", "pytest", "-q", "--perfgate=quick", "-p", "no:randomly", "-p", "no:cacheprovider"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "pytest", "-q", "--perfgate=quick", "-p", "no:cacheprovider"]
+    alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "pytest_perfgate.plugin"}
+    done = subprocess.run(command, cwd=tmp_path, env=alone, capture_output=True, text=True, check=False)
     assert "1 failed, 2 passed" in done.stdout, done.stdout
     assert "op_count(op=aten::mm)  1   limit == 3" in done.stdout
     assert len(list((tmp_path / ".perfgate" / "profiles" / "torch").rglob("torch-0.json"))) == 2

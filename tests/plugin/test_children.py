@@ -109,7 +109,7 @@ AWKWARD = """
 
         @pytest.mark.perfgate("time <= 1ns")
         def test_bad(perfgate, worker_id):
-            perfgate(sorted, list(range(100_000)))
+            perfgate(sorted, list(range(10_000)))
 
         @pytest.mark.perfgate("time <= 1s")
         def test_loses_its_worker(perfgate, worker_id):
@@ -121,13 +121,14 @@ AWKWARD = """
 
 def test_inherited_options_start_nothing_and_a_lost_worker_is_replaced(project: Project) -> None:
     """``-n 2`` and ``--junitxml`` in ``addopts`` and in the environment once overwrote the parent's file."""
-    project.configure(pytest_ini='addopts = "-n 2 --junitxml=inherited.xml --strict-markers"\nmarkers = ["mine: own"]')
+    ini = 'addopts = "-n 2 --junitxml=inherited.xml --strict-markers"\nmarkers = ["mine: own"]'
+    project.configure("rounds = 3", pytest_ini=ini)  # two processes of a busy machine may differ too much to tell
     project.write("conftest.py", INHERITING)
     project.write("test_it.py", AWKWARD)
     run = project.run("--size=3", ci=True, PYTEST_ADDOPTS="--junitxml=environment.xml")
     lines = (project.root / "sessions.txt").read_text().splitlines()
     children = [line for line in lines if "no xdist" in line]
-    assert len(children) == 2, lines
+    assert len(children) == 3, lines
     assert all(line == "none no xdist None" for line in children)
     assert sorted(line.split()[0] for line in lines if line not in children) == ["gw0", "gw1", "gw2", "none"]
     assert not (project.root / "inherited.xml").exists()
