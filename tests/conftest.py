@@ -13,6 +13,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts what it 
 LONG = (
     "tests/docs/test_pages.py::test_every_block_of_a_page_runs[README.md]",
     "tests/unit/adapters/arms/test_overlay.py::",
+    "tests/plugin/test_planted.py::",
+    "tests/plugin/test_against.py::",
+    "tests/docs/test_pages.py::test_every_block_of_a_page_runs",
+    "tests/plugin/test_capture_torch.py::",
+    "tests/kill/test_kill.py::",
 )
 
 
